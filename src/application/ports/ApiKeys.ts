@@ -1,0 +1,27 @@
+import { Context, type DateTime, type Effect } from "effect"
+import type { OrgId } from "../../domain/ids.ts"
+import type { StoreUnavailable } from "./EventStore.ts"
+
+export interface ApiKey {
+  readonly id: string
+  readonly orgId: OrgId
+  readonly name: string
+  readonly createdAt: DateTime.Utc
+}
+
+/**
+ * Keys that act for an org. Only the SHA-256 of a key is stored: a key has 256 random bits, so nothing
+ * slower is needed. A revoked key is refused everywhere within a second.
+ */
+export class ApiKeys extends Context.Service<
+  ApiKeys,
+  {
+    readonly create: (orgId: OrgId, name: string, keyHash: string) => Effect.Effect<ApiKey, StoreUnavailable>
+    /** The org a key acts for; null when the key is unknown or revoked. */
+    readonly orgOf: (keyHash: string) => Effect.Effect<OrgId | null, StoreUnavailable>
+    /** All living keys, or those of one org. */
+    readonly list: (orgId: OrgId | null) => Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
+    /** False when there was no such living key. */
+    readonly revoke: (id: string) => Effect.Effect<boolean, StoreUnavailable>
+  }
+>()("posthaste/application/ports/ApiKeys") {}

@@ -1,0 +1,19 @@
+import { Context, type Effect } from "effect"
+import type { MessageId } from "../../domain/ids.ts"
+import type { StoreUnavailable } from "./EventStore.ts"
+
+/**
+ * The texts that may be erased: what is delivered, and what the far side answered. They come into being
+ * only with `EventStore.append`; facts never hold them.
+ */
+export class Bodies extends Context.Service<
+  Bodies,
+  {
+    /** The exact text to deliver; null when it was erased or never was. */
+    readonly load: (id: MessageId) => Effect.Effect<string | null, StoreUnavailable>
+    /** Response bodies by `epoch/attempt`. */
+    readonly responses: (id: MessageId) => Effect.Effect<ReadonlyMap<string, string>, StoreUnavailable>
+    /** Removes body and responses. True when there was something to remove. */
+    readonly erase: (id: MessageId) => Effect.Effect<boolean, StoreUnavailable>
+  }
+>()("posthaste/application/ports/Bodies") {}

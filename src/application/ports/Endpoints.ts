@@ -1,0 +1,71 @@
+import { Context, type DateTime, type Effect, type Redacted } from "effect"
+import type { DestinationId, OrgId } from "../../domain/ids.ts"
+import type { RetryPolicy } from "../../domain/retry.ts"
+import type { StoreUnavailable } from "./EventStore.ts"
+
+/** A webhook endpoint as its owner configured it. */
+export interface EndpointSettings {
+  readonly url: string
+  /** Event types it wants from fan-out; null wants all. */
+  readonly eventTypes: ReadonlyArray<string> | null
+  readonly description: string | null
+  readonly signature: "standard" | "legacy"
+  readonly retry: RetryPolicy | null
+  readonly rateLimit: { readonly limit: number; readonly periodMs: number } | null
+  /** How many requests may be under way at once, per worker process. */
+  readonly maxInFlight: number
+  readonly timeoutMs: number
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export interface Endpoint extends EndpointSettings {
+  readonly id: DestinationId
+  readonly orgId: OrgId
+  /** Counts changes; an attempt can say which settings it used. */
+  readonly version: number
+  readonly createdAt: DateTime.Utc
+  readonly updatedAt: DateTime.Utc
+}
+
+export interface Page<A> {
+  readonly items: ReadonlyArray<A>
+  readonly nextCursor: string | null
+}
+
+/**
+ * Webhook endpoints and their signing secrets. Secrets are encrypted at rest and leave only through
+ * `signing`. A removed endpoint is unknown to every method but `signing`'s null.
+ *
+ * `signing` may answer from a cache that is at most a second old: changes apply from the next attempt.
+ */
+export class Endpoints extends Context.Service<
+  Endpoints,
+  {
+    readonly create: (
+      orgId: OrgId,
+      settings: EndpointSettings,
+      secret: Redacted.Redacted
+    ) => Effect.Effect<Endpoint, StoreUnavailable>
+    readonly get: (orgId: OrgId, id: DestinationId) => Effect.Effect<Endpoint | null, StoreUnavailable>
+    readonly list: (
+      orgId: OrgId,
+      page: { readonly cursor: string | null; readonly limit: number }
+    ) => Effect.Effect<Page<Endpoint>, StoreUnavailable>
+    /** Null when there is no such endpoint in the org. */
+    readonly update: (
+      orgId: OrgId,
+      id: DestinationId,
+      change: Partial<EndpointSettings>
+    ) => Effect.Effect<Endpoint | null, StoreUnavailable>
+    /** False when there was none. */
+    readonly remove: (orgId: OrgId, id: DestinationId) => Effect.Effect<boolean, StoreUnavailable>
+    /** What an attempt needs: settings and every secret that signs now, newest first. */
+    readonly signing: (
+      orgId: OrgId,
+      id: DestinationId
+    ) => Effect.Effect<
+      { readonly endpoint: Endpoint; readonly secrets: ReadonlyArray<Redacted.Redacted> } | null,
+      StoreUnavailable
+    >
+  }
+>()("posthaste/application/ports/Endpoints") {}

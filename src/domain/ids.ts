@@ -1,0 +1,24 @@
+/** Names of things. Every id is branded, so a message can't be handed where an org is meant. */
+import { Schema } from "effect"
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+export const isUuid = (text: string): boolean => uuid.test(text)
+
+const Uuid = Schema.String.check(Schema.isPattern(uuid, { title: "a lower-case UUID" }))
+
+export const MessageId = Uuid.pipe(Schema.brand("MessageId"))
+export type MessageId = typeof MessageId.Type
+
+/** Where a channel delivers: a webhook endpoint, a WhatsApp sender, an exchange, an HTTP target. Also the name of its lane. */
+export const DestinationId = Uuid.pipe(Schema.brand("DestinationId"))
+export type DestinationId = typeof DestinationId.Type
+
+export const OrgId = Schema.String.check(
+  Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, {
+    title: "1 to 64 letters, digits, dots, dashes or underscores"
+  })
+).pipe(Schema.brand("OrgId"))
+export type OrgId = typeof OrgId.Type
+
+export const ChannelName = Schema.Literals(["webhook", "whatsapp", "amqp", "http"])
+export type ChannelName = typeof ChannelName.Type

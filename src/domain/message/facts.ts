@@ -1,0 +1,170 @@
+/**
+ * Facts about one message, oldest first. `MessageQueued` opens its stream. A stored fact is never
+ * edited; when a shape must change, the old shape stays below the current one and is lifted to it
+ * while decoding.
+ *
+ * No fact holds a body or a secret: facts are kept for ever, bodies can be erased.
+ */
+import { Schema } from "effect"
+import { ChannelName, DestinationId, OrgId } from "../ids.ts"
+import { RetryPolicy } from "../retry.ts"
+
+const Text = Schema.NullOr(Schema.String)
+const Time = Schema.DateTimeUtcFromString
+
+/** Why an attempt or a message did not end well, in words a caller can act on. */
+export const DeliveryError = Schema.Struct({
+  code: Schema.NonEmptyString,
+  message: Schema.String,
+  retryable: Schema.Boolean
+})
+export type DeliveryError = typeof DeliveryError.Type
+
+export const Metadata = Schema.Record(Schema.String, Schema.String)
+
+export const MessageQueued = Schema.Struct({
+  type: Schema.tag("MessageQueued"),
+  orgId: OrgId,
+  channel: ChannelName,
+  to: Schema.String,
+  destination: DestinationId,
+  eventType: Text,
+  templateCode: Text,
+  dossierId: Text,
+  orderingKey: Text,
+  correlationId: Text,
+  metadata: Schema.NullOr(Metadata),
+  retry: RetryPolicy,
+  acceptedAt: Time,
+  dueAt: Time,
+  expiresAt: Schema.NullOr(Time)
+})
+export type MessageQueued = typeof MessageQueued.Type
+
+/** Stored before any byte leaves: a crash in between burns an attempt and is visible. */
+export const AttemptStarted = Schema.Struct({
+  type: Schema.tag("AttemptStarted"),
+  epoch: Schema.Int,
+  attempt: Schema.Int
+})
+
+/** The destination's system has taken the message. */
+export const AttemptSucceeded = Schema.Struct({
+  type: Schema.tag("AttemptSucceeded"),
+  attempt: Schema.Int,
+  status: Schema.NullOr(Schema.Int),
+  providerMessageId: Text,
+  durationMs: Schema.Int
+})
+
+/** `retryAt` is null when no attempt is left: the message's ending follows in the same append. */
+export const AttemptFailed = Schema.Struct({
+  type: Schema.tag("AttemptFailed"),
+  attempt: Schema.Int,
+  error: DeliveryError,
+  status: Schema.NullOr(Schema.Int),
+  durationMs: Schema.Int,
+  retryAt: Schema.NullOr(Time)
+})
+
+/** The worker died or gave up between start and settlement. Whether anything was sent is not known. */
+export const AttemptAbandoned = Schema.Struct({
+  type: Schema.tag("AttemptAbandoned"),
+  attempt: Schema.Int,
+  reason: Schema.NonEmptyString,
+  retryAt: Schema.NullOr(Time)
+})
+
+/** Sent, perhaps: a channel that can't dedupe must find out before it may try again. */
+export const AttemptUnresolved = Schema.Struct({
+  type: Schema.tag("AttemptUnresolved"),
+  attempt: Schema.Int,
+  error: DeliveryError,
+  durationMs: Schema.Int,
+  reconcileAt: Time
+})
+
+/** Proven at the recipient: by the destination's own answer or by a provider's receipt. */
+export const MessageDelivered = Schema.Struct({
+  type: Schema.tag("MessageDelivered"),
+  proof: Schema.Literals(["response", "receipt"])
+})
+
+/** Refused for good: by the destination's answer or by a provider's receipt. */
+export const MessageFailed = Schema.Struct({
+  type: Schema.tag("MessageFailed"),
+  by: Schema.Literals(["response", "receipt"]),
+  error: DeliveryError
+})
+
+export const MessageDeadLettered = Schema.Struct({
+  type: Schema.tag("MessageDeadLettered"),
+  reason: Schema.Literals(["attempts used up", "too old to retry", "outcome unknown"]),
+  error: DeliveryError
+})
+
+export const MessageCancelled = Schema.Struct({
+  type: Schema.tag("MessageCancelled"),
+  reason: Text
+})
+
+export const MessageExpired = Schema.Struct({
+  type: Schema.tag("MessageExpired"),
+  expiresAt: Time
+})
+
+/** A new run of a message whose last one ended badly. History stays as it was. */
+export const MessageReplayed = Schema.Struct({
+  type: Schema.tag("MessageReplayed"),
+  epoch: Schema.Int,
+  replayedAt: Time,
+  reason: Text
+})
+
+export const ReceiptStatus = Schema.Literals(["sent", "delivered", "read", "failed"])
+export type ReceiptStatus = typeof ReceiptStatus.Type
+
+/** What a provider told us later. Kept whatever the status; `contradicts` is what a replayer must see first. */
+export const ReceiptRecorded = Schema.Struct({
+  type: Schema.tag("ReceiptRecorded"),
+  receipt: ReceiptStatus,
+  providerMessageId: Text,
+  reportedAt: Time,
+  error: Schema.NullOr(DeliveryError),
+  contradicts: Schema.Boolean
+})
+
+export const MessageFact = Schema.Union([
+  MessageQueued,
+  AttemptStarted,
+  AttemptSucceeded,
+  AttemptFailed,
+  AttemptAbandoned,
+  AttemptUnresolved,
+  MessageDelivered,
+  MessageFailed,
+  MessageDeadLettered,
+  MessageCancelled,
+  MessageExpired,
+  MessageReplayed,
+  ReceiptRecorded
+])
+export type MessageFact = typeof MessageFact.Type
+export type FactOf<T extends MessageFact["type"]> = Extract<MessageFact, { readonly type: T }>
+
+/** Every shape ever written, keyed by `type@version`. The highest version is the one we write. */
+export const recorded = {
+  "MessageQueued@1": MessageQueued,
+  "AttemptStarted@1": AttemptStarted,
+  "AttemptSucceeded@1": AttemptSucceeded,
+  "AttemptFailed@1": AttemptFailed,
+  "AttemptAbandoned@1": AttemptAbandoned,
+  "AttemptUnresolved@1": AttemptUnresolved,
+  "MessageDelivered@1": MessageDelivered,
+  "MessageFailed@1": MessageFailed,
+  "MessageDeadLettered@1": MessageDeadLettered,
+  "MessageCancelled@1": MessageCancelled,
+  "MessageExpired@1": MessageExpired,
+  "MessageReplayed@1": MessageReplayed,
+  "ReceiptRecorded@1": ReceiptRecorded
+} as const

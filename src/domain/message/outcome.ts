@@ -1,0 +1,26 @@
+/** How one try ended, in the domain's words. Channels report it, the decider turns it into facts. */
+import type { DeliveryError } from "./facts.ts"
+
+interface Timed {
+  readonly durationMs: number
+}
+
+export type AttemptOutcome =
+  /** The destination's system has taken it. `delivered`: its answer also proves delivery at the recipient. */
+  | ({
+      readonly type: "Accepted"
+      readonly status: number | null
+      readonly providerMessageId: string | null
+      readonly delivered: boolean
+    } & Timed)
+  /** The far side said no and will say no again. */
+  | ({ readonly type: "Refused"; readonly error: DeliveryError; readonly status: number | null } & Timed)
+  /** No, for now: the message may be sent again later. */
+  | ({
+      readonly type: "Unreachable"
+      readonly error: DeliveryError
+      readonly status: number | null
+      readonly retryAfterMs: number | null
+    } & Timed)
+  /** It may have been taken, and this channel could not drop a duplicate: find out before sending again. */
+  | ({ readonly type: "Unknown"; readonly error: DeliveryError; readonly reconcileAfterMs: number } & Timed)

@@ -1,0 +1,182 @@
+/**
+ * A message as people ask to see it: where it is, why, and what next. A fold of its stream and nothing
+ * else, so that lists, single reads and rebuilt projections can only agree.
+ */
+import type { DateTime } from "effect"
+import type { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
+import { evolve, initial } from "./decider.ts"
+import type { DeliveryError, MessageFact } from "./facts.ts"
+import type { MessageStatus } from "./machine.ts"
+import type { Message, Status } from "./transitions.ts"
+
+/** A fact with its place in the stream and the time it was recorded. The time informs; it never decides order. */
+export interface StoredFact {
+  readonly version: number
+  readonly at: DateTime.Utc
+  readonly fact: MessageFact
+}
+
+export interface AttemptView {
+  readonly epoch: number
+  readonly number: number
+  readonly startedAt: DateTime.Utc
+  readonly endedAt: DateTime.Utc | null
+  readonly outcome: "succeeded" | "failed" | "abandoned" | "unresolved" | null
+  readonly error: DeliveryError | null
+  readonly status: number | null
+}
+
+export interface MessageView {
+  readonly id: MessageId
+  readonly version: number
+  readonly orgId: OrgId
+  readonly channel: ChannelName
+  readonly to: string
+  readonly destination: DestinationId
+  readonly status: MessageStatus
+  readonly epoch: number
+  readonly attempts: number
+  readonly attemptsMax: number
+  readonly nextAttemptAt: DateTime.Utc | null
+  readonly lastError: DeliveryError | null
+  readonly providerMessageId: string | null
+  readonly eventType: string | null
+  readonly templateCode: string | null
+  readonly dossierId: string | null
+  readonly orderingKey: string | null
+  readonly correlationId: string | null
+  readonly metadata: Readonly<Record<string, string>> | null
+  readonly expiresAt: DateTime.Utc | null
+  readonly createdAt: DateTime.Utc
+  readonly updatedAt: DateTime.Utc
+  /** A provider's receipt says the opposite of the status. Look before you replay. */
+  readonly contradicted: boolean
+}
+
+/** The message and the status it had after each fact of its history. */
+export const timeline = (
+  history: ReadonlyArray<StoredFact>
+): { readonly message: Message; readonly steps: ReadonlyArray<StoredFact & { readonly status: Status }> } => {
+  let message = initial
+  const steps = history.map((stored) => {
+    message = evolve(message, stored.fact)
+    return { ...stored, status: message.status }
+  })
+  return { message, steps }
+}
+
+/** Null for a stream that does not exist (yet). */
+export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): MessageView | null => {
+  const first = history[0]
+  if (first === undefined || first.fact.type !== "MessageQueued") return null
+  const { message } = timeline(history)
+  const { progress } = message
+  const queued = first.fact
+  const last = history.at(-1)!
+  return {
+    id,
+    version: last.version,
+    orgId: queued.orgId,
+    channel: queued.channel,
+    to: queued.to,
+    destination: queued.destination,
+    status: message.status as MessageStatus,
+    epoch: progress.epoch,
+    attempts: progress.attempt,
+    attemptsMax: progress.attemptsMax,
+    nextAttemptAt: message.status === "QUEUED" ? progress.dueAt : null,
+    lastError: lastErrorOf(history),
+    providerMessageId: providerMessageIdOf(history),
+    eventType: queued.eventType,
+    templateCode: queued.templateCode,
+    dossierId: queued.dossierId,
+    orderingKey: queued.orderingKey,
+    correlationId: queued.correlationId,
+    metadata: queued.metadata,
+    expiresAt: progress.expiresAt,
+    createdAt: first.at,
+    updatedAt: last.at,
+    contradicted: history.some(({ fact }) => fact.type === "ReceiptRecorded" && fact.contradicts)
+  }
+}
+
+const errorOf = (fact: MessageFact): DeliveryError | null => {
+  switch (fact.type) {
+    case "AttemptFailed":
+    case "AttemptUnresolved":
+    case "MessageFailed":
+    case "MessageDeadLettered":
+      return fact.error
+    case "AttemptAbandoned":
+      return { code: "abandoned", message: fact.reason, retryable: true }
+    default:
+      return null
+  }
+}
+
+/** The last thing that went wrong; a delivery that succeeded has nothing left to explain. */
+const lastErrorOf = (history: ReadonlyArray<StoredFact>): DeliveryError | null => {
+  for (const { fact } of history.toReversed()) {
+    if (fact.type === "AttemptSucceeded" || fact.type === "MessageDelivered") return null
+    const error = errorOf(fact)
+    if (error !== null) return error
+  }
+  return null
+}
+
+const providerMessageIdOf = (history: ReadonlyArray<StoredFact>): string | null => {
+  for (const { fact } of history.toReversed()) {
+    if ((fact.type === "AttemptSucceeded" || fact.type === "ReceiptRecorded") && fact.providerMessageId !== null) {
+      return fact.providerMessageId
+    }
+  }
+  return null
+}
+
+/** Every try, oldest first. */
+export const attemptsOf = (history: ReadonlyArray<StoredFact>): ReadonlyArray<AttemptView> => {
+  const attempts: Array<AttemptView> = []
+  for (const { fact, at } of history) {
+    const last = attempts.at(-1)
+    switch (fact.type) {
+      case "AttemptStarted":
+        attempts.push({
+          epoch: fact.epoch,
+          number: fact.attempt,
+          startedAt: at,
+          endedAt: null,
+          outcome: null,
+          error: null,
+          status: null
+        })
+        break
+      case "AttemptSucceeded":
+        attempts[attempts.length - 1] = {
+          ...last!,
+          endedAt: at,
+          outcome: "succeeded",
+          error: null,
+          status: fact.status
+        }
+        break
+      case "AttemptFailed":
+        attempts[attempts.length - 1] = {
+          ...last!,
+          endedAt: at,
+          outcome: "failed",
+          error: fact.error,
+          status: fact.status
+        }
+        break
+      case "AttemptAbandoned":
+        attempts[attempts.length - 1] = { ...last!, endedAt: at, outcome: "abandoned", error: errorOf(fact) }
+        break
+      case "AttemptUnresolved":
+        attempts[attempts.length - 1] = { ...last!, outcome: "unresolved", error: fact.error }
+        break
+      default:
+        break
+    }
+  }
+  return attempts
+}

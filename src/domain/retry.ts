@@ -1,0 +1,91 @@
+/**
+ * How long a message waits after an attempt that failed. Data in, data out: the die is rolled by the
+ * caller, so the same policy, attempt and die always give the same wait.
+ */
+import { Schema } from "effect"
+
+const Millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 366 * 24 * 3600 * 1000 }))
+const jitterRange = Schema.Tuple([
+  Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 10 })),
+  Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 10 }))
+]).check(
+  Schema.makeFilter(([low, high]) => low <= high || "the first factor must not exceed the second", {
+    title: "a range of factors, low first"
+  })
+)
+
+const limits = {
+  attemptsMax: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))),
+  ageMaxMs: Schema.optionalKey(Millis),
+  jitter: Schema.optionalKey(jitterRange)
+}
+
+export const ScheduleRetry = Schema.Struct({
+  strategy: Schema.Literal("schedule"),
+  waitsMs: Schema.Array(Millis).check(Schema.isMinLength(1), Schema.isMaxLength(99)),
+  ...limits
+})
+
+export const ComputedRetry = Schema.Struct({
+  strategy: Schema.Literals(["exponential", "linear", "fixed"]),
+  baseMs: Millis,
+  capMs: Schema.optionalKey(Millis),
+  factor: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 100 }))),
+  ...limits
+})
+
+/** The wire and stored form of a policy; every field of it is a promise to the caller. */
+export const RetryPolicy = Schema.Union([ScheduleRetry, ComputedRetry])
+export type RetryPolicy = typeof RetryPolicy.Type
+
+const ATTEMPTS_DEFAULT = 6
+const CAP_DEFAULT_MS = 24 * 3600 * 1000
+/** A provider may ask us to wait longer than the policy would, but not for ever. */
+export const RETRY_AFTER_MAX_MS = 3600 * 1000
+
+const minutes = (count: number) => count * 60_000
+
+/** Five waits, six attempts. Named after what uses them. */
+export const presets = {
+  webhook: { strategy: "schedule", waitsMs: [1_000, 5_000, 15_000, 60_000, 300_000] },
+  whatsapp: { strategy: "schedule", waitsMs: [1, 5, 15, 60, 360].map(minutes) },
+  exponential: { strategy: "exponential", baseMs: 1_000, factor: 2, capMs: 30_000, attemptsMax: ATTEMPTS_DEFAULT }
+} as const satisfies Record<string, RetryPolicy>
+
+export const attemptsMaxOf = (policy: RetryPolicy): number =>
+  policy.attemptsMax ?? (policy.strategy === "schedule" ? policy.waitsMs.length + 1 : ATTEMPTS_DEFAULT)
+
+/** The wait after failure number `failure` (1, 2, …) before any jitter. */
+const plainWaitMs = (policy: RetryPolicy, failure: number): number => {
+  if (policy.strategy === "schedule") {
+    return policy.waitsMs[Math.min(failure, policy.waitsMs.length) - 1]!
+  }
+  const cap = policy.capMs ?? CAP_DEFAULT_MS
+  switch (policy.strategy) {
+    case "exponential":
+      return Math.min(policy.baseMs * (policy.factor ?? 2) ** (failure - 1), cap)
+    case "linear":
+      return Math.min(policy.baseMs * failure, cap)
+    case "fixed":
+      return Math.min(policy.baseMs, cap)
+  }
+}
+
+/** A written schedule is kept to the millisecond; computed waits spread out unless told otherwise. */
+const jitterOf = (policy: RetryPolicy): readonly [number, number] =>
+  policy.jitter ?? (policy.strategy === "schedule" ? [1, 1] : [0.5, 1.5])
+
+/**
+ * Milliseconds to wait after failure number `failure`. `die` is drawn by the caller from [0, 1).
+ * `retryAfterMs` is what the far side asked for: it lengthens the wait, within a bound.
+ */
+export const retryWaitMs = (
+  policy: RetryPolicy,
+  failure: number,
+  die: number,
+  retryAfterMs: number | null = null
+): number => {
+  const [low, high] = jitterOf(policy)
+  const wait = Math.round(plainWaitMs(policy, failure) * (low + (high - low) * die))
+  return retryAfterMs === null ? wait : Math.max(wait, Math.min(retryAfterMs, RETRY_AFTER_MAX_MS))
+}
