@@ -13,6 +13,10 @@ export type MessageId = typeof MessageId.Type
 export const DestinationId = Uuid.pipe(Schema.brand("DestinationId"))
 export type DestinationId = typeof DestinationId.Type
 
+/** A job that replays many messages. */
+export const ReplayId = Uuid.pipe(Schema.brand("ReplayId"))
+export type ReplayId = typeof ReplayId.Type
+
 export const OrgId = Schema.String.check(
   Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, {
     title: "1 to 64 letters, digits, dots, dashes or underscores"

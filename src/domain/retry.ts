@@ -26,16 +26,20 @@ export const ScheduleRetry = Schema.Struct({
   ...limits
 })
 
-export const ComputedRetry = Schema.Struct({
-  strategy: Schema.Literals(["exponential", "linear", "fixed"]),
-  baseMs: Millis,
-  capMs: Schema.optionalKey(Millis),
-  factor: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 100 }))),
-  ...limits
-})
+const computed = <S extends string>(strategy: S) =>
+  Schema.Struct({
+    strategy: Schema.Literal(strategy),
+    baseMs: Millis,
+    capMs: Schema.optionalKey(Millis),
+    factor: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 100 }))),
+    ...limits
+  })
+
+/** One member per strategy: a refusal then names the field that is wrong instead of every strategy there is. */
+export const ComputedRetry = Schema.Union([computed("exponential"), computed("linear"), computed("fixed")])
 
 /** The wire and stored form of a policy; every field of it is a promise to the caller. */
-export const RetryPolicy = Schema.Union([ScheduleRetry, ComputedRetry])
+export const RetryPolicy = Schema.Union([ScheduleRetry, ...ComputedRetry.members])
 export type RetryPolicy = typeof RetryPolicy.Type
 
 const ATTEMPTS_DEFAULT = 6

@@ -5,9 +5,10 @@
  */
 import { DateTime, Result, Schema } from "effect"
 import { initialTransition } from "xstate"
+import type { ReplayId } from "../ids.ts"
 import { retryWaitMs } from "../retry.ts"
 import type { DeliveryError, FactOf, MessageFact, MessageQueued } from "./facts.ts"
-import { messageMachine, receiptKey } from "./machine.ts"
+import { DOUBTS_MAX, messageMachine, receiptKey } from "./machine.ts"
 import type { AttemptOutcome } from "./outcome.ts"
 import { type Message, type Status, step } from "./transitions.ts"
 
@@ -29,7 +30,15 @@ export type MessageCommand =
       readonly die: number
     }
   | { readonly type: "CancelMessage"; readonly reason: string | null }
-  | { readonly type: "ReplayMessage"; readonly now: DateTime.Utc; readonly reason: string | null }
+  | {
+      readonly type: "ReplayMessage"
+      readonly now: DateTime.Utc
+      readonly reason: string | null
+      /** Another body comes with it. */
+      readonly edited?: boolean
+      readonly replayId?: ReplayId | null
+    }
+  | { readonly type: "EraseBody"; readonly reason: string | null }
   | {
       readonly type: "RecordReceipt"
       readonly receipt: FactOf<"ReceiptRecorded">["receipt"]
@@ -76,9 +85,9 @@ export const decide = (
 const rejected = (message: Message, command: MessageCommand) =>
   Result.fail(new CommandRejected({ command: command.type, status: message.status }))
 
-/** A receipt we already hold is no news: accepted, and nothing is added. */
+/** A receipt we already hold is no news, nor is that an erased body shall go: accepted, and nothing is added. */
 const isNews = (message: Message, command: MessageCommand): boolean =>
-  command.type === "RecordReceipt" && message.status !== "NEW"
+  (command.type === "RecordReceipt" || command.type === "EraseBody") && message.status !== "NEW"
 
 const proposed = (message: Message, command: MessageCommand): ReadonlyArray<MessageFact> => {
   switch (command.type) {
@@ -98,20 +107,29 @@ const proposed = (message: Message, command: MessageCommand): ReadonlyArray<Mess
           type: "MessageReplayed",
           epoch: message.progress.epoch + 1,
           replayedAt: command.now,
-          reason: command.reason
+          reason: command.reason,
+          edited: command.edited ?? false,
+          replayId: command.replayId ?? null
         }
       ]
+    case "EraseBody":
+      return message.progress.erased ? [] : [{ type: "MessageBodyErased", reason: command.reason }]
     case "RecordReceipt":
       return recordReceipt(message, command)
   }
 }
 
 const startAttempt = ({ progress }: Message, now: DateTime.Utc): ReadonlyArray<MessageFact> => {
-  const { expiresAt, epoch, attempt } = progress
-  return expiresAt !== null && DateTime.isLessThanOrEqualTo(expiresAt, now)
+  const { expiresAt, dueAt, epoch, attempt } = progress
+  // A message that expires before it is due was handed out for its expiry, whatever this worker's clock says.
+  const deadline = dueAt === null ? now : DateTime.max(dueAt, now)
+  return expiresAt !== null && DateTime.isLessThanOrEqualTo(expiresAt, deadline)
     ? [{ type: "MessageExpired", expiresAt }]
     : [{ type: "AttemptStarted", epoch, attempt: attempt + 1 }]
 }
+
+/** Five questions at 5 s and this growth reach over half an hour: an outage of the far side's, not of ours. */
+const DOUBT_GROWTH = 4
 
 type Settle = Extract<MessageCommand, { readonly type: "SettleAttempt" }>
 
@@ -149,22 +167,32 @@ const settleAttempt = (message: Message, command: Settle): ReadonlyArray<Message
       return retryAt === null ? [failed, deadLettered(message, outcome.error)] : [failed]
     }
     case "Unknown":
-      return message.progress.phase === "unresolved"
+      return mayAskAgain(message, outcome)
         ? [
-            { type: "AttemptFailed", attempt, error: outcome.error, status: null, durationMs, retryAt: null },
-            { type: "MessageDeadLettered", reason: "outcome unknown", error: outcome.error }
-          ]
-        : [
             {
               type: "AttemptUnresolved",
               attempt,
               error: outcome.error,
               durationMs,
-              reconcileAt: DateTime.add(now, { milliseconds: outcome.reconcileAfterMs })
+              reconcileAt: DateTime.add(now, {
+                milliseconds: outcome.reconcileAfterMs * DOUBT_GROWTH ** message.progress.doubts
+              })
             }
+          ]
+        : [
+            { type: "AttemptFailed", attempt, error: outcome.error, status: outcome.status, durationMs, retryAt: null },
+            { type: "MessageDeadLettered", reason: "outcome unknown", error: outcome.error }
           ]
   }
 }
+
+type Unknown = Extract<AttemptOutcome, { readonly type: "Unknown" }>
+
+const mayAskAgain = (
+  { progress }: Message,
+  outcome: Unknown
+): outcome is Unknown & { readonly reconcileAfterMs: number } =>
+  outcome.reconcileAfterMs !== null && progress.doubts < DOUBTS_MAX
 
 /** What receipts that arrived before our own commit make of a message that has just become SENT. */
 const afterTaken = ({ progress }: Message, delivered: boolean): ReadonlyArray<MessageFact> => {

@@ -5,8 +5,8 @@
  *
  * No fact holds a body or a secret: facts are kept for ever, bodies can be erased.
  */
-import { Schema } from "effect"
-import { ChannelName, DestinationId, OrgId } from "../ids.ts"
+import { Schema, SchemaTransformation } from "effect"
+import { ChannelName, DestinationId, OrgId, ReplayId } from "../ids.ts"
 import { RetryPolicy } from "../retry.ts"
 
 const Text = Schema.NullOr(Schema.String)
@@ -118,6 +118,32 @@ export const MessageReplayed = Schema.Struct({
   type: Schema.tag("MessageReplayed"),
   epoch: Schema.Int,
   replayedAt: Time,
+  reason: Text,
+  /** Another body took the place of the one before. */
+  edited: Schema.Boolean,
+  /** The job that asked for it; null when it was asked for by itself. */
+  replayId: Schema.NullOr(ReplayId)
+})
+
+/** Before bodies could be edited and jobs could replay. */
+const MessageReplayedV1 = Schema.Struct({
+  type: Schema.tag("MessageReplayed"),
+  epoch: Schema.Int,
+  replayedAt: Schema.String,
+  reason: Text
+}).pipe(
+  Schema.decodeTo(
+    MessageReplayed,
+    SchemaTransformation.transform({
+      decode: (v1): typeof MessageReplayed.Encoded => ({ ...v1, edited: false, replayId: null }),
+      encode: ({ edited: _, replayId: __, ...v1 }) => v1
+    })
+  )
+)
+
+/** Body and answers are gone. The facts stay; what was not sent by then is never sent. */
+export const MessageBodyErased = Schema.Struct({
+  type: Schema.tag("MessageBodyErased"),
   reason: Text
 })
 
@@ -147,6 +173,7 @@ export const MessageFact = Schema.Union([
   MessageCancelled,
   MessageExpired,
   MessageReplayed,
+  MessageBodyErased,
   ReceiptRecorded
 ])
 export type MessageFact = typeof MessageFact.Type
@@ -165,6 +192,8 @@ export const recorded = {
   "MessageDeadLettered@1": MessageDeadLettered,
   "MessageCancelled@1": MessageCancelled,
   "MessageExpired@1": MessageExpired,
-  "MessageReplayed@1": MessageReplayed,
+  "MessageReplayed@1": MessageReplayedV1,
+  "MessageReplayed@2": MessageReplayed,
+  "MessageBodyErased@1": MessageBodyErased,
   "ReceiptRecorded@1": ReceiptRecorded
 } as const

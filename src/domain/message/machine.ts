@@ -22,8 +22,12 @@ export interface Progress {
   readonly expiresAt: DateTime.Utc | null
   readonly epoch: number
   readonly attempt: number
+  /** There is nothing left to send, until a replay brings another body. */
+  readonly erased: boolean
   /** Of the last attempt of this epoch. `settled` means closed with no attempt left. */
   readonly phase: "none" | "open" | "unresolved" | "settled"
+  /** How often the last attempt was doubted. */
+  readonly doubts: number
   /** The first receipt that decides: later ones that say otherwise are kept but change nothing. */
   readonly verdict: "delivered" | "failed" | null
   /** Receipts seen in this epoch, so that a repeated one adds no fact. */
@@ -39,10 +43,15 @@ const empty: Progress = {
   expiresAt: null,
   epoch: 0,
   attempt: 0,
+  erased: false,
   phase: "none",
+  doubts: 0,
   verdict: null,
   receipts: []
 }
+
+/** Asking what became of an attempt comes to an end too: whoever has not said so by then will not. */
+export const DOUBTS_MAX = 5
 
 interface Step<T extends MessageFact["type"]> {
   readonly context: Progress
@@ -51,6 +60,10 @@ interface Step<T extends MessageFact["type"]> {
 
 const hasOpenAttempt = (context: Progress, attempt: number) =>
   context.attempt === attempt && (context.phase === "open" || context.phase === "unresolved")
+
+/** A doubtful attempt is closed by what we learn of it. Abandoning it would send it again blindly. */
+const mayEndBadly = (context: Progress, event: FactOf<"AttemptFailed" | "AttemptAbandoned">) =>
+  hasOpenAttempt(context, event.attempt) && !(event.type === "AttemptAbandoned" && context.phase === "unresolved")
 
 export const receiptKey = (receipt: FactOf<"ReceiptRecorded">): string =>
   `${receipt.receipt}:${receipt.providerMessageId ?? ""}`
@@ -61,14 +74,16 @@ const guards = {
     event.epoch === context.epoch && event.attempt === context.attempt + 1 && event.attempt <= context.attemptsMax,
   closesOpenAttempt: ({ context, event }: Step<"AttemptSucceeded">) => hasOpenAttempt(context, event.attempt),
   leavesAnAttempt: ({ context, event }: Step<"AttemptFailed" | "AttemptAbandoned">) =>
-    hasOpenAttempt(context, event.attempt) && event.retryAt !== null && event.attempt < context.attemptsMax,
+    mayEndBadly(context, event) && event.retryAt !== null && event.attempt < context.attemptsMax,
   leavesNoAttempt: ({ context, event }: Step<"AttemptFailed" | "AttemptAbandoned">) =>
-    hasOpenAttempt(context, event.attempt) && event.retryAt === null,
-  isFirstDoubt: ({ context, event }: Step<"AttemptUnresolved">) =>
-    context.attempt === event.attempt && context.phase === "open",
+    mayEndBadly(context, event) && event.retryAt === null,
+  mayBeDoubted: ({ context, event }: Step<"AttemptUnresolved">) =>
+    hasOpenAttempt(context, event.attempt) && context.doubts < DOUBTS_MAX,
   isSettled: ({ context }: Step<"MessageFailed" | "MessageDeadLettered">) => context.phase === "settled",
   isByReceipt: ({ event }: Step<"MessageFailed">) => event.by === "receipt",
-  isNextEpoch: ({ context, event }: Step<"MessageReplayed">) => event.epoch === context.epoch + 1,
+  isNextEpoch: ({ context, event }: Step<"MessageReplayed">) =>
+    event.epoch === context.epoch + 1 && (event.edited || !context.erased),
+  isNotErased: ({ context }: Step<"MessageBodyErased">) => !context.erased,
   isNewReceipt: ({ context, event }: Step<"ReceiptRecorded">) => !context.receipts.includes(receiptKey(event))
 }
 
@@ -86,6 +101,7 @@ const changes = {
   begin: ({ event }: Step<"AttemptStarted">): Partial<Progress> => ({
     attempt: event.attempt,
     phase: "open",
+    doubts: 0,
     dueAt: null
   }),
   waitForRetry: ({ event }: Step<"AttemptFailed" | "AttemptAbandoned">): Partial<Progress> => ({
@@ -93,13 +109,15 @@ const changes = {
     dueAt: event.retryAt
   }),
   settle: (): Partial<Progress> => ({ phase: "settled", dueAt: null }),
-  doubt: ({ event }: Step<"AttemptUnresolved">): Partial<Progress> => ({
+  doubt: ({ context, event }: Step<"AttemptUnresolved">): Partial<Progress> => ({
     phase: "unresolved",
+    doubts: context.doubts + 1,
     dueAt: event.reconcileAt
   }),
   reopen: ({ event }: Step<"MessageReplayed">): Partial<Progress> => ({
     epoch: event.epoch,
     attempt: 0,
+    erased: false,
     phase: "none",
     openedAt: event.replayedAt,
     dueAt: event.replayedAt,
@@ -108,6 +126,7 @@ const changes = {
     verdict: null,
     receipts: []
   }),
+  erase: (): Partial<Progress> => ({ erased: true }),
   remember: ({ context, event }: Step<"ReceiptRecorded">): Partial<Progress> => ({
     receipts: [...context.receipts, receiptKey(event)],
     verdict:
@@ -128,6 +147,7 @@ const change = <T extends MessageFact["type"]>(apply: (step: Step<T>) => Partial
   assign<Progress, MessageFact, undefined, MessageFact, never>(apply as unknown as (step: AnyStep) => Partial<Progress>)
 
 const keepReceipt = { guard: "isNewReceipt", actions: "remember" } as const
+const eraseBody = { guard: "isNotErased", actions: "erase" } as const
 
 export const messageMachine = setup({
   types: { context: {} as Progress, events: {} as MessageFact },
@@ -136,10 +156,11 @@ export const messageMachine = setup({
     closesOpenAttempt: guard(guards.closesOpenAttempt),
     leavesAnAttempt: guard(guards.leavesAnAttempt),
     leavesNoAttempt: guard(guards.leavesNoAttempt),
-    isFirstDoubt: guard(guards.isFirstDoubt),
+    mayBeDoubted: guard(guards.mayBeDoubted),
     isSettled: guard(guards.isSettled),
     isByReceipt: guard(guards.isByReceipt),
     isNextEpoch: guard(guards.isNextEpoch),
+    isNotErased: guard(guards.isNotErased),
     isNewReceipt: guard(guards.isNewReceipt)
   },
   actions: {
@@ -149,6 +170,7 @@ export const messageMachine = setup({
     settle: change(changes.settle),
     doubt: change(changes.doubt),
     reopen: change(changes.reopen),
+    erase: change(changes.erase),
     remember: change(changes.remember)
   }
 }).createMachine({
@@ -164,6 +186,7 @@ export const messageMachine = setup({
         AttemptStarted: { target: "SENDING", guard: "isNextAttempt", actions: "begin" },
         MessageCancelled: "CANCELLED",
         MessageExpired: "EXPIRED",
+        MessageBodyErased: eraseBody,
         ReceiptRecorded: keepReceipt
       }
     },
@@ -178,9 +201,10 @@ export const messageMachine = setup({
           { target: "QUEUED", guard: "leavesAnAttempt", actions: "waitForRetry" },
           { guard: "leavesNoAttempt", actions: "settle" }
         ],
-        AttemptUnresolved: { guard: "isFirstDoubt", actions: "doubt" },
+        AttemptUnresolved: { guard: "mayBeDoubted", actions: "doubt" },
         MessageFailed: { target: "FAILED", guard: "isSettled" },
         MessageDeadLettered: { target: "DEAD_LETTER", guard: "isSettled" },
+        MessageBodyErased: eraseBody,
         ReceiptRecorded: keepReceipt
       }
     },
@@ -188,24 +212,27 @@ export const messageMachine = setup({
       on: {
         MessageDelivered: "DELIVERED",
         MessageFailed: { target: "FAILED", guard: "isByReceipt" },
+        MessageBodyErased: eraseBody,
         ReceiptRecorded: keepReceipt
       }
     },
-    DELIVERED: { on: { ReceiptRecorded: keepReceipt } },
+    DELIVERED: { on: { MessageBodyErased: eraseBody, ReceiptRecorded: keepReceipt } },
     FAILED: {
       on: {
         MessageReplayed: { target: "QUEUED", guard: "isNextEpoch", actions: "reopen" },
+        MessageBodyErased: eraseBody,
         ReceiptRecorded: keepReceipt
       }
     },
     DEAD_LETTER: {
       on: {
         MessageReplayed: { target: "QUEUED", guard: "isNextEpoch", actions: "reopen" },
+        MessageBodyErased: eraseBody,
         ReceiptRecorded: keepReceipt
       }
     },
-    CANCELLED: { on: { ReceiptRecorded: keepReceipt } },
-    EXPIRED: { on: { ReceiptRecorded: keepReceipt } }
+    CANCELLED: { on: { MessageBodyErased: eraseBody, ReceiptRecorded: keepReceipt } },
+    EXPIRED: { on: { MessageBodyErased: eraseBody, ReceiptRecorded: keepReceipt } }
   }
 })
 

@@ -22,5 +22,14 @@ export type AttemptOutcome =
       readonly status: number | null
       readonly retryAfterMs: number | null
     } & Timed)
-  /** It may have been taken, and this channel could not drop a duplicate: find out before sending again. */
-  | ({ readonly type: "Unknown"; readonly error: DeliveryError; readonly reconcileAfterMs: number } & Timed)
+  /**
+   * It may have been taken, and this channel could not drop a duplicate: find out before sending again, first
+   * after this time. Null: there is nobody to ask.
+   */
+  | ({
+      readonly type: "Unknown"
+      readonly error: DeliveryError
+      /** Of an answer that left it open, such as a gateway's. */
+      readonly status: number | null
+      readonly reconcileAfterMs: number | null
+    } & Timed)

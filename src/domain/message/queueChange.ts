@@ -13,6 +13,7 @@ export type QueueChange =
       readonly lane: DestinationId
       readonly dueAt: DateTime.Utc
       readonly epoch: number
+      /** Attempts of this epoch that are closed: one in doubt is not. */
       readonly attempt: number
     }
   | { readonly type: "Leave"; readonly lane: DestinationId; readonly dueAt: DateTime.Utc }
@@ -39,6 +40,7 @@ export const queueChange = (before: Message, fact: MessageFact, after: Message):
     case "MessageDelivered":
     case "MessageFailed":
     case "MessageDeadLettered":
+    case "MessageBodyErased":
     case "ReceiptRecorded":
       return null
   }
@@ -52,8 +54,9 @@ export const attentionAt = ({ status, progress: { dueAt, expiresAt } }: Message)
 
 const wait = (lane: DestinationId, message: Message): QueueChange | null => {
   const dueAt = attentionAt(message)
-  const { epoch, attempt } = message.progress
-  return dueAt === null ? null : { type: "Wait", lane, dueAt, epoch, attempt }
+  const { epoch, attempt, phase } = message.progress
+  const closed = phase === "unresolved" ? attempt - 1 : attempt
+  return dueAt === null ? null : { type: "Wait", lane, dueAt, epoch, attempt: closed }
 }
 
 const leave = (lane: DestinationId, message: Message): QueueChange | null => {

@@ -2,11 +2,11 @@
  * A message as people ask to see it: where it is, why, and what next. A fold of its stream and nothing
  * else, so that lists, single reads and rebuilt projections can only agree.
  */
-import type { DateTime } from "effect"
-import type { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
+import { type DateTime, Schema } from "effect"
+import { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
 import { evolve, initial } from "./decider.ts"
-import type { DeliveryError, MessageFact } from "./facts.ts"
-import type { MessageStatus } from "./machine.ts"
+import { DeliveryError, type MessageFact, Metadata } from "./facts.ts"
+import { type MessageStatus, statuses } from "./machine.ts"
 import type { Message, Status } from "./transitions.ts"
 
 /** A fact with its place in the stream and the time it was recorded. The time informs; it never decides order. */
@@ -26,32 +26,43 @@ export interface AttemptView {
   readonly status: number | null
 }
 
-export interface MessageView {
-  readonly id: MessageId
-  readonly version: number
-  readonly orgId: OrgId
-  readonly channel: ChannelName
-  readonly to: string
-  readonly destination: DestinationId
-  readonly status: MessageStatus
-  readonly epoch: number
-  readonly attempts: number
-  readonly attemptsMax: number
-  readonly nextAttemptAt: DateTime.Utc | null
-  readonly lastError: DeliveryError | null
-  readonly providerMessageId: string | null
-  readonly eventType: string | null
-  readonly templateCode: string | null
-  readonly dossierId: string | null
-  readonly orderingKey: string | null
-  readonly correlationId: string | null
-  readonly metadata: Readonly<Record<string, string>> | null
-  readonly expiresAt: DateTime.Utc | null
-  readonly createdAt: DateTime.Utc
-  readonly updatedAt: DateTime.Utc
+/** It is a dead letter: it ended badly, and can be replayed. */
+export const isDead = (status: Status): boolean => status === "FAILED" || status === "DEAD_LETTER"
+
+const Text = Schema.NullOr(Schema.String)
+const Time = Schema.DateTimeUtcFromString
+
+/** The view and, as its encoded side, the JSON it is stored and shown as. */
+export const MessageViewJson = Schema.Struct({
+  id: MessageId,
+  version: Schema.Int,
+  orgId: OrgId,
+  channel: ChannelName,
+  to: Schema.String,
+  destination: DestinationId,
+  status: Schema.Literals(statuses),
+  epoch: Schema.Int,
+  attempts: Schema.Int,
+  attemptsMax: Schema.Int,
+  nextAttemptAt: Schema.NullOr(Time),
+  lastError: Schema.NullOr(DeliveryError),
+  providerMessageId: Text,
+  eventType: Text,
+  templateCode: Text,
+  dossierId: Text,
+  orderingKey: Text,
+  correlationId: Text,
+  metadata: Schema.NullOr(Metadata),
+  expiresAt: Schema.NullOr(Time),
+  createdAt: Time,
+  updatedAt: Time,
+  /** When this epoch came to its ending; null while it goes on. */
+  endedAt: Schema.NullOr(Time),
+  bodyErased: Schema.Boolean,
   /** A provider's receipt says the opposite of the status. Look before you replay. */
-  readonly contradicted: boolean
-}
+  contradicted: Schema.Boolean
+})
+export type MessageView = typeof MessageViewJson.Type
 
 /** The message and the status it had after each fact of its history. */
 export const timeline = (
@@ -96,9 +107,44 @@ export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): Messa
     expiresAt: progress.expiresAt,
     createdAt: first.at,
     updatedAt: last.at,
-    contradicted: history.some(({ fact }) => fact.type === "ReceiptRecorded" && fact.contradicts)
+    endedAt: endedAtOf(history),
+    bodyErased: progress.erased,
+    contradicted:
+      history.some(({ fact }) => fact.type === "ReceiptRecorded" && fact.contradicts) || isOverruled(message)
   }
 }
+
+/** A receipt came first, contradicting nothing, and the message then ended otherwise. */
+const isOverruled = ({ status, progress: { verdict } }: Message): boolean => {
+  switch (status) {
+    case "DELIVERED":
+      return verdict === "failed"
+    case "FAILED":
+    case "DEAD_LETTER":
+    case "CANCELLED":
+    case "EXPIRED":
+      return verdict === "delivered"
+    default:
+      return false
+  }
+}
+
+/** The ending of the last epoch; a replay starts over. */
+const endedAtOf = (history: ReadonlyArray<StoredFact>): DateTime.Utc | null => {
+  for (const { fact, at } of history.toReversed()) {
+    if (endings.has(fact.type)) return at
+    if (fact.type === "MessageReplayed") return null
+  }
+  return null
+}
+
+const endings: ReadonlySet<MessageFact["type"]> = new Set([
+  "MessageDelivered",
+  "MessageFailed",
+  "MessageDeadLettered",
+  "MessageCancelled",
+  "MessageExpired"
+])
 
 const errorOf = (fact: MessageFact): DeliveryError | null => {
   switch (fact.type) {

@@ -1,0 +1,28 @@
+/**
+ * What an attempt says about its destination's health, which is not the same as what it says about the
+ * message: a destination that refuses a message for good is up and judging.
+ *
+ * Our own faults say nothing: a store that did not answer, an address we may not call, an endpoint that was
+ * removed, a body that was erased, a bug. A redirect says nothing either: it tells where something is.
+ */
+import type { AttemptOutcome } from "../message/outcome.ts"
+
+export type Blame = "success" | "failure" | "none"
+
+/** No answer, and it was the far side that gave none. */
+const theirs: ReadonlySet<string> = new Set([
+  "timeout",
+  "connection_failed",
+  "dns_failed",
+  "tls_failed",
+  "response_broken"
+])
+
+export const blame = (outcome: AttemptOutcome): Blame => {
+  if (outcome.type === "Accepted") return "success"
+  const { status } = outcome
+  if (status === null) return theirs.has(outcome.error.code) ? "failure" : "none"
+  if (status >= 300 && status < 400) return "none"
+  const judging = status >= 400 && status < 500 && status !== 408 && status !== 429
+  return judging ? "success" : "failure"
+}

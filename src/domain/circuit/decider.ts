@@ -1,0 +1,93 @@
+/**
+ * `initial · decide · evolve · replay` of a circuit. Time and dice arrive inside the command. A command that
+ * comes too late for the state it was meant for (a probe's result after a reset, a second hold) decides no
+ * facts: that is no mistake of whoever sent it.
+ */
+import { DateTime, Result, Schema } from "effect"
+import { initialTransition, transition } from "xstate"
+import type { MessageId } from "../ids.ts"
+import type { CircuitFact } from "./facts.ts"
+import { type CircuitMemory, type CircuitStatus, circuitMachine } from "./machine.ts"
+import { type CircuitPolicy, openWaitMs } from "./policy.ts"
+
+/** A circuit as the law sees it. */
+export interface Circuit {
+  readonly status: CircuitStatus
+  readonly memory: CircuitMemory
+}
+
+interface Dated {
+  /** By the store's clock: all workers measure the silence with the same one. */
+  readonly now: DateTime.Utc
+}
+
+interface Opening extends Dated {
+  readonly policy: CircuitPolicy
+  /** From [0, 1). */
+  readonly die: number
+}
+
+export type CircuitCommand =
+  /** So many failures in a row were counted. */
+  | ({ readonly type: "CountFailures"; readonly failures: number } & Opening)
+  | ({ readonly type: "StartProbe"; readonly probe: MessageId; readonly permitMs: number } & Dated)
+  | ({ readonly type: "SettleProbe"; readonly succeeded: boolean } & Opening)
+  | { readonly type: "HoldCircuit"; readonly reason: string | null }
+  | { readonly type: "ResetCircuit"; readonly reason: string | null }
+
+/** The silence, or the permit of the probe under way, is not over. */
+export class TooEarly extends Schema.TaggedError<TooEarly>()("TooEarly", { status: Schema.String }) {}
+
+const snapshotOf = ({ status, memory }: Circuit) => circuitMachine.resolveState({ value: status, context: memory })
+
+const start = initialTransition(circuitMachine)[0]
+export const initial: Circuit = { status: start.value, memory: start.context }
+
+export const can = (circuit: Circuit, fact: CircuitFact): boolean => snapshotOf(circuit).can(fact)
+
+/** A fact the law forbids is a bug in whoever appended it: it stops us, it is never repaired silently. */
+export const evolve = (circuit: Circuit, fact: CircuitFact): Circuit => {
+  const before = snapshotOf(circuit)
+  if (!before.can(fact)) throw new Error(`${fact.type} cannot follow ${circuit.status}`)
+  const [after] = transition(circuitMachine, before, fact)
+  return { status: after.value, memory: after.context }
+}
+
+/** Rebuild a circuit from its history. */
+export const replay = (history: ReadonlyArray<CircuitFact>): Circuit => history.reduce(evolve, initial)
+
+export const decide = (
+  circuit: Circuit,
+  command: CircuitCommand
+): Result.Result<ReadonlyArray<CircuitFact>, TooEarly> => {
+  const { status, memory } = circuit
+  switch (command.type) {
+    case "CountFailures":
+      return Result.succeed(
+        status === "CLOSED" && command.failures >= command.policy.failuresMax
+          ? [{ type: "CircuitOpened", failures: command.failures, until: silence(command, 1), openings: 1 }]
+          : []
+      )
+    case "StartProbe": {
+      const waits = status === "OPEN" || status === "HALF_OPEN"
+      if (!waits || memory.until === null || DateTime.isLessThan(command.now, memory.until)) {
+        return Result.fail(new TooEarly({ status }))
+      }
+      const expiresAt = DateTime.add(command.now, { milliseconds: command.permitMs })
+      return Result.succeed([{ type: "CircuitProbed", probe: command.probe, expiresAt }])
+    }
+    case "SettleProbe": {
+      if (status !== "HALF_OPEN") return Result.succeed([])
+      if (command.succeeded) return Result.succeed([{ type: "CircuitClosed" }])
+      const openings = memory.openings + 1
+      return Result.succeed([{ type: "CircuitReopened", until: silence(command, openings), openings }])
+    }
+    case "HoldCircuit":
+      return Result.succeed(status === "HELD" ? [] : [{ type: "CircuitHeld", reason: command.reason }])
+    case "ResetCircuit":
+      return Result.succeed(status === "CLOSED" ? [] : [{ type: "CircuitReset", reason: command.reason }])
+  }
+}
+
+const silence = ({ now, policy, die }: Opening, openings: number): DateTime.Utc =>
+  DateTime.add(now, { milliseconds: openWaitMs(policy, openings, die) })

@@ -1,0 +1,115 @@
+/**
+ * The law of a circuit as data: which fact may follow which, and nothing else. It cannot wait: that the
+ * silence is over, or a permit has run out, shows in the times that facts carry.
+ */
+import { DateTime } from "effect"
+import { assign, setup } from "xstate"
+import type { MessageId } from "../ids.ts"
+import type { CircuitFact, CircuitFactOf } from "./facts.ts"
+
+/** What the law must remember to judge the next fact, and what a lane must know to obey it. */
+export interface CircuitMemory {
+  /** In a row, when it opened. */
+  readonly failures: number
+  /** Openings since it was last closed: each makes the next silence longer. */
+  readonly openings: number
+  /** When the silence ends, or the permit of the probe. */
+  readonly until: DateTime.Utc | null
+  readonly probe: MessageId | null
+}
+
+const calm: CircuitMemory = { failures: 0, openings: 0, until: null, probe: null }
+
+interface Step<T extends CircuitFact["type"]> {
+  readonly context: CircuitMemory
+  readonly event: CircuitFactOf<T>
+}
+
+/** Judgements about one fact. Each is a sentence of the law. */
+const guards = {
+  followsFailures: ({ event }: Step<"CircuitOpened">) => event.openings === 1 && event.failures >= 1,
+  isNextOpening: ({ context, event }: Step<"CircuitReopened">) => event.openings === context.openings + 1,
+  /** A permit begins after the silence, so it also ends after it. */
+  outlastsSilence: ({ context, event }: Step<"CircuitProbed">) =>
+    context.until !== null && DateTime.isGreaterThan(event.expiresAt, context.until)
+}
+
+const changes = {
+  open: ({ event }: Step<"CircuitOpened">): Partial<CircuitMemory> => ({
+    failures: event.failures,
+    openings: event.openings,
+    until: event.until
+  }),
+  permit: ({ event }: Step<"CircuitProbed">): Partial<CircuitMemory> => ({
+    probe: event.probe,
+    until: event.expiresAt
+  }),
+  reopen: ({ event }: Step<"CircuitReopened">): Partial<CircuitMemory> => ({
+    openings: event.openings,
+    until: event.until,
+    probe: null
+  }),
+  hold: (): Partial<CircuitMemory> => ({ until: null, probe: null }),
+  calmDown: (): Partial<CircuitMemory> => calm
+}
+
+/** XState types a guard by the union of all events; each of ours is only ever asked about its own. */
+type AnyStep = { readonly context: CircuitMemory; readonly event: CircuitFact }
+const guard = <T extends CircuitFact["type"]>(judge: (step: Step<T>) => boolean) =>
+  judge as unknown as (step: AnyStep) => boolean
+const change = <T extends CircuitFact["type"]>(apply: (step: Step<T>) => Partial<CircuitMemory>) =>
+  assign<CircuitMemory, CircuitFact, undefined, CircuitFact, never>(
+    apply as unknown as (step: AnyStep) => Partial<CircuitMemory>
+  )
+
+const byHand = {
+  CircuitHeld: { target: "HELD", actions: "hold" },
+  CircuitReset: { target: "CLOSED", actions: "calmDown" }
+} as const
+
+export const circuitMachine = setup({
+  types: { context: {} as CircuitMemory, events: {} as CircuitFact },
+  guards: {
+    followsFailures: guard(guards.followsFailures),
+    isNextOpening: guard(guards.isNextOpening),
+    outlastsSilence: guard(guards.outlastsSilence)
+  },
+  actions: {
+    open: change(changes.open),
+    permit: change(changes.permit),
+    reopen: change(changes.reopen),
+    hold: change(changes.hold),
+    calmDown: change(changes.calmDown)
+  }
+}).createMachine({
+  id: "circuit",
+  context: calm,
+  initial: "CLOSED",
+  states: {
+    CLOSED: {
+      on: {
+        CircuitOpened: { target: "OPEN", guard: "followsFailures", actions: "open" },
+        CircuitHeld: byHand.CircuitHeld
+      }
+    },
+    OPEN: {
+      on: {
+        CircuitProbed: { target: "HALF_OPEN", guard: "outlastsSilence", actions: "permit" },
+        ...byHand
+      }
+    },
+    HALF_OPEN: {
+      on: {
+        // The permit before ran out, or was given back early by a probe that could not tell anything.
+        CircuitProbed: { actions: "permit" },
+        CircuitClosed: { target: "CLOSED", actions: "calmDown" },
+        CircuitReopened: { target: "OPEN", guard: "isNextOpening", actions: "reopen" },
+        ...byHand
+      }
+    },
+    HELD: { on: { CircuitReset: byHand.CircuitReset } }
+  }
+})
+
+export const circuitStatuses = ["CLOSED", "OPEN", "HALF_OPEN", "HELD"] as const
+export type CircuitStatus = (typeof circuitStatuses)[number]

@@ -1,0 +1,31 @@
+/** When a circuit opens, how long it stays silent, and how traffic comes back. Data in, data out. */
+
+export interface CircuitPolicy {
+  /** Failures in a row, over all workers, that open it. */
+  readonly failuresMax: number
+  /** The first silence. */
+  readonly openMs: number
+  /** However often it re-opens, no silence is planned longer than this. */
+  readonly openMaxMs: number
+}
+
+export const circuitDefaults: CircuitPolicy = { failuresMax: 5, openMs: 30_000, openMaxMs: 15 * 60_000 }
+
+/** Circuits that opened together should not probe together. A silence is never shorter than planned. */
+const JITTER = 0.2
+
+/** Milliseconds of silence after opening number `openings` (1, 2, …): doubling up to the cap. */
+export const openWaitMs = ({ openMs, openMaxMs }: CircuitPolicy, openings: number, die: number): number =>
+  Math.round(Math.min(openMs * 2 ** (openings - 1), openMaxMs) * (1 + JITTER * die))
+
+/** How many messages of a lane may be under way in one worker right after its circuit closed. */
+export const IN_FLIGHT_FIRST = 1
+/** No destination allows more than 1,000: beyond half of that the limit has nothing left to do. */
+const IN_FLIGHT_LAST = 512
+
+/** The limit after one more success; null when there is none any more. */
+export const widened = (inFlightMax: number | null): number | null =>
+  inFlightMax === null || inFlightMax >= IN_FLIGHT_LAST ? null : inFlightMax * 2
+
+/** A probe that could not start for so long after it was handed out goes back: its permit must outlast its request. */
+export const PROBE_FRESH_MS = 1_000

@@ -1,0 +1,28 @@
+/**
+ * A waiting message rebuilt from what its queue row carries, so that the common delivery never reads
+ * its stream.
+ *
+ * It answers only where the row tells the whole story: a first epoch made of `MessageQueued` and
+ * `attempt` pairs of a start and its failure. Each attempt adds at least two facts, so a stream of
+ * exactly `1 + 2 × attempt` facts can hold no receipt, no attempt in doubt and no replay besides. For any
+ * other stream it answers null and the caller loads it.
+ *
+ * `dueAt` is the row's due time. That is the retry time, or an expiry that comes before it: whoever starts
+ * the message or takes it out of its lane finds the same either way.
+ */
+import type { DateTime } from "effect"
+import { evolve, initial } from "./decider.ts"
+import type { MessageQueued } from "./facts.ts"
+import type { Message } from "./transitions.ts"
+
+export const resume = (
+  queued: MessageQueued,
+  epoch: number,
+  attempt: number,
+  version: number,
+  dueAt: DateTime.Utc
+): Message | null => {
+  if (epoch !== 1 || version !== 1 + 2 * attempt) return null
+  const { status, progress } = evolve(initial, queued)
+  return { status, progress: { ...progress, attempt, dueAt } }
+}

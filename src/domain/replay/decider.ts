@@ -1,0 +1,69 @@
+/** What may be asked of a replay, and what then becomes history. */
+import { Result, Schema } from "effect"
+import { initialTransition, type SnapshotFrom, transition } from "xstate"
+import type { ReplayFact, ReplayRequested } from "./facts.ts"
+import { type Progress, type ReplayStatus, replayMachine } from "./machine.ts"
+
+export type ReplayCommand =
+  | { readonly type: "RequestReplay"; readonly request: ReplayRequested }
+  | {
+      readonly type: "AdvanceReplay"
+      readonly from: number
+      readonly replayed: number
+      readonly skipped: number
+    }
+  | { readonly type: "CancelReplay"; readonly reason: string | null }
+
+/** The law says no. */
+export class ReplayRejected extends Schema.TaggedError<ReplayRejected>()("ReplayRejected", {
+  command: Schema.String,
+  status: Schema.String
+}) {}
+
+export type Replay = SnapshotFrom<typeof replayMachine>
+
+export const initial: Replay = initialTransition(replayMachine)[0]
+
+export const statusOf = (replay: Replay): ReplayStatus | "NEW" => replay.value
+export const progressOf = (replay: Replay): Progress => replay.context
+
+/** A fact the law forbids is a bug in whoever appended it: it stops us, it is never repaired silently. */
+export const evolve = (replay: Replay, fact: ReplayFact): Replay => {
+  if (!replay.can(fact)) throw new Error(`${fact.type} cannot follow ${statusOf(replay)}`)
+  return transition(replayMachine, replay, fact)[0]
+}
+
+export const replay = (history: ReadonlyArray<ReplayFact>): Replay => history.reduce(evolve, initial)
+
+export const decide = (
+  replay: Replay,
+  command: ReplayCommand
+): Result.Result<ReadonlyArray<ReplayFact>, ReplayRejected> => {
+  const facts = proposed(replay, command)
+  let next = replay
+  for (const fact of facts) {
+    if (!next.can(fact)) {
+      return Result.fail(new ReplayRejected({ command: command.type, status: statusOf(replay) }))
+    }
+    next = evolve(next, fact)
+  }
+  return Result.succeed(facts)
+}
+
+const proposed = (replay: Replay, command: ReplayCommand): ReadonlyArray<ReplayFact> => {
+  switch (command.type) {
+    case "RequestReplay":
+      // Nothing to do is done at once.
+      return command.request.matched === 0 ? [command.request, { type: "ReplayCompleted" }] : [command.request]
+    case "AdvanceReplay": {
+      const { from, replayed, skipped } = command
+      const to = from + replayed + skipped
+      const advanced: ReplayFact = { type: "ReplayAdvanced", from, to, replayed, skipped }
+      const isLast = statusOf(replay) === "RUNNING" && to === progressOf(replay).matched
+      return isLast ? [advanced, { type: "ReplayCompleted" }] : [advanced]
+    }
+    case "CancelReplay":
+      // Cancelled is cancelled: saying it again is no news.
+      return statusOf(replay) === "CANCELLED" ? [] : [{ type: "ReplayCancelled", reason: command.reason }]
+  }
+}

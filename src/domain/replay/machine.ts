@@ -1,0 +1,75 @@
+/**
+ * The law of a replay as data. Its heart is the cursor: each `ReplayAdvanced` begins where the one before
+ * ended and accounts for every message in between, so no message is counted twice, whoever reports it.
+ */
+import { assign, setup } from "xstate"
+import type { FactOf, ReplayFact } from "./facts.ts"
+
+/** How far a replay is. */
+export interface Progress {
+  readonly matched: number
+  /** The number of the last message dealt with. */
+  readonly cursor: number
+  readonly replayed: number
+  readonly skipped: number
+}
+
+const empty: Progress = { matched: 0, cursor: 0, replayed: 0, skipped: 0 }
+
+interface Step<T extends ReplayFact["type"]> {
+  readonly context: Progress
+  readonly event: FactOf<T>
+}
+
+const guards = {
+  isNextStretch: ({ context, event }: Step<"ReplayAdvanced">) =>
+    event.from === context.cursor &&
+    event.to > event.from &&
+    event.to <= context.matched &&
+    event.replayed + event.skipped === event.to - event.from,
+  isThrough: ({ context }: Step<"ReplayCompleted">) => context.cursor === context.matched
+}
+
+const changes = {
+  open: ({ event }: Step<"ReplayRequested">): Partial<Progress> => ({ matched: event.matched }),
+  advance: ({ context, event }: Step<"ReplayAdvanced">): Partial<Progress> => ({
+    cursor: event.to,
+    replayed: context.replayed + event.replayed,
+    skipped: context.skipped + event.skipped
+  })
+}
+
+/** XState types a guard by the union of all events; each of ours is only ever asked about its own. */
+type AnyStep = { readonly context: Progress; readonly event: ReplayFact }
+const guard = <T extends ReplayFact["type"]>(judge: (step: Step<T>) => boolean) =>
+  judge as unknown as (step: AnyStep) => boolean
+const change = <T extends ReplayFact["type"]>(apply: (step: Step<T>) => Partial<Progress>) =>
+  assign<Progress, ReplayFact, undefined, ReplayFact, never>(apply as unknown as (step: AnyStep) => Partial<Progress>)
+
+const advance = { guard: "isNextStretch", actions: "advance" } as const
+
+export const replayMachine = setup({
+  types: { context: {} as Progress, events: {} as ReplayFact },
+  guards: { isNextStretch: guard(guards.isNextStretch), isThrough: guard(guards.isThrough) },
+  actions: { open: change(changes.open), advance: change(changes.advance) }
+}).createMachine({
+  id: "replay",
+  context: empty,
+  initial: "NEW",
+  states: {
+    NEW: { on: { ReplayRequested: { target: "RUNNING", actions: "open" } } },
+    RUNNING: {
+      on: {
+        ReplayAdvanced: advance,
+        ReplayCompleted: { target: "COMPLETED", guard: "isThrough" },
+        ReplayCancelled: "CANCELLED"
+      }
+    },
+    COMPLETED: {},
+    // What was under way when it was cancelled is still accounted for.
+    CANCELLED: { on: { ReplayAdvanced: advance } }
+  }
+})
+
+export const replayStatuses = ["RUNNING", "COMPLETED", "CANCELLED"] as const
+export type ReplayStatus = (typeof replayStatuses)[number]
