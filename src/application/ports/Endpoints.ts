@@ -21,6 +21,8 @@ export interface EndpointSettings {
 export interface Endpoint extends EndpointSettings {
   readonly id: DestinationId
   readonly orgId: OrgId
+  /** Nothing is sent to it; what is accepted for it waits. */
+  readonly paused: boolean
   /** Counts changes; an attempt can say which settings it used. */
   readonly version: number
   readonly createdAt: DateTime.Utc
@@ -57,7 +59,13 @@ export class Endpoints extends Context.Service<
       id: DestinationId,
       change: Partial<EndpointSettings>
     ) => Effect.Effect<Endpoint | null, StoreUnavailable>
-    /** False when there was none. */
+    /** Takes effect with its answer: no attempt starts while it is paused. Null when there is no such endpoint. */
+    readonly setPaused: (
+      orgId: OrgId,
+      id: DestinationId,
+      paused: boolean
+    ) => Effect.Effect<Endpoint | null, StoreUnavailable>
+    /** False when there was none. Nothing holds back its waiting messages any more, so that they come to an end. */
     readonly remove: (orgId: OrgId, id: DestinationId) => Effect.Effect<boolean, StoreUnavailable>
     /** What an attempt needs: settings and every secret that signs now, newest first. */
     readonly signing: (

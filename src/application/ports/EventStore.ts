@@ -1,5 +1,5 @@
 import { Context, type DateTime, type Effect, Schema } from "effect"
-import type { MessageId, OrgId } from "../../domain/ids.ts"
+import type { DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { MessageFact } from "../../domain/message/facts.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
@@ -18,7 +18,10 @@ export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("St
   cause: Schema.Defect()
 }) {}
 
-/** What comes with the first fact of a stream and must be there exactly when that fact is. */
+/**
+ * What comes with the first fact of a stream and must be there exactly when that fact is. A replay with
+ * another body brings one too: its body takes the place of the one before.
+ */
 export interface Opening {
   /** UTF-8 text, delivered byte for byte. */
   readonly body: string
@@ -32,6 +35,12 @@ export interface AttemptResponse {
   readonly body: string
 }
 
+/** What the start of an attempt depends on beside its message: that the destination may still be called. */
+export interface Gate {
+  readonly lane: DestinationId
+  readonly generation: number
+}
+
 export interface Append {
   readonly messageId: MessageId
   readonly expected: StreamVersion
@@ -41,6 +50,8 @@ export interface Append {
   readonly queue: QueueChange | null
   /** Write only if this batch is still claimed: a worker whose lease was taken over has no say. */
   readonly fence: BatchId | null
+  /** Write only if the lane is not paused and its circuit has seen no change since this generation. */
+  readonly gate: Gate | null
   readonly opening: Opening | null
   readonly response: AttemptResponse | null
 }
@@ -51,6 +62,8 @@ export type AppendResult =
   | { readonly type: "VersionConflict" }
   /** The batch in `fence` is no longer claimed. Stop: the message belongs to somebody else now. */
   | { readonly type: "FenceLost" }
+  /** The lane was paused, or its circuit changed. Nothing was written: the message goes back to wait as it was. */
+  | { readonly type: "GateClosed" }
   /** The idempotency key was used before, for this message. Nothing was written. */
   | { readonly type: "DuplicateKey"; readonly messageId: MessageId; readonly requestHash: string }
 
@@ -87,6 +100,11 @@ export class EventStore extends Context.Service<
     ) => Effect.Effect<ReadonlyMap<MessageId, Stream>, StoreUnavailable>
     /** Answers in the order of the entries. */
     readonly append: (entries: ReadonlyArray<Append>) => Effect.Effect<ReadonlyArray<AppendResult>, StoreUnavailable>
+    /** The message an idempotency key was used up by; null while it is free. */
+    readonly acceptedUnder: (
+      orgId: OrgId,
+      key: string
+    ) => Effect.Effect<{ readonly messageId: MessageId; readonly requestHash: string } | null, StoreUnavailable>
     /** `after` is exclusive; null starts at the beginning. */
     readonly readAll: (
       after: Position | null,

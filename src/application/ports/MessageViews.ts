@@ -2,6 +2,7 @@ import { Context, type DateTime, type Effect } from "effect"
 import type { ChannelName, OrgId } from "../../domain/ids.ts"
 import type { MessageStatus } from "../../domain/message/machine.ts"
 import type { MessageView } from "../../domain/message/view.ts"
+import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
 import type { Page } from "./Endpoints.ts"
 import type { Position, StoreUnavailable } from "./EventStore.ts"
 
@@ -22,6 +23,12 @@ export interface Stats {
   readonly oldestDueAt: DateTime.Utc | null
 }
 
+export interface DeadCount {
+  readonly matched: number
+  /** Of these, so many may have been delivered: a provider's receipt says so. */
+  readonly contradicted: number
+}
+
 /**
  * The list projection: what was folded from each stream, for searching and counting. Derived, always a
  * little behind, rebuildable. `project` is version-gated: an older view never replaces a newer one, and
@@ -36,6 +43,13 @@ export class MessageViews extends Context.Service<
       filter: MessageFilter,
       page: { readonly cursor: string | null; readonly limit: number }
     ) => Effect.Effect<Page<MessageView>, StoreUnavailable>
+    /** Ended in FAILED or DEAD_LETTER and not replayed since; the last to die first. */
+    readonly deadLetters: (
+      orgId: OrgId,
+      filter: DeadLetterFilter,
+      page: { readonly cursor: string | null; readonly limit: number }
+    ) => Effect.Effect<Page<MessageView>, StoreUnavailable>
+    readonly countDeadLetters: (orgId: OrgId, filter: DeadLetterFilter) => Effect.Effect<DeadCount, StoreUnavailable>
     readonly stats: (orgId: OrgId) => Effect.Effect<Stats, StoreUnavailable>
     readonly position: Effect.Effect<Position | null, StoreUnavailable>
     /** Writes nothing and answers false when the stored position is no longer `from`: someone else projected. */

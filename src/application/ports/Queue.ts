@@ -6,6 +6,21 @@ import type { StoreUnavailable } from "./EventStore.ts"
 /** Names one claimed batch: its lease, and by its removal the fence. */
 export type BatchId = string & Brand.Brand<"BatchId">
 
+/** What its lane allows a message that was handed out. */
+export interface Pass {
+  /** The circuit's generation that the claim saw: under another one the attempt may not start. */
+  readonly generation: number
+  /**
+   * `watched`: the lane counts failures or lets traffic back in, so a success is worth telling. `probe`: the
+   * message was let through to find out. Null: only a failure is news.
+   */
+  readonly care: "watched" | "probe" | null
+  /** How long after the claim the attempt may still start; null: as long as the claim is held. */
+  readonly freshMs: number | null
+  /** How many messages of the lane may be under way in this worker; null: no limit but the channel's. */
+  readonly inFlightMax: number | null
+}
+
 /** A message handed out by the queue, with what its worker needs to start without reading the stream. */
 export interface ClaimedMessage {
   readonly messageId: MessageId
@@ -14,11 +29,12 @@ export interface ClaimedMessage {
   /** The stream's version when the message was put in the queue. */
   readonly version: number
   readonly epoch: number
-  /** Attempts made in this epoch. */
+  /** Attempts closed in this epoch. */
   readonly attempt: number
   readonly queued: MessageQueued
   /** Null when it was erased. */
   readonly body: string | null
+  readonly pass: Pass
 }
 
 export interface Claim {
@@ -29,9 +45,9 @@ export interface Claim {
 export interface ClaimRequest {
   readonly worker: string
   readonly limit: number
-  /** No lane gives more than this to one claim. */
+  /** What a lane that is not named in `room` may give. */
   readonly perLane: number
-  /** Lanes this worker already has enough of: at most so many more from each; 0 skips the lane. */
+  /** Lanes this worker already works on: at most so many more from each; 0 skips the lane. */
   readonly room: ReadonlyMap<DestinationId, number>
   readonly lease: Duration.Duration
 }
@@ -52,13 +68,21 @@ export interface AbandonedMessage {
  * - A waiting message is handed out by at most one `claim` at a time, in due order within its lane.
  *   Lanes with due work take turns; a lane with a million waiting messages does not delay the others,
  *   and lanes that only wait for the future cost nothing.
+ * - A lane hands out no more than its destination allows: nothing while it is paused or its circuit is open
+ *   or held, no more per period than its rate limit, over all workers. Such a lane costs a claim nothing, and
+ *   what is not handed out stays as it is. A circuit whose silence is over hands out one message, its probe,
+ *   and writes `CircuitProbed` with it: the permit is a lease, and the next probe waits until it has run out.
  * - A claim is a lease on the whole batch, judged by the store's clock. While it lives, nobody else gets
- *   its messages. `renew` extends all leases of a worker and tells which batches it still holds.
+ *   its messages. `renew` extends the leases of the named batches and answers those that still exist. (Not
+ *   "all of this worker": a claim whose answer was lost would be kept alive by a worker that does not know it.)
  * - `takeOver` moves the batches whose lease ran out to `worker` under new batch ids: from then on every
  *   append fenced by the old id has no effect.
+ * - `putBack` takes messages that were not started out of a batch: they wait again as they did before the
+ *   claim, and the rest of the batch is held on. Messages that are not in the batch are left alone, so it may
+ *   be repeated; if the batch is no longer held, nothing happens.
  * - `release` ends a batch: messages named in `unstarted` wait again as they did before the claim, all
- *   others are gone from the queue (their appends have said what comes next). If the batch is no longer
- *   held, nothing happens.
+ *   others are gone from the queue (their appends have said what comes next). What is named but not in the
+ *   batch any more is left alone. If the batch is no longer held, nothing happens.
  * - `awaitWork` returns when there may be due work or when `atMost` has passed, whichever is first.
  *   Messages become visible to `claim` before it returns for them. It is a hint: polling is the floor.
  *
@@ -69,11 +93,15 @@ export class Queue extends Context.Service<
   {
     /** Null when nothing is due (or all of it is in lanes without room). */
     readonly claim: (request: ClaimRequest) => Effect.Effect<Claim | null, StoreUnavailable>
+    readonly putBack: (batch: BatchId, messages: ReadonlyArray<MessageId>) => Effect.Effect<void, StoreUnavailable>
     readonly release: (
       batch: BatchId,
       unstarted: ReadonlyArray<AbandonedMessage>
     ) => Effect.Effect<void, StoreUnavailable>
-    readonly renew: (worker: string, lease: Duration.Duration) => Effect.Effect<ReadonlySet<BatchId>, StoreUnavailable>
+    readonly renew: (
+      batches: ReadonlyArray<BatchId>,
+      lease: Duration.Duration
+    ) => Effect.Effect<ReadonlySet<BatchId>, StoreUnavailable>
     readonly takeOver: (
       worker: string,
       lease: Duration.Duration,
@@ -82,7 +110,7 @@ export class Queue extends Context.Service<
       ReadonlyArray<{ readonly batch: BatchId; readonly messages: ReadonlyArray<AbandonedMessage> }>,
       StoreUnavailable
     >
-    /** When the earliest waiting message is due; null when none waits. */
+    /** When the queue may next have something to hand out; null when only an append or a change of settings can tell. */
     readonly nextDueAt: Effect.Effect<DateTime.Utc | null, StoreUnavailable>
     readonly awaitWork: (atMost: Duration.Duration) => Effect.Effect<void>
   }

@@ -1,0 +1,118 @@
+/** The event store over plain maps. Facts are kept in their stored form, so what comes back has been serialised. */
+import { Effect, Layer, Result } from "effect"
+import {
+  type Append,
+  type AppendResult,
+  EventStore,
+  type FeedFact,
+  type Gate,
+  type Position,
+  type Stream
+} from "../../application/ports/EventStore.ts"
+import type { MessageId, OrgId } from "../../domain/ids.ts"
+import { fromRecorded, toRecorded } from "../../domain/message/recorded.ts"
+import type { StoredFact } from "../../domain/message/view.ts"
+import { laneOf } from "./lanes.ts"
+import { Memory, type StoredRow, type Tables } from "./Memory.ts"
+import { announceDueWork, putWaiting, removeWaiting } from "./waiting.ts"
+
+const stored = (row: StoredRow, version: number): StoredFact => ({
+  version,
+  at: row.at,
+  fact: Result.getOrThrow(fromRecorded(row))
+})
+
+const streamOf = (rows: ReadonlyArray<StoredRow>): Stream => ({
+  version: rows.length,
+  facts: rows.map((row, index) => stored(row, index + 1))
+})
+
+const isShut = (tables: Tables, { lane, generation }: Gate): boolean => {
+  const { paused, standing } = laneOf(tables, lane)
+  return paused || standing.generation !== generation
+}
+
+/** Why this entry may not be written; null when it may. */
+const refusal = (tables: Tables, entry: Append): AppendResult | null => {
+  if (entry.fence !== null && !tables.claims.has(entry.fence)) return { type: "FenceLost" }
+  if (entry.gate !== null && isShut(tables, entry.gate)) return { type: "GateClosed" }
+  if ((tables.streams.get(entry.messageId)?.length ?? 0) !== entry.expected) return { type: "VersionConflict" }
+  const key = keyOf(entry)
+  const used = key === null ? undefined : tables.idempotencyKeys.get(key)
+  return used === undefined ? null : { type: "DuplicateKey", ...used }
+}
+
+/** An org's name has no space in it, so no two pairs of org and key read the same. */
+const keyOf = ({ opening }: Append): string | null =>
+  opening?.idempotency ? `${opening.idempotency.orgId} ${opening.idempotency.key}` : null
+
+const write = (memory: Memory["Service"], entry: Append): AppendResult => {
+  const { tables } = memory
+  const { messageId, at, opening, response, queue } = entry
+  // Everything that can throw comes before the first change.
+  const rows = entry.facts.map((fact): StoredRow => ({ ...toRecorded(fact), at }))
+  const stream = tables.streams.get(messageId) ?? []
+  for (const row of rows) tables.feed.push({ messageId, version: stream.push(row) })
+  tables.streams.set(messageId, stream)
+
+  const key = keyOf(entry)
+  if (opening !== null) tables.bodies.set(messageId, opening.body)
+  if (opening?.idempotency && key !== null) {
+    tables.idempotencyKeys.set(key, { messageId, requestHash: opening.idempotency.requestHash })
+  }
+  if (response !== null) {
+    const responses = tables.responses.get(messageId) ?? new Map()
+    tables.responses.set(messageId, responses.set(`${response.epoch}/${response.attempt}`, response.body))
+  }
+  if (queue?.type === "Wait") {
+    const { lane, dueAt, epoch, attempt } = queue
+    putWaiting(memory, { messageId, lane, dueAt, version: stream.length, epoch, attempt })
+  }
+  if (queue?.type === "Leave") removeWaiting(tables, { ...queue, messageId })
+  return { type: "Appended", version: stream.length }
+}
+
+export const layer = Layer.effect(
+  EventStore,
+  Effect.gen(function* () {
+    const memory = yield* Memory
+    const { tables } = memory
+
+    const load = (id: MessageId) => Effect.sync(() => streamOf(tables.streams.get(id) ?? []))
+
+    const loadMany = (ids: ReadonlyArray<MessageId>) =>
+      Effect.sync(() => {
+        const found = new Map<MessageId, Stream>()
+        for (const id of ids) {
+          const rows = tables.streams.get(id)
+          if (rows !== undefined) found.set(id, streamOf(rows))
+        }
+        return found
+      })
+
+    const append = (entries: ReadonlyArray<Append>) =>
+      Effect.sync(() => {
+        const results = entries.map((entry) => refusal(tables, entry) ?? write(memory, entry))
+        announceDueWork(memory)
+        return results
+      })
+
+    const acceptedUnder = (orgId: OrgId, key: string) =>
+      Effect.sync(() => tables.idempotencyKeys.get(`${orgId} ${key}`) ?? null)
+
+    const readAll = (after: Position | null, limit: number) =>
+      Effect.sync(() => {
+        const facts: Array<FeedFact> = []
+        for (let at = after === null ? 0 : Number(after); at < tables.feed.length && facts.length < limit; at++) {
+          const { messageId, version } = tables.feed[at]!
+          const row = tables.streams.get(messageId)?.[version - 1]
+          // Forgotten since (see MemoryRetention.ts).
+          if (row === undefined) continue
+          facts.push({ ...stored(row, version), messageId, position: String(at + 1) })
+        }
+        return facts
+      })
+
+    return EventStore.of({ load, loadMany, append, acceptedUnder, readAll })
+  })
+)

@@ -1,0 +1,71 @@
+/** HTTP targets over a map. Secrets stay redacted; nothing is at rest here, so nothing is encrypted. */
+import { randomUUID } from "node:crypto"
+import { Effect, Layer, type Redacted } from "effect"
+import { type HttpTarget, HttpTargets, type Secrets } from "../../application/ports/HttpTargets.ts"
+import { DestinationId } from "../../domain/ids.ts"
+import { freeLane, instructLane } from "./lanes.ts"
+import { Memory } from "./Memory.ts"
+
+const namesOf = (secrets: Secrets) => Object.keys(secrets).toSorted()
+
+export const layer = Layer.effect(
+  HttpTargets,
+  Effect.gen(function* () {
+    const memory = yield* Memory
+    const { tables, now } = memory
+    const { httpTargets } = tables
+    const find = (orgId: string, id: DestinationId) => {
+      const row = httpTargets.get(id)
+      return row?.target.orgId === orgId ? row : null
+    }
+
+    const instructed = (target: HttpTarget): HttpTarget => {
+      instructLane(memory, target)
+      return target
+    }
+
+    return HttpTargets.of({
+      create: (orgId, settings, secrets) =>
+        Effect.sync(() => {
+          const id = DestinationId.make(randomUUID())
+          const at = now()
+          const secretNames = namesOf(secrets)
+          const target = { ...settings, id, orgId, secretNames, version: 1, createdAt: at, updatedAt: at }
+          httpTargets.set(id, { target, secrets })
+          return instructed(target)
+        }),
+      get: (orgId, id) => Effect.sync(() => find(orgId, id)?.target ?? null),
+      list: (orgId, { cursor, limit }) =>
+        Effect.sync(() => {
+          const all = [...httpTargets.values()]
+            .map(({ target }) => target)
+            .filter((target) => target.orgId === orgId)
+            .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+          const left = cursor === null ? all : all.filter((target) => target.id > cursor)
+          const items = left.slice(0, limit)
+          return { items, nextCursor: left.length > limit ? items.at(-1)!.id : null }
+        }),
+      update: (orgId, id, change, given) =>
+        Effect.sync(() => {
+          const row = find(orgId, id)
+          if (row === null) return null
+          const secrets = Object.fromEntries(
+            Object.entries({ ...row.secrets, ...given }).filter(
+              (entry): entry is [string, Redacted.Redacted] => entry[1] !== null
+            )
+          )
+          const version = row.target.version + 1
+          const target = { ...row.target, ...change, secretNames: namesOf(secrets), version, updatedAt: now() }
+          httpTargets.set(id, { target, secrets })
+          return instructed(target)
+        }),
+      remove: (orgId, id) =>
+        Effect.sync(() => {
+          if (find(orgId, id) === null) return false
+          freeLane(memory, id)
+          return httpTargets.delete(id)
+        }),
+      calling: (orgId, id) => Effect.sync(() => find(orgId, id))
+    })
+  })
+)

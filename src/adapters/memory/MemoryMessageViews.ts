@@ -1,0 +1,78 @@
+/** The list projection over a map: every question is a filter and a sort. */
+import { DateTime, Effect, Layer } from "effect"
+import { type MessageFilter, MessageViews } from "../../application/ports/MessageViews.ts"
+import { type MessageStatus, statuses } from "../../domain/message/machine.ts"
+import type { MessageView } from "../../domain/message/view.ts"
+import { deadLettersIn } from "./deadLetters.ts"
+import { Memory } from "./Memory.ts"
+
+const matches = (view: MessageView, filter: MessageFilter): boolean => {
+  const { createdAfter, createdBefore, ...equal } = filter
+  return (
+    (createdAfter === undefined || DateTime.isGreaterThan(view.createdAt, createdAfter)) &&
+    (createdBefore === undefined || DateTime.isLessThan(view.createdAt, createdBefore)) &&
+    Object.entries(equal).every(([field, wanted]) => view[field as keyof typeof equal] === wanted)
+  )
+}
+
+/** Where a view stands in the list; as text it sorts the way the list does. */
+const placeAt = (time: DateTime.Utc, { id }: MessageView) =>
+  `${String(DateTime.toEpochMillis(time)).padStart(16, "0")} ${id}`
+const place = (view: MessageView) => placeAt(view.createdAt, view)
+const placeOfDead = (view: MessageView) => placeAt(view.endedAt!, view)
+
+export const layer = Layer.effect(
+  MessageViews,
+  Effect.gen(function* () {
+    const { tables, now } = yield* Memory
+    const ofOrg = (orgId: string) => [...tables.views.values()].filter((view) => view.orgId === orgId)
+
+    return MessageViews.of({
+      list: (orgId, filter, { cursor, limit }) =>
+        Effect.sync(() => {
+          const left = ofOrg(orgId)
+            .filter((view) => matches(view, filter))
+            .filter((view) => cursor === null || place(view) < cursor)
+            .toSorted((a, b) => (place(a) > place(b) ? -1 : 1))
+          const items = left.slice(0, limit)
+          return { items, nextCursor: left.length > limit ? place(items.at(-1)!) : null }
+        }),
+      deadLetters: (orgId, filter, { cursor, limit }) =>
+        Effect.sync(() => {
+          const left = deadLettersIn(tables, orgId, filter)
+            .filter((view) => cursor === null || placeOfDead(view) < cursor)
+            .toSorted((a, b) => (placeOfDead(a) > placeOfDead(b) ? -1 : 1))
+          const items = left.slice(0, limit)
+          return { items, nextCursor: left.length > limit ? placeOfDead(items.at(-1)!) : null }
+        }),
+      countDeadLetters: (orgId, filter) =>
+        Effect.sync(() => {
+          const dead = deadLettersIn(tables, orgId, filter)
+          return { matched: dead.length, contradicted: dead.filter(({ contradicted }) => contradicted).length }
+        }),
+      stats: (orgId) =>
+        Effect.sync(() => {
+          const views = ofOrg(orgId)
+          const late = views.flatMap(({ nextAttemptAt }) =>
+            nextAttemptAt !== null && DateTime.isLessThan(nextAttemptAt, now()) ? [nextAttemptAt] : []
+          )
+          return {
+            byStatus: Object.fromEntries(
+              statuses.map((status) => [status, views.filter((view) => view.status === status).length])
+            ) as Record<MessageStatus, number>,
+            oldestDueAt: late.length === 0 ? null : late.reduce((a, b) => DateTime.min(a, b))
+          }
+        }),
+      position: Effect.sync(() => tables.viewsAt),
+      project: (from, to, views) =>
+        Effect.sync(() => {
+          if (tables.viewsAt !== from) return false
+          for (const view of views) {
+            if (view.version > (tables.views.get(view.id)?.version ?? 0)) tables.views.set(view.id, view)
+          }
+          tables.viewsAt = to
+          return true
+        })
+    })
+  })
+)

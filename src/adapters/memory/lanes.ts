@@ -1,0 +1,111 @@
+/**
+ * What each lane may hand out: the working copy of its circuit, whether it is paused, and its rate limit. A
+ * lane nobody said anything about hands out everything.
+ */
+import { DateTime } from "effect"
+import type { CircuitFact } from "../../domain/circuit/facts.ts"
+import { toRecorded } from "../../domain/circuit/recorded.ts"
+import { atRest, type Standing } from "../../domain/circuit/standing.ts"
+import type { DestinationId } from "../../domain/ids.ts"
+import { type RateLimit, slotsFree, taken } from "../../domain/rateLimit.ts"
+import type { Memory, Tables } from "./Memory.ts"
+import { announceDueWork } from "./waiting.ts"
+
+export interface LaneRow {
+  readonly standing: Standing
+  readonly paused: boolean
+  readonly rateLimit: RateLimit | null
+  /** Of the rate limit, in unix milliseconds; null before anything was handed out under it. */
+  readonly visitAt: number | null
+  /** How long a probe may take: longer than any request to this destination. */
+  readonly permitMs: number
+}
+
+/** Of a lane whose destination has no settings here: longer than any request. */
+const PERMIT_DEFAULT_MS = 32_000
+/** Between the end of the longest request and the end of its permit. */
+const PERMIT_SPARE_MS = 2_000
+
+export const permitOf = (timeoutMs: number): number => timeoutMs + PERMIT_SPARE_MS
+
+const untouched: LaneRow = {
+  standing: atRest,
+  paused: false,
+  rateLimit: null,
+  visitAt: null,
+  permitMs: PERMIT_DEFAULT_MS
+}
+
+export const laneOf = ({ laneRows }: Tables, lane: DestinationId): LaneRow => laneRows.get(lane) ?? untouched
+
+export const changeLane = ({ laneRows }: Tables, lane: DestinationId, change: Partial<LaneRow>): void => {
+  laneRows.set(lane, { ...(laneRows.get(lane) ?? untouched), ...change })
+}
+
+/** When the lane may be visited; null when only a command can open it. */
+export const visitableAt = ({ standing, paused, visitAt }: LaneRow): number | null =>
+  paused || standing.status === "HELD"
+    ? null
+    : Math.max(standing.shutUntil === null ? 0 : DateTime.toEpochMillis(standing.shutUntil), visitAt ?? 0)
+
+/** How many messages the lane may hand out now. */
+export const allowance = (row: LaneRow, now: number): number => {
+  const opensAt = visitableAt(row)
+  if (opensAt === null || now < opensAt) return 0
+  const { standing, rateLimit, visitAt } = row
+  const byRate = rateLimit === null ? Number.POSITIVE_INFINITY : slotsFree(rateLimit, visitAt, now)
+  const byCircuit = standing.status === "CLOSED" ? (standing.inFlightMax ?? Number.POSITIVE_INFINITY) : 1
+  return Math.min(byRate, byCircuit)
+}
+
+/** Counts what was handed out against the rate limit. */
+export const handedOut = (tables: Tables, lane: DestinationId, now: number, count: number): void => {
+  const { rateLimit, visitAt } = laneOf(tables, lane)
+  if (rateLimit !== null) changeLane(tables, lane, { visitAt: taken(rateLimit, visitAt, now, count) })
+}
+
+/** Facts and standing in one step. */
+export const writeCircuit = (
+  { tables, now }: Memory["Service"],
+  lane: DestinationId,
+  facts: ReadonlyArray<CircuitFact>,
+  after: Standing
+): void => {
+  const journal = `circuit-${lane}`
+  const history = tables.journals.get(journal) ?? []
+  const added = facts.map((fact, index) => ({ ...toRecorded(fact), at: now(), version: history.length + index + 1 }))
+  tables.journals.set(journal, [...history, ...added])
+  changeLane(tables, lane, { standing: after })
+}
+
+/** What the settings of a destination mean for its lane. A limit that was changed counts from now on. */
+export const instructLane = (
+  memory: Memory["Service"],
+  destination: {
+    readonly id: DestinationId
+    readonly rateLimit: RateLimit | null
+    readonly timeoutMs: number
+    readonly paused?: boolean
+  }
+): void => {
+  const { tables } = memory
+  const { id, rateLimit, timeoutMs, paused = false } = destination
+  const before = laneOf(tables, id).rateLimit
+  const same = before?.limit === rateLimit?.limit && before?.periodMs === rateLimit?.periodMs
+  changeLane(tables, id, { rateLimit, paused, permitMs: permitOf(timeoutMs), ...(same ? {} : { visitAt: null }) })
+  tables.hasNews = true
+  announceDueWork(memory)
+}
+
+/** What waits for a destination that is gone must be able to come to its end. */
+export const freeLane = (memory: Memory["Service"], lane: DestinationId): void => {
+  const { tables } = memory
+  changeLane(tables, lane, { rateLimit: null, visitAt: null, paused: false })
+  const { status, generation } = laneOf(tables, lane).standing
+  if (status !== "CLOSED") {
+    const reset = { type: "CircuitReset", reason: "the destination was removed" } as const
+    writeCircuit(memory, lane, [reset], { ...atRest, generation: generation + 1 })
+  }
+  tables.hasNews = true
+  announceDueWork(memory)
+}

@@ -1,0 +1,262 @@
+/**
+ * The worker: a feeder claims due messages ahead of a pool of actors, and each actor owns one message at a
+ * time from claim to settlement.
+ *
+ *   feeder     queue.claim ─▶ inbox (lane by lane, within each lane's capacity)
+ *   actors     inbox ─▶ deliver: start, send, settle ─▶ release the batch with its last message
+ *   keeper     renews this worker's leases and takes over batches whose worker went away
+ *
+ * Closing its scope is a graceful stop: nothing new is claimed or started, what is under way gets `grace` to
+ * settle, the rest is abandoned visibly, and no lease is left.
+ */
+import { Clock, DateTime, Duration, Effect, Fiber, Schedule } from "effect"
+import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
+import type { ChannelName, DestinationId, OrgId } from "../domain/ids.ts"
+import { deliver } from "./deliver.ts"
+import { type Holding, type Holdings, makeHoldings } from "./holdings.ts"
+import { type Inbox, makeInbox, WINDOW_FIRST } from "./inbox.ts"
+import { Channels } from "./ports/Channels.ts"
+import { type AbandonedMessage, type ClaimedMessage, Queue } from "./ports/Queue.ts"
+import { recover, recoverBatch } from "./recover.ts"
+import { type CircuitWatch, watchCircuits } from "./watchCircuits.ts"
+
+export interface WorkerSettings {
+  /** Names this worker's leases; unique among living processes. */
+  readonly worker: string
+  /** Messages under way at once in this process. */
+  readonly concurrency: number
+  /** How long a worker that has gone silent keeps its messages. */
+  readonly lease: Duration.Duration
+  /** How long a graceful stop waits for what is under way. */
+  readonly grace: Duration.Duration
+  readonly circuit?: CircuitPolicy
+}
+
+interface Task {
+  readonly claimed: ClaimedMessage
+  readonly holding: Holding
+  /** In nanoseconds of the monotonic clock; later it goes back instead. Null: no hurry. */
+  readonly startBy: bigint | null
+}
+
+const NANOS_PER_MILLI = 1_000_000n
+const CLAIM_MAX = 500
+const POLL_FLOOR = Duration.seconds(1)
+/** Something is due but was not handed out: somebody else is visiting its lane, or we have enough of it. */
+const POLL_SOON = Duration.millis(20)
+const STORE_PAUSE = Duration.millis(250)
+/** A message we can't process because of a bug in Posthaste: kept, shown in the log, tried again later. */
+const DEFECT_PAUSE = Duration.minutes(1)
+const insist = Schedule.min([Schedule.exponential(STORE_PAUSE), Schedule.spaced("5 seconds")])
+
+/** Starts the worker; it runs until the scope closes. */
+export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
+  const holdings = makeHoldings(settings.lease)
+  const inbox = makeInbox<Task>()
+  const circuits = watchCircuits(settings.circuit ?? circuitDefaults, (lane, { status, generation, inFlightMax }) => {
+    if (status === "CLOSED") return Effect.sync(() => inbox.limit(lane, inFlightMax))
+    return Effect.suspend(() =>
+      putBack(
+        inbox.withdraw(lane, ({ claimed }) => claimed.pass.generation < generation),
+        holdings
+      )
+    )
+  })
+
+  const keeper = yield* Effect.forkDetach(keep(settings, holdings))
+  const watcher = yield* Effect.forkDetach(circuits.run)
+  const actors = yield* Effect.forEach(Array.from({ length: settings.concurrency }), () =>
+    Effect.forkDetach(act(inbox, holdings, circuits))
+  )
+  const feeder = yield* Effect.forkDetach(feed(settings, inbox, holdings, circuits))
+
+  yield* Effect.addFinalizer(() =>
+    Effect.gen(function* () {
+      yield* Fiber.interrupt(feeder)
+      for (const { claimed, holding } of inbox.drain()) yield* finish(holding, holdings, claimed)
+      yield* untilEmpty(holdings).pipe(Effect.timeoutOption(settings.grace))
+      yield* Fiber.interruptAll(actors)
+      yield* Fiber.interrupt(watcher)
+      yield* Effect.forEach(holdings.all(), handBack, { concurrency: 4, discard: true })
+      yield* circuits.flush
+      yield* Fiber.interrupt(keeper)
+    })
+  )
+})
+
+const untilEmpty = (holdings: Holdings) =>
+  Effect.suspend(() => Effect.succeed(holdings.all().length === 0)).pipe(
+    Effect.repeat({ until: (empty) => empty, schedule: Schedule.spaced("20 millis") })
+  )
+
+/** What a stopping worker still holds is settled as if it had died, only at once. */
+const handBack = (holding: Holding) =>
+  holding.lost || holding.unanswered > 0
+    ? Effect.void
+    : recoverBatch(holding.batch, holding.messages, "the worker was stopped").pipe(
+        Effect.retry({ times: 5, schedule: Schedule.exponential("100 millis") }),
+        Effect.catch((error) => Effect.logError("a batch could not be handed back; its lease will run out", error))
+      )
+
+// ---------------------------------------------------------------------------------------------- feeder
+
+const feed = Effect.fnUntraced(function* (
+  settings: WorkerSettings,
+  inbox: Inbox<Task>,
+  holdings: Holdings,
+  circuits: CircuitWatch
+) {
+  const clock = yield* Clock.Clock
+  const queue = yield* Queue
+  const channels = yield* Channels
+  const capacity = (channel: ChannelName, orgId: OrgId, lane: DestinationId) =>
+    channels[channel]?.capacity(orgId, lane) ?? Effect.succeed(1)
+
+  /** True when something was claimed. A stop may not come between the claim and our knowing of it. */
+  const claimOnce = Effect.fnUntraced(function* () {
+    const limit = CLAIM_MAX - inbox.startable()
+    if (limit < CLAIM_MAX / 2) return false
+    const askedAt = clock.monotonicTimeNanosUnsafe()
+    const claim = yield* queue.claim({
+      worker: settings.worker,
+      limit,
+      perLane: WINDOW_FIRST,
+      room: inbox.room(),
+      lease: settings.lease
+    })
+    if (claim === null) return false
+    const holding = holdings.add(claim)
+    circuits.claimed(claim)
+    for (const [lane, messages] of Map.groupBy(claim.messages, (message) => message.lane)) {
+      const { pass, queued } = messages[0]!
+      const startBy = pass.freshMs === null ? null : askedAt + BigInt(pass.freshMs) * NANOS_PER_MILLI
+      inbox.offer(
+        lane,
+        yield* capacity(queued.channel, queued.orgId, lane),
+        messages.map((claimed) => ({ claimed, holding, startBy })),
+        pass.inFlightMax
+      )
+    }
+    return true
+  }, Effect.uninterruptible)
+
+  const rest = Effect.fnUntraced(function* () {
+    const now = yield* DateTime.now
+    const due = yield* queue.nextDueAt
+    const until = due === null ? POLL_FLOOR : Duration.max(DateTime.distance(now, due), POLL_SOON)
+    yield* Effect.raceFirst(queue.awaitWork(Duration.min(until, POLL_FLOOR)), inbox.hungry)
+  })
+
+  return yield* Effect.suspend(claimOnce).pipe(
+    Effect.flatMap((claimed) => (claimed ? Effect.void : rest())),
+    Effect.catchTag("StoreUnavailable", () => Effect.sleep(STORE_PAUSE)),
+    Effect.forever
+  )
+})
+
+// ---------------------------------------------------------------------------------------------- actors
+
+const act = (inbox: Inbox<Task>, holdings: Holdings, circuits: CircuitWatch) =>
+  Effect.forever(
+    Effect.flatMap(
+      inbox.take,
+      Effect.fnUntraced(function* (task: Task) {
+        const { claimed, holding } = task
+        let underWay = true
+        const sent = () => {
+          if (underWay) inbox.ended(claimed.lane)
+          underWay = false
+        }
+        if (task.startBy !== null && (yield* isPast(task.startBy))) {
+          circuits.saw(claimed, null)
+          sent()
+          return yield* putBack([task], holdings)
+        }
+        const later = yield* deliver(claimed, holding, circuits, sent).pipe(
+          Effect.catchDefect(
+            Effect.fnUntraced(function* (defect) {
+              yield* Effect.logError(`message ${claimed.messageId} can't be processed`, defect)
+              return { ...claimed, dueAt: DateTime.addDuration(yield* DateTime.now, DEFECT_PAUSE) }
+            })
+          )
+        )
+        sent()
+        if (later !== "GateClosed") return yield* finish(holding, holdings, later ?? null)
+        // What else we hold of the lane was claimed under the same conditions.
+        const { generation } = claimed.pass
+        const others = inbox.withdraw(claimed.lane, (other) => other.claimed.pass.generation === generation)
+        yield* putBack([task, ...others], holdings)
+      })
+    )
+  )
+
+const isPast = (moment: bigint) => Effect.map(Clock.Clock, (clock) => clock.monotonicTimeNanosUnsafe() > moment)
+
+/**
+ * What may not be sent now goes back to wait as it was, at once: no attempt is lost by it, and a batch-mate
+ * that takes its time does not hold it up.
+ */
+const putBack = Effect.fnUntraced(function* (tasks: ReadonlyArray<Task>, holdings: Holdings) {
+  const queue = yield* Queue
+  for (const [holding, mine] of Map.groupBy(tasks, (task) => task.holding)) {
+    const messages = mine.map(({ claimed }) => claimed)
+    if (holding.left === mine.length) holding.unstarted.push(...messages)
+    else if (!holding.lost) {
+      holding.unanswered += 1
+      const answered = () => {
+        holding.unanswered -= 1
+        holding.messages = holding.messages.filter((message) => !messages.includes(message))
+      }
+      const ids = messages.map(({ messageId }) => messageId)
+      // Once asked, the answer is awaited: a stop in between would not know what is still ours.
+      yield* Effect.uninterruptible(Effect.map(queue.putBack(holding.batch, ids), answered)).pipe(
+        Effect.retry(insist),
+        Effect.orDie
+      )
+    }
+    yield* lessen(holding, holdings, mine.length)
+  }
+})
+
+/** One message less on our hands. */
+const finish = (holding: Holding, holdings: Holdings, later: AbandonedMessage | null) =>
+  Effect.suspend(() => {
+    if (later !== null) holding.unstarted.push(later)
+    return lessen(holding, holdings, 1)
+  })
+
+/** The last message releases the batch. */
+const lessen = Effect.fnUntraced(function* (holding: Holding, holdings: Holdings, count: number) {
+  holding.left -= count
+  if (holding.left > 0) return
+  const queue = yield* Queue
+  if (!holding.lost) yield* queue.release(holding.batch, holding.unstarted).pipe(Effect.retry(insist), Effect.orDie)
+  holdings.remove(holding)
+})
+
+// ---------------------------------------------------------------------------------------------- keeper
+
+const keep = Effect.fnUntraced(function* ({ worker, lease }: WorkerSettings, holdings: Holdings) {
+  const queue = yield* Queue
+  const renew = Effect.fnUntraced(function* () {
+    const held = holdings.all().filter(({ lost }) => !lost)
+    if (held.length === 0) return
+    const renewed = yield* queue.renew(
+      held.map(({ batch }) => batch),
+      lease
+    )
+    for (const holding of held) {
+      if (!renewed.has(holding.batch)) {
+        holding.lose()
+      }
+    }
+  })
+  return yield* Effect.suspend(renew).pipe(
+    // A stop may not come between taking a batch over and giving it up: its messages would wait for one more lease.
+    Effect.andThen(Effect.uninterruptible(recover(worker, lease))),
+    Effect.catchTag("StoreUnavailable", (error) => Effect.logWarning("leases could not be renewed", error)),
+    Effect.catchDefect((defect) => Effect.logError("recovery failed", defect)),
+    Effect.andThen(Effect.sleep(Duration.divideUnsafe(lease, 3))),
+    Effect.forever
+  )
+})

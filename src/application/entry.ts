@@ -1,0 +1,52 @@
+/**
+ * Decided facts become one entry of an append. The message is evolved fact by fact, so an entry can
+ * only hold history the law allows, and it carries the queue change those facts mean together: the
+ * last one that means anything.
+ */
+import type { DateTime } from "effect"
+import type { MessageId } from "../domain/ids.ts"
+import { evolve } from "../domain/message/decider.ts"
+import type { MessageFact } from "../domain/message/facts.ts"
+import { type QueueChange, queueChange } from "../domain/message/queueChange.ts"
+import type { Message } from "../domain/message/transitions.ts"
+import type { Append, AttemptResponse, Gate, Opening } from "./ports/EventStore.ts"
+import type { BatchId } from "./ports/Queue.ts"
+
+interface Extra {
+  readonly fence?: BatchId | null
+  readonly gate?: Gate | null
+  readonly opening?: Opening | null
+  readonly response?: AttemptResponse | null
+}
+
+/** `before` is the message at version `expected`; `after` is what it becomes once the entry is appended. */
+export const entryOf = (
+  id: MessageId,
+  before: Message,
+  expected: number,
+  facts: ReadonlyArray<MessageFact>,
+  at: DateTime.Utc,
+  extra: Extra = {}
+): { readonly entry: Append; readonly after: Message } => {
+  let message = before
+  let queue: QueueChange | null = null
+  for (const fact of facts) {
+    const after = evolve(message, fact)
+    queue = queueChange(message, fact, after) ?? queue
+    message = after
+  }
+  return {
+    entry: {
+      messageId: id,
+      expected,
+      facts,
+      at,
+      queue,
+      fence: extra.fence ?? null,
+      gate: extra.gate ?? null,
+      opening: extra.opening ?? null,
+      response: extra.response ?? null
+    },
+    after: message
+  }
+}

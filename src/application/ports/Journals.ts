@@ -1,0 +1,32 @@
+import { Context, type DateTime, type Effect } from "effect"
+import type { RecordedFact } from "../../domain/recorded.ts"
+import type { StoreUnavailable, StreamVersion } from "./EventStore.ts"
+
+/** `<kind>-<id>`, such as `circuit-<destination>` or `replay-<id>`. Never `message-…`: those are EventStore's. */
+export type JournalName = `${string}-${string}`
+
+export interface JournalFact extends RecordedFact {
+  readonly version: StreamVersion
+  readonly at: DateTime.Utc
+}
+
+/**
+ * The streams of things that are not messages: circuits, replay jobs. Part of the ground truth, with the
+ * same promise as `EventStore.append`: all facts or none, only on top of `expected`, one winner among racers,
+ * and an `Appended` survives any crash. They are short and written rarely, so each append is a commit of its own.
+ *
+ * What their facts mean is known to the domain that wrote them; a journal keeps name and JSON text.
+ */
+export class Journals extends Context.Service<
+  Journals,
+  {
+    /** Empty for a journal nobody wrote to. */
+    readonly load: (journal: JournalName) => Effect.Effect<ReadonlyArray<JournalFact>, StoreUnavailable>
+    readonly append: (
+      journal: JournalName,
+      expected: StreamVersion,
+      facts: ReadonlyArray<RecordedFact>,
+      at: DateTime.Utc
+    ) => Effect.Effect<"Appended" | "VersionConflict", StoreUnavailable>
+  }
+>()("posthaste/application/ports/Journals") {}

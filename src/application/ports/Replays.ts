@@ -1,0 +1,71 @@
+import { Context, type DateTime, type Duration, type Effect } from "effect"
+import type { MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
+import type { DeadLetterFilter, Wanted } from "../../domain/replay/facts.ts"
+import type { Page } from "./Endpoints.ts"
+import type { StoreUnavailable } from "./EventStore.ts"
+
+/** A dead letter as it was when the replay was asked for: one that is beyond this epoch is not replayed again. */
+export interface ReplayItem {
+  readonly messageId: MessageId
+  readonly epoch: number
+}
+
+/** What was asked for and how many dead letters it was for. How far it is, its journal tells. */
+export interface ReplayJob {
+  readonly id: ReplayId
+  readonly orgId: OrgId
+  readonly wanted: Wanted
+  readonly reason: string | null
+  readonly matched: number
+  readonly requestedAt: DateTime.Utc
+}
+
+export interface Opening {
+  readonly id: ReplayId
+  readonly orgId: OrgId
+  readonly wanted: Wanted
+  readonly reason: string | null
+  readonly requestedAt: DateTime.Utc
+  /** The dead letters themselves, or a filter for the store to find them by. */
+  readonly set: ReadonlyArray<ReplayItem> | DeadLetterFilter
+  readonly idempotency: { readonly key: string; readonly requestHash: string } | null
+}
+
+export type OpenResult =
+  | { readonly type: "Opened"; readonly job: ReplayJob }
+  /** The key was used before, for this replay. Nothing was written. */
+  | { readonly type: "DuplicateKey"; readonly job: ReplayJob; readonly requestHash: string }
+
+/**
+ * Which messages each replay is for, and which replays want work.
+ *
+ * - `open` fixes the set: request, key and every item are written together or not at all. Once it answers,
+ *   the replay happens, whatever crashes; its journal is begun by whoever touches it first.
+ * - Items are numbered from 1 in the order their messages were accepted.
+ * - `take` hands a replay to one caller; nobody else gets it until `lease` has passed or it was put `back`,
+ *   and then not before the pause is over. Replays take turns. The lease spares double work; what keeps a
+ *   message from being replayed twice is the version check of its stream.
+ * - `close` ends it: it is not taken again, and its items are forgotten.
+ */
+export class Replays extends Context.Service<
+  Replays,
+  {
+    readonly open: (opening: Opening) => Effect.Effect<OpenResult, StoreUnavailable>
+    readonly get: (orgId: OrgId, id: ReplayId) => Effect.Effect<ReplayJob | null, StoreUnavailable>
+    /** Newest first. */
+    readonly list: (
+      orgId: OrgId,
+      page: { readonly cursor: string | null; readonly limit: number }
+    ) => Effect.Effect<Page<ReplayJob>, StoreUnavailable>
+    /** Items number `after + 1` and on. */
+    readonly items: (
+      id: ReplayId,
+      after: number,
+      limit: number
+    ) => Effect.Effect<ReadonlyArray<ReplayItem>, StoreUnavailable>
+    /** Null when none wants work now. */
+    readonly take: (lease: Duration.Duration) => Effect.Effect<ReplayJob | null, StoreUnavailable>
+    readonly back: (id: ReplayId, pause: Duration.Duration) => Effect.Effect<void, StoreUnavailable>
+    readonly close: (id: ReplayId) => Effect.Effect<void, StoreUnavailable>
+  }
+>()("posthaste/application/ports/Replays") {}

@@ -1,0 +1,153 @@
+/**
+ * What this worker's attempts say about their destinations, told to the circuits. Attempts do not wait for
+ * it: what they saw is collected per destination and told together, one call at a time.
+ *
+ * A destination that is well costs nothing: a success is told only while its lane counts failures, lets
+ * traffic back in or waits for this very probe. Whether a circuit opens, closes or stays silent is decided here,
+ * by the domain, on the circuit's own facts; somebody else may have been faster, and then that counts.
+ *
+ * Counts are a matter of the moment. If the store does not answer they are dropped rather than counted twice;
+ * the result of a probe is told until the store has heard it.
+ */
+import { Effect, Latch, Random, Result, Schedule } from "effect"
+import { type Blame, blame } from "../domain/circuit/blame.ts"
+import { type CircuitCommand, decide, evolve, replay } from "../domain/circuit/decider.ts"
+import type { CircuitPolicy } from "../domain/circuit/policy.ts"
+import { type Standing, standingOf } from "../domain/circuit/standing.ts"
+import type { DestinationId } from "../domain/ids.ts"
+import type { AttemptOutcome } from "../domain/message/outcome.ts"
+import { Circuits, type Report } from "./ports/Circuits.ts"
+import type { Claim, ClaimedMessage, Queue } from "./ports/Queue.ts"
+
+export interface CircuitWatch {
+  /** What a claim says about the lanes it took from. */
+  readonly claimed: (claim: Claim) => void
+  /** What came of an attempt; null when a message that was handed out led to no attempt. */
+  readonly saw: (claimed: ClaimedMessage, outcome: AttemptOutcome | null) => void
+  /** Tells what is left to tell, once. */
+  readonly flush: Effect.Effect<void, never, Circuits | Queue>
+  /** Tells whenever there is something; never ends. */
+  readonly run: Effect.Effect<never, never, Circuits | Queue>
+}
+
+interface Sighting extends Report {
+  readonly probe: boolean
+  /** The probe could not tell. */
+  readonly unclear: boolean
+}
+
+const insist = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")])
+
+/** `onStanding` is told where a circuit stands whenever that was learnt. */
+export const watchCircuits = (
+  policy: CircuitPolicy,
+  onStanding: (destination: DestinationId, standing: Standing) => Effect.Effect<void, never, Queue>
+): CircuitWatch => {
+  /** Destinations whose successes are worth telling, as far as this worker knows. */
+  const uneasy = new Set<DestinationId>()
+  let pending = new Map<DestinationId, Sighting>()
+  const news = Latch.makeUnsafe(false)
+
+  const add = (claimed: ClaimedMessage, verdict: Blame) => {
+    const { lane: destination, pass } = claimed
+    const { generation } = pass
+    const probe = pass.care === "probe"
+    const before = pending.get(destination)
+    const known = before?.generation === generation ? before : null
+    // What was seen under an older generation than something already pending is void.
+    if (before !== undefined && before.generation > generation) return
+    pending.set(destination, {
+      destination,
+      generation,
+      succeeded: verdict === "success" || (known?.succeeded ?? false),
+      failures: verdict === "success" ? 0 : (known?.failures ?? 0) + (verdict === "failure" ? 1 : 0),
+      probe,
+      unclear: probe && verdict === "none"
+    })
+    news.openUnsafe()
+  }
+
+  const learnt = (destination: DestinationId, standing: Standing) => {
+    const { status, failures, inFlightMax } = standing
+    if (status === "CLOSED" && (failures > 0 || inFlightMax !== null)) uneasy.add(destination)
+    else uneasy.delete(destination)
+    return onStanding(destination, standing)
+  }
+
+  /** Changes the circuit by what the domain makes of the command, unless it has another generation by now. */
+  const change = Effect.fnUntraced(function* (
+    { destination, generation }: Sighting,
+    command: { readonly type: "CountFailures"; readonly failures: number } | { type: "SettleProbe"; succeeded: boolean }
+  ) {
+    const circuits = yield* Circuits
+    const { facts: history, now } = yield* circuits.load(destination)
+    if (history.length !== generation) return
+    const circuit = replay(history.map(({ fact }) => fact))
+    const full: CircuitCommand = { ...command, now, policy, die: yield* Random.next }
+    const facts = Result.getOrElse(decide(circuit, full), () => [])
+    if (facts.length === 0) return
+    const after = standingOf(facts.reduce(evolve, circuit), generation + facts.length)
+    const answer = yield* circuits.append(destination, generation, facts, after)
+    if (answer === "Appended") yield* learnt(destination, after)
+  })
+
+  const settle = Effect.fnUntraced(function* (sighting: Sighting, standing: Standing) {
+    const { destination, generation, failures, succeeded, unclear } = sighting
+    yield* learnt(destination, standing)
+    if (standing.status === "HALF_OPEN") {
+      if (unclear) yield* (yield* Circuits).giveBack(destination, generation)
+      else yield* change(sighting, { type: "SettleProbe", succeeded: succeeded && failures === 0 })
+    } else if (standing.status === "CLOSED" && standing.failures >= policy.failuresMax) {
+      yield* change(sighting, { type: "CountFailures", failures: standing.failures })
+    }
+  })
+
+  const flush = Effect.gen(function* () {
+    const circuits = yield* Circuits
+    news.closeUnsafe()
+    const told = pending
+    pending = new Map()
+    if (told.size === 0) return
+    const standings = yield* circuits.report([...told.values()]).pipe(
+      Effect.catchTag("StoreUnavailable", () =>
+        // Reporting a probe counts nothing, so it may be said twice.
+        Effect.sync(() => {
+          for (const [destination, sighting] of told) {
+            if (sighting.probe && !pending.has(destination)) pending.set(destination, sighting)
+          }
+          if (pending.size > 0) news.openUnsafe()
+          return null
+        })
+      )
+    )
+    if (standings === null) return yield* Effect.sleep("100 millis")
+    for (const [destination, standing] of standings) {
+      yield* settle(told.get(destination)!, standing).pipe(Effect.retry({ schedule: insist, times: 10 }), Effect.ignore)
+    }
+  })
+
+  return {
+    claimed: ({ messages }) => {
+      for (const { lane, pass } of messages) {
+        if (pass.care === "watched") uneasy.add(lane)
+        else if (!pending.has(lane)) uneasy.delete(lane)
+      }
+    },
+    saw: (claimed, outcome) => {
+      const verdict = outcome === null ? "none" : blame(outcome)
+      const isNews =
+        claimed.pass.care === "probe" || verdict === "failure" || (verdict === "success" && uneasy.has(claimed.lane))
+      if (!isNews) return
+      if (verdict === "failure") uneasy.add(claimed.lane)
+      add(claimed, verdict)
+    },
+    flush,
+    run: news.await.pipe(
+      Effect.andThen(Effect.uninterruptible(flush)),
+      Effect.catchDefect((defect) =>
+        Effect.logError("circuits could not be kept", defect).pipe(Effect.andThen(Effect.sleep("1 second")))
+      ),
+      Effect.forever
+    )
+  }
+}

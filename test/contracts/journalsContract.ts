@@ -1,0 +1,77 @@
+/** What every Journals must do. `layer` gives an empty store to each test. */
+import { randomUUID } from "node:crypto"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, type Layer } from "effect"
+import type { StoreUnavailable } from "../../src/application/ports/EventStore.ts"
+import { EventStore } from "../../src/application/ports/EventStore.ts"
+import { Journals } from "../../src/application/ports/Journals.ts"
+import { now, opened } from "./sample.ts"
+
+export const journalsContract = <E>(name: string, layer: Layer.Layer<Journals | EventStore, E>) => {
+  const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, Journals | EventStore>) =>
+    it.live(rule, () => Effect.provide(body, layer), 20_000)
+  const journal = () => `circuit-${randomUUID()}` as const
+  const fact = (n: number) => ({ name: "Counted@1", data: `{"n":${n}}` })
+
+  describe(`${name} journals`, () => {
+    test(
+      "are empty until somebody writes",
+      Effect.gen(function* () {
+        expect(yield* (yield* Journals).load(journal())).toEqual([])
+      })
+    )
+
+    test(
+      "give back what was written, in order, each under its own name",
+      Effect.gen(function* () {
+        const journals = yield* Journals
+        const [one, other] = [journal(), journal()]
+        const at = now()
+        expect(yield* journals.append(one, 0, [fact(1), fact(2)], at)).toBe("Appended")
+        expect(yield* journals.append(other, 0, [fact(9)], at)).toBe("Appended")
+        expect(yield* journals.append(one, 2, [fact(3)], at)).toBe("Appended")
+        expect(yield* journals.load(one)).toEqual([1, 2, 3].map((n) => ({ ...fact(n), version: n, at })))
+        expect(yield* journals.load(other)).toHaveLength(1)
+      })
+    )
+
+    for (const expected of [0, 2]) {
+      test(
+        `refuse an append at version ${expected} when the journal is at 1, and write nothing`,
+        Effect.gen(function* () {
+          const journals = yield* Journals
+          const one = journal()
+          yield* journals.append(one, 0, [fact(1)], now())
+          expect(yield* journals.append(one, expected, [fact(2), fact(3)], now())).toBe("VersionConflict")
+          expect(yield* journals.load(one)).toHaveLength(1)
+        })
+      )
+    }
+
+    test(
+      "let one of many racers win each version",
+      Effect.gen(function* () {
+        const journals = yield* Journals
+        const one = journal()
+        const answers = yield* Effect.all(
+          Array.from({ length: 20 }, (_, n) => journals.append(one, 0, [fact(n), fact(n)], now())),
+          { concurrency: "unbounded" }
+        )
+        expect(answers.filter((answer) => answer === "Appended")).toHaveLength(1)
+        expect(yield* journals.load(one)).toHaveLength(2)
+      })
+    )
+
+    test(
+      "are no messages: a reader of all messages does not see them",
+      Effect.gen(function* () {
+        const journals = yield* Journals
+        const store = yield* EventStore
+        yield* journals.append(journal(), 0, [fact(1)], now())
+        const { entry } = opened()
+        yield* store.append([entry])
+        expect((yield* store.readAll(null, 10)).map(({ messageId }) => messageId)).toEqual([entry.messageId])
+      })
+    )
+  })
+}

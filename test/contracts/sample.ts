@@ -1,0 +1,128 @@
+/**
+ * Messages for the contract suites: made by the domain itself, so an entry holds what the application would
+ * append. Every one has ids of its own, so tests do not meet in a store.
+ */
+import { randomUUID } from "node:crypto"
+import { DateTime, Result } from "effect"
+import { entryOf } from "../../src/application/entry.ts"
+import type { ApiKeys } from "../../src/application/ports/ApiKeys.ts"
+import type { Bodies } from "../../src/application/ports/Bodies.ts"
+import type { Circuits } from "../../src/application/ports/Circuits.ts"
+import type { Endpoints } from "../../src/application/ports/Endpoints.ts"
+import type { Append, EventStore, Opening } from "../../src/application/ports/EventStore.ts"
+import type { HttpTargets } from "../../src/application/ports/HttpTargets.ts"
+import type { MessageViews } from "../../src/application/ports/MessageViews.ts"
+import type { Queue } from "../../src/application/ports/Queue.ts"
+import type { Replays } from "../../src/application/ports/Replays.ts"
+import type { Retention } from "../../src/application/ports/Retention.ts"
+import { DestinationId, MessageId, OrgId } from "../../src/domain/ids.ts"
+import { decide, initial, type MessageCommand } from "../../src/domain/message/decider.ts"
+import type { MessageQueued } from "../../src/domain/message/facts.ts"
+import type { AttemptOutcome } from "../../src/domain/message/outcome.ts"
+import type { Message } from "../../src/domain/message/transitions.ts"
+
+/**
+ * What a contract suite is run on: all ports of one store. Building the layer must give an empty store, for
+ * every test its own, because a claim takes whatever is due.
+ */
+export type StorePorts =
+  | EventStore
+  | Queue
+  | Circuits
+  | Bodies
+  | Endpoints
+  | HttpTargets
+  | ApiKeys
+  | MessageViews
+  | Replays
+  | Retention
+
+/** A message as far as it has been written. */
+export interface Sample {
+  readonly id: MessageId
+  readonly lane: DestinationId
+  readonly message: Message
+  readonly version: number
+}
+
+export interface Step {
+  readonly entry: Append
+  /** The message once the entry is appended. */
+  readonly after: Sample
+}
+
+export const now = DateTime.nowUnsafe
+export const inMillis = (milliseconds: number) => DateTime.add(now(), { milliseconds })
+export const newLane = () => DestinationId.make(randomUUID())
+export const newOrg = () => OrgId.make(`org-${randomUUID()}`)
+export const newMessageId = () => MessageId.make(randomUUID())
+
+/** The first entry of a new message. Due a second ago unless told otherwise. */
+export const opened = ({
+  body = '{"number":12345678901234567890}',
+  idempotency = null,
+  ...wishes
+}: Partial<MessageQueued> & Partial<Opening> & { readonly id?: MessageId } = {}): Step => {
+  const { id = newMessageId(), ...fields } = wishes
+  const request: MessageQueued = {
+    type: "MessageQueued",
+    orgId: newOrg(),
+    channel: "webhook",
+    to: "sample",
+    destination: newLane(),
+    eventType: "invoice.paid",
+    templateCode: null,
+    dossierId: null,
+    orderingKey: null,
+    correlationId: null,
+    metadata: { "key with ünicode": "“value”" },
+    retry: { strategy: "fixed", baseMs: 0, attemptsMax: 3, jitter: [1, 1] },
+    acceptedAt: now(),
+    dueAt: inMillis(-1_000),
+    expiresAt: null,
+    ...fields
+  }
+  const blank: Sample = { id, lane: request.destination, message: initial, version: 0 }
+  return next(blank, { type: "QueueMessage", request }, { opening: { body, idempotency } })
+}
+
+/** The entry that a command means for a message that has come this far. */
+export const next = (
+  sample: Sample,
+  command: MessageCommand,
+  extra: Partial<Pick<Append, "fence" | "gate" | "opening" | "response">> = {}
+): Step => {
+  const facts = Result.getOrThrow(decide(sample.message, command))
+  const { entry, after } = entryOf(sample.id, sample.message, sample.version, facts, now(), extra)
+  return { entry, after: { ...sample, message: after, version: sample.version + facts.length } }
+}
+
+export const started = (sample: Sample, extra: Partial<Pick<Append, "fence" | "gate">> = {}): Step =>
+  next(sample, { type: "StartAttempt", now: now() }, extra)
+
+export const settled = (
+  sample: Sample,
+  outcome: AttemptOutcome,
+  extra: Partial<Pick<Append, "fence" | "response">> = {}
+): Step =>
+  next(
+    sample,
+    { type: "SettleAttempt", attempt: sample.message.progress.attempt, outcome, now: now(), die: 0.5 },
+    extra
+  )
+
+export const delivered: AttemptOutcome = {
+  type: "Accepted",
+  status: 200,
+  providerMessageId: null,
+  delivered: true,
+  durationMs: 3
+}
+
+export const unreachable = (retryAfterMs: number | null = null): AttemptOutcome => ({
+  type: "Unreachable",
+  error: { code: "http_503", message: "the endpoint answered 503", retryable: true },
+  status: 503,
+  retryAfterMs,
+  durationMs: 3
+})

@@ -1,0 +1,213 @@
+/**
+ * The store as a process far away from it sees it: every call is a decision point. The request travels, the
+ * store does its work in one step, the answer travels back, and each part of that may fail, take long or be
+ * the last thing its process did. Once sent, a request runs even when its caller was interrupted or killed.
+ */
+import { Context, Duration, Effect, Exit, type Layer } from "effect"
+import { Memory } from "../../src/adapters/memory/Memory.ts"
+import type * as MemoryPorts from "../../src/adapters/memory/MemoryPorts.ts"
+import { Bodies } from "../../src/application/ports/Bodies.ts"
+import { Circuits } from "../../src/application/ports/Circuits.ts"
+import { Endpoints } from "../../src/application/ports/Endpoints.ts"
+import { type Append, EventStore, StoreUnavailable } from "../../src/application/ports/EventStore.ts"
+import { MessageViews } from "../../src/application/ports/MessageViews.ts"
+import { type BatchId, Queue } from "../../src/application/ports/Queue.ts"
+import type { Process } from "./process.ts"
+import type { World } from "./world.ts"
+
+/** All ports of the store. A port without decision points below is simply always there. */
+export type StorePorts = Layer.Success<typeof MemoryPorts.layerShared>
+
+type Fate = "ok" | "failBefore" | "failAfter" | "slow" | "freeze" | "crashBefore" | "crashAfter"
+
+const unavailable = Exit.fail(new StoreUnavailable({ cause: new Error("simulated") }))
+
+const drawFate = ({ dice, swarm, healed }: World, call: string): Fate => {
+  const { store } = swarm
+  const emphasis = swarm.emphasis.get(call) ?? 1
+  if (healed) return "ok"
+  let die = dice.next()
+  for (const fate of ["failBefore", "failAfter", "slow", "freeze", "crashBefore", "crashAfter"] as const) {
+    const rate = store[fate] * emphasis
+    if (die < rate) return fate
+    die -= rate
+  }
+  return "ok"
+}
+
+/** What an append was asked to do, for whoever reads the trace. */
+const described = (world: World, entries: ReadonlyArray<Append>) =>
+  entries
+    .map(({ messageId, facts }) => `${world.nameOf(messageId)} ${facts.map(({ type }) => type).join("+")}`)
+    .join(", ")
+
+export const faultyPorts = (world: World, process: Process): Context.Context<StorePorts> => {
+  const { dice, timeline, swarm } = world
+  const latency = () => 0.05 + dice.next() * 1.5
+
+  const call = <A>(
+    name: string,
+    work: Effect.Effect<A, StoreUnavailable>,
+    detail = "",
+    summary: (answer: A) => string = () => "ok",
+    released: BatchId | null = null
+  ): Effect.Effect<A, StoreUnavailable> =>
+    Effect.callback<A, StoreUnavailable>((resume) => {
+      const drawn = drawFate(world, name)
+      world.decided(process, name, drawn)
+      let there = latency()
+      let fate = drawn
+      if (drawn === "slow") {
+        there = Math.min(dice.next() * 3 * swarm.leaseMs, swarm.healAtMs - timeline.now)
+        world.disturbed(process, there)
+        fate = dice.pick(["ok", "failBefore", "failAfter"])
+      }
+      if (drawn === "freeze") world.freeze(process)
+      // A stop that comes while the store is being asked, not in some quiet moment.
+      if (!world.healed && dice.chance(swarm.stopWhileAsking))
+        timeline.after(dice.next() * 2, () => world.stop(process))
+      if (drawn === "crashBefore") return world.crash(process, `before ${name} ${detail}`)
+      const answer = (exit: Exit.Exit<A, StoreUnavailable>) => {
+        timeline.after(latency(), () => process.schedule(() => resume(exit)))
+      }
+      timeline.after(there, () => {
+        if (fate === "failBefore") {
+          world.trace(process, `${name} ${detail} ✗ not done`)
+          return answer(unavailable)
+        }
+        const exit = Effect.runSyncExit(work)
+        const outcome = Exit.isSuccess(exit) ? summary(exit.value) : "failed"
+        world.trace(process, `${name} ${detail} → ${outcome}${fate === "failAfter" ? " ✗ answer lost" : ""}`)
+        world.oracle.afterStoreCall(released)
+        if (fate === "crashAfter") return world.crash(process, `after ${name} ${detail}`)
+        answer(fate === "failAfter" ? unavailable : exit)
+      })
+    })
+
+  /** A port whose calls are all of one kind. */
+  const everyCall = <Port extends object>(name: string, port: Port): Port =>
+    Object.fromEntries(
+      Object.entries(port).map(
+        ([method, ask]: [string, (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown, StoreUnavailable>]) => [
+          method,
+          (...args: ReadonlyArray<unknown>) => call(name, ask(...args), method)
+        ]
+      )
+    ) as Port
+
+  const store = Context.get(world.store, EventStore)
+  const queue = Context.get(world.store, Queue)
+  const circuits = Context.get(world.store, Circuits)
+  const views = Context.get(world.store, MessageViews)
+
+  return world.store.pipe(
+    Context.add(EventStore, {
+      ...store,
+      load: (id) => call("load", store.load(id), world.nameOf(id)),
+      loadMany: (ids) => call("loadMany", store.loadMany(ids)),
+      append: (entries) =>
+        call(
+          "append",
+          Effect.tap(
+            Effect.suspend(() => {
+              world.oracle.beforeAppend(process, entries)
+              return store.append(entries)
+            }),
+            (results) => Effect.sync(() => world.oracle.afterAppend(process, entries, results))
+          ),
+          described(world, entries),
+          (results) => results.map(({ type }) => type).join(", ")
+        ),
+      acceptedUnder: (orgId, key) => call("acceptedUnder", store.acceptedUnder(orgId, key)),
+      readAll: (after, limit) => call("readAll", store.readAll(after, limit))
+    }),
+    Context.add(Queue, {
+      ...queue,
+      claim: (request) =>
+        call("claim", queue.claim(request), "", (claim) =>
+          claim === null
+            ? "nothing"
+            : `batch ${claim.batch}: ${claim.messages.map(({ messageId }) => world.nameOf(messageId)).join(" ")}`
+        ),
+      putBack: (batch, messages) =>
+        call(
+          "putBack",
+          queue.putBack(batch, messages),
+          `batch ${batch}: ${messages.map((id) => world.nameOf(id)).join(" ")}`
+        ),
+      release: (batch, unstarted) =>
+        call(
+          "release",
+          queue.release(batch, unstarted),
+          `batch ${batch}, back: ${unstarted.map(({ messageId }) => world.nameOf(messageId)).join(" ")}`,
+          () => "ok",
+          batch
+        ),
+      renew: (batches, lease) =>
+        call("renew", queue.renew(batches, lease), batches.join(" "), (held) => `held: ${[...held].join(" ")}`),
+      takeOver: (worker, lease, batchesMax) =>
+        call("takeOver", queue.takeOver(worker, lease, batchesMax), "", (batches) => {
+          if (batches.length > 0) world.tally("a batch was taken over")
+          return batches.map(({ batch }) => `batch ${batch}`).join(" ") || "nothing"
+        }),
+      nextDueAt: call("nextDueAt", queue.nextDueAt),
+      awaitWork: hearing(world, process)
+    }),
+    Context.add(Circuits, {
+      load: (destination) => call("circuit", circuits.load(destination)),
+      standings: (destinations) => call("standings", circuits.standings(destinations)),
+      report: (reports) => call("report", circuits.report(reports)),
+      giveBack: (destination, generation) => call("giveBack", circuits.giveBack(destination, generation)),
+      append: (destination, generation, facts, after) =>
+        call(
+          "circuitAppend",
+          circuits.append(destination, generation, facts, after),
+          facts.map(({ type }) => type).join("+"),
+          String
+        )
+    }),
+    Context.add(Bodies, everyCall("body", Context.get(world.store, Bodies))),
+    Context.add(Endpoints, everyCall("endpoint", Context.get(world.store, Endpoints))),
+    Context.add(MessageViews, {
+      ...views,
+      list: (orgId, filter, page) => call("list", views.list(orgId, filter, page)),
+      stats: (orgId) => call("stats", views.stats(orgId)),
+      position: call("position", views.position),
+      project: (from, to, rows) => call("project", views.project(from, to, rows), `${from} to ${to}`, String)
+    })
+  )
+}
+
+/** Waiting for work from a process of its own: the news travels, and now and then it gets lost. */
+const hearing = (world: World, process: Process) => {
+  const { onDueWork } = Context.get(world.store, Memory)
+  let heard = false
+  let wake: (() => void) | null = null
+  const listen = () => {
+    if (!process.alive) return void onDueWork.delete(listen)
+    if (!world.healed && world.dice.chance(world.swarm.lostWakeUps)) return world.decided(process, "wake-up", "lost")
+    world.timeline.after(world.dice.next() * 2, () =>
+      process.schedule(() => {
+        heard = true
+        wake?.()
+      })
+    )
+  }
+  onDueWork.add(listen)
+  return (atMost: Duration.Duration) =>
+    Effect.callback<void>((resume) => {
+      const done = () => {
+        cancel()
+        heard = false
+        wake = null
+        resume(Effect.void)
+      }
+      const cancel = world.timeline.after(Duration.toMillis(atMost), () => process.schedule(done))
+      if (heard) return done()
+      wake = done
+      return Effect.sync(() => {
+        cancel()
+        if (wake === done) wake = null
+      })
+    })
+}

@@ -1,0 +1,125 @@
+/**
+ * Thousands of small worlds, each drawn from one number. A failure names its seed; with that number in
+ * `POSTHASTE_SEED` the same history runs again and is printed call by call. `POSTHASTE_SEEDS` says how many
+ * worlds to run; far fewer than the default do not reach every corner, and the last rules say so.
+ */
+import { describe, expect, it } from "vitest"
+import { statuses } from "../../src/domain/message/machine.ts"
+import { behaviours, disturbances, storeCalls } from "./swarm.ts"
+import { type Report, World } from "./world.ts"
+
+const one = process.env["POSTHASTE_SEED"]
+const count = Number(process.env["POSTHASTE_SEEDS"] ?? 2_000)
+const BATCH = 250
+
+const broken = ({ seed, violation }: Report) =>
+  violation === null
+    ? []
+    : [`seed ${seed}: ${violation.law}: ${violation.detail} (replay it with POSTHASTE_SEED=${seed})`]
+
+const replayOne = (seed: number) => {
+  it(`keeps every law in seed ${seed}`, () => {
+    const report = new World(seed).run()
+    console.info(report.trace.join("\n"))
+    expect(broken(report)).toEqual([])
+  })
+}
+
+const runAll = () => {
+  const seen = new Map<string, number>()
+  const sum = { worlds: 0, simulatedMs: 0, decisions: 0 }
+
+  const keep = ({ tallies, simulatedMs, decisions }: Report) => {
+    for (const [what, times] of tallies) seen.set(what, (seen.get(what) ?? 0) + times)
+    sum.worlds += 1
+    sum.simulatedMs += simulatedMs
+    sum.decisions += decisions
+  }
+
+  for (let from = 1; from <= count; from += BATCH) {
+    const to = Math.min(from + BATCH - 1, count)
+    it(`keeps every law in seeds ${from} to ${to}`, () => {
+      const failures: Array<string> = []
+      for (let seed = from; seed <= to; seed++) {
+        const report = new World(seed).run()
+        keep(report)
+        failures.push(...broken(report))
+      }
+      expect(failures).toEqual([])
+    })
+  }
+
+  it("runs the same history again for the same seed", () => {
+    for (let seed = 1; seed <= 40; seed++) {
+      expect(new World(seed).run().hash).toBe(new World(seed).run().hash)
+    }
+    expect(new World(1).run().hash).not.toBe(new World(2).run().hash)
+  })
+
+  // A simulation proves nothing about what never happened in it.
+  describe("is worth running: over all seeds", () => {
+    const fates = ["failBefore", "failAfter", "slow", "freeze", "crashBefore", "crashAfter"]
+    const expected: Record<string, ReadonlyArray<string>> = {
+      "every status is reached": statuses.map((status) => `status ${status}`),
+      "every fact is written that the webhook channel knows": [
+        "MessageQueued",
+        "AttemptStarted",
+        "AttemptSucceeded",
+        "AttemptFailed",
+        "AttemptAbandoned",
+        "MessageDelivered",
+        "MessageFailed",
+        "MessageDeadLettered",
+        "MessageCancelled",
+        "MessageExpired",
+        "MessageReplayed",
+        "CircuitOpened",
+        "CircuitProbed",
+        "CircuitClosed",
+        "CircuitReopened"
+      ].map((fact) => `fact ${fact}`),
+      "every append is answered in every way": [
+        "Appended",
+        "VersionConflict",
+        "FenceLost",
+        "GateClosed",
+        "DuplicateKey"
+      ].map((result) => `an append was answered ${result}`),
+      "every call of the store meets every fault": storeCalls.flatMap((call) =>
+        fates.map((fate) => `fate ${call}: ${fate}`)
+      ),
+      "receivers show every mood, and workers die before and after sending": [
+        ...behaviours,
+        "crashBefore",
+        "crashAfter"
+      ].map((behaviour) => `fate send: ${behaviour}`),
+      "requests, answers and wake-ups get lost": ["fate request: lost", "fate answer: lost", "fate wake-up: lost"],
+      "processes are disturbed in every way": disturbances.map((kind) => `disturbance: ${kind}`),
+      "the rare paths are taken": [
+        "a process was killed",
+        "a batch was taken over",
+        "a worker stopped cleanly",
+        "a cancel was accepted",
+        "a replay was accepted",
+        "a request was refused",
+        "sent twice or more"
+      ]
+    }
+    for (const [rule, wanted] of Object.entries(expected)) {
+      it(rule, () => {
+        expect(wanted.filter((what) => !seen.has(what))).toEqual([])
+      })
+    }
+
+    it("and says how much happened", () => {
+      const faults = [...seen].filter(([what]) => what.startsWith("fate") && !what.endsWith(" ok"))
+      console.info(
+        `${sum.worlds} worlds, ${(sum.simulatedMs / 3_600_000).toFixed(1)} simulated hours, ${sum.decisions} decision points, ` +
+          `${faults.reduce((total, [_, times]) => total + times, 0)} of them not plain, ${seen.get("a process was killed")} kills`
+      )
+      expect(sum.worlds).toBe(count)
+    })
+  })
+}
+
+describe("a simulated world", one === undefined ? runAll : () => replayOne(Number(one)))

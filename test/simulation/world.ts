@@ -1,0 +1,421 @@
+/**
+ * One seed, one history. A world holds the real application in several simulated processes over one memory
+ * store, clients that ask and receivers that answer. Until it heals, calls fail, answers get lost, processes
+ * are killed, frozen and stopped, and clocks jump. Then everything works and every message must come to its
+ * end within a bound, every worker must stop without leaving a lease, and the books must balance.
+ *
+ * Nothing in it waits for anything real: a run is one synchronous call.
+ */
+import { Clock, Context, Duration, Effect, Exit, Layer } from "effect"
+import { changeLane, permitOf } from "../../src/adapters/memory/lanes.ts"
+import * as Memory from "../../src/adapters/memory/Memory.ts"
+import * as MemoryPorts from "../../src/adapters/memory/MemoryPorts.ts"
+import * as NodeFingerprint from "../../src/adapters/node/NodeFingerprint.ts"
+import { dispatch } from "../../src/application/dispatch.ts"
+import { Channels } from "../../src/application/ports/Channels.ts"
+import type { Endpoint } from "../../src/application/ports/Endpoints.ts"
+import { Fingerprint } from "../../src/application/ports/Fingerprint.ts"
+import { project } from "../../src/application/project.ts"
+import { DestinationId, type MessageId, OrgId } from "../../src/domain/ids.ts"
+import { presets, RETRY_AFTER_MAX_MS, retryWaitMs } from "../../src/domain/retry.ts"
+import { type ApiServices, startClients } from "./clients.ts"
+import { storeClock, Timeline } from "./clock.ts"
+import { type Dice, makeDice } from "./dice.ts"
+import { faultyPorts, type StorePorts } from "./faults.ts"
+import { Oracle } from "./oracle.ts"
+import { type Machinery, Process } from "./process.ts"
+import { channelOf } from "./receivers.ts"
+import { RunQueue } from "./scheduler.ts"
+import { draw, type LaneDraw, type Swarm } from "./swarm.ts"
+
+export interface LaneOfWorld extends LaneDraw {
+  readonly id: DestinationId
+  readonly orgId: OrgId
+}
+
+export interface Report {
+  readonly seed: number
+  readonly violation: { readonly law: string; readonly detail: string } | null
+  /** Equal for equal histories. */
+  readonly hash: number
+  readonly simulatedMs: number
+  readonly decisions: number
+  /** How often each thing happened. */
+  readonly tallies: ReadonlyMap<string, number>
+  readonly trace: ReadonlyArray<string>
+}
+
+export type Store = Context.Context<StorePorts | Memory.Memory>
+
+/** Breaks the store on purpose, to see whether the oracle notices. */
+export type Sabotage = (store: Store, tools: { readonly dice: Dice; readonly timeline: Timeline }) => Store
+
+interface Worker {
+  readonly process: Process
+  /** Asks it to stop and answers when it has. */
+  readonly stop: (stopped: () => void) => void
+}
+
+const STEPS_MAX = 2_000_000
+
+export class World {
+  readonly seed: number
+  readonly dice: Dice
+  readonly timeline = new Timeline()
+  readonly swarm: Swarm
+  readonly machinery: Machinery
+  readonly store: Store
+  readonly oracle: Oracle
+  readonly lanes: ReadonlyArray<LaneOfWorld>
+  healed = false
+
+  readonly #runQueue: RunQueue
+  readonly #tallies = new Map<string, number>()
+  readonly #trace: Array<string> = []
+  readonly #names = new Map<string, string>()
+  readonly #apis = new Map<number, { readonly process: Process; readonly services: Context.Context<ApiServices> }>()
+  readonly #workers = new Map<number, Worker>()
+  /** How each living process is started again. */
+  readonly #restarts = new Map<Process, () => void>()
+  #generation = 0
+  #hash = 0x811c9dc5
+  #decisions = 0
+  #clientsDone = false
+  #stopping = false
+  #ended = false
+  #violation: Report["violation"] = null
+
+  constructor(seed: number, sabotage: Sabotage = (store) => store) {
+    this.seed = seed
+    this.dice = makeDice(seed)
+    this.swarm = draw(this.dice)
+    this.#runQueue = new RunQueue(this.dice)
+    this.machinery = {
+      timeline: this.timeline,
+      runQueue: this.#runQueue,
+      dice: this.dice,
+      opsMax: this.swarm.opsMax,
+      onError: (process, message) => this.#logged(process, message)
+    }
+    this.store = sabotage(openStore(this.timeline), this)
+    this.lanes = this.swarm.lanes.map((lane, index) => ({
+      ...lane,
+      id: DestinationId.make(`00000000-0000-4000-8000-0000000001${String(index).padStart(2, "0")}`),
+      orgId: OrgId.make(`org-${index % 2}`)
+    }))
+    this.#addEndpoints()
+    this.oracle = new Oracle(this)
+  }
+
+  // ----------------------------------------------------------------------------------- what others ask
+
+  readonly laneOf = (id: DestinationId): LaneOfWorld => this.lanes.find((lane) => lane.id === id)!
+
+  /** Short names in the order of appearance; ids say nothing to a reader. */
+  nameOf(id: MessageId): string {
+    const name = this.#names.get(id) ?? `m${this.#names.size + 1}`
+    this.#names.set(id, name)
+    return name
+  }
+
+  someApi() {
+    const apis = [...this.#apis.values()]
+    return apis.length === 0 ? null : this.dice.pick(apis)
+  }
+
+  tally(what: string): void {
+    this.#tallies.set(what, (this.#tallies.get(what) ?? 0) + 1)
+  }
+
+  trace(process: Process | null, what: string): void {
+    const line = `${(this.timeline.now / 1000).toFixed(4)}s ${process?.name ?? "-"} ${what}`
+    this.#trace.push(line)
+    for (let i = 0; i < line.length; i++) this.#hash = Math.imul(this.#hash ^ line.charCodeAt(i), 0x01000193)
+  }
+
+  /** A decision point was passed and something was chosen. */
+  decided(process: Process, call: string, fate: string): void {
+    this.#decisions += 1
+    this.tally(`fate ${call}: ${fate}`)
+    // How receivers behave is no excuse for a process; what happens to itself or to its calls is.
+    if (fate !== "ok" && call !== "send") this.disturbed(process, 0)
+  }
+
+  /** What goes wrong now is felt for so long, and until leases that were lost by it have run out. */
+  disturbed(process: Process, millis: number): void {
+    process.disturbedUntil = Math.max(process.disturbedUntil, this.timeline.now + millis + 2 * this.swarm.leaseMs)
+  }
+
+  /** The first broken law ends the world. */
+  violate(law: string, detail: string): void {
+    this.#violation ??= { law, detail }
+    this.trace(null, `VIOLATED ${law}: ${detail}`)
+  }
+
+  /** SIGKILL. Somebody starts the process again after a while. */
+  crash(process: Process, when: string): void {
+    if (!process.alive) return
+    this.trace(process, `killed ${when}`)
+    this.tally("a process was killed")
+    process.kill()
+    const restart = this.#restarts.get(process)
+    this.#restarts.delete(process)
+    if (restart !== undefined) this.timeline.after(this.dice.between(5, 3_000), restart)
+  }
+
+  /** As long as a bad garbage collection, or longer than any lease. */
+  freeze(process: Process): void {
+    const millis = this.dice.next() * 3 * this.swarm.leaseMs
+    this.disturbed(process, millis)
+    this.trace(process, `frozen for ${millis.toFixed(1)} ms`)
+    process.freeze(millis)
+  }
+
+  /** SIGTERM to a worker, as at every deploy: it ends when it is ready and another one takes its place. */
+  stop(process: Process): void {
+    const found = [...this.#workers].find(([_, worker]) => worker.process === process)
+    if (found === undefined) return
+    const [n, worker] = found
+    this.#workers.delete(n)
+    process.schedule(() =>
+      worker.stop(() => {
+        process.kill()
+        this.#restarts.delete(process)
+        this.timeline.after(this.dice.between(5, 1_000), () => this.#startWorker(n))
+      })
+    )
+  }
+
+  // --------------------------------------------------------------------------------------------- running
+
+  run(): Report {
+    const { swarm } = this
+    for (let n = 0; n < swarm.apis; n++) this.#startApi(n)
+    for (let n = 0; n < swarm.workers; n++) this.#startWorker(n)
+    startClients(this, () => {
+      this.#clientsDone = true
+    })
+    if (swarm.disturbances.length > 0) this.#disturbLater(swarm.disturbanceMs)
+    this.timeline.after(swarm.healAtMs, () => this.#heal())
+
+    let steps = 0
+    while (this.#violation === null && !this.#ended) {
+      if (!this.#runQueue.runOne() && !this.timeline.advance()) break
+      if (++steps > STEPS_MAX) this.violate("I4 everything comes to an end", "the world runs in circles")
+    }
+    if (!this.#ended && this.#violation === null)
+      this.violate("I4 everything comes to an end", "nothing is left to run")
+    return {
+      seed: this.seed,
+      violation: this.#violation,
+      hash: this.#hash >>> 0,
+      simulatedMs: this.timeline.now,
+      decisions: this.#decisions,
+      tallies: this.#tallies,
+      trace: this.#trace
+    }
+  }
+
+  #addEndpoints(): void {
+    const { tables, now } = Context.get(this.store, Memory.Memory)
+    for (const { id, orgId, retry, capacity } of this.lanes) {
+      const endpoint: Endpoint = {
+        id,
+        orgId,
+        url: "https://receiver.example/",
+        eventTypes: null,
+        description: null,
+        signature: "standard",
+        retry,
+        rateLimit: null,
+        maxInFlight: capacity,
+        timeoutMs: this.swarm.deadlineMs,
+        headers: {},
+        paused: false,
+        version: 1,
+        createdAt: now(),
+        updatedAt: now()
+      }
+      tables.endpoints.set(id, { endpoint, secrets: [] })
+      changeLane(tables, id, { permitMs: permitOf(this.swarm.deadlineMs) })
+    }
+  }
+
+  #newProcess(role: string, restart: () => void): Process {
+    const process = new Process(`${role}.${++this.#generation}`, this.machinery)
+    const { skewMs } = this.swarm
+    process.wallOffset = skewMs === 0 ? 0 : this.dice.between(-skewMs, skewMs)
+    this.#restarts.set(process, restart)
+    return process
+  }
+
+  #startApi(n: number): void {
+    const process = this.#newProcess(`api-${n}`, () => this.#startApi(n))
+    const services = Context.add(faultyPorts(this, process), Fingerprint, fingerprint)
+    this.#apis.set(n, { process, services })
+  }
+
+  #startWorker(n: number): void {
+    if (this.#stopping) return
+    const { swarm } = this
+    const process = this.#newProcess(`worker-${n}`, () => this.#startWorker(n))
+    const services = Context.add(faultyPorts(this, process), Channels, { webhook: channelOf(this, process) })
+    const worker = dispatch({
+      worker: process.name,
+      concurrency: swarm.concurrency,
+      lease: Duration.millis(swarm.leaseMs),
+      grace: Duration.millis(swarm.graceMs),
+      circuit: swarm.circuit
+    })
+    let stopping = false
+    process.schedule(() => {
+      this.trace(process, `starts, its clock ${process.wallOffset} ms ahead`)
+      process.start(project, services)
+      const fiber = process.start(Effect.scoped(Effect.andThen(worker, Effect.never)), services)
+      fiber.addObserver((exit) => {
+        if (!stopping) this.violate("a worker runs until it is stopped", `${process.name} ended: ${exit}`)
+      })
+      this.#workers.set(n, {
+        process,
+        stop: (stopped) => {
+          stopping = true
+          process.stopping = true
+          const undisturbed = process.disturbedUntil < this.timeline.now
+          const before = process.disturbedUntil
+          this.trace(process, "is asked to stop")
+          fiber.addObserver((exit) => {
+            const died = Exit.isFailure(exit) && exit.cause.reasons.some((reason) => reason._tag === "Die")
+            if (died) this.violate("a graceful stop succeeds", `${process.name}: ${exit}`)
+            this.trace(process, "has stopped")
+            // What was still on its way to the store has arrived by then.
+            this.timeline.after(5, () => {
+              this.oracle.stopped(process, undisturbed && process.disturbedUntil === before)
+              stopped()
+            })
+          })
+          fiber.interruptUnsafe()
+        }
+      })
+    })
+  }
+
+  /** A bug that a worker survives is still a bug. */
+  #logged(process: Process, message: string): void {
+    this.trace(process, `logs ${message}`)
+    const known = "a batch could not be handed back"
+    if (message.startsWith(known)) this.tally(known)
+    else this.violate("nothing is logged as an error", `${process.name}: ${message}`)
+  }
+
+  #disturbLater(mean: number): void {
+    this.timeline.after(-Math.log(1 - this.dice.next()) * mean, () => {
+      if (this.healed) return
+      this.#disturb()
+      this.#disturbLater(mean)
+    })
+  }
+
+  #disturb(): void {
+    const { dice, swarm } = this
+    const workers = [...this.#workers.entries()].filter(([_, { process }]) => process.alive)
+    const processes = [
+      ...workers.map(([_, { process }]) => process),
+      ...[...this.#apis.values()].map((api) => api.process)
+    ]
+    const process = dice.pick(processes.filter(({ alive }) => alive))
+    const what = dice.pick(swarm.disturbances)
+    if (process === undefined) return
+    this.tally(`disturbance: ${what}`)
+    switch (what) {
+      case "kill":
+        this.crash(process, "out of the blue")
+        break
+      case "freeze":
+        this.freeze(process)
+        break
+      case "jump":
+        process.wallOffset += dice.between(-2_000, 2_000)
+        this.trace(process, `clock jumps to ${process.wallOffset} ms ahead`)
+        break
+      case "stop":
+        this.stop(process)
+    }
+  }
+
+  // --------------------------------------------------------------------------------------------- the end
+
+  #heal(): void {
+    this.healed = true
+    this.trace(null, "everything heals")
+    for (const process of this.#restarts.keys()) process.thaw()
+    // Killed processes are back, frozen ones have noticed, and one scan of every keeper has passed.
+    const settledAt = this.timeline.now + 3_000 + this.swarm.leaseMs / 3 + 1_000
+    this.#watch(settledAt, this.timeline.now + this.#bound())
+  }
+
+  /** Longest a message may take once nothing goes wrong: one wait, two leases and the clocks' disagreement. */
+  #bound(): number {
+    const { swarm } = this
+    const waits = this.lanes.flatMap(({ retry }) =>
+      Array.from({ length: 6 }, (_, index) => retryWaitMs(retry ?? presets.webhook, index + 1, 1, 3_000))
+    )
+    const wrong = [...this.#workers.values(), ...this.#apis.values()].map(({ process }) => Math.abs(process.wallOffset))
+    return (
+      Math.min(Math.max(...waits), RETRY_AFTER_MAX_MS) +
+      4 * swarm.leaseMs +
+      2 * Math.max(3_000, ...wrong) +
+      4 * (swarm.circuit.openMaxMs + permitOf(swarm.deadlineMs)) +
+      swarm.healAtMs +
+      60_000
+    )
+  }
+
+  #watch(settledAt: number, until: number): void {
+    this.timeline.after(500, () => {
+      if (this.timeline.now > settledAt) this.oracle.whileHealthy(2_500, this.swarm.leaseMs / 3 + 1_000)
+      const open = [
+        ...this.oracle.unfinished(),
+        ...this.oracle.looseEnds(),
+        ...(this.#clientsDone ? [] : ["the clients still ask"])
+      ]
+      if (open.length === 0) return this.#stopAll()
+      if (this.timeline.now > until) return this.violate("I4 everything comes to an end", open.join(", "))
+      this.#watch(settledAt, until)
+    })
+  }
+
+  #stopAll(): void {
+    this.#stopping = true
+    const workers = [...this.#workers.values()].filter(({ process }) => process.alive)
+    let left = workers.length
+    const end = () => {
+      this.oracle.atTheEnd()
+      this.#ended = true
+    }
+    if (left === 0) end()
+    for (const { process, stop } of workers) {
+      process.schedule(() =>
+        stop(() => {
+          process.kill()
+          if (--left === 0) end()
+        })
+      )
+    }
+    this.timeline.after(this.swarm.graceMs + 10_000, () => {
+      if (left > 0) this.violate("I26 a graceful stop comes to an end", `${left} workers still run`)
+    })
+  }
+}
+
+const fingerprint = Effect.runSync(
+  Effect.scoped(Effect.map(Layer.build(NodeFingerprint.layer), Context.get(Fingerprint)))
+)
+
+const openStore = (timeline: Timeline): Store =>
+  MemoryPorts.layerShared.pipe(
+    Layer.provideMerge(Memory.layer),
+    Layer.build,
+    Effect.scoped,
+    Effect.provideService(Clock.Clock, storeClock(timeline)),
+    Effect.runSync
+  )
