@@ -1,0 +1,141 @@
+/**
+ * The connections, and the only file that touches `pg`. Private to this adapter.
+ *
+ * Three pools, so that no kind of work can starve another: `durable` for appends, `queue` for claims and
+ * releases, `reads` for everything people ask. The queue's commits need not reach the disk before they
+ * answer: a claim or release lost in a crash only means its lease runs out, and any append that follows a
+ * claim flushes it too.
+ */
+import { Context, Effect, Layer, Redacted, Schema } from "effect"
+import pg from "pg"
+import { StoreUnavailable } from "../../application/ports/EventStore.ts"
+import { migrate } from "./migrate.ts"
+
+export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", {
+  /** SQLSTATE; null when the server did not answer. */
+  code: Schema.NullOr(Schema.String),
+  cause: Schema.Defect()
+}) {}
+
+export interface Statement {
+  /** Prepared under this name once per connection; without one, planned for each call. */
+  readonly name?: string
+  readonly text: string
+}
+
+export interface Connections {
+  readonly query: <Row extends object>(
+    statement: Statement,
+    values: ReadonlyArray<unknown>
+  ) => Effect.Effect<ReadonlyArray<Row>, QueryFailed>
+  /** Rows as arrays of the server's own text, for the hot paths that know what they read. */
+  readonly rows: (
+    statement: Statement,
+    values: ReadonlyArray<unknown>
+  ) => Effect.Effect<ReadonlyArray<ReadonlyArray<string | null>>, QueryFailed>
+}
+
+export class Postgres extends Context.Service<
+  Postgres,
+  {
+    readonly durable: Connections
+    readonly queue: Connections
+    readonly reads: Connections
+    /** Calls back on every notification of `channel`, over a connection that is made again when it breaks. */
+    readonly listen: (channel: string, heard: () => void) => Effect.Effect<void>
+  }
+>()("posthaste/adapters/postgres/Postgres") {}
+
+export interface Options {
+  readonly url: Redacted.Redacted
+  /** Connections for appends: each carries one group commit. */
+  readonly writers?: number
+  readonly readers?: number
+}
+
+export const layer = (options: Options) =>
+  Layer.effect(
+    Postgres,
+    Effect.gen(function* () {
+      const pool = (max: number, settings: string) => acquirePool(options.url, max, settings)
+      const durable = yield* pool(options.writers ?? 2, "")
+      yield* migrate(durable).pipe(Effect.mapError(queryFailed))
+      const queue = yield* pool(3, "-c synchronous_commit=off")
+      const reads = yield* pool(options.readers ?? 6, "")
+      return Postgres.of({
+        durable: connections(durable),
+        queue: connections(queue),
+        reads: connections(reads),
+        listen: (channel, heard) => listen(options.url, channel, heard)
+      })
+    })
+  )
+
+const acquirePool = (url: Redacted.Redacted, max: number, settings: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const pool = new pg.Pool({
+        connectionString: Redacted.value(url),
+        max,
+        idleTimeoutMillis: 60_000,
+        connectionTimeoutMillis: 10_000,
+        application_name: "posthaste",
+        options: `-c idle_in_transaction_session_timeout=30s -c TimeZone=UTC ${settings}`
+      })
+      // An idle connection that breaks is replaced on next use; without a listener it would end the process.
+      pool.on("error", () => {})
+      return pool
+    }),
+    (pool) => Effect.promise(() => pool.end())
+  )
+
+const asText = { getTypeParser: () => (text: string) => text }
+
+const connections = (pool: pg.Pool): Connections => ({
+  query: <Row extends object>(statement: Statement, values: ReadonlyArray<unknown>) =>
+    Effect.callback<ReadonlyArray<Row>, QueryFailed>((resume) => {
+      pool.query<Row & pg.QueryResultRow>({ ...statement, values: [...values] }).then(
+        (result) => resume(Effect.succeed(result.rows)),
+        (error) => resume(Effect.fail(queryFailed(error)))
+      )
+    }),
+  rows: (statement, values) =>
+    Effect.callback<ReadonlyArray<ReadonlyArray<string | null>>, QueryFailed>((resume) => {
+      pool
+        .query<Array<string | null>>({ ...statement, values: [...values], rowMode: "array", types: asText } as never)
+        .then(
+          (result) => resume(Effect.succeed(result.rows)),
+          (error) => resume(Effect.fail(queryFailed(error)))
+        )
+    })
+})
+
+const queryFailed = (cause: unknown): QueryFailed => new QueryFailed({ code: sqlState(cause), cause })
+
+const sqlState = (cause: unknown): string | null =>
+  typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : null
+
+/** Every port says the same of a query that did not answer. */
+export const unavailable = <A, R>(effect: Effect.Effect<A, QueryFailed, R>): Effect.Effect<A, StoreUnavailable, R> =>
+  Effect.mapError(effect, (cause) => new StoreUnavailable({ cause }))
+
+const LISTEN_AGAIN_MS = 1_000
+
+const listen = (url: Redacted.Redacted, channel: string, heard: () => void): Effect.Effect<void> =>
+  Effect.callback<void>((resume) => {
+    const client = new pg.Client({
+      connectionString: Redacted.value(url),
+      application_name: "posthaste listen",
+      keepAlive: true
+    })
+    const lost = () => resume(Effect.void)
+    client.on("notification", heard)
+    client.on("error", lost)
+    client.on("end", lost)
+    client
+      .connect()
+      .then(() => client.query(`listen ${pg.escapeIdentifier(channel)}`))
+      // Whatever was notified while nobody listened is made up for by looking once.
+      .then(heard, lost)
+    return Effect.promise(() => client.end().catch(() => {}))
+  }).pipe(Effect.andThen(Effect.sleep(LISTEN_AGAIN_MS)), Effect.forever)

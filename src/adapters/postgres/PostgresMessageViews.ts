@@ -1,0 +1,170 @@
+/** The list projection: rows to search and counters to sum, written by `posthaste.project_messages`. */
+import { DateTime, Effect, Layer, Schema } from "effect"
+import { type DeadCount, type MessageFilter, MessageViews } from "../../application/ports/MessageViews.ts"
+import type { OrgId } from "../../domain/ids.ts"
+import { type MessageStatus, statuses } from "../../domain/message/machine.ts"
+import { isDead, type MessageView, MessageViewJson } from "../../domain/message/view.ts"
+import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
+import { isDeadLetter } from "./deadLetters.ts"
+import { Postgres, unavailable } from "./Postgres.ts"
+
+const projectStatement = {
+  name: "project_messages",
+  text: `select posthaste.project_messages($1, $2, $3::uuid[], $4, $5::int[], $6, $7, $8, $9, $10, $11, $12::timestamptz[], $13::timestamptz[], $14, $15) as done`
+}
+const positionStatement = {
+  name: "projection_position",
+  text: "select position from posthaste.projection where name = 'messages'"
+}
+const countsStatement = {
+  name: "message_counts",
+  text: "select status, sum(count)::float8 as count from posthaste.message_count where org_id = $1 group by status"
+}
+// The first waiting message of each lane that has due work: two index probes a lane.
+const oldestStatement = {
+  name: "oldest_due",
+  text: `select min(r.due_at) as oldest
+    from posthaste.lane l
+    cross join lateral (
+      select due_at, message_id from posthaste.ready r where r.lane = l.lane and r.due_at <= clock_timestamp()
+      order by r.lane, r.due_at, r.message_id limit 1
+    ) r
+    join posthaste.event e on e.stream_id = r.message_id and e.version = 1
+    where l.ready_at <= clock_timestamp() and e.data ->> 'orgId' = $1`
+}
+
+const decode = Schema.decodeUnknownSync(MessageViewJson)
+
+export const layer = Layer.effect(
+  MessageViews,
+  Effect.gen(function* () {
+    const { durable, reads } = yield* Postgres
+
+    const list = Effect.fnUntraced(function* (
+      orgId: OrgId,
+      filter: MessageFilter,
+      page: { readonly cursor: string | null; readonly limit: number }
+    ) {
+      const { text, values } = listQuery(orgId, filter, page)
+      const rows = yield* unavailable(reads.query<{ view: unknown }>({ text }, values))
+      const items = rows.slice(0, page.limit).map(({ view }) => decode(view))
+      return { items, nextCursor: rows.length > page.limit ? cursorOf(items.at(-1)!) : null }
+    })
+
+    const deadLetters = Effect.fnUntraced(function* (
+      orgId: OrgId,
+      filter: DeadLetterFilter,
+      page: { readonly cursor: string | null; readonly limit: number }
+    ) {
+      const values: Array<unknown> = [page.limit + 1]
+      let where = isDeadLetter(orgId, filter, values)
+      if (page.cursor !== null) {
+        values.push(...page.cursor.split("/"))
+        where += ` and (ended_at, id) < ($${values.length - 1}::timestamptz, $${values.length}::uuid)`
+      }
+      const text = `select view from posthaste.message_view where ${where} order by ended_at desc, id desc limit $1`
+      const rows = yield* unavailable(reads.query<{ view: unknown }>({ text }, values))
+      const items = rows.slice(0, page.limit).map(({ view }) => decode(view))
+      const last = items.at(-1)
+      return {
+        items,
+        nextCursor: rows.length > page.limit ? `${DateTime.formatIso(last!.endedAt!)}/${last!.id}` : null
+      }
+    })
+
+    const countDeadLetters = (orgId: OrgId, filter: DeadLetterFilter) => {
+      const values: Array<unknown> = []
+      const text = `select count(*)::int as matched,
+          (count(*) filter (where (view ->> 'contradicted')::boolean))::int as contradicted
+        from posthaste.message_view where ${isDeadLetter(orgId, filter, values)}`
+      return unavailable(reads.query<DeadCount>({ text }, values)).pipe(Effect.map((rows) => rows[0]!))
+    }
+
+    const stats = Effect.fnUntraced(function* (orgId: OrgId) {
+      const [counts, oldest] = yield* unavailable(
+        Effect.all(
+          [
+            reads.query<{ status: MessageStatus; count: number }>(countsStatement, [orgId]),
+            reads.query<{ oldest: Date | null }>(oldestStatement, [orgId])
+          ],
+          { concurrency: 2 }
+        )
+      )
+      const known = new Map(counts.map(({ status, count }) => [status, count]))
+      const due = oldest[0]?.oldest ?? null
+      return {
+        byStatus: Object.fromEntries(statuses.map((status) => [status, known.get(status) ?? 0])) as Record<
+          MessageStatus,
+          number
+        >,
+        oldestDueAt: due === null ? null : DateTime.fromDateUnsafe(due)
+      }
+    })
+
+    const position = unavailable(durable.query<{ position: string | null }>(positionStatement, [])).pipe(
+      Effect.map((rows) => rows[0]?.position ?? null)
+    )
+
+    const project = (from: string | null, to: string, views: ReadonlyArray<MessageView>) =>
+      unavailable(
+        durable.query<{ done: boolean }>(projectStatement, [
+          from,
+          to,
+          views.map(({ id }) => id),
+          views.map(({ orgId }) => orgId),
+          views.map(({ version }) => version),
+          views.map(({ status }) => status),
+          views.map(({ channel }) => channel),
+          views.map((view) => view.to),
+          views.map(({ eventType }) => eventType),
+          views.map(({ dossierId }) => dossierId),
+          views.map(({ correlationId }) => correlationId),
+          views.map(({ createdAt }) => DateTime.formatIso(createdAt)),
+          views.map(({ endedAt }) => (endedAt === null ? null : DateTime.formatIso(endedAt))),
+          views.map(({ status, lastError }) => (isDead(status) ? (lastError?.code ?? null) : null)),
+          // A time's own JSON is what the schema would write.
+          views.map((view) => JSON.stringify(view))
+        ])
+      ).pipe(Effect.map((rows) => rows[0]!.done))
+
+    return MessageViews.of({ list, deadLetters, countDeadLetters, stats, position, project })
+  })
+)
+
+const conditions: ReadonlyArray<readonly [keyof MessageFilter, string]> = [
+  ["status", "status ="],
+  ["channel", "channel ="],
+  ["to", "recipient ="],
+  ["eventType", "event_type ="],
+  ["dossierId", "dossier_id ="],
+  ["correlationId", "correlation_id ="],
+  ["createdAfter", "created_at >"],
+  ["createdBefore", "created_at <"]
+]
+
+/** Only the conditions that were asked for, so that each combination gets the plan it deserves. */
+const listQuery = (
+  orgId: OrgId,
+  filter: MessageFilter,
+  page: { readonly cursor: string | null; readonly limit: number }
+) => {
+  const values: Array<unknown> = [orgId, page.limit + 1]
+  const where = ["org_id = $1"]
+  for (const [field, condition] of conditions) {
+    const value = filter[field]
+    if (value === undefined) continue
+    values.push(DateTime.isDateTime(value) ? DateTime.formatIso(value) : value)
+    where.push(`${condition} $${values.length}`)
+  }
+  if (page.cursor !== null) {
+    const [createdAt, id] = page.cursor.split("/")
+    values.push(createdAt, id)
+    where.push(`(created_at, id) < ($${values.length - 1}::timestamptz, $${values.length}::uuid)`)
+  }
+  return {
+    text: `select view from posthaste.message_view where ${where.join(" and ")} order by created_at desc, id desc limit $2`,
+    values
+  }
+}
+
+const cursorOf = (view: MessageView): string => `${DateTime.formatIso(view.createdAt)}/${view.id}`

@@ -1,0 +1,66 @@
+/**
+ * Numbered, forward-only migrations, run at start-up under a lock, each in its own transaction with the
+ * row that says it ran. A database written by a newer release is refused rather than guessed at.
+ */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import type pg from "pg"
+
+const folder = join(import.meta.dirname, "migrations")
+const LOCK = 7_699_999
+
+interface Migration {
+  readonly number: number
+  readonly name: string
+  readonly sql: string
+}
+
+const migrations = (): ReadonlyArray<Migration> =>
+  readdirSync(folder)
+    .filter((file) => file.endsWith(".sql"))
+    .toSorted()
+    .map((file) => ({ number: Number(file.slice(0, 4)), name: file, sql: readFileSync(join(folder, file), "utf8") }))
+
+export const migrate = (pool: pg.Pool) =>
+  Effect.tryPromise({
+    try: async () => {
+      const client = await pool.connect()
+      try {
+        await client.query("select pg_advisory_lock($1)", [LOCK])
+        await client.query("create schema if not exists posthaste")
+        await client.query(
+          `create table if not exists posthaste.migration (number int primary key, name text not null, at timestamptz not null default now())`
+        )
+        const done = await client.query<{ number: number }>("select number from posthaste.migration order by number")
+        const last = done.rows.at(-1)?.number ?? 0
+        const known = migrations()
+        if (last > (known.at(-1)?.number ?? 0)) {
+          throw new Error(
+            `the database was migrated to ${last} by a newer release; this one knows up to ${known.at(-1)?.number}`
+          )
+        }
+        for (const migration of known.filter(({ number }) => number > last)) {
+          await client.query("begin")
+          try {
+            await client.query(migration.sql)
+            await client.query("insert into posthaste.migration (number, name) values ($1, $2)", [
+              migration.number,
+              migration.name
+            ])
+            await client.query("commit")
+          } catch (error) {
+            await client.query("rollback")
+            throw new Error(`migration ${migration.name} failed`, { cause: error })
+          }
+        }
+        await client.query("select pg_advisory_unlock($1)", [LOCK])
+        client.release()
+      } catch (error) {
+        // Ending the session also gives the lock back.
+        client.release(true)
+        throw error
+      }
+    },
+    catch: (error) => error
+  })

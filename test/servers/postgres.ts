@@ -1,0 +1,96 @@
+/**
+ * One PostgreSQL for all test files that need one, with a migrated template to copy databases from.
+ * `TEST_DATABASE_URL` names a server to use instead (its user must be allowed to create databases).
+ */
+import { randomUUID } from "node:crypto"
+import { mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Exit, Redacted, Scope } from "effect"
+import pg from "pg"
+import type { TestProject } from "vitest/node"
+import { start } from "../../src/adapters/embedded/EmbeddedPostgres.ts"
+import { postmasterOf } from "../../src/adapters/embedded/postmaster.ts"
+import { migrate } from "../../src/adapters/postgres/migrate.ts"
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** Where databases are made, and what they are copied from. */
+    readonly postgres: { readonly url: string; readonly template: string }
+  }
+}
+
+const PREFIX = "posthaste-test-"
+
+/** Nothing in a test outlives the machine, so nothing has to reach the disk. */
+const settings = {
+  fsync: "off",
+  synchronous_commit: "on",
+  full_page_writes: "off",
+  max_connections: "300",
+  autovacuum_naptime: "1min"
+}
+
+const ownServer = Effect.gen(function* () {
+  const home = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`))),
+    (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
+  )
+  const { url } = yield* start({ directory: join(home, "data"), settings })
+  return Redacted.value(url)
+})
+
+/** A run that was killed could not clean up after itself. */
+const removeLeftovers = () => {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = /^posthaste-test-(\d+)-/.exec(name)?.[1]
+    if (pid === undefined || isAlive(Number(pid))) continue
+    const home = join(tmpdir(), name)
+    const server = postmasterOf(join(home, "data", "postgres"))
+    if (server !== null) process.kill(server.pid, "SIGQUIT")
+    rmSync(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
+  }
+}
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+const template = (url: string) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const name = `posthaste_template_${randomUUID().replaceAll("-", "")}`
+      await administer(url, `create database ${name}`)
+      const pool = new pg.Pool({ connectionString: inDatabase(url, name), max: 1 })
+      await Effect.runPromise(migrate(pool))
+      await pool.end()
+      return name
+    }),
+    (name) => Effect.promise(() => administer(url, `drop database ${name} with (force)`))
+  )
+
+export const inDatabase = (url: string, database: string): string => {
+  const other = new URL(url)
+  other.pathname = `/${database}`
+  return other.href
+}
+
+export const administer = async (url: string, statement: string): Promise<void> => {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(statement)
+  await client.end()
+}
+
+export default async (project: TestProject) => {
+  removeLeftovers()
+  const scope = Scope.makeUnsafe()
+  const given = process.env["TEST_DATABASE_URL"]
+  const url = given ? given : await Effect.runPromise(Scope.provide(ownServer, scope))
+  project.provide("postgres", { url, template: await Effect.runPromise(Scope.provide(template(url), scope)) })
+  return () => Effect.runPromise(Scope.close(scope, Exit.void))
+}
