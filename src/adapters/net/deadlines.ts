@@ -1,0 +1,46 @@
+/**
+ * One watch for all deadlines: a look every 25 ms at what is under way, none at all while nothing is. A
+ * deadline is met late by a tick at most and never early. A timer per request costs more than the look.
+ */
+import { type Clock, Effect, Latch, type Scope } from "effect"
+
+const TICK = "25 millis"
+
+export interface Expiring {
+  /** True when its time was up; it is not asked again. */
+  readonly expired: (now: bigint) => boolean
+}
+
+export interface Deadlines<A extends Expiring> {
+  readonly watch: (one: A) => void
+  readonly forget: (one: A) => void
+}
+
+/** `onExpired` is told of each, once. */
+export const makeDeadlines = Effect.fnUntraced(function* <A extends Expiring>(
+  clock: Clock.Clock,
+  onExpired: (one: A) => void
+): Effect.fn.Return<Deadlines<A>, never, Scope.Scope> {
+  const watched = new Set<A>()
+  const busy = Latch.makeUnsafe(false)
+
+  const look = Effect.sync(() => {
+    const now = clock.monotonicTimeNanosUnsafe()
+    const late = [...watched].filter((one) => one.expired(now))
+    for (const one of late) watched.delete(one)
+    // The youngest first: one that still waits must not inherit the connection of one that expires with it.
+    for (const one of late.toReversed()) onExpired(one)
+    if (watched.size === 0) busy.closeUnsafe()
+  })
+  yield* busy.await.pipe(Effect.andThen(Effect.sleep(TICK)), Effect.andThen(look), Effect.forever, Effect.forkScoped)
+
+  return {
+    watch: (one) => {
+      watched.add(one)
+      if (watched.size === 1) busy.openUnsafe()
+    },
+    forget: (one) => {
+      watched.delete(one)
+    }
+  }
+})

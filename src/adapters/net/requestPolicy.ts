@@ -1,0 +1,77 @@
+/**
+ * What a request to somebody else's server may be made of, judged as it is written: a URL, its address if
+ * it names one, and headers. Each check answers null or the reason, in words the owner can act on.
+ *
+ * A host name is not resolved here: its addresses are judged at every connection.
+ */
+import { type AddressGuard, literalAddress, portOf } from "./addressGuard.ts"
+
+const URL_LENGTH_MAX = 2048
+const HEADERS_MAX = 32
+const VALUE_LENGTH_MAX = 4096
+
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/
+/** A value must mean the same bytes to everyone: printable ASCII and tabs, so no CR, LF or NUL either. */
+const value = /^[\t\x20-\x7e]*$/
+export const isHeaderValue = (text: string): boolean => value.test(text) && text.length <= VALUE_LENGTH_MAX
+
+/** Headers that frame the request, or that Posthaste itself always sets. */
+const framing: ReadonlySet<string> = new Set([
+  "accept-encoding",
+  "connection",
+  "expect",
+  "host",
+  "http2-settings",
+  "keep-alive",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "user-agent"
+])
+const framingPrefixes = ["content-", "proxy-"]
+const isFraming = (name: string) => framing.has(name) || framingPrefixes.some((prefix) => name.startsWith(prefix))
+
+export type Headers = Readonly<Record<string, string>>
+
+/** `isOurs` knows, in lower case, the headers that the channel sets besides. */
+export const makeCheckHeaders =
+  (isOurs: (name: string) => boolean) =>
+  (headers: Headers): string | null => {
+    const entries = Object.entries(headers)
+    if (entries.length > HEADERS_MAX) return `at most ${HEADERS_MAX} headers`
+    const seen = new Set<string>()
+    for (const [name, text] of entries) {
+      const lower = name.toLowerCase()
+      if (!token.test(name)) return `${JSON.stringify(name)} is not a header name`
+      if (isFraming(lower) || isOurs(lower)) return `the header ${name} is set by Posthaste`
+      if (seen.has(lower)) return `the header ${name} is given twice`
+      if (!value.test(text)) return `the value of ${name} may hold printable ASCII only`
+      if (text.length > VALUE_LENGTH_MAX) return `the value of ${name} is longer than ${VALUE_LENGTH_MAX} characters`
+      seen.add(lower)
+    }
+    return null
+  }
+
+export const checkUrl = (text: string): string | null => {
+  if (text.length > URL_LENGTH_MAX) return `a URL has at most ${URL_LENGTH_MAX} characters`
+  const url = URL.parse(text)
+  if (url === null) return "not a URL"
+  if (url.protocol !== "https:" && url.protocol !== "http:") return "only http and https URLs can be called"
+  if (url.username !== "" || url.password !== "") return "a URL may not carry a user name or password; use a header"
+  return null
+}
+
+/** A URL, and the address it names if it names one. */
+export const makeCheckTarget =
+  (guard: AddressGuard) =>
+  (text: string): string | null =>
+    checkUrl(text) ?? checkAddress(guard, new URL(text))
+
+const checkAddress = (guard: AddressGuard, url: URL): string | null => {
+  const local = /(?:^|\.)localhost\.?$/.test(url.hostname)
+  const address = local ? "127.0.0.1" : literalAddress(url.hostname)
+  return address === null || guard.allows(address, portOf(url))
+    ? null
+    : "the address is private or reserved; the operator can open networks with POSTHASTE_ALLOWED_NETWORKS"
+}

@@ -1,0 +1,62 @@
+/**
+ * Makes single tries over shared keep-alive connections and reports what came of each.
+ *
+ * - One deadline covers waiting for a connection, connecting, the request and the whole answer. It never
+ *   fires early, and late by some 25 ms at most.
+ * - The status line is the answer. Once it is there, a body that stalls, breaks off or never ends changes
+ *   nothing: what was read of it is kept, up to a cap.
+ * - Nothing is retried and no redirect followed here: one call, at most one request.
+ * - Interrupting a try takes the request back as far as that is still possible.
+ */
+import { Clock, Effect, type Scope } from "effect"
+import type { Dispatcher } from "undici"
+import { type AddressRules, makeAddressGuard } from "./addressGuard.ts"
+import { Attempt, type Tried } from "./attempt.ts"
+import { makeConnections } from "./connections.ts"
+import { makeDeadlines } from "./deadlines.ts"
+import type { Resolve } from "./guardedConnect.ts"
+
+export interface Destination {
+  readonly url: URL
+  readonly timeoutNanos: bigint
+}
+
+const TIMEOUT_MAX_MS = 30_000
+
+/** Within what any try may take, whatever its settings say. */
+export const timeoutNanosOf = (timeoutMs: number): bigint =>
+  BigInt(Math.min(Math.max(timeoutMs, 1), TIMEOUT_MAX_MS)) * 1_000_000n
+
+/** `requestAt` makes the request for the try's time, in unix milliseconds. */
+export type Try = (
+  destination: Destination,
+  requestAt: (now: number) => Dispatcher.DispatchOptions
+) => Effect.Effect<Tried>
+
+/** `resolve` replaces the system's resolver. Connections close with the scope. */
+export const makeTries = Effect.fnUntraced(function* (
+  rules: AddressRules,
+  resolve?: Resolve
+): Effect.fn.Return<Try, never, Scope.Scope> {
+  const clock = yield* Clock.Clock
+  const connections = yield* Effect.acquireRelease(
+    Effect.sync(() => makeConnections(makeAddressGuard(rules), resolve)),
+    ({ close }) => Effect.sync(close)
+  )
+  const deadlines = yield* makeDeadlines<Attempt>(clock, connections.giveUp)
+
+  return (destination, requestAt) =>
+    Effect.callback<Tried>((resume) => {
+      const request = requestAt(clock.currentTimeMillisUnsafe())
+      const attempt = new Attempt(destination, request, clock, (tried) => {
+        deadlines.forget(attempt)
+        resume(Effect.succeed(tried))
+      })
+      deadlines.watch(attempt)
+      connections.start(attempt)
+      return Effect.sync(() => {
+        deadlines.forget(attempt)
+        connections.giveUp(attempt)
+      })
+    })
+})
