@@ -1,0 +1,57 @@
+/**
+ * Serves the API. While the layer lives the server listens; when it is released the server stops
+ * accepting, finishes what is in flight and closes.
+ *
+ * It needs the application's ports, `EndpointPolicy` and `HttpTargetPolicy` among them. It provides the `HttpServer`, which knows the
+ * bound address (`url`).
+ */
+import { NodeHttpServer } from "@effect/platform-node"
+import { Effect, Layer, type Redacted } from "effect"
+import { HttpRouter, HttpServer } from "effect/http"
+import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
+import { Api } from "./Api.ts"
+import * as ApiKeyHandlers from "./apiKeys.ts"
+import * as Auth from "./auth.ts"
+import * as CircuitHandlers from "./circuits.ts"
+import { makeServer } from "./connections.ts"
+import * as DeadLetterHandlers from "./deadLetters.ts"
+import * as EndpointHandlers from "./endpoints.ts"
+import * as HealthHandlers from "./health.ts"
+import * as HttpTargetHandlers from "./httpTargets.ts"
+import { lastResort } from "./lastResort.ts"
+import * as MessageHandlers from "./messages.ts"
+
+export interface HttpApiOptions {
+  readonly host: string
+  /** 0 takes any free port. */
+  readonly port: number
+  readonly operatorKey: Redacted.Redacted
+}
+
+/** The docs page brings all it shows with it: it works where there is no internet. */
+const docs = HttpApiScalar.layer(Api, { path: "/docs", scalar: { withDefaultFonts: false } })
+
+export const routes = (operatorKey: Redacted.Redacted) =>
+  Layer.mergeAll(
+    HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }),
+    docs,
+    HttpRouter.use((router) => router.addGlobalMiddleware(lastResort))
+  ).pipe(
+    Layer.provide([
+      MessageHandlers.layer,
+      DeadLetterHandlers.layer,
+      EndpointHandlers.layer,
+      HttpTargetHandlers.layer,
+      CircuitHandlers.layer,
+      ApiKeyHandlers.layer,
+      HealthHandlers.layer
+    ]),
+    Layer.provide(Auth.layer(operatorKey))
+  )
+
+export const layer = ({ host, port, operatorKey }: HttpApiOptions) =>
+  HttpRouter.serve(routes(operatorKey), { disableLogger: true, disableListenLog: true }).pipe(
+    Layer.provideMerge(NodeHttpServer.layer(makeServer, { host, port }))
+  )
+
+export const url = Effect.map(HttpServer.HttpServer, ({ address }) => HttpServer.formatAddress(address))

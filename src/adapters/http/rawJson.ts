@@ -1,0 +1,142 @@
+/**
+ * Finds values in JSON text without parsing them, so that what a caller wrote can be passed on as it was
+ * written: `12345678901234567890` keeps its digits, `1.10` its zero, a string its escapes, an object its
+ * spaces and the order of its keys.
+ *
+ * The text must already have been accepted by `JSON.parse`; nothing is validated here. Nothing here
+ * recurses and every step moves on, so no text is too deep for it and none can hold it up.
+ */
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COMMA = 0x2c
+const OPEN_LIST = 0x5b
+const CLOSE_LIST = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+
+/** Half-open, and without the spaces around the value. */
+interface Span {
+  readonly start: number
+  readonly end: number
+}
+
+const isSpace = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
+
+const skipSpace = (text: string, from: number): number => {
+  let at = from
+  while (isSpace(text.charCodeAt(at))) at++
+  return at
+}
+
+/** `from` is at the opening quote; the answer is behind the closing one. */
+const skipString = (text: string, from: number): number => {
+  let at = from + 1
+  while (at < text.length) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) return at + 1
+    // An escape is at least two characters, and no longer escape has a quote in its rest.
+    at += code === BACKSLASH ? 2 : 1
+  }
+  return at
+}
+
+/** `from` is at the first character of a value; the answer is behind its last one. */
+const skipValue = (text: string, from: number): number => {
+  let at = from
+  let depth = 0
+  do {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) {
+      at = skipString(text, at)
+      continue
+    }
+    if (code === OPEN_OBJECT || code === OPEN_LIST) depth++
+    else if (code === CLOSE_OBJECT || code === CLOSE_LIST) depth--
+    else if (depth === 0) return skipPlain(text, at)
+    at++
+  } while (depth > 0 && at < text.length)
+  return at
+}
+
+/** A number, `true`, `false` or `null`. */
+const skipPlain = (text: string, from: number): number => {
+  let at = from
+  while (at < text.length) {
+    const code = text.charCodeAt(at)
+    if (code === COMMA || code === CLOSE_OBJECT || code === CLOSE_LIST || isSpace(code)) break
+    at++
+  }
+  return at
+}
+
+/** Where the value of a member lies; of two with one name the last counts, as it does for `JSON.parse`. */
+const memberSpan = (text: string, object: Span, name: string): Span | null => {
+  let found: Span | null = null
+  let at = skipSpace(text, object.start + 1)
+  while (at < text.length && text.charCodeAt(at) !== CLOSE_OBJECT) {
+    const nameEnd = skipString(text, at)
+    const start = skipSpace(text, skipSpace(text, nameEnd) + 1)
+    const end = skipValue(text, start)
+    if (isName(text, at, nameEnd, name)) found = { start, end }
+    at = skipSpace(text, end)
+    if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1)
+  }
+  return found
+}
+
+/** A name may be written with escapes. */
+const isName = (text: string, start: number, end: number, name: string): boolean => {
+  if (end - start === name.length + 2) return text.startsWith(name, start + 1)
+  return text.slice(start, end).includes("\\") && JSON.parse(text.slice(start, end)) === name
+}
+
+const itemSpans = (text: string, list: Span): ReadonlyArray<Span> => {
+  const spans: Array<Span> = []
+  let at = skipSpace(text, list.start + 1)
+  while (at < text.length && text.charCodeAt(at) !== CLOSE_LIST) {
+    const end = skipValue(text, at)
+    spans.push({ start: at, end })
+    at = skipSpace(text, end)
+    if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1)
+  }
+  return spans
+}
+
+const whole = (text: string): Span => ({ start: skipSpace(text, 0), end: text.length })
+
+const isObject = (text: string, span: Span) => text.charCodeAt(span.start) === OPEN_OBJECT
+
+/** The text of a member of the object that `text` is; null when it is no object or has no such member. */
+export const rawMember = (text: string, name: string): string | null => rawMemberOf(text, whole(text), name)
+
+const rawMemberOf = (text: string, span: Span, name: string): string | null => {
+  const member = isObject(text, span) ? memberSpan(text, span, name) : null
+  return member === null ? null : text.slice(member.start, member.end)
+}
+
+/** `rawMember` of each item of the list that `text` has under `list`, in the order of the items. */
+export const rawMembers = (text: string, list: string, name: string): ReadonlyArray<string | null> => {
+  const object = whole(text)
+  const span = isObject(text, object) ? memberSpan(text, object, list) : null
+  return span === null || text.charCodeAt(span.start) !== OPEN_LIST
+    ? []
+    : itemSpans(text, span).map((item) => rawMemberOf(text, item, name))
+}
+
+/** Whether lists and objects lie deeper in each other than `limit`. The only question for text not yet parsed. */
+export const isDeeperThan = (text: string, limit: number): boolean => {
+  let depth = 0
+  let inString = false
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === BACKSLASH) at++
+    else if (code === QUOTE) inString = !inString
+    else if (inString) continue
+    else if (code === OPEN_LIST || code === OPEN_OBJECT) {
+      depth++
+      if (depth > limit) return true
+    } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth--
+  }
+  return false
+}
