@@ -1,0 +1,112 @@
+/** The one place that knows every adapter. Read it to learn what Posthaste is made of. */
+import { randomUUID } from "node:crypto"
+import { hostname } from "node:os"
+import { NodeRuntime } from "@effect/platform-node"
+import { Cause, Console, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { HttpServer } from "effect/http"
+import * as HttpApiServer from "./adapters/http/HttpApiServer.ts"
+import * as GuardedTargetPolicy from "./adapters/httpTarget/GuardedTargetPolicy.ts"
+import * as HttpTargetChannel from "./adapters/httpTarget/HttpTargetChannel.ts"
+import * as NodeFingerprint from "./adapters/node/NodeFingerprint.ts"
+import * as NodeRandom from "./adapters/node/NodeRandom.ts"
+import * as PostgresPorts from "./adapters/postgres/PostgresPorts.ts"
+import * as WebhookChannel from "./adapters/webhook/WebhookChannel.ts"
+import * as WebhookEndpointPolicy from "./adapters/webhook/WebhookEndpointPolicy.ts"
+import { dispatch } from "./application/dispatch.ts"
+import { Channels } from "./application/ports/Channels.ts"
+import { project } from "./application/project.ts"
+import { replayDeadLetters } from "./application/replayDeadLetters.ts"
+import { retain } from "./application/retain.ts"
+import { banner, urlOf } from "./banner.ts"
+import { complaintOf } from "./complaint.ts"
+import { type Role, type Settings, settings } from "./config.ts"
+import { findGround, type Ground } from "./ground.ts"
+import { firstOrg, firstOrgKey, sampleEndpoint } from "./sample.ts"
+
+/** How long a stop waits for sends that are under way before it abandons them visibly. */
+const GRACE = Duration.seconds(20)
+
+const posthaste = (given: Settings, ground: Ground) => {
+  const rules = {
+    allowedNetworks: given.allowedNetworks,
+    exemptions: ground.sample === null ? [] : [ground.sample]
+  }
+
+  const channels = Layer.effect(
+    Channels,
+    Effect.all({ webhook: WebhookChannel.make(rules), http: HttpTargetChannel.make(rules) })
+  )
+
+  const api = HttpApiServer.layer({ host: given.host, port: given.port, operatorKey: ground.operatorKey }).pipe(
+    Layer.provide([WebhookEndpointPolicy.layer(rules), GuardedTargetPolicy.layer(rules)])
+  )
+
+  const worker = Layer.effectDiscard(
+    dispatch({
+      worker: `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`,
+      concurrency: given.concurrency,
+      lease: given.lease,
+      grace: GRACE,
+      circuit: given.circuit
+    })
+  ).pipe(Layer.provide(channels), Layer.merge(Layer.effectDiscard(Effect.forkScoped(replayDeadLetters))))
+
+  const projector = Layer.mergeAll(
+    Layer.effectDiscard(Effect.forkScoped(project)),
+    given.retention === null ? Layer.empty : Layer.effectDiscard(Effect.forkScoped(retain(given.retention)))
+  )
+
+  /** Moves commands that come by other ways than HTTP. There is no such way yet, so it has nothing to do. */
+  const relay = Layer.empty
+
+  const inRole = <E, R>(role: Role, layer: Layer.Layer<never, E, R>): Layer.Layer<never, E, R> =>
+    given.roles.has(role) ? layer : Layer.empty
+
+  // What stands further down starts earlier and stops later: work is settled while all it needs is there.
+  return announce(given, ground).pipe(
+    Layer.provide([inRole("worker", worker), inRole("projector", projector), inRole("relay", relay)]),
+    Layer.provideMerge(inRole("api", api)),
+    Layer.provide(PostgresPorts.layer({ url: ground.url, encryptionKey: ground.encryptionKey })),
+    Layer.provide([NodeFingerprint.layer, NodeRandom.layer])
+  )
+}
+
+/** Prints where to find what now runs. */
+const announce = (given: Settings, { sample, operatorKey }: Ground) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const server = yield* Effect.serviceOption(HttpServer.HttpServer)
+      const url = Option.match(server, {
+        onNone: () => null,
+        onSome: ({ address }) => ("port" in address ? urlOf(given.host, address.port) : null)
+      })
+      const first =
+        sample === null
+          ? null
+          : {
+              dataDir: sample.dataDir,
+              operatorKey: Redacted.value(operatorKey),
+              org: firstOrg,
+              orgKey: yield* firstOrgKey(sample.dataDir),
+              endpointId: yield* sampleEndpoint(sample),
+              receiverUrl: sample.url
+            }
+      yield* Console.log(banner(url, [...given.roles], first))
+    })
+  )
+
+const main = Layer.unwrap(
+  Effect.gen(function* () {
+    const given = yield* settings
+    return posthaste(given, yield* findGround(given))
+  })
+)
+
+const complain = (cause: Cause.Cause<unknown>) =>
+  Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(complaintOf(cause))
+
+NodeRuntime.runMain(Effect.tapCause(Layer.launch(main), complain), {
+  disableErrorReporting: true,
+  // To be told to stop, and to stop in order, is a success.
+  teardown: (exit, end) => end(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)
+})

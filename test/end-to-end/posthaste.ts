@@ -1,0 +1,51 @@
+/** The whole product in a process of its own, as `npm start` runs it. */
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { join } from "node:path"
+
+export interface Posthaste {
+  readonly process: ChildProcess
+  readonly url: string
+  /** Everything it printed up to now. */
+  readonly printed: () => string
+  readonly exitCode: Promise<number | null>
+}
+
+const main = join(import.meta.dirname, "../../src/main.ts")
+
+/** Runs `src/<program>` to its end. */
+export const runToEnd = async (env: Record<string, string>, program = main) => {
+  const child = launch(env, program)
+  return { exitCode: await child.exitCode, printed: child.printed() }
+}
+
+/** Answers when it says that it is ready. */
+export const startPosthaste = async (env: Record<string, string>): Promise<Posthaste> => {
+  const child = launch(env, main)
+  const gone = child.exitCode.then((code) => {
+    throw new Error(`Posthaste ended with ${code}:\n${child.printed()}`)
+  })
+  const ready = async () => {
+    while (!child.printed().includes("  Posthaste  ")) await new Promise((resolve) => setTimeout(resolve, 20))
+    return /Posthaste {2}(http:\S+)/.exec(child.printed())?.[1] ?? ""
+  }
+  return { ...child, url: await Promise.race([ready(), gone]) }
+}
+
+const launch = (env: Record<string, string>, program: string) => {
+  const child = spawn(process.execPath, [program], {
+    env: { PATH: process.env["PATH"], PORT: "0", ...env },
+    stdio: ["ignore", "pipe", "pipe"]
+  })
+  let text = ""
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (text += String(chunk)))
+  const exitCode: Promise<number | null> = once(child, "close").then(([code]) => code)
+  // Whoever asks is told; nobody has to ask.
+  exitCode.catch(() => {})
+  return { process: child, printed: () => text, exitCode }
+}
+
+export const stop = async ({ process: child, exitCode }: Posthaste): Promise<number | null> => {
+  child.kill("SIGTERM")
+  return await exitCode
+}

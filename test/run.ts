@@ -1,0 +1,21 @@
+/**
+ * `npm test` after the compiler and the linter: every test of every project, and a closing line that says
+ * how many passed (arguments choose files). A test that did not run counts as a failure: whatever it needs, it provides itself.
+ */
+import { startVitest, type TestCase } from "vitest/node"
+
+const vitest = await startVitest(process.argv.slice(2), { watch: false, passWithNoTests: false })
+const modules = vitest.state.getTestModules()
+const cases: Array<TestCase> = modules.flatMap((module) => [...module.children.allTests()])
+const passed = cases.filter((test) => test.result().state === "passed").length
+const notPassed = cases.filter((test) => test.result().state !== "passed")
+const skipped = notPassed.filter((test) => test.result().state !== "failed")
+const broken = modules.filter((module) => module.errors().length > 0).length + vitest.state.getUnhandledErrors().length
+// What kept the tests from running at all, such as a server that does not start, shows only in the exit code.
+const failed = notPassed.length + broken || (process.exitCode ? 1 : 0)
+
+for (const test of skipped) console.error(`did not run: ${test.module.relativeModuleId} > ${test.fullName}`)
+
+await vitest.close()
+console.log(`${passed} passed, ${failed} failed`)
+process.exitCode = failed === 0 && passed > 0 ? 0 : 1
