@@ -1,0 +1,228 @@
+/** What a run found: the JSON it leaves behind, and the tables a person reads. */
+import type { Accepts } from "./accepts.ts"
+import type { ClaimTime } from "./claims.ts"
+import type { Delivery } from "./deliveries.ts"
+import type { Latency } from "./latency.ts"
+import { isSound, type Reconciliation } from "./reconcile.ts"
+import { median } from "./statistics.ts"
+
+export const contestants = {
+  bare: "(a) bare loop of signed POSTs",
+  posthaste: "(b) Posthaste, worker",
+  posthasteListing: "(b2) Posthaste, worker + projector",
+  graphileTuned: "(c) graphile-worker, tuned",
+  graphileDefault: "(c) graphile-worker, default",
+  pgBoss: "(c) pg-boss, batches of 500"
+} as const
+export type Contestant = keyof typeof contestants
+
+export type Round = { readonly [C in Contestant]?: Delivery }
+
+export interface Report {
+  readonly at: string
+  readonly machine: Readonly<Record<string, string | number>>
+  readonly server: Readonly<Record<string, string>>
+  readonly messages: number
+  readonly bytes: number
+  readonly reply: string
+  readonly rounds: ReadonlyArray<Round>
+  readonly latency: ReadonlyArray<Latency>
+  readonly accepts: Accepts | null
+  readonly claims: ReadonlyArray<ClaimTime>
+}
+
+export const reconciliations = (report: Report): ReadonlyArray<Reconciliation> => [
+  ...report.rounds.flatMap((round) => Object.values(round).map((delivery) => delivery.reconciliation)),
+  ...report.latency.map((latency) => latency.reconciliation),
+  ...(report.accepts === null ? [] : [report.accepts.reconciliation])
+]
+
+/** Rounds are compared within themselves: a slow minute of the machine is slow for everybody in it. */
+const ratiosOf = (rounds: ReadonlyArray<Round>, one: Contestant, other: Contestant): ReadonlyArray<number> =>
+  rounds.flatMap((round) => {
+    const [a, b] = [round[one], round[other]]
+    return a === undefined || b === undefined ? [] : [a.perSecond / b.perSecond]
+  })
+
+/** How much a claim slows down from the smallest backlog to the biggest, in each of the shapes measured. */
+const claimSlowdowns = (claims: ReadonlyArray<ClaimTime>): ReadonlyArray<number> => {
+  const shapes = Object.values(Object.groupBy(claims, ({ lanes, statistics }) => `${lanes} ${statistics}`))
+  return shapes.map((shape) => {
+    const times = shape!.toSorted((a, b) => a.waiting - b.waiting)
+    return times.at(-1)!.medianMs / times[0]!.medianMs
+  })
+}
+
+export interface Spread {
+  readonly median: number
+  readonly lowest: number
+  readonly highest: number
+}
+
+/** The comparisons that were measured. */
+export const ratios = ({ rounds, claims }: Report): Readonly<Record<string, Spread>> => {
+  const measured = {
+    "(b) ÷ (a) bare loop": ratiosOf(rounds, "posthaste", "bare"),
+    "(b) ÷ graphile-worker tuned": ratiosOf(rounds, "posthaste", "graphileTuned"),
+    "(b) ÷ graphile-worker default": ratiosOf(rounds, "posthaste", "graphileDefault"),
+    "(b) ÷ pg-boss": ratiosOf(rounds, "posthaste", "pgBoss"),
+    "(b2) ÷ (b)": ratiosOf(rounds, "posthasteListing", "posthaste"),
+    "(f) claim with most ÷ fewest waiting": claimSlowdowns(claims)
+  }
+  return Object.fromEntries(
+    Object.entries(measured)
+      .filter(([, values]) => values.length > 0)
+      .map(([name, values]) => [
+        name,
+        { median: median(values), lowest: Math.min(...values), highest: Math.max(...values) }
+      ])
+  )
+}
+
+type Cell = string | number | null | undefined
+
+const shown = (cell: Cell, digits: number): string =>
+  typeof cell === "number" && Number.isFinite(cell)
+    ? cell.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })
+    : typeof cell === "string"
+      ? cell
+      : "–"
+
+const table = (
+  head: ReadonlyArray<string>,
+  rows: ReadonlyArray<ReadonlyArray<Cell>>,
+  digits: ReadonlyArray<number> = []
+): string => {
+  const cells = [head, ...rows.map((row) => row.map((cell, column) => shown(cell, digits[column] ?? 0)))]
+  const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)))
+  const lines = cells.map((row) =>
+    row.map((cell, column) => (column === 0 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!))).join("  ")
+  )
+  return [lines[0], "─".repeat(widths.reduce((sum, width) => sum + width + 2, -2)), ...lines.slice(1)].join("\n")
+}
+
+const deliveryRows = (rounds: ReadonlyArray<Round>): ReadonlyArray<ReadonlyArray<Cell>> =>
+  (Object.keys(contestants) as Array<Contestant>).flatMap((contestant) => {
+    const deliveries = rounds.flatMap((round) => round[contestant] ?? [])
+    if (deliveries.length === 0) return []
+    const middle = (rate: (delivery: Delivery) => number | null) =>
+      median(deliveries.flatMap((delivery) => rate(delivery) ?? []))
+    const sum = (count: (reconciliation: Reconciliation) => number) =>
+      deliveries.reduce((total, { reconciliation }) => total + count(reconciliation), 0)
+    return [
+      [
+        contestants[contestant],
+        middle((delivery) => delivery.perSecond),
+        median(ratiosOf(rounds, contestant, "bare")),
+        middle((delivery) => delivery.steadyPerSecond),
+        middle((delivery) => delivery.fromReadyPerSecond),
+        middle((delivery) => delivery.settledPerSecond),
+        middle((delivery) => delivery.listedPerSecond),
+        middle((delivery) => delivery.cpu.own),
+        middle((delivery) => delivery.cpu.server),
+        sum(({ lost }) => lost),
+        sum(({ duplicates }) => duplicates)
+      ]
+    ]
+  })
+
+const deliveryHead = [
+  "delivered per second",
+  "first→last",
+  "÷ (a)",
+  "last ¾",
+  "ready→last",
+  "settled",
+  "listed",
+  "CPU µs own",
+  "PostgreSQL",
+  "lost",
+  "dup"
+]
+
+const latencyHead = [
+  "(d) milliseconds",
+  "accepted→received p50",
+  "p99",
+  "max",
+  "scheduled→received p50",
+  "p99",
+  "max",
+  "drained after",
+  "lost",
+  "dup"
+]
+
+export const print = (report: Report): string => {
+  const { rounds, latency, accepts, claims } = report
+  const parts = [
+    `Posthaste bench, ${report.at}\n${describe(report.machine)}\nPostgreSQL: ${describe(report.server)}\n` +
+      `${report.messages.toLocaleString("en-US")} messages of ${report.bytes} bytes; median of ${rounds.length} interleaved rounds`
+  ]
+  if (rounds.some((round) => Object.keys(round).length > 0))
+    parts.push(table(deliveryHead, deliveryRows(rounds), [0, 0, 2]))
+  if (latency.length > 0)
+    parts.push(
+      table(
+        latencyHead,
+        latency.map((row) => [
+          `at ${row.offeredPerSecond}/s offered`,
+          ...[row.acceptedToReceived, row.scheduledToReceived].flatMap(({ p50, p99, max }) => [p50, p99, max]),
+          row.drainMs,
+          row.reconciliation.lost,
+          row.reconciliation.duplicates
+        ]),
+        [0, 1, 1, 1, 1, 1, 1, 1]
+      )
+    )
+  if (accepts !== null)
+    parts.push(
+      table(
+        ["(e) accepted per second", "connections", "rate", "lost", "dup"],
+        [
+          [
+            "single messages over HTTP",
+            accepts.connections,
+            accepts.perSecond,
+            accepts.reconciliation.lost,
+            accepts.reconciliation.duplicates
+          ]
+        ]
+      )
+    )
+  if (claims.length > 0)
+    parts.push(
+      table(
+        ["(f) a claim of 500, milliseconds", "lanes", "waiting", "median", "p95"],
+        claims.map((claim) => [
+          `${claim.statistics} statistics`,
+          claim.lanes,
+          claim.waiting,
+          claim.medianMs,
+          claim.p95Ms
+        ]),
+        [0, 0, 0, 2, 2]
+      )
+    )
+  const spreads = Object.entries(ratios(report)).map(([name, { median, lowest, highest }]) => [
+    name,
+    median,
+    lowest,
+    highest
+  ])
+  if (spreads.length > 0) parts.push(table(["ratios", "median", "lowest", "highest"], spreads, [0, 2, 2, 2]))
+  const unsound = reconciliations(report).filter((reconciliation) => !isSound(reconciliation))
+  parts.push(
+    unsound.length === 0
+      ? `Reconciled by id: ${reconciliations(report)
+          .reduce((sum, { sent }) => sum + sent, 0)
+          .toLocaleString("en-US")} messages sent, none lost.`
+      : `NOT RECONCILED, the figures above mean nothing:\n${unsound.map((reconciliation) => JSON.stringify(reconciliation)).join("\n")}`
+  )
+  return parts.join("\n\n")
+}
+
+const describe = (facts: Readonly<Record<string, string | number>>): string =>
+  Object.entries(facts)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(" · ")

@@ -1,0 +1,128 @@
+/**
+ * `npm run bench`: what Posthaste costs over a bare loop of POSTs, and how it compares with two job queues on the same
+ * PostgreSQL, in one run on one machine. It prints ratios and asserts no time, because machines differ; it fails
+ * when a message was lost, because that may never happen.
+ *
+ *   --only b,d        only these parts (a bare loop, b Posthaste, c others, d latency, e accepts, f claims)
+ *   --messages 40000  how many are delivered in a, b and c
+ *   --repeat 3        rounds of a, b and c; ratios are taken within a round, then the median of the rounds
+ *   --reply ""        what the sink answers; a text is kept with every attempt, which costs Posthaste a row each
+ *   --quick           a small run that only shows that everything works
+ *   --json            the report as JSON on standard output instead of tables
+ *   --cpu-prof DIR    a CPU profile of Posthaste's worker in part b, into DIR
+ *
+ * The report is also written to bench/results/.
+ */
+import { mkdir, writeFile } from "node:fs/promises"
+import { cpus, loadavg, totalmem } from "node:os"
+import { resolve } from "node:path"
+import { parseArgs } from "node:util"
+import { measureAccepts } from "./accepts.ts"
+import { measureClaims } from "./claims.ts"
+import { openDatabases } from "./databases.ts"
+import { type Course, deliverBare, deliverGraphile, deliverPgBoss, deliverPosthaste } from "./deliveries.ts"
+import { measureLatency } from "./latency.ts"
+import { isSound } from "./reconcile.ts"
+import { startRemote } from "./remote.ts"
+import { contestants, print, type Report, type Round, ratios, reconciliations } from "./report.ts"
+import type { Sink } from "./sink.ts"
+
+const { values: given } = parseArgs({
+  options: {
+    only: { type: "string", default: "a,b,c,d,e,f" },
+    messages: { type: "string" },
+    repeat: { type: "string" },
+    reply: { type: "string", default: "" },
+    quick: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+    "cpu-prof": { type: "string" }
+  }
+})
+
+const parts = new Set(given.only.split(","))
+for (const part of parts) if (!/^[a-f]$/.test(part)) throw new Error(`there is no part "${part}": a to f`)
+const size = given.quick
+  ? { messages: 4000, repeat: 1, latencySeconds: 3, acceptSeconds: 2, waiting: [1000, 20_000] }
+  : { messages: 40_000, repeat: 3, latencySeconds: 20, acceptSeconds: 10, waiting: [10_000, 1_000_000] }
+const messages = Number(given.messages ?? size.messages)
+const repeat = Number(given.repeat ?? size.repeat)
+const bytes = 300
+
+const progress = (line: string): void => void process.stderr.write(`${line}\n`)
+
+const deliverInRounds = async (course: Course): Promise<ReadonlyArray<Round>> => {
+  const entrants = [
+    ["a", "bare", () => deliverBare(course)],
+    ["b", "posthaste", () => deliverPosthaste(course, "worker")],
+    ["c", "graphileTuned", () => deliverGraphile(course, "tuned")],
+    ["b", "posthasteListing", () => deliverPosthaste(course, "worker,projector")],
+    ["c", "pgBoss", () => deliverPgBoss(course)],
+    ["c", "graphileDefault", () => deliverGraphile(course, "default")]
+  ] as const
+  const rounds: Array<Round> = []
+  for (let n = 1; n <= repeat; n++) {
+    const round: { -readonly [C in keyof Round]: Round[C] } = {}
+    for (const [part, contestant, deliver] of entrants) {
+      if (!parts.has(part)) continue
+      round[contestant] = await deliver()
+      progress(`round ${n} of ${repeat}: ${contestants[contestant]} ${Math.round(round[contestant].perSecond)}/s`)
+    }
+    rounds.push(round)
+  }
+  return rounds
+}
+
+const measure = async (course: Course): Promise<Report> => {
+  const [loadBefore] = loadavg()
+  const rounds = await deliverInRounds(course)
+  const latency = parts.has("d") ? await measureLatency(course, [200, 1000], size.latencySeconds) : []
+  if (latency.length > 0) progress("latency measured")
+  const accepts = parts.has("e") ? await measureAccepts(course, size.acceptSeconds) : null
+  if (accepts !== null) progress(`accepts ${Math.round(accepts.perSecond)}/s`)
+  const claims = []
+  for (const lanes of parts.has("f") ? [1, 100] : [])
+    for (const waiting of size.waiting) {
+      claims.push(...(await measureClaims(course, { waiting, lanes })))
+      progress(`claims measured with ${waiting} waiting in ${lanes} lanes`)
+    }
+  return {
+    at: new Date().toISOString(),
+    machine: {
+      cpu: cpus()[0]?.model ?? "unknown",
+      cores: cpus().length,
+      "memory GiB": Math.round(totalmem() / 2 ** 30),
+      node: process.version,
+      // Others at work on the machine make every figure below worth less.
+      "load before": Number(loadBefore!.toFixed(1))
+    },
+    server: course.databases.settings,
+    messages,
+    bytes,
+    reply: given.reply,
+    rounds,
+    latency,
+    accepts,
+    claims
+  }
+}
+
+const databases = await openDatabases()
+const sink = startRemote<Sink>("sink.ts")
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.once(signal, () => void databases.close().finally(() => process.exit(130)))
+try {
+  if (databases.settings["fsync"] !== "on" || databases.settings["synchronous_commit"] !== "on")
+    throw new Error("the server must run with fsync and synchronous_commit on: without them nothing here is durable")
+  const sinkUrl = await sink.ask("listen", { reply: given.reply, bytes })
+  const cpuProf = given["cpu-prof"] === undefined ? null : resolve(given["cpu-prof"])
+  const report = await measure({ databases, sink, sinkUrl, count: messages, bytes, cpuProf })
+  const json = JSON.stringify({ ...report, ratios: ratios(report) }, null, 2)
+  const results = new URL("results/", import.meta.url)
+  await mkdir(results, { recursive: true })
+  await writeFile(new URL(`${report.at.replaceAll(":", "-")}.json`, results), json)
+  process.stdout.write(`${given.json ? json : print(report)}\n`)
+  if (!reconciliations(report).every(isSound)) process.exitCode = 1
+} finally {
+  await sink.stop()
+  await databases.close()
+}
