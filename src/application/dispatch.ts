@@ -156,39 +156,41 @@ const feed = Effect.fnUntraced(function* (
 
 // ---------------------------------------------------------------------------------------------- actors
 
-const act = (inbox: Inbox<Task>, holdings: Holdings, circuits: CircuitWatch) =>
-  Effect.forever(
-    Effect.flatMap(
-      inbox.take,
-      Effect.fnUntraced(function* (task: Task) {
-        const { claimed, holding } = task
-        let underWay = true
-        const sent = () => {
-          if (underWay) inbox.ended(claimed.lane)
-          underWay = false
-        }
-        if (task.startBy !== null && (yield* isPast(task.startBy))) {
-          circuits.saw(claimed, null)
-          sent()
-          return yield* putBack([task], holdings)
-        }
-        const later = yield* deliver(claimed, holding, circuits, sent).pipe(
-          Effect.catchDefect(
-            Effect.fnUntraced(function* (defect) {
-              yield* Effect.logError(`message ${claimed.messageId} can't be processed`, defect)
-              return { ...claimed, dueAt: DateTime.addDuration(yield* DateTime.now, DEFECT_PAUSE) }
-            })
-          )
-        )
-        sent()
-        if (later !== "GateClosed") return yield* finish(holding, holdings, later ?? null)
-        // What else we hold of the lane was claimed under the same conditions.
-        const { generation } = claimed.pass
-        const others = inbox.withdraw(claimed.lane, (other) => other.claimed.pass.generation === generation)
-        yield* putBack([task, ...others], holdings)
-      })
+const act = Effect.fnUntraced(function* (inbox: Inbox<Task>, holdings: Holdings, circuits: CircuitWatch) {
+  for (;;) {
+    const task = yield* inbox.take
+    const { claimed, holding } = task
+    let underWay = true
+    const sent = () => {
+      if (underWay) inbox.ended(claimed.lane)
+      underWay = false
+    }
+    if (task.startBy !== null && (yield* isPast(task.startBy))) {
+      circuits.saw(claimed, null)
+      sent()
+      yield* putBack([task], holdings)
+      continue
+    }
+    const later = yield* Effect.catchDefect(deliver(claimed, holding, circuits, sent), (defect) =>
+      tryLater(claimed, defect)
     )
-  )
+    sent()
+    if (later === "GateClosed") {
+      // What else we hold of the lane was claimed under the same conditions.
+      const { generation } = claimed.pass
+      const others = inbox.withdraw(claimed.lane, (other) => other.claimed.pass.generation === generation)
+      yield* putBack([task, ...others], holdings)
+    } else if (later !== undefined || holding.left === 1) yield* finish(holding, holdings, later ?? null)
+    else holding.left -= 1
+    // With a store and a channel that answer at once, an actor would never let anybody else hear what it saw.
+    yield* Effect.yieldNow
+  }
+})
+
+const tryLater = Effect.fnUntraced(function* (claimed: ClaimedMessage, defect: unknown) {
+  yield* Effect.logError(`message ${claimed.messageId} can't be processed`, defect)
+  return { ...claimed, dueAt: DateTime.addDuration(yield* DateTime.now, DEFECT_PAUSE) }
+})
 
 const isPast = (moment: bigint) => Effect.map(Clock.Clock, (clock) => clock.monotonicTimeNanosUnsafe() > moment)
 

@@ -2,7 +2,7 @@
  * The queue: `posthaste.claim_due`, `put_back`, `release`, `take_over` and one update for all leases of a worker. The
  * statements and what settles each race are in migrations/0001_streams_and_queue.sql.
  */
-import { DateTime, Duration, Effect, Layer, Result } from "effect"
+import { DateTime, Duration, Effect, Layer } from "effect"
 import {
   type AbandonedMessage,
   type BatchId,
@@ -13,8 +13,7 @@ import {
 } from "../../application/ports/Queue.ts"
 import { PROBE_FRESH_MS } from "../../domain/circuit/policy.ts"
 import type { DestinationId, MessageId } from "../../domain/ids.ts"
-import type { MessageQueued } from "../../domain/message/facts.ts"
-import { fromStored } from "../../domain/message/recorded.ts"
+import { queuedOf } from "../../domain/message/recorded.ts"
 import { SLOT_FRESH_MS } from "../../domain/rateLimit.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
 import { WorkSignal } from "./WorkSignal.ts"
@@ -152,7 +151,7 @@ const claimed = (row: ClaimedRow): ClaimedMessage => {
     version,
     epoch,
     attempt,
-    queued: Result.getOrThrow(fromStored(name, queued)) as MessageQueued,
+    queued: queuedOf(name, queued),
     body,
     pass: {
       generation: generation ?? 0,

@@ -7,16 +7,15 @@
  * can't even read (a class 22 error) is found by writing its flush-mates one by one: one poisoned entry must
  * not fail its neighbours.
  */
-import { Deferred, Effect, Exit, type Scope } from "effect"
+import { type Cause, Deferred, Effect, Exit, type Scope } from "effect"
 import type { Append, AppendResult } from "../../application/ports/EventStore.ts"
 import type { QueryFailed } from "./Postgres.ts"
 
 type Flush = (entries: ReadonlyArray<Append>) => Effect.Effect<ReadonlyArray<AppendResult>, QueryFailed>
-type Answer = Exit.Exit<AppendResult, QueryFailed>
-
 interface Pending {
   readonly entry: Append
-  readonly answer: (answer: Answer) => void
+  readonly written: (result: AppendResult) => void
+  readonly failed: (cause: Cause.Cause<QueryFailed>) => void
 }
 
 const FLUSHES_AT_ONCE = 2
@@ -85,9 +84,8 @@ export const groupCommit = (
             return Effect.forEach(batch, (each) => write([each]), { discard: true })
           }
           return Effect.sync(() => {
-            batch.forEach(({ answer }, i) => {
-              answer(Exit.map(exit, (results) => results[i]!))
-            })
+            if (Exit.isFailure(exit)) for (const { failed } of batch) failed(exit.cause)
+            else for (const [i, { written }] of batch.entries()) written(exit.value[i]!)
           })
         })
       )
@@ -107,12 +105,12 @@ export const groupCommit = (
         entries.forEach((entry, i) => {
           pending.push({
             entry,
-            answer: (answer) => {
-              if (Exit.isFailure(answer)) return resume(Effect.failCause(answer.cause))
-              results[i] = answer.value
+            written: (result) => {
+              results[i] = result
               left -= 1
               if (left === 0) resume(Effect.succeed(results))
-            }
+            },
+            failed: (cause) => resume(Effect.failCause(cause))
           })
         })
         schedule()

@@ -10,7 +10,7 @@
  * `dueAt` is the row's due time. That is the retry time, or an expiry that comes before it: whoever starts
  * the message or takes it out of its lane finds the same either way.
  */
-import type { DateTime } from "effect"
+import { DateTime } from "effect"
 import { evolve, initial } from "./decider.ts"
 import type { MessageQueued } from "./facts.ts"
 import type { Message } from "./transitions.ts"
@@ -23,6 +23,7 @@ export const resume = (
   dueAt: DateTime.Utc
 ): Message | null => {
   if (epoch !== 1 || version !== 1 + 2 * attempt) return null
-  const { status, progress } = evolve(initial, queued)
-  return { status, progress: { ...progress, attempt, dueAt } }
+  const fresh = evolve(initial, queued)
+  if (attempt === 0 && DateTime.Equivalence(queued.dueAt, dueAt)) return fresh
+  return { status: fresh.status, progress: { ...fresh.progress, attempt, dueAt } }
 }
