@@ -110,7 +110,13 @@ const feed = Effect.fnUntraced(function* (
   const queue = yield* Queue
   const channels = yield* Channels
   const capacity = (channel: ChannelName, orgId: OrgId, lane: DestinationId) =>
-    channels[channel]?.capacity(orgId, lane) ?? Effect.succeed(1)
+    (channels[channel]?.capacity(orgId, lane) ?? Effect.succeed(1)).pipe(
+      // What was claimed must reach an actor whatever is wrong with its destination: one that can't be read, such as
+      // one whose secret does not open, then fails there, alone.
+      Effect.catchDefect((defect) =>
+        Effect.logError(`destination ${lane} can't be asked how much it takes`, defect).pipe(Effect.as(1))
+      )
+    )
 
   /** True when something was claimed. A stop may not come between the claim and our knowing of it. */
   const claimOnce = Effect.fnUntraced(function* () {
@@ -150,6 +156,9 @@ const feed = Effect.fnUntraced(function* (
   return yield* Effect.suspend(claimOnce).pipe(
     Effect.flatMap((claimed) => (claimed ? Effect.void : rest())),
     Effect.catchTag("StoreUnavailable", () => Effect.sleep(STORE_PAUSE)),
+    Effect.catchDefect((defect) =>
+      Effect.logError("claiming failed", defect).pipe(Effect.andThen(Effect.sleep(STORE_PAUSE)))
+    ),
     Effect.forever
   )
 })

@@ -11,7 +11,7 @@ import { MessageViews } from "./ports/MessageViews.ts"
 
 const FACTS_AT_ONCE = 2_000
 const PAUSE_BUSY = Duration.millis(100)
-const PAUSE_IDLE_MAX = Duration.seconds(1)
+const PAUSE_IDLE_MAX = Duration.millis(250)
 const PAUSE_STORE = Duration.seconds(1)
 
 /** One step; answers how many facts were new. */

@@ -209,6 +209,21 @@ describe("a worker", () => {
     )
   )
 
+  it.live("goes on when a destination can't even be asked how much it takes", () => {
+    const channel = {
+      send: () => Effect.succeed<Reply>({ outcome: delivered, responseBody: null }),
+      capacity: () => Effect.die(new Error("its secret does not open")),
+      dedupes: () => Effect.succeed(true)
+    }
+    return Effect.gen(function* () {
+      yield* worker().pipe(Effect.provideService(Channels, { webhook: channel }))
+      const [first] = yield* put(opened())
+      yield* until(first!.id, "MessageDelivered")
+      const [second] = yield* put(opened())
+      yield* until(second!.id, "MessageDelivered")
+    }).pipe(Effect.scoped, Effect.provide(MemoryPorts.layer))
+  })
+
   it.live("settles what a worker that died had started, and delivers what it had not", () =>
     withWorker(succeed, () =>
       Effect.gen(function* () {

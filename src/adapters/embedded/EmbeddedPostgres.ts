@@ -108,7 +108,17 @@ const keepRunning = Effect.fnUntraced(function* (server: Server, first: Connecti
 
 const open = Effect.fnUntraced(function* (server: Server): Effect.fn.Return<Connection, EmbeddedPostgresFailed> {
   const connection = yield* reach(server)
-  yield* claim(connection.client).pipe(Effect.onError(() => Effect.promise(() => connection.client.end())))
+  const claimed = yield* claim(connection.client).pipe(
+    Effect.onError(() => Effect.promise(() => connection.client.end()))
+  )
+  if (!claimed) {
+    yield* Effect.promise(() => connection.client.end())
+    // Even if it was us who started it: it serves the process that has the lock, which will stop it.
+    server.child = null
+    return yield* new EmbeddedPostgresFailed({
+      message: "Another Posthaste is using this data directory: stop it, or choose another POSTHASTE_DATA_DIR"
+    })
+  }
   server.claim = connection
   return connection
 })
@@ -170,16 +180,14 @@ const connect = Effect.fnUntraced(function* (
 const codeOf = (cause: unknown): string | null =>
   typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : null
 
-/** The server takes a moment to notice that the last holder of the lock is gone. */
-const claim = Effect.fnUntraced(function* (client: pg.Client): Effect.fn.Return<void, EmbeddedPostgresFailed> {
+/** False when another process has the lock. The server takes a moment to notice that its last holder is gone. */
+const claim = Effect.fnUntraced(function* (client: pg.Client): Effect.fn.Return<boolean, EmbeddedPostgresFailed> {
   for (let tries = 0; tries < 20; tries++) {
     const [row] = yield* query<{ held: boolean }>(client, `select pg_try_advisory_lock(${LOCK}) as held`)
-    if (row?.held) return
+    if (row?.held) return true
     yield* Effect.sleep("100 millis")
   }
-  return yield* new EmbeddedPostgresFailed({
-    message: "Another Posthaste is using this data directory: stop it, or choose another POSTHASTE_DATA_DIR"
-  })
+  return false
 })
 
 const createDatabase = Effect.fnUntraced(function* (client: pg.Client) {

@@ -1,7 +1,9 @@
 /**
  * Numbered, forward-only migrations, run at start-up under a lock, each in its own transaction with the
- * row that says it ran. A database written by a newer release is refused rather than guessed at.
+ * row that says it ran. A database written by a newer release is refused rather than guessed at, and so is one
+ * whose migrations were others than the ones we know under the same numbers.
  */
+import { hash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -14,13 +16,17 @@ interface Migration {
   readonly number: number
   readonly name: string
   readonly sql: string
+  readonly checksum: string
 }
 
 const migrations = (): ReadonlyArray<Migration> =>
   readdirSync(folder)
     .filter((file) => file.endsWith(".sql"))
     .toSorted()
-    .map((file) => ({ number: Number(file.slice(0, 4)), name: file, sql: readFileSync(join(folder, file), "utf8") }))
+    .map((file) => {
+      const sql = readFileSync(join(folder, file), "utf8")
+      return { number: Number(file.slice(0, 4)), name: file, sql, checksum: hash("sha256", sql, "hex") }
+    })
 
 export const migrate = (pool: pg.Pool) =>
   Effect.tryPromise({
@@ -30,11 +36,19 @@ export const migrate = (pool: pg.Pool) =>
         await client.query("select pg_advisory_lock($1)", [LOCK])
         await client.query("create schema if not exists posthaste")
         await client.query(
-          `create table if not exists posthaste.migration (number int primary key, name text not null, at timestamptz not null default now())`
+          `create table if not exists posthaste.migration (
+            number int primary key, name text not null, checksum text not null, at timestamptz not null default now())`
         )
-        const done = await client.query<{ number: number }>("select number from posthaste.migration order by number")
+        const done = await client.query<{ number: number; checksum: string }>(
+          "select number, checksum from posthaste.migration order by number"
+        )
         const last = done.rows.at(-1)?.number ?? 0
         const known = migrations()
+        for (const { number, name, checksum } of known) {
+          if (done.rows.some((ran) => ran.number === number && ran.checksum !== checksum)) {
+            throw new Error(`${name} is not the migration that ran on this database under its number`)
+          }
+        }
         if (last > (known.at(-1)?.number ?? 0)) {
           throw new Error(
             `the database was migrated to ${last} by a newer release; this one knows up to ${known.at(-1)?.number}`
@@ -44,9 +58,10 @@ export const migrate = (pool: pg.Pool) =>
           await client.query("begin")
           try {
             await client.query(migration.sql)
-            await client.query("insert into posthaste.migration (number, name) values ($1, $2)", [
+            await client.query("insert into posthaste.migration (number, name, checksum) values ($1, $2, $3)", [
               migration.number,
-              migration.name
+              migration.name,
+              migration.checksum
             ])
             await client.query("commit")
           } catch (error) {

@@ -59,7 +59,10 @@ export class Endpoints extends Context.Service<
       id: DestinationId,
       change: Partial<EndpointSettings>
     ) => Effect.Effect<Endpoint | null, StoreUnavailable>
-    /** Takes effect with its answer: no attempt starts while it is paused. Null when there is no such endpoint. */
+    /**
+     * Takes effect with its answer: no attempt is begun after it, save one whose start was being committed at that
+     * very moment. Null when there is no such endpoint.
+     */
     readonly setPaused: (
       orgId: OrgId,
       id: DestinationId,
