@@ -11,7 +11,7 @@ import { Effect, Exit, Redacted, Scope } from "effect"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { postmasterOf } from "../../src/adapters/embedded/postmaster.ts"
 import { freshDatabase } from "../servers/freshDatabase.ts"
-import { type Posthaste, runToEnd, startPosthaste, stop } from "./posthaste.ts"
+import { type Posthaste, runToEnd, startPosthaste, stop } from "../servers/posthaste.ts"
 
 let home: string
 let running: Array<Posthaste> = []

@@ -1,11 +1,7 @@
-/** The product as its users run it: `node src/main.ts` in a process of its own, spoken to over HTTP. */
-import { type ChildProcess, spawn } from "node:child_process"
-import { once } from "node:events"
-import { join } from "node:path"
+/** The product on a database that is given, as its users run it in production, spoken to over HTTP as the operator. */
+import type { ChildProcess } from "node:child_process"
 import { Effect } from "effect"
-
-const main = join(import.meta.dirname, "../../src/main.ts")
-const READY_WITHIN_MS = 30_000
+import { startPosthaste } from "./posthaste.ts"
 
 export const operatorKey = "ph_operator_for_tests_only_0123456789"
 
@@ -20,45 +16,20 @@ export interface Product {
 }
 
 export const startProduct = async (databaseUrl: string, settings: Record<string, string>): Promise<Product> => {
-  const child = spawn(process.execPath, [main], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: {
-      PATH: process.env["PATH"],
-      DATABASE_URL: databaseUrl,
-      PORT: "0",
-      POSTHASTE_OPERATOR_KEY: operatorKey,
-      POSTHASTE_ENCRYPTION_KEY: Buffer.alloc(32, 5).toString("base64"),
-      POSTHASTE_ALLOWED_NETWORKS: "127.0.0.0/8",
-      ...settings
-    }
+  const started = await startPosthaste({
+    DATABASE_URL: databaseUrl,
+    POSTHASTE_OPERATOR_KEY: operatorKey,
+    POSTHASTE_ENCRYPTION_KEY: Buffer.alloc(32, 5).toString("base64"),
+    POSTHASTE_ALLOWED_NETWORKS: "127.0.0.0/8",
+    ...settings
   })
-  const exited = once(child, "exit")
-  let output = ""
-  const ready = new Promise<string | null>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`not ready in time:\n${output}`)), READY_WITHIN_MS)
-    const hear = (chunk: Buffer) => {
-      output += chunk
-      const line = /Posthaste {2}(\S+)/.exec(output)
-      if (line === null) return
-      clearTimeout(timer)
-      resolve(line[1]!.startsWith("http") ? line[1]! : null)
-    }
-    child.stdout.on("data", hear)
-    child.stderr.on("data", hear)
-    exited.then(() => {
-      clearTimeout(timer)
-      reject(new Error(`ended before it was ready:\n${output}`))
-    }, reject)
-  })
-  const url = await ready
-  const end = async (signal: NodeJS.Signals) => {
-    child.kill(signal)
-    const [code] = await exited
-    return code as number | null
+  const end = (signal: NodeJS.Signals) => {
+    started.process.kill(signal)
+    return started.exitCode
   }
   return {
-    url,
-    process: child,
+    url: started.url === "" ? null : started.url,
+    process: started.process,
     stop: () => end("SIGTERM"),
     kill: async () => {
       await end("SIGKILL")

@@ -9,7 +9,7 @@ import { behaviours, disturbances, storeCalls } from "./swarm.ts"
 import { type Report, World } from "./world.ts"
 
 const one = process.env["POSTHASTE_SEED"]
-const count = Number(process.env["POSTHASTE_SEEDS"] ?? 2_000)
+const count = Number(process.env["POSTHASTE_SEEDS"] ?? 5_000)
 const BATCH = 250
 
 const broken = ({ seed, violation }: Report) =>
