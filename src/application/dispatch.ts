@@ -73,8 +73,11 @@ export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       yield* Fiber.interrupt(feeder)
-      for (const { claimed, holding } of inbox.drain()) yield* finish(holding, holdings, claimed)
-      yield* untilEmpty(holdings).pipe(Effect.timeoutOption(settings.grace))
+      // A store that does not answer must not hold up a stop: what could not be handed back waits for its lease.
+      yield* Effect.forEach(inbox.drain(), ({ claimed, holding }) => finish(holding, holdings, claimed)).pipe(
+        Effect.andThen(untilEmpty(holdings)),
+        Effect.timeoutOption(settings.grace)
+      )
       yield* Fiber.interruptAll(actors)
       yield* Fiber.interrupt(watcher)
       yield* Effect.forEach(holdings.all(), handBack, { concurrency: 4, discard: true })

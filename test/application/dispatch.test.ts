@@ -1,12 +1,12 @@
 import { it } from "@effect/vitest"
-import { DateTime, Deferred, Duration, Effect, type Scope } from "effect"
+import { DateTime, Deferred, Duration, Effect, Option, type Scope } from "effect"
 import { describe, expect } from "vitest"
 import * as MemoryPorts from "../../src/adapters/memory/MemoryPorts.ts"
 import { eraseMessage } from "../../src/application/commandMessage.ts"
 import { dispatch } from "../../src/application/dispatch.ts"
 import { Bodies } from "../../src/application/ports/Bodies.ts"
 import { Channels, type OutboundMessage, type Reply } from "../../src/application/ports/Channels.ts"
-import { EventStore } from "../../src/application/ports/EventStore.ts"
+import { EventStore, StoreUnavailable } from "../../src/application/ports/EventStore.ts"
 import { Queue } from "../../src/application/ports/Queue.ts"
 import { type MessageId, OrgId } from "../../src/domain/ids.ts"
 import type { AttemptOutcome } from "../../src/domain/message/outcome.ts"
@@ -379,6 +379,29 @@ describe("stopping a worker", () => {
         })
         expect(again!.messages).toHaveLength(2)
         expect(DateTime.isDateTime(again!.messages[0]!.dueAt)).toBe(true)
+      })
+    )
+  )
+
+  it.live("does not wait for a store that is silent: what it can't hand back waits for its lease", () =>
+    withWorker(hang, () =>
+      Effect.gen(function* () {
+        const queue = yield* Queue
+        const silent = Effect.fail(new StoreUnavailable({ cause: new Error("silent") }))
+        const lane = newLane()
+        const more = (length: number) => put(...Array.from({ length }, () => opened({ destination: lane })))
+        yield* more(2)
+        // The second batch finds no slot: all of it has to be handed back.
+        const busy = worker({ grace: "30 millis" }).pipe(
+          Effect.andThen(Effect.sleep("40 millis")),
+          Effect.andThen(more(3)),
+          Effect.andThen(Effect.sleep("40 millis"))
+        )
+        const stopped = Effect.scoped(busy).pipe(
+          Effect.provideService(Queue, { ...queue, release: () => silent }),
+          Effect.timeoutOption("10 seconds")
+        )
+        expect(Option.isSome(yield* stopped)).toBe(true)
       })
     )
   )
