@@ -1,7 +1,7 @@
 /**
  * The judge. It believes what clients were told and what receivers got, reads every fact the moment it is
  * committed and keeps a ledger of its own in plain terms: it knows the law of a message by heart and does
- * not ask the code under test. The laws are numbered as in the reliability notes of the project.
+ * not ask the code under test. Each law has a number, so that a failure can be talked about.
  */
 import { Context, DateTime, Result } from "effect"
 import { laneOf, visitableAt } from "../../src/adapters/memory/lanes.ts"

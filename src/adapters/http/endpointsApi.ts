@@ -13,7 +13,7 @@ const description = text(500)
 const signature = Schema.Literals(["standard", "legacy"])
 const rateLimit = Schema.Struct({ limit: between(1, 1_000_000), periodMs: between(1, 86_400_000) })
 const maxInFlight = between(1, 1000)
-/** A worker's lease outlives the longest request, so no endpoint may ask for a longer one. */
+/** The longest request. A worker keeps its lease by renewing it, so this bounds a stop and a probe, not the lease. */
 const timeoutMs = between(100, 30_000)
 const headers = Schema.Record(Schema.String, Schema.String)
 

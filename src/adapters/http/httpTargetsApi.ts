@@ -23,7 +23,7 @@ const reconcile = Schema.Struct({ url }).annotate({
 })
 const rateLimit = Schema.Struct({ limit: between(1, 1_000_000), periodMs: between(1, 86_400_000) })
 const maxInFlight = between(1, 1000)
-/** A worker's lease outlives the longest request, so no target may ask for a longer one. */
+/** The longest request. A worker keeps its lease by renewing it, so this bounds a stop and a probe, not the lease. */
 const timeoutMs = between(100, 30_000)
 
 export const defaults = { method: "POST", idempotency: "header", maxInFlight: 50, timeoutMs: 15_000 } as const
