@@ -6,8 +6,9 @@
  * traffic back in or waits for this very probe. Whether a circuit opens, closes or stays silent is decided here,
  * by the domain, on the circuit's own facts; somebody else may have been faster, and then that counts.
  *
- * Counts are a matter of the moment. If the store does not answer they are dropped rather than counted twice;
- * the result of a probe is told until the store has heard it.
+ * Counts are a matter of the moment. If the store does not answer they are dropped rather than counted twice.
+ * The result of a probe is told again for a while; if nobody hears it, the permit runs out and makes room for
+ * another probe.
  */
 import { Effect, Latch, Random, Result, Schedule } from "effect"
 import { type Blame, blame } from "../domain/circuit/blame.ts"
