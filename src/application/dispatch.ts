@@ -192,8 +192,7 @@ const act = Effect.fnUntraced(function* (inbox: Inbox<Task>, holdings: Holdings,
       const { generation } = claimed.pass
       const others = inbox.withdraw(claimed.lane, (other) => other.claimed.pass.generation === generation)
       yield* putBack([task, ...others], holdings)
-    } else if (later !== undefined || holding.left === 1) yield* finish(holding, holdings, later ?? null)
-    else holding.left -= 1
+    } else yield* finish(holding, holdings, later ?? null)
     // With a store and a channel that answer at once, an actor would never let anybody else hear what it saw.
     yield* Effect.yieldNow
   }
@@ -240,9 +239,13 @@ const finish = (holding: Holding, holdings: Holdings, later: AbandonedMessage | 
   })
 
 /** The last message releases the batch. */
-const lessen = Effect.fnUntraced(function* (holding: Holding, holdings: Holdings, count: number) {
-  holding.left -= count
-  if (holding.left > 0) return
+const lessen = (holding: Holding, holdings: Holdings, count: number) =>
+  Effect.suspend(() => {
+    holding.left -= count
+    return holding.left > 0 ? Effect.void : release(holding, holdings)
+  })
+
+const release = Effect.fnUntraced(function* (holding: Holding, holdings: Holdings) {
   const queue = yield* Queue
   if (!holding.lost) yield* queue.release(holding.batch, holding.unstarted).pipe(Effect.retry(insist), Effect.orDie)
   holdings.remove(holding)

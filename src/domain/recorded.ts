@@ -2,7 +2,7 @@
  * A fact in its stored form: `Type@version` and JSON text. Stores keep both and look inside neither; each
  * kind of stream has a codec of its own (such as message/recorded.ts).
  */
-import { Schema } from "effect"
+import { Result, Schema } from "effect"
 
 export interface RecordedFact {
   readonly name: string
@@ -14,3 +14,34 @@ export class UnreadableFact extends Schema.TaggedError<UnreadableFact>()("Unread
   name: Schema.String,
   message: Schema.String
 }) {}
+
+const typeOf = (name: string) => name.slice(0, name.indexOf("@"))
+
+/** Writes and reads facts by the list of every shape they ever had, keyed by `Type@version`, the newest of a type last. */
+export const codecOf = <Fact extends { readonly type: string }>(recorded: Readonly<Record<string, unknown>>) => {
+  const shapes = new Map(
+    Object.entries(recorded).map(([name, shape]) => {
+      const codec = shape as Schema.Codec<Fact, Schema.Json>
+      return [name, { encode: Schema.encodeSync(codec), decode: Schema.decodeUnknownResult(codec) }] as const
+    })
+  )
+  const newest = new Map([...shapes.keys()].map((name) => [typeOf(name), name]))
+  return {
+    /** A fact that could not be read again is a bug in whoever made it: it throws here, before it is history. */
+    toRecorded: (fact: Fact): RecordedFact => {
+      const name = newest.get(fact.type)!
+      const { type: _, ...data } = shapes.get(name)!.encode(fact) as Record<string, unknown>
+      return { name, data: JSON.stringify(data) }
+    },
+    fromRecorded: ({ name, data }: RecordedFact): Result.Result<Fact, UnreadableFact> => {
+      const shape = shapes.get(name)
+      if (shape === undefined) {
+        return Result.fail(new UnreadableFact({ name, message: "no release of Posthaste ever wrote this fact" }))
+      }
+      return Result.try(() => ({ type: typeOf(name), ...(JSON.parse(data) as object) }) as unknown).pipe(
+        Result.flatMap(shape.decode),
+        Result.mapError((error) => new UnreadableFact({ name, message: String(error) }))
+      )
+    }
+  }
+}

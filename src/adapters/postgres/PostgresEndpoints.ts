@@ -1,9 +1,10 @@
 /**
- * Webhook endpoints in PostgreSQL; a trigger tells the endpoint's lane what its settings mean for it; secrets and header values sealed (see sealing.ts). `signing` is asked once per attempt and
- * answers from memory for up to a second.
+ * Webhook endpoints in PostgreSQL, secrets and header values sealed (see sealing.ts). A trigger tells the
+ * endpoint's lane what its settings mean for it. `signing` is asked once per attempt and answers from memory
+ * for up to a second.
  */
 import { randomUUID } from "node:crypto"
-import { Cache, Clock, DateTime, Duration, Effect, Exit, Layer, Redacted } from "effect"
+import { Cache, DateTime, Duration, Effect, Exit, Layer, Redacted } from "effect"
 import { type Endpoint, type EndpointSettings, Endpoints } from "../../application/ports/Endpoints.ts"
 import { type DestinationId, isUuid, type OrgId } from "../../domain/ids.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
@@ -12,8 +13,6 @@ import { WorkSignal } from "./WorkSignal.ts"
 
 /** Header values often are credentials, so all of them are sealed together. */
 type StoredSettings = Omit<EndpointSettings, "headers"> & { readonly headers: string }
-
-type Signing = Effect.Success<ReturnType<Endpoints["Service"]["signing"]>>
 
 interface EndpointRow {
   readonly id: string
@@ -67,9 +66,7 @@ const signingStatement = {
     where e.org_id = $1 and e.id = $2 and e.removed_at is null order by s.number desc`
 }
 
-/** Both together stay below a second. */
-const SIGNING_FRESH_MS = 450
-const SIGNING_CACHED = Duration.millis(450)
+const SIGNING_FRESH = Duration.millis(900)
 const SIGNING_KEPT = 10_000
 
 export const layer = (encryptionKey: Redacted.Redacted<Uint8Array>) =>
@@ -181,29 +178,11 @@ export const layer = (encryptionKey: Redacted.Redacted<Uint8Array>) =>
         },
         {
           capacity: SIGNING_KEPT,
-          timeToLive: (exit) => (Exit.isSuccess(exit) ? SIGNING_CACHED : Duration.zero)
+          timeToLive: (exit) => (Exit.isSuccess(exit) ? SIGNING_FRESH : Duration.zero)
         }
       )
-      // Asked for every attempt: what is fresh is answered without the cache's own machinery, which cost 3 µs.
-      const clock = yield* Clock.Clock
-      const fresh = new Map<string, { readonly until: number; readonly answer: Effect.Effect<Signing> }>()
-      const signing = (orgId: OrgId, id: DestinationId) => {
-        const key = `${orgId}/${id}`
-        const known = fresh.get(key)
-        const now = clock.currentTimeMillisUnsafe()
-        if (known !== undefined && now < known.until && known.until - now <= SIGNING_FRESH_MS) return known.answer
-        return Effect.tap(Cache.get(signingCache, key), (value) =>
-          Effect.sync(() => {
-            if (fresh.size >= SIGNING_KEPT) fresh.clear()
-            fresh.set(key, { until: now + SIGNING_FRESH_MS, answer: Effect.succeed(value) })
-          })
-        )
-      }
-      const forget = (orgId: OrgId, id: DestinationId) => {
-        const key = `${orgId}/${id}`
-        fresh.delete(key)
-        return Cache.invalidate(signingCache, key)
-      }
+      const signing = (orgId: OrgId, id: DestinationId) => Cache.get(signingCache, `${orgId}/${id}`)
+      const forget = (orgId: OrgId, id: DestinationId) => Cache.invalidate(signingCache, `${orgId}/${id}`)
 
       return Endpoints.of({ create, get, list, update, setPaused, remove, signing })
     })

@@ -2,7 +2,7 @@
  * Entries as the parameters of `posthaste.append`, and its answer as results.
  *
  * Ids and numbers go as array literals, texts of facts joined by U+001E (which JSON text can't hold): both
- * cost one string join here and one split in the server. pg's own array escaping was 8 % of a worker's time.
+ * cost one string join here and one split in the server. pg's own array escaping takes eleven times as long as a join.
  */
 import { DateTime } from "effect"
 import type { Append, AppendResult, Gate } from "../../application/ports/EventStore.ts"

@@ -16,10 +16,17 @@ create table posthaste.message_view (
   dossier_id text,
   correlation_id text,
   created_at timestamptz not null,
+  -- When the epoch ended, and of a dead letter why.
+  ended_at timestamptz,
+  error_code text,
   view json not null
 ) with (fillfactor = 80);
 create index message_view_newest on posthaste.message_view (org_id, created_at desc, id desc);
 create index message_view_status on posthaste.message_view (org_id, status, created_at desc, id desc);
+create index message_view_dead on posthaste.message_view (org_id, ended_at desc, id desc)
+  where status in ('FAILED', 'DEAD_LETTER');
+create index message_view_dead_of on posthaste.message_view (org_id, recipient, ended_at desc, id desc)
+  where status in ('FAILED', 'DEAD_LETTER');
 
 create table posthaste.message_count (
   org_id text not null,
@@ -33,7 +40,8 @@ create table posthaste.message_count (
 create function posthaste.project_messages(
   p_from text, p_to text,
   p_ids uuid[], p_orgs text[], p_versions int[], p_statuses text[], p_channels text[], p_recipients text[],
-  p_event_types text[], p_dossiers text[], p_correlations text[], p_created timestamptz[], p_views text[]
+  p_event_types text[], p_dossiers text[], p_correlations text[], p_created timestamptz[],
+  p_ended timestamptz[], p_error_codes text[], p_views text[]
 ) returns boolean
 language plpgsql volatile
 set search_path = posthaste, pg_temp
@@ -45,16 +53,19 @@ begin
   -- `old` and the upsert share one snapshot, so the counts change by exactly what the rows change by.
   with new as (
     select * from unnest(p_ids, p_orgs, p_versions, p_statuses, p_channels, p_recipients, p_event_types, p_dossiers,
-        p_correlations, p_created, p_views)
-      n(id, org_id, version, status, channel, recipient, event_type, dossier_id, correlation_id, created_at, view)
+        p_correlations, p_created, p_ended, p_error_codes, p_views)
+      n(id, org_id, version, status, channel, recipient, event_type, dossier_id, correlation_id, created_at,
+        ended_at, error_code, view)
   ), old as (
     select v.id, v.org_id, v.channel, v.status, v.version from message_view v join new n on n.id = v.id
   ), written as (
-    insert into message_view (id, org_id, version, status, channel, recipient, event_type, dossier_id, correlation_id, created_at, view)
+    insert into message_view (id, org_id, version, status, channel, recipient, event_type, dossier_id, correlation_id,
+        created_at, ended_at, error_code, view)
       select n.id, n.org_id, n.version, n.status, n.channel, n.recipient, n.event_type, n.dossier_id, n.correlation_id,
-        n.created_at, n.view::json
+        n.created_at, n.ended_at, n.error_code, n.view::json
       from new n
-    on conflict (id) do update set version = excluded.version, status = excluded.status, view = excluded.view
+    on conflict (id) do update set version = excluded.version, status = excluded.status, ended_at = excluded.ended_at,
+        error_code = excluded.error_code, view = excluded.view
       where message_view.version < excluded.version
     returning id, org_id, channel, status
   ), delta as (
