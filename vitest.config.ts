@@ -14,6 +14,7 @@ export default defineConfig({
           exclude: [
             "test/adapters/postgres/**",
             "test/adapters/embedded/**",
+            "test/adapters/eventstore/**",
             "test/end-to-end/**",
             "test/simulation/**"
           ]
@@ -26,6 +27,7 @@ export default defineConfig({
           include: [
             "test/adapters/postgres/**/*.test.ts",
             "test/adapters/embedded/**/*.test.ts",
+            "test/adapters/eventstore/**/*.test.ts",
             "test/end-to-end/**/*.test.ts"
           ],
           testTimeout: 60_000,

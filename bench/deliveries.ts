@@ -107,7 +107,7 @@ const pace = (firstArrivals: ReadonlyMap<string, number>) => {
   return { perSecond: from(0), steadyPerSecond: from(quarter) }
 }
 
-const perMessage = (count: number, before: number | null, after: number | null): number | null =>
+export const perMessage = (count: number, before: number | null, after: number | null): number | null =>
   before === null || after === null ? null : ((after - before) * 1e6) / count
 
 /** When the database agrees that nothing is left. One that never does, though everything arrived, ends the run. */

@@ -16,13 +16,13 @@ import { secret } from "./signedPost.ts"
 const startWithinMs = 60_000
 const stopWithinMs = 60_000
 
-/** One key for the whole run: what one process encrypts, the next one reads. */
 /**
  * Posthaste counts a message as in flight from before the commit of its `AttemptStarted`, which takes about as
  * long as the request, so 64 would keep some 30 requests under way. It opens at most 128 connections.
  */
 const inFlight = 256
 
+/** One key for the whole run: what one process encrypts, the next one reads. */
 const encryptionKey = randomBytes(32).toString("base64")
 const operatorKey = randomBytes(24).toString("base64url")
 
@@ -34,10 +34,11 @@ export interface Running {
   readonly stop: () => Promise<void>
 }
 
-/** What a client needs to send messages to the bench's sink. */
+/** What a client needs to send messages. */
 export interface Account {
   readonly key: string
-  readonly endpoint: string
+  /** They take turns. */
+  readonly endpoints: ReadonlyArray<string>
 }
 
 const freePort = async (): Promise<number> => {
@@ -54,6 +55,8 @@ export const startPosthaste = async (options: {
   readonly databaseUrl: string
   /** All of them when absent. */
   readonly roles?: string
+  /** Settings that differ from what users get without any. */
+  readonly settings?: Readonly<Record<string, string>>
   /** Arguments of Node itself, such as `--cpu-prof`. */
   readonly execArgv?: ReadonlyArray<string>
 }): Promise<Running> => {
@@ -71,7 +74,8 @@ export const startPosthaste = async (options: {
         PORT: String(port),
         POSTHASTE_OPERATOR_KEY: operatorKey,
         POSTHASTE_ENCRYPTION_KEY: encryptionKey,
-        POSTHASTE_ALLOWED_NETWORKS: "127.0.0.0/8"
+        POSTHASTE_ALLOWED_NETWORKS: "127.0.0.0/8",
+        ...options.settings
       },
       stdio: ["ignore", "pipe", "pipe"]
     }
@@ -124,20 +128,44 @@ const call = async <Answer>(url: string, key: string, body: unknown): Promise<An
   return JSON.parse(text) as Answer
 }
 
+/** Asks what only the operator may. */
+export const operatorCall = async <Answer>(method: string, url: string): Promise<Answer> => {
+  const response = await fetch(url, { method, headers: { authorization: `Bearer ${operatorKey}` } })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${url} answered ${response.status}: ${text}`)
+  return JSON.parse(text) as Answer
+}
+
+/** A key of the bench's org. */
+export const openOrg = async (url: string): Promise<string> => {
+  const { key } = await call<{ key: string }>(`${url}/api/v1/api-keys`, operatorKey, { orgId: "bench", name: "bench" })
+  return key
+}
+
+/** A webhook endpoint of the org; what `settings` leave out is as Posthaste has it. */
+export const openEndpoint = async (
+  url: string,
+  key: string,
+  receiver: string,
+  settings: { readonly maxInFlight?: number; readonly timeoutMs?: number } = {}
+): Promise<string> => {
+  const { id } = await call<{ id: string }>(`${url}/api/v1/webhook-endpoints`, key, {
+    url: receiver,
+    secret,
+    ...settings
+  })
+  return id
+}
+
 /** An org with a key, and the sink as its webhook endpoint, allowed as many requests at a time as everybody else makes. */
 export const openAccount = async (url: string, sinkUrl: string): Promise<Account> => {
-  const { key } = await call<{ key: string }>(`${url}/api/v1/api-keys`, operatorKey, { orgId: "bench", name: "bench" })
-  const { id } = await call<{ id: string }>(`${url}/api/v1/webhook-endpoints`, key, {
-    url: sinkUrl,
-    secret,
-    maxInFlight: inFlight
-  })
-  return { key, endpoint: id }
+  const key = await openOrg(url)
+  return { key, endpoints: [await openEndpoint(url, key, sinkUrl, { maxInFlight: inFlight })] }
 }
 
 /** The request for message `n`. The payload goes in as text, so that what is delivered has exactly its bytes. */
-export const messageRequest = (account: Account, n: number, bytes: number): string =>
-  `{"channel":"webhook","to":"${account.endpoint}","payloadJson":${payloadOf(n, bytes)}}`
+export const messageRequest = ({ endpoints }: Account, n: number, bytes: number): string =>
+  `{"channel":"webhook","to":"${endpoints[n % endpoints.length]}","payloadJson":${payloadOf(n, bytes)}}`
 
 /** Accepts `count` messages through the batch route; answers with their ids. */
 export const fill = async (

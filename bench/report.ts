@@ -2,6 +2,7 @@
 import type { Accepts } from "./accepts.ts"
 import type { ClaimTime } from "./claims.ts"
 import type { Delivery } from "./deliveries.ts"
+import type { Isolation, IsolationRound, Situation } from "./isolation.ts"
 import type { Latency } from "./latency.ts"
 import { isSound, type Reconciliation } from "./reconcile.ts"
 import { median } from "./statistics.ts"
@@ -29,13 +30,27 @@ export interface Report {
   readonly latency: ReadonlyArray<Latency>
   readonly accepts: Accepts | null
   readonly claims: ReadonlyArray<ClaimTime>
+  readonly isolation: Isolation | null
 }
 
 export const reconciliations = (report: Report): ReadonlyArray<Reconciliation> => [
   ...report.rounds.flatMap((round) => Object.values(round).map((delivery) => delivery.reconciliation)),
   ...report.latency.map((latency) => latency.reconciliation),
-  ...(report.accepts === null ? [] : [report.accepts.reconciliation])
+  ...(report.accepts === null ? [] : [report.accepts.reconciliation]),
+  ...situationsOf(report.isolation).map(([, situation]) => situation.reconciliation)
 ]
+
+/** Every measurement with the name of its situation. */
+const situationsOf = (isolation: Isolation | null): ReadonlyArray<readonly [string, Situation]> =>
+  isolation === null
+    ? []
+    : [
+        ...isolation.rounds.map((round) => ["alone", round.alone] as const),
+        ...isolation.rounds.map((round) => ["beside one that hangs, its circuit never opens", round.beside] as const),
+        ["while the backlog is being listed", isolation.listing],
+        ["alone, again", isolation.opening.alone],
+        ["beside one whose circuit opens", isolation.opening.beside]
+      ]
 
 /** Rounds are compared within themselves: a slow minute of the machine is slow for everybody in it. */
 const ratiosOf = (rounds: ReadonlyArray<Round>, one: Contestant, other: Contestant): ReadonlyArray<number> =>
@@ -53,6 +68,24 @@ const claimSlowdowns = (claims: ReadonlyArray<ClaimTime>): ReadonlyArray<number>
   })
 }
 
+/** How much later the slowest hundredth of the healthy destinations' messages arrives beside one that hangs. */
+const p99Ratio = ({ alone, beside }: IsolationRound): number =>
+  beside.acceptedToReceived.p99 / alone.acceptedToReceived.p99
+
+/** A busy machine moves this much less than any latency. */
+const cpuRatio = ({ alone, beside }: IsolationRound): ReadonlyArray<number> => {
+  const [before, after] = [alone, beside].map(({ cpu }) =>
+    cpu.own === null || cpu.server === null ? null : cpu.own + cpu.server
+  )
+  return before == null || after == null ? [] : [after / before]
+}
+
+/** What the machine alone makes of the figure: a ratio within this spread says nothing. */
+const noiseOf = (isolation: Isolation | null): ReadonlyArray<number> => {
+  const p99s = isolation?.rounds.map(({ alone }) => alone.acceptedToReceived.p99) ?? []
+  return p99s.map((p99) => p99 / median(p99s))
+}
+
 export interface Spread {
   readonly median: number
   readonly lowest: number
@@ -60,14 +93,18 @@ export interface Spread {
 }
 
 /** The comparisons that were measured. */
-export const ratios = ({ rounds, claims }: Report): Readonly<Record<string, Spread>> => {
+export const ratios = ({ rounds, claims, isolation }: Report): Readonly<Record<string, Spread>> => {
   const measured = {
     "(b) ÷ (a) bare loop": ratiosOf(rounds, "posthaste", "bare"),
     "(b) ÷ graphile-worker tuned": ratiosOf(rounds, "posthaste", "graphileTuned"),
     "(b) ÷ graphile-worker default": ratiosOf(rounds, "posthaste", "graphileDefault"),
     "(b) ÷ pg-boss": ratiosOf(rounds, "posthaste", "pgBoss"),
     "(b2) ÷ (b)": ratiosOf(rounds, "posthasteListing", "posthaste"),
-    "(f) claim with most ÷ fewest waiting": claimSlowdowns(claims)
+    "(f) claim with most ÷ fewest waiting": claimSlowdowns(claims),
+    "(g) p99 beside one that hangs ÷ alone": isolation?.rounds.map(p99Ratio) ?? [],
+    "(g) the same when its circuit opens": isolation === null ? [] : [p99Ratio(isolation.opening)],
+    "(g) p99 alone ÷ its median": noiseOf(isolation),
+    "(g) CPU beside one that hangs ÷ alone": isolation?.rounds.flatMap(cpuRatio) ?? []
   }
   return Object.fromEntries(
     Object.entries(measured)
@@ -153,8 +190,46 @@ const latencyHead = [
   "dup"
 ]
 
+const isolationHead = [
+  "(g) milliseconds, healthy destinations",
+  "accepted→received p50",
+  "p99",
+  "max",
+  "scheduled→received p50",
+  "p99",
+  "max",
+  "CPU µs own",
+  "PostgreSQL",
+  "requests that hung",
+  "at a time",
+  "lost",
+  "dup"
+]
+
+/** One row for each situation: the median of its rounds, and the sum of what went wrong. */
+const isolationRows = (isolation: Isolation): ReadonlyArray<ReadonlyArray<Cell>> =>
+  [...Map.groupBy(situationsOf(isolation), ([name]) => name)].map(([name, measured]) => {
+    const situations = measured.map(([, situation]) => situation)
+    const middle = (figure: (situation: Situation) => number | null | undefined) =>
+      median(situations.flatMap((situation) => figure(situation) ?? []))
+    const sum = (count: (reconciliation: Reconciliation) => number) =>
+      situations.reduce((total, { reconciliation }) => total + count(reconciliation), 0)
+    return [
+      name,
+      ...(["acceptedToReceived", "scheduledToReceived"] as const).flatMap((span) =>
+        (["p50", "p99", "max"] as const).map((p) => middle((situation) => situation[span][p]))
+      ),
+      middle(({ cpu }) => cpu.own),
+      middle(({ cpu }) => cpu.server),
+      middle(({ hanging }) => hanging?.requests),
+      middle(({ hanging }) => hanging?.underWayMax),
+      sum(({ lost }) => lost),
+      sum(({ duplicates }) => duplicates)
+    ]
+  })
+
 export const print = (report: Report): string => {
-  const { rounds, latency, accepts, claims } = report
+  const { rounds, latency, accepts, claims, isolation } = report
   const parts = [
     `Posthaste bench, ${report.at}\n${describe(report.machine)}\nPostgreSQL: ${describe(report.server)}\n` +
       `${report.messages.toLocaleString("en-US")} messages of ${report.bytes} bytes; median of ${rounds.length} interleaved rounds`
@@ -203,6 +278,12 @@ export const print = (report: Report): string => {
         ]),
         [0, 0, 0, 2, 2]
       )
+    )
+  if (isolation !== null)
+    parts.push(
+      table(isolationHead, isolationRows(isolation), [0, 1, 1, 1, 1, 1, 1]),
+      `${isolation.healthy} healthy destinations beside one with ${isolation.waiting.toLocaleString("en-US")} messages that ` +
+        `answers nothing for ${isolation.hangMs / 1000} s; ${shown(isolation.listing.left, 0)} were not listed yet after the listing was measured`
     )
   const spreads = Object.entries(ratios(report)).map(([name, { median, lowest, highest }]) => [
     name,

@@ -3,9 +3,10 @@
  * PostgreSQL, in one run on one machine. It prints ratios and asserts no time, because machines differ; it fails
  * when a message was lost, because that may never happen.
  *
- *   --only b,d        only these parts (a bare loop, b Posthaste, c others, d latency, e accepts, f claims)
+ *   --only b,d        only these parts (a bare loop, b Posthaste, c others, d latency, e accepts, f claims,
+ *                     g healthy destinations beside one that hangs)
  *   --messages 40000  how many are delivered in a, b and c
- *   --repeat 3        rounds of a, b and c; ratios are taken within a round, then the median of the rounds
+ *   --repeat 3        rounds of a, b, c and g; ratios are taken within a round, then the median of the rounds
  *   --reply ""        what the sink answers; a text is kept with every attempt, which costs Posthaste a row each
  *   --quick           a small run that only shows that everything works
  *   --json            the report as JSON on standard output instead of tables
@@ -21,6 +22,7 @@ import { measureAccepts } from "./accepts.ts"
 import { measureClaims } from "./claims.ts"
 import { openDatabases } from "./databases.ts"
 import { type Course, deliverBare, deliverGraphile, deliverPgBoss, deliverPosthaste } from "./deliveries.ts"
+import { measureIsolation } from "./isolation.ts"
 import { measureLatency } from "./latency.ts"
 import { isSound } from "./reconcile.ts"
 import { startRemote } from "./remote.ts"
@@ -29,7 +31,7 @@ import type { Sink } from "./sink.ts"
 
 const { values: given } = parseArgs({
   options: {
-    only: { type: "string", default: "a,b,c,d,e,f" },
+    only: { type: "string", default: "a,b,c,d,e,f,g" },
     messages: { type: "string" },
     repeat: { type: "string" },
     reply: { type: "string", default: "" },
@@ -40,10 +42,10 @@ const { values: given } = parseArgs({
 })
 
 const parts = new Set(given.only.split(","))
-for (const part of parts) if (!/^[a-f]$/.test(part)) throw new Error(`there is no part "${part}": a to f`)
+for (const part of parts) if (!/^[a-g]$/.test(part)) throw new Error(`there is no part "${part}": a to g`)
 const size = given.quick
-  ? { messages: 4000, repeat: 1, latencySeconds: 3, acceptSeconds: 2, waiting: [1000, 20_000] }
-  : { messages: 40_000, repeat: 3, latencySeconds: 20, acceptSeconds: 10, waiting: [10_000, 1_000_000] }
+  ? { messages: 4000, repeat: 1, warmUpSeconds: 1, seconds: 2, waiting: [1000, 20_000], hangMs: 1000 }
+  : { messages: 40_000, repeat: 3, warmUpSeconds: 4, seconds: 20, waiting: [10_000, 1_000_000], hangMs: 10_000 }
 const messages = Number(given.messages ?? size.messages)
 const repeat = Number(given.repeat ?? size.repeat)
 const bytes = 300
@@ -75,9 +77,9 @@ const deliverInRounds = async (course: Course): Promise<ReadonlyArray<Round>> =>
 const measure = async (course: Course): Promise<Report> => {
   const [loadBefore] = loadavg()
   const rounds = await deliverInRounds(course)
-  const latency = parts.has("d") ? await measureLatency(course, [200, 1000], size.latencySeconds) : []
+  const latency = parts.has("d") ? await measureLatency(course, [200, 1000], size) : []
   if (latency.length > 0) progress("latency measured")
-  const accepts = parts.has("e") ? await measureAccepts(course, size.acceptSeconds) : null
+  const accepts = parts.has("e") ? await measureAccepts(course, size.seconds / 2) : null
   if (accepts !== null) progress(`accepts ${Math.round(accepts.perSecond)}/s`)
   const claims = []
   for (const lanes of parts.has("f") ? [1, 100] : [])
@@ -85,6 +87,8 @@ const measure = async (course: Course): Promise<Report> => {
       claims.push(...(await measureClaims(course, { waiting, lanes })))
       progress(`claims measured with ${waiting} waiting in ${lanes} lanes`)
     }
+  const waiting = size.waiting.at(-1)!
+  const isolation = parts.has("g") ? await measureIsolation(course, { ...size, waiting, repeat }, progress) : null
   return {
     at: new Date().toISOString(),
     machine: {
@@ -102,7 +106,8 @@ const measure = async (course: Course): Promise<Report> => {
     rounds,
     latency,
     accepts,
-    claims
+    claims,
+    isolation
   }
 }
 

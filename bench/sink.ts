@@ -83,15 +83,14 @@ const onConnection = (socket: Socket): void => {
   })
 }
 
-const server = createServer(onConnection)
-
 const sink = {
-  /** Starts listening; answers with the URL to post to. */
+  /** Listens on one more port; answers with the URL to post to. */
   listen: async (options: { readonly reply: string; readonly bytes: number }): Promise<string> => {
     bytes = options.bytes
     answer = Buffer.from(
       `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(options.reply)}\r\n\r\n${options.reply}`
     )
+    const server = createServer(onConnection)
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
     const address = server.address()
     if (address === null || typeof address === "string") throw new Error("the sink has no port")

@@ -5,6 +5,7 @@
  */
 import { Config, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
 import { type Network, parseNetworks } from "./adapters/net/addressGuard.ts"
+import { type CodeOverrides, parseCodes } from "./adapters/whatsapp/errors.ts"
 import { type CircuitPolicy, circuitDefaults } from "./domain/circuit/policy.ts"
 
 export const roles = ["api", "worker", "relay", "projector"] as const
@@ -17,6 +18,8 @@ export interface Settings {
   /** Null: the embedded server. */
   readonly databaseUrl: Redacted.Redacted | null
   readonly dataDir: string
+  /** Null: the streams of messages are in PostgreSQL too. */
+  readonly eventStoreUrl: Redacted.Redacted | null
   readonly roles: ReadonlySet<Role>
   /** Null only with the embedded database, which keeps a generated one. */
   readonly operatorKey: Redacted.Redacted | null
@@ -29,6 +32,10 @@ export interface Settings {
   readonly concurrency: number
   /** When the circuit of a destination opens, and for how long. */
   readonly circuit: CircuitPolicy
+  /** Where Meta's Graph API is. */
+  readonly whatsappBaseUrl: URL
+  /** What the operator says about Meta's error codes. */
+  readonly whatsappCodes: CodeOverrides
   /** How long messages that ended well are kept; null keeps them for ever. */
   readonly retention: Duration.Duration | null
 }
@@ -76,6 +83,20 @@ const postgresUrl: Parse<Redacted.Redacted> = (given) => {
   return url !== null && (url.protocol === "postgres:" || url.protocol === "postgresql:")
     ? Result.succeed(Redacted.make(given))
     : Result.fail("must look like postgres://user:password@host:5432/database")
+}
+
+/** One host, or several of a cluster. What may be asked of the connection is up to the client. */
+const eventStoreUrl: Parse<Redacted.Redacted> = (given) =>
+  /^esdb(\+discover)?:\/\/([^\s@/?]+@)?[^\s@/?:,]+(:\d{1,5})?(,[^\s@/?:,]+(:\d{1,5})?)*\/?(\?\S*)?$/.test(given)
+    ? Result.succeed(Redacted.make(given))
+    : Result.fail("must look like esdb://user:password@host:2113?tls=true")
+
+const httpUrl: Parse<URL> = (given) => {
+  const url = URL.parse(given)
+  const isPlain = url !== null && url.username === "" && url.password === "" && url.search === "" && url.hash === ""
+  return isPlain && (url.protocol === "https:" || url.protocol === "http:")
+    ? Result.succeed(url)
+    : Result.fail("must look like https://graph.facebook.com, without user, query or fragment")
 }
 
 const isRole = (name: string): name is Role => roles.some((role) => role === name)
@@ -142,13 +163,12 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
     return yield* requiredWithDatabaseUrl("POSTHASTE_ENCRYPTION_KEY")
   }
   yield* notBuiltIn("AMQP_URL", "RabbitMQ adapter")
-  yield* notBuiltIn("EVENTSTORE_URL", "EventStoreDB adapter")
-  yield* notBuiltIn("WHATSAPP_BASE_URL", "WhatsApp channel")
   return {
     port: yield* variable("PORT", wholeNumber(0, 65_535)).pipe(withDefault(8080)),
     host: yield* variable("HOST", text).pipe(withDefault("127.0.0.1")),
     databaseUrl,
     dataDir: yield* variable("POSTHASTE_DATA_DIR", text).pipe(withDefault(".posthaste")),
+    eventStoreUrl: yield* variable("EVENTSTORE_URL", eventStoreUrl),
     roles: yield* variable("POSTHASTE_ROLES", roleSet).pipe(withDefault<ReadonlySet<Role>>(new Set(roles))),
     operatorKey,
     encryptionKey,
@@ -160,9 +180,48 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
     ),
     concurrency: yield* variable("POSTHASTE_CONCURRENCY", wholeNumber(1, 10_000)).pipe(withDefault(512)),
     circuit: yield* circuit,
+    whatsappBaseUrl: yield* variable("WHATSAPP_BASE_URL", httpUrl).pipe(
+      withDefault(new URL("https://graph.facebook.com"))
+    ),
+    whatsappCodes: yield* variable("POSTHASTE_WHATSAPP_CODES", parseCodes).pipe(withDefault<CodeOverrides>(new Map())),
     retention: yield* variable("POSTHASTE_RETENTION_DAYS", wholeNumber(0, 36_500)).pipe(
       withDefault(7),
       Effect.map((days) => (days === 0 ? null : Duration.days(days)))
     )
+  }
+})
+
+/** Where the ground truth is: all that whoever works on it directly needs to know. */
+export type StoreSettings = Pick<Settings, "databaseUrl" | "dataDir" | "eventStoreUrl">
+
+export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.gen(function* () {
+  return {
+    databaseUrl: yield* variable("DATABASE_URL", postgresUrl),
+    dataDir: yield* variable("POSTHASTE_DATA_DIR", text).pipe(withDefault(".posthaste")),
+    eventStoreUrl: yield* variable("EVENTSTORE_URL", eventStoreUrl)
+  }
+})
+
+/** How the command line calls a Posthaste that runs. */
+export interface CallSettings {
+  readonly url: string
+  readonly dataDir: string
+  readonly org: string | null
+  readonly apiKey: Redacted.Redacted | null
+  readonly operatorKey: Redacted.Redacted | null
+}
+
+const serviceUrl: Parse<string> = (given) =>
+  /^https?:$/.test(URL.parse(given)?.protocol ?? "")
+    ? Result.succeed(given)
+    : Result.fail("must look like http://127.0.0.1:8080")
+
+export const callSettings: Effect.Effect<CallSettings, WrongSetting> = Effect.gen(function* () {
+  return {
+    url: yield* variable("POSTHASTE_URL", serviceUrl).pipe(withDefault("http://127.0.0.1:8080")),
+    dataDir: yield* variable("POSTHASTE_DATA_DIR", text).pipe(withDefault(".posthaste")),
+    org: yield* variable("POSTHASTE_ORG", text),
+    apiKey: yield* variable("POSTHASTE_API_KEY", bearerKey),
+    operatorKey: yield* variable("POSTHASTE_OPERATOR_KEY", bearerKey)
   }
 })

@@ -1,7 +1,8 @@
 /**
- * `npm run demo`: the life of one message, live. Starts the real Posthaste on data and ports of its own, points
+ * `npm run demo`: the life of two messages, live. Starts the real Posthaste on data and ports of its own, points
  * it at a receiver that is down, and shows what the API tells meanwhile: sent, failed, retried, dead-lettered;
- * then the receiver recovers, the message is replayed and arrives. Leaves nothing behind.
+ * then the receiver recovers, the message is replayed and arrives. The second goes to a phone by way of a stand-in for
+ * Meta's WhatsApp API. Leaves nothing behind.
  */
 import { spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -11,6 +12,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Console, Effect, Redacted, Schema } from "effect"
+import * as StandInMeta from "./adapters/demo/meta/StandInMeta.ts"
 import * as SampleReceiver from "./adapters/demo/SampleReceiver.ts"
 import { freePort } from "./adapters/embedded/freePort.ts"
 import { complaintOf } from "./complaint.ts"
@@ -41,7 +43,8 @@ interface Event {
     readonly epoch?: number
     readonly attempt?: number
     readonly status?: number | null
-    readonly error?: { readonly code: string; readonly message: string }
+    readonly error?: { readonly code: string; readonly message: string } | null
+    readonly receipt?: string
     readonly reason?: string | null
     readonly retryAt?: string | null
     readonly proof?: string
@@ -51,7 +54,7 @@ interface Event {
 type Api = <A>(method: "GET" | "POST", path: string, body?: unknown) => Effect.Effect<A, DemoFailed>
 
 /** A Posthaste in a process of its own, and a way to call it. */
-const startPosthaste = Effect.gen(function* () {
+const startPosthaste = Effect.fnUntraced(function* (whatsAppBaseUrl: string) {
   const home = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "posthaste-demo-"))),
     (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
@@ -66,7 +69,8 @@ const startPosthaste = Effect.gen(function* () {
           PORT: String(port),
           POSTHASTE_DATA_DIR: join(home, "data"),
           POSTHASTE_OPERATOR_KEY: key,
-          POSTHASTE_ALLOWED_NETWORKS: "127.0.0.1/32"
+          POSTHASTE_ALLOWED_NETWORKS: "127.0.0.1/32",
+          WHATSAPP_BASE_URL: whatsAppBaseUrl
         },
         // Of its own: Ctrl-C reaches it through us, so that it is stopped once and waited for.
         detached: true,
@@ -104,7 +108,7 @@ const startPosthaste = Effect.gen(function* () {
       Effect.as(true),
       Effect.catch(() => Effect.succeed(false))
     )
-    if (isReady) return api
+    if (isReady) return { api, url: `http://127.0.0.1:${port}` }
     if (child.exitCode !== null) return yield* new DemoFailed({ message: said.join("").trim() })
     yield* Effect.sleep("50 millis")
   }
@@ -112,18 +116,22 @@ const startPosthaste = Effect.gen(function* () {
 
 // -------------------------------------------------------------------------------------------------- trace
 
-/** Prints each new fact of the message until it is in one of `endings`. Answers how many facts there are. */
-const follow = Effect.fnUntraced(function* (api: Api, id: string, seen: number, endings: ReadonlyArray<string>) {
+/** Prints each new fact of the message until one of them is the last to wait for. Answers how many facts there are. */
+const follow = Effect.fnUntraced(function* (api: Api, id: string, seen: number, isLast: (event: Event) => boolean) {
   let printed = seen
   while (true) {
     const { items } = yield* api<{ items: ReadonlyArray<Event> }>("GET", `/api/v1/outbound/messages/${id}/events`)
     for (const event of items.slice(printed)) yield* Console.log(lineOf(event))
     printed = items.length
-    const status = items.at(-1)?.status
-    if (status !== undefined && endings.includes(status)) return printed
+    if (items.some(isLast)) return printed
     yield* Effect.sleep("40 millis")
   }
 })
+
+const reached =
+  (status: string) =>
+  (event: Event): boolean =>
+    event.status === status
 
 const lineOf = ({ at, status, type, data }: Event): string => {
   const next = data.retryAt ? `next attempt in ${seconds(Date.parse(data.retryAt) - Date.parse(at))}` : ""
@@ -131,8 +139,9 @@ const lineOf = ({ at, status, type, data }: Event): string => {
   return `  ${columns.join("  ")}  ${dim(next)}`.trimEnd()
 }
 
-const whyOf = ({ attempt, epoch = 1, error, proof, reason, status }: Event["data"]): string => {
-  if (error !== undefined) return reason ? `${reason}: ${error.message}` : error.message
+const whyOf = ({ attempt, epoch = 1, error, proof, receipt, reason, status }: Event["data"]): string => {
+  if (receipt !== undefined) return `"${receipt}", signed by Meta`
+  if (error != null) return reason ? `${reason}: ${error.message}` : error.message
   if (reason) return reason
   if (typeof status === "number") return `answered ${status}`
   if (proof !== undefined) return `proof: the ${proof}`
@@ -152,8 +161,13 @@ const demo = Effect.gen(function* () {
     answer: () => (isDown ? 503 : 200)
   })
 
+  const meta = yield* StandInMeta.start({
+    templates: [{ name: "order_paid", language: "en_US", parameters: 1 }],
+    receipts: () => ({ statuses: ["sent", "delivered", "read"], afterMs: 300, everyMs: 300 })
+  })
+
   yield* say("Starting Posthaste with a PostgreSQL of its own …")
-  const api = yield* startPosthaste
+  const { api, url } = yield* startPosthaste(meta.url)
   const endpoint = yield* api<{ id: string; secret: string }>("POST", "/api/v1/webhook-endpoints", {
     url: `http://${receiver.address}:${receiver.port}/orders`,
     description: "a shop that is down"
@@ -168,19 +182,42 @@ const demo = Effect.gen(function* () {
     payloadJson: { order: 4711, total: 99.9 },
     retry: { strategy: "schedule", waitsMs: [300, 600] }
   })
-  const facts = yield* follow(api, id, 0, ["DEAD_LETTER"])
+  const facts = yield* follow(api, id, 0, reached("DEAD_LETTER"))
 
   yield* say("Nothing is lost: it is a dead letter now. The receiver recovers, and the message is replayed.")
   isDown = false
   yield* api("POST", `/api/v1/outbound/messages/${id}/replay`, { reason: "the shop is up again" })
-  yield* follow(api, id, facts, ["DELIVERED"])
+  yield* follow(api, id, facts, reached("DELIVERED"))
 
   yield* say("What the receiver saw: every request signed, every one with the same webhook-id.")
   for (const { receivedAt, webhookId, signature, answered, body } of receiver.deliveries().toReversed()) {
     const answer = (answered < 300 ? green : red)(String(answered))
     yield* Console.log(`  ${dim(receivedAt.slice(11, 23))}  ${answer}  ${webhookId}  signature ${signature}  ${body}`)
   }
+
+  yield* whatsApp(api, url, meta)
   yield* say("Cleaning up …")
+})
+
+const whatsApp = Effect.fnUntraced(function* (api: Api, url: string, meta: StandInMeta.StandInMeta) {
+  yield* say("A WhatsApp message, through a stand-in for Meta's API: taken by Meta is SENT, and not yet delivered.")
+  const made = { phoneNumberId: "106540352242922", accessToken: randomBytes(24).toString("base64url") }
+  const secrets = { appSecret: randomBytes(16).toString("hex"), verifyToken: randomBytes(16).toString("hex") }
+  const webhook = { url: `${url}/api/v1/webhooks/whatsapp/inbound`, ...secrets }
+  meta.register({ ...made, displayPhoneNumber: "15550783881", webhook })
+  yield* api("POST", "/api/v1/whatsapp-accounts", { ...made, ...secrets })
+  if (!(yield* meta.subscribe(made.phoneNumberId))) {
+    return yield* new DemoFailed({ message: "Posthaste did not answer Meta's question about the webhook" })
+  }
+  const { id } = yield* api<{ id: string }>("POST", "/api/v1/outbound/messages", {
+    channel: "whatsapp",
+    to: "+49 151 12345678",
+    templateCode: "order_paid",
+    payloadJson: { language: "en_US", components: [{ type: "body", parameters: [{ type: "text", text: "4711" }] }] }
+  })
+  const facts = yield* follow(api, id, 0, reached("SENT"))
+  yield* say("Meta's receipts, signed: the phone has it, and its owner has read it.")
+  yield* follow(api, id, facts, ({ data }) => data.receipt === "read")
 })
 
 const complain = (cause: Cause.Cause<unknown>) =>

@@ -4,19 +4,31 @@ import { hostname } from "node:os"
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Console, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServer } from "effect/http"
+import * as EventStoreDbPorts from "./adapters/eventstore/EventStoreDbPorts.ts"
 import * as HttpApiServer from "./adapters/http/HttpApiServer.ts"
 import * as GuardedTargetPolicy from "./adapters/httpTarget/GuardedTargetPolicy.ts"
 import * as HttpTargetChannel from "./adapters/httpTarget/HttpTargetChannel.ts"
 import * as NodeFingerprint from "./adapters/node/NodeFingerprint.ts"
 import * as NodeRandom from "./adapters/node/NodeRandom.ts"
+import * as PagerDutyAlerts from "./adapters/pagerduty/PagerDutyAlerts.ts"
 import * as PostgresPorts from "./adapters/postgres/PostgresPorts.ts"
+import * as WebhookAlerts from "./adapters/webhook/WebhookAlerts.ts"
 import * as WebhookChannel from "./adapters/webhook/WebhookChannel.ts"
 import * as WebhookEndpointPolicy from "./adapters/webhook/WebhookEndpointPolicy.ts"
+import * as MetaNotices from "./adapters/whatsapp/MetaNotices.ts"
+import * as WhatsAppChannel from "./adapters/whatsapp/WhatsAppChannel.ts"
+import { alertOnFacts } from "./application/alertOnFacts.ts"
+import { applyReceipts } from "./application/applyReceipts.ts"
+import { applyWithdrawals } from "./application/applyWithdrawals.ts"
 import { dispatch } from "./application/dispatch.ts"
+import { LogReader } from "./application/LogReader.ts"
+import { AlertFormats } from "./application/ports/AlertFormats.ts"
 import { Channels } from "./application/ports/Channels.ts"
-import { project } from "./application/project.ts"
+import { keepProjections } from "./application/projections/keepProjections.ts"
 import { replayDeadLetters } from "./application/replayDeadLetters.ts"
 import { retain } from "./application/retain.ts"
+import { warnOfUnverifiedAccounts } from "./application/takeNotice.ts"
+import { watchLateness } from "./application/watchLateness.ts"
 import { banner, urlOf } from "./banner.ts"
 import { complaintOf } from "./complaint.ts"
 import { type Role, type Settings, settings } from "./config.ts"
@@ -34,8 +46,14 @@ const posthaste = (given: Settings, ground: Ground) => {
 
   const channels = Layer.effect(
     Channels,
-    Effect.all({ webhook: WebhookChannel.make(rules), http: HttpTargetChannel.make(rules) })
+    Effect.all({
+      webhook: WebhookChannel.make(rules),
+      http: HttpTargetChannel.make(rules),
+      whatsapp: WhatsAppChannel.make({ baseUrl: given.whatsappBaseUrl, codes: given.whatsappCodes })
+    })
   )
+
+  const alertFormats = Layer.succeed(AlertFormats, { webhook: WebhookAlerts.format, pagerduty: PagerDutyAlerts.format })
 
   const api = HttpApiServer.layer({ host: given.host, port: given.port, operatorKey: ground.operatorKey }).pipe(
     Layer.provide([WebhookEndpointPolicy.layer(rules), GuardedTargetPolicy.layer(rules)])
@@ -49,10 +67,17 @@ const posthaste = (given: Settings, ground: Ground) => {
       grace: GRACE,
       circuit: given.circuit
     })
-  ).pipe(Layer.provide(channels), Layer.merge(Layer.effectDiscard(Effect.forkScoped(replayDeadLetters))))
+  ).pipe(
+    Layer.provide(channels),
+    Layer.merge(Layer.effectDiscard(Effect.forkScoped(replayDeadLetters))),
+    Layer.merge(Layer.effectDiscard(Effect.forkScoped(applyWithdrawals))),
+    Layer.merge(Layer.effectDiscard(Effect.forkScoped(applyReceipts)))
+  )
 
   const projector = Layer.mergeAll(
-    Layer.effectDiscard(Effect.forkScoped(project)),
+    Layer.effectDiscard(Effect.forkScoped(keepProjections)),
+    Layer.effectDiscard(Effect.forkScoped(alertOnFacts)),
+    Layer.effectDiscard(Effect.forkScoped(watchLateness)),
     given.retention === null ? Layer.empty : Layer.effectDiscard(Effect.forkScoped(retain(given.retention)))
   )
 
@@ -66,12 +91,21 @@ const posthaste = (given: Settings, ground: Ground) => {
   return announce(given, ground).pipe(
     Layer.provide([inRole("worker", worker), inRole("projector", projector), inRole("relay", relay)]),
     Layer.provideMerge(inRole("api", api)),
-    Layer.provide(PostgresPorts.layer({ url: ground.url, encryptionKey: ground.encryptionKey })),
-    Layer.provide([NodeFingerprint.layer, NodeRandom.layer])
+    Layer.provide(LogReader.layer),
+    Layer.provide(storeOf(given, ground)),
+    Layer.provide([NodeFingerprint.layer, NodeRandom.layer, alertFormats, MetaNotices.layer(given.whatsappCodes)])
   )
 }
 
-/** Prints where to find what now runs. */
+/** Everything that is kept. The streams of messages may be elsewhere than the rest. */
+const storeOf = ({ eventStoreUrl }: Settings, { url, encryptionKey }: Ground) => {
+  const postgres = { url, encryptionKey }
+  return eventStoreUrl === null
+    ? PostgresPorts.layer(postgres)
+    : EventStoreDbPorts.layer(eventStoreUrl).pipe(Layer.provideMerge(PostgresPorts.withoutStreams(postgres)))
+}
+
+/** Prints where to find what now runs, and what is wrong with it. */
 const announce = (given: Settings, { sample, operatorKey }: Ground) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
@@ -92,6 +126,7 @@ const announce = (given: Settings, { sample, operatorKey }: Ground) =>
               receiverUrl: sample.url
             }
       yield* Console.log(banner(url, [...given.roles], first))
+      yield* warnOfUnverifiedAccounts
     })
   )
 
@@ -105,8 +140,13 @@ const main = Layer.unwrap(
 const complain = (cause: Cause.Cause<unknown>) =>
   Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(complaintOf(cause))
 
-NodeRuntime.runMain(Effect.tapCause(Layer.launch(main), complain), {
-  disableErrorReporting: true,
-  // To be told to stop, and to stop in order, is a success.
-  teardown: (exit, end) => end(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)
-})
+/** Runs until it is interrupted. */
+export const serve = Layer.launch(main)
+
+if (import.meta.main) {
+  NodeRuntime.runMain(Effect.tapCause(serve, complain), {
+    disableErrorReporting: true,
+    // To be told to stop, and to stop in order, is a success.
+    teardown: (exit, end) => end(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)
+  })
+}

@@ -20,7 +20,7 @@ export const firstOrgKey = Effect.fnUntraced(function* (dataDir: string) {
   const keys = yield* ApiKeys
   const file = kept(dataDir, "default-org-key")
   const known = yield* file.read
-  if (known !== null) return (yield* keys.orgOf(storedHash(hashOf(known)))) === firstOrg ? known : null
+  if (known !== null) return (yield* keys.holderOf(storedHash(hashOf(known))))?.orgId === firstOrg ? known : null
   const key = generateKey()
   yield* keys.create(firstOrg, "made at the first start", storedHash(hashOf(key)))
   yield* file.write(key)
@@ -95,6 +95,7 @@ export const sampleEndpoint = Effect.fnUntraced(function* ({ dataDir, url, trust
       rateLimit: null,
       maxInFlight: 10,
       timeoutMs: 5_000,
+      onDeadLetter: "skip",
       headers: {}
     },
     secret

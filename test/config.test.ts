@@ -30,6 +30,7 @@ describe("settings", () => {
       port: 8080,
       host: "127.0.0.1",
       databaseUrl: null,
+      eventStoreUrl: null,
       dataDir: ".posthaste",
       operatorKey: null,
       encryptionKey: null,
@@ -37,6 +38,8 @@ describe("settings", () => {
       lease: Duration.seconds(15),
       concurrency: 512,
       retention: Duration.days(7),
+      whatsappBaseUrl: new URL("https://graph.facebook.com"),
+      whatsappCodes: new Map(),
       circuit: { failuresMax: 5, openMs: 30_000, openMaxMs: 900_000 }
     })
   })
@@ -44,6 +47,14 @@ describe("settings", () => {
   it("keep what ended well for ever when that is asked for", () => {
     expect(good({ POSTHASTE_RETENTION_DAYS: "0" }).retention).toBeNull()
     expect(good({ POSTHASTE_RETENTION_DAYS: "30" }).retention).toEqual(Duration.days(30))
+  })
+
+  it.each([
+    "esdb://localhost:2113?tls=false",
+    "esdb://admin:changeit@es-1:2113,es-2:2113,es-3:2113",
+    "esdb+discover://admin:changeit@es.example.com"
+  ])("take EventStoreDB at %s", (url) => {
+    expect(Redacted.value(good({ EVENTSTORE_URL: url }).eventStoreUrl!)).toBe(url)
   })
 
   it("take every value that is given", () => {
@@ -55,8 +66,12 @@ describe("settings", () => {
       POSTHASTE_ROLES: "worker, projector",
       POSTHASTE_ALLOWED_NETWORKS: "10.0.0.0/8,fd00::/8",
       POSTHASTE_LEASE_MS: "2000",
-      POSTHASTE_CONCURRENCY: "16"
+      POSTHASTE_CONCURRENCY: "16",
+      WHATSAPP_BASE_URL: "http://127.0.0.1:4004/graph",
+      POSTHASTE_WHATSAPP_CODES: "131047=temporary"
     })
+    expect(given.whatsappBaseUrl.href).toBe("http://127.0.0.1:4004/graph")
+    expect(given.whatsappCodes).toEqual(new Map([[131047, "temporary"]]))
     expect(given).toMatchObject({ port: 0, host: "0.0.0.0", dataDir: "/var/lib/posthaste", concurrency: 16 })
     expect(Redacted.value(given.databaseUrl!)).toBe(external.DATABASE_URL)
     expect(Redacted.value(given.operatorKey!)).toBe(external.POSTHASTE_OPERATOR_KEY)
@@ -91,8 +106,22 @@ describe("a wrong value", () => {
       'POSTHASTE_ALLOWED_NETWORKS is not a list of networks: "10.0.0.0/99" is not a network like 10.0.0.0/8 or fd00::/8'
     ],
     [{ AMQP_URL: "amqp://localhost" }, "AMQP_URL is set, but this release has no RabbitMQ adapter: unset it"],
-    [{ EVENTSTORE_URL: "esdb://x" }, "EVENTSTORE_URL is set, but this release has no EventStoreDB adapter: unset it"],
-    [{ WHATSAPP_BASE_URL: "http://x" }, "WHATSAPP_BASE_URL is set, but this release has no WhatsApp channel: unset it"]
+    ...["localhost:2113", "http://localhost:2113", "esdb://", "esdb://host:port"].map(
+      (url): [Record<string, string>, string] => [
+        { EVENTSTORE_URL: url },
+        "EVENTSTORE_URL must look like esdb://user:password@host:2113?tls=true"
+      ]
+    ),
+    ...["graph.facebook.com", "ftp://graph.facebook.com", "https://user@graph.facebook.com", "https://x/?a=b"].map(
+      (url): [Record<string, string>, string] => [
+        { WHATSAPP_BASE_URL: url },
+        "WHATSAPP_BASE_URL must look like https://graph.facebook.com, without user, query or fragment"
+      ]
+    ),
+    [
+      { POSTHASTE_WHATSAPP_CODES: "131026:permanent" },
+      'POSTHASTE_WHATSAPP_CODES holds "131026:permanent"; an entry looks like 131026=permanent'
+    ]
   ])("of %j is told in one line that names the variable", (env, line) => {
     expect(read(env)).toBe(line)
   })

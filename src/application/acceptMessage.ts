@@ -7,21 +7,25 @@
  * two racing requests was first. On `StoreUnavailable` a request may or may not have been accepted; asking
  * again with the same key is safe.
  *
- * It leaves out what a caller wrote wrongly in form (the way in decodes that) and everything after the
- * queue.
+ * A message of a dossier whose consent says no is `Blocked`, and that it was is written down (see consents.ts).
+ *
+ * It leaves out what a caller wrote wrongly in form (the way in decodes that), who is addressed (addressing.ts)
+ * and everything after the queue.
  */
 import { DateTime, Effect, Result } from "effect"
-import { type ChannelName, DestinationId, isUuid, type MessageId, type OrgId } from "../domain/ids.ts"
+import type { MessageBlocked } from "../domain/dossier/facts.ts"
+import type { ChannelName, MessageId, OrgId } from "../domain/ids.ts"
 import { decide, initial } from "../domain/message/decider.ts"
 import type { MessageQueued } from "../domain/message/facts.ts"
 import { type MessageView, viewOf } from "../domain/message/view.ts"
-import { presets, type RetryPolicy } from "../domain/retry.ts"
+import type { RetryPolicy } from "../domain/retry.ts"
+import { Actor } from "./actor.ts"
+import { type Addressing, addressesOf } from "./addressing.ts"
+import { objectionsTo, recordBlocked } from "./consents.ts"
 import { entryOf } from "./entry.ts"
 import { newMessageIds } from "./messageIds.ts"
-import { Endpoints } from "./ports/Endpoints.ts"
 import { type Append, type AppendResult, EventStore, StoreUnavailable } from "./ports/EventStore.ts"
 import { Fingerprint } from "./ports/Fingerprint.ts"
-import { HttpTargets } from "./ports/HttpTargets.ts"
 
 export interface MessageRequest {
   readonly channel: ChannelName
@@ -51,45 +55,64 @@ export type Acceptance =
   | { readonly type: "AlreadyAccepted"; readonly message: MessageView }
   | { readonly type: "KeyReused" }
   | { readonly type: "Refused"; readonly faults: ReadonlyArray<Fault> }
+  | { readonly type: "Blocked"; readonly fact: MessageBlocked }
+
+type Refusal = Extract<Acceptance, { readonly type: "Refused" | "Blocked" }>
 
 /** What was decided about a request before the store was asked. */
-type Draft =
-  | { readonly type: "Refused"; readonly faults: ReadonlyArray<Fault> }
-  | { readonly type: "Entry"; readonly entry: Append; readonly message: MessageView }
+type Draft = Refusal | { readonly type: "Entry"; readonly entry: Append; readonly message: MessageView }
 
 /** Answers in the order of the requests. */
 export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, requests: ReadonlyArray<MessageRequest>) {
   const store = yield* EventStore
   const fingerprint = yield* Fingerprint
   const now = yield* DateTime.now
+  const actor = yield* Actor
   const ids = yield* newMessageIds(requests.length)
-  const destinations = yield* destinationsOf(orgId, requests)
-  const drafts = requests.map((request, index) =>
-    draft(orgId, ids[index]!, request, destinations.get(nameOf(request)) ?? null, now, fingerprint.of)
-  )
+  const addresses = yield* addressesOf(orgId, requests)
+  const objections = yield* objectionsTo(orgId, requests)
+  const drafts = requests.map((request, index) => {
+    const one = draft(orgId, ids[index]!, request, addresses[index]!, now, actor, fingerprint.of)
+    const reason = objections[index]!
+    return one.type === "Entry" && reason !== null ? blocked(one.message, reason) : one
+  })
+  const refusals = new Map<Draft, Acceptance>()
+  for (const [index, one] of drafts.entries()) {
+    if (one.type !== "Entry") refusals.set(one, yield* refused(orgId, requests[index]!, one, fingerprint.of))
+  }
+  // Before anything is accepted, so that asking again after an outage finds nothing half done.
+  yield* recordBlocked([...refusals.values()].flatMap((one) => (one.type === "Blocked" ? [one.fact] : [])))
   const entries = drafts.flatMap((one) => (one.type === "Entry" ? [one.entry] : []))
   const results = entries.length === 0 ? [] : yield* store.append(entries)
 
   const answers: Array<Acceptance> = []
   let next = 0
-  for (const [index, one] of drafts.entries()) {
-    answers.push(
-      one.type === "Refused"
-        ? yield* refused(orgId, requests[index]!, one, fingerprint.of)
-        : yield* settled(one, results[next++]!)
-    )
+  for (const one of drafts) {
+    answers.push(one.type === "Entry" ? yield* settled(one, results[next++]!) : refusals.get(one)!)
   }
   return answers
 })
 
+const blocked = (
+  { orgId, dossierId, channel, to, eventType, templateCode, correlationId }: MessageView,
+  reason: MessageBlocked["reason"]
+): Refusal => ({
+  type: "Blocked",
+  fact: {
+    type: "MessageBlocked",
+    ...{ orgId, dossierId: dossierId!, channel, to },
+    ...{ eventType, templateCode, correlationId, reason }
+  }
+})
+
 /**
  * What was accepted stays accepted: a repeat is answered with its message even if it would be refused today,
- * because its endpoint was removed or its time has passed since.
+ * because its endpoint was removed, its time has passed or a consent was withdrawn since.
  */
 const refused = Effect.fnUntraced(function* (
   orgId: OrgId,
   request: MessageRequest,
-  refusal: Extract<Draft, { type: "Refused" }>,
+  refusal: Refusal,
   fingerprint: (text: string) => string
 ) {
   if (request.idempotencyKey === null) return refusal
@@ -127,72 +150,32 @@ const settled = Effect.fnUntraced(function* (
   }
 })
 
-/** What a message can be addressed to: its `to` is the id. */
-interface Destination {
-  readonly id: DestinationId
-  readonly retry: RetryPolicy | null
-}
-
-const nameOf = ({ channel, to }: MessageRequest) => `${channel}/${to}`
-
-/**
- * The org's destinations that the requests name; each is asked for once. What an attempt may work with is good
- * enough here too: `signing` and `calling` remember for a second, and a read of the database for each accept
- * was a third of its cost.
- */
-const destinationsOf = Effect.fnUntraced(function* (orgId: OrgId, requests: ReadonlyArray<MessageRequest>) {
-  const endpoints = yield* Endpoints
-  const targets = yield* HttpTargets
-  const find = (channel: ChannelName, id: DestinationId): Effect.Effect<Destination | null, StoreUnavailable> => {
-    switch (channel) {
-      case "webhook":
-        return Effect.map(endpoints.signing(orgId, id), (signing) => signing?.endpoint ?? null)
-      case "http":
-        return Effect.map(targets.calling(orgId, id), (calling) => calling?.target ?? null)
-      case "whatsapp":
-      case "amqp":
-        return Effect.succeed(null)
-    }
-  }
-  const named = new Map(
-    requests.flatMap((request) => (isUuid(request.to) ? [[nameOf(request), request] as const] : []))
-  )
-  const found = new Map<string, Destination>()
-  yield* Effect.forEach(
-    named,
-    ([name, { channel, to }]) =>
-      Effect.map(find(channel, DestinationId.make(to)), (destination) => {
-        if (destination !== null) found.set(name, destination)
-      }),
-    { discard: true, concurrency: 8 }
-  )
-  return found
-})
-
 const draft = (
   orgId: OrgId,
   id: MessageId,
   request: MessageRequest,
-  destination: Destination | null,
+  addressing: Addressing,
   now: DateTime.Utc,
+  actor: string | null,
   fingerprint: (text: string) => string
 ): Draft => {
-  const faults = faultsOf(request, destination, now)
-  if (destination === null || faults.length > 0) return { type: "Refused", faults }
+  const faults = [...(Result.isFailure(addressing) ? addressing.failure : []), ...faultsOf(request, now)]
+  if (Result.isFailure(addressing) || faults.length > 0) return { type: "Refused", faults }
+  const { to, destination, retry } = addressing.success
   const { deliverAt, idempotencyKey } = request
   const queued: MessageQueued = {
     type: "MessageQueued",
     orgId,
     channel: request.channel,
-    to: request.to,
-    destination: destination.id,
+    to,
+    destination,
     eventType: request.eventType,
     templateCode: request.templateCode,
     dossierId: request.dossierId,
     orderingKey: request.orderingKey,
     correlationId: request.correlationId,
     metadata: request.metadata,
-    retry: request.retry ?? destination.retry ?? presets.webhook,
+    retry: request.retry ?? retry,
     acceptedAt: now,
     // A time that has passed means now: a message can't jump its lane's queue by being dated back.
     dueAt: deliverAt === null ? now : DateTime.max(deliverAt, now),
@@ -200,6 +183,7 @@ const draft = (
   }
   const facts = Result.getOrThrow(decide(initial, { type: "QueueMessage", request: queued }))
   const { entry } = entryOf(id, initial, 0, facts, now, {
+    actor,
     opening: {
       body: request.body,
       idempotency:
@@ -215,24 +199,8 @@ const draft = (
   return { type: "Entry", entry, message }
 }
 
-const destinationWords: { readonly [Name in ChannelName]?: string } = {
-  webhook: "a webhook endpoint",
-  http: "an HTTP target"
-}
-
-const faultsOf = (
-  request: MessageRequest,
-  destination: Destination | null,
-  now: DateTime.Utc
-): ReadonlyArray<Fault> => {
+const faultsOf = ({ deliverAt, expiresAt }: MessageRequest, now: DateTime.Utc): ReadonlyArray<Fault> => {
   const faults: Array<Fault> = []
-  const { channel, deliverAt, expiresAt } = request
-  const words = destinationWords[channel]
-  if (words === undefined) {
-    faults.push({ field: "channel", reason: `${channel} is not built in yet; webhook and http are` })
-  } else if (destination === null) {
-    faults.push({ field: "to", reason: `is not the id of ${words} of this org` })
-  }
   if (expiresAt !== null && DateTime.isLessThanOrEqualTo(expiresAt, now)) {
     faults.push({ field: "expiresAt", reason: "must be in the future" })
   } else if (expiresAt !== null && deliverAt !== null && DateTime.isLessThanOrEqualTo(expiresAt, deliverAt)) {

@@ -8,10 +8,12 @@ import { Effect, Result } from "effect"
 import { type CircuitCommand, decide, evolve, replay } from "../domain/circuit/decider.ts"
 import { type Standing, standingOf } from "../domain/circuit/standing.ts"
 import type { DestinationId, OrgId } from "../domain/ids.ts"
+import { Actor } from "./actor.ts"
 import { Circuits } from "./ports/Circuits.ts"
 import { Endpoints, type Page } from "./ports/Endpoints.ts"
 import { StoreUnavailable } from "./ports/EventStore.ts"
 import { HttpTargets } from "./ports/HttpTargets.ts"
+import { WhatsAppAccounts } from "./ports/WhatsAppAccounts.ts"
 
 export interface CircuitView {
   readonly destination: DestinationId
@@ -24,10 +26,14 @@ type ByHand = Extract<CircuitCommand, { readonly type: "HoldCircuit" | "ResetCir
 export const listCircuits = Effect.fnUntraced(function* (
   orgId: OrgId,
   { cursor, limit }: { readonly cursor: string | null; readonly limit: number }
-): Effect.fn.Return<Page<CircuitView>, StoreUnavailable, Endpoints | HttpTargets | Circuits> {
+): Effect.fn.Return<Page<CircuitView>, StoreUnavailable, Endpoints | HttpTargets | WhatsAppAccounts | Circuits> {
   // Every kind of destination lists by id and its cursor is the last id, so the lists can be read as one.
   const page = { cursor, limit: limit + 1 }
-  const kinds = [yield* (yield* Endpoints).list(orgId, page), yield* (yield* HttpTargets).list(orgId, page)]
+  const kinds = [
+    yield* (yield* Endpoints).list(orgId, page),
+    yield* (yield* HttpTargets).list(orgId, page),
+    yield* (yield* WhatsAppAccounts).list(orgId, page)
+  ]
   const ids = kinds.flatMap(({ items }) => items.map(({ id }) => id)).toSorted()
   const destinations = ids.slice(0, limit)
   const standings = yield* (yield* Circuits).standings(destinations)
@@ -40,7 +46,9 @@ export const listCircuits = Effect.fnUntraced(function* (
 /** Null when the org has no such destination. A command that changes nothing is no mistake. */
 export const commandCircuit = Effect.fnUntraced(function* (orgId: OrgId, destination: DestinationId, command: ByHand) {
   const known =
-    (yield* (yield* Endpoints).get(orgId, destination)) ?? (yield* (yield* HttpTargets).get(orgId, destination))
+    (yield* (yield* Endpoints).get(orgId, destination)) ??
+    (yield* (yield* HttpTargets).get(orgId, destination)) ??
+    (yield* (yield* WhatsAppAccounts).get(orgId, destination))
   if (known === null) return null
   const standing = yield* tryCommand(destination, command).pipe(Effect.repeat({ while: isOvertaken, times: TRIES }))
   if (standing === null) return yield* new StoreUnavailable({ cause: new Error("the circuit changes all the time") })
@@ -58,5 +66,5 @@ const tryCommand = Effect.fnUntraced(function* (destination: DestinationId, comm
   const facts = Result.getOrThrow(decide(circuit, command))
   if (facts.length === 0) return (yield* circuits.standings([destination]))[0]!
   const after = standingOf(facts.reduce(evolve, circuit), history.length + facts.length)
-  return (yield* circuits.append(destination, history.length, facts, after)) === "Appended" ? after : null
+  return (yield* circuits.append(destination, history.length, facts, after, yield* Actor)) === "Appended" ? after : null
 })

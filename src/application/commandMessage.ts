@@ -9,6 +9,7 @@ import type { MessageId, OrgId } from "../domain/ids.ts"
 import { decide, type MessageCommand, replay } from "../domain/message/decider.ts"
 import type { Message } from "../domain/message/transitions.ts"
 import { viewOf } from "../domain/message/view.ts"
+import { Actor } from "./actor.ts"
 import { entryOf } from "./entry.ts"
 import { Bodies } from "./ports/Bodies.ts"
 import { EventStore } from "./ports/EventStore.ts"
@@ -74,7 +75,8 @@ const tryCommand = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, ord
   }
   if (decided.success.length === 0) return viewOf(id, history)!
   const { entry } = entryOf(id, message, version, decided.success, now, {
-    opening: body === null ? null : { body, idempotency: null }
+    opening: body === null ? null : { body, idempotency: null },
+    actor: yield* Actor
   })
   const result = (yield* store.append([entry]))[0]!
   if (result.type !== "Appended") return yield* new Overtaken()

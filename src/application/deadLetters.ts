@@ -14,6 +14,7 @@ import { Endpoints } from "./ports/Endpoints.ts"
 import { EventStore, type StoreUnavailable } from "./ports/EventStore.ts"
 import { HttpTargets } from "./ports/HttpTargets.ts"
 import { MessageViews } from "./ports/MessageViews.ts"
+import { WhatsAppAccounts } from "./ports/WhatsAppAccounts.ts"
 
 export interface DeadLetter {
   /** `contradicted` says that a provider reported it delivered: look before you replay. */
@@ -21,7 +22,7 @@ export interface DeadLetter {
   readonly deadLetteredAt: DateTime.Utc
   readonly wouldReplayTo: {
     readonly destination: DestinationId
-    /** Without query and user info, which may hold secrets. Null when the destination is gone. */
+    /** Without query and user info, which may hold secrets. Null when the destination is gone, or has none. */
     readonly url: string | null
     readonly exists: boolean
     /** It would wait until the destination is resumed. */
@@ -64,7 +65,7 @@ const deadLetter = (
     deadLetteredAt: message.endedAt!,
     wouldReplayTo: {
       destination: message.destination,
-      url: known === undefined ? null : withoutSecrets(known.url),
+      url: known?.url === undefined ? null : withoutSecrets(known.url),
       exists: known !== undefined,
       paused: known?.paused ?? false,
       hasBody: !message.bodyErased,
@@ -75,7 +76,7 @@ const deadLetter = (
 }
 
 interface Destination {
-  readonly url: string
+  readonly url?: string
   readonly paused?: boolean
 }
 
@@ -83,6 +84,7 @@ interface Destination {
 const destinationsOf = Effect.fnUntraced(function* (orgId: OrgId, messages: ReadonlyArray<MessageView>) {
   const endpoints = yield* Endpoints
   const targets = yield* HttpTargets
+  const accounts = yield* WhatsAppAccounts
   const find = ({ channel, destination }: MessageView): Effect.Effect<Destination | null, StoreUnavailable> => {
     switch (channel) {
       case "webhook":
@@ -90,6 +92,7 @@ const destinationsOf = Effect.fnUntraced(function* (orgId: OrgId, messages: Read
       case "http":
         return targets.get(orgId, destination)
       case "whatsapp":
+        return accounts.get(orgId, destination)
       case "amqp":
         return Effect.succeed(null)
     }

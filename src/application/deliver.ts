@@ -5,24 +5,31 @@
  *   send     one try through the message's channel
  *   settle   what came of it is committed
  *
+ * Where the destination wants less of us, its lane is deferred first: nothing else of it goes out meanwhile.
+ *
  * Every other writer (cancel, receipt, a worker that took the batch over) meets the actor at the version
  * check: whoever loses reads again and decides again. A crash between two steps leaves an open attempt that
  * only the holder of the claim may close.
  */
 import { DateTime, Duration, Effect, Random, Result } from "effect"
 import { RECONCILE_AFTER_MS } from "../domain/classify.ts"
+import type { DestinationId } from "../domain/ids.ts"
 import { decide, replay } from "../domain/message/decider.ts"
-import type { DeliveryError } from "../domain/message/facts.ts"
+import type { DeliveryError, MessageQueued } from "../domain/message/facts.ts"
+import type { AttemptOutcome } from "../domain/message/outcome.ts"
 import { resume } from "../domain/message/resume.ts"
 import type { Message } from "../domain/message/transitions.ts"
+import { laneWaitMs } from "../domain/retry.ts"
+import { cancelReason, objectionTo } from "./consents.ts"
 import { entryOf } from "./entry.ts"
 import type { Holding } from "./holdings.ts"
-import { Channels, type Reply } from "./ports/Channels.ts"
+import { type Channel, Channels, type Reply } from "./ports/Channels.ts"
 import {
   type Append,
   type AppendResult,
   type AttemptResponse,
   EventStore,
+  type Stream,
   type StreamVersion
 } from "./ports/EventStore.ts"
 import { type ClaimedMessage, Queue } from "./ports/Queue.ts"
@@ -32,10 +39,14 @@ import type { CircuitWatch } from "./watchCircuits.ts"
 interface Snapshot {
   readonly message: Message
   readonly version: StreamVersion
+  /** The version its last start made. A deferred attempt gives its number to the next, so the number alone won't do. */
+  readonly startedAt: StreamVersion
 }
 
 const RETRY_FIRST = Duration.millis(50)
 const RETRY_MAX_MS = 2_000
+/** Between an answer that opens the circuit and the circuit's own silence. */
+const UNTIL_OPEN_MS = 250
 
 /**
  * Ends when the message is settled, belongs to somebody else, or has nothing left to do. `GateClosed` says that
@@ -45,7 +56,7 @@ export const deliver = Effect.fnUntraced(function* (
   claimed: ClaimedMessage,
   holding: Holding,
   circuits: CircuitWatch,
-  onSent: () => void
+  onSent: (outcome: AttemptOutcome) => void
 ) {
   const started = yield* start(claimed, holding)
   if (started === "GateClosed") return started
@@ -53,15 +64,27 @@ export const deliver = Effect.fnUntraced(function* (
   const reply = yield* send(claimed, holding, started.message)
   circuits.saw(claimed, reply.outcome)
   // The destination's slot is free from here on; the commit is our own affair.
-  onSent()
+  onSent(reply.outcome)
+  if (reply.outcome.type === "Deferred") yield* deferLane(claimed.lane, reply.outcome)
   yield* settle(claimed, holding, started, reply)
+})
+
+/** If the store does not answer, the lane's next message hears the same of its destination. */
+const deferLane = Effect.fnUntraced(function* (
+  lane: DestinationId,
+  { scope, afterMs }: Extract<AttemptOutcome, { readonly type: "Deferred" }>
+) {
+  if (scope === "message") return
+  const waitMs = scope === "lane" ? laneWaitMs(afterMs) : UNTIL_OPEN_MS
+  yield* Effect.ignore((yield* Queue).deferLane(lane, Duration.millis(waitMs)))
 })
 
 /** The message with its attempt open, or why there is nothing to send. */
 const start = Effect.fnUntraced(function* (claimed: ClaimedMessage, holding: Holding) {
   const store = yield* EventStore
   const known = resume(claimed.queued, claimed.epoch, claimed.attempt, claimed.version, claimed.dueAt)
-  let snapshot: Snapshot = known === null ? yield* load(claimed) : { message: known, version: claimed.version }
+  let snapshot: Snapshot =
+    known === null ? yield* load(claimed) : { message: known, version: claimed.version, startedAt: 0 }
   let loaded = known === null
   while (!holding.lost) {
     const { message, version } = snapshot
@@ -72,8 +95,10 @@ const start = Effect.fnUntraced(function* (claimed: ClaimedMessage, holding: Hol
       return message.progress.phase === "unresolved" || (yield* isStillHeld(holding)) ? snapshot : null
     }
     if (message.status !== "QUEUED" || (loaded && isElsewhere(message, claimed))) return null
+    const { dossierId } = claimed.queued
+    const reason = dossierId === null ? null : yield* objection(claimed.queued, dossierId, holding)
     const now = yield* DateTime.now
-    const decided = decide(message, { type: "StartAttempt", now })
+    const decided = decide(message, reason === null ? { type: "StartAttempt", now } : { type: "CancelMessage", reason })
     if (Result.isFailure(decided)) return null
     const { entry, after } = entryOf(claimed.messageId, message, version, decided.success, now, {
       fence: holding.batch,
@@ -81,7 +106,8 @@ const start = Effect.fnUntraced(function* (claimed: ClaimedMessage, holding: Hol
     })
     const result = yield* appendOne(store, entry)
     if (result?.type === "Appended") {
-      return after.status === "SENDING" ? { message: after, version: result.version } : null
+      const { version } = result
+      return after.status === "SENDING" ? { message: after, version, startedAt: version } : null
     }
     if (result?.type === "GateClosed") return result.type
     if (result?.type === "FenceLost") {
@@ -90,6 +116,19 @@ const start = Effect.fnUntraced(function* (claimed: ClaimedMessage, holding: Hol
     }
     snapshot = yield* load(claimed)
     loaded = true
+  }
+  return null
+})
+
+/** Why the consent of its dossier forbids another attempt, by now; null when it does not. */
+const objection = Effect.fnUntraced(function* ({ orgId, channel }: MessageQueued, dossierId: string, holding: Holding) {
+  for (let tries = 0; !holding.lost; tries++) {
+    const answer = yield* objectionTo(orgId, dossierId, channel).pipe(
+      Effect.map((reason) => ({ reason })),
+      Effect.catchTag("StoreUnavailable", () => Effect.succeed(null))
+    )
+    if (answer !== null) return answer.reason === null ? null : cancelReason(dossierId, channel, answer.reason)
+    yield* Effect.sleep(pause(tries))
   }
   return null
 })
@@ -121,9 +160,12 @@ const isOursToFinish = ({ progress }: Message, claimed: ClaimedMessage): boolean
 
 const send = Effect.fnUntraced(function* (claimed: ClaimedMessage, holding: Holding, message: Message) {
   const channel = (yield* Channels)[claimed.queued.channel]
-  const { orgId, destination, to, eventType, correlationId } = claimed.queued
+  const { orgId, destination, to, eventType, templateCode, correlationId } = claimed.queued
   const { epoch, attempt, phase, erased } = message.progress
-  const about = { messageId: claimed.messageId, orgId, destination, to, epoch, attempt, eventType, correlationId }
+  const about = {
+    ...{ messageId: claimed.messageId, orgId, destination, epoch, attempt },
+    ...{ to, eventType, templateCode, correlationId }
+  }
   if (phase === "unresolved") {
     return channel?.reconcile === undefined
       ? unknown(nobodyToAsk, null)
@@ -134,12 +176,15 @@ const send = Effect.fnUntraced(function* (claimed: ClaimedMessage, holding: Hold
   // Erased after our claim, the message says so and not the claim.
   if (claimed.body === null || erased) return notSent("body_erased", "the body was erased before it could be sent")
   const dedupes = yield* channel.dedupes(orgId, destination)
+  const failed = dedupes ? broken : unknown(ourFault, yield* doubtMsOf(channel, claimed.queued))
   // We may have stood still since the start was committed, and somebody else have found out and sent it again.
-  if (!dedupes && !(yield* isStillHeld(holding))) return unknown(ourFault, RECONCILE_AFTER_MS)
-  return yield* channel
-    .send({ ...about, body: claimed.body })
-    .pipe(orElse(dedupes ? broken : unknown(ourFault, RECONCILE_AFTER_MS)))
+  if (!dedupes && !(yield* isStillHeld(holding))) return failed
+  return yield* channel.send({ ...about, body: claimed.body }).pipe(orElse(failed))
 })
+
+/** How long to wait before an attempt in doubt is first asked about. */
+export const doubtMsOf = (channel: Channel | undefined, { orgId, destination }: MessageQueued): Effect.Effect<number> =>
+  channel?.doubtMs?.(orgId, destination) ?? Effect.succeed(RECONCILE_AFTER_MS)
 
 /** A bug in a channel must not keep its message open: it counts as a try that failed on our side. */
 const orElse = (reply: Reply) =>
@@ -178,8 +223,9 @@ const settle = Effect.fnUntraced(function* (
 ) {
   const store = yield* EventStore
   const { epoch, attempt } = started.message.progress
-  const response: AttemptResponse | null =
-    responseBody === null || responseBody === "" ? null : { epoch, attempt, body: responseBody }
+  // A try that does not count leaves its number, and with it the place of its answer, to the next one.
+  const isKept = responseBody !== null && responseBody !== "" && outcome.type !== "Deferred"
+  const response: AttemptResponse | null = isKept ? { epoch, attempt, body: responseBody } : null
   const die = (yield* Random.Random).nextDoubleUnsafe()
   let snapshot = started
   let tries = 0
@@ -198,8 +244,9 @@ const settle = Effect.fnUntraced(function* (
     if (result === null) yield* Effect.sleep(pause(tries++))
     // A receipt came between, or our own settlement was written and its answer lost: the stream tells.
     snapshot = yield* load(claimed)
-    const { progress } = snapshot.message
-    if (progress.epoch !== epoch || progress.attempt !== attempt || !isOpen(progress.phase)) return
+    if (snapshot.startedAt !== started.startedAt || !isOpen(snapshot.message.progress.phase)) return
+    // Another doubt than the one we came with is our own: written twice, it would wait and be asked about twice.
+    if (snapshot.message.progress.doubts !== started.message.progress.doubts) return
   }
 })
 
@@ -215,7 +262,13 @@ const load: (claimed: ClaimedMessage) => Effect.Effect<Snapshot, never, EventSto
   const store = yield* EventStore
   for (let tries = 0; ; tries++) {
     const stream = yield* store.load(messageId).pipe(Effect.catchTag("StoreUnavailable", () => Effect.succeed(null)))
-    if (stream !== null) return { message: replay(stream.facts.map(({ fact }) => fact)), version: stream.version }
+    if (stream !== null) return snapshotOf(stream)
     yield* Effect.sleep(pause(tries))
   }
+})
+
+const snapshotOf = ({ version, facts }: Stream): Snapshot => ({
+  message: replay(facts.map(({ fact }) => fact)),
+  version,
+  startedAt: facts.findLast(({ fact }) => fact.type === "AttemptStarted")?.version ?? 0
 })

@@ -12,11 +12,12 @@
 import { Clock, DateTime, Duration, Effect, Fiber, Schedule } from "effect"
 import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
 import type { ChannelName, DestinationId, OrgId } from "../domain/ids.ts"
+import type { AttemptOutcome } from "../domain/message/outcome.ts"
 import { deliver } from "./deliver.ts"
 import { type Holding, type Holdings, makeHoldings } from "./holdings.ts"
 import { type Inbox, makeInbox, WINDOW_FIRST } from "./inbox.ts"
 import { Channels } from "./ports/Channels.ts"
-import { type AbandonedMessage, type ClaimedMessage, Queue } from "./ports/Queue.ts"
+import { type AbandonedMessage, type ClaimedMessage, type Pass, Queue } from "./ports/Queue.ts"
 import { recover, recoverBatch } from "./recover.ts"
 import { type CircuitWatch, watchCircuits } from "./watchCircuits.ts"
 
@@ -136,12 +137,20 @@ const feed = Effect.fnUntraced(function* (
     if (claim === null) return false
     const holding = holdings.add(claim)
     circuits.claimed(claim)
-    for (const [lane, messages] of Map.groupBy(claim.messages, (message) => message.lane)) {
-      const { pass, queued } = messages[0]!
-      const startBy = pass.freshMs === null ? null : askedAt + BigInt(pass.freshMs) * NANOS_PER_MILLI
+    const lanes = [...Map.groupBy(claim.messages, (message) => message.lane)]
+    // All at once: what was handed out by a rate limit must start soon, whoever else was handed out with it.
+    const capacities = yield* Effect.forEach(
+      lanes,
+      ([lane, [first]]) => capacity(first!.queued.channel, first!.queued.orgId, lane),
+      { concurrency: "unbounded" }
+    )
+    const offeredAt = clock.monotonicTimeNanosUnsafe()
+    for (const [index, [lane, messages]] of lanes.entries()) {
+      const { pass } = messages[0]!
+      const startBy = startByOf(pass, askedAt, offeredAt)
       inbox.offer(
         lane,
-        yield* capacity(queued.channel, queued.orgId, lane),
+        capacities[index]!,
         messages.map((claimed) => ({ claimed, holding, startBy })),
         pass.inFlightMax
       )
@@ -166,6 +175,17 @@ const feed = Effect.fnUntraced(function* (
   )
 })
 
+/**
+ * A probe's permit runs from the claim. What a rate limit handed out gets half its time also after a claim that took
+ * all of it: a store that is slow to answer must not mean that nothing ever starts.
+ */
+const startByOf = ({ care, freshMs }: Pass, askedAt: bigint, offeredAt: bigint): bigint | null => {
+  if (freshMs === null) return null
+  const fresh = BigInt(freshMs) * NANOS_PER_MILLI
+  const late = offeredAt - askedAt - fresh / 2n
+  return askedAt + fresh + (care === "probe" || late < 0n ? 0n : late)
+}
+
 // ---------------------------------------------------------------------------------------------- actors
 
 const act = Effect.fnUntraced(function* (inbox: Inbox<Task>, holdings: Holdings, circuits: CircuitWatch) {
@@ -173,7 +193,10 @@ const act = Effect.fnUntraced(function* (inbox: Inbox<Task>, holdings: Holdings,
     const task = yield* inbox.take
     const { claimed, holding } = task
     let underWay = true
-    const sent = () => {
+    /** What else we hold of a lane whose destination wants nothing now. */
+    let others: ReadonlyArray<Task> = []
+    const sent = (outcome: AttemptOutcome | null = null) => {
+      if (outcome?.type === "Deferred" && outcome.scope !== "message") others = inbox.withdraw(claimed.lane, () => true)
       if (underWay) inbox.ended(claimed.lane)
       underWay = false
     }
@@ -190,9 +213,12 @@ const act = Effect.fnUntraced(function* (inbox: Inbox<Task>, holdings: Holdings,
     if (later === "GateClosed") {
       // What else we hold of the lane was claimed under the same conditions.
       const { generation } = claimed.pass
-      const others = inbox.withdraw(claimed.lane, (other) => other.claimed.pass.generation === generation)
+      others = inbox.withdraw(claimed.lane, (other) => other.claimed.pass.generation === generation)
       yield* putBack([task, ...others], holdings)
-    } else yield* finish(holding, holdings, later ?? null)
+    } else {
+      yield* putBack(others, holdings)
+      yield* finish(holding, holdings, later ?? null)
+    }
     // With a store and a channel that answer at once, an actor would never let anybody else hear what it saw.
     yield* Effect.yieldNow
   }

@@ -17,6 +17,7 @@ interface Extra {
   readonly gate?: Gate | null
   readonly opening?: Opening | null
   readonly response?: AttemptResponse | null
+  readonly actor?: string | null
 }
 
 /** `before` is the message at version `expected`; `after` is what it becomes once the entry is appended. */
@@ -41,6 +42,7 @@ export const entryOf = (
       expected,
       facts,
       at,
+      actor: extra.actor ?? null,
       queue,
       fence: extra.fence ?? null,
       gate: extra.gate ?? null,

@@ -8,10 +8,10 @@
  *   anything else                            it was settled; its facts have said what comes next
  */
 import { DateTime, type Duration, Effect, Random, Result } from "effect"
-import { RECONCILE_AFTER_MS } from "../domain/classify.ts"
 import { decide, replay } from "../domain/message/decider.ts"
 import type { MessageFact, MessageQueued } from "../domain/message/facts.ts"
 import type { Message } from "../domain/message/transitions.ts"
+import { doubtMsOf } from "./deliver.ts"
 import { entryOf } from "./entry.ts"
 import { Channels } from "./ports/Channels.ts"
 import { type Append, EventStore, type Stream } from "./ports/EventStore.ts"
@@ -39,7 +39,7 @@ export const recoverBatch = Effect.fn("recoverBatch")(function* (
 ) {
   const store = yield* EventStore
   const queue = yield* Queue
-  const dedupes = yield* dedupesOnce
+  const doubtOf = yield* doubtOnce
   let open = messages
   const unstarted: Array<AbandonedMessage> = []
   while (open.length > 0) {
@@ -53,7 +53,7 @@ export const recoverBatch = Effect.fn("recoverBatch")(function* (
           unstarted.push({ ...message, version: stream.version })
           break
         case "open":
-          abandoned.push(yield* abandon(batch, message, stream, reason, dedupes))
+          abandoned.push(yield* abandon(batch, message, stream, reason, doubtOf))
           break
         case "settled":
           break
@@ -77,11 +77,18 @@ const fate = (claimed: AbandonedMessage, { facts }: Stream): "unstarted" | "open
 /** Kept in any state, and no step of the message's own. */
 const isAside = ({ type }: MessageFact) => type === "ReceiptRecorded" || type === "MessageBodyErased"
 
-/** Whether the destination of a message drops duplicates; each destination is asked once. */
-const dedupesOnce = Effect.map(Channels, (channels) => {
-  const known = new Map<string, boolean>()
-  return Effect.fnUntraced(function* ({ channel, orgId, destination }: MessageQueued) {
-    const answer = known.get(destination) ?? (yield* channels[channel]?.dedupes(orgId, destination) ?? never)
+/**
+ * How long an attempt at the destination of a message is in doubt before somebody asks; null where duplicates are
+ * dropped, so that there is no doubt. Each destination is asked once.
+ */
+const doubtOnce = Effect.map(Channels, (channels) => {
+  const known = new Map<string, number | null>()
+  return Effect.fnUntraced(function* (queued: MessageQueued) {
+    const { orgId, destination } = queued
+    const before = known.get(destination)
+    if (before !== undefined) return before
+    const channel = channels[queued.channel]
+    const answer = (yield* channel?.dedupes(orgId, destination) ?? never) ? null : yield* doubtMsOf(channel, queued)
     known.set(destination, answer)
     return answer
   })
@@ -95,13 +102,14 @@ const abandon = Effect.fnUntraced(function* (
   { messageId }: AbandonedMessage,
   stream: Stream,
   reason: string,
-  dedupes: Effect.Success<typeof dedupesOnce>
+  doubtOf: Effect.Success<typeof doubtOnce>
 ) {
   const now = yield* DateTime.now
   const die = yield* Random.next
   const message = replay(stream.facts.map(({ fact }) => fact))
-  const close = (yield* dedupes(stream.facts[0]!.fact as MessageQueued)) ? giveUp : doubt
-  const facts = Result.getOrThrow(decide(message, { ...close(message, reason), now, die }))
+  const doubtMs = yield* doubtOf(stream.facts[0]!.fact as MessageQueued)
+  const close = doubtMs === null ? giveUp(message, reason) : doubt(message, reason, doubtMs)
+  const facts = Result.getOrThrow(decide(message, { ...close, now, die }))
   return entryOf(messageId, message, stream.version, facts, now, { fence }).entry
 })
 
@@ -111,14 +119,14 @@ const giveUp = ({ progress: { attempt } }: Message, reason: string) => ({
   reason
 })
 
-const doubt = ({ progress: { attempt } }: Message, reason: string) => ({
+const doubt = ({ progress: { attempt } }: Message, reason: string, reconcileAfterMs: number) => ({
   type: "SettleAttempt" as const,
   attempt,
   outcome: {
     type: "Unknown" as const,
     error: { code: "abandoned", message: reason, retryable: true },
     status: null,
-    reconcileAfterMs: RECONCILE_AFTER_MS,
+    reconcileAfterMs,
     durationMs: 0
   }
 })

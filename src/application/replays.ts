@@ -12,6 +12,7 @@ import { decide, progressOf, type Replay, type ReplayCommand, replay, statusOf }
 import { type ReplayFact, Wanted } from "../domain/replay/facts.ts"
 import type { ReplayStatus } from "../domain/replay/machine.ts"
 import { fromRecorded, toRecorded } from "../domain/replay/recorded.ts"
+import { Actor } from "./actor.ts"
 import { newMessageIds } from "./messageIds.ts"
 import { EventStore, type StreamVersion } from "./ports/EventStore.ts"
 import { Fingerprint } from "./ports/Fingerprint.ts"
@@ -135,7 +136,7 @@ export const loadReplay = Effect.fnUntraced(function* (job: ReplayJob) {
     const { orgId, wanted, reason, matched, requestedAt } = job
     const request = { type: "ReplayRequested", orgId, wanted, reason, matched, requestedAt } as const
     const facts = Result.getOrThrow(decide(replay([]), { type: "RequestReplay", request }))
-    yield* journals.append(journalOf(job), 0, facts.map(toRecorded), requestedAt)
+    yield* journals.append(journalOf(job), 0, facts.map(toRecorded), requestedAt, yield* Actor)
   }
 })
 
@@ -147,7 +148,7 @@ export const commandReplay = Effect.fnUntraced(function* (job: ReplayJob, comman
     const facts: ReadonlyArray<ReplayFact> = yield* Effect.fromResult(decide(snapshot.replay, command))
     if (facts.length === 0) return snapshot
     const at = yield* DateTime.now
-    const result = yield* journals.append(journalOf(job), snapshot.version, facts.map(toRecorded), at)
+    const result = yield* journals.append(journalOf(job), snapshot.version, facts.map(toRecorded), at, yield* Actor)
     if (result === "Appended") return yield* loadReplay(job)
   }
 })

@@ -11,8 +11,9 @@
  * another probe.
  */
 import { Effect, Latch, Random, Result, Schedule } from "effect"
-import { type Blame, blame } from "../domain/circuit/blame.ts"
+import { type Blame, blame, decisive } from "../domain/circuit/blame.ts"
 import { type CircuitCommand, decide, evolve, replay } from "../domain/circuit/decider.ts"
+import type { CircuitError } from "../domain/circuit/facts.ts"
 import type { CircuitPolicy } from "../domain/circuit/policy.ts"
 import { type Standing, standingOf } from "../domain/circuit/standing.ts"
 import type { DestinationId } from "../domain/ids.ts"
@@ -35,7 +36,13 @@ interface Sighting extends Report {
   readonly probe: boolean
   /** The probe could not tell. */
   readonly unclear: boolean
+  /** One answer that is enough to open the circuit. */
+  readonly error: CircuitError | null
 }
+
+type Told =
+  | Pick<Extract<CircuitCommand, { readonly type: "CountFailures" }>, "type" | "failures" | "error">
+  | Pick<Extract<CircuitCommand, { readonly type: "SettleProbe" }>, "type" | "succeeded" | "error">
 
 const insist = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")])
 
@@ -49,7 +56,7 @@ export const watchCircuits = (
   let pending = new Map<DestinationId, Sighting>()
   const news = Latch.makeUnsafe(false)
 
-  const add = (claimed: ClaimedMessage, verdict: Blame) => {
+  const add = (claimed: ClaimedMessage, verdict: Blame, error: CircuitError | null) => {
     const { lane: destination, pass } = claimed
     const { generation } = pass
     const probe = pass.care === "probe"
@@ -63,7 +70,9 @@ export const watchCircuits = (
       succeeded: verdict === "success" || (known?.succeeded ?? false),
       failures: verdict === "success" ? 0 : (known?.failures ?? 0) + (verdict === "failure" ? 1 : 0),
       probe,
-      unclear: probe && verdict === "none"
+      unclear: probe && verdict === "none",
+      // A success beside it does not put right what is wrong.
+      error: error ?? known?.error ?? null
     })
     news.openUnsafe()
   }
@@ -76,10 +85,7 @@ export const watchCircuits = (
   }
 
   /** Changes the circuit by what the domain makes of the command, unless it has another generation by now. */
-  const change = Effect.fnUntraced(function* (
-    { destination, generation }: Sighting,
-    command: { readonly type: "CountFailures"; readonly failures: number } | { type: "SettleProbe"; succeeded: boolean }
-  ) {
+  const change = Effect.fnUntraced(function* ({ destination, generation }: Sighting, command: Told) {
     const circuits = yield* Circuits
     const { facts: history, now } = yield* circuits.load(destination)
     if (history.length !== generation) return
@@ -88,18 +94,24 @@ export const watchCircuits = (
     const facts = Result.getOrElse(decide(circuit, full), () => [])
     if (facts.length === 0) return
     const after = standingOf(facts.reduce(evolve, circuit), generation + facts.length)
-    const answer = yield* circuits.append(destination, generation, facts, after)
+    const answer = yield* circuits.append(destination, generation, facts, after, null)
     if (answer === "Appended") yield* learnt(destination, after)
   })
 
   const settle = Effect.fnUntraced(function* (sighting: Sighting, standing: Standing) {
-    const { destination, generation, failures, succeeded, unclear } = sighting
+    const { destination, generation, failures, succeeded, unclear, error } = sighting
     yield* learnt(destination, standing)
     if (standing.status === "HALF_OPEN") {
       if (unclear) yield* (yield* Circuits).giveBack(destination, generation)
-      else yield* change(sighting, { type: "SettleProbe", succeeded: succeeded && failures === 0 })
-    } else if (standing.status === "CLOSED" && standing.failures >= policy.failuresMax) {
-      yield* change(sighting, { type: "CountFailures", failures: standing.failures })
+      else
+        yield* change(sighting, {
+          type: "SettleProbe",
+          succeeded: succeeded && failures === 0 && error === null,
+          error
+        })
+    } else if (standing.status === "CLOSED" && (error !== null || standing.failures >= policy.failuresMax)) {
+      // Successes beside a decisive failure may have set the count back.
+      yield* change(sighting, { type: "CountFailures", failures: Math.max(standing.failures, 1), error })
     }
   })
 
@@ -111,10 +123,11 @@ export const watchCircuits = (
     if (told.size === 0) return
     const standings = yield* circuits.report([...told.values()]).pipe(
       Effect.catchTag("StoreUnavailable", () =>
-        // Reporting a probe counts nothing, so it may be said twice.
+        // Reporting a probe counts nothing, and where one failure is enough no second one counts: both may be said twice.
         Effect.sync(() => {
           for (const [destination, sighting] of told) {
-            if (sighting.probe && !pending.has(destination)) pending.set(destination, sighting)
+            if ((sighting.probe || sighting.error !== null) && !pending.has(destination))
+              pending.set(destination, sighting)
           }
           if (pending.size > 0) news.openUnsafe()
           return null
@@ -140,7 +153,7 @@ export const watchCircuits = (
         claimed.pass.care === "probe" || verdict === "failure" || (verdict === "success" && uneasy.has(claimed.lane))
       if (!isNews) return
       if (verdict === "failure") uneasy.add(claimed.lane)
-      add(claimed, verdict)
+      add(claimed, verdict, outcome === null ? null : decisive(outcome))
     },
     flush,
     run: news.await.pipe(

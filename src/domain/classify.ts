@@ -1,6 +1,6 @@
 /**
  * What an answer of the far side means: taken, later, or never. One table for every channel whose
- * answer is an HTTP status (`webhook`, `http`); WhatsApp reads error codes and brings its own.
+ * answer is an HTTP status (`webhook`, `http`); WhatsApp reads error codes and brings its own (adapters/whatsapp).
  *
  * It leaves out what to do about it: waiting and giving up belong to the retry policy and the decider.
  */
@@ -33,7 +33,9 @@ const failures = {
   endpoint_missing: { message: "the endpoint does not exist", retryable: false },
   endpoint_invalid: { message: "the endpoint's settings are not allowed", retryable: false },
   target_missing: { message: "the HTTP target does not exist", retryable: false },
-  target_invalid: { message: "the HTTP target's settings are not allowed", retryable: false }
+  target_invalid: { message: "the HTTP target's settings are not allowed", retryable: false },
+  account_missing: { message: "the WhatsApp account does not exist", retryable: false },
+  payload_invalid: { message: "the payload says neither a template nor a text that could be sent", retryable: false }
 } as const satisfies Record<string, Omit<DeliveryError, "code">>
 
 export type FailureCode = keyof typeof failures

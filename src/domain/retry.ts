@@ -93,3 +93,12 @@ export const retryWaitMs = (
   const wait = Math.round(plainWaitMs(policy, failure) * (low + (high - low) * die))
   return retryAfterMs === null ? wait : Math.max(wait, Math.min(retryAfterMs, RETRY_AFTER_MAX_MS))
 }
+
+/** What turned a message away may last, such as a sender's bad standing; nobody means for ever. */
+export const DEFER_MAX_MS = 7 * 24 * 3600 * 1000
+
+/** Milliseconds a deferred message waits. */
+export const deferWaitMs = (afterMs: number): number => Math.max(0, Math.min(Math.round(afterMs), DEFER_MAX_MS))
+
+/** How long a whole lane waits because its destination wants less of us: it is asked again within the hour. */
+export const laneWaitMs = (afterMs: number): number => Math.min(deferWaitMs(afterMs), RETRY_AFTER_MAX_MS)

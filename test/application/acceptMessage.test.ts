@@ -8,8 +8,11 @@ import { Endpoints } from "../../src/application/ports/Endpoints.ts"
 import { EventStore } from "../../src/application/ports/EventStore.ts"
 import { Fingerprint } from "../../src/application/ports/Fingerprint.ts"
 import { HttpTargets } from "../../src/application/ports/HttpTargets.ts"
+import type { Journals } from "../../src/application/ports/Journals.ts"
 import { Queue } from "../../src/application/ports/Queue.ts"
+import { WhatsAppAccounts } from "../../src/application/ports/WhatsAppAccounts.ts"
 import { type MessageId, OrgId } from "../../src/domain/ids.ts"
+import { presets } from "../../src/domain/retry.ts"
 import { noon, noonPlus } from "../domain/samples.ts"
 
 const acme = OrgId.make("acme")
@@ -23,6 +26,7 @@ const settings = {
   rateLimit: null,
   maxInFlight: 1,
   timeoutMs: 1000,
+  onDeadLetter: "skip",
   headers: {}
 } as const
 
@@ -30,7 +34,11 @@ const settings = {
 const ports = Layer.mergeAll(MemoryPorts.layer, Layer.succeed(Fingerprint, { of: (text) => text }))
 
 const atNoon = <A, E>(
-  effect: Effect.Effect<A, E, EventStore | Endpoints | HttpTargets | Bodies | Queue | Fingerprint>
+  effect: Effect.Effect<
+    A,
+    E,
+    EventStore | Endpoints | HttpTargets | WhatsAppAccounts | Bodies | Journals | Queue | Fingerprint
+  >
 ) => TestClock.setTime(DateTime.toEpochMillis(noon)).pipe(Effect.andThen(effect), Effect.provide(ports))
 
 const endpoint = Effect.flatMap(Endpoints, (endpoints) => endpoints.create(acme, settings, Redacted.make("s")))
@@ -42,12 +50,14 @@ const target = Effect.flatMap(HttpTargets, (targets) =>
       url: "https://psp.example",
       method: "POST",
       headers: {},
+      bodyFields: {},
       idempotency: "none",
       reconcile: null,
       retry: { strategy: "fixed", baseMs: 7 },
       rateLimit: null,
       maxInFlight: 1,
-      timeoutMs: 1000
+      timeoutMs: 1000,
+      onDeadLetter: "skip"
     },
     {}
   )
@@ -139,6 +149,92 @@ describe("a request for an HTTP target", () => {
           refused("is not the id of a webhook endpoint of this org"),
           refused("is not the id of an HTTP target of this org"),
           refused("is not the id of an HTTP target of this org")
+        ])
+      })
+    )
+  )
+})
+
+const account = (phoneNumberId: string) =>
+  Effect.flatMap(WhatsAppAccounts, (accounts) =>
+    accounts.create(
+      acme,
+      phoneNumberId,
+      {
+        graphVersion: "v25.0",
+        retry: null,
+        rateLimit: { limit: 80, periodMs: 1_000 },
+        maxInFlight: 1,
+        timeoutMs: 1_000,
+        onDeadLetter: "skip",
+        verifySignature: true,
+        reconcile: { waitMs: 1_000, otherwise: "deadLetter" }
+      },
+      { accessToken: Redacted.make("a"), appSecret: Redacted.make("b"), verifyToken: Redacted.make("c") }
+    )
+  ).pipe(Effect.flatMap((made) => (made === "NumberTaken" ? Effect.die(made) : Effect.succeed(made))))
+
+describe("a request for WhatsApp", () => {
+  const whatsapp = (change: Partial<MessageRequest> = {}) =>
+    request("+49 151 1234-5678", { channel: "whatsapp", body: '{"text":"Hello"}', ...change })
+  const ask = (change: Partial<MessageRequest> = {}) =>
+    Effect.map(acceptMessages(acme, [whatsapp(change)]), ([acceptance]) => acceptance!)
+
+  it.effect("is accepted for the lane of the org's only account, to the digits, with WhatsApp's retry policy", () =>
+    atNoon(
+      Effect.gen(function* () {
+        const { id } = yield* account("1001")
+        const { facts } = yield* (yield* EventStore).load(idOf(yield* ask()))
+        expect(facts[0]!.fact).toMatchObject({
+          channel: "whatsapp",
+          to: "4915112345678",
+          destination: id,
+          retry: presets.whatsapp
+        })
+      })
+    )
+  )
+
+  it.effect("goes out from the account it names, by id or by number", () =>
+    atNoon(
+      Effect.gen(function* () {
+        yield* account("1001")
+        const { id, phoneNumberId } = yield* account("1002")
+        for (const from of [id, phoneNumberId]) {
+          const accepted = yield* ask({ body: JSON.stringify({ text: "Hello", from }) })
+          expect(accepted).toMatchObject({ type: "Accepted", message: { destination: id } })
+        }
+      })
+    )
+  )
+
+  it.effect("is refused when it is not clear from which account, or there is none", () =>
+    atNoon(
+      Effect.gen(function* () {
+        const refused = (field: string, reason: string) => ({ type: "Refused", faults: [{ field, reason }] })
+        expect(yield* ask()).toEqual(refused("channel", "whatsapp needs a WhatsApp account, and this org has none"))
+        yield* account("1001")
+        yield* account("1002")
+        expect(yield* ask()).toEqual(
+          refused("payloadJson.from", "is required: this org has more than one WhatsApp account")
+        )
+        const stranger = "is not the id or phoneNumberId of a WhatsApp account of this org"
+        expect(yield* ask({ body: '{"text":"a","from":"1003"}' })).toEqual(refused("payloadJson.from", stranger))
+        const [other] = yield* acceptMessages(OrgId.make("globex"), [whatsapp({ body: '{"text":"a","from":"1001"}' })])
+        expect(other).toEqual(refused("payloadJson.from", stranger))
+      })
+    )
+  )
+
+  it.effect("is told everything that is wrong with it at once", () =>
+    atNoon(
+      Effect.gen(function* () {
+        yield* account("1001")
+        const refused = yield* ask({ to: "nobody", body: "{}", templateCode: "t", expiresAt: noon })
+        expect(refused.type === "Refused" && refused.faults.map(({ field }) => field)).toEqual([
+          "to",
+          "payloadJson.language",
+          "expiresAt"
         ])
       })
     )

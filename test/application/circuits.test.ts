@@ -28,6 +28,7 @@ const settings = {
   rateLimit: null,
   maxInFlight: CAPACITY,
   timeoutMs: 1_000,
+  onDeadLetter: "skip",
   headers: {}
 } as const
 
@@ -318,15 +319,12 @@ describe("what must wait", () => {
         })
         yield* until(Effect.sync(() => sent.length >= 6))
         // One batch held all of it. The lane is stopped while most of it still waits in the worker.
-        yield* circuits.append(lane, 0, [{ type: "CircuitHeld", reason: null }], {
-          ...atRest,
-          status: "HELD",
-          generation: 1
-        })
+        const stopped = { ...atRest, status: "HELD", generation: 1 } as const
+        yield* circuits.append(lane, 0, [{ type: "CircuitHeld", reason: null }], stopped, null)
         yield* Effect.sleep("30 millis")
         const held = sent.length
         expect(held).toBeLessThan(20)
-        yield* circuits.append(lane, 1, [{ type: "CircuitReset", reason: null }], { ...atRest, generation: 2 })
+        yield* circuits.append(lane, 1, [{ type: "CircuitReset", reason: null }], { ...atRest, generation: 2 }, null)
         yield* until(allDelivered(ids)).pipe(Effect.timeout("2 seconds"))
         expect(sent.filter(({ message }) => message.destination === lane)).toHaveLength(30)
       })

@@ -1,11 +1,12 @@
 import { it } from "@effect/vitest"
-import { DateTime, Deferred, Duration, Effect, Option, type Scope } from "effect"
+import { DateTime, Deferred, Duration, Effect, Option, Redacted, type Scope } from "effect"
 import { describe, expect } from "vitest"
 import * as MemoryPorts from "../../src/adapters/memory/MemoryPorts.ts"
 import { eraseMessage } from "../../src/application/commandMessage.ts"
 import { dispatch } from "../../src/application/dispatch.ts"
 import { Bodies } from "../../src/application/ports/Bodies.ts"
 import { Channels, type OutboundMessage, type Reply } from "../../src/application/ports/Channels.ts"
+import { Endpoints } from "../../src/application/ports/Endpoints.ts"
 import { EventStore, StoreUnavailable } from "../../src/application/ports/EventStore.ts"
 import { Queue } from "../../src/application/ports/Queue.ts"
 import { type MessageId, OrgId } from "../../src/domain/ids.ts"
@@ -75,6 +76,19 @@ const leases = Effect.fnUntraced(function* () {
   yield* Effect.sleep("30 millis")
   return yield* queue.takeOver("census", Duration.minutes(1), 1_000)
 })
+
+const endpoint = {
+  url: "https://shop.example",
+  eventTypes: null,
+  description: null,
+  signature: "standard",
+  retry: null,
+  rateLimit: null,
+  maxInFlight: 10,
+  timeoutMs: 1_000,
+  onDeadLetter: "skip",
+  headers: {}
+} as const
 
 const succeed: Far = () => Effect.succeed(delivered)
 const hang: Far = () => Effect.never
@@ -223,6 +237,31 @@ describe("a worker", () => {
       yield* until(second!.id, "MessageDelivered")
     }).pipe(Effect.scoped, Effect.provide(MemoryPorts.layer))
   })
+
+  it.live(
+    "starts what a rate limit handed out also when the store takes longer to say so than it may wait",
+    () =>
+      withWorker(succeed, () =>
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const slow = {
+            ...queue,
+            claim: (...request: Parameters<typeof queue.claim>) =>
+              Effect.tap(queue.claim(...request), (claim) => (claim === null ? Effect.void : Effect.sleep("80 millis")))
+          }
+          const rateLimit = { limit: 100, periodMs: 1_000 }
+          const { id } = yield* (yield* Endpoints).create(
+            OrgId.make("acme"),
+            { ...endpoint, rateLimit },
+            Redacted.make("s")
+          )
+          yield* worker().pipe(Effect.provideService(Queue, slow))
+          const [message] = yield* put(opened({ destination: id }))
+          expect(yield* until(message!.id, "MessageDelivered")).toHaveLength(4)
+        })
+      ),
+    5_000
+  )
 
   it.live("settles what a worker that died had started, and delivers what it had not", () =>
     withWorker(succeed, () =>

@@ -25,7 +25,8 @@ describe("an entry", () => {
       expected: 0,
       facts: [queued()],
       at: noon,
-      queue: { type: "Wait", lane, dueAt: noon, epoch: 1, attempt: 0 },
+      actor: null,
+      queue: { type: "Wait", lane, dueAt: noon, epoch: 1, attempt: 0, line: null },
       fence: null,
       gate: null,
       opening: null,
@@ -37,7 +38,7 @@ describe("an entry", () => {
   it("keeps the last change of the queue, whatever facts follow it", () => {
     const before = replay([queued(), started(1), unresolved(1, noonPlus(9))])
     const settled = entryOf(id, before, 3, [received("delivered"), succeeded(1), delivered("receipt")], noon)
-    expect(settled.entry.queue).toEqual({ type: "Leave", lane, dueAt: noonPlus(9) })
+    expect(settled.entry.queue).toEqual({ type: "Leave", lane, dueAt: noonPlus(9), line: null })
     expect(settled.after.status).toBe("DELIVERED")
   })
 
@@ -47,7 +48,7 @@ describe("an entry", () => {
 
   it("waits again after a failure that leaves an attempt", () => {
     const { queue } = entryOf(id, replay([queued(), started(1)]), 2, [failed(1, noonPlus(5))], noon).entry
-    expect(queue).toEqual({ type: "Wait", lane, dueAt: noonPlus(5), epoch: 1, attempt: 1 })
+    expect(queue).toEqual({ type: "Wait", lane, dueAt: noonPlus(5), epoch: 1, attempt: 1, line: null })
   })
 
   it("can't hold history the law forbids", () => {

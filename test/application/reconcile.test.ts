@@ -32,6 +32,8 @@ interface Far {
   readonly send: (message: OutboundMessage) => Effect.Effect<AttemptOutcome>
   /** `nth` counts from 1. Absent: there is nobody to ask. */
   readonly reconcile?: (message: Doubted, nth: number) => Effect.Effect<AttemptOutcome>
+  /** How long the channel wants an attempt to be in doubt before it is asked. */
+  readonly doubtMs?: number
   /** Runs before the channel says that duplicates are not dropped. */
   readonly beforeJudging?: Effect.Effect<void, never, Queue>
 }
@@ -53,6 +55,7 @@ const against = <A, E>(far: Far, body: (seen: Seen) => Effect.Effect<A, E, Store
         seen.judged.push(destination)
         return (far.beforeJudging ?? Effect.void).pipe(Effect.provideService(Queue, queue), Effect.as(false))
       },
+      ...(far.doubtMs === undefined ? {} : { doubtMs: () => Effect.succeed(far.doubtMs!) }),
       ...(reconcile === undefined
         ? {}
         : {
@@ -269,6 +272,22 @@ describe("a send that breaks in the middle", () => {
         }
         expect(sent).toEqual([])
         expect(judged.toSorted()).toEqual([one, other].toSorted())
+      })
+    )
+  )
+
+  it.live("by death or by a bug is in doubt for as long as its channel says", () =>
+    against({ send: () => Effect.die(new Error("bug")), doubtMs: 90_000 }, () =>
+      Effect.gen(function* () {
+        const abandoned = yield* put({})
+        yield* die(abandoned)
+        yield* worker("60 millis")
+        for (const { id } of [...abandoned, ...(yield* put({}))]) {
+          yield* until(id, "AttemptUnresolved")
+          const doubt = (yield* facts(id)).at(-1)!
+          if (doubt.type !== "AttemptUnresolved") throw new Error("not in doubt")
+          expect(DateTime.toEpochMillis(doubt.reconcileAt) - Date.now()).toBeGreaterThan(80_000)
+        }
       })
     )
   )

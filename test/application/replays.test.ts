@@ -5,10 +5,11 @@ import * as MemoryPorts from "../../src/adapters/memory/MemoryPorts.ts"
 import * as NodeFingerprint from "../../src/adapters/node/NodeFingerprint.ts"
 import { commandMessage, eraseMessage } from "../../src/application/commandMessage.ts"
 import { entryOf } from "../../src/application/entry.ts"
+import { LogReader } from "../../src/application/LogReader.ts"
 import { EventStore, StoreUnavailable } from "../../src/application/ports/EventStore.ts"
 import { Journals } from "../../src/application/ports/Journals.ts"
 import { Replays } from "../../src/application/ports/Replays.ts"
-import { projectOnce } from "../../src/application/project.ts"
+import { projectOnce } from "../../src/application/projections/keepProjections.ts"
 import { replayOnce } from "../../src/application/replayDeadLetters.ts"
 import { cancelReplay, listReplays, previewReplay, readReplay, requestReplay } from "../../src/application/replays.ts"
 import { MessageId, OrgId, ReplayId } from "../../src/domain/ids.ts"
@@ -19,7 +20,7 @@ import { endings, queued, received, started } from "../domain/samples.ts"
 
 const acme = OrgId.make("acme")
 const globex = OrgId.make("globex")
-const layer = Layer.merge(MemoryPorts.layer, NodeFingerprint.layer)
+const layer = Layer.provideMerge(LogReader.layer, Layer.merge(MemoryPorts.layer, NodeFingerprint.layer))
 const plain = { reason: null, idempotencyKey: null }
 const all = { filter: {} }
 
@@ -278,10 +279,10 @@ describe("a replay that is cut off", () => {
       let cuts = 0
       const cut: Journals["Service"] = {
         ...inner,
-        append: (journal, expected, facts, at) =>
+        append: (journal, expected, facts, at, actor) =>
           facts[0]!.name.startsWith("ReplayAdvanced") && cuts++ % 2 === 0
             ? gone()
-            : inner.append(journal, expected, facts, at)
+            : inner.append(journal, expected, facts, at, actor)
       }
       yield* work.pipe(Effect.provideService(Journals, cut))
       expect(cuts).toBeGreaterThanOrEqual(6)

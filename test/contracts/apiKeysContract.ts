@@ -14,17 +14,17 @@ export const apiKeysContract = <E>(name: string, layer: Layer.Layer<StorePorts, 
 
   describe(`${name} api keys`, () => {
     test(
-      "finds the org a key acts for by the key's hash",
+      "tells by its hash which key it is and for whom it acts",
       Effect.gen(function* () {
         const keys = yield* ApiKeys
         const [mine, yours] = [newOrg(), newOrg()]
         const [myHash, yourHash] = [newHash(), newHash()]
         const key = yield* keys.create(mine, "ci", myHash)
-        yield* keys.create(yours, "ci", yourHash)
+        const other = yield* keys.create(yours, "ci", yourHash)
         expect(key).toMatchObject({ orgId: mine, name: "ci" })
-        expect(yield* keys.orgOf(myHash)).toBe(mine)
-        expect(yield* keys.orgOf(yourHash)).toBe(yours)
-        expect(yield* keys.orgOf(newHash())).toBeNull()
+        expect(yield* keys.holderOf(myHash)).toEqual({ id: key.id, orgId: mine })
+        expect(yield* keys.holderOf(yourHash)).toEqual({ id: other.id, orgId: yours })
+        expect(yield* keys.holderOf(newHash())).toBeNull()
       })
     )
 
@@ -57,14 +57,14 @@ export const apiKeysContract = <E>(name: string, layer: Layer.Layer<StorePorts, 
         const [gone, stays] = [newHash(), newHash()]
         const { id } = yield* keys.create(orgId, "gone", gone)
         const kept = yield* keys.create(orgId, "stays", stays)
-        expect(yield* keys.orgOf(gone)).toBe(orgId)
+        expect(yield* keys.holderOf(gone)).toEqual({ id, orgId })
         expect(yield* keys.revoke(id)).toBe(true)
         expect(yield* keys.revoke(id)).toBe(false)
         expect(yield* keys.revoke(randomUUID())).toBe(false)
         expect(yield* keys.list(orgId)).toEqual([kept])
         yield* Effect.sleep("1200 millis")
-        expect(yield* keys.orgOf(gone)).toBeNull()
-        expect(yield* keys.orgOf(stays)).toBe(orgId)
+        expect(yield* keys.holderOf(gone)).toBeNull()
+        expect(yield* keys.holderOf(stays)).toEqual({ id: kept.id, orgId })
       })
     )
   })

@@ -3,7 +3,7 @@
  * empty store to each test. Silences and permits here last a fraction of a second.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { DateTime, Effect, type Layer, Redacted, Result } from "effect"
+import { DateTime, Duration, Effect, type Layer, Redacted, Result } from "effect"
 import { Circuits, type Report } from "../../src/application/ports/Circuits.ts"
 import { type EndpointSettings, Endpoints } from "../../src/application/ports/Endpoints.ts"
 import { EventStore, type StoreUnavailable } from "../../src/application/ports/EventStore.ts"
@@ -29,6 +29,7 @@ const settings: EndpointSettings = {
   rateLimit: null,
   maxInFlight: 8,
   timeoutMs: TIMEOUT_MS,
+  onDeadLetter: "skip",
   headers: {}
 }
 
@@ -49,13 +50,13 @@ const command = Effect.fnUntraced(function* (destination: DestinationId, make: (
   const circuit = replay(history.map(({ fact }) => fact))
   const facts = Result.getOrThrow(decide(circuit, make(now)))
   const after = standingOf(facts.reduce(evolve, circuit), history.length + facts.length)
-  return yield* circuits.append(destination, history.length, facts, after)
+  return yield* circuits.append(destination, history.length, facts, after, null)
 })
 
 const open = (destination: DestinationId) =>
-  command(destination, (now) => ({ type: "CountFailures", failures: 5, now, policy, die: 0 }))
+  command(destination, (now) => ({ type: "CountFailures", failures: 5, error: null, now, policy, die: 0 }))
 const settleProbe = (destination: DestinationId, succeeded: boolean) =>
-  command(destination, (now) => ({ type: "SettleProbe", succeeded, now, policy, die: 0 }))
+  command(destination, (now) => ({ type: "SettleProbe", succeeded, error: null, now, policy, die: 0 }))
 const hold = (destination: DestinationId) => command(destination, () => ({ type: "HoldCircuit", reason: "by hand" }))
 const reset = (destination: DestinationId) => command(destination, () => ({ type: "ResetCircuit", reason: null }))
 
@@ -122,12 +123,14 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
         const after: Standing = { ...atRest, status: "HELD", generation: 1 }
         const answers = yield* Effect.forEach(
           Array.from({ length: 12 }),
-          (_, n) => circuits.append(lane, 0, [{ type: "CircuitHeld", reason: String(n) }], after),
+          (_, n) => circuits.append(lane, 0, [{ type: "CircuitHeld", reason: String(n) }], after, null),
           { concurrency: "unbounded" }
         )
         expect(answers.filter((answer) => answer === "Appended")).toHaveLength(1)
         expect(yield* types(lane)).toEqual(["CircuitHeld"])
-        expect(yield* circuits.append(lane, 0, [{ type: "CircuitReset", reason: null }], atRest)).toBe("Overtaken")
+        expect(yield* circuits.append(lane, 0, [{ type: "CircuitReset", reason: null }], atRest, null)).toBe(
+          "Overtaken"
+        )
         expect(yield* standing(lane)).toEqual(after)
       })
     )
@@ -433,6 +436,34 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           expect(yield* claimAll).toHaveLength(3)
           expect(yield* types(id)).toEqual(["CircuitHeld", "CircuitReset"])
           expect(yield* standing(id)).toMatchObject({ status: "CLOSED", generation: 2 })
+        })
+      )
+
+      test(
+        "that is removed while its lane is deferred holds back nothing either",
+        Effect.gen(function* () {
+          const { orgId, id } = yield* endpoint()
+          yield* put(id, 3)
+          yield* (yield* Queue).deferLane(id, Duration.minutes(1))
+          expect(yield* claimAll).toEqual([])
+          yield* (yield* Endpoints).remove(orgId, id)
+          expect(yield* claimAll).toHaveLength(3)
+        })
+      )
+
+      test(
+        "with a rate limit gives it out again when a deferral of its lane is over",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const { id } = yield* endpoint({ rateLimit: { limit: 100, periodMs: 1_000 } })
+          yield* put(id, 20)
+          yield* queue.deferLane(id, Duration.millis(300))
+          expect(yield* claimAll).toEqual([])
+          yield* Effect.sleep("350 millis")
+          const first = yield* claimAll
+          expect(first.length).toBeGreaterThan(0)
+          // Not what it would have given out meanwhile, all at once.
+          expect(first.length).toBeLessThan(10)
         })
       )
 

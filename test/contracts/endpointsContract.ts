@@ -14,6 +14,7 @@ const settings: EndpointSettings = {
   rateLimit: { limit: 10, periodMs: 1_000 },
   maxInFlight: 8,
   timeoutMs: 15_000,
+  onDeadLetter: "skip",
   headers: { "x-tenant": "blue" }
 }
 const secret = Redacted.make("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")

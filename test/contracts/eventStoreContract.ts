@@ -5,27 +5,28 @@ import { Effect, type Layer } from "effect"
 import {
   type Append,
   EventStore,
-  type FeedFact,
+  type LoggedFact,
   type Position,
   type StoreUnavailable
 } from "../../src/application/ports/EventStore.ts"
 import { Queue } from "../../src/application/ports/Queue.ts"
+import { toRecorded } from "../../src/domain/message/recorded.ts"
 import { asWorker, claimAll, minute } from "./claims.ts"
 import { inMillis, newMessageId, newOrg, opened, type StorePorts, settled, started, unreachable } from "./sample.ts"
 
 const conflict = { type: "VersionConflict" } as const
 
-const place = ({ messageId, version }: FeedFact) => `${messageId}@${version}`
+const place = ({ messageId, version }: LoggedFact) => `${messageId}@${version}`
 
 /** Reads on from `after` until `count` facts have come; a store may show a fact a moment after its commit. */
 const readOn = (
   after: Position | null,
   count: number,
   limit = 7
-): Effect.Effect<ReadonlyArray<FeedFact>, StoreUnavailable, EventStore> =>
+): Effect.Effect<ReadonlyArray<LoggedFact>, StoreUnavailable, EventStore> =>
   Effect.gen(function* () {
     const store = yield* EventStore
-    const seen: Array<FeedFact> = []
+    const seen: Array<LoggedFact> = []
     while (seen.length < count) {
       const page = yield* store.readAll(seen.at(-1)?.position ?? after, limit)
       expect(page.length).toBeLessThanOrEqual(limit)
@@ -426,12 +427,14 @@ export const eventStoreContract = <E>(name: string, layer: Layer.Layer<StorePort
             }
           }
           const seen = yield* readOn(null, 10, 3)
-          expect(seen.map(({ messageId, version, at, fact }) => ({ messageId, version, at, fact }))).toEqual(
-            written.map(({ messageId, expected, at, facts }) => ({
+          expect(seen.map(({ position: _, ...fact }) => fact)).toEqual(
+            written.map(({ messageId, expected, at, facts, actor }) => ({
+              stream: `message-${messageId}`,
               messageId,
               version: expected + 1,
               at,
-              fact: facts[0]
+              actor,
+              ...toRecorded(facts[0]!)
             }))
           )
           expect(yield* store.readAll(seen.at(-1)!.position, 10)).toEqual([])

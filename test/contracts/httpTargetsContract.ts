@@ -10,12 +10,14 @@ const settings: HttpTargetSettings = {
   url: "https://psp.example/charges?a=1",
   method: "PUT",
   headers: { authorization: "Bearer {{token}}", "x-tenant": "blue" },
+  bodyFields: { key: "{{token}}" },
   idempotency: "none",
   reconcile: { url: "https://psp.example/charges/{messageId}" },
   retry: { strategy: "schedule", waitsMs: [1_000, 5_000], jitter: [0.5, 1.5] },
   rateLimit: { limit: 10, periodMs: 1_000 },
   maxInFlight: 8,
-  timeoutMs: 15_000
+  timeoutMs: 15_000,
+  onDeadLetter: "skip"
 }
 const token = "sk_live_a_token_that_nobody_may_see"
 const secrets: Secrets = { token: Redacted.make(token), "client-key": Redacted.make("ßecret") }
@@ -53,7 +55,7 @@ export const httpTargetsContract = <E>(name: string, layer: Layer.Layer<StorePor
       Effect.gen(function* () {
         const targets = yield* HttpTargets
         const orgId = newOrg()
-        const open = { ...settings, reconcile: null, retry: null, rateLimit: null, headers: {} }
+        const open = { ...settings, reconcile: null, retry: null, rateLimit: null, headers: {}, bodyFields: {} }
         const created = yield* targets.create(orgId, open, {})
         expect(yield* targets.get(orgId, created.id)).toMatchObject({ ...open, secretNames: [] })
       })

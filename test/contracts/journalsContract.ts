@@ -27,10 +27,12 @@ export const journalsContract = <E>(name: string, layer: Layer.Layer<Journals | 
         const journals = yield* Journals
         const [one, other] = [journal(), journal()]
         const at = now()
-        expect(yield* journals.append(one, 0, [fact(1), fact(2)], at)).toBe("Appended")
-        expect(yield* journals.append(other, 0, [fact(9)], at)).toBe("Appended")
-        expect(yield* journals.append(one, 2, [fact(3)], at)).toBe("Appended")
-        expect(yield* journals.load(one)).toEqual([1, 2, 3].map((n) => ({ ...fact(n), version: n, at })))
+        expect(yield* journals.append(one, 0, [fact(1), fact(2)], at, "operator")).toBe("Appended")
+        expect(yield* journals.append(other, 0, [fact(9)], at, null)).toBe("Appended")
+        expect(yield* journals.append(one, 2, [fact(3)], at, "operator")).toBe("Appended")
+        expect(yield* journals.load(one)).toEqual(
+          [1, 2, 3].map((n) => ({ ...fact(n), version: n, at, actor: "operator" }))
+        )
         expect(yield* journals.load(other)).toHaveLength(1)
       })
     )
@@ -41,8 +43,8 @@ export const journalsContract = <E>(name: string, layer: Layer.Layer<Journals | 
         Effect.gen(function* () {
           const journals = yield* Journals
           const one = journal()
-          yield* journals.append(one, 0, [fact(1)], now())
-          expect(yield* journals.append(one, expected, [fact(2), fact(3)], now())).toBe("VersionConflict")
+          yield* journals.append(one, 0, [fact(1)], now(), null)
+          expect(yield* journals.append(one, expected, [fact(2), fact(3)], now(), null)).toBe("VersionConflict")
           expect(yield* journals.load(one)).toHaveLength(1)
         })
       )
@@ -54,7 +56,7 @@ export const journalsContract = <E>(name: string, layer: Layer.Layer<Journals | 
         const journals = yield* Journals
         const one = journal()
         const answers = yield* Effect.all(
-          Array.from({ length: 20 }, (_, n) => journals.append(one, 0, [fact(n), fact(n)], now())),
+          Array.from({ length: 20 }, (_, n) => journals.append(one, 0, [fact(n), fact(n)], now(), null)),
           { concurrency: "unbounded" }
         )
         expect(answers.filter((answer) => answer === "Appended")).toHaveLength(1)
@@ -63,14 +65,19 @@ export const journalsContract = <E>(name: string, layer: Layer.Layer<Journals | 
     )
 
     test(
-      "are no messages: a reader of all messages does not see them",
+      "stand in the log of all facts under their names, and are no messages",
       Effect.gen(function* () {
         const journals = yield* Journals
         const store = yield* EventStore
-        yield* journals.append(journal(), 0, [fact(1)], now())
+        const one = journal()
+        const at = now()
+        yield* journals.append(one, 0, [fact(1), fact(2)], at, "operator")
         const { entry } = opened()
         yield* store.append([entry])
-        expect((yield* store.readAll(null, 10)).map(({ messageId }) => messageId)).toEqual([entry.messageId])
+        const seen = yield* store.readAll(null, 10)
+        expect(seen.map(({ messageId }) => messageId)).toEqual([null, null, entry.messageId])
+        expect(seen[1]).toMatchObject({ stream: one, version: 2, at, actor: "operator", ...fact(2) })
+        expect(seen[2]).toMatchObject({ stream: `message-${entry.messageId}`, version: 1 })
       })
     )
   })

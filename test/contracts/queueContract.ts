@@ -398,6 +398,68 @@ export const queueContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>
       )
     })
 
+    describe("a deferral of a lane", () => {
+      test(
+        "keeps it from handing out anything until it is over, and only this lane",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const lane = newLane()
+          const [first, second, other] = yield* put([
+            { destination: lane, dueAt: inMillis(-200) },
+            { destination: lane, dueAt: inMillis(-100) },
+            { dueAt: inMillis(-50) }
+          ])
+          yield* queue.deferLane(lane, Duration.millis(400))
+          expect(yield* claimAll).toEqual([other!.id])
+          const opensIn = DateTime.toEpochMillis((yield* queue.nextDueAt)!) - DateTime.toEpochMillis(inMillis(0))
+          expect(opensIn).toBeGreaterThan(200)
+          expect(opensIn).toBeLessThanOrEqual(400)
+          yield* Effect.sleep("450 millis")
+          expect(yield* claimAll).toEqual([first!.id, second!.id])
+        })
+      )
+
+      test(
+        "holds for what is put into the lane, or back into it, while it lasts",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const lane = newLane()
+          const [early] = yield* put([{ destination: lane, dueAt: inMillis(-200) }])
+          const claim = yield* queue.claim(asWorker("w"))
+          yield* queue.deferLane(lane, Duration.millis(400))
+          yield* queue.release(claim!.batch, claim!.messages.map(handBack))
+          const [late] = yield* put([{ destination: lane, dueAt: inMillis(-100) }])
+          expect(yield* claimAll).toEqual([])
+          yield* Effect.sleep("450 millis")
+          expect(yield* claimAll).toEqual([early!.id, late!.id])
+        })
+      )
+
+      test(
+        "of a lane nobody sent anything to yet holds too",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const lane = newLane()
+          yield* queue.deferLane(lane, minute)
+          yield* put([{ destination: lane, dueAt: inMillis(-100) }])
+          expect(yield* claimAll).toEqual([])
+        })
+      )
+
+      test(
+        "is never shortened by a later one",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const lane = newLane()
+          yield* put([{ destination: lane, dueAt: inMillis(-100) }])
+          yield* queue.deferLane(lane, minute)
+          yield* queue.deferLane(lane, Duration.millis(50))
+          yield* Effect.sleep("100 millis")
+          expect(yield* claimAll).toEqual([])
+        })
+      )
+    })
+
     describe("a release", () => {
       test(
         "puts unstarted messages back as they were before the claim",

@@ -3,18 +3,25 @@
  * append. Every one has ids of its own, so tests do not meet in a store.
  */
 import { randomUUID } from "node:crypto"
-import { DateTime, Result } from "effect"
+import { DateTime, Effect, Result } from "effect"
 import { entryOf } from "../../src/application/entry.ts"
 import type { ApiKeys } from "../../src/application/ports/ApiKeys.ts"
+import type { AuditTrail } from "../../src/application/ports/AuditTrail.ts"
 import type { Bodies } from "../../src/application/ports/Bodies.ts"
 import type { Circuits } from "../../src/application/ports/Circuits.ts"
 import type { Endpoints } from "../../src/application/ports/Endpoints.ts"
 import type { Append, EventStore, Opening } from "../../src/application/ports/EventStore.ts"
 import type { HttpTargets } from "../../src/application/ports/HttpTargets.ts"
+import type { Journals } from "../../src/application/ports/Journals.ts"
 import type { MessageViews } from "../../src/application/ports/MessageViews.ts"
+import { Projections } from "../../src/application/ports/Projections.ts"
+import type { ProviderMessages } from "../../src/application/ports/ProviderMessages.ts"
 import type { Queue } from "../../src/application/ports/Queue.ts"
+import type { ReceiptInbox } from "../../src/application/ports/ReceiptInbox.ts"
 import type { Replays } from "../../src/application/ports/Replays.ts"
 import type { Retention } from "../../src/application/ports/Retention.ts"
+import type { Timelines } from "../../src/application/ports/Timelines.ts"
+import type { WhatsAppAccounts } from "../../src/application/ports/WhatsAppAccounts.ts"
 import { DestinationId, MessageId, OrgId } from "../../src/domain/ids.ts"
 import { decide, initial, type MessageCommand } from "../../src/domain/message/decider.ts"
 import type { MessageQueued } from "../../src/domain/message/facts.ts"
@@ -32,8 +39,15 @@ export type StorePorts =
   | Bodies
   | Endpoints
   | HttpTargets
+  | WhatsAppAccounts
   | ApiKeys
+  | Journals
   | MessageViews
+  | AuditTrail
+  | Timelines
+  | Projections
+  | ProviderMessages
+  | ReceiptInbox
   | Replays
   | Retention
 
@@ -125,4 +139,11 @@ export const unreachable = (retryAfterMs: number | null = null): AttemptOutcome 
   status: 503,
   retryAfterMs,
   durationMs: 3
+})
+
+/** A step of the live rows to any place: where it is does not matter to these suites, only that it is taken once. */
+export const someStep = Effect.fnUntraced(function* (name: string) {
+  const live = (yield* (yield* Projections).runs).find((run) => run.name === name && run.live)!
+  const to = live.position === null ? "1:1" : `1:${Number(live.position.split(":")[1]) + 1}`
+  return { generation: live.generation, from: live.position, to, facts: 1 }
 })

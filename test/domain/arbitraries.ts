@@ -7,7 +7,19 @@ import type { DeliveryError, MessageFact, MessageQueued } from "../../src/domain
 import type { AttemptOutcome } from "../../src/domain/message/outcome.ts"
 import type { Message } from "../../src/domain/message/transitions.ts"
 import type { RetryPolicy } from "../../src/domain/retry.ts"
-import { abandon, cancel, doubtful, down, erase, gone, noon, noonPlus, queued, replayMessage } from "./samples.ts"
+import {
+  abandon,
+  cancel,
+  doubtful,
+  down,
+  erase,
+  gone,
+  noon,
+  noonPlus,
+  queued,
+  replayMessage,
+  throttled
+} from "./samples.ts"
 
 const time = fc.integer({ min: 0, max: 200_000 }).map(noonPlus)
 const maybeTime = fc.option(time)
@@ -92,6 +104,14 @@ export const anyFact: fc.Arbitrary<MessageFact> = fc.oneof(
     durationMs: duration,
     retryAt: maybeTime
   }),
+  fc.record({
+    type: fc.constant("AttemptDeferred"),
+    attempt: count,
+    error,
+    status: httpStatus,
+    durationMs: duration,
+    dueAt: time
+  }),
   fc.record({ type: fc.constant("AttemptAbandoned"), attempt: count, reason: filledText, retryAt: maybeTime }),
   fc.record({
     type: fc.constant("AttemptUnresolved"),
@@ -122,6 +142,8 @@ export const anyFact: fc.Arbitrary<MessageFact> = fc.oneof(
     type: fc.constant("ReceiptRecorded"),
     receipt: receiptKind,
     providerMessageId: providerId,
+    epoch: fc.option(count),
+    attempt: fc.option(count),
     reportedAt: time,
     error: fc.option(error),
     contradicts: fc.boolean()
@@ -138,6 +160,8 @@ export interface Wish {
   readonly outcome: AttemptOutcome
   readonly receipt: "sent" | "delivered" | "read" | "failed"
   readonly providerMessageId: string | null
+  /** A receipt says which epoch and attempt it is about, maybe wrongly. */
+  readonly about: { readonly epoch: number | null; readonly attempt: number | null }
   /** A replay brings another body. */
   readonly edited: boolean
 }
@@ -156,6 +180,14 @@ const outcome: fc.Arbitrary<AttemptOutcome> = fc.oneof(
     error: fc.constant(down),
     status: httpStatus,
     retryAfterMs: fc.option(waits),
+    durationMs: duration
+  }),
+  fc.record({
+    type: fc.constant("Deferred"),
+    error: fc.constant(throttled),
+    status: httpStatus,
+    scope: fc.constantFrom("message", "lane", "circuit"),
+    afterMs: waits,
     durationMs: duration
   }),
   fc.record({
@@ -184,6 +216,7 @@ const wish: fc.Arbitrary<Wish> = fc.record({
   outcome,
   receipt: receiptKind,
   providerMessageId: providerId,
+  about: fc.record({ epoch: fc.option(count), attempt: fc.option(count) }),
   edited: fc.boolean()
 })
 
@@ -215,6 +248,7 @@ const commandOf = (message: Message, request: MessageQueued, wish: Wish, now: Da
         type: "RecordReceipt",
         receipt: wish.receipt,
         providerMessageId: wish.providerMessageId,
+        ...wish.about,
         reportedAt: now,
         error: wish.receipt === "failed" ? gone : null
       }

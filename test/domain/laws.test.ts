@@ -21,7 +21,12 @@ const endings = new Set<MessageFact["type"]>([
   "MessageCancelled",
   "MessageExpired"
 ])
-const closings = new Set<MessageFact["type"]>(["AttemptSucceeded", "AttemptFailed", "AttemptAbandoned"])
+const closings = new Set<MessageFact["type"]>([
+  "AttemptSucceeded",
+  "AttemptFailed",
+  "AttemptDeferred",
+  "AttemptAbandoned"
+])
 const isEnding = (fact: MessageFact) => endings.has(fact.type)
 const isStart = (fact: MessageFact): fact is FactOf<"AttemptStarted"> => fact.type === "AttemptStarted"
 
@@ -104,29 +109,39 @@ describe("a history", () => {
     holds(({ history }) => {
       const opening = history[0] as FactOf<"MessageQueued">
       for (const epoch of epochsOf(history)) {
-        expect(epoch.filter(isStart).length).toBeLessThanOrEqual(attemptsMaxOf(opening.retry))
+        const deferrals = epoch.filter(({ type }) => type === "AttemptDeferred")
+        const counted = epoch.filter(isStart).length - deferrals.length
+        expect(counted).toBeLessThanOrEqual(attemptsMaxOf(opening.retry))
       }
     })
   })
 
-  it("numbers the attempts of each epoch 1, 2, 3 …", () => {
+  it("numbers the attempts of each epoch 1, 2, 3 …, and gives the number of a deferred one to the next", () => {
     holds(({ history }) => {
       epochsOf(history).forEach((epoch, index) => {
-        const starts = epoch.filter(isStart)
-        expect(starts.map(({ attempt }) => attempt)).toEqual(starts.map((_, nth) => nth + 1))
-        for (const start of starts) expect(start.epoch).toBe(index + 1)
+        let next = 1
+        for (const fact of epoch) {
+          if (fact.type === "AttemptDeferred") next--
+          if (!isStart(fact)) continue
+          expect(fact).toMatchObject({ epoch: index + 1, attempt: next })
+          next++
+        }
       })
     })
   })
 
-  it("closes each attempt exactly once before the next starts or the message ends", () => {
+  it("closes each attempt exactly once before the next starts or the message ends, unless a receipt knows better", () => {
     holds(({ history }) => {
       for (const epoch of epochsOf(history)) {
         let open: number | null = null
+        let proven = false
         for (const fact of epoch) {
+          proven ||= fact.type === "ReceiptRecorded" && fact.receipt !== "failed"
           if (isStart(fact)) {
             expect(open).toBeNull()
             open = fact.attempt
+          } else if (fact.type === "AttemptSucceeded" && open === null) {
+            expect(proven).toBe(true)
           } else if (closings.has(fact.type)) {
             expect((fact as FactOf<"AttemptSucceeded">).attempt).toBe(open)
             open = null
@@ -197,6 +212,24 @@ describe("a decision", () => {
     })
   })
 
+  it("defers without counting: whatever is burnt, it is as it was before the start", () => {
+    let deferrals = 0
+    holds(({ turns }) => {
+      for (const { before, after, facts, now } of turns) {
+        const [fact] = facts
+        if (fact?.type !== "AttemptDeferred") continue
+        deferrals++
+        expect(after.status).toBe("QUEUED")
+        expect(after.progress.attempt).toBe(before.progress.attempt - 1)
+        const { openedAt, retry } = after.progress
+        const age = DateTime.toEpochMillis(fact.dueAt) - DateTime.toEpochMillis(openedAt!)
+        expect(age).toBeLessThanOrEqual(retry.ageMaxMs ?? age)
+        expect(DateTime.isGreaterThanOrEqualTo(fact.dueAt, now)).toBe(true)
+      }
+    })
+    expect(deferrals).toBeGreaterThan(20)
+  })
+
   it("never sends a doubtful attempt again before it is known that it was not taken", () => {
     holds(({ turns }) => {
       for (const { before, after, command } of turns) {
@@ -216,6 +249,7 @@ const neighboursOf = ({ attempt, epoch }: Message["progress"]): ReadonlyArray<Me
     the.succeeded(number),
     the.failed(number, the.noon),
     the.failed(number, null),
+    the.deferred(number, the.noon),
     the.abandoned(number, the.noon),
     the.abandoned(number, null),
     the.unresolved(number)
@@ -265,8 +299,8 @@ describe("the table and the machine it is made from", () => {
     for (const { history } of fc.sample(anyLife, { seed: 17, numRuns: 1_000 })) {
       for (const message of messagesOf(history)) {
         const { status, progress } = message
-        const { phase, attempt, attemptsMax, epoch, verdict, receipts, doubts } = progress
-        const kind = [status, phase, attempt, attemptsMax, epoch > 1, verdict, receipts.length, doubts].join()
+        const { phase, attempt, attemptsMax, epoch, taken, verdict, receipts, doubts } = progress
+        const kind = [status, phase, attempt, attemptsMax, epoch > 1, taken, verdict, receipts.length, doubts].join()
         if (judged.has(kind)) continue
         judged.add(kind)
         for (const fact of neighboursOf(progress)) expect(step(message, fact), kind).toEqual(judge(message, fact))

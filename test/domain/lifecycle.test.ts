@@ -47,26 +47,31 @@ const meaning: Record<Place, string> = {
 const condition: Record<Guard, string> = {
   isNextAttempt: "it is the next attempt of this epoch and the policy allows one more",
   closesOpenAttempt: "its attempt is open or in doubt",
+  isProven: "a receipt of this epoch says that an attempt was taken; it names the last one",
   leavesAnAttempt:
     "its attempt is open, or in doubt and now known to have failed; it names a time to retry, and attempts are left",
   leavesNoAttempt: "its attempt is open, or in doubt and now known to have failed; it names no time to retry",
+  isDeferred: "its attempt is open, and not in doubt",
   mayBeDoubted: "its attempt is open or in doubt, and may be asked about once more",
   isSettled: "the last attempt is closed and none follows",
   isByReceipt: "a receipt reported it",
   isNextEpoch: "it opens the epoch after this one, and there is a body: one that was not erased, or another",
   isNotErased: "the body is still there",
-  isNewReceipt: "this receipt was not seen in this epoch"
+  isNewReceipt: "this receipt was not seen for the epoch it is about"
 }
 
 const memory: Record<Action, string> = {
   open: "destination, policy, due time and expiry",
   begin: "the open attempt",
   waitForRetry: "when to try again",
+  waitAsBefore: "when to try again, and that the attempt does not count",
   settle: "that no attempt follows",
+  succeed: "that no attempt follows, and the provider's name for the message",
   doubt: "when to find out, and how often it was doubted",
-  reopen: "a fresh epoch: no attempts, no receipts, due at once",
+  reopen: "a fresh epoch: no attempts, nothing proven, due at once",
   erase: "that there is no body",
-  remember: "the receipt, and the first one that decides"
+  remember:
+    "the receipt and the provider's name for the message; of this epoch, that it was taken and what it decides first"
 }
 
 const edge = ({ from, to, fact, guard }: Arrow) =>
@@ -105,6 +110,35 @@ const chapter = (place: Place) => [
   ""
 ]
 
+/** What the arrows do not show by themselves; every sentence is a rule of receipts.test.ts. */
+const receipts = [
+  "## Receipts",
+  "",
+  "A provider's receipt may come before our own commit, late, twice, in any order or never. It is always kept, once, as",
+  "`ReceiptRecorded`. What else it changes:",
+  "",
+  "- It is about the epoch in which the provider gave the message the name it carries; else about the one that our own",
+  "  data that came back with it names; else about this one, or the one before as long as nothing was tried in this one.",
+  "  About an earlier epoch it changes nothing: it is kept, and shown as a contradiction where it says `delivered`.",
+  "- `sent`, `delivered` and `read` prove that an attempt of this epoch was taken. One in doubt is settled at once. One",
+  "  under way is settled as taken when its own answer comes, whatever that is. A message that waits for another attempt",
+  "  does not get it: the last one had been taken after all (`AttemptSucceeded` from QUEUED, and the message leaves its",
+  "  lane).",
+  "- `delivered` and `read` prove delivery. `failed` ends a message that is sent, in doubt or under way if it is about that",
+  "  very attempt. About one that is known to have failed it says nothing new, and the next attempt is made.",
+  "- The first receipt that decides (`delivered`, `read` or `failed`) wins. A later one that says the opposite is kept, and",
+  "  shown as a contradiction to whoever could replay. Without `failed`, any order and number end in the same state.",
+  "- No receipt revives a message that is FAILED, DEAD_LETTER, CANCELLED or EXPIRED, or takes DELIVERED back.",
+  "",
+  "## Deferrals",
+  "",
+  "`AttemptDeferred` says that the far side did not try the message: a rate limit, an account that must be put right. The",
+  "attempt does not count: the next `AttemptStarted` has its number, and the last attempt is never lost to a deferral. Time",
+  "does count: a message expires when it would, and one that would be too old when it is due ends as a dead letter at once.",
+  "An attempt in doubt is never deferred, for it may have been taken; who is put off when asking about it asks again later.",
+  ""
+]
+
 const page = [
   "# The life of a message",
   "",
@@ -113,7 +147,8 @@ const page = [
   "",
   ...picture,
   "",
-  ...places.flatMap(chapter)
+  ...places.flatMap(chapter),
+  ...receipts
 ].join("\n")
 
 describe("docs/lifecycle.md", () => {

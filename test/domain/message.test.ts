@@ -2,7 +2,7 @@ import { DateTime } from "effect"
 import { describe, expect, it } from "vitest"
 import { can, decide, evolve, initial, replay } from "../../src/domain/message/decider.ts"
 import type { MessageFact } from "../../src/domain/message/facts.ts"
-import { RETRY_AFTER_MAX_MS } from "../../src/domain/retry.ts"
+import { DEFER_MAX_MS, RETRY_AFTER_MAX_MS } from "../../src/domain/retry.ts"
 import { given } from "./given.ts"
 import * as the from "./samples.ts"
 
@@ -172,6 +172,96 @@ describe("an attempt that fails", () => {
       .when(the.settle(1, the.outcomes.unreachable(20_000)))
       .then(failed(1, null), deadLettered("attempts used up"))
       .in("DEAD_LETTER")
+  })
+})
+
+describe("an attempt the far side did not try", () => {
+  it("does not count: the next one has its number", () => {
+    given(queued(), started(1))
+      .when(the.settle(1, the.outcomes.deferred(30_000), noonPlus(250)))
+      .then(the.deferred(1, noonPlus(30_250)))
+      .in("QUEUED")
+    given(queued(), started(1), the.deferred(1, noonPlus(30_250)))
+      .when(the.startAttempt(noonPlus(30_250)))
+      .then(started(1))
+      .in("SENDING")
+  })
+
+  it("leaves the last attempt to the message, however often it is turned away", () => {
+    const turnedAway = Array.from({ length: 20 }, () => [started(1), the.deferred(1, noon)]).flat()
+    given(lastAttempt, ...turnedAway)
+      .when(the.startAttempt())
+      .then(started(1))
+      .in("SENDING")
+    given(lastAttempt, ...turnedAway, started(1))
+      .when(the.settle(1, the.outcomes.unreachable()))
+      .then(failed(1, null), deadLettered("attempts used up"))
+      .in("DEAD_LETTER")
+  })
+
+  it("keeps what was burnt before", () => {
+    given(queued(), started(1), failed(1, noon), started(2), the.deferred(2, noon))
+      .when(the.startAttempt())
+      .then(started(2))
+      .in("SENDING")
+  })
+
+  it("waits a week at most, and never into the past", () => {
+    given(queued(), started(1))
+      .when(the.settle(1, the.outcomes.deferred(Number.POSITIVE_INFINITY)))
+      .then(the.deferred(1, noonPlus(DEFER_MAX_MS)))
+      .in("QUEUED")
+    given(queued(), started(1))
+      .when(the.settle(1, the.outcomes.deferred(-5)))
+      .then(the.deferred(1, noon))
+      .in("QUEUED")
+  })
+
+  it("expires in time when it would be due only after its expiry", () => {
+    const waiting = [queued({ expiresAt: noonPlus(500) }), started(1), the.deferred(1, noonPlus(30_000))] as const
+    given(...waiting)
+      .when(the.startAttempt(noonPlus(500)))
+      .then(the.expired(noonPlus(500)))
+      .in("EXPIRED")
+  })
+
+  it("may be cancelled while it waits", () => {
+    given(queued(), started(1), the.deferred(1, noon)).when(the.cancel).then(the.cancelled).in("CANCELLED")
+  })
+
+  it("ends the message when the wait would make it too old, also on its last attempt", () => {
+    const aged = (change: object) => queued({ retry: { strategy: "fixed", baseMs: 0, ageMaxMs: 10_000, ...change } })
+    for (const attemptsMax of [1, 6]) {
+      given(aged({ attemptsMax }), started(1))
+        .when(the.settle(1, the.outcomes.deferred(10_000)))
+        .then(the.deferred(1, noonPlus(10_000)))
+        .in("QUEUED")
+      given(aged({ attemptsMax }), started(1))
+        .when(the.settle(1, the.outcomes.deferred(10_001)))
+        .then(failed(1, null, { error: the.throttled, status: 400 }), deadLettered("too old to retry", the.throttled))
+        .in("DEAD_LETTER")
+    }
+  })
+
+  it("stays in doubt when it was, for a turned-away question answers nothing", () => {
+    given(whatsapp, started(1), unresolved(1))
+      .when(the.settle(1, the.outcomes.deferred(5_000)))
+      .then({
+        type: "AttemptUnresolved",
+        attempt: 1,
+        error: the.throttled,
+        durationMs: 12,
+        reconcileAt: noonPlus(5_000 * 4)
+      })
+      .in("SENDING")
+    expect(can(replay([whatsapp, started(1), unresolved(1)]), the.deferred(1, noon))).toBe(false)
+  })
+
+  it("is closed once, and only while it is open", () => {
+    expect(can(replay([queued(), started(1)]), the.deferred(2, noon))).toBe(false)
+    for (const history of [the.histories.QUEUED, ...Object.values(the.endings)]) {
+      expect(can(replay(history), the.deferred(1, noon))).toBe(false)
+    }
   })
 })
 
@@ -352,7 +442,7 @@ describe("an attempt whose worker went away", () => {
   it("is taken as sent when a receipt already knows of it", () => {
     given(whatsapp, started(1), the.received("sent"))
       .when(the.abandon(1))
-      .then(succeeded(1, { status: null, durationMs: 0 }))
+      .then(succeeded(1, { status: null, providerMessageId: "wamid.1", durationMs: 0 }))
       .in("SENT")
   })
 })

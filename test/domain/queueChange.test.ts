@@ -13,8 +13,8 @@ const changeAfter = (...history: ReadonlyArray<MessageFact>): QueueChange | null
   return queueChange(before, fact, evolve(before, fact))
 }
 
-const wait = (dueAt = noon, attempt = 0, epoch = 1) => ({ type: "Wait", lane, dueAt, epoch, attempt })
-const leave = (dueAt = noon) => ({ type: "Leave", lane, dueAt })
+const wait = (dueAt = noon, attempt = 0, epoch = 1) => ({ type: "Wait", lane, dueAt, epoch, attempt, line: null })
+const leave = (dueAt = noon) => ({ type: "Leave", lane, dueAt, line: null })
 
 describe("a message waits in the lane of its destination", () => {
   it("from the moment it is queued until it is due", () => {
@@ -27,6 +27,14 @@ describe("a message waits in the lane of its destination", () => {
     expect(
       changeAfter(queued(), started(1), failed(1, noonPlus(1_000)), started(2), failed(2, noonPlus(9_000)))
     ).toEqual(wait(noonPlus(9_000), 2))
+  })
+
+  it("until a deferral is over, with the attempts it had made before", () => {
+    const { deferred } = the
+    expect(changeAfter(queued(), started(1), deferred(1, noonPlus(30_000)))).toEqual(wait(noonPlus(30_000), 0))
+    expect(
+      changeAfter(queued(), started(1), failed(1, noonPlus(1_000)), started(2), deferred(2, noonPlus(9_000)))
+    ).toEqual(wait(noonPlus(9_000), 1))
   })
 
   it("until somebody should find out what became of a doubtful attempt, which is not closed", () => {
@@ -51,6 +59,12 @@ describe("an expiry", () => {
     )
     expect(changeAfter(queued({ expiresAt: noonPlus(500) }), started(1), failed(1, noonPlus(1_000)))).toEqual(
       wait(noonPlus(500), 1)
+    )
+  })
+
+  it("comes before a deferral that would outlast it", () => {
+    expect(changeAfter(queued({ expiresAt: noonPlus(500) }), started(1), the.deferred(1, noonPlus(30_000)))).toEqual(
+      wait(noonPlus(500), 0)
     )
   })
 
@@ -86,6 +100,13 @@ describe("a message leaves its lane, under the time it waited for,", () => {
   })
 })
 
+describe("a message that waited for another attempt leaves its lane", () => {
+  it("when a receipt proves that the last one was taken", () => {
+    const waiting = [queued(), started(1), failed(1, noonPlus(90_000)), the.received("sent")]
+    expect(changeAfter(...waiting, succeeded(1))).toEqual(leave(noonPlus(90_000)))
+  })
+})
+
 describe("the queue does not care", () => {
   it("about an attempt that starts: its message was claimed before", () => {
     expect(changeAfter(queued(), started(1))).toBeNull()
@@ -113,5 +134,30 @@ describe("a message that does not wait", () => {
     for (const status of ["SENDING", "SENT", "DELIVERED", "FAILED", "DEAD_LETTER"] as const) {
       expect(attentionAt(replay(the.histories[status]))).toBeNull()
     }
+  })
+})
+
+describe("a message with an ordering key", () => {
+  const keyed = () => queued({ orderingKey: "customer 7" })
+  const line = "customer 7"
+
+  it("waits and leaves in its line", () => {
+    expect(changeAfter(keyed())).toEqual({ ...wait(), line })
+    expect(changeAfter(keyed(), started(1), failed(1, noonPlus(1_000)))).toEqual({ ...wait(noonPlus(1_000), 1), line })
+    expect(changeAfter(keyed(), the.cancelled)).toEqual({ ...leave(), line })
+  })
+
+  it("makes way once the destination has taken it", () => {
+    expect(changeAfter(keyed(), started(1), succeeded(1))).toEqual({ type: "Pass", lane, line, dead: false })
+  })
+
+  it("makes way as a dead letter when it failed for good", () => {
+    const over = [keyed(), started(1), failed(1, null)]
+    expect(changeAfter(...over, the.refusedForGood("response"))).toEqual({ type: "Pass", lane, line, dead: true })
+    expect(changeAfter(...over, the.deadLettered())).toEqual({ type: "Pass", lane, line, dead: true })
+  })
+
+  it("has made way long before a provider reports its failure", () => {
+    expect(changeAfter(keyed(), started(1), succeeded(1), the.refusedForGood("receipt"))).toBeNull()
   })
 })

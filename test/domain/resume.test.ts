@@ -68,7 +68,12 @@ describe("a message resumed from its queue row", () => {
     const row = the.noonPlus(500)
     const resumed = resume(queued, 1, 1, 3, row)!
     const fact = the.expired(the.noonPlus(500))
-    expect(queueChange(resumed, fact, evolve(resumed, fact))).toEqual({ type: "Leave", lane: the.lane, dueAt: row })
+    expect(queueChange(resumed, fact, evolve(resumed, fact))).toEqual({
+      type: "Leave",
+      lane: the.lane,
+      dueAt: row,
+      line: null
+    })
   })
 
   it("is the message its history makes for every row any message ever had, or is not resumed", () => {
@@ -112,6 +117,13 @@ describe("a message whose row does not tell the whole story", () => {
   it("is not resumed when a receipt came in between", () => {
     expect(resumeOf([queued, the.received("sent")])).toBeNull()
     expect(resumeOf([queued, the.started(1), the.received("sent"), the.failed(1, the.noon)])).toBeNull()
+  })
+
+  it("is not resumed when an attempt was deferred", () => {
+    expect(resumeOf([queued, the.started(1), the.deferred(1, the.noon)])).toBeNull()
+    const both = [queued, the.started(1), the.deferred(1, the.noon), the.started(1), the.failed(1, the.noon)]
+    expect(resumeOf(both)).toBeNull()
+    expect(resumeOf([...both, the.started(2), the.deferred(2, the.noon)])).toBeNull()
   })
 
   it("is not resumed while an attempt is in doubt", () => {

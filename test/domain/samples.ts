@@ -16,6 +16,7 @@ export const doubtful: DeliveryError = {
   message: "no answer after the body was sent",
   retryable: true
 }
+export const throttled: DeliveryError = { code: "130429", message: "rate limit hit", retryable: true }
 export const unreachablePhone: DeliveryError = { code: "131026", message: "undeliverable", retryable: false }
 
 export const queued = (change: Partial<MessageQueued> = {}): MessageQueued => ({
@@ -62,6 +63,20 @@ export const failed = (
   status: 503,
   durationMs: 12,
   retryAt,
+  ...change
+})
+
+export const deferred = (
+  attempt: number,
+  dueAt: DateTime.Utc,
+  change: Partial<FactOf<"AttemptDeferred">> = {}
+): FactOf<"AttemptDeferred"> => ({
+  type: "AttemptDeferred",
+  attempt,
+  error: throttled,
+  status: 400,
+  durationMs: 12,
+  dueAt,
   ...change
 })
 
@@ -112,6 +127,8 @@ export const received = (
   type: "ReceiptRecorded",
   receipt,
   providerMessageId: "wamid.1",
+  epoch: 1,
+  attempt: null,
   reportedAt: noon,
   error: receipt === "failed" ? unreachablePhone : null,
   contradicts: false,
@@ -157,6 +174,14 @@ export const outcomes = {
     retryAfterMs,
     durationMs: 12
   }),
+  deferred: (afterMs = 30_000, scope: "message" | "lane" | "circuit" = "message"): AttemptOutcome => ({
+    type: "Deferred",
+    error: throttled,
+    status: 400,
+    scope,
+    afterMs,
+    durationMs: 12
+  }),
   unknown: (reconcileAfterMs: number | null = 60_000): AttemptOutcome => ({
     type: "Unknown",
     error: doubtful,
@@ -195,11 +220,14 @@ export const erase: MessageCommand = { type: "EraseBody", reason: null }
 
 export const recordReceipt = (
   receipt: FactOf<"ReceiptRecorded">["receipt"],
-  providerMessageId: string | null = "wamid.1"
+  providerMessageId: string | null = "wamid.1",
+  about: { readonly epoch?: number | null; readonly attempt?: number | null } = {}
 ): MessageCommand => ({
   type: "RecordReceipt",
   receipt,
   providerMessageId,
+  epoch: about.epoch ?? null,
+  attempt: about.attempt ?? null,
   reportedAt: noon,
   error: receipt === "failed" ? unreachablePhone : null
 })

@@ -79,7 +79,8 @@ describe("a view", () => {
       updatedAt: noon,
       endedAt: null,
       bodyErased: false,
-      contradicted: false
+      contradicted: false,
+      readAt: null
     })
   })
 
@@ -115,6 +116,15 @@ describe("a view", () => {
     expect(view(queued(), started(1), failed(1, noon), started(2)).lastError).toEqual(the.down)
   })
 
+  it("shows a deferral as what keeps the message waiting, and not among its attempts", () => {
+    expect(view(queued(), started(1), failed(1, noon), started(2), the.deferred(2, noonPlus(30_000)))).toMatchObject({
+      status: "QUEUED",
+      attempts: 1,
+      nextAttemptAt: noonPlus(30_000),
+      lastError: the.throttled
+    })
+  })
+
   it("has nothing left to explain once an attempt succeeded", () => {
     expect(view(queued(), started(1), failed(1, noon), started(2), succeeded(2)).lastError).toBeNull()
     expect(view(...the.endings.DELIVERED).lastError).toBeNull()
@@ -134,6 +144,35 @@ describe("a view", () => {
     expect(view(queued(), started(1), received("sent", { providerMessageId: "wamid.2" })).providerMessageId).toBe(
       "wamid.2"
     )
+  })
+
+  it("prefers the name our own attempt was answered with, and that of the current epoch", () => {
+    const resent = [queued(), started(1), failed(1, noon), started(2)]
+    expect(
+      view(...resent, succeeded(2, { providerMessageId: "wamid.2" }), received("sent", { attempt: 1 }))
+        .providerMessageId
+    ).toBe("wamid.2")
+    const lost = [...the.endings.FAILED, received("sent"), the.replayed(2)]
+    expect(view(...lost).providerMessageId).toBe("wamid.1")
+    const again = [...lost, started(1, 2), received("sent", { epoch: 2, providerMessageId: "wamid.2" })]
+    expect(view(...again).providerMessageId).toBe("wamid.2")
+    expect(view(...again, received("delivered", { contradicts: true })).providerMessageId).toBe("wamid.2")
+  })
+
+  it("knows when the message was read, in the current epoch", () => {
+    const sent = [queued(), started(1), succeeded(1), received("delivered"), delivered("receipt")]
+    expect(view(...sent).readAt).toBeNull()
+    expect(view(...sent, received("read", { reportedAt: noonPlus(7_000) })).readAt).toEqual(noonPlus(7_000))
+    expect(
+      view(
+        ...sent,
+        received("read", { reportedAt: noonPlus(7_000) }),
+        received("read", { reportedAt: noonPlus(9_000), providerMessageId: "wamid.2" })
+      ).readAt
+    ).toEqual(noonPlus(7_000))
+    const readBefore = [...the.endings.FAILED, received("read", { contradicts: true }), the.replayed(2)]
+    expect(view(...readBefore).readAt).toBeNull()
+    expect(view(...readBefore, received("read", { epoch: null, providerMessageId: "wamid.2" })).readAt).toEqual(noon)
   })
 
   it("counts attempts in the current epoch", () => {
@@ -246,6 +285,25 @@ describe("the attempts of a message", () => {
     })
   })
 
+  it("show the try that was turned away, and the next one under its number", () => {
+    const both = attempts(queued(), started(1), the.deferred(1, noonPlus(30_000)), started(1), succeeded(1))
+    expect(both.map(({ number, outcome }) => [number, outcome])).toEqual([
+      [1, "deferred"],
+      [1, "succeeded"]
+    ])
+    expect(both[0]).toMatchObject({ endedAt: noonPlus(2_000), error: the.throttled, status: 400 })
+  })
+
+  it("show as taken the one a receipt came back to", () => {
+    const late = attempts(queued(), started(1), failed(1, noon), received("sent"), succeeded(1, { status: null }))
+    expect(late).toMatchObject([{ number: 1, outcome: "succeeded", error: null, endedAt: noonPlus(4_000) }])
+    const beforeDeferral = [queued(), started(1), failed(1, noon), started(2), the.deferred(2, noon)]
+    expect(attempts(...beforeDeferral, received("sent"), succeeded(1)).map(({ outcome }) => outcome)).toEqual([
+      "succeeded",
+      "deferred"
+    ])
+  })
+
   it("of all epochs are kept", () => {
     const both = attempts(...the.endings.FAILED, the.replayed(2), started(1, 2), succeeded(1))
     expect(both.map(({ epoch, number, outcome }) => [epoch, number, outcome])).toEqual([
@@ -275,6 +333,11 @@ describe("any life of a message", () => {
         expect(listed.filter(({ endedAt }) => endedAt === null).length).toBe(message.status === "SENDING" ? 1 : 0)
       })
     )
+  })
+
+  it("can be read as it was stored before it told when it was read", () => {
+    const { readAt: _, ...before } = Schema.encodeSync(MessageViewJson)(view(queued()))
+    expect(Schema.decodeUnknownSync(MessageViewJson)(before).status).toBe("QUEUED")
   })
 
   it("is the same after it was stored as JSON and read back", () => {

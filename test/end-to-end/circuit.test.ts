@@ -89,7 +89,7 @@ const timed = Effect.fnUntraced(function* (answer: () => Answer) {
 /** When the circuit was open: from the fact that opened it to the one that probed it. */
 const silences = (facts: ReadonlyArray<Row>) =>
   facts.flatMap(({ name, at }, i) =>
-    name === "CircuitOpened@1" || name === "CircuitReopened@1"
+    name === "CircuitOpened@2" || name === "CircuitReopened@2"
       ? [{ from: at, until: facts[i + 1]?.at ?? Number.POSITIVE_INFINITY }]
       : []
   )
@@ -122,16 +122,16 @@ describe("an endpoint that is down, with four workers", () => {
           together = 0
           await until(
             "three probes failed",
-            async () => (await run.facts()).filter(({ name }) => name === "CircuitReopened@1").length >= 2
+            async () => (await run.facts()).filter(({ name }) => name === "CircuitReopened@2").length >= 2
           )
           expect(together).toBe(1)
           const facts = await run.facts()
           expect(facts.slice(0, 5).map(({ name }) => name)).toEqual([
-            "CircuitOpened@1",
+            "CircuitOpened@2",
             "CircuitProbed@1",
-            "CircuitReopened@1",
+            "CircuitReopened@2",
             "CircuitProbed@1",
-            "CircuitReopened@1"
+            "CircuitReopened@2"
           ])
           for (const { from, until } of silences(facts)) {
             expect(far.times.filter((at) => at > from + ON_THE_WAY_MS && at < until - 5)).toEqual([])

@@ -9,6 +9,8 @@ export interface Product {
   /** Null when it does not play the role `api`. */
   readonly url: string | null
   readonly process: ChildProcess
+  /** Everything it printed up to now. */
+  readonly printed: () => string
   /** Ends it as an operator would, and waits. */
   readonly stop: () => Promise<number | null>
   /** Ends it as the kernel would, and waits. */
@@ -30,6 +32,7 @@ export const startProduct = async (databaseUrl: string, settings: Record<string,
   return {
     url: started.url === "" ? null : started.url,
     process: started.process,
+    printed: started.printed,
     stop: () => end("SIGTERM"),
     kill: async () => {
       await end("SIGKILL")

@@ -4,105 +4,55 @@
  */
 import { Context, DateTime, Effect, Exit, Fiber, Result } from "effect"
 import { type Acceptance, acceptMessages, type MessageRequest } from "../../src/application/acceptMessage.ts"
-import { commandMessage } from "../../src/application/commandMessage.ts"
-import type { Fingerprint } from "../../src/application/ports/Fingerprint.ts"
+import { commandMessage, eraseMessage, replayEdited } from "../../src/application/commandMessage.ts"
 import { readMessage } from "../../src/application/readMessage.ts"
 import type { MessageId } from "../../src/domain/ids.ts"
+import { ask, failureOf, insist } from "./asking.ts"
 import { EPOCH } from "./clock.ts"
-import type { StorePorts } from "./faults.ts"
 import type { Offer } from "./oracle.ts"
 import { Process } from "./process.ts"
-import type { World } from "./world.ts"
-
-export type ApiServices = StorePorts | Fingerprint
-
-/** Long enough that whoever waits so long learns nothing any more. */
-const PATIENCE_MS = 8_000
-
-/** One request to some API process: its answer, or null when none came. */
-const ask = <A, E>(world: World, client: Process, effect: Effect.Effect<A, E, ApiServices>) =>
-  Effect.callback<Exit.Exit<A, E> | null>((resume) => {
-    const { dice, timeline, swarm } = world
-    const give = (answer: Exit.Exit<A, E> | null) => client.schedule(() => resume(Effect.succeed(answer)))
-    const patience = timeline.after(PATIENCE_MS, () => give(null))
-    const travel = () => dice.next() * 5
-    const lost = (probability: number) => !world.healed && dice.chance(probability)
-    if (lost(swarm.lostRequests)) return world.decided(client, "request", "lost")
-    timeline.after(travel(), () => {
-      const api = world.someApi()
-      if (api === null) return give(null)
-      api.process.schedule(() => {
-        api.process.start(effect, api.services).addObserver((exit) => {
-          if (lost(swarm.lostAnswers)) return world.decided(client, "answer", "lost")
-          timeline.after(travel(), () => {
-            patience()
-            give(exit)
-          })
-        })
-      })
-    })
-  })
-
-/** Asks until there is an answer that is not the store's silence. */
-const insist = <A, E extends { readonly _tag: string }>(
-  world: World,
-  client: Process,
-  effect: Effect.Effect<A, E, ApiServices>
-): Effect.Effect<Result.Result<A, E>> =>
-  Effect.gen(function* () {
-    for (;;) {
-      const answer = yield* ask(world, client, effect)
-      if (answer !== null && Exit.isSuccess(answer)) return Result.succeed(answer.value)
-      const failure = answer === null ? null : yield* failureOf(world, answer)
-      if (failure !== null && failure._tag !== "StoreUnavailable" && failure._tag !== "MessageBusy") {
-        return Result.fail(failure)
-      }
-      yield* Effect.sleep(world.dice.between(50, 1_500))
-    }
-  })
-
-/** What a request failed with. A defect is a bug of ours, whoever sees it first. */
-const failureOf = <E>(world: World, exit: Exit.Failure<unknown, E>): Effect.Effect<E | null> =>
-  Effect.sync(() => {
-    const found = Exit.findError(exit)
-    if (Result.isSuccess(found)) return found.success
-    world.violate("no request ends in a defect", String(exit.cause))
-    return null
-  })
+import type { LaneOfWorld, World } from "./world.ts"
 
 const request = (world: World, number: number): Offer => {
   const { dice, timeline } = world
   const lane = dice.pick(world.lanes)
   const now = EPOCH + timeline.now
   const deliverIn = dice.chance(0.2) ? dice.between(1, 3_000) : null
-  const expiresIn = dice.chance(0.15) ? (deliverIn ?? 0) + dice.pick([20, 500, 5_000]) : null
+  const expiresIn = dice.chance(0.25) ? (deliverIn ?? 0) + dice.pick([20, 500, 1_500, 5_000]) : null
   const at = (millis: number | null) => (millis === null ? null : DateTime.makeUnsafe(now + millis))
   return {
     orgId: lane.orgId,
+    lane: lane.id,
     request: {
-      channel: "webhook",
-      to: lane.id,
+      channel: lane.channel,
+      to: lane.channel === "whatsapp" ? `+4915112345${String(number).padStart(3, "0")}` : lane.id,
       eventType: dice.pick([null, "invoice.paid"]),
       templateCode: null,
       dossierId: null,
-      orderingKey: null,
+      orderingKey: lane.keys === 0 || dice.chance(0.1) ? null : `key-${dice.between(1, lane.keys)}`,
       correlationId: `request-${number}`,
       metadata: dice.chance(0.3) ? { number: String(number) } : null,
       deliverAt: at(deliverIn),
       expiresAt: at(expiresIn),
       retry: null,
-      body: `{"number":${number},"digits":12345678901234567890.10}`,
+      body: bodyOf(lane, String(number)),
       // Two requests share a key: a reuse in one org, no business of each other in two.
       idempotencyKey: dice.chance(0.6) ? `key-${number >> 1}` : null
     }
   }
 }
 
+const bodyOf = ({ channel, id }: LaneOfWorld, text: string): string =>
+  channel === "whatsapp"
+    ? `{ "from": "${id}", "text": "number ${text}" }`
+    : `{"number":"${text}","digits":12345678901234567890.10}`
+
 /** Starts every client of the world; `done` is called when the last one has nothing more to ask. */
 export const startClients = (world: World, done: () => void): void => {
   const { dice, swarm, oracle } = world
   const client = new Process("client", world.machinery)
   let requests = 0
+  let edits = 0
 
   const judge = (offer: Offer, answer: Acceptance): MessageId | null => {
     switch (answer.type) {
@@ -116,6 +66,8 @@ export const startClients = (world: World, done: () => void): void => {
       case "Refused":
         world.tally("a request was refused")
         return null
+      case "Blocked":
+        throw new Error("no client here speaks of a dossier, so none can be blocked")
     }
   }
 
@@ -139,6 +91,7 @@ export const startClients = (world: World, done: () => void): void => {
     for (const offer of offers) oracle.offered(offer)
     const unknown: MessageRequest = {
       ...offers[0]!.request,
+      channel: "webhook",
       to: "00000000-0000-4000-8000-000000000000",
       idempotencyKey: null
     }
@@ -153,7 +106,7 @@ export const startClients = (world: World, done: () => void): void => {
     return ids[0] ?? null
   })
 
-  const follow = Effect.fnUntraced(function* ({ orgId }: Offer, id: MessageId) {
+  const follow = Effect.fnUntraced(function* ({ orgId, lane }: Offer, id: MessageId) {
     const read = yield* insist(world, client, readMessage(orgId, id, null))
     oracle.found(id, Result.isSuccess(read) ? read.success : null)
     if (dice.chance(0.25)) {
@@ -166,10 +119,25 @@ export const startClients = (world: World, done: () => void): void => {
     }
     for (let round = 0; round < 3 && dice.chance(0.6); round++) {
       yield* Effect.sleep(dice.next() * dice.pick([500, swarm.healAtMs / 2]))
-      const answer = yield* insist(world, client, commandMessage(orgId, id, "ReplayMessage", null))
+      if (dice.chance(swarm.erasures)) {
+        oracle.erasing(id)
+        const erased = yield* insist(world, client, eraseMessage(orgId, id, "asked for"))
+        if (Result.isSuccess(erased)) oracle.erased(id)
+      }
+      if (dice.chance(0.15)) {
+        const answer = yield* insist(world, client, commandMessage(orgId, id, "CancelMessage", "changed our mind"))
+        if (Result.isSuccess(answer)) oracle.cancelled(id)
+      }
+      const edited = dice.chance(0.3) ? bodyOf(world.laneOf(lane), `edited ${edits++}`) : null
+      if (edited !== null) oracle.editing(id, edited)
+      const replay =
+        edited === null
+          ? commandMessage(orgId, id, "ReplayMessage", null)
+          : replayEdited(orgId, id, edited, "with other words")
+      const answer = yield* insist(world, client, replay)
       if (Result.isSuccess(answer)) {
         oracle.replayed(id, answer.success.epoch)
-        world.tally("a replay was accepted")
+        world.tally(edited === null ? "a replay was accepted" : "an edited replay was accepted")
       }
     }
   })
@@ -194,6 +162,7 @@ export const startClients = (world: World, done: () => void): void => {
           yield* Effect.forkDetach(
             post({
               orgId: offer.orgId,
+              lane: offer.lane,
               request: { ...offer.request, body: other.request.body, correlationId: `request-${requests}` }
             })
           )

@@ -10,24 +10,34 @@ import { Bodies } from "../../src/application/ports/Bodies.ts"
 import { Circuits } from "../../src/application/ports/Circuits.ts"
 import { Endpoints } from "../../src/application/ports/Endpoints.ts"
 import { type Append, EventStore, StoreUnavailable } from "../../src/application/ports/EventStore.ts"
+import { HttpTargets } from "../../src/application/ports/HttpTargets.ts"
+import { Journals } from "../../src/application/ports/Journals.ts"
 import { MessageViews } from "../../src/application/ports/MessageViews.ts"
+import { Projections } from "../../src/application/ports/Projections.ts"
+import { ProviderMessages } from "../../src/application/ports/ProviderMessages.ts"
 import { type BatchId, Queue } from "../../src/application/ports/Queue.ts"
+import { Replays } from "../../src/application/ports/Replays.ts"
+import { WhatsAppAccounts } from "../../src/application/ports/WhatsAppAccounts.ts"
 import type { Process } from "./process.ts"
+import { fates, type StoreCall } from "./swarm.ts"
 import type { World } from "./world.ts"
 
 /** All ports of the store. A port without decision points below is simply always there. */
 export type StorePorts = Layer.Success<typeof MemoryPorts.layerShared>
 
-type Fate = "ok" | "failBefore" | "failAfter" | "slow" | "freeze" | "crashBefore" | "crashAfter"
+type Fate = "ok" | (typeof fates)[number]
+
+/** Fewer than an honest store would give, so that a replay of a few messages has several stretches. */
+const STRETCH_MAX = 1
 
 const unavailable = Exit.fail(new StoreUnavailable({ cause: new Error("simulated") }))
 
-const drawFate = ({ dice, swarm, healed }: World, call: string): Fate => {
+const drawFate = ({ dice, swarm, healed }: World, call: StoreCall): Fate => {
   const { store } = swarm
   const emphasis = swarm.emphasis.get(call) ?? 1
   if (healed) return "ok"
   let die = dice.next()
-  for (const fate of ["failBefore", "failAfter", "slow", "freeze", "crashBefore", "crashAfter"] as const) {
+  for (const fate of fates) {
     const rate = store[fate] * emphasis
     if (die < rate) return fate
     die -= rate
@@ -46,7 +56,7 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
   const latency = () => 0.05 + dice.next() * 1.5
 
   const call = <A>(
-    name: string,
+    name: StoreCall,
     work: Effect.Effect<A, StoreUnavailable>,
     detail = "",
     summary: (answer: A) => string = () => "ok",
@@ -85,7 +95,7 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
     })
 
   /** A port whose calls are all of one kind. */
-  const everyCall = <Port extends object>(name: string, port: Port): Port =>
+  const everyCall = <Port extends object>(name: StoreCall, port: Port): Port =>
     Object.fromEntries(
       Object.entries(port).map(
         ([method, ask]: [string, (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown, StoreUnavailable>]) => [
@@ -99,6 +109,12 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
   const queue = Context.get(world.store, Queue)
   const circuits = Context.get(world.store, Circuits)
   const views = Context.get(world.store, MessageViews)
+  const projections = Context.get(world.store, Projections)
+  const replays = Context.get(world.store, Replays)
+
+  /** What the oracle must know of a call, in the same step. */
+  const told = <A>(work: Effect.Effect<A, StoreUnavailable>, tell: (answer: A) => void) =>
+    Effect.tap(work, (answer) => Effect.sync(() => tell(answer)))
 
   return world.store.pipe(
     Context.add(EventStore, {
@@ -118,16 +134,20 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
           described(world, entries),
           (results) => results.map(({ type }) => type).join(", ")
         ),
-      acceptedUnder: (orgId, key) => call("acceptedUnder", store.acceptedUnder(orgId, key)),
+      acceptedUnder: (orgId, key) => call("load", store.acceptedUnder(orgId, key)),
       readAll: (after, limit) => call("readAll", store.readAll(after, limit))
     }),
     Context.add(Queue, {
       ...queue,
       claim: (request) =>
-        call("claim", queue.claim(request), "", (claim) =>
-          claim === null
-            ? "nothing"
-            : `batch ${claim.batch}: ${claim.messages.map(({ messageId }) => world.nameOf(messageId)).join(" ")}`
+        call(
+          "claim",
+          told(queue.claim(request), (claim) => world.oracle.handedOut(claim)),
+          "",
+          (claim) =>
+            claim === null
+              ? "nothing"
+              : `batch ${claim.batch}: ${claim.messages.map(({ messageId }) => world.nameOf(messageId)).join(" ")}`
         ),
       putBack: (batch, messages) =>
         call(
@@ -150,30 +170,57 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
           if (batches.length > 0) world.tally("a batch was taken over")
           return batches.map(({ batch }) => `batch ${batch}`).join(" ") || "nothing"
         }),
+      deferLane: (lane, wait) =>
+        call(
+          "deferLane",
+          told(queue.deferLane(lane, wait), () => world.oracle.deferred(lane, wait))
+        ),
       nextDueAt: call("nextDueAt", queue.nextDueAt),
       awaitWork: hearing(world, process)
     }),
     Context.add(Circuits, {
+      ...circuits,
       load: (destination) => call("circuit", circuits.load(destination)),
-      standings: (destinations) => call("standings", circuits.standings(destinations)),
+      standings: (destinations) => call("circuit", circuits.standings(destinations)),
       report: (reports) => call("report", circuits.report(reports)),
-      giveBack: (destination, generation) => call("giveBack", circuits.giveBack(destination, generation)),
-      append: (destination, generation, facts, after) =>
+      giveBack: (destination, generation) =>
+        call(
+          "report",
+          told(circuits.giveBack(destination, generation), () => world.oracle.gaveBack(destination, generation))
+        ),
+      orgOf: (destination) => call("circuit", circuits.orgOf(destination)),
+      append: (destination, generation, facts, after, actor) =>
         call(
           "circuitAppend",
-          circuits.append(destination, generation, facts, after),
+          circuits.append(destination, generation, facts, after, actor),
           facts.map(({ type }) => type).join("+"),
           String
         )
     }),
     Context.add(Bodies, everyCall("body", Context.get(world.store, Bodies))),
-    Context.add(Endpoints, everyCall("endpoint", Context.get(world.store, Endpoints))),
+    Context.add(Endpoints, everyCall("destination", Context.get(world.store, Endpoints))),
+    Context.add(HttpTargets, everyCall("destination", Context.get(world.store, HttpTargets))),
+    Context.add(WhatsAppAccounts, everyCall("destination", Context.get(world.store, WhatsAppAccounts))),
+    Context.add(ProviderMessages, everyCall("provider", Context.get(world.store, ProviderMessages))),
+    Context.add(Journals, everyCall("journal", Context.get(world.store, Journals))),
+    Context.add(Replays, {
+      ...everyCall("replays", replays),
+      items: (id, after, limit) =>
+        call(
+          "replays",
+          told(replays.items(id, after, Math.min(limit, STRETCH_MAX)), () => world.oracle.isAtWork(id)),
+          "items"
+        )
+    }),
+    Context.add(Projections, {
+      ...projections,
+      runs: call("position", projections.runs),
+      build: (name, version, total) => call("position", projections.build(name, version, total), "build"),
+      swap: (name, generation) => call("position", projections.swap(name, generation), `swap ${generation}`, String)
+    }),
     Context.add(MessageViews, {
-      ...views,
-      list: (orgId, filter, page) => call("list", views.list(orgId, filter, page)),
-      stats: (orgId) => call("stats", views.stats(orgId)),
-      position: call("position", views.position),
-      project: (from, to, rows) => call("project", views.project(from, to, rows), `${from} to ${to}`, String)
+      ...everyCall("views", views),
+      project: (step, rows) => call("project", views.project(step, rows), `${step.from} to ${step.to}`, String)
     })
   )
 }

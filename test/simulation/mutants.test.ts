@@ -152,7 +152,7 @@ const mutants: Record<string, Sabotage> = {
     const real = Context.get(store, MessageViews)
     return Context.add(store, MessageViews, {
       ...real,
-      project: (from, to, views) => real.project(from, to, dice.chance(0.2) ? [] : views)
+      project: (step, views) => real.project(step, dice.chance(0.2) ? [] : views)
     })
   }
 }

@@ -3,6 +3,8 @@
  * wrong how often. A fault that is absent in half of the worlds leaves room for what it would have hidden.
  */
 import type { CircuitPolicy } from "../../src/domain/circuit/policy.ts"
+import type { OnDeadLetter } from "../../src/domain/message/queueChange.ts"
+import type { RateLimit } from "../../src/domain/rateLimit.ts"
 import type { RetryPolicy } from "../../src/domain/retry.ts"
 import type { Dice } from "./dice.ts"
 
@@ -18,8 +20,18 @@ export interface FaultRates {
 }
 
 export interface LaneDraw {
+  readonly channel: "webhook" | "http" | "whatsapp"
   readonly capacity: number
   readonly retry: RetryPolicy | null
+  readonly rateLimit: RateLimit | null
+  readonly onDeadLetter: OnDeadLetter
+  /** How many ordering keys its messages use; 0: none. */
+  readonly keys: number
+  /** The far side drops a duplicate. */
+  readonly dedupes: boolean
+  /** Whether an attempt in doubt can be asked about; for WhatsApp, whether it is sent again when no receipt came. */
+  readonly askable: boolean
+  readonly doubtMs: number
   /** How likely each behaviour of the receiver is, against the others. */
   readonly behaviours: Readonly<Record<Behaviour, number>>
 }
@@ -35,10 +47,14 @@ export const behaviours = [
   "429",
   "302",
   "404",
-  "410"
+  "410",
+  "putOff",
+  "throttled",
+  "outOfUse"
 ] as const
 export type Behaviour = (typeof behaviours)[number]
 
+/** Every kind of call that a process makes to the store. */
 export const storeCalls = [
   "load",
   "loadMany",
@@ -46,16 +62,30 @@ export const storeCalls = [
   "readAll",
   "claim",
   "release",
+  "putBack",
   "renew",
   "takeOver",
+  "deferLane",
   "nextDueAt",
   "position",
   "project",
-  "endpoint",
+  "views",
+  "destination",
+  "body",
+  "provider",
   "circuit",
   "report",
-  "circuitAppend"
+  "circuitAppend",
+  "replays",
+  "journal"
 ] as const
+export type StoreCall = (typeof storeCalls)[number]
+
+export const fates = ["failBefore", "failAfter", "slow", "freeze", "crashBefore", "crashAfter"] as const
+
+/** What people do to destinations and dead letters while messages are on their way. */
+export const operations = ["hold", "reset", "pause", "limit", "policy", "replay"] as const
+export type Operation = (typeof operations)[number]
 
 export const disturbances = ["kill", "freeze", "jump", "stop"] as const
 export type Disturbance = (typeof disturbances)[number]
@@ -63,6 +93,8 @@ export type Disturbance = (typeof disturbances)[number]
 export interface Swarm {
   readonly opsMax: number
   readonly workers: number
+  /** How many of the workers also keep the projections and do replays. */
+  readonly keepers: number
   readonly apis: number
   readonly concurrency: number
   readonly leaseMs: number
@@ -77,7 +109,14 @@ export interface Swarm {
   readonly healAtMs: number
   readonly store: FaultRates
   /** Calls that meet these faults more, or less, often than the others. */
-  readonly emphasis: ReadonlyMap<string, number>
+  readonly emphasis: ReadonlyMap<StoreCall, number>
+  /** How likely a receiver that took a message also says so later, and by another way. */
+  readonly receipts: number
+  /** How likely whoever sent a message erases its body later. */
+  readonly erasures: number
+  /** Operations, and the mean time between two of them. */
+  readonly operations: ReadonlyArray<Operation>
+  readonly operationMs: number
   readonly channel: Pick<FaultRates, "crashBefore" | "crashAfter" | "freeze">
   /** Of the network between clients and the API: requests and answers that get lost. */
   readonly lostRequests: number
@@ -94,7 +133,7 @@ export interface Swarm {
 
 const retryPolicies = (dice: Dice): RetryPolicy => {
   const limits = {
-    ...(dice.chance(0.7) ? { attemptsMax: dice.between(1, 5) } : {}),
+    ...(dice.chance(0.7) ? { attemptsMax: dice.pick([1, 1, 2, 3, 5]) } : {}),
     ...(dice.chance(0.2) ? { ageMaxMs: dice.between(500, 20_000) } : {}),
     ...(dice.chance(0.4) ? { jitter: [0.5, 1.5] as const } : {})
   }
@@ -110,15 +149,30 @@ const retryPolicies = (dice: Dice): RetryPolicy => {
       }
 }
 
-const lane = (dice: Dice): LaneDraw => {
-  const healthy = dice.chance(0.3)
+export const someRate = (dice: Dice): RateLimit => ({ limit: dice.pick([2, 5, 20]), periodMs: dice.pick([500, 1_000]) })
+
+/** `harsh`: so much goes wrong at the far side that most messages become dead letters. */
+const lane = (dice: Dice, harsh: boolean): LaneDraw => {
+  const healthy = !harsh && dice.chance(0.3)
   const weight = () => (healthy || dice.chance(0.5) ? 0 : dice.between(1, 4))
+  const channel = dice.pick(["webhook", "webhook", "http", "whatsapp"] as const)
   return {
+    channel,
+    rateLimit: channel === "whatsapp" || dice.chance(0.2) ? someRate(dice) : null,
+    onDeadLetter: dice.pick(["skip", "block"] as const),
+    keys: dice.pick([0, 0, 1, 2]),
+    dedupes: channel === "webhook" || (channel === "http" && dice.chance(0.3)),
+    askable: dice.chance(0.6),
+    doubtMs: dice.pick([20, 500, 2_000]),
     capacity: dice.pick([1, 2, 8]),
-    retry: dice.chance(0.8) ? retryPolicies(dice) : null,
+    retry: harsh
+      ? { strategy: "fixed", baseMs: 50, attemptsMax: dice.between(1, 2) }
+      : dice.chance(0.8) || channel === "whatsapp"
+        ? retryPolicies(dice)
+        : null,
     behaviours: {
       ...(Object.fromEntries(behaviours.map((behaviour) => [behaviour, weight()])) as Record<Behaviour, number>),
-      ok: dice.between(1, 6)
+      ok: healthy ? 1 : dice.pick([0, 1, 3, 6])
     }
   }
 }
@@ -127,11 +181,13 @@ export const draw = (dice: Dice): Swarm => {
   // With nothing else wrong, what kills and restarts do can't hide behind other faults.
   const faultless = dice.chance(0.2)
   const rate = (upTo: number) => (faultless || dice.chance(0.5) ? 0 : dice.next() * upTo)
+  const harsh = dice.chance(0.25)
   const kinds = disturbances.filter(() => dice.chance(0.6))
-  const leaseMs = dice.pick([600, 1_500, 5_000, 20_000])
+  const leaseMs = dice.pick([900, 2_000, 5_000, 20_000])
   return {
     opsMax: dice.pick([12, 60, 2048]),
     workers: dice.between(1, 4),
+    keepers: dice.pick([1, 1, 1, 3]),
     apis: dice.between(1, 2),
     concurrency: dice.pick([1, 2, 4, 16]),
     leaseMs,
@@ -139,9 +195,9 @@ export const draw = (dice: Dice): Swarm => {
     deadlineMs: dice.pick([50, 300, 2_000]),
     circuit: { failuresMax: dice.pick([1, 3, 1_000]), openMs: dice.pick([100, 1_500]), openMaxMs: 4_000 },
     arrivalMs: dice.pick([20, 1_000, 15_000]),
-    lanes: Array.from({ length: dice.between(1, 4) }, () => lane(dice)),
-    messages: dice.between(3, 15),
-    healAtMs: dice.pick([2_000, 8_000, 25_000]),
+    lanes: Array.from({ length: dice.between(1, 4) }, () => lane(dice, harsh)),
+    messages: dice.between(3, 12),
+    healAtMs: dice.pick([2_000, 5_000, 12_000]),
     store: {
       failBefore: rate(0.2),
       failAfter: rate(0.2),
@@ -151,6 +207,10 @@ export const draw = (dice: Dice): Swarm => {
       crashAfter: rate(0.04)
     },
     emphasis: new Map(storeCalls.map((call) => [call, dice.pick([0, 1, 1, 3, 8])])),
+    receipts: dice.pick([0, 0.3, 1]),
+    erasures: dice.pick([0, 0, 0.2]),
+    operations: operations.filter((operation) => dice.chance(harsh && operation === "replay" ? 1 : 0.4)),
+    operationMs: dice.pick([300, 1_500, 5_000]),
     channel: { crashBefore: rate(0.1), crashAfter: rate(0.1), freeze: rate(0.3) },
     lostRequests: rate(0.2),
     lostAnswers: rate(0.3),

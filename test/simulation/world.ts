@@ -6,22 +6,29 @@
  *
  * Nothing in it waits for anything real: a run is one synchronous call.
  */
-import { Clock, Context, Duration, Effect, Exit, Layer } from "effect"
-import { changeLane, permitOf } from "../../src/adapters/memory/lanes.ts"
+import { Clock, Context, Duration, Effect, Exit, Layer, Redacted } from "effect"
+import { instructLane, permitOf } from "../../src/adapters/memory/lanes.ts"
 import * as Memory from "../../src/adapters/memory/Memory.ts"
 import * as MemoryPorts from "../../src/adapters/memory/MemoryPorts.ts"
 import * as NodeFingerprint from "../../src/adapters/node/NodeFingerprint.ts"
 import { dispatch } from "../../src/application/dispatch.ts"
+import { LogReader } from "../../src/application/LogReader.ts"
 import { Channels } from "../../src/application/ports/Channels.ts"
 import type { Endpoint } from "../../src/application/ports/Endpoints.ts"
 import { Fingerprint } from "../../src/application/ports/Fingerprint.ts"
-import { project } from "../../src/application/project.ts"
+import type { HttpTarget } from "../../src/application/ports/HttpTargets.ts"
+import { Projections } from "../../src/application/ports/Projections.ts"
+import type { WhatsAppAccount } from "../../src/application/ports/WhatsAppAccounts.ts"
+import { keepProjections } from "../../src/application/projections/keepProjections.ts"
+import { replayDeadLetters } from "../../src/application/replayDeadLetters.ts"
 import { DestinationId, type MessageId, OrgId } from "../../src/domain/ids.ts"
 import { presets, RETRY_AFTER_MAX_MS, retryWaitMs } from "../../src/domain/retry.ts"
-import { type ApiServices, startClients } from "./clients.ts"
+import type { ApiServices } from "./asking.ts"
+import { startClients } from "./clients.ts"
 import { storeClock, Timeline } from "./clock.ts"
 import { type Dice, makeDice } from "./dice.ts"
 import { faultyPorts, type StorePorts } from "./faults.ts"
+import { Operators } from "./operators.ts"
 import { Oracle } from "./oracle.ts"
 import { type Machinery, Process } from "./process.ts"
 import { channelOf } from "./receivers.ts"
@@ -69,6 +76,7 @@ export class World {
   readonly lanes: ReadonlyArray<LaneOfWorld>
   healed = false
 
+  readonly #operators: Operators
   readonly #runQueue: RunQueue
   readonly #tallies = new Map<string, number>()
   readonly #trace: Array<string> = []
@@ -80,7 +88,9 @@ export class World {
   #generation = 0
   #hash = 0x811c9dc5
   #decisions = 0
-  #clientsDone = false
+  /** Clients and operators that still ask. */
+  #asking = 2
+  #released = false
   #stopping = false
   #ended = false
   #violation: Report["violation"] = null
@@ -103,8 +113,9 @@ export class World {
       id: DestinationId.make(`00000000-0000-4000-8000-0000000001${String(index).padStart(2, "0")}`),
       orgId: OrgId.make(`org-${index % 2}`)
     }))
-    this.#addEndpoints()
+    this.#addDestinations()
     this.oracle = new Oracle(this)
+    this.#operators = new Operators(this)
   }
 
   // ----------------------------------------------------------------------------------- what others ask
@@ -192,11 +203,14 @@ export class World {
     const { swarm } = this
     for (let n = 0; n < swarm.apis; n++) this.#startApi(n)
     for (let n = 0; n < swarm.workers; n++) this.#startWorker(n)
-    startClients(this, () => {
-      this.#clientsDone = true
-    })
+    const done = () => {
+      this.#asking -= 1
+    }
+    startClients(this, done)
+    this.#operators.start(done)
     if (swarm.disturbances.length > 0) this.#disturbLater(swarm.disturbanceMs)
     this.timeline.after(swarm.healAtMs, () => this.#heal())
+    if (this.seed % 2 === 0) this.timeline.after(swarm.healAtMs / 2, () => this.#rebuild())
 
     let steps = 0
     while (this.#violation === null && !this.#ended) {
@@ -216,28 +230,44 @@ export class World {
     }
   }
 
-  #addEndpoints(): void {
-    const { tables, now } = Context.get(this.store, Memory.Memory)
-    for (const { id, orgId, retry, capacity } of this.lanes) {
-      const endpoint: Endpoint = {
-        id,
-        orgId,
-        url: "https://receiver.example/",
-        eventTypes: null,
-        description: null,
-        signature: "standard",
-        retry,
-        rateLimit: null,
-        maxInFlight: capacity,
-        timeoutMs: this.swarm.deadlineMs,
-        headers: {},
-        paused: false,
-        version: 1,
-        createdAt: now(),
-        updatedAt: now()
+  #addDestinations(): void {
+    const memory = Context.get(this.store, Memory.Memory)
+    const { tables, now } = memory
+    const at = now()
+    for (const { id, orgId, channel, retry, capacity, dedupes, askable, doubtMs, ...lane } of this.lanes) {
+      const { rateLimit, onDeadLetter } = lane
+      const common = { id, orgId, retry, rateLimit, onDeadLetter, maxInFlight: capacity, headers: {}, version: 1 }
+      const shared = { ...common, timeoutMs: this.swarm.deadlineMs, paused: false, createdAt: at, updatedAt: at }
+      const url = "https://receiver.example/"
+      switch (channel) {
+        case "webhook": {
+          const endpoint: Endpoint = { ...shared, url, eventTypes: null, description: null, signature: "standard" }
+          tables.endpoints.set(id, { endpoint, secrets: [] })
+          break
+        }
+        case "http": {
+          const idempotency = dedupes ? "header" : "none"
+          const reconcile = askable ? { url } : null
+          const target: HttpTarget = {
+            ...{ ...shared, url, method: "POST", bodyFields: {}, idempotency, reconcile, secretNames: [] }
+          }
+          tables.httpTargets.set(id, { target, secrets: {} })
+          break
+        }
+        case "whatsapp": {
+          const reconcile = { waitMs: doubtMs, otherwise: askable ? "resend" : "deadLetter" } as const
+          const account: WhatsAppAccount = {
+            ...{ ...shared, rateLimit: rateLimit!, reconcile },
+            ...{ phoneNumberId: id, graphVersion: "v1", verifySignature: true }
+          }
+          const secret = Redacted.make("secret")
+          tables.whatsAppAccounts.set(id, {
+            account,
+            secrets: { accessToken: secret, appSecret: secret, verifyToken: secret }
+          })
+        }
       }
-      tables.endpoints.set(id, { endpoint, secrets: [] })
-      changeLane(tables, id, { permitMs: permitOf(this.swarm.deadlineMs) })
+      instructLane(memory, shared)
     }
   }
 
@@ -259,7 +289,7 @@ export class World {
     if (this.#stopping) return
     const { swarm } = this
     const process = this.#newProcess(`worker-${n}`, () => this.#startWorker(n))
-    const services = Context.add(faultyPorts(this, process), Channels, { webhook: channelOf(this, process) })
+    const services = Context.add(faultyPorts(this, process), Channels, channelsOf(this, process))
     const worker = dispatch({
       worker: process.name,
       concurrency: swarm.concurrency,
@@ -270,7 +300,10 @@ export class World {
     let stopping = false
     process.schedule(() => {
       this.trace(process, `starts, its clock ${process.wallOffset} ms ahead`)
-      process.start(project, services)
+      if (n < swarm.keepers) {
+        process.start(Effect.provide(keepProjections, LogReader.layer), services)
+        if (swarm.operations.includes("replay")) process.start(replayDeadLetters, services)
+      }
       const fiber = process.start(Effect.scoped(Effect.andThen(worker, Effect.never)), services)
       fiber.addObserver((exit) => {
         if (!stopping) this.violate("a worker runs until it is stopped", `${process.name} ended: ${exit}`)
@@ -344,10 +377,19 @@ export class World {
 
   // --------------------------------------------------------------------------------------------- the end
 
+  /** Somebody wants the lists built anew, beside those that serve. */
+  #rebuild(): void {
+    this.trace(null, "the lists are to be built anew")
+    Effect.runSync(Context.get(this.store, Projections).build("messages", 1, 0))
+  }
+
   #heal(): void {
     this.healed = true
     this.trace(null, "everything heals")
     for (const process of this.#restarts.keys()) process.thaw()
+    this.#operators.release(() => {
+      this.#released = true
+    })
     // Killed processes are back, frozen ones have noticed, and one scan of every keeper has passed.
     const settledAt = this.timeline.now + 3_000 + this.swarm.leaseMs / 3 + 1_000
     this.#watch(settledAt, this.timeline.now + this.#bound())
@@ -366,6 +408,8 @@ export class World {
       2 * Math.max(3_000, ...wrong) +
       4 * (swarm.circuit.openMaxMs + permitOf(swarm.deadlineMs)) +
       swarm.healAtMs +
+      // The last doubt before everything healed may have been the fourth.
+      4 ** 4 * Math.max(...this.lanes.map(({ doubtMs }) => doubtMs)) +
       60_000
     )
   }
@@ -376,9 +420,14 @@ export class World {
       const open = [
         ...this.oracle.unfinished(),
         ...this.oracle.looseEnds(),
-        ...(this.#clientsDone ? [] : ["the clients still ask"])
+        ...(this.#asking === 0 && this.#released ? [] : ["somebody still asks"])
       ]
-      if (open.length === 0) return this.#stopAll()
+      if (open.length === 0 && this.oracle.blockers().length === 0) return this.#stopAll()
+      // At rest, but for those who wait behind dead letters, as their destination wants it.
+      if (open.length === 0) {
+        this.tally("lines were blocked at rest")
+        return this.#operators.unblock(() => this.#watch(settledAt, this.timeline.now + this.#bound()))
+      }
       if (this.timeline.now > until) return this.violate("I4 everything comes to an end", open.join(", "))
       this.#watch(settledAt, until)
     })
@@ -405,6 +454,11 @@ export class World {
       if (left > 0) this.violate("I26 a graceful stop comes to an end", `${left} workers still run`)
     })
   }
+}
+
+const channelsOf = (world: World, process: Process) => {
+  const channel = channelOf(world, process)
+  return { webhook: channel, http: channel, whatsapp: channel }
 }
 
 const fingerprint = Effect.runSync(

@@ -28,7 +28,7 @@ export interface Options {
   readonly settings?: Readonly<Record<string, string>>
 }
 
-const DATABASE = "posthaste"
+export const DATABASE = "posthaste"
 /** Names our lock among advisory locks of the server's `postgres` database, which nobody else uses. */
 const LOCK = 7_057_457
 

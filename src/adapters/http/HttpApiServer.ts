@@ -2,7 +2,7 @@
  * Serves the API. While the layer lives the server listens; when it is released the server stops
  * accepting, finishes what is in flight and closes.
  *
- * It needs the application's ports, `EndpointPolicy` and `HttpTargetPolicy` among them. It provides the `HttpServer`, which knows the
+ * It needs the application's ports, `EndpointPolicy`, `HttpTargetPolicy`, `AlertFormats` and `WhatsAppNotices` among them. It provides the `HttpServer`, which knows the
  * bound address (`url`).
  */
 import { NodeHttpServer } from "@effect/platform-node"
@@ -10,28 +10,36 @@ import { Effect, Layer, type Redacted } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
 import { Api } from "./Api.ts"
+import * as AlertTargetHandlers from "./alertTargets.ts"
 import * as ApiKeyHandlers from "./apiKeys.ts"
+import * as AuditHandlers from "./audit.ts"
 import * as Auth from "./auth.ts"
 import * as CircuitHandlers from "./circuits.ts"
 import { makeServer } from "./connections.ts"
 import * as DeadLetterHandlers from "./deadLetters.ts"
+import * as DossierHandlers from "./dossiers.ts"
 import * as EndpointHandlers from "./endpoints.ts"
+import * as FeedHandlers from "./feed.ts"
 import * as HealthHandlers from "./health.ts"
 import * as HttpTargetHandlers from "./httpTargets.ts"
 import { lastResort } from "./lastResort.ts"
 import * as MessageHandlers from "./messages.ts"
+import * as ProjectionHandlers from "./projections.ts"
+import * as WhatsAppAccountHandlers from "./whatsAppAccounts.ts"
+import * as WhatsAppNoticeHandlers from "./whatsAppNotices.ts"
 
 export interface HttpApiOptions {
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number
   readonly operatorKey: Redacted.Redacted
+  readonly feed?: FeedHandlers.FeedOptions
 }
 
 /** The docs page brings all it shows with it: it works where there is no internet. */
 const docs = HttpApiScalar.layer(Api, { path: "/docs", scalar: { withDefaultFonts: false } })
 
-export const routes = (operatorKey: Redacted.Redacted) =>
+export const routes = ({ operatorKey, feed }: Pick<HttpApiOptions, "operatorKey" | "feed">) =>
   Layer.mergeAll(
     HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }),
     docs,
@@ -42,15 +50,22 @@ export const routes = (operatorKey: Redacted.Redacted) =>
       DeadLetterHandlers.layer,
       EndpointHandlers.layer,
       HttpTargetHandlers.layer,
+      WhatsAppAccountHandlers.layer,
+      WhatsAppNoticeHandlers.layer,
       CircuitHandlers.layer,
+      AlertTargetHandlers.layer,
+      DossierHandlers.layer,
+      AuditHandlers.layer,
       ApiKeyHandlers.layer,
+      FeedHandlers.layerWith(feed ?? FeedHandlers.defaults),
+      ProjectionHandlers.layer,
       HealthHandlers.layer
     ]),
     Layer.provide(Auth.layer(operatorKey))
   )
 
-export const layer = ({ host, port, operatorKey }: HttpApiOptions) =>
-  HttpRouter.serve(routes(operatorKey), { disableLogger: true, disableListenLog: true }).pipe(
+export const layer = ({ host, port, ...options }: HttpApiOptions) =>
+  HttpRouter.serve(routes(options), { disableLogger: true, disableListenLog: true }).pipe(
     Layer.provideMerge(NodeHttpServer.layer(makeServer, { host, port }))
   )
 

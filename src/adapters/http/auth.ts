@@ -1,11 +1,13 @@
 /**
  * Who is asking. An org's key acts for its org and no other; the operator's key acts for the org named in
- * `X-Org-Id`, and alone may manage keys. The org of a request comes from here and from nowhere else.
+ * `X-Org-Id`, and alone may manage keys. The org of a request comes from here and from nowhere else, and so
+ * does the actor behind it: `operator`, or `key:<id>`.
  */
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import { ApiKeys } from "../../application/ports/ApiKeys.ts"
+import { Actor } from "../../application/actor.ts"
+import { ApiKeys, type Holder } from "../../application/ports/ApiKeys.ts"
 import type { StoreUnavailable } from "../../application/ports/EventStore.ts"
 import { OrgId } from "../../domain/ids.ts"
 import { hashOf, isSameHash, isWellFormed, storedHash } from "./apiKey.ts"
@@ -47,7 +49,7 @@ export const layer = (operatorKey: Redacted.Redacted) =>
       const operatorHash = hashOf(Redacted.value(operatorKey))
 
       /** Null for the operator. */
-      const holderOf = (key: string): Effect.Effect<OrgId | null, Refusal> => {
+      const holderOf = (key: string): Effect.Effect<Holder | null, Refusal> => {
         const hashed = hashOf(key)
         if (isSameHash(hashed, operatorHash)) return Effect.succeed(null)
         if (!isWellFormed(key)) {
@@ -55,8 +57,8 @@ export const layer = (operatorKey: Redacted.Redacted) =>
             unauthorized(key === "" ? "Send the header authorization: Bearer <API key>." : "This is not an API key.")
           )
         }
-        return Effect.flatMap(keys.orgOf(storedHash(hashed)), (orgId) =>
-          orgId === null ? Effect.fail(unauthorized("This key is not known, or was revoked.")) : Effect.succeed(orgId)
+        return Effect.flatMap(keys.holderOf(storedHash(hashed)), (holder) =>
+          holder === null ? Effect.fail(unauthorized("This key is not known, or was revoked.")) : Effect.succeed(holder)
         )
       }
 
@@ -65,11 +67,14 @@ export const layer = (operatorKey: Redacted.Redacted) =>
           apiKey: (handler, { credential }) =>
             Effect.matchEffect(
               Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) =>
-                Effect.flatMap(holderOf(Redacted.value(credential)), (holder) => actingOrg(holder, headers["x-org-id"]))
+                Effect.flatMap(holderOf(Redacted.value(credential)), (holder) =>
+                  Effect.map(actingOrg(holder, headers["x-org-id"]), (orgId) => ({ orgId, actor: actorOf(holder) }))
+                )
               ),
               {
                 onFailure: refuse,
-                onSuccess: (orgId) => Effect.provideService(handler, ActingOrg, orgId)
+                onSuccess: ({ orgId, actor }) =>
+                  handler.pipe(Effect.provideService(ActingOrg, orgId), Effect.provideService(Actor, actor))
               }
             )
         }),
@@ -78,17 +83,21 @@ export const layer = (operatorKey: Redacted.Redacted) =>
             Effect.matchEffect(holderOf(Redacted.value(credential)), {
               onFailure: refuse,
               onSuccess: (holder) =>
-                holder === null ? handler : refuse(forbidden("Only the operator's key may manage API keys."))
+                holder === null
+                  ? Effect.provideService(handler, Actor, actorOf(holder))
+                  : refuse(forbidden("Only the operator's key may do this."))
             })
         })
       )
     })
   )
 
-const actingOrg = (holder: OrgId | null, named: string | undefined): Effect.Effect<OrgId, Problem> => {
+const actorOf = (holder: Holder | null): string => (holder === null ? "operator" : `key:${holder.id}`)
+
+const actingOrg = (holder: Holder | null, named: string | undefined): Effect.Effect<OrgId, Problem> => {
   if (holder !== null) {
-    return named === undefined || named === holder
-      ? Effect.succeed(holder)
+    return named === undefined || named === holder.orgId
+      ? Effect.succeed(holder.orgId)
       : Effect.fail(
           forbidden("This key acts for another org than X-Org-Id names.", [
             { field: ORG_HEADER, reason: "must be left out or name the key's own org" }

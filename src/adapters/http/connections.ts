@@ -2,7 +2,7 @@
  * The listening socket's manners: slow and malformed callers are answered and let go before they cost
  * anything, and what Node's parser refuses is refused in the same words as everything else.
  */
-import { Server, type ServerOptions, STATUS_CODES } from "node:http"
+import { Server, type ServerOptions, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 
 const seconds = (count: number) => count * 1000
@@ -40,26 +40,30 @@ const refuse = (error: NodeJS.ErrnoException, socket: Socket): void => {
 /** How long a stop waits for requests under way. Appends take milliseconds; a caller may trickle for ever. */
 const STOP_MAX = seconds(10)
 
+/** Answers that never end by themselves. A stop ends them: whoever follows comes back with the last id it saw. */
+export const endless = new WeakSet<ServerResponse>()
+
 /**
  * A server that is gone soon after it was closed. Node's own `close` lets connections that were busy at
  * that moment linger in keep-alive when they are done, and stops watching for slow requests.
  */
 class StoppableServer extends Server {
-  private underWay = 0
+  private readonly underWay = new Set<ServerResponse>()
 
   constructor(options: ServerOptions) {
     super(options)
     this.on("request", (_, response) => {
-      this.underWay++
-      response.once("close", () => this.underWay--)
+      this.underWay.add(response)
+      response.once("close", () => this.underWay.delete(response))
     })
   }
 
   override close(callback?: (error?: Error) => void): this {
     super.close(callback)
+    for (const response of this.underWay) if (endless.has(response)) response.destroy()
     const since = performance.now()
     const sweep = setInterval(() => {
-      if (this.underWay === 0 || performance.now() - since > STOP_MAX) this.closeAllConnections()
+      if (this.underWay.size === 0 || performance.now() - since > STOP_MAX) this.closeAllConnections()
       else this.closeIdleConnections()
     }, 20)
     this.once("close", () => clearInterval(sweep))

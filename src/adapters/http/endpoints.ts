@@ -5,15 +5,14 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { Fault } from "../../application/acceptMessage.ts"
 import { EndpointPolicy } from "../../application/ports/EndpointPolicy.ts"
 import { type Endpoint, type EndpointSettings, Endpoints } from "../../application/ports/Endpoints.ts"
-import { DestinationId, isUuid } from "../../domain/ids.ts"
 import { presets, type RetryPolicy } from "../../domain/retry.ts"
 import { Api } from "./Api.ts"
 import { ActingOrg } from "./auth.ts"
-import { openCursor, sealCursor } from "./cursor.ts"
+import { idOf, listed, orNotFound } from "./destinations.ts"
 import { ChangeEndpoint, CreateEndpoint, defaults } from "./endpointsApi.ts"
-import { LIMIT_DEFAULT, Retry } from "./fields.ts"
+import { Retry } from "./fields.ts"
 import { moment } from "./messageJson.ts"
-import { answer, invalidFields, notFound, type Problem } from "./problem.ts"
+import { answer, invalidFields, notFound } from "./problem.ts"
 import { decoded, decoderOf, limits, readJson } from "./requestBody.ts"
 
 const decodeCreate = decoderOf(CreateEndpoint)
@@ -27,12 +26,6 @@ const endpointJson = ({ id, orgId, createdAt, updatedAt, ...settings }: Endpoint
   createdAt: moment(createdAt),
   updatedAt: moment(updatedAt)
 })
-
-const idOf = (text: string): Effect.Effect<DestinationId, Problem> =>
-  isUuid(text) ? Effect.succeed(DestinationId.make(text)) : Effect.fail(notFound())
-
-const orNotFound = (endpoint: Endpoint | null): Effect.Effect<Endpoint, Problem> =>
-  endpoint === null ? Effect.fail(notFound()) : Effect.succeed(endpoint)
 
 /** What the policy has against the fields that were given; nothing is asked about the others. */
 const checked = Effect.fnUntraced(function* (given: {
@@ -67,6 +60,7 @@ const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
       rateLimit: given.rateLimit ?? null,
       maxInFlight: given.maxInFlight ?? defaults.maxInFlight,
       timeoutMs: given.timeoutMs ?? defaults.timeoutMs,
+      onDeadLetter: given.onDeadLetter ?? defaults.onDeadLetter,
       headers: given.headers ?? {}
     },
     secret
@@ -75,14 +69,6 @@ const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
     { ...endpointJson(endpoint), secret: Redacted.value(secret) },
     { status: 201, headers: { location: `/api/v1/webhook-endpoints/${endpoint.id}` } }
   )
-})
-
-const LIST = "webhook-endpoints"
-
-const list = Effect.fnUntraced(function* (query: { readonly limit?: number; readonly cursor?: string }) {
-  const page = { limit: query.limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, query.cursor) }
-  const { items, nextCursor } = yield* (yield* Endpoints).list(yield* ActingOrg, page)
-  return { items: items.map(endpointJson), nextCursor: sealCursor(LIST, nextCursor) }
 })
 
 const get = Effect.fnUntraced(function* (id: string) {
@@ -103,12 +89,13 @@ const change = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
 
 /** Only what was named changes; null means the default. */
 const changeOf = (given: typeof ChangeEndpoint.Type): Partial<EndpointSettings> => {
-  const { signature, maxInFlight, timeoutMs, headers, ...others } = given
+  const { signature, maxInFlight, timeoutMs, onDeadLetter, headers, ...others } = given
   return {
     ...others,
     ...(signature === undefined ? {} : { signature: signature ?? defaults.signature }),
     ...(maxInFlight === undefined ? {} : { maxInFlight: maxInFlight ?? defaults.maxInFlight }),
     ...(timeoutMs === undefined ? {} : { timeoutMs: timeoutMs ?? defaults.timeoutMs }),
+    ...(onDeadLetter === undefined ? {} : { onDeadLetter: onDeadLetter ?? defaults.onDeadLetter }),
     ...(headers === undefined ? {} : { headers: headers ?? {} })
   }
 }
@@ -133,7 +120,9 @@ const putRetry = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
 export const layer = HttpApiBuilder.group(Api, "webhookEndpoints", (handlers) =>
   handlers
     .handleRaw("create", ({ request }) => answer(create(request)))
-    .handle("list", ({ query }) => answer(list(query)))
+    .handle("list", ({ query }) =>
+      answer(Effect.flatMap(Endpoints, ({ list }) => listed("webhook-endpoints", list, endpointJson, query)))
+    )
     .handle("get", ({ params }) => answer(Effect.map(get(params.id), endpointJson)))
     .handleRaw("change", ({ request, params }) => answer(change(request, params.id)))
     .handle("remove", ({ params }) => answer(remove(params.id)))

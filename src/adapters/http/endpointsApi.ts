@@ -2,22 +2,30 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { OrgAccess } from "./auth.ts"
-import { headerText, idParam, listOf, Moment, optional, paging, Retry, text } from "./fields.ts"
+import {
+  destinationDefaults,
+  headerText,
+  idParam,
+  listOf,
+  MaxInFlight,
+  Moment,
+  OnDeadLetter,
+  optional,
+  paging,
+  RateLimit,
+  Retry,
+  TimeoutMs,
+  text
+} from "./fields.ts"
 import { problemOf } from "./problem.ts"
-
-const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
 const url = text(2048)
 const eventTypes = Schema.Array(headerText(256)).check(Schema.isMinLength(1), Schema.isMaxLength(100))
 const description = text(500)
 const signature = Schema.Literals(["standard", "legacy"])
-const rateLimit = Schema.Struct({ limit: between(1, 1_000_000), periodMs: between(1, 86_400_000) })
-const maxInFlight = between(1, 1000)
-/** The longest request. A worker keeps its lease by renewing it, so this bounds a stop and a probe, not the lease. */
-const timeoutMs = between(100, 30_000)
 const headers = Schema.Record(Schema.String, Schema.String)
 
-export const defaults = { signature: "standard", maxInFlight: 50, timeoutMs: 15_000 } as const
+export const defaults = { ...destinationDefaults, signature: "standard" } as const
 
 export const CreateEndpoint = Schema.Struct({
   url,
@@ -28,9 +36,10 @@ export const CreateEndpoint = Schema.Struct({
   ),
   signature: optional(signature),
   retry: optional(Retry),
-  rateLimit: optional(rateLimit),
-  maxInFlight: optional(maxInFlight),
-  timeoutMs: optional(timeoutMs),
+  rateLimit: optional(RateLimit),
+  maxInFlight: optional(MaxInFlight),
+  timeoutMs: optional(TimeoutMs),
+  onDeadLetter: optional(OnDeadLetter),
   headers: optional(headers)
 }).annotate({ identifier: "CreateEndpoint" })
 
@@ -41,9 +50,10 @@ export const ChangeEndpoint = Schema.Struct({
   description: optional(description),
   signature: optional(signature),
   retry: optional(Retry),
-  rateLimit: optional(rateLimit),
-  maxInFlight: optional(maxInFlight),
-  timeoutMs: optional(timeoutMs),
+  rateLimit: optional(RateLimit),
+  maxInFlight: optional(MaxInFlight),
+  timeoutMs: optional(TimeoutMs),
+  onDeadLetter: optional(OnDeadLetter),
   headers: optional(headers)
 }).annotate({ identifier: "ChangeEndpoint" })
 
@@ -55,9 +65,10 @@ const fields = {
   description: Schema.NullOr(Schema.String),
   signature,
   retry: Schema.NullOr(Retry),
-  rateLimit: Schema.NullOr(rateLimit),
+  rateLimit: Schema.NullOr(RateLimit),
   maxInFlight: Schema.Int,
   timeoutMs: Schema.Int,
+  onDeadLetter: OnDeadLetter,
   headers,
   paused: Schema.Boolean.annotate({ description: "Nothing is sent to it; what is accepted for it waits." }),
   version: Schema.Int,

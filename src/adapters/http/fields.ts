@@ -6,6 +6,7 @@
  * other control characters, half a surrogate pair) is refused at the door.
  */
 import { Schema, SchemaTransformation } from "effect"
+import { onDeadLetter } from "../../domain/message/queueChange.ts"
 import { RetryPolicy } from "../../domain/retry.ts"
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point
@@ -77,3 +78,18 @@ export const paging = {
 }
 /** An id in a path is any text here: one that can't exist is answered like one that doesn't. */
 export const idParam = { id: Schema.String }
+
+export const OnDeadLetter = Schema.Literals(onDeadLetter).annotate({
+  description:
+    "What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip."
+})
+
+export const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+
+export const RateLimit = Schema.Struct({ limit: between(1, 1_000_000), periodMs: between(1, 86_400_000) })
+export const MaxInFlight = between(1, 1000)
+/** The longest request. A worker keeps its lease by renewing it, so this bounds a stop and a probe, not the lease. */
+export const TimeoutMs = between(100, 30_000)
+
+/** Of every kind of destination. */
+export const destinationDefaults = { maxInFlight: 50, timeoutMs: 15_000, onDeadLetter: "skip" } as const

@@ -4,14 +4,12 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { type HttpTargetDraft, HttpTargetPolicy } from "../../application/ports/HttpTargetPolicy.ts"
 import { type HttpTarget, type HttpTargetSettings, HttpTargets } from "../../application/ports/HttpTargets.ts"
-import { DestinationId, isUuid } from "../../domain/ids.ts"
 import { Api } from "./Api.ts"
 import { ActingOrg } from "./auth.ts"
-import { openCursor, sealCursor } from "./cursor.ts"
-import { LIMIT_DEFAULT } from "./fields.ts"
+import { idOf, listed, orNotFound } from "./destinations.ts"
 import { ChangeHttpTarget, CreateHttpTarget, defaults } from "./httpTargetsApi.ts"
 import { moment } from "./messageJson.ts"
-import { answer, invalidFields, notFound, type Problem } from "./problem.ts"
+import { answer, invalidFields, notFound } from "./problem.ts"
 import { decoded, decoderOf, limits, readJson } from "./requestBody.ts"
 
 const decodeCreate = decoderOf(CreateHttpTarget)
@@ -24,9 +22,6 @@ const targetJson = ({ id, orgId, createdAt, updatedAt, ...settings }: HttpTarget
   createdAt: moment(createdAt),
   updatedAt: moment(updatedAt)
 })
-
-const idOf = (text: string): Effect.Effect<DestinationId, Problem> =>
-  isUuid(text) ? Effect.succeed(DestinationId.make(text)) : Effect.fail(notFound())
 
 type GivenSecrets = Readonly<Record<string, string | null>>
 
@@ -55,12 +50,14 @@ const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
     url: given.url,
     method: given.method ?? defaults.method,
     headers: given.headers ?? {},
+    bodyFields: given.bodyFields ?? {},
     idempotency: given.idempotency ?? defaults.idempotency,
     reconcile: given.reconcile ?? null,
     retry: given.retry ?? null,
     rateLimit: given.rateLimit ?? null,
     maxInFlight: given.maxInFlight ?? defaults.maxInFlight,
-    timeoutMs: given.timeoutMs ?? defaults.timeoutMs
+    timeoutMs: given.timeoutMs ?? defaults.timeoutMs,
+    onDeadLetter: given.onDeadLetter ?? defaults.onDeadLetter
   }
   yield* checked({ ...settings, secretNames: Object.keys(secrets) }, secrets)
   const sealed = Object.fromEntries(Object.entries(secrets).map(([name, value]) => [name, Redacted.make(value)]))
@@ -70,17 +67,6 @@ const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
     headers: { location: `/api/v1/http-targets/${target.id}` }
   })
 })
-
-const LIST = "http-targets"
-
-const list = Effect.fnUntraced(function* (query: { readonly limit?: number; readonly cursor?: string }) {
-  const page = { limit: query.limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, query.cursor) }
-  const { items, nextCursor } = yield* (yield* HttpTargets).list(yield* ActingOrg, page)
-  return { items: items.map(targetJson), nextCursor: sealCursor(LIST, nextCursor) }
-})
-
-const orNotFound = (target: HttpTarget | null): Effect.Effect<HttpTarget, Problem> =>
-  target === null ? Effect.fail(notFound()) : Effect.succeed(target)
 
 const get = Effect.fnUntraced(function* (text: string) {
   const orgId = yield* ActingOrg
@@ -101,14 +87,16 @@ const change = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
 
 /** Only what was named changes; null means the default. */
 const changeOf = (given: Omit<typeof ChangeHttpTarget.Type, "secrets">): Partial<HttpTargetSettings> => {
-  const { method, headers, idempotency, maxInFlight, timeoutMs, ...others } = given
+  const { method, headers, bodyFields, idempotency, maxInFlight, timeoutMs, onDeadLetter, ...others } = given
   return {
     ...others,
     ...(method === undefined ? {} : { method: method ?? defaults.method }),
     ...(headers === undefined ? {} : { headers: headers ?? {} }),
+    ...(bodyFields === undefined ? {} : { bodyFields: bodyFields ?? {} }),
     ...(idempotency === undefined ? {} : { idempotency: idempotency ?? defaults.idempotency }),
     ...(maxInFlight === undefined ? {} : { maxInFlight: maxInFlight ?? defaults.maxInFlight }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs: timeoutMs ?? defaults.timeoutMs })
+    ...(timeoutMs === undefined ? {} : { timeoutMs: timeoutMs ?? defaults.timeoutMs }),
+    ...(onDeadLetter === undefined ? {} : { onDeadLetter: onDeadLetter ?? defaults.onDeadLetter })
   }
 }
 
@@ -120,7 +108,9 @@ const remove = Effect.fnUntraced(function* (text: string) {
 export const layer = HttpApiBuilder.group(Api, "httpTargets", (handlers) =>
   handlers
     .handleRaw("create", ({ request }) => answer(create(request)))
-    .handle("list", ({ query }) => answer(list(query)))
+    .handle("list", ({ query }) =>
+      answer(Effect.flatMap(HttpTargets, ({ list }) => listed("http-targets", list, targetJson, query)))
+    )
     .handle("get", ({ params }) => answer(Effect.map(get(params.id), targetJson)))
     .handleRaw("change", ({ request, params }) => answer(change(request, params.id)))
     .handle("remove", ({ params }) => answer(remove(params.id)))

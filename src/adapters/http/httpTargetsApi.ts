@@ -3,15 +3,30 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { httpMethods } from "../../application/ports/HttpTargets.ts"
 import { OrgAccess } from "./auth.ts"
-import { idParam, listOf, Moment, optional, paging, Retry, text } from "./fields.ts"
+import {
+  destinationDefaults,
+  idParam,
+  listOf,
+  MaxInFlight,
+  Moment,
+  OnDeadLetter,
+  optional,
+  paging,
+  RateLimit,
+  Retry,
+  TimeoutMs,
+  text
+} from "./fields.ts"
 import { problemOf } from "./problem.ts"
-
-const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
 const url = text(2048)
 const method = Schema.Literals(httpMethods)
 const headers = Schema.Record(Schema.String, Schema.String).annotate({
   description: "{{name}} within a value stands for the target's secret of that name, as in Bearer {{token}}."
+})
+const bodyFields = Schema.Record(Schema.String, Schema.String).annotate({
+  description:
+    "Added to the message's JSON object as it is sent, with {{name}} as in headers; the stored message is without them."
 })
 const idempotency = Schema.Literals(["header", "none"]).annotate({
   description:
@@ -21,22 +36,20 @@ const reconcile = Schema.Struct({ url }).annotate({
   description:
     "Where to ask, with GET, whether a request was taken; {messageId} in the URL stands for the message's id. 2xx: it was. 404: it was not and never will be. Anything else: not known yet."
 })
-const rateLimit = Schema.Struct({ limit: between(1, 1_000_000), periodMs: between(1, 86_400_000) })
-const maxInFlight = between(1, 1000)
-/** The longest request. A worker keeps its lease by renewing it, so this bounds a stop and a probe, not the lease. */
-const timeoutMs = between(100, 30_000)
 
-export const defaults = { method: "POST", idempotency: "header", maxInFlight: 50, timeoutMs: 15_000 } as const
+export const defaults = { ...destinationDefaults, method: "POST", idempotency: "header" } as const
 
 const settings = {
   method: optional(method),
   headers: optional(headers),
+  bodyFields: optional(bodyFields),
   idempotency: optional(idempotency),
   reconcile: optional(reconcile),
   retry: optional(Retry),
-  rateLimit: optional(rateLimit),
-  maxInFlight: optional(maxInFlight),
-  timeoutMs: optional(timeoutMs)
+  rateLimit: optional(RateLimit),
+  maxInFlight: optional(MaxInFlight),
+  timeoutMs: optional(TimeoutMs),
+  onDeadLetter: optional(OnDeadLetter)
 }
 
 export const CreateHttpTarget = Schema.Struct({
@@ -64,13 +77,15 @@ const HttpTarget = Schema.Struct({
   url: Schema.String,
   method,
   headers,
+  bodyFields,
   secretNames: Schema.Array(Schema.String),
   idempotency,
   reconcile: Schema.NullOr(reconcile),
   retry: Schema.NullOr(Retry),
-  rateLimit: Schema.NullOr(rateLimit),
+  rateLimit: Schema.NullOr(RateLimit),
   maxInFlight: Schema.Int,
   timeoutMs: Schema.Int,
+  onDeadLetter: OnDeadLetter,
   version: Schema.Int,
   createdAt: Moment,
   updatedAt: Moment

@@ -1,5 +1,7 @@
 /** A message, its facts and its attempts in the words of the API. */
 import { DateTime } from "effect"
+import { typeOf } from "../../application/feed.ts"
+import type { StreamFact } from "../../application/readStream.ts"
 import type { MessageStatus } from "../../domain/message/machine.ts"
 import { toRecorded } from "../../domain/message/recorded.ts"
 import type { Status } from "../../domain/message/transitions.ts"
@@ -28,13 +30,18 @@ export const messageJson = (view: MessageView) => ({
   updatedAt: moment(view.updatedAt)
 })
 
-export const factJson = ({ version, at, fact }: StoredFact) => {
-  const { name, data } = toRecorded(fact)
-  return { version, name, type: fact.type, at: moment(at), data: JSON.parse(data) as unknown }
-}
+/** A fact as it is stored, of any stream. */
+export const factJson = (fact: StreamFact) => ({
+  version: fact.version,
+  name: fact.name,
+  type: typeOf(fact),
+  at: moment(fact.at),
+  data: JSON.parse(fact.data) as unknown
+})
 
 export const eventJson = (step: StoredFact & { readonly status: Status }) => {
-  const { name: _, ...event } = factJson(step)
+  const { version, at, fact } = step
+  const { name: _, ...event } = factJson({ version, at, ...toRecorded(fact) })
   // Behind a fact a message is never NEW any more.
   return { ...event, status: step.status as MessageStatus }
 }

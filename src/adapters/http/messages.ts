@@ -5,7 +5,9 @@ import { HttpApiBuilder } from "effect/http-api"
 import { type Acceptance, acceptMessages, type MessageRequest as Wanted } from "../../application/acceptMessage.ts"
 import { commandMessage, eraseMessage, replayEdited } from "../../application/commandMessage.ts"
 import { type MessageFilter, MessageViews } from "../../application/ports/MessageViews.ts"
-import { loadStream, MessageNotFound, readAttempts, readEvents, readMessage } from "../../application/readMessage.ts"
+import { ReceiptInbox } from "../../application/ports/ReceiptInbox.ts"
+import { MessageNotFound, readAttempts, readEvents, readMessage } from "../../application/readMessage.ts"
+import { readStream } from "../../application/readStream.ts"
 import { isUuid, MessageId } from "../../domain/ids.ts"
 import { Api } from "./Api.ts"
 import { ActingOrg } from "./auth.ts"
@@ -13,7 +15,7 @@ import { openCursor, sealCursor } from "./cursor.ts"
 import { LIMIT_DEFAULT } from "./fields.ts"
 import { attemptJson, eventJson, factJson, messageJson, moment } from "./messageJson.ts"
 import { BATCH_MAX, BatchEntry, CommandRequest, MessageRequest, ReplayCommand } from "./messagesApi.ts"
-import { answer, invalidFields, keyReused, type Problem, toResponse } from "./problem.ts"
+import { answer, blocked, invalidFields, keyReused, type Problem, toResponse } from "./problem.ts"
 import { rawMember, rawMembers } from "./rawJson.ts"
 import { decoded, decoderOf, limits, readJson, readOptionalJson } from "./requestBody.ts"
 
@@ -74,6 +76,8 @@ const answerTo = (acceptance: Acceptance, path: string): Answer => {
       return refusal(
         invalidFields(acceptance.faults.map(({ field, reason }) => ({ field: `${path}${field}`, reason })))
       )
+    case "Blocked":
+      return refusal(blocked(acceptance.fact, path))
   }
 }
 
@@ -117,8 +121,10 @@ const list = Effect.fnUntraced(function* ({
 })
 
 const stats = Effect.fnUntraced(function* () {
-  const { byStatus, oldestDueAt } = yield* (yield* MessageViews).stats(yield* ActingOrg)
-  return { byStatus, oldestDueAt: oldestDueAt === null ? null : moment(oldestDueAt) }
+  const orgId = yield* ActingOrg
+  const { byStatus, byChannel, oldestDueAt } = yield* (yield* MessageViews).stats(orgId)
+  const receipts = yield* (yield* ReceiptInbox).count(orgId)
+  return { byStatus, byChannel, oldestDueAt: oldestDueAt === null ? null : moment(oldestDueAt), receipts }
 })
 
 /** A text that is no id at all is answered like an id that belongs to nobody. */
@@ -153,12 +159,8 @@ const erase = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServer
 /** Facts and attempts of one message are few: they come in one page, in the form of every other list. */
 const onePage = <A>(items: ReadonlyArray<A>) => ({ items, nextCursor: null })
 
-const STREAM_PREFIX = "message-"
-
 const stream = Effect.fnUntraced(function* (name: string) {
-  const id = yield* idOf(name.startsWith(STREAM_PREFIX) ? name.slice(STREAM_PREFIX.length) : "")
-  const { facts } = yield* loadStream(yield* ActingOrg, id)
-  return onePage(facts.map(factJson))
+  return onePage((yield* readStream(yield* ActingOrg, name)).map(factJson))
 })
 
 export const layer = HttpApiBuilder.group(Api, "messages", (handlers) =>

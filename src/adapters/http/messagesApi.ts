@@ -30,10 +30,11 @@ const requestFields = {
   channel: ChannelName,
   to: text(512).annotate({
     description:
-      "For the webhook channel the id of one of the org's webhook endpoints, for the http channel of one of its HTTP targets."
+      "For the webhook channel the id of one of the org's webhook endpoints, for the http channel of one of its HTTP targets, for the whatsapp channel a phone number with its country code."
   }),
   payloadJson: Schema.Unknown.annotate({
-    description: "Any JSON value. It is delivered byte for byte as it is written here."
+    description:
+      "Any JSON value. It is delivered byte for byte as it is written here. For the whatsapp channel {language, components?} beside a templateCode, or {text}; from names the account when there are several."
   }),
   eventType: optional(headerText(256)),
   templateCode: optional(text(256)),
@@ -97,7 +98,7 @@ const Attempt = Schema.Struct({
   epoch: Schema.Int,
   startedAt: Moment,
   endedAt: Schema.NullOr(Moment),
-  outcome: Schema.NullOr(Schema.Literals(["succeeded", "failed", "abandoned", "unresolved"])),
+  outcome: Schema.NullOr(Schema.Literals(["succeeded", "failed", "deferred", "abandoned", "unresolved"])),
   error: Schema.NullOr(DeliveryError),
   response: Schema.Struct({ status: Schema.NullOr(Schema.Int), body: Text })
 }).annotate({ identifier: "Attempt" })
@@ -118,7 +119,13 @@ const BatchAnswer = Schema.Struct({
 
 const Stats = Schema.Struct({
   byStatus: Schema.Record(Schema.String, Schema.Int),
-  oldestDueAt: Schema.NullOr(Moment)
+  byChannel: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Int)).annotate({
+    description: "The same counts for each channel that has messages."
+  }),
+  oldestDueAt: Schema.NullOr(Moment),
+  receipts: Schema.Struct({ waiting: Schema.Int, parked: Schema.Int }).annotate({
+    description: "Of providers: those still to be applied, and those of the last week whose message was never found."
+  })
 }).annotate({ identifier: "Stats" })
 
 const bodyErrors = [problemOf(413), problemOf(415)]
@@ -193,14 +200,18 @@ const erase = HttpApiEndpoint.post("erase", "/outbound/messages/:id/erase", comm
 )
 
 const stats = HttpApiEndpoint.get("stats", "/outbound/stats", { success: Stats }).annotateMerge(
-  about("How many messages are in each status, and since when the longest overdue one waits.")
+  about("How many messages are in each status, per channel too, and since when the longest overdue one waits.")
 )
 
 const stream = HttpApiEndpoint.get("stream", "/streams/:stream", {
   params: { stream: Schema.String },
   success: listOf(StreamFact),
   error: problemOf(404)
-}).annotateMerge(about("The stored facts of a stream, such as message-<id>, as they were written."))
+}).annotateMerge(
+  about(
+    "The stored facts of a stream, such as message-<id>, circuit-<destination> or replay-<id>, as they were written."
+  )
+)
 
 export const messagesApi = HttpApiGroup.make("messages")
   .add(send, sendBatch, list, get, events, attempts, cancel, replay, erase, stats, stream)

@@ -10,6 +10,7 @@ import type { Fault } from "../../application/acceptMessage.ts"
 import type { CallerCommand, CommandRefused, MessageBusy } from "../../application/commandMessage.ts"
 import type { StoreUnavailable } from "../../application/ports/EventStore.ts"
 import type { MessageNotFound } from "../../application/readMessage.ts"
+import type { MessageBlocked } from "../../domain/dossier/facts.ts"
 
 export const ProblemBody = Schema.Struct({
   type: Schema.String.annotate({ description: "Names the kind of trouble; stable across releases." }),
@@ -44,12 +45,34 @@ export const invalidFields = (faults: ReadonlyArray<Fault>) =>
   invalidRequest(`${faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")}.`, faults)
 export const unauthorized = (detail: string) =>
   problem(401, "unauthorized", "A valid API key is needed")(detail, [], { "www-authenticate": "Bearer" })
+export const unproven = problem(401, "unproven", "Nothing proves that this comes from Meta")
+export const wrongVerifyToken = () =>
+  problem(
+    403,
+    "wrong-verify-token",
+    "This is not how it was set up"
+  )("No WhatsApp account has this hub.verify_token, or hub.mode is not subscribe.")
 export const forbidden = problem(403, "forbidden", "This key may not do that")
+export const blocked = ({ channel, reason }: MessageBlocked, path: string) =>
+  problem(
+    403,
+    "blocked-by-policy",
+    "The dossier's consent does not allow this"
+  )(
+    reason === "consent withdrawn"
+      ? `The consent of this dossier to ${channel} was withdrawn.`
+      : `There is no consent of this dossier to ${channel}: record it before you send.`,
+    [{ field: `${path}dossierId`, reason: `has no consent for ${channel}` }]
+  )
 /** One answer for what never was and for what belongs to somebody else. */
 export const notFound = () => problem(404, "not-found", "Not found")("There is nothing here.")
 export const methodNotAllowed = (allowed: ReadonlyArray<string>) =>
   problem(405, "method-not-allowed", "Method not allowed")(`Allowed here: ${allowed.join(", ")}.`, [], {
     allow: allowed.join(", ")
+  })
+export const tooManyFeeds = () =>
+  problem(429, "too-many-feeds", "Too many follow the feed")("Too many follow the feed here. Try again later.", [], {
+    "retry-after": "30"
   })
 export const keyReused = () =>
   problem(
@@ -57,6 +80,15 @@ export const keyReused = () =>
     "idempotency-key-reused",
     "The idempotency key belongs to another request"
   )("This key was used before, with a different request. Use a new key for a new message.")
+/** Whether it is one of the caller's own or another org's makes no difference to the answer. */
+export const numberTaken = () =>
+  problem(
+    409,
+    "number-taken",
+    "There is an account for this phone number"
+  )("A phone number id belongs to one account. Change that one, or remove it first.", [
+    { field: "phoneNumberId", reason: "has an account already" }
+  ])
 export const tooLarge = (limitBytes: number) =>
   problem(413, "too-large", "The request is too large")(`The limit is ${limitBytes} bytes.`)
 export const unsupportedMediaType = problem(415, "unsupported-media-type", "The request is not in a form we read")

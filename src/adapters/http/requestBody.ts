@@ -12,6 +12,8 @@ import { isDeeperThan } from "./rawJson.ts"
 export const limits = {
   single: 256 * 1024,
   batch: 8 * 1024 * 1024,
+  /** Meta sends up to 3 MB at once. */
+  notice: 4 * 1024 * 1024,
   /** Far above what people write, far below what breaks a receiver's parser. */
   depth: 100
 } as const
@@ -47,10 +49,20 @@ const hasBody = ({ "content-length": length, "transfer-encoding": encoding }: He
   encoding !== undefined || (length !== undefined && length !== "0")
 
 const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, limitBytes: number) {
-  const { headers } = request
-  if (!isJson(headers["content-type"])) {
+  if (!isJson(request.headers["content-type"])) {
     return yield* unsupportedMediaType("Send the body with content-type: application/json.")
   }
+  const bytes = yield* readBytes(request, limitBytes)
+  const text = Result.try(() => utf8.decode(bytes))
+  return Result.isSuccess(text) ? text.success : yield* invalidRequest("The body is not valid UTF-8.")
+})
+
+/** What was sent, byte for byte and whatever it is. */
+export const readBytes = Effect.fnUntraced(function* (
+  request: HttpServerRequest.HttpServerRequest,
+  limitBytes: number
+): Effect.fn.Return<Uint8Array, Problem> {
+  const { headers } = request
   if (headers["content-encoding"] !== undefined && headers["content-encoding"] !== "identity") {
     return yield* unsupportedMediaType("Send the body without content-encoding.")
   }
@@ -63,8 +75,7 @@ const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
         : invalidRequest("The body ended before it was complete.")
     )
   )
-  const text = Result.try(() => utf8.decode(bytes))
-  return Result.isSuccess(text) ? text.success : yield* invalidRequest("The body is not valid UTF-8.")
+  return new Uint8Array(bytes)
 })
 
 const isJson = (contentType: string | undefined): boolean =>

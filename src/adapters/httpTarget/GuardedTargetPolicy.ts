@@ -3,6 +3,7 @@ import { Layer } from "effect"
 import { type HttpTargetDraft, HttpTargetPolicy } from "../../application/ports/HttpTargetPolicy.ts"
 import { type AddressGuard, type AddressRules, makeAddressGuard } from "../net/addressGuard.ts"
 import { checkUrl, makeCheckHeaders, makeCheckTarget } from "../net/requestPolicy.ts"
+import { checkFields } from "./bodyFields.ts"
 import { checkReferences, checkSecret } from "./secretHeaders.ts"
 
 export const PLACEHOLDER = "{messageId}"
@@ -22,10 +23,11 @@ const checkReconcile = (url: string, check: (url: string) => string | null): str
 type Fault = ReturnType<HttpTargetPolicy["Service"]["faultsOf"]>[number]
 
 const faultsOf = (target: HttpTargetDraft, check: (url: string) => string | null): ReadonlyArray<Fault> => {
-  const { url, headers, reconcile, secretNames } = target
+  const { url, headers, bodyFields, reconcile, secretNames } = target
   const judged = [
     { field: "url", reason: check(url) },
     { field: "headers", reason: checkHeaders(headers) ?? checkReferences(headers, secretNames) },
+    { field: "bodyFields", reason: checkFields(bodyFields) ?? checkReferences(bodyFields, secretNames) },
     { field: "reconcile.url", reason: reconcile === null ? null : checkReconcile(reconcile.url, check) }
   ] as const
   return judged.flatMap(({ field, reason }) => (reason === null ? [] : [{ field, reason }]))

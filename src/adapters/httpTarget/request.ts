@@ -4,6 +4,7 @@ import type { Doubted, OutboundMessage } from "../../application/ports/Channels.
 import type { Calling } from "../../application/ports/HttpTargets.ts"
 import { agentHeaders } from "../net/agent.ts"
 import { type Destination, timeoutNanosOf } from "../net/tries.ts"
+import { withFields } from "./bodyFields.ts"
 import { checkHeaders, checkSettings, PLACEHOLDER } from "./GuardedTargetPolicy.ts"
 import { filled } from "./secretHeaders.ts"
 
@@ -37,7 +38,9 @@ const prepared = (
 export const requestOf = (message: OutboundMessage, calling: Calling): Prepared | string => {
   const headers = headersFor(calling)
   if (typeof headers === "string") return headers
-  const { url, method, idempotency } = calling.target
+  const { url, method, idempotency, bodyFields } = calling.target
+  const body = withFields(message.body, filled(bodyFields, calling.secrets))
+  if (body === null) return "bodyFields can be added to a JSON object only"
   return prepared(calling, url, {
     method,
     headers: [
@@ -47,7 +50,7 @@ export const requestOf = (message: OutboundMessage, calling: Calling): Prepared 
       ...(idempotency === "header" ? ["idempotency-key", message.messageId] : []),
       ...headers
     ],
-    body: Buffer.from(message.body)
+    body: Buffer.from(body)
   })
 }
 

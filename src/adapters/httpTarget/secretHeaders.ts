@@ -1,21 +1,24 @@
 /**
- * Headers that name secrets. `{{name}}` within a value stands for the secret of that name, so
- * `Bearer {{token}}` can be read by anyone who may see the target, and the token by nobody.
+ * Headers, and fields of the body, that name secrets. `{{name}}` within a value stands for the secret of that name,
+ * so `Bearer {{token}}` can be read by anyone who may see the target, and the token by nobody.
  */
 import { Redacted } from "effect"
 import type { Secrets } from "../../application/ports/HttpTargets.ts"
-import { type Headers, isHeaderValue } from "../net/requestPolicy.ts"
+import { isHeaderValue } from "../net/requestPolicy.ts"
+
+/** Values by the name of their header or field. */
+type Texts = Readonly<Record<string, string>>
 
 const name = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 const reference = /\{\{([A-Za-z][A-Za-z0-9_-]{0,63})\}\}/g
 
-/** Why the headers can't be filled in with secrets of these names; null when they can. */
-export const checkReferences = (headers: Headers, names: ReadonlyArray<string>): string | null => {
-  for (const [header, text] of Object.entries(headers)) {
+/** Why the values can't be filled in with secrets of these names; null when they can. */
+export const checkReferences = (texts: Texts, names: ReadonlyArray<string>): string | null => {
+  for (const [field, text] of Object.entries(texts)) {
     const missing = [...text.matchAll(reference)].map((match) => match[1]!).find((named) => !names.includes(named))
-    if (missing !== undefined) return `${header} names the secret ${missing}, which the target does not have`
+    if (missing !== undefined) return `${field} names the secret ${missing}, which the target does not have`
     if (/\{\{|\}\}/.test(text.replace(reference, ""))) {
-      return `${header} holds braces that name no secret; a reference is written {{name}}`
+      return `${field} holds braces that name no secret; a reference is written {{name}}`
     }
   }
   return null
@@ -27,10 +30,10 @@ export const checkSecret = (named: string, value: string): string | null => {
 }
 
 /** Every reference must be known. */
-export const filled = (headers: Headers, secrets: Secrets): Headers =>
+export const filled = (texts: Texts, secrets: Secrets): Texts =>
   Object.fromEntries(
-    Object.entries(headers).map(([header, text]) => [
-      header,
+    Object.entries(texts).map(([field, text]) => [
+      field,
       // A function, so that a `$` in a secret means nothing.
       text.replace(reference, (_, named: string) => Redacted.value(secrets[named]!))
     ])

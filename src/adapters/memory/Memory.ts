@@ -9,19 +9,28 @@
  * out durability. Nothing outlives the process, and nothing is ever trimmed.
  */
 import { Clock, Context, DateTime, Effect, Layer, type Redacted } from "effect"
+import type { Notice } from "../../application/ports/AlertProgress.ts"
+import type { AlertTarget } from "../../application/ports/AlertTargets.ts"
 import type { ApiKey } from "../../application/ports/ApiKeys.ts"
+import type { AuditRow } from "../../application/ports/AuditTrail.ts"
 import type { Endpoint } from "../../application/ports/Endpoints.ts"
 import type { Calling } from "../../application/ports/HttpTargets.ts"
-import type { JournalFact } from "../../application/ports/Journals.ts"
+import type { JournalFact, JournalName } from "../../application/ports/Journals.ts"
+import type { Run } from "../../application/ports/Projections.ts"
 import type { AbandonedMessage, BatchId } from "../../application/ports/Queue.ts"
+import type { HeldReceipt } from "../../application/ports/ReceiptInbox.ts"
 import type { ReplayItem, ReplayJob } from "../../application/ports/Replays.ts"
+import type { TimelineRow, WithdrawalState } from "../../application/ports/Timelines.ts"
+import type { WhatsAppAccount, WhatsAppSecrets } from "../../application/ports/WhatsAppAccounts.ts"
 import type { DestinationId, MessageId, ReplayId } from "../../domain/ids.ts"
 import type { MessageView } from "../../domain/message/view.ts"
 import type { RecordedFact } from "../../domain/recorded.ts"
 import type { LaneRow } from "./lanes.ts"
+import type { Turn } from "./lines.ts"
 
 export interface StoredRow extends RecordedFact {
   readonly at: DateTime.Utc
+  readonly actor: string | null
 }
 
 /** The lease of one batch. That the row exists is the fence; `until` only says when others may take it over. */
@@ -42,7 +51,7 @@ export interface ReplayRow {
 export interface Tables {
   readonly streams: Map<MessageId, Array<StoredRow>>
   /** Every fact in the order it was committed; a position is a place in this list. */
-  readonly feed: Array<{ readonly messageId: MessageId; readonly version: number }>
+  readonly feed: Array<{ readonly stream: string; readonly messageId: MessageId | null; readonly version: number }>
   readonly journals: Map<string, ReadonlyArray<JournalFact>>
   readonly bodies: Map<MessageId, string>
   readonly responses: Map<MessageId, Map<string, string>>
@@ -52,16 +61,34 @@ export interface Tables {
    * turns: a lane that was just visited goes to the end.
    */
   readonly lanes: Map<DestinationId, Array<AbandonedMessage>>
+  /** Who stands in line behind whom, per lane and ordering key (see lines.ts). */
+  readonly lines: Map<string, ReadonlyArray<Turn>>
   /** What lanes may hand out, where anything was said about it. */
   readonly laneRows: Map<DestinationId, LaneRow>
   readonly claims: Map<BatchId, ClaimRow>
   readonly endpoints: Map<DestinationId, { endpoint: Endpoint; readonly secrets: ReadonlyArray<Redacted.Redacted> }>
   readonly httpTargets: Map<DestinationId, Calling>
+  readonly whatsAppAccounts: Map<
+    DestinationId,
+    { readonly account: WhatsAppAccount; readonly secrets: WhatsAppSecrets }
+  >
   readonly apiKeys: Map<string, ApiKey & { readonly keyHash: string }>
-  readonly views: Map<MessageId, MessageView>
+  readonly receipts: Map<string, { receipt: HeldReceipt; dueAt: DateTime.Utc; parkedAt: DateTime.Utc | null }>
+  /** Rows of `messages`, by generation. */
+  readonly views: Map<number, Map<MessageId, MessageView>>
+  /** Rows of `audit` and of `activity`, by generation and place (see entries.ts). */
+  readonly audit: Map<number, Map<string, AuditRow>>
+  readonly timelines: Map<number, Map<string, TimelineRow>>
+  /** By generation and consent. */
+  readonly withdrawals: Map<number, Map<string, WithdrawalState>>
+  readonly runs: Array<Run>
+  /** What retention removed. */
+  readonly forgotten: Set<MessageId>
   readonly replays: Map<ReplayId, ReplayRow>
-  /** How far the views have read the feed. */
-  viewsAt: string | null
+  /** Those of destinations that are gone too. */
+  readonly alertTargets: Map<DestinationId, AlertTarget>
+  /** How far alerting has read the feed, and what it told of lately. */
+  readonly alerting: { position: string | null; readonly notices: Map<string, Notice> }
   batchesMade: number
   /** Due work was put in the queue and nobody was told yet. */
   hasNews: boolean
@@ -77,11 +104,39 @@ export class Memory extends Context.Service<
   }
 >()("posthaste/adapters/memory/Memory") {}
 
+/** On top of what is there: whoever calls has looked. */
+export const addToJournal = (
+  { journals, feed }: Tables,
+  journal: JournalName,
+  facts: ReadonlyArray<RecordedFact>,
+  at: DateTime.Utc,
+  actor: string | null
+): void => {
+  const history = journals.get(journal) ?? []
+  const added = facts.map(({ name, data }, index) => ({ name, data, at, actor, version: history.length + index + 1 }))
+  journals.set(journal, [...history, ...added])
+  for (const { version } of added) feed.push({ stream: journal, messageId: null, version })
+}
+
+/** Live, and nothing in it yet. */
+export const firstRun = (name: string, version: number, startedAt: DateTime.Utc): Run => ({
+  name,
+  generation: 1,
+  version,
+  live: true,
+  position: null,
+  facts: 0,
+  total: 0,
+  factsPerSecond: null,
+  startedAt
+})
+
 /** A fresh, empty store. */
 export const layer = Layer.effect(
   Memory,
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
+    const now = () => DateTime.makeUnsafe(clock.currentTimeMillisUnsafe())
     return Memory.of({
       tables: {
         streams: new Map(),
@@ -91,18 +146,27 @@ export const layer = Layer.effect(
         responses: new Map(),
         idempotencyKeys: new Map(),
         lanes: new Map(),
+        lines: new Map(),
         laneRows: new Map(),
         claims: new Map(),
         endpoints: new Map(),
         httpTargets: new Map(),
+        whatsAppAccounts: new Map(),
         apiKeys: new Map(),
+        receipts: new Map(),
         views: new Map(),
+        audit: new Map(),
+        timelines: new Map(),
+        withdrawals: new Map(),
+        runs: [firstRun("messages", 1, now())],
+        forgotten: new Set(),
         replays: new Map(),
-        viewsAt: null,
+        alertTargets: new Map(),
+        alerting: { position: null, notices: new Map() },
         batchesMade: 0,
         hasNews: false
       },
-      now: () => DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()),
+      now,
       onDueWork: new Set()
     })
   })

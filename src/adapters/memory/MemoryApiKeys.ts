@@ -1,8 +1,11 @@
 /** Keys over a map, found by the hash alone. */
 import { randomUUID } from "node:crypto"
 import { Effect, Layer } from "effect"
+import { Actor } from "../../application/actor.ts"
 import { ApiKeys } from "../../application/ports/ApiKeys.ts"
-import { Memory } from "./Memory.ts"
+import { journalOfKey } from "../../domain/configuration/changes.ts"
+import { toRecorded } from "../../domain/configuration/recorded.ts"
+import { addToJournal, Memory } from "./Memory.ts"
 
 export const layer = Layer.effect(
   ApiKeys,
@@ -11,21 +14,32 @@ export const layer = Layer.effect(
     const { apiKeys } = tables
 
     return ApiKeys.of({
-      create: (orgId, name, keyHash) =>
+      create: Effect.fnUntraced(function* (orgId, name, keyHash) {
+        const actor = yield* Actor
+        const key = { id: randomUUID(), orgId, name, createdAt: now() }
+        apiKeys.set(key.id, { ...key, keyHash })
+        addToJournal(tables, journalOfKey(key.id), [toRecorded({ type: "KeyCreated", orgId, name })], now(), actor)
+        return key
+      }),
+      holderOf: (keyHash) =>
         Effect.sync(() => {
-          const key = { id: randomUUID(), orgId, name, createdAt: now() }
-          apiKeys.set(key.id, { ...key, keyHash })
-          return key
+          const key = [...apiKeys.values()].find((one) => one.keyHash === keyHash)
+          return key === undefined ? null : { id: key.id, orgId: key.orgId }
         }),
-      orgOf: (keyHash) =>
-        Effect.sync(() => [...apiKeys.values()].find((key) => key.keyHash === keyHash)?.orgId ?? null),
       list: (orgId) =>
         Effect.sync(() =>
           [...apiKeys.values()]
             .filter((key) => orgId === null || key.orgId === orgId)
             .map(({ keyHash: _, ...key }) => key)
         ),
-      revoke: (id) => Effect.sync(() => apiKeys.delete(id))
+      revoke: Effect.fnUntraced(function* (id) {
+        const actor = yield* Actor
+        const key = apiKeys.get(id)
+        if (key === undefined) return false
+        const { orgId } = key
+        addToJournal(tables, journalOfKey(id), [toRecorded({ type: "KeyRevoked", orgId })], now(), actor)
+        return apiKeys.delete(id)
+      })
     })
   })
 )

@@ -4,7 +4,9 @@ import { Circuits, type Report } from "../../application/ports/Circuits.ts"
 import { widened } from "../../domain/circuit/policy.ts"
 import { fromRecorded } from "../../domain/circuit/recorded.ts"
 import type { Standing } from "../../domain/circuit/standing.ts"
-import type { DestinationId } from "../../domain/ids.ts"
+import { journalOf } from "../../domain/configuration/changes.ts"
+import { fromRecorded as configurationFact } from "../../domain/configuration/recorded.ts"
+import { ChannelName, type DestinationId } from "../../domain/ids.ts"
 import { changeLane, laneOf, writeCircuit } from "./lanes.ts"
 import { Memory } from "./Memory.ts"
 import { announceDueWork } from "./waiting.ts"
@@ -57,10 +59,18 @@ export const layer = Layer.effect(
           const shutUntil = DateTime.add(now(), { milliseconds: GIVEN_BACK_MS })
           changeLane(tables, destination, { standing: { ...standing, shutUntil } })
         }),
-      append: (destination, generation, facts, after) =>
+      orgOf: (destination) =>
+        Effect.sync(() => {
+          // Its journal outlives a destination that is removed.
+          const [made] = ChannelName.literals.flatMap(
+            (channel) => tables.journals.get(journalOf(channel, destination)) ?? []
+          )
+          return made === undefined ? null : Result.getOrThrow(configurationFact(made)).orgId
+        }),
+      append: (destination, generation, facts, after, actor) =>
         Effect.sync(() => {
           if (standingOf(destination).generation !== generation) return "Overtaken"
-          writeCircuit(memory, destination, facts, after)
+          writeCircuit(memory, destination, facts, after, actor)
           tables.hasNews = true
           announceDueWork(memory)
           return "Appended"

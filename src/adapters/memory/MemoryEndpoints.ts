@@ -2,9 +2,13 @@
 import { randomUUID } from "node:crypto"
 import { Effect, Layer } from "effect"
 import { type Endpoint, Endpoints } from "../../application/ports/Endpoints.ts"
+import { changesOf, pauseOf } from "../../domain/configuration/changes.ts"
 import { DestinationId } from "../../domain/ids.ts"
 import { freeLane, instructLane } from "./lanes.ts"
 import { Memory } from "./Memory.ts"
+import { noterOf } from "./noting.ts"
+
+const channel = "webhook"
 
 export const layer = Layer.effect(
   Endpoints,
@@ -12,6 +16,7 @@ export const layer = Layer.effect(
     const memory = yield* Memory
     const { tables, now } = memory
     const { endpoints } = tables
+    const noting = noterOf(memory, channel)
     const find = (orgId: string, id: DestinationId) => {
       const row = endpoints.get(id)
       return row?.endpoint.orgId === orgId ? row : null
@@ -24,10 +29,11 @@ export const layer = Layer.effect(
 
     return Endpoints.of({
       create: (orgId, settings, secret) =>
-        Effect.sync(() => {
+        noting((note) => {
           const id = DestinationId.make(randomUUID())
           const endpoint = { ...settings, id, orgId, paused: false, version: 1, createdAt: now(), updatedAt: now() }
           endpoints.set(id, { endpoint, secrets: [secret] })
+          note(id, [{ type: "DestinationCreated", orgId, channel }])
           return instructed(endpoint)
         }),
       get: (orgId, id) => Effect.sync(() => find(orgId, id)?.endpoint ?? null),
@@ -42,22 +48,27 @@ export const layer = Layer.effect(
           return { items, nextCursor: left.length > limit ? items.at(-1)!.id : null }
         }),
       update: (orgId, id, change) =>
-        Effect.sync(() => {
+        noting((note) => {
           const row = find(orgId, id)
           if (row === null) return null
           row.endpoint = { ...row.endpoint, ...change, version: row.endpoint.version + 1, updatedAt: now() }
+          note(id, changesOf({ orgId, channel }, change))
           return instructed(row.endpoint)
         }),
       setPaused: (orgId, id, paused) =>
-        Effect.sync(() => {
+        noting((note) => {
           const row = find(orgId, id)
           if (row === null) return null
-          if (row.endpoint.paused !== paused) row.endpoint = { ...row.endpoint, paused, updatedAt: now() }
+          if (row.endpoint.paused !== paused) {
+            row.endpoint = { ...row.endpoint, paused, updatedAt: now() }
+            note(id, [pauseOf({ orgId, channel }, paused)])
+          }
           return instructed(row.endpoint)
         }),
       remove: (orgId, id) =>
-        Effect.sync(() => {
+        noting((note) => {
           if (find(orgId, id) === null) return false
+          note(id, [{ type: "DestinationRemoved", orgId, channel }])
           freeLane(memory, id)
           return endpoints.delete(id)
         }),

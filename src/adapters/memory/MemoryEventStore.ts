@@ -4,15 +4,17 @@ import {
   type Append,
   type AppendResult,
   EventStore,
-  type FeedFact,
   type Gate,
+  type LoggedFact,
   type Position,
   type Stream
 } from "../../application/ports/EventStore.ts"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
+import type { QueueChange } from "../../domain/message/queueChange.ts"
 import { fromRecorded, toRecorded } from "../../domain/message/recorded.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
 import { laneOf } from "./lanes.ts"
+import { standInLine, stepOut } from "./lines.ts"
 import { Memory, type StoredRow, type Tables } from "./Memory.ts"
 import { announceDueWork, putWaiting, removeWaiting } from "./waiting.ts"
 
@@ -48,11 +50,13 @@ const keyOf = ({ opening }: Append): string | null =>
 
 const write = (memory: Memory["Service"], entry: Append): AppendResult => {
   const { tables } = memory
-  const { messageId, at, opening, response, queue } = entry
+  const { messageId, at, actor, opening, response, queue } = entry
   // Everything that can throw comes before the first change.
-  const rows = entry.facts.map((fact): StoredRow => ({ ...toRecorded(fact), at }))
+  const rows = entry.facts.map((fact): StoredRow => ({ ...toRecorded(fact), at, actor }))
   const stream = tables.streams.get(messageId) ?? []
-  for (const row of rows) tables.feed.push({ messageId, version: stream.push(row) })
+  for (const row of rows) {
+    tables.feed.push({ stream: `message-${messageId}`, messageId, version: stream.push(row) })
+  }
   tables.streams.set(messageId, stream)
 
   const key = keyOf(entry)
@@ -62,14 +66,24 @@ const write = (memory: Memory["Service"], entry: Append): AppendResult => {
   }
   if (response !== null) {
     const responses = tables.responses.get(messageId) ?? new Map()
-    tables.responses.set(messageId, responses.set(`${response.epoch}/${response.attempt}`, response.body))
+    const place = `${response.epoch}/${response.attempt}`
+    // The first answer to an attempt stays.
+    tables.responses.set(messageId, responses.set(place, responses.get(place) ?? response.body))
   }
-  if (queue?.type === "Wait") {
-    const { lane, dueAt, epoch, attempt } = queue
-    putWaiting(memory, { messageId, lane, dueAt, version: stream.length, epoch, attempt })
-  }
-  if (queue?.type === "Leave") removeWaiting(tables, { ...queue, messageId })
+  if (queue !== null) changeQueue(memory, messageId, stream.length, queue)
   return { type: "Appended", version: stream.length }
+}
+
+const changeQueue = (memory: Memory["Service"], messageId: MessageId, version: number, queue: QueueChange): void => {
+  if (queue.type === "Leave") removeWaiting(memory.tables, { ...queue, messageId })
+  if (queue.type === "Wait") {
+    const { lane, dueAt, epoch, attempt, line } = queue
+    const message = { messageId, lane, dueAt, version, epoch, attempt }
+    if (line === null) putWaiting(memory, message)
+    else standInLine(memory, line, message)
+  } else if (queue.line !== null) {
+    stepOut(memory, queue.lane, queue.line, messageId, queue.type === "Pass" && queue.dead)
+  }
 }
 
 export const layer = Layer.effect(
@@ -102,17 +116,24 @@ export const layer = Layer.effect(
 
     const readAll = (after: Position | null, limit: number) =>
       Effect.sync(() => {
-        const facts: Array<FeedFact> = []
+        const facts: Array<LoggedFact> = []
         for (let at = after === null ? 0 : Number(after); at < tables.feed.length && facts.length < limit; at++) {
-          const { messageId, version } = tables.feed[at]!
-          const row = tables.streams.get(messageId)?.[version - 1]
+          const { stream, messageId, version } = tables.feed[at]!
+          const rows = messageId === null ? tables.journals.get(stream) : tables.streams.get(messageId)
+          const row = rows?.[version - 1]
           // Forgotten since (see MemoryRetention.ts).
           if (row === undefined) continue
-          facts.push({ ...stored(row, version), messageId, position: String(at + 1) })
+          const { name, data, actor } = row
+          facts.push({ stream, messageId, version, at: row.at, actor, name, data, position: String(at + 1) })
         }
         return facts
       })
 
-    return EventStore.of({ load, loadMany, append, acceptedUnder, readAll })
+    const extent = Effect.sync(() => ({
+      head: tables.feed.length === 0 ? null : String(tables.feed.length),
+      facts: tables.feed.length
+    }))
+
+    return EventStore.of({ load, loadMany, append, acceptedUnder, readAll, extent })
   })
 )

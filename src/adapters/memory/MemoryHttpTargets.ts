@@ -2,9 +2,13 @@
 import { randomUUID } from "node:crypto"
 import { Effect, Layer, type Redacted } from "effect"
 import { type HttpTarget, HttpTargets, type Secrets } from "../../application/ports/HttpTargets.ts"
+import { changesOf } from "../../domain/configuration/changes.ts"
 import { DestinationId } from "../../domain/ids.ts"
 import { freeLane, instructLane } from "./lanes.ts"
 import { Memory } from "./Memory.ts"
+import { noterOf } from "./noting.ts"
+
+const channel = "http"
 
 const namesOf = (secrets: Secrets) => Object.keys(secrets).toSorted()
 
@@ -14,6 +18,7 @@ export const layer = Layer.effect(
     const memory = yield* Memory
     const { tables, now } = memory
     const { httpTargets } = tables
+    const noting = noterOf(memory, channel)
     const find = (orgId: string, id: DestinationId) => {
       const row = httpTargets.get(id)
       return row?.target.orgId === orgId ? row : null
@@ -26,12 +31,13 @@ export const layer = Layer.effect(
 
     return HttpTargets.of({
       create: (orgId, settings, secrets) =>
-        Effect.sync(() => {
+        noting((note) => {
           const id = DestinationId.make(randomUUID())
           const at = now()
           const secretNames = namesOf(secrets)
           const target = { ...settings, id, orgId, secretNames, version: 1, createdAt: at, updatedAt: at }
           httpTargets.set(id, { target, secrets })
+          note(id, [{ type: "DestinationCreated", orgId, channel }])
           return instructed(target)
         }),
       get: (orgId, id) => Effect.sync(() => find(orgId, id)?.target ?? null),
@@ -46,7 +52,7 @@ export const layer = Layer.effect(
           return { items, nextCursor: left.length > limit ? items.at(-1)!.id : null }
         }),
       update: (orgId, id, change, given) =>
-        Effect.sync(() => {
+        noting((note) => {
           const row = find(orgId, id)
           if (row === null) return null
           const secrets = Object.fromEntries(
@@ -57,11 +63,13 @@ export const layer = Layer.effect(
           const version = row.target.version + 1
           const target = { ...row.target, ...change, secretNames: namesOf(secrets), version, updatedAt: now() }
           httpTargets.set(id, { target, secrets })
+          note(id, changesOf({ orgId, channel }, change, given))
           return instructed(target)
         }),
       remove: (orgId, id) =>
-        Effect.sync(() => {
+        noting((note) => {
           if (find(orgId, id) === null) return false
+          note(id, [{ type: "DestinationRemoved", orgId, channel }])
           freeLane(memory, id)
           return httpTargets.delete(id)
         }),

@@ -1,6 +1,6 @@
 import { Effect, Layer } from "effect"
 import { Journals } from "../../application/ports/Journals.ts"
-import { Memory } from "./Memory.ts"
+import { addToJournal, Memory } from "./Memory.ts"
 
 /** Journals over a plain map. */
 export const layer = Layer.effect(
@@ -9,12 +9,11 @@ export const layer = Layer.effect(
     const { tables } = yield* Memory
     return Journals.of({
       load: (journal) => Effect.sync(() => tables.journals.get(journal) ?? []),
-      append: (journal, expected, facts, at) =>
+      append: (journal, expected, facts, at, actor) =>
         Effect.sync(() => {
           const history = tables.journals.get(journal) ?? []
           if (history.length !== expected) return "VersionConflict"
-          const added = facts.map(({ name, data }, index) => ({ name, data, at, version: expected + index + 1 }))
-          tables.journals.set(journal, [...history, ...added])
+          addToJournal(tables, journal, facts, at, actor)
           return "Appended"
         })
     })

@@ -1,10 +1,10 @@
 /** The list projection over a map: every question is a filter and a sort. */
 import { DateTime, Effect, Layer } from "effect"
-import { type MessageFilter, MessageViews } from "../../application/ports/MessageViews.ts"
-import { type MessageStatus, statuses } from "../../domain/message/machine.ts"
+import { countsOf, type MessageFilter, MessageViews } from "../../application/ports/MessageViews.ts"
 import type { MessageView } from "../../domain/message/view.ts"
 import { deadLettersIn } from "./deadLetters.ts"
 import { Memory } from "./Memory.ts"
+import { clearRows, liveViews, moveRun, rowsOf } from "./runs.ts"
 
 const matches = (view: MessageView, filter: MessageFilter): boolean => {
   const { createdAfter, createdBefore, ...equal } = filter
@@ -25,7 +25,7 @@ export const layer = Layer.effect(
   MessageViews,
   Effect.gen(function* () {
     const { tables, now } = yield* Memory
-    const ofOrg = (orgId: string) => [...tables.views.values()].filter((view) => view.orgId === orgId)
+    const ofOrg = (orgId: string) => [...liveViews(tables).values()].filter((view) => view.orgId === orgId)
 
     return MessageViews.of({
       list: (orgId, filter, { cursor, limit }) =>
@@ -57,22 +57,21 @@ export const layer = Layer.effect(
             nextAttemptAt !== null && DateTime.isLessThan(nextAttemptAt, now()) ? [nextAttemptAt] : []
           )
           return {
-            byStatus: Object.fromEntries(
-              statuses.map((status) => [status, views.filter((view) => view.status === status).length])
-            ) as Record<MessageStatus, number>,
+            ...countsOf(views.map(({ channel, status }) => ({ channel, status, count: 1 }))),
             oldestDueAt: late.length === 0 ? null : late.reduce((a, b) => DateTime.min(a, b))
           }
         }),
-      position: Effect.sync(() => tables.viewsAt),
-      project: (from, to, views) =>
+      project: (step, news) =>
         Effect.sync(() => {
-          if (tables.viewsAt !== from) return false
-          for (const view of views) {
-            if (view.version > (tables.views.get(view.id)?.version ?? 0)) tables.views.set(view.id, view)
+          if (!moveRun(tables, "messages", step)) return false
+          const views = rowsOf(tables.views, step.generation)
+          for (const view of news) {
+            if (tables.forgotten.has(view.id)) continue
+            if (view.version > (views.get(view.id)?.version ?? 0)) views.set(view.id, view)
           }
-          tables.viewsAt = to
           return true
-        })
+        }),
+      clear: () => Effect.sync(() => clearRows(tables, "messages", tables.views))
     })
   })
 )

@@ -15,7 +15,7 @@ import { standingOf } from "../../domain/circuit/standing.ts"
 import type { DestinationId, MessageId } from "../../domain/ids.ts"
 import { fromRecorded } from "../../domain/message/recorded.ts"
 import { SLOT_FRESH_MS } from "../../domain/rateLimit.ts"
-import { allowance, handedOut, laneOf, visitableAt, writeCircuit } from "./lanes.ts"
+import { allowance, changeLane, handedOut, laneOf, visitableAt, writeCircuit } from "./lanes.ts"
 import { Memory, type Tables } from "./Memory.ts"
 import { announceDueWork, isDue, putWaiting, removeWaiting } from "./waiting.ts"
 
@@ -144,6 +144,12 @@ export const layer = Layer.effect(
           })
       )
 
+    const deferLane = (lane: DestinationId, wait: Duration.Duration) =>
+      Effect.sync(() => {
+        const until = DateTime.toEpochMillis(DateTime.addDuration(now(), wait))
+        changeLane(tables, lane, { visitAt: Math.max(laneOf(tables, lane).visitAt ?? until, until) })
+      })
+
     const nextDueAt = Effect.sync(() => {
       const times = [...tables.lanes].flatMap(([lane, waiting]) => {
         const opensAt = visitableAt(laneOf(tables, lane))
@@ -155,6 +161,6 @@ export const layer = Layer.effect(
     const awaitWork = (atMost: Duration.Duration) =>
       work.await.pipe(Effect.timeoutOption(atMost), Effect.andThen(Effect.sync(() => void work.closeUnsafe())))
 
-    return Queue.of({ claim, putBack, release, renew, takeOver, nextDueAt, awaitWork })
+    return Queue.of({ claim, putBack, release, renew, takeOver, deferLane, nextDueAt, awaitWork })
   })
 )

@@ -3,7 +3,9 @@ import { DateTime, Effect, Layer } from "effect"
 import { Retention } from "../../application/ports/Retention.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import type { MessageView } from "../../domain/message/view.ts"
+import { forgetEntries } from "./entries.ts"
 import { Memory, type Tables } from "./Memory.ts"
+import { liveViews } from "./runs.ts"
 
 const endedWell: ReadonlySet<MessageView["status"]> = new Set(["DELIVERED", "CANCELLED", "EXPIRED"])
 
@@ -12,7 +14,9 @@ const forget = (tables: Tables, id: MessageId): void => {
   tables.streams.delete(id)
   tables.bodies.delete(id)
   tables.responses.delete(id)
-  tables.views.delete(id)
+  tables.forgotten.add(id)
+  for (const views of tables.views.values()) views.delete(id)
+  forgetEntries(tables, id)
   for (const [key, { messageId }] of tables.idempotencyKeys) if (messageId === id) tables.idempotencyKeys.delete(key)
 }
 
@@ -23,12 +27,13 @@ export const layer = Layer.effect(
     return Retention.of({
       sweep: (endedBefore, from, limit) =>
         Effect.sync(() => {
-          const seen = [...tables.views.keys()]
+          const views = liveViews(tables)
+          const seen = [...views.keys()]
             .filter((id) => from === null || id > from)
             .toSorted()
             .slice(0, limit)
           const old = seen.filter((id) => {
-            const { status, endedAt } = tables.views.get(id)!
+            const { status, endedAt } = views.get(id)!
             return endedWell.has(status) && endedAt !== null && DateTime.isLessThan(endedAt, endedBefore)
           })
           for (const id of old) forget(tables, id)

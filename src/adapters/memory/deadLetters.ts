@@ -3,6 +3,7 @@ import { DateTime } from "effect"
 import { isDead, type MessageView } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
 import type { Tables } from "./Memory.ts"
+import { liveViews } from "./runs.ts"
 
 const matches = (view: MessageView, { to, channel, errorCode, after, before }: DeadLetterFilter): boolean =>
   (to === undefined || view.to === to) &&
@@ -12,4 +13,4 @@ const matches = (view: MessageView, { to, channel, errorCode, after, before }: D
   (before === undefined || DateTime.isLessThan(view.endedAt!, before))
 
 export const deadLettersIn = (tables: Tables, orgId: string, filter: DeadLetterFilter): ReadonlyArray<MessageView> =>
-  [...tables.views.values()].filter((view) => view.orgId === orgId && isDead(view.status) && matches(view, filter))
+  [...liveViews(tables).values()].filter((view) => view.orgId === orgId && isDead(view.status) && matches(view, filter))

@@ -7,16 +7,20 @@ import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import { toRecorded } from "../../domain/circuit/recorded.ts"
 import { atRest, type Standing } from "../../domain/circuit/standing.ts"
 import type { DestinationId } from "../../domain/ids.ts"
+import type { OnDeadLetter } from "../../domain/message/queueChange.ts"
 import { type RateLimit, slotsFree, taken } from "../../domain/rateLimit.ts"
-import type { Memory, Tables } from "./Memory.ts"
+import { freeLines } from "./lines.ts"
+import { addToJournal, type Memory, type Tables } from "./Memory.ts"
 import { announceDueWork } from "./waiting.ts"
 
 export interface LaneRow {
   readonly standing: Standing
   readonly paused: boolean
   readonly rateLimit: RateLimit | null
-  /** Of the rate limit, in unix milliseconds; null before anything was handed out under it. */
+  /** Of the rate limit or a deferral, in unix milliseconds; null before there was either. */
   readonly visitAt: number | null
+  /** A dead letter blocks its line. */
+  readonly blocks: boolean
   /** How long a probe may take: longer than any request to this destination. */
   readonly permitMs: number
 }
@@ -33,6 +37,7 @@ const untouched: LaneRow = {
   paused: false,
   rateLimit: null,
   visitAt: null,
+  blocks: false,
   permitMs: PERMIT_DEFAULT_MS
 }
 
@@ -69,12 +74,10 @@ export const writeCircuit = (
   { tables, now }: Memory["Service"],
   lane: DestinationId,
   facts: ReadonlyArray<CircuitFact>,
-  after: Standing
+  after: Standing,
+  actor: string | null = null
 ): void => {
-  const journal = `circuit-${lane}`
-  const history = tables.journals.get(journal) ?? []
-  const added = facts.map((fact, index) => ({ ...toRecorded(fact), at: now(), version: history.length + index + 1 }))
-  tables.journals.set(journal, [...history, ...added])
+  addToJournal(tables, `circuit-${lane}`, facts.map(toRecorded), now(), actor)
   changeLane(tables, lane, { standing: after })
 }
 
@@ -86,13 +89,22 @@ export const instructLane = (
     readonly rateLimit: RateLimit | null
     readonly timeoutMs: number
     readonly paused?: boolean
+    readonly onDeadLetter: OnDeadLetter
   }
 ): void => {
   const { tables } = memory
-  const { id, rateLimit, timeoutMs, paused = false } = destination
+  const { id, rateLimit, timeoutMs, paused = false, onDeadLetter } = destination
   const before = laneOf(tables, id).rateLimit
   const same = before?.limit === rateLimit?.limit && before?.periodMs === rateLimit?.periodMs
-  changeLane(tables, id, { rateLimit, paused, permitMs: permitOf(timeoutMs), ...(same ? {} : { visitAt: null }) })
+  const blocks = onDeadLetter === "block"
+  changeLane(tables, id, {
+    rateLimit,
+    paused,
+    blocks,
+    permitMs: permitOf(timeoutMs),
+    ...(same ? {} : { visitAt: null })
+  })
+  if (!blocks) freeLines(memory, id)
   tables.hasNews = true
   announceDueWork(memory)
 }
@@ -100,7 +112,8 @@ export const instructLane = (
 /** What waits for a destination that is gone must be able to come to its end. */
 export const freeLane = (memory: Memory["Service"], lane: DestinationId): void => {
   const { tables } = memory
-  changeLane(tables, lane, { rateLimit: null, visitAt: null, paused: false })
+  changeLane(tables, lane, { rateLimit: null, visitAt: null, paused: false, blocks: false })
+  freeLines(memory, lane)
   const { status, generation } = laneOf(tables, lane).standing
   if (status !== "CLOSED") {
     const reset = { type: "CircuitReset", reason: "the destination was removed" } as const

@@ -1,15 +1,15 @@
 /**
  * The connections, and the only file that touches `pg`. Private to this adapter.
  *
- * Three pools, so that no kind of work can starve another: `durable` for appends, `queue` for claims and
- * releases, `reads` for everything people ask. The queue's commits need not reach the disk before they
- * answer: a claim or release lost in a crash only means its lease runs out, and any append that follows a
- * claim flushes it too.
+ * Four pools, so that no kind of work can starve another: `durable` for appends, `queue` for claims and
+ * releases, `derived` for projections, `reads` for everything people ask. The queue's commits need not reach the
+ * disk before they answer: a claim or release lost in a crash only means its lease runs out, and any append that
+ * follows a claim flushes it too. Nor need those of projections: what a crash takes away is folded again.
  */
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import pg from "pg"
 import { StoreUnavailable } from "../../application/ports/EventStore.ts"
-import { migrate } from "./migrate.ts"
+import { migrate, requireMigrated } from "./migrate.ts"
 
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", {
   /** SQLSTATE; null when the server did not answer. */
@@ -41,6 +41,7 @@ export class Postgres extends Context.Service<
     readonly durable: Connections
     readonly queue: Connections
     readonly reads: Connections
+    readonly derived: Connections
     /** Calls back on every notification of `channel`, over a connection that is made again when it breaks. */
     readonly listen: (channel: string, heard: () => void) => Effect.Effect<void>
   }
@@ -51,6 +52,8 @@ export interface Options {
   /** Connections for appends: each carries one group commit. */
   readonly writers?: number
   readonly readers?: number
+  /** Migrations are not run: a database that lacks some is refused. */
+  readonly asItIs?: boolean
 }
 
 export const layer = (options: Options) =>
@@ -59,17 +62,23 @@ export const layer = (options: Options) =>
     Effect.gen(function* () {
       const pool = (max: number, settings: string) => acquirePool(options.url, max, settings)
       const durable = yield* pool(options.writers ?? 2, "")
-      yield* migrate(durable).pipe(Effect.mapError(queryFailed))
+      yield* (options.asItIs ? requireMigrated(durable) : migrate(durable)).pipe(Effect.mapError(queryFailed))
       const queue = yield* pool(3, "-c synchronous_commit=off")
       const reads = yield* pool(options.readers ?? 6, "")
+      const derived = yield* pool(3, "-c synchronous_commit=off")
       return Postgres.of({
         durable: connections(durable),
         queue: connections(queue),
         reads: connections(reads),
+        derived: connections(derived),
         listen: (channel, heard) => listen(options.url, channel, heard)
       })
     })
   )
+
+/** Only brings the database up to date; answers the names of the migrations that ran. */
+export const migrateAt = (url: Redacted.Redacted) =>
+  Effect.scoped(Effect.flatMap(acquirePool(url, 1, ""), (pool) => Effect.mapError(migrate(pool), queryFailed)))
 
 const acquirePool = (url: Redacted.Redacted, max: number, settings: string) =>
   Effect.acquireRelease(

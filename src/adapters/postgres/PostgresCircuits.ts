@@ -8,7 +8,7 @@ import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import type { CircuitStatus } from "../../domain/circuit/machine.ts"
 import { fromRecorded, toRecorded } from "../../domain/circuit/recorded.ts"
 import { atRest, type Standing } from "../../domain/circuit/standing.ts"
-import type { DestinationId } from "../../domain/ids.ts"
+import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 import { WorkSignal } from "./WorkSignal.ts"
@@ -36,9 +36,15 @@ const giveBackStatement = {
   text: `update posthaste.lane set shut_until = clock_timestamp() + $3::int * interval '1 millisecond'
     where lane = $1 and generation = $2 and circuit = 'HALF_OPEN'`
 }
+const orgOfStatement = {
+  name: "org_of_destination",
+  text: `select org_id from posthaste.endpoint where id = $1
+    union all select org_id from posthaste.http_target where id = $1
+    union all select org_id from posthaste.whatsapp_account where id = $1`
+}
 const appendStatement = {
   name: "change_circuit",
-  text: "select posthaste.change_circuit($1, $2, $3, $4::text[], $5::text[], $6, $7, $8, $9)"
+  text: "select posthaste.change_circuit($1, $2, $3, $4::text[], $5::text[], $6, $7, $8, $9, $10)"
 }
 
 export const layer = Layer.effect(
@@ -82,7 +88,8 @@ export const layer = Layer.effect(
       destination: DestinationId,
       generation: number,
       facts: ReadonlyArray<CircuitFact>,
-      after: Standing
+      after: Standing,
+      actor: string | null
     ) {
       const recorded = facts.map(toRecorded)
       const rows = yield* unavailable(
@@ -95,7 +102,8 @@ export const layer = Layer.effect(
           after.status,
           after.failures,
           after.shutUntil === null ? null : DateTime.formatIso(after.shutUntil),
-          after.inFlightMax
+          after.inFlightMax,
+          actor
         ])
       )
       if (rows[0]![0] !== "t") return "Overtaken" as const
@@ -103,7 +111,12 @@ export const layer = Layer.effect(
       return "Appended" as const
     })
 
-    return Circuits.of({ load, standings, report, giveBack, append })
+    const orgOf = (destination: DestinationId) =>
+      unavailable(reads.rows(orgOfStatement, [destination])).pipe(
+        Effect.map(([row]) => (row === undefined ? null : (row[0] as OrgId)))
+      )
+
+    return Circuits.of({ load, standings, report, giveBack, orgOf, append })
   })
 )
 

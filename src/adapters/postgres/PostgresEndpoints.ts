@@ -6,13 +6,20 @@
 import { randomUUID } from "node:crypto"
 import { Cache, DateTime, Duration, Effect, Exit, Layer, Redacted } from "effect"
 import { type Endpoint, type EndpointSettings, Endpoints } from "../../application/ports/Endpoints.ts"
+import { changesOf, journalOf, pauseOf } from "../../domain/configuration/changes.ts"
 import { type DestinationId, isUuid, type OrgId } from "../../domain/ids.ts"
+import type { OnDeadLetter } from "../../domain/message/queueChange.ts"
+import { noted, noteFrom } from "./noting.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
 import { sealing } from "./sealing.ts"
 import { WorkSignal } from "./WorkSignal.ts"
 
 /** Header values often are credentials, so all of them are sealed together. */
-type StoredSettings = Omit<EndpointSettings, "headers"> & { readonly headers: string }
+type StoredSettings = Omit<EndpointSettings, "headers" | "onDeadLetter"> & {
+  readonly headers: string
+  /** Absent in settings from before there was a choice. */
+  readonly onDeadLetter?: OnDeadLetter
+}
 
 interface EndpointRow {
   readonly id: string
@@ -25,6 +32,7 @@ interface EndpointRow {
 }
 
 const columns = "id, org_id, version, paused, settings, created_at, updated_at"
+const ofRow = (row: string) => columns.replaceAll(/\w+/g, `${row}.$&`)
 const createStatement = {
   name: "create_endpoint",
   text: `with endpoint as (
@@ -33,7 +41,7 @@ const createStatement = {
     ), secret as (
       insert into posthaste.endpoint_secret (endpoint_id, number, sealed, created_at) values ($1, 1, $5, $4)
     )
-    select * from endpoint`
+    select endpoint.*, ${noteFrom(6)} from endpoint`
 }
 const getStatement = {
   name: "get_endpoint",
@@ -46,25 +54,38 @@ const listStatement = {
 }
 const updateStatement = {
   name: "update_endpoint",
-  text: `update posthaste.endpoint set settings = settings || $3, version = version + 1, updated_at = $4
-    where org_id = $1 and id = $2 and removed_at is null returning ${columns}`
+  text: `with endpoint as (
+      update posthaste.endpoint set settings = settings || $3, version = version + 1, updated_at = $4
+      where org_id = $1 and id = $2 and removed_at is null returning ${columns}
+    )
+    select endpoint.*, ${noteFrom(5)} from endpoint`
 }
 const pauseStatement = {
   name: "pause_endpoint",
-  text: `update posthaste.endpoint set paused = $3, updated_at = case when paused = $3 then updated_at else $4 end
-    where org_id = $1 and id = $2 and removed_at is null returning ${columns}`
+  text: `with before as (
+      select id, paused as was from posthaste.endpoint where org_id = $1 and id = $2 and removed_at is null for update
+    ), endpoint as (
+      update posthaste.endpoint e set paused = $3, updated_at = case when was = $3 then updated_at else $4 end
+      from before where e.id = before.id returning ${ofRow("e")}, was
+    )
+    select endpoint.*, case when was <> $3 then ${noteFrom(5)} end from endpoint`
 }
 const removeStatement = {
   name: "remove_endpoint",
-  text: "update posthaste.endpoint set removed_at = $3 where org_id = $1 and id = $2 and removed_at is null returning id"
+  text: `with endpoint as (
+      update posthaste.endpoint set removed_at = $3 where org_id = $1 and id = $2 and removed_at is null returning id
+    )
+    select endpoint.id, ${noteFrom(4)} from endpoint`
 }
 const signingStatement = {
   name: "signing",
-  text: `select ${columns.replaceAll(/\b(id|version|created_at)\b/g, "e.$1")}, s.number, s.sealed
+  text: `select ${ofRow("e")}, s.number, s.sealed
     from posthaste.endpoint e
     join posthaste.endpoint_secret s on s.endpoint_id = e.id and (s.retires_at is null or s.retires_at > clock_timestamp())
     where e.org_id = $1 and e.id = $2 and e.removed_at is null order by s.number desc`
 }
+
+const channel = "webhook"
 
 const SIGNING_FRESH = Duration.millis(900)
 const SIGNING_KEPT = 10_000
@@ -87,6 +108,7 @@ export const layer = (encryptionKey: Redacted.Redacted<Uint8Array>) =>
       }
       const endpointOf = (row: EndpointRow): Endpoint => ({
         ...row.settings,
+        onDeadLetter: row.settings.onDeadLetter ?? "skip",
         headers: JSON.parse(
           Redacted.value(open(Buffer.from(row.settings.headers, "base64"), headersOf(row.org_id, row.id)))
         ),
@@ -100,15 +122,16 @@ export const layer = (encryptionKey: Redacted.Redacted<Uint8Array>) =>
 
       const create = Effect.fnUntraced(function* (orgId: OrgId, settings: EndpointSettings, secret: Redacted.Redacted) {
         const id = randomUUID()
-        const now = DateTime.formatIso(yield* DateTime.now)
+        const now = yield* DateTime.now
         const sealed = seal(secret, belongsTo(orgId, id, 1))
         const rows = yield* unavailable(
           durable.query<EndpointRow>(createStatement, [
             id,
             orgId,
             JSON.stringify(stored(orgId, id, settings)),
-            now,
-            sealed
+            DateTime.formatIso(now),
+            sealed,
+            ...(yield* noted(journalOf(channel, id), [{ type: "DestinationCreated", orgId, channel }], now))
           ])
         )
         return endpointOf(rows[0]!)
@@ -131,9 +154,15 @@ export const layer = (encryptionKey: Redacted.Redacted<Uint8Array>) =>
 
       const update = Effect.fnUntraced(function* (orgId: OrgId, id: DestinationId, change: Partial<EndpointSettings>) {
         if (!isUuid(id)) return null
-        const now = DateTime.formatIso(yield* DateTime.now)
+        const now = yield* DateTime.now
         const rows = yield* unavailable(
-          durable.query<EndpointRow>(updateStatement, [orgId, id, JSON.stringify(stored(orgId, id, change)), now])
+          durable.query<EndpointRow>(updateStatement, [
+            orgId,
+            id,
+            JSON.stringify(stored(orgId, id, change)),
+            DateTime.formatIso(now),
+            ...(yield* noted(journalOf(channel, id), changesOf({ orgId, channel }, change), now))
+          ])
         )
         yield* forget(orgId, id)
         yield* signal.changed
@@ -142,8 +171,10 @@ export const layer = (encryptionKey: Redacted.Redacted<Uint8Array>) =>
 
       const setPaused = Effect.fnUntraced(function* (orgId: OrgId, id: DestinationId, paused: boolean) {
         if (!isUuid(id)) return null
-        const now = DateTime.formatIso(yield* DateTime.now)
-        const rows = yield* unavailable(durable.query<EndpointRow>(pauseStatement, [orgId, id, paused, now]))
+        const now = yield* DateTime.now
+        const values = [orgId, id, paused, DateTime.formatIso(now)]
+        const facts = yield* noted(journalOf(channel, id), [pauseOf({ orgId, channel }, paused)], now)
+        const rows = yield* unavailable(durable.query<EndpointRow>(pauseStatement, [...values, ...facts]))
         yield* forget(orgId, id)
         yield* signal.changed
         return rows[0] === undefined ? null : endpointOf(rows[0])
@@ -151,8 +182,11 @@ export const layer = (encryptionKey: Redacted.Redacted<Uint8Array>) =>
 
       const remove = Effect.fnUntraced(function* (orgId: OrgId, id: DestinationId) {
         if (!isUuid(id)) return false
-        const now = DateTime.formatIso(yield* DateTime.now)
-        const rows = yield* unavailable(durable.query<{ id: string }>(removeStatement, [orgId, id, now]))
+        const now = yield* DateTime.now
+        const facts = yield* noted(journalOf(channel, id), [{ type: "DestinationRemoved", orgId, channel }], now)
+        const rows = yield* unavailable(
+          durable.query<{ id: string }>(removeStatement, [orgId, id, DateTime.formatIso(now), ...facts])
+        )
         yield* forget(orgId, id)
         yield* signal.changed
         return rows.length > 0

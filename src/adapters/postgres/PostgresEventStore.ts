@@ -3,7 +3,7 @@
  * moment (see groupCommit.ts): facts, queue changes, bodies and idempotency keys commit together.
  */
 import { DateTime, Effect, Layer, Result } from "effect"
-import { type Append, type AppendResult, EventStore, type FeedFact } from "../../application/ports/EventStore.ts"
+import { type Append, type AppendResult, EventStore, type LoggedFact } from "../../application/ports/EventStore.ts"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { fromRecorded } from "../../domain/message/recorded.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
@@ -37,9 +37,20 @@ const acceptedUnderStatement = {
 // Below the snapshot's xmin every transaction has ended, so nothing can still appear before what is read here.
 const readAllStatement = {
   name: "read_all",
-  text: `select ${columns}, stream_id, tx, position from posthaste.event
-    where (tx, position) > ($1::bigint, $2::bigint) and stream is null and tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+  text: `select ${columns}, stream_id, stream, actor, tx, position from posthaste.event
+    where (tx, position) > ($1::bigint, $2::bigint) and tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
     order by tx, position limit $3`
+}
+// Counting takes a second for some ten million rows; beyond, what vacuum last found is near enough.
+const extentStatement = {
+  name: "log_extent",
+  text: `select head.tx, head.position,
+      case when known.facts < 10000000 then (select count(*) from posthaste.event) else known.facts end
+    from (select reltuples::bigint as facts from pg_class where oid = 'posthaste.event'::regclass) known
+    left join lateral (
+      select tx, position from posthaste.event where tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+      order by tx desc, position desc limit 1
+    ) head on true`
 }
 
 export const layer = Layer.effect(
@@ -75,13 +86,25 @@ export const layer = Layer.effect(
       const [tx, position] = after === null ? ["0", "0"] : after.split(":")
       const rows = yield* unavailable(postgres.reads.rows(readAllStatement, [tx, position, limit]))
       return rows.map(
-        ([version, at, name, data, stream, factTx, factPosition]): FeedFact => ({
-          ...storedFact(version!, at!, name!, data!),
-          messageId: stream as MessageId,
+        ([version, at, name, data, id, journal, actor, factTx, factPosition]): LoggedFact => ({
+          stream: journal ?? `message-${id}`,
+          messageId: journal == null ? (id as MessageId) : null,
+          version: Number(version),
+          at: DateTime.makeUnsafe(Number(at)),
+          actor: actor ?? null,
+          name: name!,
+          data: data!,
           position: `${factTx}:${factPosition}`
         })
       )
     })
+
+    const extent = unavailable(postgres.reads.rows(extentStatement, [])).pipe(
+      Effect.map(([row]) => ({
+        head: row![0] === null ? null : `${row![0]}:${row![1]}`,
+        facts: Number(row![2])
+      }))
+    )
 
     const commit = yield* groupCommit((entries: ReadonlyArray<Append>) =>
       postgres.durable.rows(appendStatement, appendValues(entries)).pipe(
@@ -92,6 +115,6 @@ export const layer = Layer.effect(
     const append = (entries: ReadonlyArray<Append>): ReturnType<EventStore["Service"]["append"]> =>
       entries.length === 0 ? Effect.succeed<ReadonlyArray<AppendResult>>([]) : unavailable(commit(entries))
 
-    return EventStore.of({ load, loadMany, append, acceptedUnder, readAll })
+    return EventStore.of({ load, loadMany, append, acceptedUnder, readAll, extent })
   })
 )

@@ -11,7 +11,10 @@ import {
   HttpTargets,
   type Secrets
 } from "../../application/ports/HttpTargets.ts"
+import { changesOf, journalOf } from "../../domain/configuration/changes.ts"
 import { type DestinationId, isUuid, type OrgId } from "../../domain/ids.ts"
+import type { OnDeadLetter } from "../../domain/message/queueChange.ts"
+import { noted, noteFrom } from "./noting.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
 import { sealing } from "./sealing.ts"
 
@@ -19,7 +22,11 @@ interface TargetRow {
   readonly id: string
   readonly org_id: string
   readonly version: number
-  readonly settings: HttpTargetSettings
+  /** Those from before there was a choice lack `onDeadLetter` and `bodyFields`. */
+  readonly settings: Omit<HttpTargetSettings, "onDeadLetter" | "bodyFields"> & {
+    readonly onDeadLetter?: OnDeadLetter
+    readonly bodyFields?: HttpTargetSettings["bodyFields"]
+  }
   /** Sealed, in base64. */
   readonly secrets: Readonly<Record<string, string>>
   readonly created_at: Date
@@ -29,8 +36,11 @@ interface TargetRow {
 const columns = "id, org_id, version, settings, secrets, created_at, updated_at"
 const createStatement = {
   name: "create_http_target",
-  text: `insert into posthaste.http_target (id, org_id, version, settings, secrets, created_at, updated_at)
-    values ($1, $2, 1, $3, $4, $5, $5) returning ${columns}`
+  text: `with target as (
+      insert into posthaste.http_target (id, org_id, version, settings, secrets, created_at, updated_at)
+      values ($1, $2, 1, $3, $4, $5, $5) returning ${columns}
+    )
+    select target.*, ${noteFrom(6)} from target`
 }
 const getStatement = {
   name: "get_http_target",
@@ -43,15 +53,23 @@ const listStatement = {
 }
 const updateStatement = {
   name: "update_http_target",
-  text: `update posthaste.http_target
-    set settings = settings || $3, secrets = (secrets || $4) - $5::text[], version = version + 1, updated_at = $6
-    where org_id = $1 and id = $2 and removed_at is null returning ${columns}`
+  text: `with target as (
+      update posthaste.http_target
+      set settings = settings || $3, secrets = (secrets || $4) - $5::text[], version = version + 1, updated_at = $6
+      where org_id = $1 and id = $2 and removed_at is null returning ${columns}
+    )
+    select target.*, ${noteFrom(7)} from target`
 }
 const removeStatement = {
   name: "remove_http_target",
-  text: `update posthaste.http_target set removed_at = $3, secrets = '{}'
-    where org_id = $1 and id = $2 and removed_at is null returning id`
+  text: `with target as (
+      update posthaste.http_target set removed_at = $3, secrets = '{}'
+      where org_id = $1 and id = $2 and removed_at is null returning id
+    )
+    select target.id, ${noteFrom(4)} from target`
 }
+
+const channel = "http"
 
 const CALLING_FRESH = Duration.seconds(1)
 const CALLING_KEPT = 10_000
@@ -70,9 +88,10 @@ export const layer = (encryptionKey: Redacted.Redacted<Uint8Array>) =>
 
       const create = Effect.fnUntraced(function* (orgId: OrgId, settings: HttpTargetSettings, secrets: Secrets) {
         const id = randomUUID()
-        const now = DateTime.formatIso(yield* DateTime.now)
-        const values = [id, orgId, JSON.stringify(settings), sealed(orgId, id, secrets), now]
-        const rows = yield* unavailable(durable.query<TargetRow>(createStatement, values))
+        const now = yield* DateTime.now
+        const values = [id, orgId, JSON.stringify(settings), sealed(orgId, id, secrets), DateTime.formatIso(now)]
+        const facts = yield* noted(journalOf(channel, id), [{ type: "DestinationCreated", orgId, channel }], now)
+        const rows = yield* unavailable(durable.query<TargetRow>(createStatement, [...values, ...facts]))
         return targetOf(rows[0]!)
       })
 
@@ -97,23 +116,27 @@ export const layer = (encryptionKey: Redacted.Redacted<Uint8Array>) =>
         secrets: Readonly<Record<string, Redacted.Redacted | null>>
       ) {
         if (!isUuid(id)) return null
-        const now = DateTime.formatIso(yield* DateTime.now)
+        const now = yield* DateTime.now
         const given: Record<string, Redacted.Redacted> = {}
         const gone: Array<string> = []
         for (const [name, secret] of Object.entries(secrets)) {
           if (secret === null) gone.push(name)
           else given[name] = secret
         }
-        const values = [orgId, id, JSON.stringify(change), sealed(orgId, id, given), gone, now]
-        const rows = yield* unavailable(durable.query<TargetRow>(updateStatement, values))
+        const set = [JSON.stringify(change), sealed(orgId, id, given), gone, DateTime.formatIso(now)]
+        const facts = yield* noted(journalOf(channel, id), changesOf({ orgId, channel }, change, secrets), now)
+        const rows = yield* unavailable(durable.query<TargetRow>(updateStatement, [orgId, id, ...set, ...facts]))
         yield* forget(orgId, id)
         return rows[0] === undefined ? null : targetOf(rows[0])
       })
 
       const remove = Effect.fnUntraced(function* (orgId: OrgId, id: DestinationId) {
         if (!isUuid(id)) return false
-        const now = DateTime.formatIso(yield* DateTime.now)
-        const rows = yield* unavailable(durable.query<{ id: string }>(removeStatement, [orgId, id, now]))
+        const now = yield* DateTime.now
+        const facts = yield* noted(journalOf(channel, id), [{ type: "DestinationRemoved", orgId, channel }], now)
+        const rows = yield* unavailable(
+          durable.query<{ id: string }>(removeStatement, [orgId, id, DateTime.formatIso(now), ...facts])
+        )
         yield* forget(orgId, id)
         return rows.length > 0
       })
@@ -156,6 +179,8 @@ const mapped = <A, B>(record: Readonly<Record<string, A>>, make: (value: A, name
 
 const targetOf = (row: TargetRow): HttpTarget => ({
   ...row.settings,
+  onDeadLetter: row.settings.onDeadLetter ?? "skip",
+  bodyFields: row.settings.bodyFields ?? {},
   id: row.id as DestinationId,
   orgId: row.org_id as OrgId,
   secretNames: Object.keys(row.secrets).toSorted(),

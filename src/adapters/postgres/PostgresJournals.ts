@@ -10,7 +10,7 @@ import { Postgres, unavailable } from "./Postgres.ts"
 
 const loadStatement = {
   name: "load_journal",
-  text: `select version, (extract(epoch from at) * 1000)::bigint, name, data from posthaste.event
+  text: `select version, (extract(epoch from at) * 1000)::bigint, name, data, actor from posthaste.event
     where stream_id = $1 order by version`
 }
 // The `where` refuses a stale or impossible `expected`; the primary key refuses the second of two racers, and
@@ -20,14 +20,14 @@ const appendStatement = {
   text: `with fact as (
       select f.name, f.data, f.n from unnest($4::text[], $5::text[]) with ordinality f(name, data, n)
     ), head as (
-      insert into posthaste.event (stream_id, stream, tx, at, version, name, data)
-        select $1, $2, pg_current_xact_id()::text::bigint, $6, $3::int + 1, fact.name, fact.data::json from fact
+      insert into posthaste.event (stream_id, stream, tx, at, actor, version, name, data)
+        select $1, $2, pg_current_xact_id()::text::bigint, $6, $7, $3::int + 1, fact.name, fact.data::json from fact
         where fact.n = 1 and $3::int = (select coalesce(max(version), 0) from posthaste.event where stream_id = $1)
       on conflict do nothing
       returning version
     ), rest as (
-      insert into posthaste.event (stream_id, stream, tx, at, version, name, data)
-        select $1, $2, pg_current_xact_id()::text::bigint, $6, $3::int + fact.n, fact.name, fact.data::json
+      insert into posthaste.event (stream_id, stream, tx, at, actor, version, name, data)
+        select $1, $2, pg_current_xact_id()::text::bigint, $6, $7, $3::int + fact.n, fact.name, fact.data::json
         from fact cross join head where fact.n > 1
     )
     select version from head`
@@ -52,15 +52,16 @@ export const layer = Layer.effect(
       load: (journal) =>
         unavailable(reads.rows(loadStatement, [streamIdOf(journal)])).pipe(
           Effect.map((rows) =>
-            rows.map(([version, at, name, data]) => ({
+            rows.map(([version, at, name, data, actor]) => ({
               version: Number(version),
               at: DateTime.makeUnsafe(Number(at)),
               name: name!,
-              data: data!
+              data: data!,
+              actor: actor ?? null
             }))
           )
         ),
-      append: (journal, expected, facts: ReadonlyArray<RecordedFact>, at) =>
+      append: (journal, expected, facts: ReadonlyArray<RecordedFact>, at, actor) =>
         unavailable(
           durable.rows(appendStatement, [
             streamIdOf(journal),
@@ -68,7 +69,8 @@ export const layer = Layer.effect(
             expected,
             facts.map(({ name }) => name),
             facts.map(({ data }) => data),
-            DateTime.formatIso(at)
+            DateTime.formatIso(at),
+            actor
           ])
         ).pipe(Effect.map((rows) => (rows.length === 1 ? ("Appended" as const) : ("VersionConflict" as const))))
     })

@@ -1,24 +1,34 @@
 /** The list projection: rows to search and counters to sum, written by `posthaste.project_messages`. */
 import { DateTime, Effect, Layer, Schema } from "effect"
-import { type DeadCount, type MessageFilter, MessageViews } from "../../application/ports/MessageViews.ts"
-import type { OrgId } from "../../domain/ids.ts"
-import { type MessageStatus, statuses } from "../../domain/message/machine.ts"
+import { countsOf, type DeadCount, type MessageFilter, MessageViews } from "../../application/ports/MessageViews.ts"
+import type { Step } from "../../application/ports/Projections.ts"
+import type { ChannelName, OrgId } from "../../domain/ids.ts"
+import type { MessageStatus } from "../../domain/message/machine.ts"
 import { isDead, type MessageView, MessageViewJson } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
 import { isDeadLetter } from "./deadLetters.ts"
+import { liveGeneration, oldestGeneration } from "./generations.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
 
 const projectStatement = {
   name: "project_messages",
-  text: `select posthaste.project_messages($1, $2, $3::uuid[], $4, $5::int[], $6, $7, $8, $9, $10, $11, $12::timestamptz[], $13::timestamptz[], $14, $15) as done`
+  text: `select posthaste.project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16, $17) as done`
 }
-const positionStatement = {
-  name: "projection_position",
-  text: "select position from posthaste.projection where name = 'messages'"
-}
+const clearStatements = [
+  {
+    name: "clear_message_views",
+    text: `delete from posthaste.message_view where ctid = any (array(
+        select ctid from posthaste.message_view where generation < ${oldestGeneration("messages")} limit $1))
+      returning 1`
+  },
+  {
+    name: "clear_message_counts",
+    text: `delete from posthaste.message_count where generation < ${oldestGeneration("messages")} and $1::int > 0 returning 1`
+  }
+]
 const countsStatement = {
   name: "message_counts",
-  text: "select status, sum(count)::float8 as count from posthaste.message_count where org_id = $1 group by status"
+  text: `select channel, status, count::float8 as count from posthaste.message_count where generation = ${liveGeneration("messages")} and org_id = $1`
 }
 // The first waiting message of each lane that has due work: two index probes a lane.
 const oldestStatement = {
@@ -38,7 +48,7 @@ const decode = Schema.decodeUnknownSync(MessageViewJson)
 export const layer = Layer.effect(
   MessageViews,
   Effect.gen(function* () {
-    const { durable, reads } = yield* Postgres
+    const { derived, reads } = yield* Postgres
 
     const list = Effect.fnUntraced(function* (
       orgId: OrgId,
@@ -84,32 +94,23 @@ export const layer = Layer.effect(
       const [counts, oldest] = yield* unavailable(
         Effect.all(
           [
-            reads.query<{ status: MessageStatus; count: number }>(countsStatement, [orgId]),
+            reads.query<{ channel: ChannelName; status: MessageStatus; count: number }>(countsStatement, [orgId]),
             reads.query<{ oldest: Date | null }>(oldestStatement, [orgId])
           ],
           { concurrency: 2 }
         )
       )
-      const known = new Map(counts.map(({ status, count }) => [status, count]))
       const due = oldest[0]?.oldest ?? null
-      return {
-        byStatus: Object.fromEntries(statuses.map((status) => [status, known.get(status) ?? 0])) as Record<
-          MessageStatus,
-          number
-        >,
-        oldestDueAt: due === null ? null : DateTime.fromDateUnsafe(due)
-      }
+      return { ...countsOf(counts), oldestDueAt: due === null ? null : DateTime.fromDateUnsafe(due) }
     })
 
-    const position = unavailable(durable.query<{ position: string | null }>(positionStatement, [])).pipe(
-      Effect.map((rows) => rows[0]?.position ?? null)
-    )
-
-    const project = (from: string | null, to: string, views: ReadonlyArray<MessageView>) =>
+    const project = (step: Step, views: ReadonlyArray<MessageView>) =>
       unavailable(
-        durable.query<{ done: boolean }>(projectStatement, [
-          from,
-          to,
+        derived.query<{ done: boolean }>(projectStatement, [
+          step.generation,
+          step.from,
+          step.to,
+          step.facts,
           views.map(({ id }) => id),
           views.map(({ orgId }) => orgId),
           views.map(({ version }) => version),
@@ -123,11 +124,19 @@ export const layer = Layer.effect(
           views.map(({ endedAt }) => (endedAt === null ? null : DateTime.formatIso(endedAt))),
           views.map(({ status, lastError }) => (isDead(status) ? (lastError?.code ?? null) : null)),
           // A time's own JSON is what the schema would write.
-          views.map((view) => JSON.stringify(view))
+          views.map((view) => JSON.stringify(view)).join("\x1e")
         ])
       ).pipe(Effect.map((rows) => rows[0]!.done))
 
-    return MessageViews.of({ list, deadLetters, countDeadLetters, stats, position, project })
+    const clear = (limit: number) =>
+      unavailable(
+        Effect.map(
+          Effect.forEach(clearStatements, (statement) => derived.rows(statement, [limit])),
+          (cleared) => cleared.reduce((sum, rows) => sum + rows.length, 0)
+        )
+      )
+
+    return MessageViews.of({ list, deadLetters, countDeadLetters, stats, project, clear })
   })
 )
 
@@ -149,7 +158,7 @@ const listQuery = (
   page: { readonly cursor: string | null; readonly limit: number }
 ) => {
   const values: Array<unknown> = [orgId, page.limit + 1]
-  const where = ["org_id = $1"]
+  const where = [`generation = ${liveGeneration("messages")}`, "org_id = $1"]
   for (const [field, condition] of conditions) {
     const value = filter[field]
     if (value === undefined) continue

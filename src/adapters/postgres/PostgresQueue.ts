@@ -37,6 +37,14 @@ const takeOverStatement = {
   text: `select batch::text, messages::text[], lanes::text[], dues_ms::text[]::float8[] as dues, versions, epochs, attempts
     from posthaste.take_over($1, $2, $3)`
 }
+// Of a lane without a rate limit too: visit_at is never before slot_at.
+const deferLaneStatement = {
+  name: "defer_lane",
+  text: `insert into posthaste.lane as l (lane, ready_at, slot_at)
+    values ($1, 'infinity', clock_timestamp() + make_interval(secs => $2 / 1000.0))
+    on conflict (lane) do update set slot_at = greatest(l.slot_at, excluded.slot_at)
+    where l.slot_at is null or l.slot_at < excluded.slot_at`
+}
 const nextDueStatement = {
   name: "next_due",
   text: "select (extract(epoch from visit_at) * 1000)::bigint from posthaste.lane where visit_at < 'infinity' order by visit_at limit 1"
@@ -117,11 +125,14 @@ export const layer = Layer.effect(
       }))
     })
 
+    const deferLane = (lane: DestinationId, wait: Duration.Duration) =>
+      unavailable(queue.rows(deferLaneStatement, [lane, Duration.toMillis(wait)])).pipe(Effect.asVoid)
+
     const nextDueAt = unavailable(queue.rows(nextDueStatement, [])).pipe(
       Effect.map((rows) => (rows.length === 0 ? null : DateTime.makeUnsafe(Number(rows[0]![0]))))
     )
 
-    return Queue.of({ claim, putBack, release, renew, takeOver, nextDueAt, awaitWork: signal.wait })
+    return Queue.of({ claim, putBack, release, renew, takeOver, deferLane, nextDueAt, awaitWork: signal.wait })
   })
 )
 

@@ -15,7 +15,7 @@ export class WorkSignal extends Context.Service<
   WorkSignal,
   {
     /** Called after a commit with what was committed. */
-    readonly queued: (entries: ReadonlyArray<Append>) => Effect.Effect<void>
+    readonly queued: (entries: ReadonlyArray<Pick<Append, "queue">>) => Effect.Effect<void>
     /** Called after a lane was allowed more. */
     readonly changed: Effect.Effect<void>
     /** Returns at the next signal, at once if one came since the last return, or after `atMost`. */

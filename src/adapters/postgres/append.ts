@@ -15,6 +15,7 @@ const parameterTypes = [
   "uuid[]",
   "int[]",
   "bigint[]",
+  "text",
   "bigint[]",
   "int[]",
   "int[]",
@@ -29,6 +30,14 @@ const parameterTypes = [
   "int[]",
   "uuid[]",
   "bigint[]",
+  "int[]",
+  "uuid[]",
+  "text[]",
+  "text[]",
+  "bigint[]",
+  "int[]",
+  "int[]",
+  "int[]",
   "int[]",
   "text[]",
   "text[]",
@@ -54,6 +63,7 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
   const streams: Array<string> = []
   const expected: Array<number> = []
   const at: Array<number> = []
+  const actors: Array<string> = []
   const fences: Array<string> = []
   const fact = {
     entry: [] as Array<number>,
@@ -70,6 +80,16 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
     versions: [] as Array<number>
   }
   const leave = { entry: [] as Array<number>, lanes: [] as Array<string>, dues: [] as Array<number> }
+  const line = {
+    entry: [] as Array<number>,
+    lanes: [] as Array<string>,
+    keys: [] as Array<string>,
+    moves: [] as Array<"wait" | "leave" | "pass" | "dead">,
+    dues: [] as Array<number | "null">,
+    epochs: [] as Array<number | "null">,
+    attempts: [] as Array<number | "null">,
+    versions: [] as Array<number>
+  }
   const open = {
     entry: [] as Array<number>,
     bodies: [] as Array<string>,
@@ -90,6 +110,7 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
     streams.push(entry.messageId)
     expected.push(entry.expected)
     at.push(DateTime.toEpochMillis(entry.at))
+    actors.push(entry.actor ?? "")
     fences.push(entry.fence ?? "null")
     gates.add(entry.gate)
     entry.facts.forEach((each, n) => {
@@ -99,7 +120,19 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
       fact.names.push(name)
       fact.data.push(data)
     })
-    if (entry.queue?.type === "Wait") {
+    if (entry.queue !== null && entry.queue.line !== null) {
+      const { queue } = entry
+      const waits = queue.type === "Wait" ? queue : null
+      line.entry.push(i)
+      line.lanes.push(queue.lane)
+      line.keys.push(entry.queue.line)
+      line.moves.push(queue.type === "Wait" ? "wait" : queue.type === "Leave" ? "leave" : queue.dead ? "dead" : "pass")
+      line.dues.push(waits === null ? "null" : DateTime.toEpochMillis(waits.dueAt))
+      line.epochs.push(waits?.epoch ?? "null")
+      line.attempts.push(waits?.attempt ?? "null")
+      line.versions.push(entry.expected + entry.facts.length)
+    }
+    if (entry.queue?.type === "Wait" && entry.queue.line === null) {
       wait.entry.push(i)
       wait.lanes.push(entry.queue.lane)
       wait.dues.push(DateTime.toEpochMillis(entry.queue.dueAt))
@@ -131,6 +164,7 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
     literal(streams),
     literal(expected),
     literal(at),
+    entries.some(({ actor }) => actor !== null) ? actors.join(SEPARATOR) : null,
     literal(fences),
     literal(fact.entry),
     literal(fact.nth),
@@ -145,6 +179,14 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
     literal(leave.entry),
     literal(leave.lanes),
     literal(leave.dues),
+    literal(line.entry),
+    literal(line.lanes),
+    line.keys,
+    literal(line.moves),
+    literal(line.dues),
+    literal(line.epochs),
+    literal(line.attempts),
+    literal(line.versions),
     literal(open.entry),
     open.bodies,
     open.orgs,

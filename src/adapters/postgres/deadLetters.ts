@@ -2,6 +2,7 @@
 import { DateTime } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
+import { liveGeneration } from "./generations.ts"
 
 const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
   ["to", "recipient ="],
@@ -14,7 +15,11 @@ const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
 /** Values are added to `values`; only the conditions that were asked for are there. */
 export const isDeadLetter = (orgId: OrgId, filter: DeadLetterFilter, values: Array<unknown>): string => {
   values.push(orgId)
-  const where = [`org_id = $${values.length}`, "status in ('FAILED', 'DEAD_LETTER')"]
+  const where = [
+    `generation = ${liveGeneration("messages")}`,
+    `org_id = $${values.length}`,
+    "status in ('FAILED', 'DEAD_LETTER')"
+  ]
   for (const [field, condition] of conditions) {
     const value = filter[field]
     if (value === undefined) continue

@@ -28,7 +28,8 @@ const migrations = (): ReadonlyArray<Migration> =>
       return { number: Number(file.slice(0, 4)), name: file, sql, checksum: hash("sha256", sql, "hex") }
     })
 
-export const migrate = (pool: pg.Pool) =>
+/** Answers the names of those that ran now. */
+export const migrate = (pool: pg.Pool): Effect.Effect<ReadonlyArray<string>, unknown> =>
   Effect.tryPromise({
     try: async () => {
       const client = await pool.connect()
@@ -54,7 +55,8 @@ export const migrate = (pool: pg.Pool) =>
             `the database was migrated to ${last} by a newer release; this one knows up to ${known.at(-1)?.number}`
           )
         }
-        for (const migration of known.filter(({ number }) => number > last)) {
+        const due = known.filter(({ number }) => number > last)
+        for (const migration of due) {
           await client.query("begin")
           try {
             await client.query(migration.sql)
@@ -71,10 +73,32 @@ export const migrate = (pool: pg.Pool) =>
         }
         await client.query("select pg_advisory_unlock($1)", [LOCK])
         client.release()
+        return due.map(({ name }) => name)
       } catch (error) {
         // Ending the session also gives the lock back.
         client.release(true)
         throw error
+      }
+    },
+    catch: (error) => error
+  })
+
+/** Fails unless the database is where this release would bring it: for whoever only looks. */
+export const requireMigrated = (pool: pg.Pool): Effect.Effect<void, unknown> =>
+  Effect.tryPromise({
+    try: async () => {
+      const last = migrations().at(-1)?.number ?? 0
+      const exists = await pool.query<{ is: boolean }>("select to_regclass('posthaste.migration') is not null as is")
+      if (!exists.rows[0]?.is) throw new Error("there is no Posthaste in this database: run `posthaste migrate` first")
+      const done = await pool.query<{ last: number }>("select max(number) as last from posthaste.migration")
+      const found = done.rows[0]?.last ?? 0
+      if (found < last) {
+        throw new Error(
+          `the database was migrated to ${found}, and this release needs ${last}: run \`posthaste migrate\``
+        )
+      }
+      if (found > last) {
+        throw new Error(`the database was migrated to ${found} by a newer release; this one knows up to ${last}`)
       }
     },
     catch: (error) => error

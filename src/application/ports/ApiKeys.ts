@@ -9,16 +9,21 @@ export interface ApiKey {
   readonly createdAt: DateTime.Utc
 }
 
+/** Which key it is, and for whom it acts. */
+export type Holder = Pick<ApiKey, "id" | "orgId">
+
 /**
  * Keys that act for an org. Only the SHA-256 of a key is stored: a key has 256 random bits, so nothing
  * slower is needed. A revoked key is refused everywhere within a second.
+ *
+ * Each change leaves its fact on the journal `key-<id>`, in the same transaction and with the `Actor` it was made by.
  */
 export class ApiKeys extends Context.Service<
   ApiKeys,
   {
     readonly create: (orgId: OrgId, name: string, keyHash: string) => Effect.Effect<ApiKey, StoreUnavailable>
-    /** The org a key acts for; null when the key is unknown or revoked. */
-    readonly orgOf: (keyHash: string) => Effect.Effect<OrgId | null, StoreUnavailable>
+    /** Null when the key is unknown or revoked. */
+    readonly holderOf: (keyHash: string) => Effect.Effect<Holder | null, StoreUnavailable>
     /** All living keys, or those of one org. */
     readonly list: (orgId: OrgId | null) => Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
     /** False when there was no such living key. */

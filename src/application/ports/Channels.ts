@@ -11,6 +11,7 @@ export interface OutboundMessage {
   readonly epoch: number
   readonly attempt: number
   readonly eventType: string | null
+  readonly templateCode: string | null
   readonly correlationId: string | null
   /** The exact text to deliver. */
   readonly body: string
@@ -36,6 +37,8 @@ export interface Channel {
   readonly capacity: (orgId: OrgId, destination: DestinationId) => Effect.Effect<number>
   /** Whether the far side drops a duplicate by the message's id. False too when that can't be said. */
   readonly dedupes: (orgId: OrgId, destination: DestinationId) => Effect.Effect<boolean>
+  /** How long to wait before an attempt in doubt is first asked about. Absent: a few seconds. */
+  readonly doubtMs?: (orgId: OrgId, destination: DestinationId) => Effect.Effect<number>
   /**
    * Finds out what became of an attempt in doubt, without sending it. Keeps the promises of `send`; absent
    * where there is nobody to ask. `Unreachable` says that it was not taken and may be sent again.

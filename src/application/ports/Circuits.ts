@@ -1,7 +1,7 @@
 import { Context, type DateTime, type Effect } from "effect"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import type { Standing } from "../../domain/circuit/standing.ts"
-import type { DestinationId } from "../../domain/ids.ts"
+import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { StoreUnavailable } from "./EventStore.ts"
 
 /** What a worker saw of one destination since it last told. */
@@ -49,12 +49,15 @@ export class Circuits extends Context.Service<
       reports: ReadonlyArray<Report>
     ) => Effect.Effect<ReadonlyMap<DestinationId, Standing>, StoreUnavailable>
     readonly giveBack: (destination: DestinationId, generation: number) => Effect.Effect<void, StoreUnavailable>
+    /** Whose destination it is, or was; null for one the store never knew, or knows no more. */
+    readonly orgOf: (destination: DestinationId) => Effect.Effect<OrgId | null, StoreUnavailable>
     /** `after` is where the circuit stands once the facts are written. */
     readonly append: (
       destination: DestinationId,
       generation: number,
       facts: ReadonlyArray<CircuitFact>,
-      after: Standing
+      after: Standing,
+      actor: string | null
     ) => Effect.Effect<"Appended" | "Overtaken", StoreUnavailable>
   }
 >()("posthaste/application/ports/Circuits") {}

@@ -1,5 +1,6 @@
 import { Context, type DateTime, type Effect, type Redacted } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
+import type { OnDeadLetter } from "../../domain/message/queueChange.ts"
 import type { RetryPolicy } from "../../domain/retry.ts"
 import type { StoreUnavailable } from "./EventStore.ts"
 
@@ -15,6 +16,7 @@ export interface EndpointSettings {
   /** How many requests may be under way at once, per worker process. */
   readonly maxInFlight: number
   readonly timeoutMs: number
+  readonly onDeadLetter: OnDeadLetter
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -37,6 +39,8 @@ export interface Page<A> {
 /**
  * Webhook endpoints and their signing secrets. Secrets are encrypted at rest and leave only through
  * `signing`. A removed endpoint is unknown to every method but `signing`'s null.
+ *
+ * Each change leaves its facts on the journal `endpoint-<id>`, in the same transaction and with the `Actor` it was made by.
  *
  * `signing` may answer from a cache that is at most a second old: changes apply from the next attempt.
  */

@@ -3,6 +3,7 @@ import type { DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { MessageFact } from "../../domain/message/facts.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
+import type { RecordedFact } from "../../domain/recorded.ts"
 import type { BatchId } from "./Queue.ts"
 
 /** Number of facts in a stream; 0 means the stream does not exist yet. */
@@ -46,6 +47,8 @@ export interface Append {
   readonly expected: StreamVersion
   readonly facts: ReadonlyArray<MessageFact>
   readonly at: DateTime.Utc
+  /** Who is behind it (see actor.ts); null: Posthaste itself. */
+  readonly actor: string | null
   /** The queue change of the last of these facts that has one. */
   readonly queue: QueueChange | null
   /** Write only if this batch is still claimed: a worker whose lease was taken over has no say. */
@@ -70,8 +73,23 @@ export type AppendResult =
 /** A place in the order of all facts. Opaque; compare only by handing it back. */
 export type Position = string
 
-export interface FeedFact extends StoredFact {
-  readonly messageId: MessageId
+/** How far the log reaches. */
+export interface Extent {
+  /** Of the last fact that `readAll` gives; null while there is none. */
+  readonly head: Position | null
+  /** About how many facts there are. */
+  readonly facts: number
+}
+
+/** A fact of any stream, in its stored form: whoever reads the log decodes what it knows. */
+export interface LoggedFact extends RecordedFact {
+  /** `message-<id>`, `circuit-<destination>`, `replay-<id>`, … */
+  readonly stream: string
+  /** Null when it is about something else than a message. */
+  readonly messageId: MessageId | null
+  readonly version: StreamVersion
+  readonly at: DateTime.Utc
+  readonly actor: string | null
   readonly position: Position
 }
 
@@ -84,8 +102,8 @@ export interface FeedFact extends StoredFact {
  * - On `StoreUnavailable` each entry may or may not have been written. Repeating it is safe: the
  *   repeat then meets `VersionConflict` (or `DuplicateKey`), and the stream shows whose facts are there.
  * - `load` sees every append that was answered before it was asked.
- * - `readAll` gives facts in one order for all readers, never skips a fact that commits late and shows
- *   each exactly once per pass. Facts of one stream may, rarely, come out of version order when their
+ * - `readAll` gives the facts of all streams, those of `Journals` too, in one order for all readers, never skips
+ *   a fact that commits late and shows each exactly once per pass. Facts of one stream may, rarely, come out of version order when their
  *   transactions overlapped: readers gate by version.
  *
  * It leaves out deciding, retrying and any knowledge of what facts mean.
@@ -109,6 +127,7 @@ export class EventStore extends Context.Service<
     readonly readAll: (
       after: Position | null,
       limit: number
-    ) => Effect.Effect<ReadonlyArray<FeedFact>, StoreUnavailable>
+    ) => Effect.Effect<ReadonlyArray<LoggedFact>, StoreUnavailable>
+    readonly extent: Effect.Effect<Extent, StoreUnavailable>
   }
 >()("posthaste/application/ports/EventStore") {}

@@ -1,5 +1,6 @@
 import { Context, type DateTime, type Effect, type Redacted } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
+import type { OnDeadLetter } from "../../domain/message/queueChange.ts"
 import type { RateLimit } from "../../domain/rateLimit.ts"
 import type { RetryPolicy } from "../../domain/retry.ts"
 import type { Page } from "./Endpoints.ts"
@@ -15,6 +16,11 @@ export interface HttpTargetSettings {
   /** `{{name}}` within a value stands for the target's secret of that name. */
   readonly headers: Readonly<Record<string, string>>
   /**
+   * Texts that are added to the message's JSON object as it is sent, secrets filled in as in headers: for a target
+   * that wants its key in the body, where what is stored must not hold it.
+   */
+  readonly bodyFields: Readonly<Record<string, string>>
+  /**
    * "header": it drops a request whose `Idempotency-Key`, the message's id, it has seen. "none": it would do the
    * work twice. Either way the id is also sent as `X-Message-Id`, for the target to remember.
    */
@@ -29,6 +35,7 @@ export interface HttpTargetSettings {
   /** How many requests may be under way at once, per worker process. */
   readonly maxInFlight: number
   readonly timeoutMs: number
+  readonly onDeadLetter: OnDeadLetter
 }
 
 export interface HttpTarget extends HttpTargetSettings {
@@ -53,6 +60,8 @@ export interface Calling {
 /**
  * HTTP targets and their secrets. Secrets are write-only: encrypted at rest, named but never shown, and
  * they leave only through `calling`. A removed target is unknown to every method, and its secrets are gone.
+ *
+ * Each change leaves its facts on the journal `http-target-<id>`, in the same transaction and with the `Actor` it was made by.
  *
  * `calling` may answer from a cache that is at most a second old: changes apply from the next attempt.
  */

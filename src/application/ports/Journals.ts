@@ -8,6 +8,7 @@ export type JournalName = `${string}-${string}`
 export interface JournalFact extends RecordedFact {
   readonly version: StreamVersion
   readonly at: DateTime.Utc
+  readonly actor: string | null
 }
 
 /**
@@ -26,7 +27,8 @@ export class Journals extends Context.Service<
       journal: JournalName,
       expected: StreamVersion,
       facts: ReadonlyArray<RecordedFact>,
-      at: DateTime.Utc
+      at: DateTime.Utc,
+      actor: string | null
     ) => Effect.Effect<"Appended" | "VersionConflict", StoreUnavailable>
   }
 >()("posthaste/application/ports/Journals") {}

@@ -1,10 +1,11 @@
 import { Context, type DateTime, type Effect } from "effect"
 import type { ChannelName, OrgId } from "../../domain/ids.ts"
-import type { MessageStatus } from "../../domain/message/machine.ts"
+import { type MessageStatus, statuses } from "../../domain/message/machine.ts"
 import type { MessageView } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
 import type { Page } from "./Endpoints.ts"
-import type { Position, StoreUnavailable } from "./EventStore.ts"
+import type { StoreUnavailable } from "./EventStore.ts"
+import type { Step } from "./Projections.ts"
 
 export interface MessageFilter {
   readonly status?: MessageStatus
@@ -19,8 +20,30 @@ export interface MessageFilter {
 
 export interface Stats {
   readonly byStatus: Readonly<Record<MessageStatus, number>>
+  /** Channels without messages are absent. */
+  readonly byChannel: { readonly [Channel in ChannelName]?: Readonly<Record<MessageStatus, number>> }
   /** When the message that has waited longest past its due time was due; null when nothing is late. */
   readonly oldestDueAt: DateTime.Utc | null
+}
+
+type Counts = Readonly<Record<MessageStatus, number>>
+
+/** The counts of `Stats` from how many messages of each channel are in each status. */
+export const countsOf = (
+  found: ReadonlyArray<{ readonly channel: ChannelName; readonly status: MessageStatus; readonly count: number }>
+): Pick<Stats, "byStatus" | "byChannel"> => {
+  const counts = (rows: typeof found) =>
+    Object.fromEntries(
+      statuses.map((status) => [status, rows.reduce((sum, row) => (row.status === status ? sum + row.count : sum), 0)])
+    ) as Counts
+  const some = found.filter(({ count }) => count > 0)
+  const channels = [...new Set(some.map(({ channel }) => channel))].toSorted()
+  return {
+    byStatus: counts(some),
+    byChannel: Object.fromEntries(
+      channels.map((channel) => [channel, counts(some.filter((row) => row.channel === channel))])
+    )
+  }
 }
 
 export interface DeadCount {
@@ -30,9 +53,9 @@ export interface DeadCount {
 }
 
 /**
- * The list projection: what was folded from each stream, for searching and counting. Derived, always a
- * little behind, rebuildable. `project` is version-gated: an older view never replaces a newer one, and
- * the position moves forward in the same transaction as the rows it stands for.
+ * The projection `messages`: what was folded from each stream, for searching and counting. Derived, always a
+ * little behind, rebuildable; everybody reads the live generation. `project` is version-gated: an older view never
+ * replaces a newer one, and the position moves forward in the same transaction as the rows it stands for.
  */
 export class MessageViews extends Context.Service<
   MessageViews,
@@ -51,12 +74,9 @@ export class MessageViews extends Context.Service<
     ) => Effect.Effect<Page<MessageView>, StoreUnavailable>
     readonly countDeadLetters: (orgId: OrgId, filter: DeadLetterFilter) => Effect.Effect<DeadCount, StoreUnavailable>
     readonly stats: (orgId: OrgId) => Effect.Effect<Stats, StoreUnavailable>
-    readonly position: Effect.Effect<Position | null, StoreUnavailable>
-    /** Writes nothing and answers false when the stored position is no longer `from`: someone else projected. */
-    readonly project: (
-      from: Position | null,
-      to: Position,
-      views: ReadonlyArray<MessageView>
-    ) => Effect.Effect<boolean, StoreUnavailable>
+    /** Writes nothing and answers false when the run no longer stands where the step begins: someone else projected. */
+    readonly project: (step: Step, views: ReadonlyArray<MessageView>) => Effect.Effect<boolean, StoreUnavailable>
+    /** Deletes up to `limit` rows of generations that were left behind; how many went. */
+    readonly clear: (limit: number) => Effect.Effect<number, StoreUnavailable>
   }
 >()("posthaste/application/ports/MessageViews") {}

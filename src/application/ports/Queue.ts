@@ -72,6 +72,9 @@ export interface AbandonedMessage {
  *   or held, no more per period than its rate limit, over all workers. Such a lane costs a claim nothing, and
  *   what is not handed out stays as it is. A circuit whose silence is over hands out one message, its probe,
  *   and writes `CircuitProbed` with it: the permit is a lease, and the next probe waits until it has run out.
+ * - `deferLane` keeps a lane from handing out anything for so long from now, by the store's clock; a longer deferral
+ *   that is under way stays. What was handed out before is not touched, and nothing in the lane changes its due time.
+ *   New settings of its destination may end it early.
  * - A claim is a lease on the whole batch, judged by the store's clock. While it lives, nobody else gets
  *   its messages. `renew` extends the leases of the named batches and answers those that still exist. (Not
  *   "all of this worker": a claim whose answer was lost would be kept alive by a worker that does not know it.)
@@ -110,6 +113,7 @@ export class Queue extends Context.Service<
       ReadonlyArray<{ readonly batch: BatchId; readonly messages: ReadonlyArray<AbandonedMessage> }>,
       StoreUnavailable
     >
+    readonly deferLane: (lane: DestinationId, wait: Duration.Duration) => Effect.Effect<void, StoreUnavailable>
     /** When the queue may next have something to hand out; null when only an append or a change of settings can tell. */
     readonly nextDueAt: Effect.Effect<DateTime.Utc | null, StoreUnavailable>
     readonly awaitWork: (atMost: Duration.Duration) => Effect.Effect<void>

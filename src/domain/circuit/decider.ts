@@ -6,7 +6,7 @@
 import { DateTime, Result, Schema } from "effect"
 import { initialTransition, transition } from "xstate"
 import type { MessageId } from "../ids.ts"
-import type { CircuitFact } from "./facts.ts"
+import type { CircuitError, CircuitFact } from "./facts.ts"
 import { type CircuitMemory, type CircuitStatus, circuitMachine } from "./machine.ts"
 import { type CircuitPolicy, openWaitMs } from "./policy.ts"
 
@@ -28,10 +28,10 @@ interface Opening extends Dated {
 }
 
 export type CircuitCommand =
-  /** So many failures in a row were counted. */
-  | ({ readonly type: "CountFailures"; readonly failures: number } & Opening)
+  /** So many failures in a row were counted; one with an error is enough. */
+  | ({ readonly type: "CountFailures"; readonly failures: number; readonly error: CircuitError | null } & Opening)
   | ({ readonly type: "StartProbe"; readonly probe: MessageId; readonly permitMs: number } & Dated)
-  | ({ readonly type: "SettleProbe"; readonly succeeded: boolean } & Opening)
+  | ({ readonly type: "SettleProbe"; readonly succeeded: boolean; readonly error: CircuitError | null } & Opening)
   | { readonly type: "HoldCircuit"; readonly reason: string | null }
   | { readonly type: "ResetCircuit"; readonly reason: string | null }
 
@@ -62,12 +62,15 @@ export const decide = (
 ): Result.Result<ReadonlyArray<CircuitFact>, TooEarly> => {
   const { status, memory } = circuit
   switch (command.type) {
-    case "CountFailures":
+    case "CountFailures": {
+      const { failures, error, policy } = command
+      const isEnough = failures >= policy.failuresMax || (failures > 0 && error !== null)
       return Result.succeed(
-        status === "CLOSED" && command.failures >= command.policy.failuresMax
-          ? [{ type: "CircuitOpened", failures: command.failures, until: silence(command, 1), openings: 1 }]
+        status === "CLOSED" && isEnough
+          ? [{ type: "CircuitOpened", failures, until: silence(command, 1), openings: 1, error }]
           : []
       )
+    }
     case "StartProbe": {
       const waits = status === "OPEN" || status === "HALF_OPEN"
       if (!waits || memory.until === null || DateTime.isLessThan(command.now, memory.until)) {
@@ -80,7 +83,8 @@ export const decide = (
       if (status !== "HALF_OPEN") return Result.succeed([])
       if (command.succeeded) return Result.succeed([{ type: "CircuitClosed" }])
       const openings = memory.openings + 1
-      return Result.succeed([{ type: "CircuitReopened", until: silence(command, openings), openings }])
+      const { error } = command
+      return Result.succeed([{ type: "CircuitReopened", until: silence(command, openings), openings, error }])
     }
     case "HoldCircuit":
       return Result.succeed(status === "HELD" ? [] : [{ type: "CircuitHeld", reason: command.reason }])

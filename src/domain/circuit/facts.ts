@@ -3,19 +3,26 @@
  * nobody wrote about is closed. Single failures and successes are no facts: only what changes whether, and
  * how, the destination may be called.
  */
-import { Schema } from "effect"
+import { Schema, SchemaTransformation } from "effect"
 import { MessageId } from "../ids.ts"
 
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
-/** Too many failures in a row: silence until the time named. */
+/** What put a destination out of use at once, such as an expired token: somebody must put it right. */
+export const CircuitError = Schema.Struct({ code: Schema.NonEmptyString, message: Schema.String })
+export type CircuitError = typeof CircuitError.Type
+const Cause = Schema.NullOr(CircuitError)
+
+/** Too many failures in a row, or one that is decisive: silence until the time named. */
 export const CircuitOpened = Schema.Struct({
   type: Schema.tag("CircuitOpened"),
   failures: Schema.Int,
   until: Time,
   /** How often it has opened since it was last closed: 1 here, more in `CircuitReopened`. */
-  openings: Schema.Int
+  openings: Schema.Int,
+  /** Null when failures were counted. */
+  error: Cause
 })
 
 /** One message was let through to find out. Its permit is a lease: after `expiresAt` another one may go. */
@@ -32,8 +39,38 @@ export const CircuitClosed = Schema.Struct({ type: Schema.tag("CircuitClosed") }
 export const CircuitReopened = Schema.Struct({
   type: Schema.tag("CircuitReopened"),
   until: Time,
-  openings: Schema.Int
+  openings: Schema.Int,
+  error: Cause
 })
+
+/** Before one answer could open a circuit. */
+const CircuitOpenedV1 = Schema.Struct({
+  type: Schema.tag("CircuitOpened"),
+  failures: Schema.Int,
+  until: Schema.String,
+  openings: Schema.Int
+}).pipe(
+  Schema.decodeTo(
+    CircuitOpened,
+    SchemaTransformation.transform({
+      decode: (v1): typeof CircuitOpened.Encoded => ({ ...v1, error: null }),
+      encode: ({ error: _, ...v1 }) => v1
+    })
+  )
+)
+const CircuitReopenedV1 = Schema.Struct({
+  type: Schema.tag("CircuitReopened"),
+  until: Schema.String,
+  openings: Schema.Int
+}).pipe(
+  Schema.decodeTo(
+    CircuitReopened,
+    SchemaTransformation.transform({
+      decode: (v1): typeof CircuitReopened.Encoded => ({ ...v1, error: null }),
+      encode: ({ error: _, ...v1 }) => v1
+    })
+  )
+)
 
 /** Somebody stopped the destination by hand; only a reset ends it. */
 export const CircuitHeld = Schema.Struct({ type: Schema.tag("CircuitHeld"), reason: Text })
@@ -54,10 +91,12 @@ export type CircuitFactOf<T extends CircuitFact["type"]> = Extract<CircuitFact, 
 
 /** Every shape ever written, keyed by `type@version`. The highest version is the one we write. */
 export const recorded = {
-  "CircuitOpened@1": CircuitOpened,
+  "CircuitOpened@1": CircuitOpenedV1,
+  "CircuitOpened@2": CircuitOpened,
   "CircuitProbed@1": CircuitProbed,
   "CircuitClosed@1": CircuitClosed,
-  "CircuitReopened@1": CircuitReopened,
+  "CircuitReopened@1": CircuitReopenedV1,
+  "CircuitReopened@2": CircuitReopened,
   "CircuitHeld@1": CircuitHeld,
   "CircuitReset@1": CircuitReset
 } as const

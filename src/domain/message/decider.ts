@@ -6,9 +6,9 @@
 import { DateTime, Result, Schema } from "effect"
 import { initialTransition } from "xstate"
 import type { ReplayId } from "../ids.ts"
-import { retryWaitMs } from "../retry.ts"
+import { deferWaitMs, retryWaitMs } from "../retry.ts"
 import type { DeliveryError, FactOf, MessageFact, MessageQueued } from "./facts.ts"
-import { DOUBTS_MAX, messageMachine, receiptKey } from "./machine.ts"
+import { DOUBTS_MAX, decides, messageMachine, type Progress, receiptKey } from "./machine.ts"
 import type { AttemptOutcome } from "./outcome.ts"
 import { type Message, type Status, step } from "./transitions.ts"
 
@@ -43,6 +43,9 @@ export type MessageCommand =
       readonly type: "RecordReceipt"
       readonly receipt: FactOf<"ReceiptRecorded">["receipt"]
       readonly providerMessageId: string | null
+      /** Which run and which try it is about, as our own data that came back with it says; null: it does not say. */
+      readonly epoch: number | null
+      readonly attempt: number | null
       readonly reportedAt: DateTime.Utc
       readonly error: DeliveryError | null
     }
@@ -119,8 +122,9 @@ const proposed = (message: Message, command: MessageCommand): ReadonlyArray<Mess
   }
 }
 
-const startAttempt = ({ progress }: Message, now: DateTime.Utc): ReadonlyArray<MessageFact> => {
-  const { expiresAt, dueAt, epoch, attempt } = progress
+const startAttempt = (message: Message, now: DateTime.Utc): ReadonlyArray<MessageFact> => {
+  const { taken, expiresAt, dueAt, epoch, attempt } = message.progress
+  if (taken && message.status === "QUEUED") return takenAfterAll(message)
   // A message that expires before it is due was handed out for its expiry, whatever this worker's clock says.
   const deadline = dueAt === null ? now : DateTime.max(dueAt, now)
   return expiresAt !== null && DateTime.isLessThanOrEqualTo(expiresAt, deadline)
@@ -136,17 +140,16 @@ type Settle = Extract<MessageCommand, { readonly type: "SettleAttempt" }>
 const settleAttempt = (message: Message, command: Settle): ReadonlyArray<MessageFact> => {
   const { attempt, outcome, now } = command
   const { durationMs } = outcome
-  // A receipt that overtook us proves what our own request could not.
-  const proven = message.progress.receipts.length > 0 && outcome.type !== "Refused"
-  if (outcome.type === "Accepted" || proven) {
+  if (outcome.type === "Accepted" || isProven(message, outcome)) {
+    const ours = outcome.type === "Accepted" ? outcome.providerMessageId : null
     const taken: MessageFact = {
       type: "AttemptSucceeded",
       attempt,
       status: outcome.type === "Unknown" ? null : outcome.status,
-      providerMessageId: outcome.type === "Accepted" ? outcome.providerMessageId : null,
+      providerMessageId: ours ?? adoptedId(message.progress),
       durationMs
     }
-    return [taken, ...afterTaken(message, outcome.type === "Accepted" && outcome.delivered)]
+    return [taken, ...afterTaken(message.progress.verdict, outcome.type === "Accepted" && outcome.delivered, null)]
   }
   switch (outcome.type) {
     case "Refused":
@@ -166,6 +169,8 @@ const settleAttempt = (message: Message, command: Settle): ReadonlyArray<Message
       }
       return retryAt === null ? [failed, deadLettered(message, outcome.error)] : [failed]
     }
+    case "Deferred":
+      return deferAttempt(message, command, outcome)
     case "Unknown":
       return mayAskAgain(message, outcome)
         ? [
@@ -186,6 +191,28 @@ const settleAttempt = (message: Message, command: Settle): ReadonlyArray<Message
   }
 }
 
+type Deferred = Extract<AttemptOutcome, { readonly type: "Deferred" }>
+
+/** It costs no attempt, but it costs time: a message that would grow too old for another attempt ends here. */
+const deferAttempt = (message: Message, command: Settle, outcome: Deferred): ReadonlyArray<MessageFact> => {
+  const { attempt, now } = command
+  const { error, status, durationMs, afterMs } = outcome
+  if (message.progress.phase === "unresolved") {
+    // Whoever was asked what became of it put us off: it is as much in doubt as before.
+    return settleAttempt(message, {
+      ...command,
+      outcome: { type: "Unknown", error, status, reconcileAfterMs: afterMs, durationMs }
+    })
+  }
+  const dueAt = DateTime.add(now, { milliseconds: deferWaitMs(afterMs) })
+  return isTooOld(message.progress, dueAt)
+    ? [
+        { type: "AttemptFailed", attempt, error, status, durationMs, retryAt: null },
+        { type: "MessageDeadLettered", reason: "too old to retry", error }
+      ]
+    : [{ type: "AttemptDeferred", attempt, error, status, durationMs, dueAt }]
+}
+
 type Unknown = Extract<AttemptOutcome, { readonly type: "Unknown" }>
 
 const mayAskAgain = (
@@ -194,12 +221,44 @@ const mayAskAgain = (
 ): outcome is Unknown & { readonly reconcileAfterMs: number } =>
   outcome.reconcileAfterMs !== null && progress.doubts < DOUBTS_MAX
 
-/** What receipts that arrived before our own commit make of a message that has just become SENT. */
-const afterTaken = ({ progress }: Message, delivered: boolean): ReadonlyArray<MessageFact> => {
+/**
+ * A receipt that overtook us proves what our own request could not. That it failed at the provider proves that it
+ * got there, unless the provider told us itself that it did not.
+ */
+const isProven = ({ progress: { taken, verdict } }: Message, outcome: AttemptOutcome): boolean =>
+  taken || (verdict === "failed" && (outcome.type === "Unreachable" || outcome.type === "Unknown"))
+
+/** What the provider calls this epoch's message, as far as receipts told. */
+const adoptedId = ({ providerIds, epoch }: Progress): string | null =>
+  providerIds.findLast((known) => known.epoch === epoch)?.id ?? null
+
+/** What receipts make of a message that has just become SENT. */
+const afterTaken = (
+  verdict: Progress["verdict"],
+  delivered: boolean,
+  error: DeliveryError | null
+): ReadonlyArray<MessageFact> => {
   if (delivered) return [{ type: "MessageDelivered", proof: "response" }]
-  if (progress.verdict === "delivered") return [{ type: "MessageDelivered", proof: "receipt" }]
-  if (progress.verdict === "failed") return [{ type: "MessageFailed", by: "receipt", error: reportedFailure }]
+  if (verdict === "delivered") return [{ type: "MessageDelivered", proof: "receipt" }]
+  if (verdict === "failed") return [{ type: "MessageFailed", by: "receipt", error: error ?? reportedFailure }]
   return []
+}
+
+interface Proof {
+  readonly attempt: number
+  readonly verdict: Progress["verdict"]
+  readonly error: DeliveryError | null
+  readonly providerMessageId: string | null
+}
+
+/** Receipts settle an attempt: one that was left behind, one in doubt, or one that we thought had failed. */
+const takenAfterAll = ({ progress }: Message, proof: Partial<Proof> = {}): ReadonlyArray<MessageFact> => {
+  const { attempt = progress.attempt, verdict = progress.verdict, error = null } = proof
+  const providerMessageId = proof.providerMessageId ?? adoptedId(progress)
+  return [
+    { type: "AttemptSucceeded", attempt, status: null, providerMessageId, durationMs: 0 },
+    ...afterTaken(verdict, false, error)
+  ]
 }
 
 const reportedFailure: DeliveryError = {
@@ -213,12 +272,8 @@ const abandonAttempt = (
   command: Extract<MessageCommand, { readonly type: "AbandonAttempt" }>
 ): ReadonlyArray<MessageFact> => {
   const { attempt, reason } = command
-  if (message.progress.receipts.length > 0) {
-    return [
-      { type: "AttemptSucceeded", attempt, status: null, providerMessageId: null, durationMs: 0 },
-      ...afterTaken(message, false)
-    ]
-  }
+  const { taken, verdict } = message.progress
+  if (taken || verdict === "failed") return takenAfterAll(message, { attempt })
   const retryAt = retryTime(message, command, null)
   const abandoned: MessageFact = { type: "AttemptAbandoned", attempt, reason, retryAt }
   return retryAt === null
@@ -250,56 +305,73 @@ const deadLettered = ({ progress }: Message, error: DeliveryError): MessageFact 
   error
 })
 
-const recordReceipt = (
-  message: Message,
-  command: Extract<MessageCommand, { readonly type: "RecordReceipt" }>
-): ReadonlyArray<MessageFact> => {
-  const { receipt, providerMessageId, reportedAt, error } = command
-  const { status, progress } = message
-  const decides = receipt === "failed" ? "failed" : receipt === "sent" ? null : "delivered"
+type RecordReceipt = Extract<MessageCommand, { readonly type: "RecordReceipt" }>
+
+const recordReceipt = (message: Message, command: RecordReceipt): ReadonlyArray<MessageFact> => {
+  const { receipt, providerMessageId, attempt, reportedAt, error } = command
+  const { progress } = message
+  const epoch = epochOf(progress, command)
+  const verdict = epoch === progress.epoch ? decides(progress, command) : null
   const recorded: FactOf<"ReceiptRecorded"> = {
     type: "ReceiptRecorded",
     receipt,
     providerMessageId,
+    epoch,
+    attempt,
     reportedAt,
     error,
-    contradicts: contradicts(message, decides)
+    contradicts:
+      epoch === progress.epoch ? contradicts(message, verdict) : receipt === "delivered" || receipt === "read"
   }
-  if (progress.receipts.includes(receiptKey(recorded))) return []
-  if (status === "SENT" && decides === "delivered") return [recorded, { type: "MessageDelivered", proof: "receipt" }]
-  if (status === "SENT" && decides === "failed") {
-    return [recorded, { type: "MessageFailed", by: "receipt", error: error ?? reportedFailure }]
+  if (progress.receipts.includes(receiptKey(progress, recorded))) return []
+  return epoch === progress.epoch ? [recorded, ...whatFollows(message, command, verdict)] : [recorded]
+}
+
+/**
+ * Which run of the message a receipt is about: the one in which the provider gave it this name; else the one it
+ * says; else this one, or the one before as long as nothing was tried in this one.
+ */
+const epochOf = ({ providerIds, epoch, attempt }: Progress, command: RecordReceipt): number => {
+  const known = providerIds.find(({ id }) => id === command.providerMessageId)
+  if (known !== undefined) return known.epoch
+  if (command.epoch !== null && command.epoch >= 1 && command.epoch <= epoch) return command.epoch
+  return attempt === 0 && epoch > 1 ? epoch - 1 : epoch
+}
+
+/** What a receipt of this epoch makes of the message, once it is recorded. */
+const whatFollows = (
+  message: Message,
+  { receipt, providerMessageId, error }: RecordReceipt,
+  verdict: Progress["verdict"]
+): ReadonlyArray<MessageFact> => {
+  const { status, progress } = message
+  const proof = { verdict: progress.verdict ?? verdict, error, providerMessageId }
+  const taken = receipt !== "failed" && progress.attempt > 0
+  switch (status) {
+    case "SENT":
+      return verdict === null ? [] : afterTaken(proof.verdict, false, error)
+    case "SENDING":
+      // While we wait for an answer it will say more; what was in doubt is settled by the first receipt that knows.
+      return progress.phase === "unresolved" && (taken || verdict !== null) ? takenAfterAll(message, proof) : []
+    case "QUEUED":
+      return taken ? takenAfterAll(message, proof) : []
+    default:
+      return []
   }
-  // A send we were not sure of is settled by the first receipt that knows of it.
-  if (status === "SENDING" && progress.phase === "unresolved") {
-    const taken: MessageFact = {
-      type: "AttemptSucceeded",
-      attempt: progress.attempt,
-      status: null,
-      providerMessageId,
-      durationMs: 0
-    }
-    if (decides === "delivered") return [recorded, taken, { type: "MessageDelivered", proof: "receipt" }]
-    if (decides === "failed") {
-      return [recorded, taken, { type: "MessageFailed", by: "receipt", error: error ?? reportedFailure }]
-    }
-    return [recorded, taken]
-  }
-  return [recorded]
 }
 
 /** A receipt that says the opposite of an ending: the message is not revived, but whoever could replay must see it. */
-const contradicts = ({ status, progress }: Message, decides: "delivered" | "failed" | null): boolean => {
-  if (decides === null) return false
-  if (progress.verdict !== null && progress.verdict !== decides) return true
+const contradicts = ({ status, progress }: Message, verdict: Progress["verdict"]): boolean => {
+  if (verdict === null) return false
+  if (progress.verdict !== null && progress.verdict !== verdict) return true
   switch (status) {
     case "DELIVERED":
-      return decides === "failed"
+      return verdict === "failed"
     case "FAILED":
     case "DEAD_LETTER":
     case "CANCELLED":
     case "EXPIRED":
-      return decides === "delivered"
+      return verdict === "delivered"
     default:
       return false
   }

@@ -67,6 +67,16 @@ export const AttemptFailed = Schema.Struct({
   retryAt: Schema.NullOr(Time)
 })
 
+/** The far side did not try it. The attempt does not count: the next one has its number. */
+export const AttemptDeferred = Schema.Struct({
+  type: Schema.tag("AttemptDeferred"),
+  attempt: Schema.Int,
+  error: DeliveryError,
+  status: Schema.NullOr(Schema.Int),
+  durationMs: Schema.Int,
+  dueAt: Time
+})
+
 /** The worker died or gave up between start and settlement. Whether anything was sent is not known. */
 export const AttemptAbandoned = Schema.Struct({
   type: Schema.tag("AttemptAbandoned"),
@@ -150,21 +160,45 @@ export const MessageBodyErased = Schema.Struct({
 export const ReceiptStatus = Schema.Literals(["sent", "delivered", "read", "failed"])
 export type ReceiptStatus = typeof ReceiptStatus.Type
 
-/** What a provider told us later. Kept whatever the status; `contradicts` is what a replayer must see first. */
+/**
+ * What a provider told us later. Kept whatever the status; `contradicts` is what a replayer must see first.
+ * Null as `epoch` is the one it was recorded in; null as `attempt` is any of that epoch.
+ */
 export const ReceiptRecorded = Schema.Struct({
   type: Schema.tag("ReceiptRecorded"),
   receipt: ReceiptStatus,
   providerMessageId: Text,
+  epoch: Schema.NullOr(Schema.Int),
+  attempt: Schema.NullOr(Schema.Int),
   reportedAt: Time,
   error: Schema.NullOr(DeliveryError),
   contradicts: Schema.Boolean
 })
+
+/** Before a receipt could be about an earlier run of its message. */
+const ReceiptRecordedV1 = Schema.Struct({
+  type: Schema.tag("ReceiptRecorded"),
+  receipt: ReceiptStatus,
+  providerMessageId: Text,
+  reportedAt: Schema.String,
+  error: Schema.NullOr(DeliveryError),
+  contradicts: Schema.Boolean
+}).pipe(
+  Schema.decodeTo(
+    ReceiptRecorded,
+    SchemaTransformation.transform({
+      decode: (v1): typeof ReceiptRecorded.Encoded => ({ ...v1, epoch: null, attempt: null }),
+      encode: ({ epoch: _, attempt: __, ...v1 }) => v1
+    })
+  )
+)
 
 export const MessageFact = Schema.Union([
   MessageQueued,
   AttemptStarted,
   AttemptSucceeded,
   AttemptFailed,
+  AttemptDeferred,
   AttemptAbandoned,
   AttemptUnresolved,
   MessageDelivered,
@@ -185,6 +219,7 @@ export const recorded = {
   "AttemptStarted@1": AttemptStarted,
   "AttemptSucceeded@1": AttemptSucceeded,
   "AttemptFailed@1": AttemptFailed,
+  "AttemptDeferred@1": AttemptDeferred,
   "AttemptAbandoned@1": AttemptAbandoned,
   "AttemptUnresolved@1": AttemptUnresolved,
   "MessageDelivered@1": MessageDelivered,
@@ -195,5 +230,6 @@ export const recorded = {
   "MessageReplayed@1": MessageReplayedV1,
   "MessageReplayed@2": MessageReplayed,
   "MessageBodyErased@1": MessageBodyErased,
-  "ReceiptRecorded@1": ReceiptRecorded
+  "ReceiptRecorded@1": ReceiptRecordedV1,
+  "ReceiptRecorded@2": ReceiptRecorded
 } as const

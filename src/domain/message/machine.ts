@@ -13,6 +13,8 @@ import type { FactOf, MessageFact } from "./facts.ts"
 /** What the law must remember to judge the next fact. Nothing that only a reader wants to see. */
 export interface Progress {
   readonly destination: DestinationId | null
+  /** Messages of one destination with the same key go one after the other. */
+  readonly orderingKey: string | null
   readonly retry: RetryPolicy
   readonly attemptsMax: number
   /** When this epoch was opened; the age limit counts from here. */
@@ -28,14 +30,19 @@ export interface Progress {
   readonly phase: "none" | "open" | "unresolved" | "settled"
   /** How often the last attempt was doubted. */
   readonly doubts: number
-  /** The first receipt that decides: later ones that say otherwise are kept but change nothing. */
+  /** A receipt says that an attempt of this epoch was taken, whatever we heard of it ourselves. */
+  readonly taken: boolean
+  /** The first receipt of this epoch that decides: later ones that say otherwise are kept but change nothing. */
   readonly verdict: "delivered" | "failed" | null
-  /** Receipts seen in this epoch, so that a repeated one adds no fact. */
+  /** Receipts seen, of all epochs, so that a repeated one adds no fact. */
   readonly receipts: ReadonlyArray<string>
+  /** Under which names the provider knows the message, and since which epoch: a receipt may be about an earlier one. */
+  readonly providerIds: ReadonlyArray<{ readonly id: string; readonly epoch: number }>
 }
 
 const empty: Progress = {
   destination: null,
+  orderingKey: null,
   retry: presets.webhook,
   attemptsMax: 0,
   openedAt: null,
@@ -46,8 +53,10 @@ const empty: Progress = {
   erased: false,
   phase: "none",
   doubts: 0,
+  taken: false,
   verdict: null,
-  receipts: []
+  receipts: [],
+  providerIds: []
 }
 
 /** Asking what became of an attempt comes to an end too: whoever has not said so by then will not. */
@@ -65,18 +74,44 @@ const hasOpenAttempt = (context: Progress, attempt: number) =>
 const mayEndBadly = (context: Progress, event: FactOf<"AttemptFailed" | "AttemptAbandoned">) =>
   hasOpenAttempt(context, event.attempt) && !(event.type === "AttemptAbandoned" && context.phase === "unresolved")
 
-export const receiptKey = (receipt: FactOf<"ReceiptRecorded">): string =>
-  `${receipt.receipt}:${receipt.providerMessageId ?? ""}`
+type Receipt = FactOf<"ReceiptRecorded">
+
+export const receiptKey = ({ epoch }: Progress, receipt: Receipt): string =>
+  `${receipt.epoch ?? epoch}:${receipt.receipt}:${receipt.providerMessageId ?? ""}`
+
+/** What a receipt of this epoch settles. `failed` is about one attempt, and says nothing new once that is known to have failed. */
+export const decides = (
+  { attempt, phase }: Progress,
+  receipt: Pick<Receipt, "receipt" | "attempt">
+): Progress["verdict"] => {
+  switch (receipt.receipt) {
+    case "sent":
+      return null
+    case "delivered":
+    case "read":
+      return "delivered"
+    case "failed":
+      return phase !== "none" && (receipt.attempt ?? attempt) === attempt ? "failed" : null
+  }
+}
+
+const adopt = (known: Progress["providerIds"], id: string | null, epoch: number): Progress["providerIds"] =>
+  id === null || known.some((other) => other.id === id) ? known : [...known, { id, epoch }]
 
 /** Judgements about one fact on one progress. Each is a sentence of the law. */
 const guards = {
   isNextAttempt: ({ context, event }: Step<"AttemptStarted">) =>
     event.epoch === context.epoch && event.attempt === context.attempt + 1 && event.attempt <= context.attemptsMax,
   closesOpenAttempt: ({ context, event }: Step<"AttemptSucceeded">) => hasOpenAttempt(context, event.attempt),
+  /** We thought it had failed, and it had not. */
+  isProven: ({ context, event }: Step<"AttemptSucceeded">) => context.taken && context.attempt === event.attempt,
   leavesAnAttempt: ({ context, event }: Step<"AttemptFailed" | "AttemptAbandoned">) =>
     mayEndBadly(context, event) && event.retryAt !== null && event.attempt < context.attemptsMax,
   leavesNoAttempt: ({ context, event }: Step<"AttemptFailed" | "AttemptAbandoned">) =>
     mayEndBadly(context, event) && event.retryAt === null,
+  /** One in doubt may have been taken: what we hear later does not undo it. */
+  isDeferred: ({ context, event }: Step<"AttemptDeferred">) =>
+    context.attempt === event.attempt && context.phase === "open",
   mayBeDoubted: ({ context, event }: Step<"AttemptUnresolved">) =>
     hasOpenAttempt(context, event.attempt) && context.doubts < DOUBTS_MAX,
   isSettled: ({ context }: Step<"MessageFailed" | "MessageDeadLettered">) => context.phase === "settled",
@@ -84,13 +119,14 @@ const guards = {
   isNextEpoch: ({ context, event }: Step<"MessageReplayed">) =>
     event.epoch === context.epoch + 1 && (event.edited || !context.erased),
   isNotErased: ({ context }: Step<"MessageBodyErased">) => !context.erased,
-  isNewReceipt: ({ context, event }: Step<"ReceiptRecorded">) => !context.receipts.includes(receiptKey(event))
+  isNewReceipt: ({ context, event }: Step<"ReceiptRecorded">) => !context.receipts.includes(receiptKey(context, event))
 }
 
 /** What a fact adds to the progress. */
 const changes = {
   open: ({ event }: Step<"MessageQueued">): Partial<Progress> => ({
     destination: event.destination,
+    orderingKey: event.orderingKey,
     retry: event.retry,
     attemptsMax: attemptsMaxOf(event.retry),
     openedAt: event.acceptedAt,
@@ -108,7 +144,19 @@ const changes = {
     phase: "none",
     dueAt: event.retryAt
   }),
+  waitAsBefore: ({ context, event }: Step<"AttemptDeferred">): Partial<Progress> => ({
+    attempt: event.attempt - 1,
+    phase: "none",
+    dueAt: event.dueAt,
+    // It was about the try that does not count.
+    verdict: context.verdict === "failed" ? null : context.verdict
+  }),
   settle: (): Partial<Progress> => ({ phase: "settled", dueAt: null }),
+  succeed: ({ context, event }: Step<"AttemptSucceeded">): Partial<Progress> => ({
+    phase: "settled",
+    dueAt: null,
+    providerIds: adopt(context.providerIds, event.providerMessageId, context.epoch)
+  }),
   doubt: ({ context, event }: Step<"AttemptUnresolved">): Partial<Progress> => ({
     phase: "unresolved",
     doubts: context.doubts + 1,
@@ -123,20 +171,24 @@ const changes = {
     dueAt: event.replayedAt,
     // The wish not to be late belonged to the run that ended; whoever replays wants it sent.
     expiresAt: null,
-    verdict: null,
-    receipts: []
+    taken: false,
+    verdict: null
   }),
   erase: (): Partial<Progress> => ({ erased: true }),
-  remember: ({ context, event }: Step<"ReceiptRecorded">): Partial<Progress> => ({
-    receipts: [...context.receipts, receiptKey(event)],
-    verdict:
-      context.verdict ??
-      (event.receipt === "failed"
-        ? "failed"
-        : event.receipt === "delivered" || event.receipt === "read"
-          ? "delivered"
-          : null)
-  })
+  remember: ({ context, event }: Step<"ReceiptRecorded">): Partial<Progress> => {
+    const epoch = event.epoch ?? context.epoch
+    const kept = {
+      receipts: [...context.receipts, receiptKey(context, event)],
+      providerIds: adopt(context.providerIds, event.providerMessageId, epoch)
+    }
+    if (epoch !== context.epoch) return kept
+    return {
+      ...kept,
+      // Before the first attempt nothing can have been taken, whatever the receipt says.
+      taken: context.taken || (event.receipt !== "failed" && context.attempt > 0),
+      verdict: context.verdict ?? decides(context, event)
+    }
+  }
 }
 
 /** XState types a guard by the union of all events; each of ours is only ever asked about its own. */
@@ -154,8 +206,10 @@ export const messageMachine = setup({
   guards: {
     isNextAttempt: guard(guards.isNextAttempt),
     closesOpenAttempt: guard(guards.closesOpenAttempt),
+    isProven: guard(guards.isProven),
     leavesAnAttempt: guard(guards.leavesAnAttempt),
     leavesNoAttempt: guard(guards.leavesNoAttempt),
+    isDeferred: guard(guards.isDeferred),
     mayBeDoubted: guard(guards.mayBeDoubted),
     isSettled: guard(guards.isSettled),
     isByReceipt: guard(guards.isByReceipt),
@@ -167,7 +221,9 @@ export const messageMachine = setup({
     open: change(changes.open),
     begin: change(changes.begin),
     waitForRetry: change(changes.waitForRetry),
+    waitAsBefore: change(changes.waitAsBefore),
     settle: change(changes.settle),
+    succeed: change(changes.succeed),
     doubt: change(changes.doubt),
     reopen: change(changes.reopen),
     erase: change(changes.erase),
@@ -184,6 +240,7 @@ export const messageMachine = setup({
     QUEUED: {
       on: {
         AttemptStarted: { target: "SENDING", guard: "isNextAttempt", actions: "begin" },
+        AttemptSucceeded: { target: "SENT", guard: "isProven", actions: "succeed" },
         MessageCancelled: "CANCELLED",
         MessageExpired: "EXPIRED",
         MessageBodyErased: eraseBody,
@@ -192,11 +249,12 @@ export const messageMachine = setup({
     },
     SENDING: {
       on: {
-        AttemptSucceeded: { target: "SENT", guard: "closesOpenAttempt", actions: "settle" },
+        AttemptSucceeded: { target: "SENT", guard: "closesOpenAttempt", actions: "succeed" },
         AttemptFailed: [
           { target: "QUEUED", guard: "leavesAnAttempt", actions: "waitForRetry" },
           { guard: "leavesNoAttempt", actions: "settle" }
         ],
+        AttemptDeferred: { target: "QUEUED", guard: "isDeferred", actions: "waitAsBefore" },
         AttemptAbandoned: [
           { target: "QUEUED", guard: "leavesAnAttempt", actions: "waitForRetry" },
           { guard: "leavesNoAttempt", actions: "settle" }

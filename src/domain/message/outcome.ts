@@ -23,6 +23,18 @@ export type AttemptOutcome =
       readonly retryAfterMs: number | null
     } & Timed)
   /**
+   * The far side did not try it, and that says nothing about the message: it waits, and the try does not count.
+   * `scope` is what was turned away: this message, its destination for so long (a rate limit), or its destination
+   * until somebody has put it right (an expired token).
+   */
+  | ({
+      readonly type: "Deferred"
+      readonly error: DeliveryError
+      readonly status: number | null
+      readonly scope: "message" | "lane" | "circuit"
+      readonly afterMs: number
+    } & Timed)
+  /**
    * It may have been taken, and this channel could not drop a duplicate: find out before sending again, first
    * after this time. Null: there is nobody to ask.
    */

@@ -1,6 +1,9 @@
 /**
  * What a fact means for the queue. The queue holds only what waits, so a fact either puts the message
  * in its lane with the time it wants attention, takes it out, or means nothing to the queue.
+ *
+ * Messages of a lane with the same ordering key stand in a line, in the order they were accepted or replayed. Only
+ * its head waits in the lane; the next one moves up when the head was taken by the destination or ended.
  */
 import { DateTime } from "effect"
 import type { DestinationId } from "../ids.ts"
@@ -15,8 +18,17 @@ export type QueueChange =
       readonly epoch: number
       /** Attempts of this epoch that are closed: one in doubt is not. */
       readonly attempt: number
+      /** The ordering key. One that stands in its line already keeps its place, one that does not goes to the end. */
+      readonly line: string | null
     }
-  | { readonly type: "Leave"; readonly lane: DestinationId; readonly dueAt: DateTime.Utc }
+  /** It waits no longer, and steps out of its line. */
+  | { readonly type: "Leave"; readonly lane: DestinationId; readonly dueAt: DateTime.Utc; readonly line: string | null }
+  /** It is through, and the next in its line may go; a dead letter may block the line instead, as its lane says. */
+  | { readonly type: "Pass"; readonly lane: DestinationId; readonly line: string; readonly dead: boolean }
+
+/** What a dead letter does to those who stand in line behind it. */
+export const onDeadLetter = ["block", "skip"] as const
+export type OnDeadLetter = (typeof onDeadLetter)[number]
 
 /** `before` and `after` are the message on both sides of `fact`. */
 export const queueChange = (before: Message, fact: MessageFact, after: Message): QueueChange | null => {
@@ -26,6 +38,7 @@ export const queueChange = (before: Message, fact: MessageFact, after: Message):
     case "MessageQueued":
     case "MessageReplayed":
     case "AttemptUnresolved":
+    case "AttemptDeferred":
       return wait(lane, after)
     case "AttemptFailed":
     case "AttemptAbandoned":
@@ -34,12 +47,17 @@ export const queueChange = (before: Message, fact: MessageFact, after: Message):
     case "MessageExpired":
       return leave(lane, before)
     case "AttemptSucceeded":
-      // A receipt settled a doubtful attempt: nobody needs to come back for it.
-      return before.progress.phase === "unresolved" ? leave(lane, before) : null
+      // Settled by a receipt, while it was in doubt or waited for a retry: nobody needs to come back for it.
+      return before.status === "QUEUED" || before.progress.phase === "unresolved"
+        ? leave(lane, before)
+        : pass(lane, after, false)
+    case "MessageFailed":
+      // A provider's receipt comes after the message was taken, and the line has moved on since.
+      return fact.by === "response" ? pass(lane, after, true) : null
+    case "MessageDeadLettered":
+      return pass(lane, after, true)
     case "AttemptStarted":
     case "MessageDelivered":
-    case "MessageFailed":
-    case "MessageDeadLettered":
     case "MessageBodyErased":
     case "ReceiptRecorded":
       return null
@@ -54,12 +72,15 @@ export const attentionAt = ({ status, progress: { dueAt, expiresAt } }: Message)
 
 const wait = (lane: DestinationId, message: Message): QueueChange | null => {
   const dueAt = attentionAt(message)
-  const { epoch, attempt, phase } = message.progress
+  const { epoch, attempt, phase, orderingKey } = message.progress
   const closed = phase === "unresolved" ? attempt - 1 : attempt
-  return dueAt === null ? null : { type: "Wait", lane, dueAt, epoch, attempt: closed }
+  return dueAt === null ? null : { type: "Wait", lane, dueAt, epoch, attempt: closed, line: orderingKey }
 }
 
 const leave = (lane: DestinationId, message: Message): QueueChange | null => {
   const dueAt = attentionAt(message)
-  return dueAt === null ? null : { type: "Leave", lane, dueAt }
+  return dueAt === null ? null : { type: "Leave", lane, dueAt, line: message.progress.orderingKey }
 }
+
+const pass = (lane: DestinationId, { progress: { orderingKey } }: Message, dead: boolean): QueueChange | null =>
+  orderingKey === null ? null : { type: "Pass", lane, line: orderingKey, dead }

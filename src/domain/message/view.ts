@@ -21,7 +21,7 @@ export interface AttemptView {
   readonly number: number
   readonly startedAt: DateTime.Utc
   readonly endedAt: DateTime.Utc | null
-  readonly outcome: "succeeded" | "failed" | "abandoned" | "unresolved" | null
+  readonly outcome: "succeeded" | "failed" | "deferred" | "abandoned" | "unresolved" | null
   readonly error: DeliveryError | null
   readonly status: number | null
 }
@@ -60,7 +60,9 @@ export const MessageViewJson = Schema.Struct({
   endedAt: Schema.NullOr(Time),
   bodyErased: Schema.Boolean,
   /** A provider's receipt says the opposite of the status. Look before you replay. */
-  contradicted: Schema.Boolean
+  contradicted: Schema.Boolean,
+  /** When the recipient read it, as the provider says. Absent in what was stored before this was told. */
+  readAt: Schema.optionalKey(Schema.NullOr(Time))
 })
 export type MessageView = typeof MessageViewJson.Type
 
@@ -97,7 +99,7 @@ export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): Messa
     attemptsMax: progress.attemptsMax,
     nextAttemptAt: message.status === "QUEUED" ? progress.dueAt : null,
     lastError: lastErrorOf(history),
-    providerMessageId: providerMessageIdOf(history),
+    providerMessageId: providerMessageIdOf(history, progress.epoch),
     eventType: queued.eventType,
     templateCode: queued.templateCode,
     dossierId: queued.dossierId,
@@ -109,6 +111,7 @@ export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): Messa
     updatedAt: last.at,
     endedAt: endedAtOf(history),
     bodyErased: progress.erased,
+    readAt: readAtOf(history, progress.epoch),
     contradicted:
       history.some(({ fact }) => fact.type === "ReceiptRecorded" && fact.contradicts) || isOverruled(message)
   }
@@ -149,6 +152,7 @@ const endings: ReadonlySet<MessageFact["type"]> = new Set([
 const errorOf = (fact: MessageFact): DeliveryError | null => {
   switch (fact.type) {
     case "AttemptFailed":
+    case "AttemptDeferred":
     case "AttemptUnresolved":
     case "MessageFailed":
     case "MessageDeadLettered":
@@ -170,11 +174,27 @@ const lastErrorOf = (history: ReadonlyArray<StoredFact>): DeliveryError | null =
   return null
 }
 
-const providerMessageIdOf = (history: ReadonlyArray<StoredFact>): string | null => {
+/** As the answer to our own attempt said, else as a receipt did. Until this epoch has a name, it is the last one's. */
+const providerMessageIdOf = (history: ReadonlyArray<StoredFact>, current: number): string | null => {
+  let epoch = current
+  let told: string | null = null
   for (const { fact } of history.toReversed()) {
-    if ((fact.type === "AttemptSucceeded" || fact.type === "ReceiptRecorded") && fact.providerMessageId !== null) {
-      return fact.providerMessageId
-    }
+    if (fact.type === "AttemptSucceeded" && fact.providerMessageId !== null) return fact.providerMessageId
+    if (fact.type === "ReceiptRecorded" && (fact.epoch ?? epoch) === epoch) told ??= fact.providerMessageId
+    if (fact.type !== "MessageReplayed") continue
+    if (told !== null) return told
+    epoch = fact.epoch - 1
+  }
+  return told
+}
+
+/** What a provider said of this epoch first. */
+const readAtOf = (history: ReadonlyArray<StoredFact>, current: number): DateTime.Utc | null => {
+  let epoch = 1
+  for (const { fact } of history) {
+    if (fact.type === "MessageReplayed") epoch = fact.epoch
+    if (fact.type !== "ReceiptRecorded" || fact.receipt !== "read") continue
+    if ((fact.epoch ?? epoch) === current) return fact.reportedAt
   }
   return null
 }
@@ -182,8 +202,12 @@ const providerMessageIdOf = (history: ReadonlyArray<StoredFact>): string | null 
 /** Every try, oldest first. */
 export const attemptsOf = (history: ReadonlyArray<StoredFact>): ReadonlyArray<AttemptView> => {
   const attempts: Array<AttemptView> = []
+  /** The last try under this number: a receipt may come back to one before a try that did not count. */
+  const learn = (number: number, learnt: Partial<AttemptView>) => {
+    const index = attempts.findLastIndex((attempt) => attempt.number === number)
+    attempts[index] = { ...attempts[index]!, ...learnt }
+  }
   for (const { fact, at } of history) {
-    const last = attempts.at(-1)
     switch (fact.type) {
       case "AttemptStarted":
         attempts.push({
@@ -197,28 +221,19 @@ export const attemptsOf = (history: ReadonlyArray<StoredFact>): ReadonlyArray<At
         })
         break
       case "AttemptSucceeded":
-        attempts[attempts.length - 1] = {
-          ...last!,
-          endedAt: at,
-          outcome: "succeeded",
-          error: null,
-          status: fact.status
-        }
+        learn(fact.attempt, { endedAt: at, outcome: "succeeded", error: null, status: fact.status })
         break
       case "AttemptFailed":
-        attempts[attempts.length - 1] = {
-          ...last!,
-          endedAt: at,
-          outcome: "failed",
-          error: fact.error,
-          status: fact.status
-        }
+        learn(fact.attempt, { endedAt: at, outcome: "failed", error: fact.error, status: fact.status })
+        break
+      case "AttemptDeferred":
+        learn(fact.attempt, { endedAt: at, outcome: "deferred", error: fact.error, status: fact.status })
         break
       case "AttemptAbandoned":
-        attempts[attempts.length - 1] = { ...last!, endedAt: at, outcome: "abandoned", error: errorOf(fact) }
+        learn(fact.attempt, { endedAt: at, outcome: "abandoned", error: errorOf(fact) })
         break
       case "AttemptUnresolved":
-        attempts[attempts.length - 1] = { ...last!, outcome: "unresolved", error: fact.error }
+        learn(fact.attempt, { outcome: "unresolved", error: fact.error })
         break
       default:
         break

@@ -22,6 +22,7 @@ describe("a webhook endpoint", () => {
       rateLimit: null,
       maxInFlight: 50,
       timeoutMs: 15_000,
+      onDeadLetter: "skip",
       headers: {},
       paused: false,
       version: 1,

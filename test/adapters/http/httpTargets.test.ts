@@ -16,6 +16,7 @@ describe("an HTTP target", () => {
       url,
       method: "POST",
       headers: {},
+      bodyFields: {},
       secretNames: [],
       idempotency: "header",
       reconcile: null,
@@ -23,6 +24,7 @@ describe("an HTTP target", () => {
       rateLimit: null,
       maxInFlight: 50,
       timeoutMs: 15_000,
+      onDeadLetter: "skip",
       version: 1,
       createdAt: expect.stringMatching(/Z$/),
       updatedAt: expect.stringMatching(/Z$/)
@@ -38,6 +40,7 @@ describe("an HTTP target", () => {
       url,
       method: "PUT",
       headers: { authorization: "{{token}}" },
+      bodyFields: { key: "{{token}}" },
       idempotency: "none",
       reconcile: { url: "https://psp.example/charges/{messageId}" },
       retry: { strategy: "fixed", baseMs: 10 },
@@ -94,6 +97,10 @@ describe("an HTTP target", () => {
     expect(changed.json).toMatchObject({ url, method: "POST", idempotency: "none", maxInFlight: 7, version: 2 })
     const reset = await call("PATCH", `${targets}/${id}`, { body: { maxInFlight: null, idempotency: null } })
     expect(reset.json).toMatchObject({ maxInFlight: 50, idempotency: "header" })
+    const keyed = await call("PATCH", `${targets}/${id}`, { body: { bodyFields: { kind: "charge" } } })
+    expect(keyed.json).toMatchObject({ bodyFields: { kind: "charge" } })
+    const bare = await call("PATCH", `${targets}/${id}`, { body: { bodyFields: null } })
+    expect(bare.json).toMatchObject({ bodyFields: {} })
     expect(field(await call("PATCH", `${targets}/${id}`, { body: { url: "https://forbidden" } }))).toEqual(["url"])
   })
 

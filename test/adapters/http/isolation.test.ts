@@ -10,10 +10,35 @@ const missing = "0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a01"
 const target = async (): Promise<string> =>
   (await call("POST", "/api/v1/http-targets", { body: { url: "https://psp.example" } })).json["id"]
 
-/** What acme owns and globex asks for. */
+const alertTarget = async (): Promise<string> =>
+  (await call("POST", "/api/v1/alert-targets", { body: { type: "webhook", url: "https://ops.example" } })).json["id"]
+
+let numbers = 1_000
+const account = async (): Promise<string> => {
+  const secrets = { accessToken: "a", appSecret: "b", verifyToken: "c" }
+  const body = { phoneNumberId: String(++numbers), ...secrets }
+  return (await call("POST", "/api/v1/whatsapp-accounts", { body })).json["id"]
+}
+
+/** Dossiers are named by their orgs, and these all have one of the same name. */
+const consent = (org: string) =>
+  call("PUT", "/api/v1/dossiers/case-17/consents/whatsapp", { org, body: { granted: true, source: `form of ${org}` } })
+
+/** What acme owns and the others ask for. Globex has nothing; the rest have their own of everything. */
 let acme: string
 let globex: string
-const owned = { endpoint: "", message: "", dead: "", replay: "", target: "" }
+const busy = ["initech", "umbrella", "hooli"]
+const others: Array<string> = []
+const owned = {
+  dossier: "case-17",
+  endpoint: "",
+  message: "",
+  dead: "",
+  replay: "",
+  target: "",
+  account: "",
+  alertTarget: ""
+}
 let to: string
 
 beforeAll(async () => {
@@ -22,6 +47,8 @@ beforeAll(async () => {
   owned.endpoint = await endpoint("acme")
   to = owned.endpoint
   owned.target = await target()
+  owned.account = await account()
+  owned.alertTarget = await alertTarget()
   const request = {
     channel: "webhook",
     to: owned.endpoint,
@@ -32,6 +59,15 @@ beforeAll(async () => {
   owned.dead = (await send(request)).json["id"]
   await posthaste.append(owned.dead, [started(1)])
   await posthaste.append(owned.dead, [failed(1, null), deadLettered()])
+  await posthaste.project()
+  await consent("acme")
+  for (const org of busy) {
+    others.push(await makeKey(org))
+    const to = await endpoint(org)
+    await call("POST", "/api/v1/http-targets", { org, body: { url: "https://psp.example" } })
+    await send({ ...request, to, dossierId: owned.dossier }, { org })
+    await consent(org)
+  }
   await posthaste.project()
   owned.replay = (await call("POST", "/api/v1/dead-letters/replay", { body: { filter: {} } })).json["id"]
 })
@@ -60,14 +96,34 @@ const asks: ReadonlyArray<[method: string, path: string, kind: keyof typeof owne
   ["POST", "/circuits/:id/reset", "target", {}],
   ["GET", "/http-targets/:id", "target", null],
   ["PATCH", "/http-targets/:id", "target", { secrets: { token: "mine now" } }],
-  ["DELETE", "/http-targets/:id", "target", null]
+  ["DELETE", "/http-targets/:id", "target", null],
+  ["GET", "/alert-targets/:id", "alertTarget", null],
+  ["PATCH", "/alert-targets/:id", "alertTarget", { url: "https://mine.example" }],
+  ["POST", "/alert-targets/:id/test", "alertTarget", null],
+  ["DELETE", "/alert-targets/:id", "alertTarget", null],
+  ["POST", "/circuits/:id/hold", "account", {}],
+  ["GET", "/whatsapp-accounts/:id", "account", null],
+  ["PATCH", "/whatsapp-accounts/:id", "account", { accessToken: "mine-now" }],
+  ["POST", "/whatsapp-accounts/:id/pause", "account", {}],
+  ["POST", "/whatsapp-accounts/:id/resume", "account", {}],
+  ["DELETE", "/whatsapp-accounts/:id", "account", null],
+  ["GET", "/dossiers/:id/consents/whatsapp", "dossier", null],
+  ["DELETE", "/dossiers/:id/consents/whatsapp", "dossier", null],
+  ["GET", "/dossiers/:id/activity", "dossier", null]
 ]
+/** What such a route would answer if it knew the id: here every id is a good one, and a name of one's own. */
+const named = ["PUT /api/v1/dossiers/:id/consents/:channel"]
 
 describe("another org's id", () => {
   it.each(asks)("is answered like one that does not exist: %s %s", async (method, path, kind, body) => {
     const ask = (id: string, key: string) =>
       call(method, `/api/v1${path.replace(":id", id)}`, { key, org: null, ...(body === null ? {} : { body }) })
     const foreign = await ask(owned[kind], globex)
+    // Those who have a dossier of that name are answered with theirs.
+    for (const other of kind === "dossier" ? [] : others) {
+      const answer = await ask(owned[kind], other)
+      expect([answer.status, answer.text]).toEqual([foreign.status, foreign.text])
+    }
     const absent = await ask(missing, globex)
     const nonsense = await ask("no-id-at-all", globex)
     expect(foreign.status).toBe(404)
@@ -79,17 +135,22 @@ describe("another org's id", () => {
     expect((await ask(owned[kind], acme)).status).toBeLessThan(300)
     if (method === "DELETE" && path === "/webhook-endpoints/:id") owned.endpoint = await endpoint("acme")
     if (method === "DELETE" && path === "/http-targets/:id") owned.target = await target()
+    if (method === "DELETE" && path === "/alert-targets/:id") owned.alertTarget = await alertTarget()
+    if (method === "DELETE" && path === "/whatsapp-accounts/:id") owned.account = await account()
   })
 
   it("is asked about on every route that takes an id", () => {
     const routes = Object.values(Api.groups)
-      .filter(({ identifier }) => identifier !== "apiKeys")
+      // What is the operator's belongs to no org.
+      .filter(({ identifier }) => identifier !== "apiKeys" && identifier !== "projections")
       .flatMap((group) => Object.values(group.endpoints).map(({ method, path }) => `${method} ${path}`))
       .filter((route) => route.includes(":"))
     const asked = asks.map(([method, path]) =>
-      `${method} /api/v1${path.split("?")[0]}`.replace("message-:id", ":stream")
+      `${method} /api/v1${path.split("?")[0]}`
+        .replace("message-:id", ":stream")
+        .replace("consents/whatsapp", "consents/:channel")
     )
-    expect(routes.filter((route) => !asked.includes(route))).toEqual([])
+    expect(routes.filter((route) => ![...asked, ...named].includes(route))).toEqual([])
   })
 
   it("can't be sent to", async () => {
@@ -108,7 +169,14 @@ describe("another org's id", () => {
   })
 
   it("is in no list and no count", async () => {
-    for (const path of ["/outbound/messages", "/webhook-endpoints", "/http-targets", `/outbound/messages?to=${to}`]) {
+    for (const path of [
+      "/outbound/messages",
+      "/webhook-endpoints",
+      "/http-targets",
+      "/alert-targets",
+      "/whatsapp-accounts",
+      `/outbound/messages?to=${to}`
+    ]) {
       expect((await call("GET", `/api/v1${path}`, { key: globex, org: null })).json).toEqual({
         items: [],
         nextCursor: null
@@ -117,6 +185,36 @@ describe("another org's id", () => {
     }
     const { byStatus } = (await call("GET", "/api/v1/outbound/stats", { key: globex, org: null })).json
     expect(new Set(Object.values(byStatus))).toEqual(new Set([0]))
+  })
+
+  it("is a name of its own where orgs give the names", async () => {
+    await consent("acme")
+    const path = `/api/v1/dossiers/${owned.dossier}`
+    for (const [index, key] of others.entries()) {
+      const mine = await call("GET", `${path}/consents/whatsapp`, { key, org: null })
+      expect(mine.json["source"]).toBe(`form of ${busy[index]}`)
+      const { items } = (await call("GET", `${path}/activity`, { key, org: null })).json
+      expect(items.map(({ type }: { type: string }) => type).toSorted()).toEqual(["CONSENT_GRANTED", "MESSAGE_CREATED"])
+      await call("DELETE", `${path}/consents/whatsapp`, { key, org: null })
+    }
+    const acmes = await call("GET", `${path}/consents/whatsapp`, { key: acme, org: null })
+    expect(acmes.json).toMatchObject({ granted: true, source: "form of acme" })
+  })
+
+  it("stands in the audit of its own org only", async () => {
+    await posthaste.project()
+    const seen = new Set<string>()
+    for (const [index, key] of [acme, globex, ...others].entries()) {
+      const { items } = (await call("GET", "/api/v1/audit?limit=200", { key, org: null })).json
+      const orgs = new Set(items.map(({ orgId }: { orgId: string }) => orgId))
+      expect(orgs).toEqual(new Set([["acme", "globex", ...busy][index]]))
+      for (const { id } of items) {
+        expect(seen.has(id)).toBe(false)
+        seen.add(id)
+      }
+    }
+    const foreign = await call("GET", `/api/v1/audit?messageId=${owned.message}`, { key: globex, org: null })
+    expect(foreign.json["items"]).toEqual([])
   })
 
   it("is not reached by another org's cursor", async () => {
@@ -146,8 +244,10 @@ describe("a key", () => {
     if (key) expect(answer.text).not.toContain(key)
   })
 
-  it("is needed on every route of the API", async () => {
+  it("is needed on every route of the API but those that Meta calls", async () => {
     for (const group of Object.values(Api.groups)) {
+      // Proven by a verify token and a signature (whatsAppNotices.test.ts).
+      if (group.identifier === "whatsAppNotices") continue
       for (const { method, path } of Object.values(group.endpoints)) {
         if (!path.startsWith("/api/")) continue
         const answer = await call(method, path.replaceAll(/:\w+/g, missing), { key: null })

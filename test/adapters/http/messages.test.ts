@@ -126,7 +126,7 @@ describe("a message that is sent", () => {
 
 describe("a request that is wrong", () => {
   it.each([
-    ["a channel that is not built in", { channel: "whatsapp" }, ["channel"]],
+    ["a channel that is not built in", { channel: "amqp" }, ["channel"]],
     ["an endpoint that is not there", { to: "0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a01" }, ["to"]],
     ["a destination that is no id", { to: "https://shop.example" }, ["to"]],
     ["an expiry that has passed", { expiresAt: "2000-01-01T00:00:00Z" }, ["expiresAt"]],
@@ -405,18 +405,21 @@ describe("the stats", () => {
     await append(second["id"], [{ type: "MessageCancelled", reason: null }])
     await project()
     await new Promise((resolve) => setTimeout(resolve, 5))
+    const counts = {
+      QUEUED: 1,
+      SENDING: 0,
+      SENT: 0,
+      DELIVERED: 0,
+      FAILED: 0,
+      DEAD_LETTER: 0,
+      CANCELLED: 1,
+      EXPIRED: 0
+    }
     expect((await call("GET", "/api/v1/outbound/stats", { org })).json).toEqual({
-      byStatus: {
-        QUEUED: 1,
-        SENDING: 0,
-        SENT: 0,
-        DELIVERED: 0,
-        FAILED: 0,
-        DEAD_LETTER: 0,
-        CANCELLED: 1,
-        EXPIRED: 0
-      },
-      oldestDueAt: first["nextAttemptAt"]
+      byStatus: counts,
+      byChannel: { webhook: counts },
+      oldestDueAt: first["nextAttemptAt"],
+      receipts: { waiting: 0, parked: 0 }
     })
     expect(DateTime.isDateTime(DateTime.makeUnsafe(first["nextAttemptAt"]))).toBe(true)
   })

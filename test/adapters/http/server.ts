@@ -4,15 +4,22 @@
  */
 import { Cause, DateTime, Effect, Layer, Logger, ManagedRuntime, Redacted } from "effect"
 import { afterAll } from "vitest"
+import type { FeedOptions } from "../../../src/adapters/http/feed.ts"
 import * as HttpApiServer from "../../../src/adapters/http/HttpApiServer.ts"
 import * as MemoryPorts from "../../../src/adapters/memory/MemoryPorts.ts"
 import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
+import * as PagerDutyAlerts from "../../../src/adapters/pagerduty/PagerDutyAlerts.ts"
+import * as WebhookAlerts from "../../../src/adapters/webhook/WebhookAlerts.ts"
+import * as MetaNotices from "../../../src/adapters/whatsapp/MetaNotices.ts"
+import { applyReceiptsOnce } from "../../../src/application/applyReceipts.ts"
 import { entryOf } from "../../../src/application/entry.ts"
+import { LogReader } from "../../../src/application/LogReader.ts"
+import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { EndpointPolicy } from "../../../src/application/ports/EndpointPolicy.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { HttpTargetPolicy } from "../../../src/application/ports/HttpTargetPolicy.ts"
-import { projectOnce } from "../../../src/application/project.ts"
+import { projectOnce } from "../../../src/application/projections/keepProjections.ts"
 import { MessageId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
 import type { MessageFact } from "../../../src/domain/message/facts.ts"
@@ -35,6 +42,11 @@ const targetPolicy = Layer.succeed(HttpTargetPolicy, {
       .map(() => ({ field: "headers" as const, reason: "must name a secret there is" }))
   ],
   checkSecret: (_, value) => (value.startsWith("forbidden") ? "must not be forbidden" : null)
+})
+
+const alertFormats = Layer.succeed(AlertFormats, {
+  webhook: WebhookAlerts.format,
+  pagerduty: PagerDutyAlerts.format
 })
 
 type Store = EventStore["Service"]
@@ -63,15 +75,22 @@ export interface Call {
   readonly body?: unknown
 }
 
-export const start = async (wrap: (store: Store) => Store = (store) => store) => {
+export const start = async (wrap: (store: Store) => Store = (store) => store, feed?: FeedOptions) => {
   const logged: Array<string> = []
   const log = Logger.make(({ message, cause }) => {
     logged.push([message, Cause.pretty(cause)].flat().map(String).join(" "))
   })
   const runtime = ManagedRuntime.make(
-    HttpApiServer.layer({ host: "127.0.0.1", port: 0, operatorKey: Redacted.make(OPERATOR) }).pipe(
+    HttpApiServer.layer({
+      host: "127.0.0.1",
+      port: 0,
+      operatorKey: Redacted.make(OPERATOR),
+      ...(feed && { feed })
+    }).pipe(
+      Layer.provideMerge(LogReader.layer),
       Layer.provideMerge(storeIn(wrap)),
-      Layer.provide([NodeFingerprint.layer, policy, targetPolicy, Logger.layer([log])])
+      Layer.provideMerge(MetaNotices.layer(new Map())),
+      Layer.provide([NodeFingerprint.layer, policy, targetPolicy, alertFormats, Logger.layer([log])])
     )
   )
   const url = await runtime.runPromise(HttpApiServer.url)
@@ -128,10 +147,25 @@ export const start = async (wrap: (store: Store) => Store = (store) => store) =>
 
   const project = () => runtime.runPromise(projectOnce())
 
+  /** Applies the receipts that are due; how many. */
+  const applyReceipts = () => runtime.runPromise(Effect.provide(applyReceiptsOnce(), Logger.layer([log])))
+
   const makeKey = async (orgId: string): Promise<string> =>
     (await call("POST", "/api/v1/api-keys", { org: null, body: { orgId, name: "test" } })).json["key"]
 
-  return { url, call, endpoint, send, append, bodyOf, project, makeKey, logged, stop: () => runtime.dispose() }
+  return {
+    url,
+    call,
+    endpoint,
+    send,
+    append,
+    bodyOf,
+    project,
+    applyReceipts,
+    makeKey,
+    logged,
+    stop: () => runtime.dispose()
+  }
 }
 
 export const field = (answer: Answer): ReadonlyArray<string> =>

@@ -12,6 +12,7 @@ const policy = (networks = "") =>
 const draft = (change: Partial<HttpTargetDraft> = {}): HttpTargetDraft => ({
   url: "https://psp.example/charges",
   headers: { authorization: "Bearer {{token}}" },
+  bodyFields: { key: "{{token}}" },
   reconcile: { url: "https://psp.example/charges/{messageId}" },
   secretNames: ["token"],
   ...change
@@ -25,7 +26,7 @@ const wrong = (change: Partial<HttpTargetDraft>) =>
 describe("a target", () => {
   it("is fine as most are", () => {
     expect(wrong({})).toEqual([])
-    expect(wrong({ reconcile: null, headers: {}, secretNames: [] })).toEqual([])
+    expect(wrong({ reconcile: null, headers: {}, bodyFields: {}, secretNames: [] })).toEqual([])
   })
 
   it.each<[string, Partial<HttpTargetDraft>, ReadonlyArray<string>]>([
@@ -46,6 +47,9 @@ describe("a target", () => {
     ["a secret named like a part of every object", { headers: { a: "{{constructor}}" } }, ["headers"]],
     ["braces that name nothing", { headers: { a: "{{ token }}" } }, ["headers"]],
     ["braces left open", { headers: { a: "{{token" } }, ["headers"]],
+    ["a body field with a secret there is not", { bodyFields: { key: "{{gone}}" } }, ["bodyFields"]],
+    ["a body field without a name", { bodyFields: { "": "a" } }, ["bodyFields"]],
+    ["half a character in a body field", { bodyFields: { key: "\ud800" } }, ["bodyFields"]],
     ["all of it", { url: "x", headers: { host: "a" }, reconcile: { url: "y" } }, ["url", "headers", "reconcile.url"]]
   ])("is refused by field for %s", (_, change, fields) => {
     expect(wrong(change)).toEqual(fields)

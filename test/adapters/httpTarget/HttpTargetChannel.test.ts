@@ -23,12 +23,14 @@ const callingAt = (
     url,
     method: "POST",
     headers: {},
+    bodyFields: {},
     idempotency: "header",
     reconcile: null,
     retry: null,
     rateLimit: null,
     maxInFlight: 3,
     timeoutMs: 5_000,
+    onDeadLetter: "skip",
     secretNames: Object.keys(secrets).toSorted(),
     version: 1,
     createdAt: DateTime.makeUnsafe(0),
@@ -71,6 +73,7 @@ const aMessage = (change: Partial<OutboundMessage> = {}): OutboundMessage => ({
   epoch: 1,
   attempt: 1,
   eventType: "charge",
+  templateCode: null,
   correlationId: "c-17",
   body: '{"amount":12345678901234567890}',
   ...change
@@ -129,6 +132,18 @@ describe("a request to an HTTP target", () => {
       const { far, message } = yield* sendTo({ request: (socket) => answer(socket, 200) }, { idempotency: "none" })
       expect(far.requests[0]!.headers.has("idempotency-key")).toBe(false)
       expect(far.requests[0]!.headers.get("x-message-id")).toBe(message.messageId)
+    })
+  )
+
+  it.live("adds the target's fields to the body, secrets filled in, and changes nothing else of it", () =>
+    Effect.gen(function* () {
+      const far = yield* receiver({ request: (socket) => answer(socket, 200) })
+      const keyed = callingAt(far.url, { bodyFields: { key: "Key {{token}}" } }, { token: 'sk_"1' })
+      const channel = yield* channelFor(keyed)
+      yield* channel.send(aMessage())
+      expect(far.requests[0]!.body.toString()).toBe('{"amount":12345678901234567890,"key":"Key sk_\\"1"}')
+      expect(said(yield* channel.send(aMessage({ body: "[1]" })))).toEqual(["Refused", "target_invalid"])
+      expect(far.requests).toHaveLength(1)
     })
   )
 
@@ -222,7 +237,7 @@ const silences: ReadonlyArray<[string, string, Parameters<typeof receiver>[0]]> 
 describe("a request that was written and is answered", () => {
   it.live.each(silences)("%s leaves a target without idempotency in doubt: %s", ([, code, on]) =>
     Effect.gen(function* () {
-      const { far, reply } = yield* sendTo(on, { idempotency: "none", timeoutMs: 200 })
+      const { far, reply } = yield* sendTo(on, { idempotency: "none", timeoutMs: 200, onDeadLetter: "skip" })
       expect(said(reply)).toEqual(["Unknown", code])
       expect(reply.outcome).toMatchObject({ reconcileAfterMs: 5_000 })
       yield* Effect.sleep("50 millis")
@@ -232,7 +247,7 @@ describe("a request that was written and is answered", () => {
 
   it.live.each(silences)("%s may be tried again where the key drops duplicates: %s", ([, code, on]) =>
     Effect.gen(function* () {
-      const { reply } = yield* sendTo(on, { idempotency: "header", timeoutMs: 200 })
+      const { reply } = yield* sendTo(on, { idempotency: "header", timeoutMs: 200, onDeadLetter: "skip" })
       expect(said(reply)).toEqual(["Unreachable", code])
     })
   )
@@ -282,7 +297,7 @@ describe("a request of which no byte was written", () => {
     Effect.gen(function* () {
       // The name is never resolved: the connection is still being made when the time is up.
       const resolve: Resolve = () => {}
-      const target = { idempotency: "none", timeoutMs: 100 } as const
+      const target = { idempotency: "none", timeoutMs: 100, onDeadLetter: "skip" } as const
       const channel = yield* channelFor(callingAt("http://psp.example/", target), resolve)
       expect(said(yield* channel.send(aMessage()))).toEqual(["Unreachable", "timeout"])
     })
@@ -345,7 +360,9 @@ describe("asking about an attempt in doubt", () => {
     Effect.gen(function* () {
       const far = yield* receiver({})
       const reconcile = { url: `${far.url}&id={messageId}` }
-      const channel = yield* channelFor(callingAt(far.url, { idempotency: "none", reconcile, timeoutMs: 150 }))
+      const channel = yield* channelFor(
+        callingAt(far.url, { idempotency: "none", reconcile, timeoutMs: 150, onDeadLetter: "skip" })
+      )
       expect(said(yield* channel.reconcile(aMessage()))).toEqual(["Unknown", "outcome_unknown"])
     })
   )

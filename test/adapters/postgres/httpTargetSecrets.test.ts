@@ -12,12 +12,14 @@ const settings: HttpTargetSettings = {
   url: "https://psp.example",
   method: "POST",
   headers: {},
+  bodyFields: {},
   idempotency: "header",
   reconcile: null,
   retry: null,
   rateLimit: null,
   maxInFlight: 1,
-  timeoutMs: 1_000
+  timeoutMs: 1_000,
+  onDeadLetter: "skip"
 }
 const secret = "sk_live_not_to_be_found_anywhere"
 const acme = OrgId.make("acme")

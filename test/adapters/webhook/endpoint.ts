@@ -27,6 +27,7 @@ export const endpointAt = (url: string, change: Partial<Endpoint> = {}): Endpoin
   rateLimit: null,
   maxInFlight: 16,
   timeoutMs: 5_000,
+  onDeadLetter: "skip",
   headers: {},
   ...change
 })
@@ -39,6 +40,7 @@ export const messageTo = (endpoint: Endpoint, change: Partial<OutboundMessage> =
   epoch: 1,
   attempt: 1,
   eventType: "order.paid",
+  templateCode: null,
   correlationId: "c-17",
   body: '{"a":1}',
   ...change

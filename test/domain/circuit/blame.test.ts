@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { blame } from "../../../src/domain/circuit/blame.ts"
+import { blame, decisive } from "../../../src/domain/circuit/blame.ts"
 import { type FailureCode, outcomeOfFailure, outcomeOfStatus } from "../../../src/domain/classify.ts"
 import type { AttemptOutcome } from "../../../src/domain/message/outcome.ts"
 
@@ -61,5 +61,34 @@ describe("nothing is said about a destination", () => {
 
   it.each([301, 302, 308])("by a redirect with %d", (status) => {
     expect(ofStatus(status)).toBe("none")
+  })
+})
+
+describe("a destination that put a message off", () => {
+  const deferred = (scope: "message" | "lane" | "circuit"): AttemptOutcome => ({
+    type: "Deferred",
+    error: { code: "190", message: "access token has expired", retryable: true },
+    // Whatever the status would say of another answer.
+    status: 401,
+    scope,
+    afterMs: 0,
+    durationMs: 5
+  })
+
+  it("is not blamed for wanting less of us", () => {
+    for (const scope of ["message", "lane"] as const) {
+      expect(blame(deferred(scope))).toBe("none")
+      expect(decisive(deferred(scope))).toBeNull()
+    }
+  })
+
+  it("is out of use at once when somebody must put it right", () => {
+    expect(blame(deferred("circuit"))).toBe("failure")
+    expect(decisive(deferred("circuit"))).toEqual({ code: "190", message: "access token has expired" })
+  })
+
+  it("is the only one that one answer puts out of use", () => {
+    expect(decisive(outcomeOfStatus(500, 5, null))).toBeNull()
+    expect(decisive(outcomeOfFailure("timeout", 5))).toBeNull()
   })
 })

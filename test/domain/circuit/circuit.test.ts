@@ -7,6 +7,7 @@ import { atRest, standingOf } from "../../../src/domain/circuit/standing.ts"
 import {
   closed,
   countFailures,
+  expiredToken,
   given,
   held,
   holdCircuit,
@@ -30,6 +31,17 @@ describe("a closed circuit", () => {
 
   it("opens at the threshold, for half a minute", () => {
     given().when(countFailures(5)).then(openedUntil(30_000)).in("OPEN")
+  })
+
+  it("opens at the first failure that is decisive, and says why", () => {
+    given()
+      .when(countFailures(1, 0, expiredToken))
+      .then(openedUntil(30_000, 1, expiredToken))
+      .in("OPEN")
+    given()
+      .when(countFailures(0, 0, expiredToken))
+      .then()
+      .in("CLOSED")
   })
 
   it("opens again after it was closed, as if for the first time", () => {
@@ -97,6 +109,13 @@ describe("a half-open circuit", () => {
       .in("OPEN")
   })
 
+  it("is silent for longer when its probe meets what is still not put right", () => {
+    given(openedUntil(30_000, 1, expiredToken), probedUntil(33_000))
+      .when(settleProbe(false, 31_000, expiredToken))
+      .then(reopenedUntil(91_000, 2, expiredToken))
+      .in("OPEN")
+  })
+
   it("lets nobody else through while the permit lives, and somebody when it has run out", () => {
     given(...halfOpen)
       .when(startProbe(32_999))
@@ -158,8 +177,12 @@ describe("the law", () => {
   }
 
   it("refuses an opening without failures, one that is counted wrongly and a permit within the silence", () => {
-    expect(can(initial, { type: "CircuitOpened", failures: 0, until: noonPlus(1), openings: 1 })).toBe(false)
-    expect(can(initial, { type: "CircuitOpened", failures: 5, until: noonPlus(1), openings: 2 })).toBe(false)
+    expect(can(initial, { type: "CircuitOpened", failures: 0, until: noonPlus(1), openings: 1, error: null })).toBe(
+      false
+    )
+    expect(can(initial, { type: "CircuitOpened", failures: 5, until: noonPlus(1), openings: 2, error: null })).toBe(
+      false
+    )
     expect(can(replay(halfOpen), reopenedUntil(90_000, 3))).toBe(false)
     expect(can(replay(open), probedUntil(30_000))).toBe(false)
   })

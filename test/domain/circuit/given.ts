@@ -2,7 +2,7 @@
 import { DateTime, Result } from "effect"
 import { expect } from "vitest"
 import { type CircuitCommand, decide, replay } from "../../../src/domain/circuit/decider.ts"
-import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
+import type { CircuitError, CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import type { CircuitStatus } from "../../../src/domain/circuit/machine.ts"
 import { circuitDefaults } from "../../../src/domain/circuit/policy.ts"
 import { MessageId } from "../../../src/domain/ids.ts"
@@ -13,29 +13,39 @@ export const probe = MessageId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a02")
 
 const policy = circuitDefaults
 
-export const openedUntil = (until: number): CircuitFact => ({
+export const expiredToken: CircuitError = { code: "190", message: "access token has expired" }
+
+export const openedUntil = (until: number, failures = 5, error: CircuitError | null = null): CircuitFact => ({
   type: "CircuitOpened",
-  failures: 5,
+  failures,
   until: noonPlus(until),
-  openings: 1
+  openings: 1,
+  error
 })
 export const probedUntil = (expiresAt: number): CircuitFact => ({
   type: "CircuitProbed",
   probe,
   expiresAt: noonPlus(expiresAt)
 })
-export const reopenedUntil = (until: number, openings: number): CircuitFact => ({
+export const reopenedUntil = (until: number, openings: number, error: CircuitError | null = null): CircuitFact => ({
   type: "CircuitReopened",
   until: noonPlus(until),
-  openings
+  openings,
+  error
 })
 export const closed: CircuitFact = { type: "CircuitClosed" }
 export const held: CircuitFact = { type: "CircuitHeld", reason: "maintenance" }
 export const reset: CircuitFact = { type: "CircuitReset", reason: "all well" }
 
-export const countFailures = (failures: number, now = 0, die = 0): CircuitCommand => ({
+export const countFailures = (
+  failures: number,
+  now = 0,
+  error: CircuitError | null = null,
+  die = 0
+): CircuitCommand => ({
   type: "CountFailures",
   failures,
+  error,
   now: noonPlus(now),
   die,
   policy
@@ -46,9 +56,15 @@ export const startProbe = (now: number): CircuitCommand => ({
   now: noonPlus(now),
   permitMs: 3_000
 })
-export const settleProbe = (succeeded: boolean, now: number, die = 0): CircuitCommand => ({
+export const settleProbe = (
+  succeeded: boolean,
+  now: number,
+  error: CircuitError | null = null,
+  die = 0
+): CircuitCommand => ({
   type: "SettleProbe",
   succeeded,
+  error,
   now: noonPlus(now),
   die,
   policy

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest"
 import { type CircuitCommand, decide, evolve, initial, replay } from "../../../src/domain/circuit/decider.ts"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import { openWaitMs } from "../../../src/domain/circuit/policy.ts"
-import { noon, probe } from "./given.ts"
+import { expiredToken, noon, probe } from "./given.ts"
 
 const policy = fc.record({
   failuresMax: fc.integer({ min: 1, max: 6 }),
@@ -23,6 +23,7 @@ const steps = fc.tuple(
       kind: fc.constantFrom("CountFailures", "StartProbe", "StartProbe", "SettleProbe", "HoldCircuit", "ResetCircuit"),
       failures: fc.integer({ min: 0, max: 9 }),
       succeeded: fc.boolean(),
+      error: fc.constantFrom(null, null, expiredToken),
       die: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
       permitMs: fc.integer({ min: 1, max: 40_000 }),
       reason
@@ -43,9 +44,20 @@ const live = ([policy, asked]: typeof steps extends fc.Arbitrary<infer A> ? A : 
   let now = noon
   const decided: Array<Decided> = []
   const history: Array<CircuitFact> = []
-  for (const { afterMs, kind, failures, succeeded, die, permitMs, reason } of asked) {
+  for (const { afterMs, kind, failures, succeeded, error, die, permitMs, reason } of asked) {
     now = DateTime.add(now, { milliseconds: afterMs })
-    const command = { type: kind, failures, succeeded, die, permitMs, reason, now, policy, probe } as CircuitCommand
+    const command = {
+      type: kind,
+      failures,
+      succeeded,
+      error,
+      die,
+      permitMs,
+      reason,
+      now,
+      policy,
+      probe
+    } as CircuitCommand
     const facts = Result.getOrElse(decide(circuit, command), () => [])
     decided.push({ now, command, before: history.at(-1)?.type ?? null, facts })
     history.push(...facts)
@@ -64,12 +76,13 @@ describe("every circuit", () => {
     )
   })
 
-  it("opens only at its threshold", () => {
+  it("opens only at its threshold, or by a failure that is decisive", () => {
     fc.assert(
       fc.property(steps, (drawn) => {
         const { policy, history } = live(drawn)
         for (const fact of history) {
-          if (fact.type === "CircuitOpened") expect(fact.failures).toBeGreaterThanOrEqual(policy.failuresMax)
+          if (fact.type !== "CircuitOpened") continue
+          expect(fact.failures).toBeGreaterThanOrEqual(fact.error === null ? policy.failuresMax : 1)
         }
       })
     )

@@ -1,0 +1,17 @@
+/** What Postgres forgets, EventStoreDB forgets too: right away, or when it can be reached again (see tidy.ts). */
+import { Effect, Layer } from "effect"
+import type { Ledger } from "../../application/ports/Ledger.ts"
+import { Retention } from "../../application/ports/Retention.ts"
+import type { EventStoreDb } from "./EventStoreDb.ts"
+import { removeForgotten } from "./tidy.ts"
+
+/** Over a retention of everything else. */
+export const layer = Layer.effect(
+  Retention,
+  Effect.gen(function* () {
+    const { sweep } = yield* Retention
+    const services = yield* Effect.context<EventStoreDb | Ledger>()
+    const remove = Effect.ignore(Effect.provideContext(removeForgotten, services))
+    return Retention.of({ sweep: (...asked) => Effect.tap(sweep(...asked), remove) })
+  })
+)

@@ -1,0 +1,11 @@
+/** Facts that are kept beside the queue too (see migrations/0014_eventstore.sql and PostgresProviderMessages.ts). */
+import type { MessageFact } from "../../domain/message/facts.ts"
+import type { RecordedFact } from "../../domain/recorded.ts"
+
+export const isCopied = (fact: MessageFact): boolean =>
+  fact.type === "MessageQueued" || ("providerMessageId" in fact && fact.providerMessageId !== null)
+
+/** The same of a fact that nobody has read: it may not be what it should be. */
+export const isCopiedAsStored = ({ name, data }: RecordedFact): boolean =>
+  name.startsWith("MessageQueued@") ||
+  (JSON.parse(data) as { providerMessageId?: unknown } | null)?.providerMessageId != null

@@ -1,0 +1,146 @@
+/**
+ * The safety net under every append: follows the streams of messages and applies what their facts mean for the queue,
+ * in one transaction with how far it has come. Almost always whoever appended was faster and nothing is left to do.
+ *
+ * What a fact means is decided again, by the domain, from the message before and after it. Messages that are under way
+ * are remembered as far as they were folded, so that a fact costs no read.
+ */
+import { Clock, Effect, Result } from "effect"
+import type { Position } from "../../application/ports/EventStore.ts"
+import { Ledger, type Stored } from "../../application/ports/Ledger.ts"
+import type { MessageId } from "../../domain/ids.ts"
+import { evolve, initial } from "../../domain/message/decider.ts"
+import type { MessageFact } from "../../domain/message/facts.ts"
+import { queueChange } from "../../domain/message/queueChange.ts"
+import { fromRecorded } from "../../domain/message/recorded.ts"
+import type { Message } from "../../domain/message/transitions.ts"
+import { isCopied } from "./copies.ts"
+import { EventStoreDb } from "./EventStoreDb.ts"
+import { commitOf } from "./requests.ts"
+import { circumstancesOf, MESSAGES, messageOf, type ReadEvent, recordedOf, streamOf } from "./streams.ts"
+import { tidy } from "./tidy.ts"
+
+const REMEMBERED_MAX = 20_000
+/** Others apply at once; who comes after them need not hurry, and a bigger step is cheaper than two small ones. */
+const STEP_MS = 100
+/** Well within the lease of a follower's place. */
+const STAY_MS = 1_500
+const PAUSE_MS = 1_000
+const TIDY_EVERY_MS = 10_000
+
+interface Folded {
+  readonly message: Message
+  readonly version: number
+}
+
+/** Runs until interrupted. One process at a time follows; the others wait for its place. */
+export const followQueue = (holder: string) =>
+  Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const place = yield* ledger.follow("queue", holder)
+    return place === null ? yield* Effect.sleep(PAUSE_MS) : yield* Effect.scoped(followFrom(holder, place.position))
+  }).pipe(
+    Effect.catchTags({
+      StoreUnavailable: () => Effect.sleep(PAUSE_MS),
+      EventStoreDbUnavailable: () => Effect.sleep(PAUSE_MS)
+    }),
+    Effect.catchDefect((defect) =>
+      Effect.logError("the log of messages can't be followed", defect).pipe(Effect.andThen(Effect.sleep(PAUSE_MS)))
+    ),
+    Effect.forever
+  )
+
+const followFrom = Effect.fnUntraced(function* (holder: string, start: Position | null) {
+  const db = yield* EventStoreDb
+  const ledger = yield* Ledger
+  const news = yield* db.follow(MESSAGES, start)
+  const meaning = meaningOf(db)
+  let from = start
+  let tidiedAt = 0
+  for (;;) {
+    const heard = yield* news.take.pipe(Effect.timeoutOption(STAY_MS))
+    const stays = yield* ledger.follow("queue", holder)
+    if (stays === null || stays.position !== from) return
+    if (heard._tag === "Some") {
+      const events = heard.value.flatMap((each) => (each.type === "Event" ? [each.event] : []))
+      const ours = events.length === 0 ? [] : yield* known(events)
+      const stored = yield* meaning(ours)
+      const to: Position = heard.value.at(-1)!.position
+      if (!(yield* ledger.advance("queue", holder, { from, to, facts: ours.length, stored }))) return
+      from = to
+      yield* Effect.sleep(STEP_MS)
+    }
+    const now = yield* Clock.currentTimeMillis
+    if (from !== null && now > tidiedAt + TIDY_EVERY_MS) {
+      tidiedAt = now
+      yield* tidy(commitOf(from))
+    }
+  }
+})
+
+const known = Effect.fnUntraced(function* (events: ReadonlyArray<ReadEvent>) {
+  const ids = [...new Set(events.flatMap(({ stream }) => messageOf(stream) ?? []))]
+  const mine = yield* (yield* Ledger).known(ids)
+  return events.filter(({ stream }) => mine.has(messageOf(stream) as MessageId))
+})
+
+/** What each of the messages these events are about has come to mean. */
+const meaningOf = (db: EventStoreDb["Service"]) => {
+  const remembered = new Map<MessageId, Folded>()
+
+  /** The message before an event. */
+  const before = Effect.fnUntraced(function* (id: MessageId, revision: number) {
+    if (revision === 0) return initial
+    const folded = remembered.get(id)
+    if (folded?.version === revision) return folded.message
+    const events = yield* db.read(streamOf(id), 0, revision)
+    return events.map(factOf).reduce(evolve, initial)
+  })
+
+  const remember = (id: MessageId, folded: Folded) => {
+    remembered.delete(id)
+    if (folded.message.progress.dueAt === null && folded.message.status !== "SENDING") return
+    remembered.set(id, folded)
+    if (remembered.size > REMEMBERED_MAX) remembered.delete(remembered.keys().next().value!)
+  }
+
+  /** Takes one event in. Taking it in again, after a step that could not be written down, is harmless. */
+  const add = Effect.fnUntraced(function* (stored: Map<MessageId, Stored>, event: ReadEvent) {
+    const id = messageOf(event.stream)!
+    const message = yield* before(id, event.revision)
+    const fact = factOf(event)
+    const after = evolve(message, fact)
+    const version = event.revision + 1
+    if ((remembered.get(id)?.version ?? 0) <= version) remember(id, { message: after, version })
+    const queue = queueChange(message, fact, after)
+    const sofar = stored.get(id)
+    const copy = { version, ...recordedOf(event), ...circumstancesOf(event) }
+    stored.set(id, {
+      ids: [...(sofar?.ids ?? []), event.id],
+      messageId: id,
+      copies: [...(sofar?.copies ?? []), ...(isCopied(fact) ? [copy] : [])],
+      erased: erasedBy(fact.type, version, sofar?.erased ?? null),
+      queue: queue ?? sofar?.queue ?? null,
+      version: queue === null ? (sofar?.version ?? version) : version,
+      expected: queue === null ? (sofar?.expected ?? version - 1) : version - 1,
+      logAt: commitOf(event.position!)
+    })
+  })
+
+  return Effect.fnUntraced(function* (events: ReadonlyArray<ReadEvent>) {
+    const stored = new Map<MessageId, Stored>()
+    for (const event of events) {
+      // A history that can't be is a bug. It must not keep all others from their queue.
+      yield* Effect.catchDefect(add(stored, event), (defect) =>
+        Effect.logError(`${event.stream} has an impossible history at version ${event.revision + 1}`, defect)
+      )
+    }
+    return [...stored.values()]
+  })
+}
+
+/** A replay may bring another body. */
+const erasedBy = (type: MessageFact["type"], version: number, before: number | null) =>
+  type === "MessageBodyErased" ? version : type === "MessageReplayed" ? null : before
+
+const factOf = (event: ReadEvent) => Result.getOrThrow(fromRecorded(recordedOf(event)))

@@ -1,0 +1,70 @@
+/**
+ * Circuits, replays and whatever else keeps a journal write their facts where their decisions take effect, in Postgres. This
+ * copies them to EventStoreDB, each journal as a stream of its own name, so that the log there has everything.
+ *
+ * A copy has the fact's version as its place and an id made of both, so copying twice changes nothing, and several may
+ * copy at once. Most facts are copied by whoever wrote them (EventStoreDbJournals.ts); this finds the others.
+ */
+import { Effect } from "effect"
+import type { Position } from "../../application/ports/EventStore.ts"
+import { type JournalFact, type JournalName, Journals } from "../../application/ports/Journals.ts"
+import { type JournalEntry, Ledger } from "../../application/ports/Ledger.ts"
+import { EventStoreDb } from "./EventStoreDb.ts"
+import { COPY, eventId, eventOf } from "./streams.ts"
+
+const AT_ONCE = 500
+/** Few enough for one append to be written without waiting for the connection. */
+const TOGETHER = 10
+const EVERY_MS = 1_000
+const PAUSE_MS = 1_000
+
+/** Runs until interrupted. One process at a time copies. */
+export const forwardJournals = (holder: string) =>
+  Effect.gen(function* () {
+    const place = yield* (yield* Ledger).follow("journals", holder)
+    const copied = place === null ? 0 : yield* copyFrom(holder, place.position)
+    if (copied < AT_ONCE) yield* Effect.sleep(EVERY_MS)
+  }).pipe(
+    Effect.catchTags({
+      StoreUnavailable: () => Effect.sleep(PAUSE_MS),
+      EventStoreDbUnavailable: () => Effect.sleep(PAUSE_MS)
+    }),
+    Effect.catchDefect((defect) =>
+      Effect.logError("journals can't be copied", defect).pipe(Effect.andThen(Effect.sleep(PAUSE_MS)))
+    ),
+    Effect.forever
+  )
+
+const copyFrom = Effect.fnUntraced(function* (holder: string, from: Position | null) {
+  const ledger = yield* Ledger
+  const entries = yield* ledger.journalsAfter(from, AT_ONCE)
+  if (entries.length === 0) return 0
+  for (const [journal, facts] of Map.groupBy(entries, (entry) => entry.journal)) yield* copy(journal, facts)
+  const step = { from, to: entries.at(-1)!.position, facts: entries.length, stored: [] }
+  yield* ledger.advance("journals", holder, step)
+  return entries.length
+})
+
+/** Facts of one journal may come out of order where their transactions overlapped: what is missing is looked up then. */
+const copy = Effect.fnUntraced(function* (journal: string, facts: ReadonlyArray<JournalEntry>) {
+  const ordered = facts.toSorted((a, b) => a.version - b.version)
+  if (yield* write(journal, ordered)) return
+  const copied = (yield* (yield* EventStoreDb).read(journal)).length
+  const all = yield* (yield* Journals).load(journal as JournalName)
+  yield* write(
+    journal,
+    all.filter(({ version }) => version > copied && version <= ordered.at(-1)!.version)
+  )
+})
+
+/** False when the stream does not go on there. */
+export const write = Effect.fnUntraced(function* (journal: string, facts: ReadonlyArray<JournalFact>) {
+  const db = yield* EventStoreDb
+  for (let i = 0; i < facts.length; i += TOGETHER) {
+    const some = facts.slice(i, i + TOGETHER)
+    const events = some.map((fact) => eventOf(eventId(journal, fact.version, COPY), fact, fact))
+    const { type } = yield* db.append(journal, some[0]!.version - 1, events)
+    if (type === "WrongExpectedVersion") return false
+  }
+  return true
+})

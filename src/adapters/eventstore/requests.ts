@@ -1,0 +1,129 @@
+/** Reads in the protocol's own words, and what comes back. */
+import shared from "@eventstore/db-client/generated/shared_pb.js"
+import messages, { type ReadReq, type ReadResp } from "@eventstore/db-client/generated/streams_pb.js"
+import type { ReadEvent } from "./streams.ts"
+
+/** `commit/prepare`: a place in the log. */
+export type LogPosition = string
+
+export const commitOf = (position: LogPosition): bigint => BigInt(position.split("/", 1)[0]!)
+
+export type News =
+  | { readonly type: "Event"; readonly event: ReadEvent; readonly position: LogPosition }
+  /** Everything up to here was looked at, and there is nothing else in it. */
+  | { readonly type: "Checkpoint"; readonly position: LogPosition }
+
+/** At most so many, or whatever comes. */
+export type Extent = number | "follow"
+export type Filter = { readonly prefix: string } | { readonly typeLike: string }
+
+/** A checkpoint comes after so many events that were passed over. */
+const WINDOW = 256
+
+export const streamRequest = (stream: string, from: number, count: number): ReadReq => {
+  const where = new messages.ReadReq.Options.StreamOptions()
+  const identifier = new shared.StreamIdentifier()
+  identifier.setStreamName(Buffer.from(stream, "utf8").toString("base64"))
+  where.setStreamIdentifier(identifier)
+  where.setRevision(String(from))
+  const options = optionsFor(count)
+  options.setStream(where)
+  options.setNoFilter(new shared.Empty())
+  return requestOf(options)
+}
+
+/** What stands at `after` itself is given by a read, and left out when following. */
+export const allRequest = (
+  after: LogPosition | null,
+  filter: Filter,
+  extent: Extent,
+  direction: "on" | "back" = "on"
+): ReadReq => {
+  const where = new messages.ReadReq.Options.AllOptions()
+  if (after === null && direction === "back") where.setEnd(new shared.Empty())
+  else if (after === null) where.setStart(new shared.Empty())
+  else {
+    const [commit = "0", prepare = commit] = after.split("/")
+    const position = new messages.ReadReq.Options.Position()
+    position.setCommitPosition(commit)
+    position.setPreparePosition(prepare)
+    where.setPosition(position)
+  }
+  const expression = new messages.ReadReq.Options.FilterOptions.Expression()
+  const filtering = new messages.ReadReq.Options.FilterOptions()
+  if ("prefix" in filter) {
+    expression.setPrefixList([filter.prefix])
+    filtering.setStreamIdentifier(expression)
+  } else {
+    expression.setRegex(filter.typeLike)
+    filtering.setEventType(expression)
+  }
+  filtering.setMax(WINDOW)
+  filtering.setCheckpointintervalmultiplier(1)
+  const options = optionsFor(extent)
+  if (direction === "back") options.setReadDirection(messages.ReadReq.Options.ReadDirection.BACKWARDS)
+  options.setAll(where)
+  options.setFilter(filtering)
+  return requestOf(options)
+}
+
+const optionsFor = (extent: Extent) => {
+  const options = new messages.ReadReq.Options()
+  const uuids = new messages.ReadReq.Options.UUIDOption()
+  uuids.setString(new shared.Empty())
+  options.setUuidOption(uuids)
+  options.setResolveLinks(false)
+  options.setReadDirection(messages.ReadReq.Options.ReadDirection.FORWARDS)
+  if (extent === "follow") options.setSubscription(new messages.ReadReq.Options.SubscriptionOptions())
+  else options.setCount(String(extent))
+  return options
+}
+
+const requestOf = (options: ReadReq.Options): ReadReq => {
+  const request = new messages.ReadReq()
+  request.setOptions(options)
+  return request
+}
+
+export const newsOf = (response: ReadResp): News | null => {
+  if (response.hasEvent()) {
+    const event = eventOf(response)
+    return event === null || event.position === null ? null : { type: "Event", event, position: event.position }
+  }
+  if (!response.hasCheckpoint()) return null
+  const checkpoint = response.getCheckpoint()!
+  return { type: "Checkpoint", position: `${checkpoint.getCommitPosition()}/${checkpoint.getPreparePosition()}` }
+}
+
+const TICKS_PER_MILLI = 10_000n
+
+/** Null when the response is about something else. */
+export const eventOf = (response: ReadResp): ReadEvent | null => {
+  const record = response.getEvent()?.getEvent()
+  if (record === undefined) return null
+  const about = record.getMetadataMap()
+  const [commit, prepare] = [record.getCommitPosition(), record.getPreparePosition()]
+  return {
+    id: record.getId()!.getString(),
+    stream: text(record.getStreamIdentifier()!.getStreamName_asU8()),
+    revision: Number(record.getStreamRevision()),
+    type: about.get("type") ?? "",
+    data: parsed(record.getData_asU8()),
+    metadata: parsed(record.getCustomMetadata_asU8()),
+    // Counted in ticks of 100 ns.
+    createdMs: Number(BigInt(about.get("created") ?? "0") / TICKS_PER_MILLI),
+    // Not known is said by the highest number there is.
+    position: commit === prepare && commit.length > 19 ? null : `${commit}/${prepare}`
+  }
+}
+
+const text = (bytes: Uint8Array) => Buffer.from(bytes).toString("utf8")
+
+/** Undefined where there is no JSON: such an event is not ours. */
+const parsed = (bytes: Uint8Array): unknown => {
+  try {
+    return JSON.parse(text(bytes))
+  } catch {
+    return undefined
+  }
+}

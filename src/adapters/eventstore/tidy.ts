@@ -1,0 +1,38 @@
+/**
+ * What nobody needs any more: marks of changes that the log was followed beyond, intents that a crash left behind, and the
+ * streams of messages that were forgotten.
+ */
+import { Effect } from "effect"
+import { Ledger } from "../../application/ports/Ledger.ts"
+import { EventStoreDb } from "./EventStoreDb.ts"
+import { streamOf } from "./streams.ts"
+
+const AT_ONCE = 100
+const REMOVALS_AT_ONCE = 8
+
+/** `followedTo`: up to there the log was followed. */
+export const tidy = Effect.fnUntraced(function* (followedTo: bigint) {
+  const db = yield* EventStoreDb
+  const ledger = yield* Ledger
+  yield* ledger.tidy(followedTo)
+  yield* removeForgotten
+  const left = yield* ledger.leftBehind(AT_ONCE)
+  const never = yield* Effect.filter(left, ({ id, messageId }) =>
+    Effect.map(db.read(streamOf(messageId)), (events) => events.every((event) => event.id !== id))
+  )
+  if (never.length > 0) yield* ledger.withdraw(never.map(({ id }) => id))
+})
+
+export const removeForgotten = Effect.gen(function* () {
+  const db = yield* EventStoreDb
+  const ledger = yield* Ledger
+  for (;;) {
+    const forgotten = yield* ledger.forgotten(AT_ONCE)
+    if (forgotten.length === 0) return
+    yield* Effect.forEach(forgotten, (id) => db.remove(streamOf(id)), {
+      concurrency: REMOVALS_AT_ONCE,
+      discard: true
+    })
+    yield* ledger.forgot(forgotten)
+  }
+})

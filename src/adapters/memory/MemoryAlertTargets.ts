@@ -1,0 +1,43 @@
+/** Alert targets over a map. Rows stay when their destinations go, so that nobody ever alerts about an alert. */
+import { Effect, Layer } from "effect"
+import { type AlertTarget, AlertTargets } from "../../application/ports/AlertTargets.ts"
+import { Memory } from "./Memory.ts"
+
+export const layer = Layer.effect(
+  AlertTargets,
+  Effect.gen(function* () {
+    const { tables, now } = yield* Memory
+    const { alertTargets, endpoints, httpTargets } = tables
+    const living = () =>
+      [...alertTargets.values()]
+        .filter(({ id }) => endpoints.has(id) || httpTargets.has(id))
+        .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const find = (orgId: string, id: string) =>
+      living().find((target) => target.orgId === orgId && target.id === id) ?? null
+
+    return AlertTargets.of({
+      add: (orgId, id, type, settings) =>
+        Effect.sync(() => {
+          const target: AlertTarget = { ...settings, id, orgId, type, createdAt: now(), updatedAt: now() }
+          alertTargets.set(id, target)
+          return target
+        }),
+      get: (orgId, id) => Effect.sync(() => find(orgId, id)),
+      list: (orgId, { cursor, limit }) =>
+        Effect.sync(() => {
+          const left = living().filter((target) => target.orgId === orgId && (cursor === null || target.id > cursor))
+          const items = left.slice(0, limit)
+          return { items, nextCursor: left.length > limit ? items.at(-1)!.id : null }
+        }),
+      update: (orgId, id, change) =>
+        Effect.sync(() => {
+          const before = find(orgId, id)
+          if (before === null) return null
+          const target = { ...before, ...change, updatedAt: now() }
+          alertTargets.set(id, target)
+          return target
+        }),
+      all: Effect.sync(living)
+    })
+  })
+)

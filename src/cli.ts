@@ -1,0 +1,78 @@
+/**
+ * The command `posthaste`. Each family of commands is a file in cli/: those that speak to a Posthaste that runs, and
+ * those that work on its store directly.
+ *
+ * It ends with 0 when it did what was asked, with 1 when it could not or found something wrong, with 2 when it was not
+ * asked in a way it knows. Whatever goes wrong is one line on standard error.
+ */
+// By file: all of the package together takes longer to load than most commands take to run.
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Cause, Console, Effect, Exit, Layer, Result } from "effect"
+import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
+import manifest from "../package.json" with { type: "json" }
+import { archives } from "./cli/archives.ts"
+import { deadLetters } from "./cli/deadLetters.ts"
+import { projections } from "./cli/projections.ts"
+import { send } from "./cli/send.ts"
+import { migrate, serve } from "./cli/serve.ts"
+import { show } from "./cli/show.ts"
+import { stats } from "./cli/stats.ts"
+import { streams } from "./cli/streams.ts"
+import { tail } from "./cli/tail.ts"
+import { complaintOf } from "./complaint.ts"
+
+const posthaste = Command.make("posthaste").pipe(
+  Command.withDescription(
+    "Outbound delivery: signed webhooks, WhatsApp and HTTP APIs, every message an event-sourced state machine. After npm start on this machine every command finds service and keys by itself."
+  ),
+  Command.withSubcommands([
+    { group: "The service", commands: [serve, migrate] },
+    { group: "Messages, over the API of a service", commands: [send, show, tail, stats, deadLetters, projections] },
+    { group: "The stored facts, without a service", commands: [streams, ...archives] }
+  ])
+)
+
+const USAGE = 2
+
+/** A wrong invocation is a line and where to read more, not the whole help. */
+const presenter: CliOutput.Presenter = {
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? Console.error(
+          `posthaste: ${event.errors.map(({ message }) => message.replaceAll(/\s*\n\s*/g, " ")).join("; ")} (see ${event.commandPath.join(" ")} --help)`
+        )
+      : CliOutput.defaultPresenter.present(event)
+}
+
+const errorIn = (cause: Cause.Cause<unknown>): unknown => Result.getOrUndefined(Cause.findError(cause))
+
+/** Help was shown, because it was asked for or because the command was not understood. */
+const isHelp = (error: unknown): error is CliError.ShowHelp => CliError.isCliError(error) && error._tag === "ShowHelp"
+
+const complain = (cause: Cause.Cause<unknown>) =>
+  Cause.hasInterruptsOnly(cause) || isHelp(errorIn(cause)) ? Effect.void : Console.error(complaintOf(cause))
+
+const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
+  // To be told to stop, and to stop in order, is a success.
+  if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return 0
+  const error = errorIn(exit.cause)
+  if (!isHelp(error)) return 1
+  return error.errors.length > 0 ? USAGE : 0
+}
+
+const main = Command.run(posthaste, { version: manifest.version }).pipe(
+  Effect.tapCause(complain),
+  Effect.provide(
+    Layer.mergeAll(
+      CliOutput.layerPresenter(presenter),
+      CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] })
+    )
+  ),
+  Effect.provide(NodeServices.layer)
+)
+
+// Whoever reads our output may have had enough of it.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1))
+
+NodeRuntime.runMain(main, { disableErrorReporting: true, teardown: (exit, end) => end(exitCodeOf(exit)) })

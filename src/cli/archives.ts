@@ -1,0 +1,168 @@
+/** `posthaste export`, `import` and `store copy`: every stream as text and back, and from one store into another. */
+import { createReadStream, createWriteStream, existsSync } from "node:fs"
+import { Effect, Layer, Option, Stream } from "effect"
+import { Command, Flag } from "effect/cli"
+import { copyStreams } from "../application/copyStreams.ts"
+import { exportStreams } from "../application/exportStreams.ts"
+import { importStreams, settleIn } from "../application/importStreams.ts"
+import { type Log, ownLog } from "../application/logStream.ts"
+import { Derived } from "../application/ports/Derived.ts"
+import { EventStore } from "../application/ports/EventStore.ts"
+import { json } from "./service.ts"
+import { kinds, storeLayer, storeOfKind } from "./store.ts"
+import { bar, Failed, grouped, note, print, printJson } from "./terminal.ts"
+
+const file = (description: string) =>
+  Flag.String("file").pipe(Flag.withAlias("f"), Flag.withDescription(description), Flag.optional)
+
+/** Waits for whoever reads: neither a slow disk nor a slow pipe fills the memory. */
+const writer = (path: string | null) =>
+  Effect.acquireRelease(
+    Effect.sync(() => (path === null ? process.stdout : createWriteStream(path, { flags: "wx", mode: 0o600 }))),
+    (out) =>
+      out === process.stdout ? Effect.void : Effect.callback<void>((resume) => void out.end(() => resume(Effect.void)))
+  ).pipe(
+    Effect.map(
+      (out) => (text: string) =>
+        Effect.callback<void, Failed>((resume) => {
+          out.write(text, (error) =>
+            resume(error ? Effect.fail(new Failed({ message: `can't write: ${error.message}` })) : Effect.void)
+          )
+        })
+    )
+  )
+
+const exportCommand = Command.make(
+  "export",
+  {
+    file: file("Write here, a new file; standard output without it"),
+    withBodies: Flag.Boolean("with-bodies").pipe(
+      Flag.withDescription("Also bodies and what was answered, which may hold what should be erasable"),
+      Flag.withDefault(false)
+    )
+  },
+  ({ file, withBodies }) =>
+    Effect.gen(function* () {
+      const path = Option.getOrNull(file)
+      if (path !== null && existsSync(path)) return yield* new Failed({ message: `${path} is there already` })
+      const { facts } = yield* (yield* EventStore).extent
+      const progress = yield* bar("exporting")
+      const write = yield* writer(path)
+      let lines = 0
+      yield* exportStreams(yield* ownLog, withBodies).pipe(
+        Stream.runForEachArray((texts) => {
+          lines += texts.length
+          return Effect.andThen(write(`${texts.join("\n")}\n`), progress.show(lines, Math.max(facts, lines)))
+        }),
+        Effect.ensuring(progress.end)
+      )
+      yield* note(`${grouped(lines - 2)} facts${path === null ? "" : ` in ${path}`}`)
+    }).pipe(Effect.scoped, Effect.provide(storeLayer(true)))
+).pipe(
+  Command.withDescription(
+    "Every stream as text, a JSON document a line: facts in the order of the log, and idempotency keys. Settings, secrets and API keys are not in it. May run beside a working Posthaste."
+  ),
+  Command.withShortDescription("Write every stream as text"),
+  Command.withExamples([
+    { command: "posthaste export --with-bodies --file streams.ndjson", description: "All there is, bodies too" }
+  ])
+)
+
+const linesOf = (path: string | null) =>
+  Stream.fromAsyncIterable<Buffer, Failed>(
+    path === null ? process.stdin : createReadStream(path, { highWaterMark: 1 << 20 }),
+    (cause) => new Failed({ message: `can't read ${path ?? "standard input"}: ${(cause as Error).message}` })
+  ).pipe(Stream.decodeText(), Stream.splitLines)
+
+const importCommand = Command.make(
+  "import",
+  { file: file("Read this; standard input without it"), json },
+  ({ file, json }) =>
+    Effect.gen(function* () {
+      const path = Option.getOrNull(file)
+      const progress = yield* bar("importing")
+      const taken = yield* importStreams(linesOf(path), yield* ownLog, ({ known, written }) =>
+        progress.show(known + written, known + written)
+      ).pipe(Effect.ensuring(progress.end))
+      if (json) return yield* printJson(taken)
+      const { known, written, isOlder } = taken
+      yield* print(
+        written > 0
+          ? `${grouped(written)} facts imported${known === 0 ? "" : `, after ${grouped(known)} that were there`}; queue and lists follow them`
+          : isOlder
+            ? `nothing to import: all ${grouped(known)} facts are there, and more`
+            : `nothing to import: all ${grouped(known)} facts are there`
+      )
+    }).pipe(Effect.provide(storeLayer(false)))
+).pipe(
+  Command.withDescription(
+    "Make a store of an export. The store must be empty, or hold the beginning of this export: an import that was cut off is repeated. Nothing else may use it meanwhile."
+  ),
+  Command.withShortDescription("Make a store of an export"),
+  Command.withExamples([
+    {
+      command: "DATABASE_URL=postgres://… posthaste import --file streams.ndjson",
+      description: "Into an empty database"
+    }
+  ])
+)
+
+const copy = Command.make(
+  "copy",
+  {
+    from: Flag.Literals("from", kinds).pipe(Flag.withDescription("Where the streams are")),
+    to: Flag.Literals("to", kinds).pipe(Flag.withDescription("Where they shall be too")),
+    adopt: Flag.Boolean("switch").pipe(
+      Flag.withDescription(
+        "Then let the database stand on the copy: Posthaste must be started with EVENTSTORE_URL from then on"
+      ),
+      Flag.withDefault(false)
+    ),
+    json
+  },
+  ({ from, to, adopt, json }) =>
+    Effect.gen(function* () {
+      if (from !== "postgres" || to !== "eventstoredb") {
+        const message =
+          "a copy goes from postgres to eventstoredb; the way back is an export with EVENTSTORE_URL, and an import into an empty database without"
+        return yield* new Failed({ message })
+      }
+      const logOf = (kind: (typeof kinds)[number]) =>
+        Effect.map(Layer.build(storeOfKind(kind, false)), (context) => ({ context, kind }))
+      const source = yield* logOf(from)
+      const target = yield* logOf(to)
+      const log = (built: typeof source): Effect.Effect<Log> => Effect.provideContext(ownLog, built.context)
+      const [sourceLog, targetLog] = [yield* log(source), yield* log(target)]
+      const { facts } = yield* sourceLog.store.extent
+      const progress = yield* bar("copying")
+      const copied = yield* copyStreams(sourceLog, targetLog, ({ known, written }) =>
+        progress.show(known + written, Math.max(facts, known + written))
+      ).pipe(Effect.ensuring(progress.end), Effect.provideContext(target.context))
+      if (adopt) {
+        // Positions in the source mean nothing in the target.
+        const moveIn = Effect.flatMap(Derived, ({ forgetPositions }) => Effect.andThen(forgetPositions, settleIn))
+        yield* Effect.provideContext(moveIn, target.context)
+      }
+      if (json) return yield* printJson({ ...copied, switched: adopt })
+      yield* print(
+        `${grouped(copied.written)} facts copied from ${from} to ${to}, ${grouped(copied.known)} were there; both hold the same ${grouped(copied.compared)}` +
+          (adopt ? `, and the database stands on ${to} now` : "")
+      )
+    }).pipe(Effect.scoped)
+).pipe(
+  Command.withDescription(
+    "Copy every stream from PostgreSQL into EventStoreDB and compare both. DATABASE_URL names the database, EVENTSTORE_URL EventStoreDB. Stop Posthaste before --switch."
+  ),
+  Command.withShortDescription("Copy every stream into EventStoreDB"),
+  Command.withExamples([
+    { command: "posthaste store copy --from postgres --to eventstoredb --switch", description: "Move to EventStoreDB" }
+  ])
+)
+
+const store = Command.make("store").pipe(
+  Command.withDescription("The store of the facts."),
+  Command.withShortDescription("Copy every stream into EventStoreDB"),
+  Command.withSubcommands([copy])
+)
+
+export const archives = [exportCommand, importCommand, store] as const

@@ -1,0 +1,106 @@
+/** `posthaste projections`: how far each is, and building one anew while it serves. */
+import { Effect } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { operatorFlags, operatorService } from "./service.ts"
+import { bar, distance, Failed, grouped, note, print, printJson, table } from "./terminal.ts"
+
+interface Projection {
+  readonly name: string
+  readonly live: { readonly generation: number; readonly version: number; readonly facts: number } | null
+  readonly build: {
+    readonly generation: number
+    readonly facts: number
+    readonly total: number
+    readonly factsPerSecond: number | null
+    readonly secondsLeft: number | null
+  } | null
+}
+
+interface Projections {
+  readonly items: ReadonlyArray<Projection>
+  readonly stall: { readonly pid: number; readonly application: string; readonly seconds: number } | null
+}
+
+const rowOf = ({ name, live, build }: Projection): ReadonlyArray<string> => [
+  name,
+  live === null ? "not begun" : `generation ${live.generation}`,
+  live === null ? "" : `${grouped(live.facts)} facts`,
+  build === null
+    ? ""
+    : `building ${Math.floor((build.facts / Math.max(build.total, 1)) * 100)} %${leftOf(build.secondsLeft)}`
+]
+
+const leftOf = (seconds: number | null) => (seconds === null ? "" : `, ${distance(seconds * 1000)} left`)
+
+const list = Command.make("list", operatorFlags, ({ json, ...flags }) =>
+  Effect.gen(function* () {
+    const service = yield* operatorService(flags)
+    const found = yield* service.get<Projections>("/projections")
+    if (json) return yield* printJson(found)
+    yield* print(table(found.items.map(rowOf)))
+    const { stall } = found
+    if (stall !== null) {
+      yield* note(
+        `none reads on: a transaction of process ${stall.pid} (${stall.application}) is open for ${distance(stall.seconds * 1000)}`
+      )
+    }
+  })
+).pipe(
+  Command.withDescription("Every projection and how far it is. Needs the operator's key."),
+  Command.withShortDescription("List projections")
+)
+
+const FOLLOW_EVERY = "500 millis"
+
+const rebuild = Command.make(
+  "rebuild",
+  {
+    name: Argument.String("name").pipe(
+      Argument.withDescription("Such as messages; posthaste projections list names them")
+    ),
+    detach: Flag.Boolean("detach").pipe(
+      Flag.withDescription("Do not wait until it is done; it goes on in the service"),
+      Flag.withDefault(false)
+    ),
+    ...operatorFlags
+  },
+  ({ name, detach, json, ...flags }) =>
+    Effect.gen(function* () {
+      const service = yield* operatorService(flags)
+      const path = `/projections/${encodeURIComponent(name)}`
+      const begun = yield* service.post<Projection>(`${path}/rebuild`, {})
+      const wanted = begun.build?.generation ?? begun.live?.generation
+      if (detach) return yield* json ? printJson(begun) : print(`${name} is being built anew`)
+      const progress = yield* bar(name)
+      let now = begun
+      while (now.build !== null) {
+        const { facts, total, secondsLeft } = now.build
+        yield* progress.show(
+          facts,
+          Math.max(total, facts),
+          secondsLeft === null ? "" : `${distance(secondsLeft * 1000)} left`
+        )
+        yield* Effect.sleep(FOLLOW_EVERY)
+        now = yield* service.get<Projection>(path)
+      }
+      yield* progress.end
+      if (json) return yield* printJson(now)
+      if (now.live?.generation !== wanted) {
+        return yield* new Failed({
+          message: `${name} was not built: its rows are of generation ${now.live?.generation}`
+        })
+      }
+      yield* print(`${name} was built anew from ${grouped(now.live?.facts ?? 0)} facts`)
+    })
+).pipe(
+  Command.withDescription(
+    "Build a projection anew from the facts, beside the one that serves, which it replaces when it has caught up. Needs the operator's key."
+  ),
+  Command.withShortDescription("Build a projection anew")
+)
+
+export const projections = Command.make("projections").pipe(
+  Command.withDescription("What is folded from the facts for lists and counts: how far it is, and building it anew."),
+  Command.withShortDescription("Look at projections, build them anew"),
+  Command.withSubcommands([list, rebuild])
+)

@@ -1,0 +1,103 @@
+/** `posthaste send`: one message, from flags or a file, byte for byte. */
+import { readFileSync } from "node:fs"
+import { Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { rawMember } from "../adapters/http/rawJson.ts"
+import { orgService, serviceFlags } from "./service.ts"
+import { Failed, fromNow, note, paints, print } from "./terminal.ts"
+
+const text = (name: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
+
+/** Flags that are fields of the request under another name. */
+const fields = {
+  to: text("to", "Where to: the id of a webhook endpoint or HTTP target, a phone number"),
+  channel: text("channel", "webhook (default), http or whatsapp"),
+  eventType: text("event-type", "What the message tells of, such as order.paid"),
+  templateCode: text("template-code", "Kept with the message"),
+  dossierId: text("dossier", "The business case it belongs to"),
+  orderingKey: text("ordering-key", "Messages to one destination with the same key go one after the other"),
+  correlationId: text("correlation-id", "Handed on to the receiver"),
+  deliverAt: text("deliver-at", "Not before this time, such as 2026-12-24T18:00:00Z"),
+  expiresAt: text("expires-at", "Not after this time")
+}
+
+const flags = {
+  ...fields,
+  payload: text("payload", "The JSON to deliver, exactly as it is written here"),
+  file: text("file", "Read the whole request from this file (- is standard input); flags go before its fields"),
+  key: text("key", "Idempotency key: the same message however often it is sent with it"),
+  ...serviceFlags
+}
+
+const failed = (message: string) => Effect.fail(new Failed({ message }))
+
+const readFile = (path: string) =>
+  Effect.try({
+    try: () => readFileSync(path === "-" ? 0 : path, "utf8"),
+    catch: (cause) => new Failed({ message: `can't read ${path}: ${(cause as Error).message}` })
+  })
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const parse = (what: string, json: string) =>
+  Effect.try({
+    try: () => JSON.parse(json) as unknown,
+    catch: (cause) => new Failed({ message: `${what} is not JSON: ${(cause as Error).message}` })
+  })
+
+/** The request as text: what is to be delivered goes through unread. */
+const requestOf = Effect.fnUntraced(function* (
+  given: Readonly<Record<keyof typeof fields | "payload" | "file", Option.Option<string>>>
+) {
+  const fileText = Option.isSome(given.file) ? yield* readFile(given.file.value) : "{}"
+  const inFile = yield* parse(
+    Option.getOrElse(given.file, () => "it"),
+    fileText
+  )
+  if (!isObject(inFile)) return yield* failed("the file must hold one JSON object, a message request")
+  const payload = Option.getOrElse(given.payload, () => rawMember(fileText, "payloadJson"))
+  if (payload === null) return yield* failed("nothing to deliver: give --payload, or a --file with payloadJson")
+  yield* parse("--payload", payload)
+  const { payloadJson: _, ...rest } = inFile
+  const request: Record<string, unknown> = { channel: "webhook", ...rest }
+  for (const name of Object.keys(fields) as ReadonlyArray<keyof typeof fields>) {
+    const value = given[name]
+    if (Option.isSome(value)) request[name] = value.value
+  }
+  if (request["to"] === undefined) return yield* failed("nobody to deliver to: give --to, or a --file with to")
+  return `${JSON.stringify(request).slice(0, -1)},"payloadJson":${payload.trim()}}`
+})
+
+export const send = Command.make("send", flags, (given) =>
+  Effect.gen(function* () {
+    const body = yield* requestOf(given)
+    const service = yield* orgService(given)
+    const headers = Option.match(given.key, { onNone: () => ({}), onSome: (key) => ({ "idempotency-key": key }) })
+    const { status, text } = yield* service.call("POST", "/outbound/messages", body, headers)
+    if (given.json) return yield* print(text)
+    const message = JSON.parse(text) as { id: string; status: string; nextAttemptAt: string | null }
+    const paint = yield* paints
+    yield* print(message.id)
+    const isNew = status === 201
+    const when = message.nextAttemptAt === null ? "" : `, ${fromNow(message.nextAttemptAt, Date.now())}`
+    yield* note(
+      paint.dim(
+        isNew
+          ? `accepted and stored: ${message.status}${when}. posthaste show ${message.id} tells what becomes of it`
+          : `known already: this key was used for it, and it is ${message.status}`
+      )
+    )
+  })
+).pipe(
+  Command.withDescription("Send a message. Prints its id once it is stored; from then on it survives any crash."),
+  Command.withShortDescription("Send a message"),
+  Command.withExamples([
+    {
+      command: `posthaste send --to 66f69029-fb38-4fbf-aaaa-083a6d6f4369 --payload '{"order":4711}' --key order-4711`,
+      description: "To a webhook endpoint, once however often it is repeated"
+    },
+    { command: "posthaste send --file request.json", description: "A whole request, as the API takes it" }
+  ])
+)

@@ -1,0 +1,191 @@
+/**
+ * A Posthaste that runs, spoken to over its HTTP API, and how it is found: by flags, by the environment, or, after a
+ * first start without settings, by the keys in the data directory of this machine.
+ */
+import { existsSync } from "node:fs"
+import { resolve } from "node:path"
+import { Effect, Redacted, Schema, Stream } from "effect"
+import { Flag } from "effect/cli"
+import { type CallSettings, callSettings } from "../config.ts"
+import { kept } from "../kept.ts"
+import { firstOrg } from "../sample.ts"
+import { Failed } from "./terminal.ts"
+
+const url = Flag.String("url").pipe(
+  Flag.withDescription("Where Posthaste answers; else POSTHASTE_URL, else http://127.0.0.1:8080"),
+  Flag.withDefault("")
+)
+const org = Flag.String("org").pipe(
+  Flag.withDescription("Act for this org with the operator's key; else POSTHASTE_ORG"),
+  Flag.withDefault("")
+)
+export const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
+
+/** Where to call and for whom. The key comes by POSTHASTE_API_KEY or POSTHASTE_OPERATOR_KEY: a flag would show in lists of processes. */
+export const serviceFlags = { url, org, json }
+export const operatorFlags = { url, json }
+
+export interface Answer {
+  readonly status: number
+  readonly text: string
+}
+
+export interface Service {
+  readonly url: string
+  /** Fails with the one line that says what the service had against it. */
+  readonly call: (
+    method: "GET" | "POST",
+    path: string,
+    body?: string,
+    headers?: Readonly<Record<string, string>>
+  ) => Effect.Effect<Answer, Failed>
+  /** As JSON. */
+  readonly get: <A>(path: string, query?: Readonly<Record<string, string | undefined>>) => Effect.Effect<A, Failed>
+  readonly post: <A>(path: string, body: unknown) => Effect.Effect<A, Failed>
+  /** The body of an answer that does not end, as text. Fails with `Interrupted` when it is cut off. */
+  readonly follow: (
+    path: string,
+    headers: Readonly<Record<string, string>>
+  ) => Stream.Stream<string, Failed | Interrupted>
+}
+
+/** The connection broke, or nobody answered: trying again may help. */
+export class Interrupted extends Schema.TaggedError<Interrupted>()("Interrupted", { message: Schema.String }) {}
+
+type Headers = Readonly<Record<string, string>>
+
+/** With a key of an org, or the operator's for the org that is named. */
+export const orgService = Effect.fnUntraced(function* (flags: { readonly url: string; readonly org: string }) {
+  const settings = yield* callSettings
+  const orgId = flags.org === "" ? settings.org : flags.org
+  const orgKey = settings.apiKey
+  if (orgKey !== null) {
+    return serviceAt(flags.url, settings, { ...bearer(orgKey), ...(orgId === null ? {} : { "x-org-id": orgId }) })
+  }
+  if (settings.operatorKey !== null) {
+    if (orgId === null) return yield* failed("the operator's key acts for an org: name it with --org or POSTHASTE_ORG")
+    return serviceAt(flags.url, settings, { ...bearer(settings.operatorKey), "x-org-id": orgId })
+  }
+  const keptOrgKey = orgId === null || orgId === firstOrg ? yield* keptKey(settings, "default-org-key") : null
+  if (keptOrgKey !== null) return serviceAt(flags.url, settings, bearer(keptOrgKey))
+  const keptOperatorKey = yield* keptKey(settings, "operator-key")
+  if (keptOperatorKey === null) return yield* noKey(settings, "POSTHASTE_API_KEY, or POSTHASTE_OPERATOR_KEY and --org")
+  return serviceAt(flags.url, settings, { ...bearer(keptOperatorKey), "x-org-id": orgId ?? firstOrg })
+})
+
+/** With the operator's key. */
+export const operatorService = Effect.fnUntraced(function* (flags: { readonly url: string }) {
+  const settings = yield* callSettings
+  const key = settings.operatorKey ?? (yield* keptKey(settings, "operator-key"))
+  return key === null ? yield* noKey(settings, "POSTHASTE_OPERATOR_KEY") : serviceAt(flags.url, settings, bearer(key))
+})
+
+const failed = (message: string) => Effect.fail(new Failed({ message }))
+
+const noKey = ({ dataDir }: CallSettings, wanted: string) =>
+  failed(
+    existsSync(dataDir)
+      ? `there is no key in ${resolve(dataDir)}: set ${wanted}`
+      : `no key: set ${wanted} (there is no data directory ${resolve(dataDir)} either)`
+  )
+
+const keptKey = ({ dataDir }: CallSettings, name: string) =>
+  kept(dataDir, name).read.pipe(
+    Effect.map((key) => (key === null ? null : Redacted.make(key))),
+    Effect.catch((error) => failed(error.message))
+  )
+
+const bearer = (key: Redacted.Redacted): Headers => ({ authorization: `Bearer ${Redacted.value(key)}` })
+
+const serviceAt = (flag: string, settings: CallSettings, auth: Headers): Service => {
+  const base = (flag === "" ? settings.url : flag).replace(/\/+$/, "")
+  const request = (method: string, path: string, body: string | undefined, headers: Headers, signal: AbortSignal) =>
+    fetch(`${base}/api/v1${path}`, {
+      method,
+      signal,
+      headers: { ...auth, ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+      ...(body === undefined ? {} : { body })
+    })
+  const unreachable = (cause: unknown) =>
+    `no answer from ${base} (${reasonOf(cause)}): does Posthaste run there? --url or POSTHASTE_URL says where it does`
+
+  const call: Service["call"] = Effect.fnUntraced(function* (method, path, body, headers = {}) {
+    const answer = yield* Effect.tryPromise({
+      try: async (signal) => {
+        const response = await request(method, path, body, headers, signal)
+        return { status: response.status, text: await response.text() }
+      },
+      catch: (cause) => new Failed({ message: unreachable(cause) })
+    })
+    if (answer.status >= 400) return yield* failed(problemIn(answer))
+    return answer
+  })
+
+  const parsed = <A>(answer: Answer): Effect.Effect<A, Failed> =>
+    Effect.try({
+      try: () => JSON.parse(answer.text) as A,
+      catch: () => new Failed({ message: `${base} does not answer as Posthaste does` })
+    })
+
+  return {
+    url: base,
+    call,
+    get: <A>(path: string, query: Readonly<Record<string, string | undefined>> = {}) => {
+      const given = Object.entries(query).flatMap(([name, value]) =>
+        value === undefined ? [] : [[name, value] as [string, string]]
+      )
+      const search = new URLSearchParams(given).toString()
+      return Effect.flatMap(call("GET", search === "" ? path : `${path}?${search}`), parsed<A>)
+    },
+    post: <A>(path: string, body: unknown) => Effect.flatMap(call("POST", path, JSON.stringify(body)), parsed<A>),
+    follow: (path, headers) =>
+      Stream.unwrap(
+        Effect.gen(function* () {
+          const controller = yield* Effect.acquireRelease(
+            Effect.sync(() => new AbortController()),
+            (controller) => Effect.sync(() => controller.abort())
+          )
+          const cut = (cause: unknown) => new Interrupted({ message: unreachable(cause) })
+          const response = yield* Effect.tryPromise({
+            try: () => request("GET", path, undefined, headers, controller.signal),
+            catch: cut
+          })
+          if (response.status >= 500) return yield* new Interrupted({ message: `${base} answered ${response.status}` })
+          if (!response.ok || response.body === null) {
+            const text = yield* Effect.promise(() => response.text())
+            return yield* failed(problemIn({ status: response.status, text }))
+          }
+          const body = response.body.pipeThrough(new TextDecoderStream())
+          return Stream.fromReadableStream({ evaluate: () => body, onError: cut })
+        })
+      )
+  }
+}
+
+interface Problem {
+  readonly title?: string
+  readonly detail?: string
+  readonly errors?: ReadonlyArray<{ readonly field: string; readonly reason: string }>
+}
+
+/** What the service said, with the fields that were wrong. */
+const problemIn = ({ status, text }: Answer): string => {
+  let problem: Problem = {}
+  try {
+    problem = JSON.parse(text) as Problem
+  } catch {}
+  const { title, detail, errors = [] } = problem
+  if (title === undefined) return `the service answered ${status}`
+  const fields = errors.map(({ field, reason }) => `${field} ${reason}`).join("; ")
+  // The detail of a request that was written wrongly is the list of its fields.
+  return fields === "" || detail === `${fields}.`
+    ? `${title} (${status}): ${detail}`
+    : `${title} (${status}): ${detail} ${fields}`
+}
+
+const reasonOf = (cause: unknown): string => {
+  if (!(cause instanceof Error)) return String(cause)
+  const inner = cause.cause
+  if (inner instanceof AggregateError && inner.errors.length > 0) return reasonOf(inner.errors[0])
+  return inner instanceof Error ? inner.message : cause.message
+}

@@ -1,0 +1,169 @@
+/** `posthaste show`: one message, where it is, why, and what next, with all that happened to it. */
+import { Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { orgService, type Service, serviceFlags } from "./service.ts"
+import { colourOf, Failed, fromNow, type Paints, paints, print, printJson } from "./terminal.ts"
+import { type Event, type Message, type Surroundings, tellOf, whyOf } from "./why.ts"
+
+interface List<A> {
+  readonly items: ReadonlyArray<A>
+  readonly nextCursor: string | null
+}
+
+const PAGES_MAX = 10
+
+/** Looks through a list until it finds one; null when it is not among the first few thousand. */
+const find = Effect.fnUntraced(function* <A>(
+  service: Service,
+  path: string,
+  query: Readonly<Record<string, string | undefined>>,
+  isIt: (item: A) => boolean
+) {
+  let cursor: string | undefined
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const { items, nextCursor } = yield* service.get<List<A>>(path, { ...query, limit: "200", cursor })
+    const found = items.find(isIt)
+    if (found !== undefined) return found
+    if (nextCursor === null) return null
+    cursor = nextCursor
+  }
+  return null
+})
+
+/** Nothing that only explains may keep the message itself from being shown. */
+const ifKnown = <A>(effect: Effect.Effect<A | null, Failed>) => Effect.catch(effect, () => Effect.succeed(null))
+
+const kinds: Readonly<Record<string, string>> = {
+  webhook: "/webhook-endpoints",
+  http: "/http-targets",
+  whatsapp: "/whatsapp-accounts"
+}
+
+type Destination = NonNullable<Surroundings["destination"]>
+
+const surroundingsOf = Effect.fnUntraced(function* (service: Service, message: Message, events: ReadonlyArray<Event>) {
+  const id = events[0]?.data.destination
+  const path = kinds[message.channel]
+  if (message.status !== "QUEUED" || id === undefined || path === undefined) {
+    return { destination: null, circuit: null, before: null } satisfies Surroundings
+  }
+  const destination = service
+    .get<Partial<Destination>>(`${path}/${id}`)
+    .pipe(Effect.map(({ paused = false, rateLimit = null }): Destination => ({ paused, rateLimit })))
+  const circuit = find<{ destination: string; status: string; openUntil: string | null }>(
+    service,
+    "/circuits",
+    {},
+    (each) => each.destination === id
+  )
+  const isBefore = (other: Message) =>
+    other.orderingKey === message.orderingKey && other.id !== message.id && other.createdAt <= message.createdAt
+  const ahead = ["SENDING", "QUEUED"].map((status) =>
+    find<Message>(
+      service,
+      "/outbound/messages",
+      { to: message.to, status, createdBefore: later(message.createdAt) },
+      isBefore
+    )
+  )
+  const before =
+    message.orderingKey === null
+      ? Effect.succeed(null)
+      : Effect.map(Effect.all(ahead), (found) => found.find((each) => each !== null) ?? null)
+  return yield* Effect.all(
+    { destination: ifKnown(destination), circuit: ifKnown(circuit), before: ifKnown(before) },
+    { concurrency: 3 }
+  )
+})
+
+/** `createdBefore` leaves out its own moment. */
+const later = (iso: string) => new Date(Date.parse(iso) + 1).toISOString()
+
+const textOf = (
+  paint: Paints,
+  message: Message,
+  events: ReadonlyArray<Event>,
+  around: Surroundings,
+  at: string | null
+): string => {
+  const now = at === null ? Date.now() : Date.parse(at)
+  const head = [
+    `${colourOf(paint, message.status)(paint.bold(message.status))}  ${message.id}${at === null ? "" : paint.dim(`  as it was at ${at}`)}`,
+    `${message.channel} to ${message.to}${message.eventType === null ? "" : `, ${message.eventType}`}`,
+    [
+      `attempt ${message.attempts} of ${message.attemptsMax}`,
+      message.epoch > 1 ? `epoch ${message.epoch}` : null,
+      `accepted ${fromNow(message.createdAt, now)}`,
+      message.nextAttemptAt === null ? null : `next ${fromNow(message.nextAttemptAt, now)} (${message.nextAttemptAt})`,
+      message.orderingKey === null ? null : `ordering key ${message.orderingKey}`
+    ]
+      .filter((part) => part !== null)
+      .join(" · "),
+    `why: ${whyOf(message, events, around, now)}`
+  ]
+  const width = Math.max(...events.map(({ status }) => status.length))
+  const rows = events.map((event) => {
+    const status = colourOf(paint, event.status)(event.status.padEnd(width))
+    return `${paint.dim(String(event.version).padStart(3))}  ${event.at}  ${status}  ${tellOf(event, now)}`
+  })
+  return [...head, "", ...rows].join("\n")
+}
+
+export const show = Command.make(
+  "show",
+  {
+    id: Argument.String("id").pipe(Argument.withDescription("The message's id")),
+    at: Flag.String("at").pipe(
+      Flag.withDescription("As it was known at this time, such as 2026-11-18T10:03:36Z"),
+      Flag.optional
+    ),
+    ...serviceFlags
+  },
+  ({ id, at, json, ...flags }) =>
+    Effect.gen(function* () {
+      const service = yield* orgService(flags)
+      const moment = Option.getOrNull(at)
+      if (moment !== null && Number.isNaN(Date.parse(moment))) {
+        return yield* new Failed({ message: `--at is no time: ${moment}` })
+      }
+      const path = `/outbound/messages/${encodeURIComponent(id)}`
+      const [message, all, attempts] = yield* Effect.all(
+        [
+          service.get<Message>(path, moment === null ? {} : { at: new Date(moment).toISOString() }),
+          service.get<List<Event>>(`${path}/events`),
+          service.get<List<unknown>>(`${path}/attempts`)
+        ],
+        { concurrency: 3 }
+      )
+      const events = all.items.filter((event) => moment === null || Date.parse(event.at) <= Date.parse(moment))
+      // What stands around it is known only as it is now.
+      const around =
+        moment === null
+          ? yield* surroundingsOf(service, message, events)
+          : { destination: null, circuit: null, before: null }
+      const now = moment === null ? Date.now() : Date.parse(moment)
+      if (json) {
+        const why = whyOf(message, events, around, now)
+        return yield* printJson({
+          message,
+          why,
+          ...around,
+          events,
+          ...(moment === null ? { attempts: attempts.items } : {})
+        })
+      }
+      yield* print(textOf(yield* paints, message, events, around, moment))
+    })
+).pipe(
+  Command.withDescription(
+    "Where a message is, why, and what comes next: its attempts, and whatever holds it up (a pause, an open circuit, a rate limit, another message of its ordering key)."
+  ),
+  Command.withShortDescription("Show a message and all that happened to it"),
+  Command.withExamples([
+    { command: "posthaste show 01a1ee1c-a0b2-757b-8fb9-1a5febb0c57c", description: "Now" },
+    {
+      command: "posthaste show 01a1ee1c-a0b2-757b-8fb9-1a5febb0c57c --at 2026-11-18T10:03:36Z",
+      description: "As it was"
+    }
+  ])
+)

@@ -1,0 +1,57 @@
+/** `posthaste stats`: how many messages are where, once or as it changes. */
+import { Effect } from "effect"
+import { Command, Flag } from "effect/cli"
+import { orgService, type Service, serviceFlags } from "./service.ts"
+import { colourOf, fromNow, grouped, type Paints, paints, print, printJson, printJsonLine, table } from "./terminal.ts"
+
+interface Stats {
+  readonly byStatus: Readonly<Record<string, number>>
+  readonly oldestDueAt: string | null
+}
+
+const read = (service: Service) => service.get<Stats>("/outbound/stats")
+
+const textOf = (paint: Paints, { byStatus, oldestDueAt }: Stats): string => {
+  const counts = Object.entries(byStatus)
+  const width = Math.max(...counts.map(([, count]) => grouped(count).length))
+  const rows = table(counts.map(([status, count]) => [status, grouped(count).padStart(width)])).split("\n")
+  const lines = rows.map((row, nth) => (counts[nth]![1] === 0 ? paint.dim(row) : colourOf(paint, counts[nth]![0])(row)))
+  const late =
+    oldestDueAt === null
+      ? "nothing is late"
+      : `the oldest that is due waits since ${oldestDueAt} (${fromNow(oldestDueAt, Date.now())})`
+  return [...lines, "", late].join("\n")
+}
+
+const EVERY = "1 second"
+
+export const stats = Command.make(
+  "stats",
+  {
+    watch: Flag.Boolean("watch").pipe(
+      Flag.withAlias("w"),
+      Flag.withDescription("Look again every second; with --json a line each time"),
+      Flag.withDefault(false)
+    ),
+    ...serviceFlags
+  },
+  ({ watch, json, ...flags }) =>
+    Effect.gen(function* () {
+      const service = yield* orgService(flags)
+      const paint = yield* paints
+      if (!watch) {
+        const found = yield* read(service)
+        return yield* json ? printJson(found) : print(textOf(paint, found))
+      }
+      for (;;) {
+        const found = yield* read(service)
+        // From the top of the screen, where there is one.
+        const top = process.stdout.isTTY ? "\x1b[2J\x1b[H" : ""
+        yield* json ? printJsonLine(found) : print(`${top}${textOf(paint, found)}`)
+        yield* Effect.sleep(EVERY)
+      }
+    })
+).pipe(
+  Command.withDescription("How many messages are in each status, and since when the longest overdue one waits."),
+  Command.withShortDescription("Count messages by status")
+)

@@ -1,0 +1,61 @@
+/**
+ * The ground truth itself, without a service in between: the database that DATABASE_URL names or the one in the data
+ * directory, and EventStoreDB where EVENTSTORE_URL says that the streams are there. It runs beside a Posthaste that
+ * uses the same store, or alone.
+ */
+import { existsSync } from "node:fs"
+import { resolve } from "node:path"
+import { Effect, Layer } from "effect"
+import { LogReader } from "../application/LogReader.ts"
+import { storeSettings } from "../config.ts"
+import { Failed } from "./terminal.ts"
+
+// Loaded when they are needed: together they take longer than most commands take to run.
+const embedded = Effect.promise(() => import("../adapters/embedded/EmbeddedPostgres.ts"))
+const embeddedRunning = Effect.promise(() => import("../adapters/embedded/running.ts"))
+const postgresPorts = Effect.promise(() => import("../adapters/postgres/PostgresPorts.ts"))
+const eventStoreDbPorts = Effect.promise(() => import("../adapters/eventstore/EventStoreDbPorts.ts"))
+
+/** The server that runs on the data directory is shared; where none does, it runs for as long as the scope is open. */
+export const databaseUrl = Effect.gen(function* () {
+  const { databaseUrl, dataDir } = yield* storeSettings
+  if (databaseUrl !== null) return databaseUrl
+  const shared = (yield* embeddedRunning).running(dataDir)
+  if (shared !== null) return shared
+  if (!existsSync(resolve(dataDir, "postgres"))) {
+    const message = `there is no store: DATABASE_URL is not set, and there is no database in ${resolve(dataDir)}`
+    return yield* new Failed({ message })
+  }
+  return (yield* (yield* embedded).start({ directory: resolve(dataDir) })).url
+})
+
+/** Where streams can be. */
+export const kinds = ["postgres", "eventstoredb"] as const
+export type Kind = (typeof kinds)[number]
+
+/** `asItIs`: a database that lacks migrations is refused rather than changed. */
+export const storeOfKind = (kind: Kind, asItIs: boolean) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { eventStoreUrl } = yield* storeSettings
+      const url = yield* databaseUrl
+      const PostgresPorts = yield* postgresPorts
+      if (kind === "postgres") return Layer.provideMerge(LogReader.layer, PostgresPorts.truth({ url, asItIs }))
+      const message = "EVENTSTORE_URL is not set: it says where EventStoreDB is"
+      if (eventStoreUrl === null) return yield* new Failed({ message })
+      return Layer.provideMerge(
+        LogReader.layer,
+        (yield* eventStoreDbPorts)
+          .truth(eventStoreUrl)
+          .pipe(Layer.provideMerge(PostgresPorts.truthWithoutStreams({ url, asItIs })))
+      )
+    })
+  )
+
+/** The store that Posthaste itself would use. */
+export const storeLayer = (asItIs: boolean) =>
+  Layer.unwrap(
+    Effect.map(storeSettings, ({ eventStoreUrl }) =>
+      storeOfKind(eventStoreUrl === null ? "postgres" : "eventstoredb", asItIs)
+    )
+  )

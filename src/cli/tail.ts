@@ -1,0 +1,115 @@
+/**
+ * `posthaste tail`: facts as they are stored. A connection that breaks is made again, and goes on behind the last fact
+ * that was shown: none is left out.
+ */
+import { Effect, Option, Stream } from "effect"
+import { Command, Flag } from "effect/cli"
+import { takeEvents } from "./serverSentEvents.ts"
+import { orgService, serviceFlags } from "./service.ts"
+import { colourOf, note, type Paints, paints, print } from "./terminal.ts"
+import { type Event, tellOf } from "./why.ts"
+
+const text = (name: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
+
+const filterFlags = {
+  stream: text("stream", "Only this stream, such as message-<id>"),
+  type: text("type", "Only facts of this type, such as AttemptFailed"),
+  status: text("status", "Only facts after which the message has this status"),
+  channel: text("channel", "Only messages of this channel"),
+  to: text("to", "Only messages to this destination"),
+  dossierId: text("dossier", "Only messages of this business case"),
+  correlationId: text("correlation-id", "Only messages with this correlation id")
+}
+
+interface Fact {
+  readonly stream: string
+  readonly version: number
+  readonly type: string
+  readonly at: string
+  readonly actor: string | null
+  readonly data: Event["data"]
+  readonly message: { readonly status: string } | null
+}
+
+const lineOf = (paint: Paints, { stream, version, type, at, data, message }: Fact): string => {
+  const status = message?.status ?? ""
+  const told =
+    message === null ? `${type} ${JSON.stringify(data)}` : tellOf({ version, type, at, status, data }, Date.parse(at))
+  return `${paint.dim(at)}  ${colourOf(paint, status)(status.padEnd(11))}  ${stream}  ${told}`
+}
+
+const AGAIN_AFTER = "1 second"
+
+export const tail = Command.make(
+  "tail",
+  {
+    ...filterFlags,
+    after: text("after", "Begin behind this event (the id in --json) instead of now"),
+    count: Flag.Int("count").pipe(Flag.withAlias("n"), Flag.withDescription("End after so many facts"), Flag.optional),
+    ...serviceFlags
+  },
+  ({ after, count, json, url, org, ...filter }) =>
+    Effect.gen(function* () {
+      const service = yield* orgService({ url, org })
+      const paint = yield* paints
+      const given = Object.entries(filter).flatMap(([name, value]) =>
+        Option.match(value, { onNone: () => [], onSome: (wanted) => [[name, wanted] as [string, string]] })
+      )
+      const search = new URLSearchParams(given).toString()
+      const path = search === "" ? "/feed" : `/feed?${search}`
+      let lastId = Option.getOrNull(after)
+      let left = Option.getOrElse(count, () => Number.POSITIVE_INFINITY)
+      let isBroken = false
+
+      const show = Effect.fnUntraced(function* (data: string, id: string | null) {
+        left -= 1
+        if (json) yield* print(`{"id":${JSON.stringify(id)},${data.slice(1)}`)
+        else yield* print(lineOf(paint, JSON.parse(data) as Fact))
+      })
+
+      const once = Effect.gen(function* () {
+        let rest = ""
+        yield* service.follow(path, lastId === null ? {} : { "last-event-id": lastId }).pipe(
+          Stream.takeWhile(() => left > 0),
+          Stream.runForEach(
+            Effect.fnUntraced(function* (piece) {
+              if (isBroken) yield* note(paint.dim("following again"))
+              isBroken = false
+              const [events, more] = takeEvents(rest + piece)
+              rest = more
+              for (const { id, data } of events) {
+                if (data !== null && left > 0) yield* show(data, id)
+                lastId = id ?? lastId
+              }
+              if (left <= 0) return yield* Effect.fail("enough" as const)
+            })
+          )
+        )
+      })
+
+      while (left > 0) {
+        yield* once.pipe(
+          Effect.catchTag("Interrupted", (error) =>
+            isBroken ? Effect.void : note(paint.dim(`${error.message}; trying again`))
+          ),
+          Effect.catchIf(
+            (error) => error === "enough",
+            () => Effect.void
+          )
+        )
+        if (left <= 0) return
+        isBroken = true
+        yield* Effect.sleep(AGAIN_AFTER)
+      }
+    })
+).pipe(
+  Command.withDescription(
+    "Follow the facts of the org as they are stored, until it is ended. It resumes by itself after a broken connection. With --json one a line."
+  ),
+  Command.withShortDescription("Follow what happens, live"),
+  Command.withExamples([
+    { command: "posthaste tail --type AttemptFailed", description: "Every failed attempt" },
+    { command: "posthaste tail --status DEAD_LETTER --json", description: "Dead letters, one document a line" }
+  ])
+)

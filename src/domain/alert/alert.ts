@@ -1,0 +1,162 @@
+/**
+ * What people are told about without asking, and in which words. How an alert is written down for the system that
+ * takes it is the business of that system's adapter.
+ *
+ * Texts name orgs, destinations, messages and errors as the org itself may see them; no body, no secret and no path
+ * of a URL, which may hold one.
+ */
+import type { DateTime } from "effect"
+import type { CircuitFactOf } from "../circuit/facts.ts"
+import type { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
+import type { DeliveryError } from "../message/facts.ts"
+
+/** What an alert target can be told about. */
+export const alertEvents = ["circuit", "deadLetter", "oldestDue"] as const
+export type AlertEvent = (typeof alertEvents)[number]
+
+export const alertTypes = [
+  "posthaste.circuit.opened",
+  "posthaste.circuit.closed",
+  "posthaste.dead_letter",
+  "posthaste.oldest_due.exceeded",
+  "posthaste.oldest_due.recovered",
+  "posthaste.test",
+  "posthaste.test.ended"
+] as const
+export type AlertType = (typeof alertTypes)[number]
+
+export const severities = ["critical", "error", "warning", "info"] as const
+export type Severity = (typeof severities)[number]
+
+/** The destination an alert is about. */
+export interface Concerned {
+  readonly id: DestinationId
+  readonly channel: ChannelName
+  /** Scheme, host and port; null where a channel has no URL. */
+  readonly origin: string | null
+}
+
+export interface Alert {
+  readonly type: AlertType
+  /** Whether trouble has begun or is over. */
+  readonly action: "trigger" | "resolve"
+  readonly severity: Severity
+  readonly orgId: OrgId
+  /** Names the trouble: the alert that it is over has the subject of the one that it began. */
+  readonly subject: string
+  readonly at: DateTime.Utc
+  readonly summary: string
+  readonly destination: Concerned | null
+  readonly details: Readonly<Record<string, string | number>>
+}
+
+const kinds: Record<ChannelName, string> = {
+  webhook: "webhook endpoint",
+  http: "HTTP target",
+  whatsapp: "WhatsApp account",
+  amqp: "exchange"
+}
+
+const nameOf = ({ id, channel, origin }: Concerned): string =>
+  `${kinds[channel]} ${id}${origin === null ? "" : ` (${origin})`}`
+
+interface About {
+  readonly orgId: OrgId
+  readonly destination: Concerned
+  readonly at: DateTime.Utc
+}
+
+const circuitOf = ({ orgId, destination, at }: About) => ({
+  severity: "error" as const,
+  orgId,
+  subject: `posthaste/${orgId}/circuit/${destination.id}`,
+  at,
+  destination
+})
+
+export const circuitOpened = (about: About, { failures, error }: CircuitFactOf<"CircuitOpened">): Alert => {
+  const why = error === null ? `after ${failures} failures in a row` : `after one answer: ${error.message}`
+  return {
+    ...circuitOf(about),
+    type: "posthaste.circuit.opened",
+    action: "trigger",
+    summary: `The circuit of the ${nameOf(about.destination)} opened ${why}. Its messages wait.`,
+    details: error === null ? { failures } : { failures, ...error }
+  }
+}
+
+export const circuitClosed = (about: About): Alert => ({
+  ...circuitOf(about),
+  type: "posthaste.circuit.closed",
+  action: "resolve",
+  summary: `The circuit of the ${nameOf(about.destination)} is closed again. What waited is being sent.`,
+  details: {}
+})
+
+export const deadLetter = (about: About, messageId: MessageId, { code, message }: DeliveryError): Alert => ({
+  type: "posthaste.dead_letter",
+  action: "trigger",
+  severity: "warning",
+  orgId: about.orgId,
+  subject: `posthaste/${about.orgId}/dead-letter/${about.destination.id}`,
+  at: about.at,
+  destination: about.destination,
+  summary: `A message for the ${nameOf(about.destination)} became a dead letter: ${message}. Others may follow; the next hour is silent about them.`,
+  details: { messageId, code, message }
+})
+
+interface Watched {
+  readonly orgId: OrgId
+  /** The alert target that watches. */
+  readonly target: DestinationId
+  readonly at: DateTime.Utc
+}
+
+const latenessOf = ({ orgId, target, at }: Watched) => ({
+  severity: "warning" as const,
+  orgId,
+  subject: `posthaste/${orgId}/oldest-due/${target}`,
+  at
+})
+
+interface Oldest {
+  /** Null when it is not known any more. */
+  readonly destination: Concerned | null
+  readonly messageId: MessageId
+  readonly dueAt: string
+  readonly limitSeconds: number
+}
+
+export const oldestDueExceeded = (watched: Watched, { destination, ...oldest }: Oldest): Alert => ({
+  ...latenessOf(watched),
+  type: "posthaste.oldest_due.exceeded",
+  action: "trigger",
+  destination,
+  summary: `The oldest due message has waited longer than ${oldest.limitSeconds} s, since ${oldest.dueAt}.${destination === null ? "" : ` It is for the ${nameOf(destination)}.`}`,
+  details: { ...oldest }
+})
+
+export const oldestDueRecovered = (watched: Watched): Alert => ({
+  ...latenessOf(watched),
+  type: "posthaste.oldest_due.recovered",
+  action: "resolve",
+  destination: null,
+  summary: "No due message waits for long any more.",
+  details: {}
+})
+
+/** What begins for a test is over at once, so that nobody is left with an open incident. */
+export const testAlerts = ({ orgId, target, at }: Watched, nonce: string): ReadonlyArray<Alert> => {
+  const test = {
+    severity: "info",
+    orgId,
+    subject: `posthaste/${orgId}/test/${target}/${nonce}`,
+    at,
+    destination: null,
+    details: {}
+  } as const
+  return [
+    { ...test, type: "posthaste.test", action: "trigger", summary: "A test of this alert target. Nothing is wrong." },
+    { ...test, type: "posthaste.test.ended", action: "resolve", summary: "The test of this alert target is over." }
+  ]
+}

@@ -1,0 +1,173 @@
+/**
+ * What a fact is to those who ask later who did what, to what, and why it went as it did. An entry says no more than its
+ * fact: no body, no secret, no setting's value. Tries that decided nothing are no entries; a message has them itself.
+ */
+import type { CircuitFact } from "../circuit/facts.ts"
+import type { ConfigurationFact } from "../configuration/facts.ts"
+import type { DossierFact } from "../dossier/facts.ts"
+import type { ChannelName, MessageId, OrgId } from "../ids.ts"
+import type { DeliveryError, MessageFact, MessageQueued } from "../message/facts.ts"
+import type { ReplayFact } from "../replay/facts.ts"
+
+export const operations = [
+  "CREATED",
+  "SENT",
+  "UPDATED",
+  "FAILED",
+  "CANCELLED",
+  "EXPIRED",
+  "REPLAYED",
+  "ERASED",
+  "BLOCKED_BY_POLICY",
+  "CONSENT_GRANTED",
+  "CONSENT_WITHDRAWN",
+  "SECRETS_CHANGED",
+  "PAUSED",
+  "RESUMED",
+  "REMOVED",
+  "REVOKED",
+  "HELD",
+  "RESET"
+] as const
+export type Operation = (typeof operations)[number]
+
+/** What was acted on. The kinds of destinations and keys are called as in the names of their journals. */
+export interface Subject {
+  readonly type: "message" | "dossier" | "endpoint" | "http-target" | "whatsapp-account" | "key" | "circuit" | "replay"
+  readonly id: string
+}
+
+type Detail = string | number | boolean | null | ReadonlyArray<string>
+export type Details = Readonly<Record<string, Detail>>
+
+export interface AuditEntry {
+  readonly orgId: OrgId
+  readonly operation: Operation
+  readonly subject: Subject
+  readonly channel: ChannelName | null
+  readonly correlationId: string | null
+  readonly dossierId: string | null
+  readonly details: Details
+}
+
+/** `opening` is the first fact of the message's stream. */
+export const entryOfMessage = (id: MessageId, opening: MessageQueued, fact: MessageFact): AuditEntry | null => {
+  const said = saidOf(fact)
+  if (said === null) return null
+  const { orgId, channel, correlationId, dossierId } = opening
+  const [operation, details] = said
+  return { orgId, operation, subject: { type: "message", id }, channel, correlationId, dossierId, details }
+}
+
+type Said = readonly [Operation, Details]
+
+const saidOf = (fact: MessageFact): Said | null => {
+  switch (fact.type) {
+    case "MessageQueued": {
+      const { to, eventType, templateCode } = fact
+      return ["CREATED", { to, eventType, templateCode }]
+    }
+    case "AttemptSucceeded": {
+      const { attempt, providerMessageId } = fact
+      return ["SENT", { attempt, providerMessageId }]
+    }
+    case "ReceiptRecorded":
+      return ["UPDATED", { receipt: fact.receipt, contradicts: fact.contradicts, ...worded(fact.error) }]
+    case "MessageFailed":
+      return ["FAILED", { status: "FAILED", by: fact.by, ...worded(fact.error) }]
+    case "MessageDeadLettered":
+      return ["FAILED", { status: "DEAD_LETTER", reason: fact.reason, ...worded(fact.error) }]
+    case "MessageCancelled":
+      return ["CANCELLED", { reason: fact.reason }]
+    case "MessageExpired":
+      return ["EXPIRED", {}]
+    case "MessageReplayed": {
+      const { epoch, reason, edited, replayId } = fact
+      return ["REPLAYED", { epoch, reason, edited, replayId }]
+    }
+    case "MessageBodyErased":
+      return ["ERASED", { reason: fact.reason }]
+    // Said already: by the answer or the receipt that proved it.
+    case "MessageDelivered":
+    case "AttemptStarted":
+    case "AttemptFailed":
+    case "AttemptDeferred":
+    case "AttemptAbandoned":
+    case "AttemptUnresolved":
+      return null
+  }
+}
+
+const worded = (error: DeliveryError | null): Details =>
+  error === null ? {} : { code: error.code, message: error.message }
+
+export const entryOfDossier = (fact: DossierFact): AuditEntry | null => {
+  const { orgId, dossierId, channel } = fact
+  const about = { orgId, subject: { type: "dossier", id: dossierId }, channel, dossierId, correlationId: null } as const
+  switch (fact.type) {
+    case "ConsentGranted":
+      return { ...about, operation: "CONSENT_GRANTED", details: { source: fact.source } }
+    case "ConsentWithdrawn":
+      return { ...about, operation: "CONSENT_WITHDRAWN", details: { source: fact.source } }
+    case "MessageBlocked": {
+      const { to, eventType, templateCode, correlationId, reason } = fact
+      return {
+        ...about,
+        correlationId,
+        operation: "BLOCKED_BY_POLICY",
+        details: { reason, to, eventType, templateCode }
+      }
+    }
+    // Each message that was cancelled says so itself.
+    case "WithdrawalApplied":
+      return null
+  }
+}
+
+export const entryOfConfiguration = (subject: Subject, fact: ConfigurationFact): AuditEntry => {
+  const about = { orgId: fact.orgId, subject, channel: null, correlationId: null, dossierId: null }
+  switch (fact.type) {
+    case "DestinationCreated":
+      return { ...about, channel: fact.channel, operation: "CREATED", details: {} }
+    case "DestinationChanged":
+      return { ...about, channel: fact.channel, operation: "UPDATED", details: { fields: fact.fields } }
+    case "DestinationSecretsChanged":
+      return { ...about, channel: fact.channel, operation: "SECRETS_CHANGED", details: { names: fact.names } }
+    case "DestinationPaused":
+      return { ...about, channel: fact.channel, operation: "PAUSED", details: {} }
+    case "DestinationResumed":
+      return { ...about, channel: fact.channel, operation: "RESUMED", details: {} }
+    case "DestinationRemoved":
+      return { ...about, channel: fact.channel, operation: "REMOVED", details: {} }
+    case "KeyCreated":
+      return { ...about, operation: "CREATED", details: { name: fact.name } }
+    case "KeyRevoked":
+      return { ...about, operation: "REVOKED", details: {} }
+  }
+}
+
+/** Only what was done to it by hand: its own doing is told by its stream. */
+export const entryOfCircuit = (orgId: OrgId, destination: string, fact: CircuitFact): AuditEntry | null => {
+  if (fact.type !== "CircuitHeld" && fact.type !== "CircuitReset") return null
+  return {
+    orgId,
+    operation: fact.type === "CircuitHeld" ? "HELD" : "RESET",
+    subject: { type: "circuit", id: destination },
+    channel: null,
+    correlationId: null,
+    dossierId: null,
+    details: { reason: fact.reason }
+  }
+}
+
+export const entryOfReplay = (orgId: OrgId, id: string, fact: ReplayFact): AuditEntry | null => {
+  const about = { orgId, subject: { type: "replay", id }, channel: null, correlationId: null, dossierId: null } as const
+  switch (fact.type) {
+    case "ReplayRequested":
+      return { ...about, operation: "CREATED", details: { matched: fact.matched, reason: fact.reason } }
+    case "ReplayCancelled":
+      return { ...about, operation: "CANCELLED", details: { reason: fact.reason } }
+    default:
+      return null
+  }
+}

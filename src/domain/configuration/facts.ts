@@ -1,0 +1,62 @@
+/**
+ * What was changed about an org's destinations and keys, and so, with the actor beside each fact, who changed it. The
+ * rows of a destination or key say how it is now; these facts are the history of it. Each names its org, because its
+ * journal (`endpoint-<id>`, `http-target-<id>`, `whatsapp-account-<id>`, `key-<id>`) does not.
+ *
+ * No fact holds a setting's value: URLs and headers can hold secrets.
+ */
+import { Schema } from "effect"
+import { ChannelName, OrgId } from "../ids.ts"
+
+const destination = { orgId: OrgId, channel: ChannelName }
+const Names = Schema.Array(Schema.NonEmptyString)
+
+export const DestinationCreated = Schema.Struct({ type: Schema.tag("DestinationCreated"), ...destination })
+
+/** `fields` are those that were set, also where one was set to what it had been. */
+export const DestinationChanged = Schema.Struct({
+  type: Schema.tag("DestinationChanged"),
+  ...destination,
+  fields: Names
+})
+
+/** `names` are the secrets that were replaced, added or removed. */
+export const DestinationSecretsChanged = Schema.Struct({
+  type: Schema.tag("DestinationSecretsChanged"),
+  ...destination,
+  names: Names
+})
+
+export const DestinationPaused = Schema.Struct({ type: Schema.tag("DestinationPaused"), ...destination })
+
+export const DestinationResumed = Schema.Struct({ type: Schema.tag("DestinationResumed"), ...destination })
+
+export const DestinationRemoved = Schema.Struct({ type: Schema.tag("DestinationRemoved"), ...destination })
+
+export const KeyCreated = Schema.Struct({ type: Schema.tag("KeyCreated"), orgId: OrgId, name: Schema.String })
+
+export const KeyRevoked = Schema.Struct({ type: Schema.tag("KeyRevoked"), orgId: OrgId })
+
+export const ConfigurationFact = Schema.Union([
+  DestinationCreated,
+  DestinationChanged,
+  DestinationSecretsChanged,
+  DestinationPaused,
+  DestinationResumed,
+  DestinationRemoved,
+  KeyCreated,
+  KeyRevoked
+])
+export type ConfigurationFact = typeof ConfigurationFact.Type
+
+/** Every shape ever written, keyed by `type@version`. The highest version is the one we write. */
+export const recorded = {
+  "DestinationCreated@1": DestinationCreated,
+  "DestinationChanged@1": DestinationChanged,
+  "DestinationSecretsChanged@1": DestinationSecretsChanged,
+  "DestinationPaused@1": DestinationPaused,
+  "DestinationResumed@1": DestinationResumed,
+  "DestinationRemoved@1": DestinationRemoved,
+  "KeyCreated@1": KeyCreated,
+  "KeyRevoked@1": KeyRevoked
+} as const

@@ -1,0 +1,71 @@
+/**
+ * `initial · decide · evolve · replay` of one consent, that of a dossier to one channel, and what it allows. Who is
+ * behind a dossier may answer as they like and change their mind, so there is no order to hold and no machine.
+ */
+import type { ChannelName, OrgId } from "../ids.ts"
+import type { ConsentFact, MessageBlocked } from "./facts.ts"
+
+/** Whose consent, and to what. */
+export interface ConsentOf {
+  readonly orgId: OrgId
+  readonly dossierId: string
+  readonly channel: ChannelName
+}
+
+export interface Consent {
+  readonly status: "NONE" | "GRANTED" | "WITHDRAWN"
+  /** Of the last answer; null before there was one. */
+  readonly source: string | null
+  /** It was withdrawn, and messages that waited then may wait still. */
+  readonly open: boolean
+}
+
+export type ConsentCommand =
+  | { readonly type: "GrantConsent"; readonly source: string }
+  | { readonly type: "WithdrawConsent"; readonly source: string }
+  | { readonly type: "ApplyWithdrawal"; readonly cancelled: number }
+
+export const initial: Consent = { status: "NONE", source: null, open: false }
+
+export const evolve = (consent: Consent, fact: ConsentFact): Consent => {
+  switch (fact.type) {
+    case "ConsentGranted":
+      return { status: "GRANTED", source: fact.source, open: false }
+    case "ConsentWithdrawn":
+      return { status: "WITHDRAWN", source: fact.source, open: true }
+    case "WithdrawalApplied":
+      return { ...consent, open: false }
+  }
+}
+
+export const replay = (history: ReadonlyArray<ConsentFact>): Consent => history.reduce(evolve, initial)
+
+/**
+ * The same answer from the same source is no news. What was never granted can be withdrawn all the same: that is an
+ * objection.
+ */
+export const decide = (consent: Consent, of: ConsentOf, command: ConsentCommand): ReadonlyArray<ConsentFact> => {
+  const { orgId, dossierId, channel } = of
+  const about = { orgId, dossierId, channel }
+  switch (command.type) {
+    case "GrantConsent":
+      return consent.status === "GRANTED" && consent.source === command.source
+        ? []
+        : [{ type: "ConsentGranted", ...about, source: command.source }]
+    case "WithdrawConsent":
+      return consent.status === "WITHDRAWN" && consent.source === command.source
+        ? []
+        : [{ type: "ConsentWithdrawn", ...about, source: command.source }]
+    case "ApplyWithdrawal":
+      return consent.open ? [{ type: "WithdrawalApplied", ...about, cancelled: command.cancelled }] : []
+  }
+}
+
+/** A channel that reaches a person asks first; one that reaches a system is free until somebody objects. */
+const asksFirst: Record<ChannelName, boolean> = { whatsapp: true, webhook: false, http: false, amqp: false }
+
+/** Why no message of the dossier may be sent on this channel; null when it may. */
+export const objection = (channel: ChannelName, { status }: Consent): MessageBlocked["reason"] | null => {
+  if (status === "WITHDRAWN") return "consent withdrawn"
+  return asksFirst[channel] && status === "NONE" ? "no consent" : null
+}

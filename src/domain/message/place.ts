@@ -1,0 +1,69 @@
+/**
+ * Where its facts say that a message stands in the queue: what a row of the queue must say, and what the queue
+ * is made of again where only the facts are left. It follows `queueChange` fact by fact, so both can only agree.
+ */
+import type { DateTime } from "effect"
+import type { DestinationId } from "../ids.ts"
+import { initial } from "./decider.ts"
+import { queueChange } from "./queueChange.ts"
+import { type Message, step } from "./transitions.ts"
+import type { StoredFact } from "./view.ts"
+
+/** What was put in the queue when the message last began to wait. */
+export interface Wait {
+  readonly lane: DestinationId
+  readonly dueAt: DateTime.Utc
+  readonly line: string | null
+  readonly version: number
+  readonly epoch: number
+  readonly attempt: number
+}
+
+export type Place =
+  /** It waits, for an attempt or to be asked about: in its lane, in its line, or in the hands of a worker that has not begun. */
+  | ({ readonly type: "Waiting" } & Wait)
+  /** An attempt is open: a worker holds it, as it was when it was claimed. */
+  | ({ readonly type: "UnderWay" } & Wait)
+  /** Nothing is to be done. A dead letter with an ordering key may hold its place in the line. */
+  | { readonly type: "Out"; readonly dead: boolean }
+
+/** A message on its way, with what the queue was told last. */
+export interface Course {
+  readonly message: Message
+  readonly wait: Wait | null
+  /** The fact that put it at the end of its line. */
+  readonly enteredAt: number
+}
+
+export const beginning: Course = { message: initial, wait: null, enteredAt: 0 }
+
+/** Null where the law does not allow the fact. */
+export const follow = (course: Course, { version, fact }: StoredFact): Course | null => {
+  const message = step(course.message, fact)
+  if (message === null) return null
+  const enters = fact.type === "MessageQueued" || fact.type === "MessageReplayed"
+  const change = queueChange(course.message, fact, message)
+  return {
+    message,
+    wait:
+      change?.type === "Wait"
+        ? {
+            lane: change.lane,
+            dueAt: change.dueAt,
+            line: change.line,
+            version,
+            epoch: change.epoch,
+            attempt: change.attempt
+          }
+        : course.wait,
+    enteredAt: enters ? version : course.enteredAt
+  }
+}
+
+export const placeOf = ({ message: { status, progress }, wait }: Course): Place => {
+  if (wait !== null) {
+    if (status === "QUEUED") return { type: "Waiting", ...wait }
+    if (status === "SENDING") return { type: progress.phase === "unresolved" ? "Waiting" : "UnderWay", ...wait }
+  }
+  return { type: "Out", dead: status === "FAILED" || status === "DEAD_LETTER" }
+}

@@ -1,0 +1,128 @@
+/**
+ * What a WhatsApp message says: a template that Meta has approved, by `templateCode` and a payload of `{language,
+ * components?}`, or, within a day of the recipient's last message, a free text by a payload of `{text}`. Either may
+ * name the account it goes out from.
+ *
+ * Read once when a message is accepted, so that its writer is told, and again when it is sent. It leaves out what
+ * only Meta can know: whether the template exists, takes these components, or a text may be sent now.
+ */
+import { Result } from "effect"
+
+export type Content =
+  | {
+      readonly type: "template"
+      readonly name: string
+      /** As Meta writes it: `{code}`, and whatever the caller put beside it. */
+      readonly language: { readonly code: string }
+      /** To be written as JSON and not to be looked into: its numbers are texts. */
+      readonly components: ReadonlyArray<unknown> | null
+    }
+  | { readonly type: "text"; readonly body: string; readonly previewUrl: boolean | null }
+
+export interface Payload {
+  readonly content: Content
+  /** The id of an account, or its phone number id; null when there is no choice. */
+  readonly from: string | null
+}
+
+export interface PayloadFault {
+  readonly field: string
+  readonly reason: string
+}
+
+export const TEXT_MAX = 4096
+
+type Members = Readonly<Record<string, unknown>>
+
+const isObject = (value: unknown): value is Members =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** `body` is the payload's JSON text. */
+export const readPayload = (
+  templateCode: string | null,
+  body: string
+): Result.Result<Payload, ReadonlyArray<PayloadFault>> => {
+  const json = parsed(body)
+  if (!isObject(json)) return Result.fail([{ field: "payloadJson", reason: "must be an object" }])
+  const faults: Array<PayloadFault> = []
+  const blame = (field: string, reason: string) => {
+    faults.push({ field, reason })
+    return null
+  }
+  const from = json["from"] == null ? null : fromOf(json["from"], blame)
+  const content =
+    templateCode === null
+      ? textOf(json, blame)
+      : json["text"] == null
+        ? templateOf(templateCode, json, body, blame)
+        : null
+  if (templateCode !== null && json["text"] != null) {
+    blame("payloadJson.text", "must be absent beside a templateCode: a message is a template or a text")
+  }
+  return content === null || faults.length > 0 ? Result.fail(faults) : Result.succeed({ content, from })
+}
+
+type Blame = (field: string, reason: string) => null
+
+const fromOf = (from: unknown, blame: Blame): string | null =>
+  typeof from === "string" && from !== ""
+    ? from
+    : blame("payloadJson.from", "must be the id of a WhatsApp account, or its phoneNumberId")
+
+const refuseOthers = (json: Members, path: string, known: ReadonlyArray<string>, blame: Blame): void => {
+  for (const name of Object.keys(json)) {
+    if (!known.includes(name)) blame(`${path}.${name}`, "is not a field of this message")
+  }
+}
+
+const textOf = (json: Members, blame: Blame): Content | null => {
+  const { text } = json
+  if (text == null) return blame("payloadJson", "must hold a text, or the message a templateCode")
+  refuseOthers(json, "payloadJson", ["from", "text"], blame)
+  if (typeof text === "string") return textContent("payloadJson.text", text, null, blame)
+  if (!isObject(text)) return blame("payloadJson.text", "must be a text, or an object with the text as its body")
+  refuseOthers(text, "payloadJson.text", ["body", "preview_url"], blame)
+  const { body, preview_url: preview = null } = text
+  if (preview !== null && typeof preview !== "boolean") blame("payloadJson.text.preview_url", "must be true or false")
+  return textContent("payloadJson.text.body", body, preview === true, blame)
+}
+
+const textContent = (field: string, body: unknown, previewUrl: boolean | null, blame: Blame): Content | null =>
+  typeof body === "string" && body.trim() !== "" && lengthOf(body) <= TEXT_MAX
+    ? { type: "text", body, previewUrl }
+    : blame(field, `must be a text of 1 to ${TEXT_MAX} characters`)
+
+/** Characters as people count them: an emoji is one, whatever its encoding. */
+const lengthOf = (text: string): number => (text.length <= TEXT_MAX ? text.length : [...text].length)
+
+const templateOf = (name: string, json: Members, body: string, blame: Blame): Content | null => {
+  refuseOthers(json, "payloadJson", ["from", "language", "components"], blame)
+  const language = languageOf(json["language"], blame)
+  const given = json["components"] ?? null
+  if (given !== null && !Array.isArray(given)) return blame("payloadJson.components", "must be an array")
+  const components = given === null ? null : JSON.parse(body, asWritten).components
+  return language === null ? null : { type: "template", name, language, components }
+}
+
+const code = /^[A-Za-z]{2,3}([_-][A-Za-z0-9]{2,8})*$/
+
+const languageOf = (language: unknown, blame: Blame): { readonly code: string } | null => {
+  const given = isObject(language) ? language : { code: language }
+  if (typeof given["code"] === "string" && code.test(given["code"])) return { ...given, code: given["code"] }
+  return language == null
+    ? blame("payloadJson.language", 'is required with a templateCode, such as "en_US"')
+    : blame("payloadJson.language", 'must be a language code such as "en_US", or an object with such a code')
+}
+
+/** Undefined when it is no JSON, which only a body that did not come as JSON can be. */
+const parsed = (text: string): unknown =>
+  Result.getOrElse(
+    Result.try((): unknown => JSON.parse(text)),
+    () => undefined
+  )
+
+/** A number as the text it was written as, which `JSON.stringify` then writes again digit by digit. */
+const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown }
+
+const asWritten = (_: string, value: unknown, { source }: { readonly source?: string } = {}): unknown =>
+  typeof value === "number" && source !== undefined ? rawJSON(source) : value

@@ -1,0 +1,11 @@
+/** A WhatsApp recipient: a phone number as E.164 means it, kept as its digits alone. */
+
+/** What people put between the digits. */
+const filler = /[\s().-]/g
+const digits = /^[1-9]\d{7,14}$/
+
+/** The digits, country code first; null when it is no such number. */
+export const recipientOf = (text: string): string | null => {
+  const bare = text.replace(filler, "").replace(/^\+/, "")
+  return digits.test(bare) ? bare : null
+}

@@ -1,0 +1,99 @@
+import { DateTime } from "effect"
+import { describe, expect, it } from "vitest"
+import {
+  type Alert,
+  alertTypes,
+  circuitClosed,
+  circuitOpened,
+  deadLetter,
+  oldestDueExceeded,
+  oldestDueRecovered,
+  testAlerts
+} from "../../../src/domain/alert/alert.ts"
+import { DestinationId, MessageId, OrgId } from "../../../src/domain/ids.ts"
+
+const at = DateTime.makeUnsafe("2026-03-01T10:00:00Z")
+const id = DestinationId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a02")
+const target = DestinationId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a03")
+const messageId = MessageId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a01")
+const destination = { id, channel: "webhook", origin: "https://shop.example" } as const
+const orgId = OrgId.make("acme")
+const about = { orgId, destination, at }
+const watched = { orgId, target, at }
+const opening = { type: "CircuitOpened", failures: 5, until: at, openings: 1, error: null } as const
+const error = { code: "http_410", message: "answered 410", retryable: false }
+const oldest = { destination, messageId, dueAt: "2026-03-01T09:00:00.000Z", limitSeconds: 60 }
+
+const every: ReadonlyArray<Alert> = [
+  circuitOpened(about, opening),
+  circuitClosed(about),
+  deadLetter(about, messageId, error),
+  oldestDueExceeded(watched, oldest),
+  oldestDueRecovered(watched),
+  ...testAlerts(watched, "n")
+]
+
+describe("every alert", () => {
+  it("has a type of its own", () => {
+    expect(every.map(({ type }) => type)).toEqual(alertTypes)
+  })
+
+  it("has a subject that PagerDuty takes as a key, also in the org with the longest name", () => {
+    const longest = OrgId.make("o".repeat(64))
+    const alerts = [
+      circuitOpened({ ...about, orgId: longest }, opening),
+      deadLetter({ ...about, orgId: longest }, messageId, error),
+      oldestDueRecovered({ ...watched, orgId: longest }),
+      ...testAlerts({ ...watched, orgId: longest }, messageId)
+    ]
+    for (const { subject } of alerts) expect(subject.length).toBeLessThanOrEqual(255)
+  })
+
+  it.each([
+    ["circuit", circuitOpened(about, opening), circuitClosed(about)],
+    ["lateness", oldestDueExceeded(watched, oldest), oldestDueRecovered(watched)],
+    ["test", testAlerts(watched, "n")[0]!, testAlerts(watched, "n")[1]!]
+  ])("of a %s that is over names the trouble that began", (_, began, over) => {
+    expect([began.action, over.action]).toEqual(["trigger", "resolve"])
+    expect(over.subject).toBe(began.subject)
+  })
+
+  it("of another org, destination, target or test is another trouble", () => {
+    const others = [
+      ...every,
+      circuitOpened({ ...about, orgId: OrgId.make("globex") }, opening),
+      circuitOpened({ ...about, destination: { ...destination, id: target } }, opening),
+      oldestDueRecovered({ ...watched, target: id }),
+      ...testAlerts(watched, "m")
+    ]
+    expect(new Set(others.map(({ subject }) => subject)).size).toBe(8)
+  })
+})
+
+describe("the words of an alert", () => {
+  it("say which destination, and why", () => {
+    expect(circuitOpened(about, opening).summary).toBe(
+      `The circuit of the webhook endpoint ${id} (https://shop.example) opened after 5 failures in a row. Its messages wait.`
+    )
+    const expired = { code: "token_expired", message: "the access token has expired" }
+    const account = { ...about, destination: { id, channel: "whatsapp", origin: null } as const }
+    const told = circuitOpened(account, { ...opening, failures: 1, error: expired })
+    expect(told.summary).toBe(
+      `The circuit of the WhatsApp account ${id} opened after one answer: the access token has expired. Its messages wait.`
+    )
+    expect(told.details).toEqual({ failures: 1, ...expired })
+  })
+
+  it("say which message died or waits, and of what", () => {
+    expect(deadLetter(about, messageId, error)).toMatchObject({
+      severity: "warning",
+      details: { messageId, code: "http_410", message: "answered 410" }
+    })
+    expect(oldestDueExceeded(watched, oldest).details).toEqual({
+      messageId,
+      dueAt: "2026-03-01T09:00:00.000Z",
+      limitSeconds: 60
+    })
+    expect(oldestDueExceeded(watched, { ...oldest, destination: null }).summary).not.toContain("null")
+  })
+})

@@ -1,0 +1,133 @@
+/**
+ * A stand-in for EventStoreDB: a single insecure node that keeps its streams in memory and speaks the real gRPC
+ * protocol, by the definitions that come with the client package. It outlives being `down`: the same streams are
+ * there when it is `up` again on the same port.
+ *
+ * `inject` decides the fate of the next calls. Without it every call is served.
+ */
+import { Server, ServerCredentials, type ServiceDefinition } from "@grpc/grpc-js"
+import { Effect } from "effect"
+import { EventLog, type Recorded } from "./eventStore/EventLog.ts"
+import { type Face, type Fate, failures, type Rpc, services } from "./eventStore/protocol.ts"
+
+export type Fault =
+  /** Refused, with the address of a leader: our own, so a client that goes there is served. */
+  | "notLeader"
+  | "unavailable"
+  | "deadlineExceeded"
+  | "unknown"
+  /** Carried out, and the connection breaks off before the answer. */
+  | "lostAck"
+  /** Carried out, and never answered. */
+  | "lostAnswer"
+  /** Neither carried out nor answered. */
+  | "silent"
+  /** Judged by its revision alone, as if the ids of earlier writes were not known any more. */
+  | "forgetsIds"
+  | { readonly slowMs: number }
+
+export interface Injection {
+  readonly rpc: Rpc
+  readonly fault: Fault
+  /** How many calls it strikes; once unless told otherwise. */
+  readonly times?: number
+  /** Only calls about streams that begin so. */
+  readonly stream?: string
+}
+
+export interface StandIn {
+  readonly url: string
+  readonly log: EventLog
+  readonly inject: (injection: Injection) => void
+  /** Forgets the faults that have not struck yet. */
+  readonly heal: () => void
+  /** Calls of one kind up to now, whatever became of them. */
+  readonly calls: (rpc: Rpc) => number
+  readonly down: () => void
+  readonly up: () => Promise<void>
+}
+
+export const eventsOf = (server: StandIn, stream: string): ReadonlyArray<Recorded> => {
+  const found = server.log.stream(stream)
+  return typeof found === "string" ? [] : found
+}
+
+export const json = (bytes: Uint8Array): unknown => JSON.parse(Buffer.from(bytes).toString("utf8"))
+
+/** `version`: what it says it is. 20.10 has neither server features nor BatchAppend, 24.10 has both. */
+export const startEventStore = async (version = "24.10.1"): Promise<StandIn> => {
+  let port = 0
+  let server: Server | null = null
+  let injections: Array<{ injection: Injection; left: number }> = []
+  const calls = new Map<Rpc, number>()
+
+  const before: Face["before"] = async (rpc, stream) => {
+    calls.set(rpc, (calls.get(rpc) ?? 0) + 1)
+    const struck = injections.find(
+      ({ injection, left }) => left > 0 && injection.rpc === rpc && stream.startsWith(injection.stream ?? "")
+    )
+    if (struck === undefined) return { type: "Served" }
+    struck.left -= 1
+    const { fault } = struck.injection
+    if (typeof fault === "object") {
+      await new Promise((resolve) => setTimeout(resolve, fault.slowMs))
+      return { type: "Served" }
+    }
+    return fateOf(fault, port)
+  }
+
+  const log = new EventLog()
+  const up = async () => {
+    const fresh = new Server()
+    for (const [service, handlers] of services({ log, before, version, port: () => port })) {
+      fresh.addService(service as ServiceDefinition, handlers)
+    }
+    port = await new Promise<number>((resolve, reject) =>
+      fresh.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error, bound) =>
+        error === null ? resolve(bound) : reject(error)
+      )
+    )
+    server = fresh
+  }
+  await up()
+  return {
+    url: `esdb://127.0.0.1:${port}?tls=false`,
+    log,
+    inject: (injection) => injections.push({ injection, left: injection.times ?? 1 }),
+    heal: () => (injections = []),
+    calls: (rpc) => calls.get(rpc) ?? 0,
+    down: () => {
+      server?.forceShutdown()
+      server = null
+    },
+    up
+  }
+}
+
+const fateOf = (fault: Exclude<Fault, object>, port: number): Fate => {
+  switch (fault) {
+    case "notLeader":
+      return { type: "Refused", error: failures.notLeader(port) }
+    case "unavailable":
+      return { type: "Refused", error: failures.unavailable }
+    case "deadlineExceeded":
+      return { type: "Refused", error: failures.deadlineExceeded }
+    case "unknown":
+      return { type: "Refused", error: failures.unknown }
+    case "lostAck":
+      return { type: "Lost", error: failures.unavailable }
+    case "lostAnswer":
+      return { type: "Lost", error: null }
+    case "silent":
+      return { type: "Silent" }
+    case "forgetsIds":
+      return { type: "Served", forgetsIds: true }
+  }
+}
+
+/** Runs one for as long as the scope is open. */
+export const eventStore = (version?: string) =>
+  Effect.acquireRelease(
+    Effect.promise(() => startEventStore(version)),
+    ({ down }) => Effect.sync(down)
+  )

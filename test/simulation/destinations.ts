@@ -1,0 +1,163 @@
+/**
+ * What the owner of a destination may rely on: silence while it is paused, held or its circuit is open, one probe at a
+ * time, no more requests than its rate limit says, and nothing for as long as it asked. Circuits are followed by
+ * their facts, settings as their owner made them; how lanes keep them is not looked at.
+ */
+import { DateTime, Result } from "effect"
+import type { Tables } from "../../src/adapters/memory/Memory.ts"
+import type { CircuitFact } from "../../src/domain/circuit/facts.ts"
+import { fromRecorded } from "../../src/domain/circuit/recorded.ts"
+import type { DestinationId, MessageId } from "../../src/domain/ids.ts"
+import type { OnDeadLetter } from "../../src/domain/message/queueChange.ts"
+import type { RateLimit } from "../../src/domain/rateLimit.ts"
+import type { RecordedFact } from "../../src/domain/recorded.ts"
+import { EPOCH } from "./clock.ts"
+import type { World } from "./world.ts"
+
+export interface Settings {
+  readonly paused: boolean
+  readonly rateLimit: RateLimit | null
+  readonly onDeadLetter: OnDeadLetter
+}
+
+type Status = "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD"
+
+interface State {
+  status: Status
+  /** The silence or the permit ends. */
+  until: number
+  probe: MessageId | null
+  deferredUntil: number
+  requests: Array<number>
+  limit: RateLimit | null
+}
+
+/** From where each fact may come, and where it leads. */
+const moves: Record<CircuitFact["type"], { readonly from: ReadonlyArray<Status>; readonly to: Status }> = {
+  CircuitOpened: { from: ["CLOSED"], to: "OPEN" },
+  CircuitProbed: { from: ["OPEN", "HALF_OPEN"], to: "HALF_OPEN" },
+  CircuitClosed: { from: ["HALF_OPEN"], to: "CLOSED" },
+  CircuitReopened: { from: ["HALF_OPEN"], to: "OPEN" },
+  CircuitHeld: { from: ["CLOSED", "OPEN", "HALF_OPEN"], to: "HELD" },
+  CircuitReset: { from: ["OPEN", "HALF_OPEN", "HELD"], to: "CLOSED" }
+}
+
+/**
+ * A second as the receiver sees it, less what may lie between being handed out and arriving: what was handed out
+ * within a second can't arrive within less.
+ */
+const SECOND_MS = 1_000 - 90
+
+export class Destinations {
+  readonly #world: World
+  readonly #tables: Tables
+  readonly #states = new Map<DestinationId, State>()
+
+  constructor(world: World, tables: Tables) {
+    this.#world = world
+    this.#tables = tables
+  }
+
+  #check(law: string, holds: boolean, explain: () => string): void {
+    if (!holds) this.#world.violate(law, explain())
+  }
+
+  #of(lane: DestinationId): State {
+    const known = this.#states.get(lane)
+    if (known !== undefined) return known
+    const { rateLimit: limit } = this.settingsOf(lane)
+    const fresh: State = { status: "CLOSED", until: 0, probe: null, deferredUntil: 0, requests: [], limit }
+    this.#states.set(lane, fresh)
+    return fresh
+  }
+
+  settingsOf(lane: DestinationId): Settings {
+    const { endpoints, httpTargets, whatsAppAccounts } = this.#tables
+    const target = httpTargets.get(lane)?.target
+    if (target !== undefined) return { ...target, paused: false }
+    return endpoints.get(lane)?.endpoint ?? whatsAppAccounts.get(lane)!.account
+  }
+
+  statusOf(lane: DestinationId): Status {
+    return this.#of(lane).status
+  }
+
+  circuitFact(lane: DestinationId, row: RecordedFact): void {
+    const fact = Result.getOrThrow(fromRecorded(row))
+    const state = this.#of(lane)
+    const { from, to } = moves[fact.type]
+    const now = EPOCH + this.#world.timeline.now
+    const what = () => `${fact.type} on ${state.status} of ${lane}`
+    this.#world.tally(`circuit ${state.status} × ${fact.type} → ${to}`)
+    this.#check("I28 a circuit moves as its law says", from.includes(state.status), what)
+    if (fact.type === "CircuitProbed") {
+      // The store counts whole milliseconds.
+      this.#check("I30 a silence or a permit is over before the next probe", Math.floor(now) >= state.until, what)
+      state.probe = fact.probe
+      state.until = DateTime.toEpochMillis(fact.expiresAt)
+    }
+    if (fact.type === "CircuitOpened" || fact.type === "CircuitReopened") {
+      state.until = DateTime.toEpochMillis(fact.until)
+    }
+    state.status = to
+  }
+
+  /** The permit of a probe that could not tell was given back. */
+  gaveBack(lane: DestinationId): void {
+    this.#of(lane).until = EPOCH + Math.floor(this.#world.timeline.now)
+  }
+
+  /** An attempt is stored as started. */
+  started(lane: DestinationId, id: MessageId, what: () => string): void {
+    const { status, probe } = this.#of(lane)
+    this.#check("I29 an open circuit is silent", status === "CLOSED" || status === "HALF_OPEN", what)
+    this.#check("I30 one probe at a time", status !== "HALF_OPEN" || probe === id, what)
+    this.#check("I29 a paused destination is silent", !this.settingsOf(lane).paused, what)
+  }
+
+  deferred(lane: DestinationId, millis: number): void {
+    const state = this.#of(lane)
+    state.deferredUntil = Math.max(state.deferredUntil, this.#world.timeline.now + millis)
+    this.#world.tally("a lane was deferred")
+  }
+
+  handedOut(lane: DestinationId): void {
+    const { deferredUntil } = this.#of(lane)
+    const early = deferredUntil - this.#world.timeline.now
+    this.#check("I31 a lane that was deferred hands out nothing", early <= 1, () => `${lane}: ${early} ms too early`)
+  }
+
+  /** A request arrived from a worker that nothing had happened to. */
+  requested(lane: DestinationId): void {
+    const state = this.#of(lane)
+    const { limit } = state
+    if (limit === null) return
+    const now = this.#world.timeline.now
+    const recent = state.requests.filter((at) => at > now - SECOND_MS)
+    recent.push(now)
+    state.requests = recent
+    const perSecond = (limit.limit * 1_000) / limit.periodMs
+    // Without the one more, a limit of a few a second could not be reached at all.
+    this.#check(
+      "I22 no second sees more than a tenth over the limit",
+      recent.length <= Math.floor(perSecond * 1.1) + 1,
+      () => `${lane}: ${recent.length} of ${perSecond}`
+    )
+    if (recent.length >= perSecond) this.#world.tally("a rate limit was reached")
+  }
+
+  /** Settings may have changed; `freed` is told of each destination whose dead letters block no more. */
+  look(lanes: ReadonlyArray<DestinationId>, freed: (lane: DestinationId) => void): void {
+    for (const lane of lanes) {
+      const { rateLimit, onDeadLetter } = this.settingsOf(lane)
+      const state = this.#of(lane)
+      if (rateLimit !== state.limit) {
+        // A limit that was changed counts from now on, and may end a deferral early.
+        state.limit = rateLimit
+        state.requests = []
+        state.deferredUntil = 0
+      }
+      if (onDeadLetter === "skip") freed(lane)
+    }
+  }
+}
