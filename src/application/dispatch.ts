@@ -53,7 +53,7 @@ const insist = Schedule.min([Schedule.exponential(STORE_PAUSE), Schedule.spaced(
 /** Starts the worker; it runs until the scope closes. */
 export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
   const holdings = makeHoldings(settings.lease)
-  const inbox = makeInbox<Task>()
+  const inbox = makeInbox<Task>(settings.concurrency)
   const circuits = watchCircuits(settings.circuit ?? circuitDefaults, (lane, { status, generation, inFlightMax }) => {
     if (status === "CLOSED") return Effect.sync(() => inbox.limit(lane, inFlightMax))
     return Effect.suspend(() =>

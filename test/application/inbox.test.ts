@@ -22,7 +22,7 @@ const takeAll = (inbox: ReturnType<typeof makeInbox<string>>) => {
 
 describe("the inbox", () => {
   it("gives from lanes in turn, each in its own order", () => {
-    const inbox = makeInbox<string>()
+    const inbox = makeInbox<string>(1_000)
     inbox.offer(a, 10, ["a1", "a2", "a3"])
     inbox.offer(b, 10, ["b1"])
     inbox.offer(c, 10, ["c1", "c2"])
@@ -30,7 +30,7 @@ describe("the inbox", () => {
   })
 
   it("never has more of a lane under way than its capacity", () => {
-    const inbox = makeInbox<string>()
+    const inbox = makeInbox<string>(1_000)
     inbox.offer(a, 2, ["a1", "a2", "a3", "a4"])
     expect(takeAll(inbox)).toEqual(["a1", "a2"])
     expect(takeAll(inbox)).toEqual([])
@@ -39,7 +39,7 @@ describe("the inbox", () => {
   })
 
   it("keeps to a tighter limit while a lane has one, and to its capacity again afterwards", () => {
-    const inbox = makeInbox<string>()
+    const inbox = makeInbox<string>(1_000)
     inbox.offer(a, 4, ["a1", "a2", "a3", "a4", "a5", "a6"], 1)
     expect(inbox.startable()).toBe(1)
     expect(takeAll(inbox)).toEqual(["a1"])
@@ -54,7 +54,7 @@ describe("the inbox", () => {
   })
 
   it("tells the feeder when a lane may have more", async () => {
-    const inbox = makeInbox<string>()
+    const inbox = makeInbox<string>(1_000)
     let told = false
     const waiting = Effect.runPromise(inbox.hungry).then(() => {
       told = true
@@ -65,7 +65,7 @@ describe("the inbox", () => {
   })
 
   it("takes back what matches, and goes on with the rest", () => {
-    const inbox = makeInbox<string>()
+    const inbox = makeInbox<string>(1_000)
     inbox.offer(a, 4, ["a1", "a2", "old3", "old4", "a5"])
     inbox.offer(b, 4, ["old1"])
     expect(inbox.withdraw(a, (item) => item.startsWith("old"))).toEqual(["old3", "old4"])
@@ -76,7 +76,7 @@ describe("the inbox", () => {
   })
 
   it("lets a lane that hangs hold up nobody else", () => {
-    const inbox = makeInbox<string>()
+    const inbox = makeInbox<string>(1_000)
     inbox.offer(a, 1, ["a1", "a2", "a3"])
     takeAll(inbox)
     inbox.offer(b, 5, ["b1", "b2"])
@@ -84,15 +84,42 @@ describe("the inbox", () => {
     expect(inbox.startable()).toBe(0)
   })
 
+  it("gives no lane more than it leaves idle, however many hang", () => {
+    const inbox = makeInbox<string>(8)
+    const many = Array.from({ length: 20 }, (_, n) => `a${n}`)
+    inbox.offer(a, 100, many)
+    expect(inbox.startable()).toBe(4)
+    expect(takeAll(inbox)).toHaveLength(4)
+    inbox.offer(b, 100, many)
+    expect(inbox.startable()).toBe(2)
+    expect(takeAll(inbox)).toHaveLength(2)
+    // They hang, and there is still an actor for another.
+    inbox.offer(c, 100, ["c1"])
+    expect(takeAll(inbox)).toEqual(["c1"])
+    // What becomes idle is kept for others first.
+    inbox.ended(a)
+    expect(takeAll(inbox)).toEqual([])
+    inbox.ended(a)
+    expect(takeAll(inbox)).toEqual(["a4"])
+  })
+
+  it("lets a lone lane use an only actor", () => {
+    const inbox = makeInbox<string>(1)
+    inbox.offer(a, 5, ["a1", "a2"])
+    expect(takeAll(inbox)).toEqual(["a1"])
+    inbox.ended(a)
+    expect(takeAll(inbox)).toEqual(["a2"])
+  })
+
   it("hands what arrives to an actor that waits for it", async () => {
-    const inbox = makeInbox<string>()
+    const inbox = makeInbox<string>(1_000)
     const waiting = Effect.runPromise(inbox.take)
     inbox.offer(a, 1, ["a1"])
     expect(await waiting).toBe("a1")
   })
 
   it("gives nothing to an actor that stopped waiting", async () => {
-    const inbox = makeInbox<string>()
+    const inbox = makeInbox<string>(1_000)
     const gone = Effect.runFork(inbox.take)
     await Effect.runPromise(Fiber.interrupt(gone))
     inbox.offer(a, 1, ["a1"])
@@ -100,7 +127,7 @@ describe("the inbox", () => {
   })
 
   it("wants little in advance of a lane that does not move, and more of one that does", () => {
-    const inbox = makeInbox<string>()
+    const inbox = makeInbox<string>(1_000)
     inbox.offer(a, 4, ["a1", "a2", "a3", "a4"])
     inbox.offer(b, 4, ["b1", "b2", "b3", "b4"])
     takeAll(inbox)
@@ -118,7 +145,7 @@ describe("the inbox", () => {
   })
 
   it("wants nothing of a lane it already holds enough of", () => {
-    const inbox = makeInbox<string>()
+    const inbox = makeInbox<string>(1_000)
     inbox.offer(
       a,
       1,
@@ -129,7 +156,7 @@ describe("the inbox", () => {
   })
 
   it("forgets a lane that is empty and idle", () => {
-    const inbox = makeInbox<string>()
+    const inbox = makeInbox<string>(1_000)
     inbox.offer(a, 1, ["a1"])
     takeAll(inbox)
     inbox.ended(a)
@@ -137,7 +164,7 @@ describe("the inbox", () => {
   })
 
   it("says when a lane could use more, also to who asks afterwards", async () => {
-    const inbox = makeInbox<string>()
+    const inbox = makeInbox<string>(1_000)
     inbox.offer(a, 2, ["a1", "a2"])
     takeAll(inbox)
     await Effect.runPromise(inbox.hungry)
@@ -149,7 +176,7 @@ describe("the inbox", () => {
   })
 
   it("gives back everything that was not taken, and counts it no more", () => {
-    const inbox = makeInbox<string>()
+    const inbox = makeInbox<string>(1_000)
     inbox.offer(a, 1, ["a1", "a2"])
     inbox.offer(b, 1, ["b1"])
     takeAll(inbox)

@@ -227,11 +227,16 @@ describe("roles", () => {
 })
 
 describe("the demo", () => {
-  it("shows a message fail, die, be replayed and arrive, within a minute", async () => {
+  it("shows a message fail, die, be replayed and arrive, and another read on a phone, within a minute", async () => {
     const { exitCode, printed } = await runToEnd({}, join(import.meta.dirname, "../../src/demo.ts"))
-    const facts = [...printed.matchAll(/(?:Message|Attempt)[A-Z]\w+/g)].map(([fact]) => fact)
-    expect(facts.join(" ")).toBe(
+    const [webhook, whatsApp] = printed
+      .split("A WhatsApp message")
+      .map((text) => [...text.matchAll(/(?:Message|Attempt|Receipt)[A-Z]\w+/g)].map(([fact]) => fact).join(" "))
+    expect(webhook).toBe(
       `MessageQueued ${"AttemptStarted AttemptFailed ".repeat(3)}MessageDeadLettered MessageReplayed AttemptStarted AttemptSucceeded MessageDelivered`
+    )
+    expect(whatsApp).toBe(
+      "MessageQueued AttemptStarted AttemptSucceeded ReceiptRecorded ReceiptRecorded MessageDelivered ReceiptRecorded"
     )
     expect(printed.match(/ 503 .* signature valid/g)).toHaveLength(3)
     expect(printed.match(/ 200 .* signature valid/g)).toHaveLength(1)
