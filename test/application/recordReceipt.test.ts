@@ -92,7 +92,7 @@ const working = Effect.fnUntraced(function* (send: Channel["send"]) {
   }
   yield* dispatch({
     worker: "worker",
-    concurrency: 4,
+    concurrency: 8,
     lease: Duration.seconds(10),
     grace: Duration.seconds(5)
   }).pipe(Effect.provideService(Channels, { whatsapp: channel }))
