@@ -154,6 +154,31 @@ describe("an attempt in doubt", () => {
     )
   )
 
+  it.live("is doubted once, however often the store does not say that it has written the doubt", () =>
+    against({ send: () => Effect.succeed(unknown(150)), reconcile: () => Effect.succeed(delivered) }, ({ asked }) =>
+      Effect.gen(function* () {
+        const real = yield* EventStore
+        const away = Effect.fail(new StoreUnavailable({ cause: new Error("away") }))
+        const forgetful: EventStore["Service"] = {
+          ...real,
+          append: (entries) =>
+            entries[0]!.facts[0]!.type === "AttemptUnresolved"
+              ? Effect.andThen(real.append(entries), away)
+              : real.append(entries)
+        }
+        const [message] = yield* put({})
+        yield* worker().pipe(Effect.provideService(EventStore, forgetful))
+        expect(yield* until(message!.id, "MessageDelivered")).toEqual([
+          "AttemptStarted",
+          "AttemptUnresolved",
+          "AttemptSucceeded",
+          "MessageDelivered"
+        ])
+        expect(asked).toHaveLength(1)
+      })
+    )
+  )
+
   it.live("becomes a dead letter when five questions told nothing", () =>
     against({ send, reconcile: () => Effect.succeed(unknown()) }, ({ sent, asked }) =>
       Effect.gen(function* () {

@@ -494,6 +494,16 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
       )
 
       test(
+        "belongs to the org that made it, and one that nobody made to none",
+        Effect.gen(function* () {
+          const circuits = yield* Circuits
+          const { orgId, id } = yield* endpoint({})
+          expect(yield* circuits.orgOf(id)).toBe(orgId)
+          expect(yield* circuits.orgOf(newLane())).toBeNull()
+        })
+      )
+
+      test(
         "whose rate limit is lifted gives out the rest at once",
         Effect.gen(function* () {
           const endpoints = yield* Endpoints

@@ -411,6 +411,24 @@ export const eventStoreContract = <E>(name: string, layer: Layer.Layer<StorePort
       )
     })
 
+    describe("the extent of the log", () => {
+      test(
+        "reaches to the last fact that can be read, and says about how many there are",
+        Effect.gen(function* () {
+          const store = yield* EventStore
+          expect(yield* store.extent).toEqual({ head: null, facts: 0 })
+          const queued = opened()
+          const start = started(queued.after)
+          for (const { entry } of [queued, start]) yield* store.append([entry])
+          const seen = yield* readOn(null, 2)
+          const { head, facts } = yield* store.extent
+          expect(head).toBe(seen.at(-1)!.position)
+          expect(facts).toBeGreaterThan(0)
+          expect(yield* store.readAll(head, 10)).toEqual([])
+        })
+      )
+    })
+
     describe("readAll", () => {
       test(
         "gives every fact in the order it was appended, page by page",

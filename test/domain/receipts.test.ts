@@ -229,6 +229,19 @@ describe("a receipt for a message that waits for another attempt", () => {
       .in("SENT")
   })
 
+  it("was the last word all the same when another one says that the try was taken", () => {
+    const taken = succeeded(1, { status: null, providerMessageId: "wamid.1", durationMs: 0 })
+    const reported = {
+      code: "receipt_failed",
+      message: "the provider reported that the message could not be delivered",
+      retryable: false
+    }
+    given(...waiting, received("failed"))
+      .when(recordReceipt("sent"))
+      .then(received("sent"), taken, refusedForGood("receipt", reported))
+      .in("FAILED")
+  })
+
   it("proves nothing before anything was sent", () => {
     given(queued()).when(recordReceipt("sent")).then(received("sent")).in("QUEUED")
     given(queued(), received("sent")).when(startAttempt()).then(started(1)).in("SENDING")

@@ -14,11 +14,15 @@ import { Process } from "./process.ts"
 import type { LaneOfWorld, World } from "./world.ts"
 
 const request = (world: World, number: number): Offer => {
-  const { dice, timeline } = world
+  const { dice, timeline, swarm } = world
   const lane = dice.pick(world.lanes)
   const now = EPOCH + timeline.now
-  const deliverIn = dice.chance(0.2) ? dice.between(1, 3_000) : null
-  const expiresIn = dice.chance(0.25) ? (deliverIn ?? 0) + dice.pick([20, 500, 1_500, 5_000]) : null
+  const deliverIn = dice.chance(swarm.bursts)
+    ? Math.max(1, Math.ceil(swarm.burstAtMs - timeline.now))
+    : dice.chance(0.2)
+      ? dice.between(1, 3_000)
+      : null
+  const expiresIn = dice.chance(0.3) ? (deliverIn ?? 0) + dice.pick([20, 300, 1_000, 3_000]) : null
   const at = (millis: number | null) => (millis === null ? null : DateTime.makeUnsafe(now + millis))
   return {
     orgId: lane.orgId,

@@ -28,6 +28,9 @@ interface State {
   until: number
   probe: MessageId | null
   deferredUntil: number
+  paused: boolean
+  /** When somebody last let it go: it was reset, closed or resumed. */
+  letGoAt: number
   requests: Array<number>
   limit: RateLimit | null
 }
@@ -66,7 +69,10 @@ export class Destinations {
     const known = this.#states.get(lane)
     if (known !== undefined) return known
     const { rateLimit: limit } = this.settingsOf(lane)
-    const fresh: State = { status: "CLOSED", until: 0, probe: null, deferredUntil: 0, requests: [], limit }
+    const fresh: State = {
+      ...{ status: "CLOSED", until: 0, probe: null, deferredUntil: 0 },
+      ...{ paused: false, letGoAt: 0, requests: [], limit }
+    }
     this.#states.set(lane, fresh)
     return fresh
   }
@@ -80,6 +86,10 @@ export class Destinations {
 
   statusOf(lane: DestinationId): Status {
     return this.#of(lane).status
+  }
+
+  letGoAt(lane: DestinationId): number {
+    return this.#of(lane).letGoAt
   }
 
   circuitFact(lane: DestinationId, row: RecordedFact): void {
@@ -99,6 +109,7 @@ export class Destinations {
     if (fact.type === "CircuitOpened" || fact.type === "CircuitReopened") {
       state.until = DateTime.toEpochMillis(fact.until)
     }
+    if (to === "CLOSED") state.letGoAt = now
     state.status = to
   }
 
@@ -149,8 +160,10 @@ export class Destinations {
   /** Settings may have changed; `freed` is told of each destination whose dead letters block no more. */
   look(lanes: ReadonlyArray<DestinationId>, freed: (lane: DestinationId) => void): void {
     for (const lane of lanes) {
-      const { rateLimit, onDeadLetter } = this.settingsOf(lane)
+      const { rateLimit, onDeadLetter, paused } = this.settingsOf(lane)
       const state = this.#of(lane)
+      if (state.paused && !paused) state.letGoAt = EPOCH + this.#world.timeline.now
+      state.paused = paused
       if (rateLimit !== state.limit) {
         // A limit that was changed counts from now on, and may end a deferral early.
         state.limit = rateLimit

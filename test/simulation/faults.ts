@@ -19,7 +19,7 @@ import { type BatchId, Queue } from "../../src/application/ports/Queue.ts"
 import { Replays } from "../../src/application/ports/Replays.ts"
 import { WhatsAppAccounts } from "../../src/application/ports/WhatsAppAccounts.ts"
 import type { Process } from "./process.ts"
-import { fates, type StoreCall } from "./swarm.ts"
+import { fates, rareCalls, type StoreCall } from "./swarm.ts"
 import type { World } from "./world.ts"
 
 /** All ports of the store. A port without decision points below is simply always there. */
@@ -38,7 +38,7 @@ const drawFate = ({ dice, swarm, healed }: World, call: StoreCall): Fate => {
   if (healed) return "ok"
   let die = dice.next()
   for (const fate of fates) {
-    const rate = store[fate] * emphasis
+    const rate = rareCalls.has(call) ? swarm.rareFaults : store[fate] * emphasis
     if (die < rate) return fate
     die -= rate
   }

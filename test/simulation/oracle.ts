@@ -295,7 +295,7 @@ export class Oracle {
   // ----------------------------------------------------------------------------------- what the store did
 
   beforeAppend(process: Process, entries: ReadonlyArray<Append>): void {
-    this.#stale = entries.map(({ fence }) => fence !== null && !this.#tables.claims.has(fence))
+    this.#stale = entries.map(({ fence }) => fence !== null && this.#tables.claims.get(fence)?.worker !== process.name)
     for (const { messageId, facts, fence } of entries) {
       const byReceipt = facts[0]?.type === "ReceiptRecorded"
       for (const fact of facts) {
@@ -697,7 +697,7 @@ export class Oracle {
     for (const due of [...this.#tables.lanes.values()].flat()) {
       const since = this.#waitingSince.get(this.#rowKey(due)) ?? 0
       const opensAt = visitableAt(laneOf(this.#tables, due.lane)) ?? now
-      const late = now - Math.max(millis(due.dueAt), since, opensAt)
+      const late = now - Math.max(millis(due.dueAt), since, opensAt, this.#destinations.letGoAt(due.lane))
       this.#check(
         "I15 what is due starts",
         late <= waitMax,

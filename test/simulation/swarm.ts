@@ -81,6 +81,9 @@ export const storeCalls = [
 ] as const
 export type StoreCall = (typeof storeCalls)[number]
 
+/** Made so seldom that few of them would meet a fault, so they meet each at a rate of their own. */
+export const rareCalls: ReadonlySet<StoreCall> = new Set(["putBack", "deferLane", "body", "provider"])
+
 export const fates = ["failBefore", "failAfter", "slow", "freeze", "crashBefore", "crashAfter"] as const
 
 /** What people do to destinations and dead letters while messages are on their way. */
@@ -105,11 +108,15 @@ export interface Swarm {
   readonly messages: number
   /** How long it takes until the last client has come. */
   readonly arrivalMs: number
+  /** How likely a message is to be sent at one moment with others, and when that is. */
+  readonly bursts: number
+  readonly burstAtMs: number
   /** When everything that goes wrong stops going wrong. */
   readonly healAtMs: number
   readonly store: FaultRates
   /** Calls that meet these faults more, or less, often than the others. */
   readonly emphasis: ReadonlyMap<StoreCall, number>
+  readonly rareFaults: number
   /** How likely a receiver that took a message also says so later, and by another way. */
   readonly receipts: number
   /** How likely whoever sent a message erases its body later. */
@@ -149,11 +156,27 @@ const retryPolicies = (dice: Dice): RetryPolicy => {
       }
 }
 
-export const someRate = (dice: Dice): RateLimit => ({ limit: dice.pick([2, 5, 20]), periodMs: dice.pick([500, 1_000]) })
+export const someRate = (dice: Dice): RateLimit => ({
+  limit: dice.pick([2, 5, 20, 200]),
+  periodMs: dice.pick([500, 1_000])
+})
 
-/** `harsh`: so much goes wrong at the far side that most messages become dead letters. */
-const lane = (dice: Dice, harsh: boolean): LaneDraw => {
-  const healthy = !harsh && dice.chance(0.3)
+/**
+ * What a world is about. `deadly`: so much goes wrong at the far side that most messages become dead letters.
+ * `choking`: one slow destination gets many messages at once and keeps putting us off.
+ */
+type Theme = "mixed" | "deadly" | "choking"
+
+const retryOf: Record<Theme, (dice: Dice) => RetryPolicy | null> = {
+  mixed: (dice) => (dice.chance(0.8) ? retryPolicies(dice) : null),
+  deadly: (dice) => ({ strategy: "fixed", baseMs: 50, attemptsMax: dice.between(1, 2) }),
+  choking: () => ({ strategy: "fixed", baseMs: 2_000, attemptsMax: 5 })
+}
+
+const choked: Partial<Record<Behaviour, number>> = { ok: 3, answerLost: 2, throttled: 2, outOfUse: 1 }
+
+const lane = (dice: Dice, theme: Theme): LaneDraw => {
+  const healthy = theme === "mixed" && dice.chance(0.3)
   const weight = () => (healthy || dice.chance(0.5) ? 0 : dice.between(1, 4))
   const channel = dice.pick(["webhook", "webhook", "http", "whatsapp"] as const)
   return {
@@ -164,15 +187,13 @@ const lane = (dice: Dice, harsh: boolean): LaneDraw => {
     dedupes: channel === "webhook" || (channel === "http" && dice.chance(0.3)),
     askable: dice.chance(0.6),
     doubtMs: dice.pick([20, 500, 2_000]),
-    capacity: dice.pick([1, 2, 8]),
-    retry: harsh
-      ? { strategy: "fixed", baseMs: 50, attemptsMax: dice.between(1, 2) }
-      : dice.chance(0.8) || channel === "whatsapp"
-        ? retryPolicies(dice)
-        : null,
+    capacity: theme === "choking" ? 1 : dice.pick([1, 2, 8]),
+    // WhatsApp's own waits are hours.
+    retry: retryOf[theme](dice) ?? (channel === "whatsapp" ? retryPolicies(dice) : null),
     behaviours: {
       ...(Object.fromEntries(behaviours.map((behaviour) => [behaviour, weight()])) as Record<Behaviour, number>),
-      ok: healthy ? 1 : dice.pick([0, 1, 3, 6])
+      ok: healthy ? 1 : dice.pick([0, 1, 3, 6]),
+      ...(theme === "choking" ? choked : {})
     }
   }
 }
@@ -181,7 +202,7 @@ export const draw = (dice: Dice): Swarm => {
   // With nothing else wrong, what kills and restarts do can't hide behind other faults.
   const faultless = dice.chance(0.2)
   const rate = (upTo: number) => (faultless || dice.chance(0.5) ? 0 : dice.next() * upTo)
-  const harsh = dice.chance(0.25)
+  const theme = dice.pick(["mixed", "mixed", "mixed", "mixed", "deadly", "deadly", "choking"] as const)
   const kinds = disturbances.filter(() => dice.chance(0.6))
   const leaseMs = dice.pick([900, 2_000, 5_000, 20_000])
   return {
@@ -193,10 +214,12 @@ export const draw = (dice: Dice): Swarm => {
     leaseMs,
     graceMs: dice.pick([100, 1_000, 5_000]),
     deadlineMs: dice.pick([50, 300, 2_000]),
-    circuit: { failuresMax: dice.pick([1, 3, 1_000]), openMs: dice.pick([100, 1_500]), openMaxMs: 4_000 },
+    circuit: { failuresMax: dice.pick([1, 2, 5]), openMs: dice.pick([100, 1_500]), openMaxMs: 4_000 },
     arrivalMs: dice.pick([20, 1_000, 15_000]),
-    lanes: Array.from({ length: dice.between(1, 4) }, () => lane(dice, harsh)),
-    messages: dice.between(3, 12),
+    lanes: Array.from({ length: theme === "choking" ? 1 : dice.between(1, 4) }, () => lane(dice, theme)),
+    messages: theme === "choking" ? dice.between(8, 16) : dice.between(3, 12),
+    bursts: theme === "choking" ? 0.9 : dice.pick([0, 0, 0.5]),
+    burstAtMs: dice.between(100, 1_500),
     healAtMs: dice.pick([2_000, 5_000, 12_000]),
     store: {
       failBefore: rate(0.2),
@@ -207,9 +230,10 @@ export const draw = (dice: Dice): Swarm => {
       crashAfter: rate(0.04)
     },
     emphasis: new Map(storeCalls.map((call) => [call, dice.pick([0, 1, 1, 3, 8])])),
+    rareFaults: dice.pick([0, 0.08]),
     receipts: dice.pick([0, 0.3, 1]),
     erasures: dice.pick([0, 0, 0.2]),
-    operations: operations.filter((operation) => dice.chance(harsh && operation === "replay" ? 1 : 0.4)),
+    operations: operations.filter((operation) => dice.chance(theme === "deadly" && operation === "replay" ? 1 : 0.4)),
     operationMs: dice.pick([300, 1_500, 5_000]),
     channel: { crashBefore: rate(0.1), crashAfter: rate(0.1), freeze: rate(0.3) },
     lostRequests: rate(0.2),

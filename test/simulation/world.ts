@@ -54,8 +54,13 @@ export interface Report {
 
 export type Store = Context.Context<StorePorts | Memory.Memory>
 
+export interface Tools {
+  readonly dice: Dice
+  readonly timeline: Timeline
+}
+
 /** Breaks the store on purpose, to see whether the oracle notices. */
-export type Sabotage = (store: Store, tools: { readonly dice: Dice; readonly timeline: Timeline }) => Store
+export type Sabotage = (store: Store, tools: Tools) => Store
 
 interface Worker {
   readonly process: Process

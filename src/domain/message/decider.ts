@@ -354,10 +354,22 @@ const whatFollows = (
       // While we wait for an answer it will say more; what was in doubt is settled by the first receipt that knows.
       return progress.phase === "unresolved" && (taken || verdict !== null) ? takenAfterAll(message, proof) : []
     case "QUEUED":
-      return taken ? takenAfterAll(message, proof) : []
+      return taken
+        ? takenAfterAll(message, { ...proof, verdict: proof.verdict ?? earlier(progress, providerMessageId) })
+        : []
     default:
       return []
   }
+}
+
+/**
+ * That this try failed at the provider was told before, and said nothing new about an attempt that had failed already.
+ * Now that the try turns out to have been taken, it is the last word on it: in whatever order both are told.
+ */
+const earlier = (progress: Progress, providerMessageId: string | null): Progress["verdict"] => {
+  const { epoch, receipts } = progress
+  const failed = receiptKey(progress, { receipt: "failed", epoch, providerMessageId })
+  return providerMessageId !== null && receipts.includes(failed) ? "failed" : null
 }
 
 /** A receipt that says the opposite of an ending: the message is not revived, but whoever could replay must see it. */

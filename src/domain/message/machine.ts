@@ -76,8 +76,10 @@ const mayEndBadly = (context: Progress, event: FactOf<"AttemptFailed" | "Attempt
 
 type Receipt = FactOf<"ReceiptRecorded">
 
-export const receiptKey = ({ epoch }: Progress, receipt: Receipt): string =>
-  `${receipt.epoch ?? epoch}:${receipt.receipt}:${receipt.providerMessageId ?? ""}`
+export const receiptKey = (
+  { epoch }: Progress,
+  receipt: Pick<Receipt, "receipt" | "epoch" | "providerMessageId">
+): string => `${receipt.epoch ?? epoch}:${receipt.receipt}:${receipt.providerMessageId ?? ""}`
 
 /** What a receipt of this epoch settles. `failed` is about one attempt, and says nothing new once that is known to have failed. */
 export const decides = (

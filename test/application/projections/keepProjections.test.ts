@@ -1,12 +1,14 @@
 import { it } from "@effect/vitest"
-import { Duration, Effect, Fiber, Layer } from "effect"
+import { DateTime, Duration, Effect, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import * as MemoryPorts from "../../../src/adapters/memory/MemoryPorts.ts"
 import { LogReader } from "../../../src/application/LogReader.ts"
+import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
-import { Projections } from "../../../src/application/ports/Projections.ts"
+import { Projections, type Stall } from "../../../src/application/ports/Projections.ts"
+import { Timelines } from "../../../src/application/ports/Timelines.ts"
 import { keepProjections, projectOnce } from "../../../src/application/projections/keepProjections.ts"
 import { rebuildProjection } from "../../../src/application/projections/rebuild.ts"
 import { viewOf } from "../../../src/domain/message/view.ts"
@@ -164,6 +166,64 @@ describe("a projection that is kept", () => {
       yield* Effect.forkChild(Effect.provide(keepProjections, newer))
       yield* TestClock.adjust("5 seconds")
       expect(yield* runs).toMatchObject([{ generation: 1, position: null }])
+    }).pipe(Effect.provide(ports))
+  )
+
+  it.effect("is not held up by another one that fails or never answers, and catches up when it can again", () =>
+    Effect.gen(function* () {
+      const orgId = newOrg()
+      const timelines = yield* Timelines
+      const trail = yield* AuditTrail
+      let isBroken = true
+      const broken = Layer.mergeAll(
+        Layer.succeed(Timelines, {
+          ...timelines,
+          project: (...given) => (isBroken ? Effect.die(new Error("broken")) : timelines.project(...given))
+        }),
+        Layer.succeed(AuditTrail, {
+          ...trail,
+          project: (...given) => (isBroken ? Effect.never : trail.project(...given))
+        })
+      )
+      const errors: Array<string> = []
+      const log = Logger.layer([Logger.make(({ message }) => void errors.push(String(message)))])
+      const keeper = yield* Effect.forkChild(Effect.provide(keepProjections, Layer.merge(broken, log)))
+      yield* write(...story(orgId))
+      yield* TestClock.adjust("5 seconds")
+      const positions = Effect.map(
+        Effect.flatMap(Projections, (projections) => projections.runs),
+        (all) => Object.fromEntries(all.map(({ name, facts }) => [name, facts]))
+      )
+      expect(yield* positions).toEqual({ messages: 6, audit: 0, activity: 0 })
+      expect(errors.some((error) => error.includes("projecting activity failed"))).toBe(true)
+      isBroken = false
+      yield* TestClock.adjust("5 seconds")
+      expect(yield* positions).toMatchObject({ messages: 6, activity: 6 })
+      yield* Fiber.interrupt(keeper)
+    }).pipe(Effect.provide(ports))
+  )
+
+  it.effect("tells once of a transaction that keeps it from reading on", () =>
+    Effect.gen(function* () {
+      const projections = yield* Projections
+      const since = yield* DateTime.now
+      let stall: Stall | null = { pid: 4711, application: "nightly report", since }
+      const stalled = Layer.succeed(Projections, { ...projections, stall: () => Effect.sync(() => stall) })
+      const told: Array<string> = []
+      const log = Logger.layer([
+        Logger.make(({ message, logLevel }) => void (logLevel === "Warn" && told.push(String(message))))
+      ])
+      yield* TestClock.adjust("84 seconds")
+      yield* Effect.forkChild(Effect.provide(keepProjections, Layer.merge(stalled, log)))
+      yield* TestClock.adjust("1 minute")
+      expect(told).toEqual([
+        "no projection can read on: a transaction of process 4711 (nightly report) is open for 84 s"
+      ])
+      stall = null
+      yield* TestClock.adjust("1 minute")
+      stall = { pid: 4711, application: "nightly report", since }
+      yield* TestClock.adjust("1 minute")
+      expect(told).toHaveLength(2)
     }).pipe(Effect.provide(ports))
   )
 

@@ -1,0 +1,406 @@
+/**
+ * Stores that break one promise on purpose, some always and some now and then, the way a real one would. Where the
+ * promise is the application's, the store undoes what the application did right.
+ */
+import { Context, DateTime, Effect, Result } from "effect"
+import { changeLane, laneOf } from "../../src/adapters/memory/lanes.ts"
+import { stepOut } from "../../src/adapters/memory/lines.ts"
+import { Memory } from "../../src/adapters/memory/Memory.ts"
+import { putWaiting } from "../../src/adapters/memory/waiting.ts"
+import { Bodies } from "../../src/application/ports/Bodies.ts"
+import { Circuits } from "../../src/application/ports/Circuits.ts"
+import { Endpoints } from "../../src/application/ports/Endpoints.ts"
+import { type Append, EventStore, type Stream } from "../../src/application/ports/EventStore.ts"
+import { MessageViews } from "../../src/application/ports/MessageViews.ts"
+import { type ClaimedMessage, Queue } from "../../src/application/ports/Queue.ts"
+import { Replays } from "../../src/application/ports/Replays.ts"
+import type { MessageId } from "../../src/domain/ids.ts"
+import { fromRecorded } from "../../src/domain/message/recorded.ts"
+import { attemptsMaxOf, retryWaitMs } from "../../src/domain/retry.ts"
+import { EPOCH } from "./clock.ts"
+import type { Sabotage, Store, Tools } from "./world.ts"
+
+/** A store whose appends are changed before they are done. */
+const appending =
+  (change: (entry: Append, store: Store) => Append): Sabotage =>
+  (store) => {
+    const real = Context.get(store, EventStore)
+    return Context.add(store, EventStore, {
+      ...real,
+      append: (entries) => Effect.suspend(() => real.append(entries.map((entry) => change(entry, store))))
+    })
+  }
+
+/** A store whose queue answers some calls in its own way. */
+const queueing =
+  (change: (queue: Queue["Service"], store: Store, tools: Tools) => Partial<Queue["Service"]>): Sabotage =>
+  (store, tools) => {
+    const real = Context.get(store, Queue)
+    return Context.add(store, Queue, { ...real, ...change(real, store, tools) })
+  }
+
+/** A store that does something else to the lanes it has just handed out from. */
+const claiming = (change: (claimed: ReadonlyArray<ClaimedMessage>, memory: Memory["Service"]) => void): Sabotage =>
+  queueing((queue, store) => ({
+    claim: (request) =>
+      Effect.tap(queue.claim(request), (claim) =>
+        Effect.sync(() => change(claim?.messages ?? [], Context.get(store, Memory)))
+      )
+  }))
+
+/** By what each gets wrong. */
+export const mutants = {
+  "ignores the fence": appending((entry) => ({ ...entry, fence: null })),
+
+  "ignores the gate of a circuit": appending((entry) => ({ ...entry, gate: null })),
+
+  "ignores the expected version": appending((entry, store) => ({
+    ...entry,
+    expected: Context.get(store, Memory).tables.streams.get(entry.messageId)?.length ?? 0
+  })),
+
+  "forgets idempotency keys": appending((entry) => ({
+    ...entry,
+    opening: entry.opening === null ? null : { ...entry.opening, idempotency: null }
+  })),
+
+  "reads the numbers of a body": appending((entry) => ({
+    ...entry,
+    opening: entry.opening === null ? null : { ...entry.opening, body: JSON.stringify(JSON.parse(entry.opening.body)) }
+  })),
+
+  "makes retries due at once": appending((entry) => ({
+    ...entry,
+    queue:
+      entry.queue?.type === "Wait" && entry.expected > 0
+        ? { ...entry.queue, dueAt: DateTime.makeUnsafe(EPOCH) }
+        : entry.queue
+  })),
+
+  "loses the queue change of an append": appending((entry) => ({
+    ...entry,
+    queue: entry.expected > 0 ? null : entry.queue
+  })),
+
+  "answers an append before it is safe, and loses some": (store, { dice }) => {
+    const real = Context.get(store, EventStore)
+    return Context.add(store, EventStore, {
+      ...real,
+      append: (entries) =>
+        Effect.suspend(() =>
+          dice.chance(0.02)
+            ? Effect.succeed(
+                entries.map(({ expected, facts }) => ({ type: "Appended", version: expected + facts.length }) as const)
+              )
+            : real.append(entries)
+        )
+    })
+  },
+
+  "writes the start of an attempt a moment after it said so": (store, { timeline }) => {
+    const real = Context.get(store, EventStore)
+    return Context.add(store, EventStore, {
+      ...real,
+      append: (entries) =>
+        Effect.suspend(() => {
+          if (entries[0]?.facts[0]?.type !== "AttemptStarted") return real.append(entries)
+          timeline.after(20, () => void Effect.runSync(real.append(entries)))
+          return Effect.succeed(entries.map(({ expected }) => ({ type: "Appended", version: expected + 1 }) as const))
+        })
+    })
+  },
+
+  "hands some messages out twice": (store, { dice }) => {
+    const memory = Context.get(store, Memory)
+    const real = Context.get(store, Queue)
+    return Context.add(store, Queue, {
+      ...real,
+      claim: (request) =>
+        Effect.tap(real.claim(request), (claim) =>
+          Effect.sync(() => {
+            if (claim !== null && dice.chance(0.05)) putWaiting(memory, claim.messages[0]!)
+          })
+        )
+    })
+  },
+
+  "takes leases over that still live": (store) => {
+    const { tables } = Context.get(store, Memory)
+    const real = Context.get(store, Queue)
+    return Context.add(store, Queue, {
+      ...real,
+      takeOver: (worker, lease, batchesMax) =>
+        Effect.suspend(() => {
+          for (const [batch, claim] of tables.claims) {
+            tables.claims.set(batch, { ...claim, until: DateTime.makeUnsafe(EPOCH) })
+          }
+          return real.takeOver(worker, lease, batchesMax)
+        })
+    })
+  },
+
+  "keeps the old claim when a batch is taken over": (store) => {
+    const { tables } = Context.get(store, Memory)
+    const real = Context.get(store, Queue)
+    return Context.add(store, Queue, {
+      ...real,
+      takeOver: (worker, lease, batchesMax) =>
+        Effect.suspend(() => {
+          const before = [...tables.claims]
+          return Effect.tap(real.takeOver(worker, lease, batchesMax), () =>
+            Effect.sync(() => {
+              for (const [batch, claim] of before) tables.claims.set(batch, claim)
+            })
+          )
+        })
+    })
+  },
+
+  "forgets what a release puts back": (store) => {
+    const real = Context.get(store, Queue)
+    return Context.add(store, Queue, { ...real, release: (batch) => real.release(batch, []) })
+  },
+
+  "skips a fact in the feed": (store, { dice }) => {
+    const real = Context.get(store, EventStore)
+    return Context.add(store, EventStore, {
+      ...real,
+      readAll: (after, limit) =>
+        Effect.map(real.readAll(after, limit), (facts) =>
+          facts.length > 1 && dice.chance(0.2) ? facts.toSpliced(0, 1) : facts
+        )
+    })
+  },
+
+  "moves the projection on without its rows": (store, { dice }) => {
+    const real = Context.get(store, MessageViews)
+    return Context.add(store, MessageViews, {
+      ...real,
+      project: (step, views) => real.project(step, dice.chance(0.2) ? [] : views)
+    })
+  },
+
+  "takes a batch over under its old name": queueing((queue, store) => {
+    const { claims } = Context.get(store, Memory).tables
+    return {
+      takeOver: (worker, lease, batchesMax) =>
+        Effect.suspend(() => {
+          const before = [...claims]
+          return Effect.map(queue.takeOver(worker, lease, batchesMax), (batches) =>
+            batches.map(({ batch, messages }) => {
+              const [old] = before.find(([_, claim]) => claim.messages === messages)!
+              claims.set(old, claims.get(batch)!)
+              claims.delete(batch)
+              return { batch: old, messages }
+            })
+          )
+        })
+    }
+  }),
+
+  "renews whatever a living worker was ever given": queueing((queue, store) => {
+    const { tables, now } = Context.get(store, Memory)
+    return {
+      takeOver: (worker, lease, batchesMax) =>
+        Effect.suspend(() => {
+          for (const [batch, claim] of tables.claims) {
+            const until = DateTime.addDuration(now(), lease)
+            if (claim.worker === worker) tables.claims.set(batch, { ...claim, until })
+          }
+          return queue.takeOver(worker, lease, batchesMax)
+        })
+    }
+  }),
+
+  "forgets what is put back": queueing(() => ({ putBack: () => Effect.void })),
+
+  "forgets that a lane was deferred": queueing(() => ({ deferLane: () => Effect.void })),
+
+  "counts nothing against a rate limit": claiming((claim, { tables }) => {
+    for (const { lane } of claim) changeLane(tables, lane, { visitAt: null })
+  }),
+
+  "gives a probe a permit that never ends": claiming((claim, { tables }) => {
+    for (const { lane, pass } of claim) {
+      const shutUntil = DateTime.makeUnsafe(EPOCH + 365 * 24 * 3_600_000)
+      if (pass.care === "probe") changeLane(tables, lane, { standing: { ...laneOf(tables, lane).standing, shutUntil } })
+    }
+  }),
+
+  "lets a second probe through": queueing((queue, store) => {
+    const { tables } = Context.get(store, Memory)
+    return {
+      claim: (request) =>
+        Effect.suspend(() => {
+          for (const lane of tables.lanes.keys()) {
+            const { standing } = laneOf(tables, lane)
+            const shutUntil = DateTime.makeUnsafe(EPOCH)
+            if (standing.status === "HALF_OPEN") changeLane(tables, lane, { standing: { ...standing, shutUntil } })
+          }
+          return queue.claim(request)
+        })
+    }
+  }),
+
+  "hands out what is held": (store) => {
+    const real = Context.get(store, Circuits)
+    return Context.add(store, Circuits, {
+      ...real,
+      append: (destination, generation, facts, after, actor) =>
+        real.append(
+          destination,
+          generation,
+          facts,
+          after.status === "HELD" ? { ...after, status: "CLOSED" } : after,
+          actor
+        )
+    })
+  },
+
+  "goes on although it is paused": (store) => {
+    const { tables } = Context.get(store, Memory)
+    const real = Context.get(store, Endpoints)
+    return Context.add(store, Endpoints, {
+      ...real,
+      setPaused: (orgId, id, paused) =>
+        Effect.tap(real.setPaused(orgId, id, paused), () =>
+          Effect.sync(() => changeLane(tables, id, { paused: false }))
+        )
+    })
+  },
+
+  "hands out the second of a line beside the first": (store) => {
+    const memory = Context.get(store, Memory)
+    const real = Context.get(store, EventStore)
+    return Context.add(store, EventStore, {
+      ...real,
+      append: (entries) =>
+        Effect.tap(real.append(entries), () =>
+          Effect.sync(() => {
+            for (const [_, second] of memory.tables.lines.values()) {
+              if (second?.standing === "WAITING") putWaiting(memory, second.message)
+            }
+          })
+        )
+    })
+  },
+
+  "sends a retry to the end of its line": appending((entry, store) => {
+    const { queue, messageId, fence } = entry
+    const memory = Context.get(store, Memory)
+    const isRetry = queue?.type === "Wait" && queue.line !== null && queue.attempt > 0
+    if (isRetry && fence !== null && memory.tables.claims.has(fence)) {
+      stepOut(memory, queue.lane, queue.line!, messageId, false)
+    }
+    return entry
+  }),
+
+  "lets a dead letter step aside although it blocks": appending((entry) => ({
+    ...entry,
+    queue: entry.queue?.type === "Pass" ? { ...entry.queue, dead: false } : entry.queue
+  })),
+
+  "keeps a line blocked although its dead letter was replayed": appending((entry) => ({
+    ...entry,
+    queue:
+      entry.queue?.type === "Wait" && entry.facts[0]?.type === "MessageReplayed"
+        ? { ...entry.queue, line: null }
+        : entry.queue
+  })),
+
+  "counts an attempt that was put off": appending((entry) => ({
+    ...entry,
+    facts: entry.facts.map((fact) =>
+      fact.type === "AttemptDeferred" ? { ...fact, type: "AttemptFailed", retryAt: fact.dueAt } : fact
+    )
+  })),
+
+  "sends again what is in doubt": appending((entry, store) => {
+    const { messageId, queue, at } = entry
+    const doubt = entry.facts[0]
+    if (doubt?.type !== "AttemptUnresolved" || queue?.type !== "Wait") return entry
+    const opening = fromRecorded(Context.get(store, Memory).tables.streams.get(messageId)![0]!)
+    if (Result.isFailure(opening) || opening.success.type !== "MessageQueued") return entry
+    const { retry } = opening.success
+    if (doubt.attempt >= attemptsMaxOf(retry)) return entry
+    const dueAt = DateTime.add(at, { milliseconds: retryWaitMs(retry, doubt.attempt, 0.5) })
+    const failed = { ...doubt, type: "AttemptFailed", status: null, retryAt: dueAt } as const
+    return { ...entry, facts: [failed], queue: { ...queue, dueAt, attempt: doubt.attempt } }
+  }),
+
+  "revives a dead letter when a receipt says that it was delivered": (store) => {
+    const { streams } = Context.get(store, Memory).tables
+    const real = Context.get(store, EventStore)
+    return Context.add(store, EventStore, {
+      ...real,
+      append: (entries) =>
+        Effect.suspend(() => {
+          const revived = (entry: Append) =>
+            entry.facts[0]?.type === "ReceiptRecorded" &&
+            streams.get(entry.messageId)?.at(-1)?.name.startsWith("MessageDeadLettered") === true
+          const delivered = { type: "MessageDelivered", proof: "receipt" } as const
+          return Effect.map(
+            real.append(
+              entries.map((entry) => (revived(entry) ? { ...entry, facts: [...entry.facts, delivered] } : entry))
+            ),
+            (results) =>
+              results.map((result, index) =>
+                result.type === "Appended"
+                  ? { ...result, version: entries[index]!.expected + entries[index]!.facts.length }
+                  : result
+              )
+          )
+        })
+    })
+  },
+
+  "keeps the body of what was erased": (store) =>
+    Context.add(store, Bodies, { ...Context.get(store, Bodies), erase: () => Effect.succeed(true) }),
+
+  "forgets that a body was erased": (store) => {
+    const real = Context.get(store, EventStore)
+    const unaware = <S extends Stream>(stream: S): S => ({
+      ...stream,
+      facts: stream.facts.filter(({ fact }) => fact.type !== "MessageBodyErased")
+    })
+    const kept = Context.add(store, Bodies, { ...Context.get(store, Bodies), erase: () => Effect.succeed(true) })
+    return Context.add(kept, EventStore, { ...real, load: (id) => Effect.map(real.load(id), unaware) })
+  },
+
+  "replays what is dead by now, not what was dead when it was asked": (store) => {
+    const { streams } = Context.get(store, Memory).tables
+    const real = Context.get(store, Replays)
+    const epochOf = (id: MessageId) =>
+      1 + (streams.get(id) ?? []).filter(({ name }) => name.startsWith("MessageReplayed")).length
+    return Context.add(store, Replays, {
+      ...real,
+      items: (id, after, limit) =>
+        Effect.map(real.items(id, after, limit), (items) =>
+          items.map(({ messageId }) => ({ messageId, epoch: epochOf(messageId) }))
+        )
+    })
+  },
+
+  "sets down a replay twice under one key": (store) => {
+    const { replays } = Context.get(store, Memory).tables
+    const real = Context.get(store, Replays)
+    return Context.add(store, Replays, {
+      ...real,
+      open: (opening) =>
+        Effect.suspend(() => {
+          for (const [id, row] of replays) replays.set(id, { ...row, idempotency: null })
+          return real.open(opening)
+        })
+    })
+  },
+
+  "closes a replay with its first stretch": (store) => {
+    const real = Context.get(store, Replays)
+    return Context.add(store, Replays, { ...real, back: (id) => real.close(id) })
+  },
+
+  "names no replay in what it replays": appending((entry) => ({
+    ...entry,
+    facts: entry.facts.map((fact) => (fact.type === "MessageReplayed" ? { ...fact, replayId: null } : fact))
+  }))
+} satisfies Record<string, Sabotage>
