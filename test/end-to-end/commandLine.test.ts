@@ -217,6 +217,9 @@ describe("tail", () => {
 
 describe("dead-letters", () => {
   it("lists, counts, asks, and replays to the end", async () => {
+    // What others have sent must not die here too; one waits for good, behind a pause.
+    const counts = () => call<{ byStatus: Record<string, number> }>("GET", "/outbound/stats")
+    await until(counts, ({ body: { byStatus } }) => byStatus["SENDING"] === 0 && byStatus["QUEUED"] === 1)
     isDown = true
     const ids = await Promise.all([1, 2, 3].map(sendOne))
     await Promise.all(ids.map(settled))

@@ -23,8 +23,8 @@ describe("a receipt that comes before Meta's answer", () => {
         await Effect.runPromise(meta.tell("1001", updates))
         // Ours is with its message already. The other one can't be found until the answer has told Meta's name.
         await until("a receipt", async () => receiptsIn(await events(known)).length === 1)
+        await until("the other alone to wait", async () => (await waiting()).waiting === 1)
         expect(await message(known)).toMatchObject({ status: "SENDING" })
-        expect(await waiting()).toEqual({ waiting: 1, parked: 0 })
         for (const id of [known, nameless]) {
           const history = await reaches(id, "DELIVERED")
           expect(receiptsIn(history)).toEqual(["delivered"])
