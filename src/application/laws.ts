@@ -143,8 +143,8 @@ const judges: ReadonlyArray<readonly [prefix: string, judge: Judge]> = [
   ["circuit-", judgeCircuit],
   ["replay-", judgeReplay],
   ["lateness-", judgeLateness],
-  ["dossier-", readableBy(dossierFact)],
-  ...["endpoint-", "http-target-", "whatsapp-account-", "exchange-", "key-"].map(
+  ...["consent-", "blocked-"].map((prefix) => [prefix, readableBy(dossierFact)] as const),
+  ...["endpoint-", "http-target-", "whatsapp-account-", "key-"].map(
     (prefix) => [prefix, readableBy(configurationFact)] as const
   )
 ]

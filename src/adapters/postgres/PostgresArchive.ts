@@ -4,12 +4,12 @@ import { Archive, type ArchivedFact, messageOf, NotContinued } from "../../appli
 import type { LoggedFact, StoreUnavailable } from "../../application/ports/EventStore.ts"
 import type { JournalName } from "../../application/ports/Journals.ts"
 import type { MessageId } from "../../domain/ids.ts"
+import { loggedColumns, loggedOf } from "./logged.ts"
 import { Postgres, type QueryFailed, unavailable } from "./Postgres.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
 // Only what this store wrote: rows that inherit from it are copies of facts that live elsewhere.
-const facts = `select stream_id, stream, version, (extract(epoch from at) * 1000)::bigint, actor, name, data, tx, position
-  from only posthaste.event`
+const facts = `select ${loggedColumns} from only posthaste.event`
 const byStreamStatement = {
   name: "facts_by_stream",
   text: `${facts} where (stream_id, version) > ($1::uuid, $2::int) order by stream_id, version limit $3`
@@ -53,20 +53,6 @@ const NOBODY = "00000000-0000-0000-0000-000000000000"
 const UNIQUE_VIOLATION = "23505"
 
 const idOf = (stream: string): string => messageOf(stream) ?? streamIdOf(stream as JournalName)
-
-const factOf = (row: ReadonlyArray<string | null>): LoggedFact => {
-  const [id, journal, version, at, actor, name, data, tx, position] = row
-  return {
-    stream: journal ?? `message-${id}`,
-    messageId: journal == null ? (id as MessageId) : null,
-    version: Number(version),
-    at: DateTime.makeUnsafe(Number(at)),
-    actor: actor ?? null,
-    name: name!,
-    data: data!,
-    position: `${tx}:${position}`
-  }
-}
 
 const byName = (found: ReadonlyArray<LoggedFact>): ReadonlyMap<string, ReadonlyArray<LoggedFact>> => {
   const streams = new Map<string, Array<LoggedFact>>()
@@ -120,10 +106,10 @@ export const layer = Layer.effect(
       byStream: (after, limit) =>
         unavailable(
           reads.rows(byStreamStatement, [after === null ? NOBODY : idOf(after.stream), after?.version ?? 0, limit])
-        ).pipe(Effect.map((rows) => rows.map(factOf))),
+        ).pipe(Effect.map((rows) => rows.map(loggedOf))),
       streams: (names) =>
         unavailable(reads.rows(streamsStatement, [`{${names.map(idOf).join(",")}}`])).pipe(
-          Effect.map((rows) => byName(rows.map(factOf)))
+          Effect.map((rows) => byName(rows.map(loggedOf)))
         ),
       known: (ids) =>
         unavailable(reads.rows(knownStatement, [`{${ids.join(",")}}`])).pipe(

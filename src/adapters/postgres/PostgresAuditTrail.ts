@@ -4,6 +4,7 @@ import { type AuditFilter, type AuditItem, type AuditRow, AuditTrail } from "../
 import type { Step } from "../../application/ports/Projections.ts"
 import type { Details, Operation, Subject } from "../../domain/audit/entry.ts"
 import type { ChannelName, OrgId } from "../../domain/ids.ts"
+import { conditionsOf } from "./filtering.ts"
 import { liveGeneration, oldestGeneration } from "./generations.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
 import { joined, streamIdIn } from "./rows.ts"
@@ -103,20 +104,13 @@ const conditions: ReadonlyArray<readonly [keyof AuditFilter, string]> = [
   ["to", "at <"]
 ]
 
-/** Only the conditions that were asked for, so that each combination gets the plan it deserves. */
 const listQuery = (
   orgId: OrgId,
   filter: AuditFilter,
   page: { readonly cursor: string | null; readonly limit: number }
 ) => {
   const values: Array<unknown> = [orgId, page.limit + 1]
-  const where = [`generation = ${liveGeneration("audit")}`, "org_id = $1"]
-  for (const [field, condition] of conditions) {
-    const value = filter[field]
-    if (value === undefined) continue
-    values.push(DateTime.isDateTime(value) ? DateTime.formatIso(value) : value)
-    where.push(`${condition} $${values.length}`)
-  }
+  const where = [`generation = ${liveGeneration("audit")}`, "org_id = $1", ...conditionsOf(conditions, filter, values)]
   if (page.cursor !== null) {
     values.push(...page.cursor.split("/"))
     const [at, stream, version] = [values.length - 2, values.length - 1, values.length]

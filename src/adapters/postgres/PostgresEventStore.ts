@@ -3,12 +3,13 @@
  * moment (see groupCommit.ts): facts, queue changes, bodies and idempotency keys commit together.
  */
 import { DateTime, Effect, Layer, Result } from "effect"
-import { type Append, type AppendResult, EventStore, type LoggedFact } from "../../application/ports/EventStore.ts"
+import { type Append, type AppendResult, EventStore } from "../../application/ports/EventStore.ts"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { fromRecorded } from "../../domain/message/recorded.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
 import { appendStatement, appendValues, resultsOf } from "./append.ts"
 import { groupCommit } from "./groupCommit.ts"
+import { loggedColumns, loggedOf } from "./logged.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
 import { WorkSignal } from "./WorkSignal.ts"
 
@@ -21,14 +22,15 @@ const storedFact = (version: string, atMs: string, name: string, data: string): 
   fact: Result.getOrThrow(fromRecorded({ name, data }))
 })
 
+// Only what this store wrote: rows that inherit from it are copies of facts that live elsewhere.
 const columns = "version, (extract(epoch from at) * 1000)::bigint, name, data"
 const loadStatement = {
   name: "load",
-  text: `select ${columns} from posthaste.event where stream_id = $1 order by version`
+  text: `select ${columns} from only posthaste.event where stream_id = $1 order by version`
 }
 const loadManyStatement = {
   name: "load_many",
-  text: `select ${columns}, stream_id from posthaste.event where stream_id = any ($1::uuid[]) order by stream_id, version`
+  text: `select ${columns}, stream_id from only posthaste.event where stream_id = any ($1::uuid[]) order by stream_id, version`
 }
 const acceptedUnderStatement = {
   name: "accepted_under",
@@ -37,7 +39,7 @@ const acceptedUnderStatement = {
 // Below the snapshot's xmin every transaction has ended, so nothing can still appear before what is read here.
 const readAllStatement = {
   name: "read_all",
-  text: `select ${columns}, stream_id, stream, actor, tx, position from posthaste.event
+  text: `select ${loggedColumns} from only posthaste.event
     where (tx, position) > ($1::bigint, $2::bigint) and tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
     order by tx, position limit $3`
 }
@@ -82,22 +84,12 @@ export const layer = Layer.effect(
         Effect.map(([row]) => (row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }))
       )
 
-    const readAll = Effect.fnUntraced(function* (after: string | null, limit: number) {
+    const readAll = (after: string | null, limit: number) => {
       const [tx, position] = after === null ? ["0", "0"] : after.split(":")
-      const rows = yield* unavailable(postgres.reads.rows(readAllStatement, [tx, position, limit]))
-      return rows.map(
-        ([version, at, name, data, id, journal, actor, factTx, factPosition]): LoggedFact => ({
-          stream: journal ?? `message-${id}`,
-          messageId: journal == null ? (id as MessageId) : null,
-          version: Number(version),
-          at: DateTime.makeUnsafe(Number(at)),
-          actor: actor ?? null,
-          name: name!,
-          data: data!,
-          position: `${factTx}:${factPosition}`
-        })
+      return unavailable(postgres.reads.rows(readAllStatement, [tx, position, limit])).pipe(
+        Effect.map((rows) => rows.map(loggedOf))
       )
-    })
+    }
 
     const extent = unavailable(postgres.reads.rows(extentStatement, [])).pipe(
       Effect.map(([row]) => ({

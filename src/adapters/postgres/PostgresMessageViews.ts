@@ -7,6 +7,7 @@ import type { MessageStatus } from "../../domain/message/machine.ts"
 import { isDead, type MessageView, MessageViewJson } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
 import { isDeadLetter } from "./deadLetters.ts"
+import { conditionsOf } from "./filtering.ts"
 import { liveGeneration, oldestGeneration } from "./generations.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
 
@@ -151,20 +152,17 @@ const conditions: ReadonlyArray<readonly [keyof MessageFilter, string]> = [
   ["createdBefore", "created_at <"]
 ]
 
-/** Only the conditions that were asked for, so that each combination gets the plan it deserves. */
 const listQuery = (
   orgId: OrgId,
   filter: MessageFilter,
   page: { readonly cursor: string | null; readonly limit: number }
 ) => {
   const values: Array<unknown> = [orgId, page.limit + 1]
-  const where = [`generation = ${liveGeneration("messages")}`, "org_id = $1"]
-  for (const [field, condition] of conditions) {
-    const value = filter[field]
-    if (value === undefined) continue
-    values.push(DateTime.isDateTime(value) ? DateTime.formatIso(value) : value)
-    where.push(`${condition} $${values.length}`)
-  }
+  const where = [
+    `generation = ${liveGeneration("messages")}`,
+    "org_id = $1",
+    ...conditionsOf(conditions, filter, values)
+  ]
   if (page.cursor !== null) {
     const [createdAt, id] = page.cursor.split("/")
     values.push(createdAt, id)

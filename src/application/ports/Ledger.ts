@@ -113,7 +113,6 @@ export class Ledger extends Context.Service<
       position: Position | null,
       limit: number
     ) => Effect.Effect<ReadonlyArray<JournalEntry>, StoreUnavailable>
-    /** Messages that retention has forgotten and whose streams are still there. */
     /** Streams of ours beyond this one: those of messages, then journals. The order is the ledger's. */
     readonly streamsAfter: (
       stream: string | null,
@@ -128,6 +127,7 @@ export class Ledger extends Context.Service<
     ) => Effect.Effect<void, StoreUnavailable>
     /** All that is in the log up to there is history, and the streams of messages are there and nowhere else. */
     readonly adopt: (head: Position | null) => Effect.Effect<void, StoreUnavailable>
+    /** Messages that retention has forgotten and whose streams are still there. */
     readonly forgotten: (limit: number) => Effect.Effect<ReadonlyArray<MessageId>, StoreUnavailable>
     readonly forgot: (ids: ReadonlyArray<MessageId>) => Effect.Effect<void, StoreUnavailable>
     /** Intents that are older than a day. */

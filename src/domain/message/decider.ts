@@ -373,9 +373,11 @@ const earlier = (progress: Progress, providerMessageId: string | null): Progress
 }
 
 /** A receipt that says the opposite of an ending: the message is not revived, but whoever could replay must see it. */
-const contradicts = ({ status, progress }: Message, verdict: Progress["verdict"]): boolean => {
-  if (verdict === null) return false
-  if (progress.verdict !== null && progress.verdict !== verdict) return true
+const contradicts = ({ status, progress }: Message, verdict: Progress["verdict"]): boolean =>
+  verdict !== null && ((progress.verdict !== null && progress.verdict !== verdict) || denies(verdict, status))
+
+/** Whether a receipt's word is the opposite of how the message ended. */
+export const denies = (verdict: Progress["verdict"], status: Status): boolean => {
   switch (status) {
     case "DELIVERED":
       return verdict === "failed"

@@ -4,7 +4,7 @@
  */
 import { type DateTime, Schema } from "effect"
 import { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
-import { evolve, initial } from "./decider.ts"
+import { denies, evolve, initial } from "./decider.ts"
 import { DeliveryError, type MessageFact, Metadata } from "./facts.ts"
 import { type MessageStatus, statuses } from "./machine.ts"
 import type { Message, Status } from "./transitions.ts"
@@ -118,19 +118,7 @@ export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): Messa
 }
 
 /** A receipt came first, contradicting nothing, and the message then ended otherwise. */
-const isOverruled = ({ status, progress: { verdict } }: Message): boolean => {
-  switch (status) {
-    case "DELIVERED":
-      return verdict === "failed"
-    case "FAILED":
-    case "DEAD_LETTER":
-    case "CANCELLED":
-    case "EXPIRED":
-      return verdict === "delivered"
-    default:
-      return false
-  }
-}
+const isOverruled = ({ status, progress: { verdict } }: Message): boolean => denies(verdict, status)
 
 /** The ending of the last epoch; a replay starts over. */
 const endedAtOf = (history: ReadonlyArray<StoredFact>): DateTime.Utc | null => {
