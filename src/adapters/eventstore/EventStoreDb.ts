@@ -68,6 +68,12 @@ export class EventStoreDb extends Context.Service<
 
 /** No call about one stream takes longer. */
 const CALL_MS = 1_500
+/**
+ * How long the client keeps an append that nobody waits for any more. At a deadline it ends the request before it cancels
+ * it, and a server may take the events it has by then for all of them. So a deadline must never come between two events
+ * of one append, however busy the process is; a connection that is dead is noticed in less.
+ */
+const APPEND_LINGERS_MS = 30_000
 /** A server may have to look through much that is not ours before it finds something. */
 const LOOK_THROUGH_MS = 60_000
 /** How long an append whose outcome is unknown is tried. */
@@ -112,7 +118,7 @@ export const layer = (url: Redacted.Redacted) =>
         call(() =>
           client.appendToStream(stream, [...events], {
             expectedRevision: version === 0 ? NO_STREAM : BigInt(version - 1),
-            deadline: CALL_MS
+            deadline: APPEND_LINGERS_MS
           })
         ).pipe(permits.withPermit)
 
@@ -229,7 +235,7 @@ const ignore = () => {}
 
 const unavailable = (cause: unknown) => new Unavailable({ cause })
 
-/** The client keeps its deadlines once a call is made; before, it may look for a server for long. */
+/** Before a call is made, the client may look for a server for long. */
 const within =
   (millis: number) =>
   <A>(effect: Effect.Effect<A, Unavailable>) =>

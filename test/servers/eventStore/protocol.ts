@@ -164,6 +164,14 @@ const appendResponse = (expected: Expected, written: Exclude<Written, { type: "T
   return response
 }
 
+/**
+ * The connection broke before the request was whole, which the handler is told like an end; only the stream below knows.
+ * A client that cancels says that it has ended before it says that it gives up. Its request counts, as far as it came: so
+ * may a real server have it.
+ */
+const isTorn = (call: ServerReadableStream<AppendReq, AppendResp>): boolean =>
+  (call as unknown as { readonly call: { readonly stream: { readonly aborted: boolean } } }).call.stream.aborted
+
 const append =
   ({ log, before }: Face) =>
   (call: ServerReadableStream<AppendReq, AppendResp>, answer: sendUnaryData<AppendResp>) => {
@@ -176,7 +184,7 @@ const append =
     // A caller that gave up.
     call.on("error", () => {})
     call.on("end", async () => {
-      if (options === null) return
+      if (options === null || isTorn(call)) return
       const name = nameOf(options.getStreamIdentifier())
       const expected = expectedOf(options)
       const fate = await before("append", name)
