@@ -295,6 +295,65 @@ describe("a receipt about the attempt before the one that is under way", () => {
       .in("SENT")
   })
 
+  describe("that turns out to have been the one that was taken", () => {
+    const about = { attempt: 1 }
+    const first = (receipt: Receipt) => recordReceipt(receipt, "wamid.1", about)
+    const lost = [outcomes.unreachable(), outcomes.refused(), outcomes.unknown(), outcomes.deferred()]
+
+    it("is the last word on the message when it says failed, before or after we knew", () => {
+      for (const outcome of lost) {
+        const orders = [
+          [first("failed"), first("sent"), settle(2, outcome)],
+          [first("sent"), first("failed"), settle(2, outcome)],
+          [first("sent"), settle(2, outcome), first("failed")]
+        ]
+        for (const commands of orders) {
+          const { message, facts } = play(resending, commands)
+          expect(message.status, outcome.type).toBe("FAILED")
+          expect(facts).toContainEqual(
+            expect.objectContaining({ type: "AttemptSucceeded", providerMessageId: "wamid.1" })
+          )
+          expect(facts.at(-1)).toMatchObject({ type: "MessageFailed", by: "receipt" })
+        }
+      }
+      const abandonedLate = [first("failed"), first("sent"), abandon(2)]
+      expect(play(resending, abandonedLate).message.status).toBe("FAILED")
+    })
+
+    it("is the only one whose failure fails the message", () => {
+      for (const outcome of lost) {
+        const other = recordReceipt("failed", "wamid.2", { attempt: 2 })
+        const { message, receipts } = play(resending, [first("sent"), settle(2, outcome), other])
+        expect(message.status, outcome.type).toBe("SENT")
+        expect(receipts.map(({ contradicts }) => contradicts)).toEqual([false, false])
+      }
+    })
+
+    it("counts no more once the provider has answered for the one under way", () => {
+      const answered = settle(2, outcomes.accepted({ delivered: false, providerMessageId: "wamid.2" }))
+      for (const commands of [
+        [first("sent"), first("failed"), answered],
+        [first("sent"), answered, first("failed")],
+        [answered, first("sent"), first("failed")]
+      ]) {
+        const { message } = play(resending, commands)
+        expect(message).toMatchObject({ status: "SENT", progress: { sentAs: "wamid.2" } })
+      }
+    })
+
+    it("counts less than one that was taken and has not failed", () => {
+      const second = recordReceipt("sent", "wamid.2", { attempt: 2 })
+      for (const receipts of [
+        [first("sent"), first("failed"), second],
+        [second, first("failed"), first("sent")],
+        [first("failed"), second, first("sent")]
+      ]) {
+        const { message } = play(resending, [...receipts, settle(2, outcomes.unreachable())])
+        expect(message).toMatchObject({ status: "SENT", progress: { sentAs: "wamid.2" } })
+      }
+    })
+  })
+
   it("fails the one under way when it names that one", () => {
     const history = [...resending, received("failed", { attempt: 2 })]
     expect(play(history, [settle(2, outcomes.accepted({ delivered: false }))]).message.status).toBe("FAILED")

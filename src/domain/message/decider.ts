@@ -7,7 +7,7 @@ import { DateTime, Result, Schema } from "effect"
 import { initialTransition } from "xstate"
 import type { ReplayId } from "../ids.ts"
 import { deferWaitMs, retryWaitMs } from "../retry.ts"
-import type { DeliveryError, FactOf, MessageFact, MessageQueued } from "./facts.ts"
+import type { DeliveryError, FactOf, MessageFact, MessageQueued, ReceiptStatus } from "./facts.ts"
 import { DOUBTS_MAX, decides, messageMachine, type Progress, receiptKey } from "./machine.ts"
 import type { AttemptOutcome } from "./outcome.ts"
 import { type Message, type Status, step } from "./transitions.ts"
@@ -142,14 +142,16 @@ const settleAttempt = (message: Message, command: Settle): ReadonlyArray<Message
   const { durationMs } = outcome
   if (outcome.type === "Accepted" || isProven(message, outcome)) {
     const ours = outcome.type === "Accepted" ? outcome.providerMessageId : null
+    const proven = provenBy(message.progress)
     const taken: MessageFact = {
       type: "AttemptSucceeded",
       attempt,
       status: outcome.type === "Unknown" ? null : outcome.status,
-      providerMessageId: ours ?? adoptedId(message.progress),
+      providerMessageId: ours ?? proven.providerMessageId,
       durationMs
     }
-    return [taken, ...afterTaken(message.progress.verdict, outcome.type === "Accepted" && outcome.delivered, null)]
+    const verdict = ours === null ? proven.verdict : message.progress.verdict
+    return [taken, ...afterTaken(verdict, outcome.type === "Accepted" && outcome.delivered, null)]
   }
   switch (outcome.type) {
     case "Refused":
@@ -228,9 +230,24 @@ const mayAskAgain = (
 const isProven = ({ progress: { taken, verdict } }: Message, outcome: AttemptOutcome): boolean =>
   taken || (verdict === "failed" && (outcome.type === "Unreachable" || outcome.type === "Unknown"))
 
-/** What the provider calls this epoch's message, as far as receipts told. */
-const adoptedId = ({ providerIds, epoch }: Progress): string | null =>
-  providerIds.findLast((known) => known.epoch === epoch)?.id ?? null
+/**
+ * Which try of this epoch receipts prove, and what they say of it. Several may have been taken; one that is not known to have failed
+ * counts, and of one that has, that was the last word, in whatever order both were told.
+ */
+const provenBy = (progress: Progress) => {
+  const { providerIds, epoch, receipts, verdict } = progress
+  const said = (receipt: ReceiptStatus, providerMessageId: string) =>
+    receipts.includes(receiptKey(progress, { receipt, epoch, providerMessageId }))
+  const names = providerIds.flatMap((known) => (known.epoch === epoch ? [known.id] : []))
+  const taken = names.filter((id) => takenWords.some((word) => said(word, id)))
+  const name = taken.findLast((id) => !said("failed", id)) ?? taken.at(-1)
+  return {
+    providerMessageId: name ?? names.at(-1) ?? null,
+    verdict: verdict ?? (name !== undefined && said("failed", name) ? ("failed" as const) : null)
+  }
+}
+
+const takenWords = ["sent", "delivered", "read"] as const satisfies ReadonlyArray<ReceiptStatus>
 
 /** What receipts make of a message that has just become SENT. */
 const afterTaken = (
@@ -244,19 +261,11 @@ const afterTaken = (
   return []
 }
 
-interface Proof {
-  readonly attempt: number
-  readonly verdict: Progress["verdict"]
-  readonly error: DeliveryError | null
-  readonly providerMessageId: string | null
-}
-
 /** Receipts settle an attempt: one that was left behind, one in doubt, or one that we thought had failed. */
-const takenAfterAll = ({ progress }: Message, proof: Partial<Proof> = {}): ReadonlyArray<MessageFact> => {
-  const { attempt = progress.attempt, verdict = progress.verdict, error = null } = proof
-  const providerMessageId = proof.providerMessageId ?? adoptedId(progress)
+const takenAfterAll = ({ progress }: Message, error: DeliveryError | null = null): ReadonlyArray<MessageFact> => {
+  const { providerMessageId, verdict } = provenBy(progress)
   return [
-    { type: "AttemptSucceeded", attempt, status: null, providerMessageId, durationMs: 0 },
+    { type: "AttemptSucceeded", attempt: progress.attempt, status: null, providerMessageId, durationMs: 0 },
     ...afterTaken(verdict, false, error)
   ]
 }
@@ -273,7 +282,7 @@ const abandonAttempt = (
 ): ReadonlyArray<MessageFact> => {
   const { attempt, reason } = command
   const { taken, verdict } = message.progress
-  if (taken || verdict === "failed") return takenAfterAll(message, { attempt })
+  if (taken || verdict === "failed") return takenAfterAll(message)
   const retryAt = retryTime(message, command, null)
   const abandoned: MessageFact = { type: "AttemptAbandoned", attempt, reason, retryAt }
   return retryAt === null
@@ -324,7 +333,8 @@ const recordReceipt = (message: Message, command: RecordReceipt): ReadonlyArray<
       epoch === progress.epoch ? contradicts(message, verdict) : receipt === "delivered" || receipt === "read"
   }
   if (progress.receipts.includes(receiptKey(progress, recorded))) return []
-  return epoch === progress.epoch ? [recorded, ...whatFollows(message, command, verdict)] : [recorded]
+  const after = step(message, recorded)
+  return epoch === progress.epoch && after !== null ? [recorded, ...whatFollows(after, command, verdict)] : [recorded]
 }
 
 /**
@@ -338,38 +348,25 @@ const epochOf = ({ providerIds, epoch, attempt }: Progress, command: RecordRecei
   return attempt === 0 && epoch > 1 ? epoch - 1 : epoch
 }
 
-/** What a receipt of this epoch makes of the message, once it is recorded. */
+/** What a receipt of this epoch makes of the message, now that it is recorded. */
 const whatFollows = (
   message: Message,
-  { receipt, providerMessageId, error }: RecordReceipt,
+  { receipt, error }: RecordReceipt,
   verdict: Progress["verdict"]
 ): ReadonlyArray<MessageFact> => {
   const { status, progress } = message
-  const proof = { verdict: progress.verdict ?? verdict, error, providerMessageId }
   const taken = receipt !== "failed" && progress.attempt > 0
   switch (status) {
     case "SENT":
-      return verdict === null ? [] : afterTaken(proof.verdict, false, error)
+      return verdict === null ? [] : afterTaken(progress.verdict, false, error)
     case "SENDING":
       // While we wait for an answer it will say more; what was in doubt is settled by the first receipt that knows.
-      return progress.phase === "unresolved" && (taken || verdict !== null) ? takenAfterAll(message, proof) : []
+      return progress.phase === "unresolved" && (taken || verdict !== null) ? takenAfterAll(message, error) : []
     case "QUEUED":
-      return taken
-        ? takenAfterAll(message, { ...proof, verdict: proof.verdict ?? earlier(progress, providerMessageId) })
-        : []
+      return taken ? takenAfterAll(message, error) : []
     default:
       return []
   }
-}
-
-/**
- * That this try failed at the provider was told before, and said nothing new about an attempt that had failed already.
- * Now that the try turns out to have been taken, it is the last word on it: in whatever order both are told.
- */
-const earlier = (progress: Progress, providerMessageId: string | null): Progress["verdict"] => {
-  const { epoch, receipts } = progress
-  const failed = receiptKey(progress, { receipt: "failed", epoch, providerMessageId })
-  return providerMessageId !== null && receipts.includes(failed) ? "failed" : null
 }
 
 /** A receipt that says the opposite of an ending: the message is not revived, but whoever could replay must see it. */

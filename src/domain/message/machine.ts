@@ -38,6 +38,8 @@ export interface Progress {
   readonly receipts: ReadonlyArray<string>
   /** Under which names the provider knows the message, and since which epoch: a receipt may be about an earlier one. */
   readonly providerIds: ReadonlyArray<{ readonly id: string; readonly epoch: number }>
+  /** Under which of them this epoch's message was sent: the name of the try that counts. */
+  readonly sentAs: string | null
 }
 
 const empty: Progress = {
@@ -56,7 +58,8 @@ const empty: Progress = {
   taken: false,
   verdict: null,
   receipts: [],
-  providerIds: []
+  providerIds: [],
+  sentAs: null
 }
 
 /** Asking what became of an attempt comes to an end too: whoever has not said so by then will not. */
@@ -81,10 +84,13 @@ export const receiptKey = (
   receipt: Pick<Receipt, "receipt" | "epoch" | "providerMessageId">
 ): string => `${receipt.epoch ?? epoch}:${receipt.receipt}:${receipt.providerMessageId ?? ""}`
 
-/** What a receipt of this epoch settles. `failed` is about one attempt, and says nothing new once that is known to have failed. */
+/**
+ * What a receipt of this epoch settles. `failed` is about one try: the one that was sent, by its name, or else the last
+ * one. It says nothing new once that is known to have failed.
+ */
 export const decides = (
-  { attempt, phase }: Progress,
-  receipt: Pick<Receipt, "receipt" | "attempt">
+  { attempt, phase, sentAs }: Progress,
+  receipt: Pick<Receipt, "receipt" | "attempt" | "providerMessageId">
 ): Progress["verdict"] => {
   switch (receipt.receipt) {
     case "sent":
@@ -93,6 +99,9 @@ export const decides = (
     case "read":
       return "delivered"
     case "failed":
+      if (sentAs !== null && receipt.providerMessageId !== null) {
+        return receipt.providerMessageId === sentAs ? "failed" : null
+      }
       return phase !== "none" && (receipt.attempt ?? attempt) === attempt ? "failed" : null
   }
 }
@@ -157,7 +166,8 @@ const changes = {
   succeed: ({ context, event }: Step<"AttemptSucceeded">): Partial<Progress> => ({
     phase: "settled",
     dueAt: null,
-    providerIds: adopt(context.providerIds, event.providerMessageId, context.epoch)
+    providerIds: adopt(context.providerIds, event.providerMessageId, context.epoch),
+    sentAs: event.providerMessageId
   }),
   doubt: ({ context, event }: Step<"AttemptUnresolved">): Partial<Progress> => ({
     phase: "unresolved",
@@ -174,7 +184,8 @@ const changes = {
     // The wish not to be late belonged to the run that ended; whoever replays wants it sent.
     expiresAt: null,
     taken: false,
-    verdict: null
+    verdict: null,
+    sentAs: null
   }),
   erase: (): Partial<Progress> => ({ erased: true }),
   remember: ({ context, event }: Step<"ReceiptRecorded">): Partial<Progress> => {
