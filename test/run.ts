@@ -1,10 +1,11 @@
 /**
  * `npm test` after the compiler and the linter: every test of every project, and a closing line that says
- * how many passed (arguments choose files). A test that did not run counts as a failure: whatever it needs, it provides itself.
+ * how many passed (arguments are those of Vitest). A test that did not run counts as a failure: whatever it needs, it provides itself.
  */
-import { startVitest, type TestCase } from "vitest/node"
+import { parseCLI, startVitest, type TestCase } from "vitest/node"
 
-const vitest = await startVitest(process.argv.slice(2), { watch: false, passWithNoTests: false })
+const { filter, options } = parseCLI(["vitest", "run", ...process.argv.slice(2)])
+const vitest = await startVitest(filter, { ...options, watch: false, passWithNoTests: false })
 const modules = vitest.state.getTestModules()
 const cases: Array<TestCase> = modules.flatMap((module) => [...module.children.allTests()])
 const passed = cases.filter((test) => test.result().state === "passed").length
