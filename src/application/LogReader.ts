@@ -13,6 +13,7 @@ import { Clock, Context, Duration, Effect, Latch, Layer, Result, Schema, Semapho
 import { DestinationId, isUuid, type MessageId, OrgId } from "../domain/ids.ts"
 import { fromRecorded, queuedOf } from "../domain/message/recorded.ts"
 import type { StoredFact } from "../domain/message/view.ts"
+import { halvesOf, streamOf } from "../domain/streams.ts"
 import { Circuits } from "./ports/Circuits.ts"
 import { EventStore, type LoggedFact, type Position, type StoreUnavailable } from "./ports/EventStore.ts"
 import { type JournalName, Journals } from "./ports/Journals.ts"
@@ -260,17 +261,11 @@ const orgsOf = (store: Store, journals: Journals["Service"], circuits: Circuits[
     if (messages.length > 0) {
       for (const [id, { facts: history }] of yield* store.loadMany(messages)) {
         const opening = history[0]?.fact
-        if (opening?.type === "MessageQueued") found(`message-${id}`, opening.orgId)
+        if (opening?.type === "MessageQueued") found(streamOf(id), opening.orgId)
       }
     }
     return orgs
   })
-}
-
-/** `kind` and `id` of `<kind>-<id>`. */
-export const halvesOf = (stream: string): readonly [string, string] => {
-  const dash = stream.indexOf("-")
-  return dash === -1 ? [stream, ""] : [stream.slice(0, dash), stream.slice(dash + 1)]
 }
 
 /** Remembers the last `max` that were asked for or set. */

@@ -6,7 +6,8 @@
  * belongs to a message stands in the line of its first fact.
  */
 import { DateTime, Result } from "effect"
-import { type ArchivedFact, messageOf } from "./ports/Archive.ts"
+import { halvesOf, messageOf } from "../domain/streams.ts"
+import type { ArchivedFact } from "./ports/Archive.ts"
 import type { Belonging } from "./ports/Belongings.ts"
 
 export const FORMAT = 1
@@ -60,31 +61,37 @@ export const parseLine = (text: string): Result.Result<Parsed, string> => {
   const at = typeof fields["at"] === "string" ? Date.parse(fields["at"]) : Number.NaN
   // Within a string the quotes would be escaped, so the first such text is the field.
   const dataAt = text.indexOf(DATA)
-  const isFact =
-    Number.isInteger(position) &&
-    typeof stream === "string" &&
-    /^[a-z][a-z-]*-./.test(stream) &&
-    Number.isInteger(version) &&
-    typeof name === "string" &&
-    !Number.isNaN(at) &&
-    (actor === null || typeof actor === "string") &&
-    dataAt !== -1
-  if (!isFact) return Result.fail("is not a fact of an export")
+  const isRight = {
+    position: Number.isInteger(position),
+    stream: typeof stream === "string" && isStreamName(stream),
+    version: Number.isInteger(version),
+    name: typeof name === "string",
+    at: !Number.isNaN(at),
+    actor: actor === null || typeof actor === "string",
+    data: dataAt !== -1
+  }
+  const wrong = Object.entries(isRight).find(([, right]) => !right)
+  if (wrong !== undefined) return Result.fail(`is not a fact of an export: "${wrong[0]}" is missing or wrong`)
   const fact: ArchivedFact = {
-    stream,
+    stream: stream as string,
     version: Number(version),
-    name,
+    name: name as string,
     at: DateTime.makeUnsafe(at),
     actor: actor as string | null,
     data: text.slice(dataAt + DATA.length, text.trimEnd().length - 1)
   }
   return Result.succeed({
     type: "Fact",
-    line: { position: Number(position), fact, belonging: belongingOf(stream, fields) }
+    line: { position: Number(position), fact, belonging: belongingOf(fact.stream, fields) }
   })
 }
 
 const DATA = ',"data":'
+
+const isStreamName = (stream: string): boolean => {
+  const [kind, id] = halvesOf(stream)
+  return /^[a-z]+$/.test(kind) && (kind === "message" ? messageOf(stream) !== null : id !== "")
+}
 
 type Fields = Readonly<Record<string, unknown>>
 

@@ -18,9 +18,10 @@ import { standingOf } from "../domain/circuit/standing.ts"
 import type { DestinationId, MessageId } from "../domain/ids.ts"
 import { type Place, placeOf } from "../domain/message/place.ts"
 import { viewOf } from "../domain/message/view.ts"
+import { messageOf, streamOf } from "../domain/streams.ts"
 import { eachStream } from "./archiveStreams.ts"
 import { type Breach, judgeCircuit, judgeJournal, judgeMessage, type Lawful } from "./laws.ts"
-import { Archive, messageOf } from "./ports/Archive.ts"
+import { Archive } from "./ports/Archive.ts"
 import { Circuits } from "./ports/Circuits.ts"
 import { type Asked, Derived, type Found, type ReadyRow } from "./ports/Derived.ts"
 import type { LoggedFact, StoreUnavailable } from "./ports/EventStore.ts"
@@ -295,8 +296,8 @@ const verifyQueue = Effect.fnUntraced(function* <E, R>(report: (violation: Viola
     const { rows, next }: Page = yield* derived.ready(after, ROWS_AT_ONCE)
     if (next === null) break
     after = next
-    const streams = yield* archive.streams([...new Set(rows.map(({ messageId }) => `message-${messageId}`))])
-    const strays = rows.filter((row) => strayDetail(row, streams.get(`message-${row.messageId}`)) !== null)
+    const streams = yield* archive.streams([...new Set(rows.map(({ messageId }) => streamOf(messageId)))])
+    const strays = rows.filter((row) => strayDetail(row, streams.get(streamOf(row.messageId))) !== null)
     const still = yield* Effect.forEach(strays, stillStray, { concurrency: LOOKS_AT_ONCE })
     for (const violation of still) if (violation !== null) yield* report(violation)
   }
@@ -332,7 +333,7 @@ const stillStray = Effect.fnUntraced(function* (row: ReadyRow) {
   yield* Effect.sleep(LOOK_AGAIN_AFTER)
   const { messageId } = row
   const derived = yield* Derived
-  const stream = `message-${messageId}`
+  const stream = streamOf(messageId)
   const facts = (yield* (yield* Archive).streams([stream])).get(stream)
   const said = strayDetail(row, facts)
   const isThere = (yield* derived.look([{ messageId, wait: { ...row, line: null } }])).get(messageId)!.isReady
@@ -368,7 +369,7 @@ const verifyOwners = Effect.fnUntraced(function* <E, R>(report: (violation: Viol
 
 const noStream = (id: MessageId, detail: string): Violation => ({
   rule: "no-stream",
-  stream: `message-${id}`,
+  stream: streamOf(id),
   version: null,
   detail: `there are no facts of it, and ${detail}`
 })

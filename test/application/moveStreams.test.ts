@@ -58,11 +58,12 @@ describe("a line of an export", () => {
 
   it.each([
     ["{", "is not JSON"],
-    ["[1]", "is not a fact of an export"],
+    ["[1]", 'is not a fact of an export: "position" is missing or wrong'],
     ["null", "is not a JSON object"],
     [firstLine(true).replace('"format":1', '"format":2'), "has the format 2"],
-    [lineOf({ position: 1, fact, belonging: null }).replace('"version":1', '"version":"1"'), "is not a fact"],
-    [lineOf({ position: 1, fact: { ...fact, stream: "nothing" }, belonging: null }), "is not a fact"]
+    [lineOf({ position: 1, fact, belonging: null }).replace('"version":1', '"version":"1"'), '"version" is missing'],
+    [lineOf({ position: 1, fact: { ...fact, stream: "nothing" }, belonging: null }), '"stream" is missing or wrong'],
+    [lineOf({ position: 1, fact: { ...fact, stream: "message-7" }, belonging: null }), '"stream" is missing or wrong']
   ])("is refused with the reason: %s", (text, reason) => {
     expect(Result.isFailure(parseLine(text)) && parseLine(text)).toMatchObject({
       failure: expect.stringContaining(reason)

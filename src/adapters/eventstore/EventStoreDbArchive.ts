@@ -9,11 +9,12 @@ import { type LoggedFact, StoreUnavailable } from "../../application/ports/Event
 import { type JournalName, Journals } from "../../application/ports/Journals.ts"
 import { Ledger } from "../../application/ports/Ledger.ts"
 import type { MessageId } from "../../domain/ids.ts"
+import { messageOf, streamOf } from "../../domain/streams.ts"
 import { isCopiedAsStored } from "./copies.ts"
 import { EventStoreDb, type Unavailable } from "./EventStoreDb.ts"
 import { write } from "./forwardJournals.ts"
 import { loggedOf, readLog } from "./readLog.ts"
-import { eventId, eventOf, messageOf, newWriting, streamOf } from "./streams.ts"
+import { eventId, eventOf, newWriting } from "./streams.ts"
 
 const STREAMS_AT_ONCE = 32
 /** Few enough for one append to be written without waiting for the connection. */

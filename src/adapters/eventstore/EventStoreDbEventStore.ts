@@ -23,10 +23,11 @@ import { type Append, type AppendResult, EventStore, StoreUnavailable } from "..
 import { type Intent, Ledger, type Reservation, type Stored } from "../../application/ports/Ledger.ts"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { toRecorded } from "../../domain/message/recorded.ts"
+import { streamOf } from "../../domain/streams.ts"
 import { isCopied } from "./copies.ts"
 import { EventStoreDb, type Unavailable } from "./EventStoreDb.ts"
 import { readLog } from "./readLog.ts"
-import { eventId, eventOf, newWriting, storedFactOf, streamOf } from "./streams.ts"
+import { eventId, eventOf, newWriting, storedFactOf } from "./streams.ts"
 
 const STREAMS_AT_ONCE = 32
 /**

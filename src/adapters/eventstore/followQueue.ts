@@ -14,10 +14,11 @@ import type { MessageFact } from "../../domain/message/facts.ts"
 import { queueChange } from "../../domain/message/queueChange.ts"
 import { fromRecorded } from "../../domain/message/recorded.ts"
 import type { Message } from "../../domain/message/transitions.ts"
+import { MESSAGES, messageOf, streamOf } from "../../domain/streams.ts"
 import { isCopied } from "./copies.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
 import { commitOf } from "./requests.ts"
-import { circumstancesOf, MESSAGES, messageOf, type ReadEvent, recordedOf, streamOf } from "./streams.ts"
+import { circumstancesOf, type ReadEvent, recordedOf } from "./streams.ts"
 import { tidy } from "./tidy.ts"
 
 const REMEMBERED_MAX = 20_000

@@ -7,8 +7,9 @@
 import { Effect } from "effect"
 import type { LoggedFact, Position, StoreUnavailable } from "../../application/ports/EventStore.ts"
 import type { Ledger } from "../../application/ports/Ledger.ts"
+import { messageOf } from "../../domain/streams.ts"
 import type { EventStoreDb, Unavailable } from "./EventStoreDb.ts"
-import { circumstancesOf, messageOf, type ReadEvent, recordedOf } from "./streams.ts"
+import { circumstancesOf, type ReadEvent, recordedOf } from "./streams.ts"
 
 const LOOK_MIN = 200
 

@@ -5,20 +5,9 @@
 import { createHash, randomUUID } from "node:crypto"
 import { type EventData, jsonEvent } from "@eventstore/db-client"
 import { DateTime, Result } from "effect"
-import { isUuid, MessageId } from "../../domain/ids.ts"
 import { fromRecorded } from "../../domain/message/recorded.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
 import type { RecordedFact } from "../../domain/recorded.ts"
-
-export const MESSAGES = "message-"
-
-export const streamOf = (id: MessageId): string => `${MESSAGES}${id}`
-
-/** Null for a stream that is not a message's. */
-export const messageOf = (stream: string): MessageId | null => {
-  const id = stream.slice(MESSAGES.length)
-  return stream.startsWith(MESSAGES) && isUuid(id) ? MessageId.make(id) : null
-}
 
 /** An event as it was read. */
 export interface ReadEvent {

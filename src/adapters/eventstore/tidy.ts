@@ -4,8 +4,8 @@
  */
 import { Effect } from "effect"
 import { Ledger } from "../../application/ports/Ledger.ts"
+import { streamOf } from "../../domain/streams.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
-import { streamOf } from "./streams.ts"
 
 const AT_ONCE = 100
 const REMOVALS_AT_ONCE = 8

@@ -1,8 +1,9 @@
 /** The log of all facts, grouped by stream, over plain maps. Positions are places in the log. */
 import { Effect, Layer, Order } from "effect"
-import { Archive, type ArchivedFact, messageOf, NotContinued } from "../../application/ports/Archive.ts"
+import { Archive, type ArchivedFact, NotContinued } from "../../application/ports/Archive.ts"
 import type { LoggedFact } from "../../application/ports/EventStore.ts"
 import type { JournalName } from "../../application/ports/Journals.ts"
+import { messageOf } from "../../domain/streams.ts"
 import { addToJournal, Memory, type StoredRow, type Tables } from "./Memory.ts"
 
 const rowsOf = (tables: Tables, stream: string): ReadonlyArray<StoredRow> => {

@@ -1,6 +1,7 @@
 /** The projection `audit` over a map: every question is a filter and a sort. */
 import { DateTime, Effect, Layer } from "effect"
 import { type AuditFilter, type AuditRow, AuditTrail } from "../../application/ports/AuditTrail.ts"
+import { streamOf } from "../../domain/streams.ts"
 import { addRows, newestFirst, placeOf } from "./entries.ts"
 import { Memory } from "./Memory.ts"
 import { clearRows, liveRows, moveRun } from "./runs.ts"
@@ -8,7 +9,7 @@ import { clearRows, liveRows, moveRun } from "./runs.ts"
 const matches = (row: AuditRow, { from, to, messageId, ...equal }: AuditFilter): boolean =>
   (from === undefined || DateTime.isGreaterThanOrEqualTo(row.at, from)) &&
   (to === undefined || DateTime.isLessThan(row.at, to)) &&
-  (messageId === undefined || row.stream === `message-${messageId}`) &&
+  (messageId === undefined || row.stream === streamOf(messageId)) &&
   Object.entries(equal).every(([field, wanted]) => row[field as keyof typeof equal] === wanted)
 
 export const layer = Layer.effect(

@@ -13,6 +13,7 @@ import type { MessageId, OrgId } from "../../domain/ids.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
 import { fromRecorded, toRecorded } from "../../domain/message/recorded.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
+import { streamOf } from "../../domain/streams.ts"
 import { laneOf } from "./lanes.ts"
 import { standInLine, stepOut } from "./lines.ts"
 import { Memory, type StoredRow, type Tables } from "./Memory.ts"
@@ -24,7 +25,7 @@ const stored = (row: StoredRow, version: number): StoredFact => ({
   fact: Result.getOrThrow(fromRecorded(row))
 })
 
-const streamOf = (rows: ReadonlyArray<StoredRow>): Stream => ({
+const storedIn = (rows: ReadonlyArray<StoredRow>): Stream => ({
   version: rows.length,
   facts: rows.map((row, index) => stored(row, index + 1))
 })
@@ -55,7 +56,7 @@ const write = (memory: Memory["Service"], entry: Append): AppendResult => {
   const rows = entry.facts.map((fact): StoredRow => ({ ...toRecorded(fact), at, actor }))
   const stream = tables.streams.get(messageId) ?? []
   for (const row of rows) {
-    tables.feed.push({ stream: `message-${messageId}`, messageId, version: stream.push(row) })
+    tables.feed.push({ stream: streamOf(messageId), messageId, version: stream.push(row) })
   }
   tables.streams.set(messageId, stream)
 
@@ -92,14 +93,14 @@ export const layer = Layer.effect(
     const memory = yield* Memory
     const { tables } = memory
 
-    const load = (id: MessageId) => Effect.sync(() => streamOf(tables.streams.get(id) ?? []))
+    const load = (id: MessageId) => Effect.sync(() => storedIn(tables.streams.get(id) ?? []))
 
     const loadMany = (ids: ReadonlyArray<MessageId>) =>
       Effect.sync(() => {
         const found = new Map<MessageId, Stream>()
         for (const id of ids) {
           const rows = tables.streams.get(id)
-          if (rows !== undefined) found.set(id, streamOf(rows))
+          if (rows !== undefined) found.set(id, storedIn(rows))
         }
         return found
       })

@@ -2,6 +2,7 @@
 import { DateTime } from "effect"
 import type { Step } from "../../application/ports/Projections.ts"
 import type { MessageId } from "../../domain/ids.ts"
+import { messageOf, streamOf } from "../../domain/streams.ts"
 import type { Tables } from "./Memory.ts"
 import { rowsOf } from "./runs.ts"
 
@@ -24,7 +25,8 @@ export const addRows = <A extends Row>(
 ): void => {
   const rows = rowsOf(table, generation)
   for (const row of added) {
-    if (forgotten.has(row.stream.slice("message-".length) as MessageId)) continue
+    const messageId = messageOf(row.stream)
+    if (messageId !== null && forgotten.has(messageId)) continue
     if (!rows.has(placeOf(row))) rows.set(placeOf(row), row)
   }
 }
@@ -42,6 +44,6 @@ export const newestFirst = <A extends Row>(
 
 export const forgetEntries = ({ audit, timelines }: Tables, id: MessageId): void => {
   for (const rows of [...audit.values(), ...timelines.values()]) {
-    for (const [place, { stream }] of rows) if (stream === `message-${id}`) rows.delete(place)
+    for (const [place, { stream }] of rows) if (stream === streamOf(id)) rows.delete(place)
   }
 }

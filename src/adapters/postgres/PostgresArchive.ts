@@ -1,9 +1,10 @@
 /** The log of all facts in the order of its primary key, and a way to write it as it was elsewhere. */
 import { DateTime, Effect, BigInt as Integers, Layer, Order } from "effect"
-import { Archive, type ArchivedFact, messageOf, NotContinued } from "../../application/ports/Archive.ts"
+import { Archive, type ArchivedFact, NotContinued } from "../../application/ports/Archive.ts"
 import type { LoggedFact, StoreUnavailable } from "../../application/ports/EventStore.ts"
 import type { JournalName } from "../../application/ports/Journals.ts"
 import type { MessageId } from "../../domain/ids.ts"
+import { messageOf } from "../../domain/streams.ts"
 import { loggedColumns, loggedOf } from "./logged.ts"
 import { Postgres, type QueryFailed, unavailable } from "./Postgres.ts"
 import { streamIdOf } from "./PostgresJournals.ts"

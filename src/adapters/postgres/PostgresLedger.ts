@@ -6,11 +6,11 @@
  * follower, who then applies it again.
  */
 import { DateTime, Effect, Layer } from "effect"
-import { messageOf } from "../../application/ports/Archive.ts"
 import type { Append } from "../../application/ports/EventStore.ts"
 import type { JournalName } from "../../application/ports/Journals.ts"
 import { type Copy, type Intent, Ledger, type Reservation, type Stored } from "../../application/ports/Ledger.ts"
 import type { MessageId } from "../../domain/ids.ts"
+import { messageOf } from "../../domain/streams.ts"
 import { batched } from "./batched.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
 import { streamIdOf } from "./PostgresJournals.ts"

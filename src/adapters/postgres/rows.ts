@@ -1,5 +1,6 @@
 /** Rows of a projection as parameters: pg's own array escaping takes eleven times as long as a join. */
 import type { JournalName } from "../../application/ports/Journals.ts"
+import { messageOf } from "../../domain/streams.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
 /** No text of ours holds it: what people write has no control characters, and JSON escapes them. */
@@ -9,8 +10,6 @@ const SEPARATOR = "\u001e"
 export const joined = <Row>(rows: ReadonlyArray<Row>, textOf: (row: Row) => string | null): string =>
   rows.map((row) => textOf(row) ?? "").join(SEPARATOR)
 
-const MESSAGE = "message-"
-
 /** What the log calls the stream by. */
 export const streamIdIn = ({ stream }: { readonly stream: string }): string =>
-  stream.startsWith(MESSAGE) ? stream.slice(MESSAGE.length) : streamIdOf(stream as JournalName)
+  messageOf(stream) ?? streamIdOf(stream as JournalName)

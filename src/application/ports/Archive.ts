@@ -49,9 +49,3 @@ export class Archive extends Context.Service<
     readonly restore: (facts: ReadonlyArray<ArchivedFact>) => Effect.Effect<void, NotContinued | StoreUnavailable>
   }
 >()("posthaste/application/ports/Archive") {}
-
-const MESSAGE = "message-"
-
-/** The message whose stream this is; null for a journal. */
-export const messageOf = (stream: string): MessageId | null =>
-  stream.startsWith(MESSAGE) ? (stream.slice(MESSAGE.length) as MessageId) : null

@@ -1,0 +1,18 @@
+/** What streams are called: a message's is `message-<id>`, a journal's `<kind>-<id>`. */
+import { isUuid, MessageId } from "./ids.ts"
+
+export const MESSAGES = "message-"
+
+export const streamOf = (id: MessageId): string => `${MESSAGES}${id}`
+
+/** The message whose stream this is; null for a journal. */
+export const messageOf = (stream: string): MessageId | null => {
+  const id = stream.slice(MESSAGES.length)
+  return stream.startsWith(MESSAGES) && isUuid(id) ? MessageId.make(id) : null
+}
+
+/** `kind` and `id` of `<kind>-<id>`. */
+export const halvesOf = (stream: string): readonly [kind: string, id: string] => {
+  const dash = stream.indexOf("-")
+  return dash === -1 ? [stream, ""] : [stream.slice(0, dash), stream.slice(dash + 1)]
+}
