@@ -55,7 +55,7 @@ const take = Effect.fnUntraced(function* <R>(projection: Projection<R>, run: Run
 })
 
 /** Follows the log with the rows that are live, until it is overtaken or fails. */
-const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>) {
+const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, turns: Semaphore.Semaphore) {
   const log = yield* LogReader
   let run = (yield* runsOf(projection.name)).live ?? (yield* beginBuild(projection))
   // Somebody may have been first while we found nothing live: then we were given a build beside it.
@@ -65,10 +65,12 @@ const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>) {
       yield* log.news(run.position)
       continue
     }
-    const next = yield* take(projection, run, facts)
+    const isFull = facts.length === FOLLOW_AT_ONCE
+    const step = take(projection, run, facts)
+    const next = yield* isFull ? turns.withPermits(1)(step) : step
     if (next === null) break
     run = next
-    if (facts.length < FOLLOW_AT_ONCE) yield* Effect.sleep(PAUSE_BUSY)
+    if (!isFull) yield* Effect.sleep(PAUSE_BUSY)
   }
   yield* Effect.sleep(PAUSE_OVERTAKEN)
 })
@@ -153,12 +155,12 @@ const untilInterrupted = <A, R>(what: string, effect: Effect.Effect<A, StoreUnav
 
 /** Runs until interrupted. */
 export const keepProjections = Effect.suspend(() => {
-  // Builds take turns: all at once they would keep every core from those who wait for an answer.
+  // What is far behind takes turns, live or built anew: all at once would keep every core from those who wait for an answer.
   const turns = Semaphore.makeUnsafe(1)
   return Effect.all(
     [
       ...projections.flatMap((projection) => [
-        untilInterrupted(`projecting ${projection.name}`, follow(projection)),
+        untilInterrupted(`projecting ${projection.name}`, follow(projection, turns)),
         untilInterrupted(`building ${projection.name}`, build(projection, turns))
       ]),
       untilInterrupted("looking for stalls", tellOfStalls)
