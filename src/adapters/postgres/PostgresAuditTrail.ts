@@ -7,7 +7,7 @@ import type { ChannelName, OrgId } from "../../domain/ids.ts"
 import { conditionsOf } from "./filtering.ts"
 import { liveGeneration, oldestGeneration } from "./generations.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
-import { joined, streamIdIn } from "./rows.ts"
+import { joined, listed, streamIdIn } from "./rows.ts"
 
 const projectStatement = {
   name: "project_audit",
@@ -58,9 +58,9 @@ export const layer = Layer.effect(
           step.from,
           step.to,
           step.facts,
-          rows.map(streamIdIn),
-          rows.map(({ version }) => version),
-          rows.map(({ at }) => DateTime.toEpochMillis(at)),
+          listed(rows, streamIdIn),
+          listed(rows, ({ version }) => version),
+          listed(rows, ({ at }) => DateTime.toEpochMillis(at)),
           joined(rows, ({ orgId }) => orgId),
           joined(rows, ({ operation }) => operation),
           joined(rows, ({ subject }) => subject.type),

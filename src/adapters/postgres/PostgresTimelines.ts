@@ -13,7 +13,7 @@ import type { ConsentOf } from "../../domain/dossier/consent.ts"
 import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
 import { liveGeneration, oldestGeneration } from "./generations.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
-import { joined, streamIdIn } from "./rows.ts"
+import { joined, listed, streamIdIn } from "./rows.ts"
 
 const projectStatement = {
   name: "project_activity",
@@ -98,14 +98,14 @@ export const layer = Layer.effect(
           step.from,
           step.to,
           step.facts,
-          rows.map(streamIdIn),
-          rows.map(({ version }) => version),
-          rows.map(({ at }) => DateTime.toEpochMillis(at)),
+          listed(rows, streamIdIn),
+          listed(rows, ({ version }) => version),
+          listed(rows, ({ at }) => DateTime.toEpochMillis(at)),
           joined(rows, ({ orgId }) => orgId),
           joined(rows, ({ dossierId }) => dossierId),
           joined(rows, ({ activity }) => activity),
           joined(rows, ({ channel }) => channel),
-          rows.map(({ messageId }) => messageId),
+          listed(rows, ({ messageId }) => messageId),
           joined(rows, ({ actor }) => actor),
           joined(rows, ({ details }) => JSON.stringify(details)),
           JSON.stringify(

@@ -10,6 +10,10 @@ const SEPARATOR = "\u001e"
 export const joined = <Row>(rows: ReadonlyArray<Row>, textOf: (row: Row) => string | null): string =>
   rows.map((row) => textOf(row) ?? "").join(SEPARATOR)
 
+/** One column of ids, names, numbers or times, which need no escaping, as the array it is. */
+export const listed = <Row>(rows: ReadonlyArray<Row>, itemOf: (row: Row) => string | number | null): string =>
+  `{${rows.map((row) => itemOf(row) ?? "NULL").join(",")}}`
+
 /** What the log calls the stream by. */
 export const streamIdIn = ({ stream }: { readonly stream: string }): string =>
   messageOf(stream) ?? streamIdOf(stream as JournalName)
