@@ -4,13 +4,16 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, type Layer, Redacted } from "effect"
+import { Actor } from "../../src/application/actor.ts"
 import { AlertProgress, type Notice } from "../../src/application/ports/AlertProgress.ts"
 import { AlertSubjects } from "../../src/application/ports/AlertSubjects.ts"
 import { type AlertTargetSettings, AlertTargets } from "../../src/application/ports/AlertTargets.ts"
 import { type EndpointSettings, Endpoints } from "../../src/application/ports/Endpoints.ts"
 import { EventStore, type StoreUnavailable } from "../../src/application/ports/EventStore.ts"
 import { type HttpTargetSettings, HttpTargets } from "../../src/application/ports/HttpTargets.ts"
+import { Journals } from "../../src/application/ports/Journals.ts"
 import { Queue } from "../../src/application/ports/Queue.ts"
+import { journalOf } from "../../src/domain/configuration/changes.ts"
 import type { OrgId } from "../../src/domain/ids.ts"
 import { inMillis, newLane, newOrg, opened, type StorePorts } from "./sample.ts"
 
@@ -90,6 +93,29 @@ export const alertTargetsContract = <E>(name: string, layer: Layer.Layer<AlertPo
         expect(after!.createdAt).toEqual(before.createdAt)
         expect(DateTime.isGreaterThan(after!.updatedAt, before.updatedAt)).toBe(true)
         expect(yield* targets.get(orgId, before.id)).toEqual(after)
+      })
+    )
+
+    test(
+      "tell each change in the journal of their destination, and none where nothing was named",
+      Effect.gen(function* () {
+        const targets = yield* AlertTargets
+        const orgId = newOrg()
+        const webhook = yield* alertTarget(orgId)
+        const pager = yield* targets.add(orgId, yield* httpTarget(orgId), "pagerduty", settings)
+        for (const [channel, { id }] of [
+          ["webhook", webhook],
+          ["http", pager]
+        ] as const) {
+          const changing = targets.update(orgId, id, { oldestDueSeconds: 5, severity: null })
+          yield* Effect.provideService(changing, Actor, "operator")
+          yield* targets.update(orgId, id, {})
+          yield* targets.update(newOrg(), id, { severity: "info" })
+          const [created, ...changes] = yield* (yield* Journals).load(journalOf(channel, id))
+          expect(created).toMatchObject({ name: "DestinationCreated@1" })
+          expect(changes).toMatchObject([{ version: 2, name: "DestinationChanged@1", actor: "operator" }])
+          expect(JSON.parse(changes[0]!.data)).toEqual({ orgId, channel, fields: ["oldestDueSeconds", "severity"] })
+        }
       })
     )
 

@@ -228,7 +228,8 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
         expect(yield* operationsOf(orgId, { actor: "key:k1" })).toEqual(["CREATED"])
         expect(yield* operationsOf(orgId, { correlationId: "order-9" })).toEqual(["UPDATED", "SENT", "CREATED"])
         expect(yield* operationsOf(orgId, { messageId: message })).toEqual(["UPDATED", "SENT", "CREATED"])
-        expect(yield* operationsOf(orgId, { messageId: dead })).toEqual(["REPLAYED", "FAILED", "CREATED"])
+        // Its facts tell times that may be a millisecond apart the wrong way round: they were taken in another order.
+        expect((yield* operationsOf(orgId, { messageId: dead })).toSorted()).toEqual(["CREATED", "FAILED", "REPLAYED"])
         expect((yield* operationsOf(orgId, { dossierId: "case-17" })).toSorted()).toEqual([
           "BLOCKED_BY_POLICY",
           "CONSENT_GRANTED",

@@ -1,12 +1,15 @@
 /** Alert targets over a map. Rows stay when their destinations go, so that nobody ever alerts about an alert. */
 import { Effect, Layer } from "effect"
-import { type AlertTarget, AlertTargets } from "../../application/ports/AlertTargets.ts"
+import { type AlertTarget, AlertTargets, channelOfType } from "../../application/ports/AlertTargets.ts"
+import { changesOf } from "../../domain/configuration/changes.ts"
 import { Memory } from "./Memory.ts"
+import { noterOf } from "./noting.ts"
 
 export const layer = Layer.effect(
   AlertTargets,
   Effect.gen(function* () {
-    const { tables, now } = yield* Memory
+    const memory = yield* Memory
+    const { tables, now } = memory
     const { alertTargets, endpoints, httpTargets } = tables
     const living = () =>
       [...alertTargets.values()]
@@ -30,12 +33,19 @@ export const layer = Layer.effect(
           return { items, nextCursor: left.length > limit ? items.at(-1)!.id : null }
         }),
       update: (orgId, id, change) =>
-        Effect.sync(() => {
+        Effect.suspend(() => {
           const before = find(orgId, id)
-          if (before === null) return null
-          const target = { ...before, ...change, updatedAt: now() }
-          alertTargets.set(id, target)
-          return target
+          if (before === null) return Effect.succeed(null)
+          const channel = channelOfType[before.type]
+          return noterOf(
+            memory,
+            channel
+          )((note) => {
+            const target = { ...before, ...change, updatedAt: now() }
+            alertTargets.set(id, target)
+            note(id, changesOf({ orgId, channel }, change))
+            return target
+          })
         }),
       all: Effect.sync(living)
     })

@@ -4,9 +4,12 @@ import {
   type AlertTarget,
   type AlertTargetSettings,
   AlertTargets,
-  type AlertTargetType
+  type AlertTargetType,
+  channelOfType
 } from "../../application/ports/AlertTargets.ts"
+import { changesOf, journalOf } from "../../domain/configuration/changes.ts"
 import { type DestinationId, isUuid, type OrgId } from "../../domain/ids.ts"
+import { noted, noteFrom } from "./noting.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
 
 interface TargetRow {
@@ -34,8 +37,11 @@ const listStatement = {
 }
 const updateStatement = {
   name: "update_alert_target",
-  text: `update posthaste.alert_target set settings = settings || $3, updated_at = $4
-    where id = (select id from posthaste.living_alert_target where org_id = $1 and id = $2) returning ${columns}`
+  text: `with target as (
+      update posthaste.alert_target set settings = settings || $3, updated_at = $4
+      where id = (select id from posthaste.living_alert_target where org_id = $1 and id = $2) returning ${columns}
+    )
+    select target.*, ${noteFrom(5)} from target`
 }
 const allStatement = {
   name: "all_alert_targets",
@@ -58,17 +64,29 @@ export const layer = Layer.effect(
   AlertTargets,
   Effect.gen(function* () {
     const { durable, reads } = yield* Postgres
-    const write = Effect.fnUntraced(function* (statement: typeof addStatement, values: ReadonlyArray<unknown>) {
-      const now = DateTime.formatIso(yield* DateTime.now)
-      return firstOf(yield* unavailable(durable.query<TargetRow>(statement, [...values, now])))
+
+    const get = (orgId: OrgId, id: DestinationId) =>
+      isUuid(id)
+        ? Effect.map(unavailable(reads.query<TargetRow>(getStatement, [orgId, id])), firstOf)
+        : Effect.succeed(null)
+
+    const update = Effect.fnUntraced(function* (orgId: OrgId, id: DestinationId, change: Partial<AlertTargetSettings>) {
+      const before = yield* get(orgId, id)
+      if (before === null) return null
+      const channel = channelOfType[before.type]
+      const now = yield* DateTime.now
+      const facts = yield* noted(journalOf(channel, id), changesOf({ orgId, channel }, change), now)
+      const values = [orgId, id, JSON.stringify(change), DateTime.formatIso(now), ...facts]
+      return firstOf(yield* unavailable(durable.query<TargetRow>(updateStatement, values)))
     })
+
     return AlertTargets.of({
-      add: (orgId, id, type, settings) =>
-        Effect.map(write(addStatement, [id, orgId, type, JSON.stringify(settings)]), (target) => target!),
-      get: (orgId, id) =>
-        isUuid(id)
-          ? Effect.map(unavailable(reads.query<TargetRow>(getStatement, [orgId, id])), firstOf)
-          : Effect.succeed(null),
+      add: Effect.fnUntraced(function* (orgId, id, type, settings) {
+        const now = DateTime.formatIso(yield* DateTime.now)
+        const values = [id, orgId, type, JSON.stringify(settings), now]
+        return firstOf(yield* unavailable(durable.query<TargetRow>(addStatement, values)))!
+      }),
+      get,
       list: (orgId, { cursor, limit }) =>
         unavailable(reads.query<TargetRow>(listStatement, [orgId, cursor, limit + 1])).pipe(
           Effect.map((rows) => {
@@ -76,8 +94,7 @@ export const layer = Layer.effect(
             return { items, nextCursor: rows.length > limit ? items.at(-1)!.id : null }
           })
         ),
-      update: (orgId, id, change) =>
-        isUuid(id) ? write(updateStatement, [orgId, id, JSON.stringify(change)]) : Effect.succeed(null),
+      update,
       all: Effect.map(unavailable(reads.query<TargetRow>(allStatement, [])), (rows) => rows.map(targetOf))
     })
   })

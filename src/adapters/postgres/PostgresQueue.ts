@@ -146,15 +146,21 @@ type ClaimedRow = readonly [
   name: string,
   queued: Record<string, unknown>,
   body: string | null,
-  generation: number | null,
-  care: Pass["care"],
-  limited: boolean | null,
-  inFlightMax: number | null
+  /** Absent where there is nothing to say about the lane. */
+  pass?: readonly [generation: number | null, care: Pass["care"], limited: boolean | null, inFlightMax: number | null]
 ]
 
+const plain: Pass = { generation: 0, care: null, freshMs: null, inFlightMax: null }
+
+const passOf = ([generation, care, limited, inFlightMax]: Required<ClaimedRow>[9]): Pass => ({
+  generation: generation ?? 0,
+  care,
+  freshMs: care === "probe" ? PROBE_FRESH_MS : limited === true ? SLOT_FRESH_MS : null,
+  inFlightMax
+})
+
 const claimed = (row: ClaimedRow): ClaimedMessage => {
-  const [messageId, lane, dueMs, version, epoch, attempt, name, queued, body, generation, care, limited, inFlightMax] =
-    row
+  const [messageId, lane, dueMs, version, epoch, attempt, name, queued, body, pass] = row
   return {
     messageId,
     lane,
@@ -164,11 +170,6 @@ const claimed = (row: ClaimedRow): ClaimedMessage => {
     attempt,
     queued: queuedOf(name, queued),
     body,
-    pass: {
-      generation: generation ?? 0,
-      care,
-      freshMs: care === "probe" ? PROBE_FRESH_MS : limited === true ? SLOT_FRESH_MS : null,
-      inFlightMax
-    }
+    pass: pass === undefined ? plain : passOf(pass)
   }
 }

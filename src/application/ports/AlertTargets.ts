@@ -1,11 +1,17 @@
 import { Context, type DateTime, type Effect } from "effect"
 import type { AlertEvent, Severity } from "../../domain/alert/alert.ts"
-import type { DestinationId, OrgId } from "../../domain/ids.ts"
+import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import type { Page } from "./Endpoints.ts"
 import type { StoreUnavailable } from "./EventStore.ts"
 
 export const alertTargetTypes = ["webhook", "pagerduty"] as const
 export type AlertTargetType = (typeof alertTargetTypes)[number]
+
+/** What kind of destination is made for each. */
+export const channelOfType = { webhook: "webhook", pagerduty: "http" } as const satisfies Record<
+  AlertTargetType,
+  ChannelName
+>
 
 export interface AlertTargetSettings {
   readonly events: ReadonlyArray<AlertEvent>
@@ -46,7 +52,7 @@ export class AlertTargets extends Context.Service<
       orgId: OrgId,
       page: { readonly cursor: string | null; readonly limit: number }
     ) => Effect.Effect<Page<AlertTarget>, StoreUnavailable>
-    /** Null when there is no such target in the org. */
+    /** Null when there is no such target in the org. The journal of its destination tells it, as a change of that. */
     readonly update: (
       orgId: OrgId,
       id: DestinationId,

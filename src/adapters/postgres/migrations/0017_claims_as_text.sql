@@ -1,0 +1,118 @@
+-- Promises: a claim hands out what it did, in a document that costs less to write.
+
+create or replace function posthaste.claim_due(
+  p_worker text, p_limit int, p_per_lane int, p_room_lanes uuid[], p_rooms int[], p_lease_ms int
+) returns table (batch bigint, messages text)
+language plpgsql volatile
+set search_path = posthaste, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
+set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_lanes uuid[];
+  v_lane uuid;
+  v_share int;
+  v_take int;
+  v_n int;
+  v_left int := p_limit;
+  v_messages uuid[] := '{}'; v_message_lanes uuid[] := '{}'; v_dues timestamptz[] := '{}';
+  v_versions int[] := '{}'; v_epochs int[] := '{}'; v_attempts int[] := '{}';
+  m uuid[]; d timestamptz[]; v int[]; e int[]; a int[];
+  v_visited uuid[] := '{}'; v_drained boolean[] := '{}';
+  v_batch bigint;
+  -- Of lanes about which there is something to say, which healthy lanes are not; each of their messages names its entry.
+  v_odd boolean[];
+  v_row posthaste.lane;
+  v_generations int[] := '{}'; v_cares text[] := '{}'; v_limited boolean[] := '{}'; v_in_flight int[] := '{}';
+  v_passes int[] := '{}';
+  v_now timestamptz;
+  v_interval float8; v_burst float8; v_lead float8; v_end timestamptz;
+begin
+  select array_agg(t.lane), array_agg(t.odd) into v_lanes, v_odd from (
+    select l.lane, l.generation > 0 or l.failures > 0 or l.rate_limit is not null as odd from lane l
+    where l.visit_at <= clock_timestamp()
+      and not exists (select 1 from unnest(p_room_lanes, p_rooms) full_lane(id, room) where full_lane.id = l.lane and full_lane.room = 0)
+    order by l.visit_at limit least(64, p_limit) for update of l skip locked
+  ) t;
+  if v_lanes is null then return; end if;
+
+  for v_nth in 1 .. cardinality(v_lanes) loop
+    exit when v_left = 0;
+    v_lane := v_lanes[v_nth];
+    -- What earlier lanes did not use goes to the later ones.
+    v_share := ceil(v_left::numeric / (cardinality(v_lanes) - v_nth + 1));
+    v_take := least(v_left, v_share,
+      coalesce((select r.room from unnest(p_room_lanes, p_rooms) r(id, room) where r.id = v_lane limit 1), p_per_lane));
+    if v_odd[v_nth] then
+      select * into v_row from lane l where l.lane = v_lane;
+      if v_row.circuit <> 'CLOSED' then v_take := 1;
+      elsif v_row.in_flight_max is not null then v_take := least(v_take, v_row.in_flight_max);
+      end if;
+      if v_row.rate_limit is not null then
+        -- The same arithmetic as src/domain/rateLimit.ts, where it is explained.
+        v_now := clock_timestamp();
+        v_interval := v_row.rate_period_ms::float8 / v_row.rate_limit;
+        v_burst := greatest(1, floor(25 / v_interval));
+        v_lead := (v_burst - ceil(v_burst / 2)) * v_interval;
+        v_end := greatest(v_row.slot_at + v_lead * interval '1 millisecond', v_now - interval '20 milliseconds');
+        v_take := least(v_take, floor(extract(epoch from v_now - v_end) * 1000 / v_interval + 0.01) + v_burst);
+        continue when v_take < 1;
+      end if;
+    end if;
+    with taken as (
+      delete from ready where ctid = any (array(
+        select r.ctid from ready r where r.lane = v_lane and r.due_at <= clock_timestamp()
+        order by r.lane, r.due_at, r.message_id limit v_take for update skip locked))
+      returning message_id, due_at, version, epoch, attempt
+    )
+    select coalesce(array_agg(message_id), '{}'), array_agg(due_at), array_agg(version), array_agg(epoch), array_agg(attempt)
+      into m, d, v, e, a from (select * from taken order by due_at, message_id) t;
+    v_n := cardinality(m);
+    if v_n > 0 then
+      v_messages := v_messages || m; v_dues := v_dues || d; v_versions := v_versions || v;
+      v_epochs := v_epochs || e; v_attempts := v_attempts || a;
+      v_message_lanes := v_message_lanes || array_fill(v_lane, array[v_n]);
+      v_left := v_left - v_n;
+      if v_odd[v_nth] then
+        if v_row.rate_limit is not null then
+          update lane l set slot_at = v_end + (v_n * v_interval - v_lead) * interval '1 millisecond' where l.lane = v_lane;
+        end if;
+        if v_row.circuit <> 'CLOSED' then
+          v_row.generation := v_row.generation + 1;
+          perform permit_probe(v_row, m[1]);
+        end if;
+        v_generations := v_generations || v_row.generation;
+        v_cares := v_cares || case
+          when v_row.circuit <> 'CLOSED' then 'probe'
+          when v_row.failures > 0 or v_row.in_flight_max is not null then 'watched' end;
+        v_limited := v_limited || (v_row.rate_limit is not null);
+        v_in_flight := v_in_flight || case when v_row.circuit <> 'CLOSED' then 1 else v_row.in_flight_max end;
+        v_passes := v_passes || array_fill(0, array[cardinality(v_messages) - v_n - cardinality(v_passes)])
+          || array_fill(cardinality(v_generations), array[v_n]);
+      end if;
+    end if;
+    v_visited := v_visited || v_lane;
+    v_drained := v_drained || (v_n < v_take);
+  end loop;
+  perform settle_lanes(v_visited, v_drained);
+
+  if cardinality(v_messages) = 0 then return; end if;
+  v_batch := nextval('posthaste.batch');
+  insert into claim (batch, worker, lease_until, messages, lanes, dues, versions, epochs, attempts)
+    values (v_batch, p_worker, clock_timestamp() + make_interval(secs => p_lease_ms / 1000.0),
+      v_messages, v_message_lanes, v_dues, v_versions, v_epochs, v_attempts);
+  -- One row for the batch: reading a field of a row costs the client as much as reading it out of one document. The document
+  -- is put together as text: json_build_array asks for the type of each of its arguments in each row, an eighth of a claim.
+  return query
+    select v_batch, '[' || string_agg(
+      '["' || c.message || '","' || c.lane || '",' || (date_part('epoch', c.due) * 1000)::bigint || ',' || c.version || ','
+        || c.epoch || ',' || c.attempt || ',"' || q.name || '",' || q.data || ',' || coalesce(to_json(b.body)::text, 'null')
+        || case when c.pass > 0 then ',' || json_build_array(v_generations[c.pass], v_cares[c.pass],
+             nullif(v_limited[c.pass], false), v_in_flight[c.pass]) else '' end || ']',
+      ',' order by c.i) || ']'
+    from unnest(v_messages, v_message_lanes, v_dues, v_versions, v_epochs, v_attempts, v_passes) with ordinality
+      c(message, lane, due, version, epoch, attempt, pass, i)
+    join event q on q.stream_id = c.message and q.version = 1
+    left join body b on b.message_id = c.message;
+end $$;
