@@ -1,5 +1,5 @@
 /** What streams are called: a message's is `message-<id>`, a journal's `<kind>-<id>`. */
-import { isUuid, MessageId } from "./ids.ts"
+import { isUuid, type MessageId } from "./ids.ts"
 
 export const MESSAGES = "message-"
 
@@ -8,7 +8,7 @@ export const streamOf = (id: MessageId): string => `${MESSAGES}${id}`
 /** The message whose stream this is; null for a journal. */
 export const messageOf = (stream: string): MessageId | null => {
   const id = stream.slice(MESSAGES.length)
-  return stream.startsWith(MESSAGES) && isUuid(id) ? MessageId.make(id) : null
+  return stream.startsWith(MESSAGES) && isUuid(id) ? (id as MessageId) : null
 }
 
 /** `kind` and `id` of `<kind>-<id>`. */

@@ -5,7 +5,7 @@ import { EventStore, type Position, type StoreUnavailable } from "../../src/appl
 import { type MessageFilter, MessageViews } from "../../src/application/ports/MessageViews.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import { Queue } from "../../src/application/ports/Queue.ts"
-import type { MessageId, OrgId } from "../../src/domain/ids.ts"
+import { type MessageId, OrgId } from "../../src/domain/ids.ts"
 import { type MessageView, viewOf } from "../../src/domain/message/view.ts"
 import type { DeadLetterFilter } from "../../src/domain/replay/facts.ts"
 import { ended, projected, refused } from "./deadLetterSamples.ts"
@@ -68,6 +68,17 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
     )
 
   describe(`${name} message views`, () => {
+    test(
+      "are those of an org whatever it is called",
+      Effect.gen(function* () {
+        const orgId = OrgId.make("NULL")
+        const queued = opened({ orgId })
+        yield* write([queued])
+        yield* projected([queued.after])
+        expect((yield* list(orgId)).map(({ id }) => id)).toEqual([queued.after.id])
+      })
+    )
+
     test(
       "starts at no position and counts nothing",
       Effect.gen(function* () {

@@ -66,7 +66,7 @@ export class EventStoreDb extends Context.Service<
   }
 >()("posthaste/adapters/eventstore/EventStoreDb") {}
 
-/** No call about one stream takes longer. */
+/** Nobody waits longer for one try of a call about one stream. */
 const CALL_MS = 1_500
 /**
  * How long the client keeps an append that nobody waits for any more. At a deadline it ends the request before it cancels

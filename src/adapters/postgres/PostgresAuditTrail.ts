@@ -7,7 +7,7 @@ import type { ChannelName, OrgId } from "../../domain/ids.ts"
 import { conditionsOf } from "./filtering.ts"
 import { liveGeneration, oldestGeneration } from "./generations.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
-import { joined, listed, streamIdIn } from "./rows.ts"
+import { joined, placed, stepped } from "./rows.ts"
 
 const projectStatement = {
   name: "project_audit",
@@ -54,13 +54,8 @@ export const layer = Layer.effect(
     const project = (step: Step, rows: ReadonlyArray<AuditRow>) =>
       unavailable(
         derived.query<{ done: boolean }>(projectStatement, [
-          step.generation,
-          step.from,
-          step.to,
-          step.facts,
-          listed(rows, streamIdIn),
-          listed(rows, ({ version }) => version),
-          listed(rows, ({ at }) => DateTime.toEpochMillis(at)),
+          ...stepped(step),
+          ...placed(rows),
           joined(rows, ({ orgId }) => orgId),
           joined(rows, ({ operation }) => operation),
           joined(rows, ({ subject }) => subject.type),

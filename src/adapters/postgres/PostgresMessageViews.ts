@@ -9,8 +9,9 @@ import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
 import { isDeadLetter } from "./deadLetters.ts"
 import { conditionsOf } from "./filtering.ts"
 import { liveGeneration, oldestGeneration } from "./generations.ts"
+import { literal } from "./literal.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
-import { listed } from "./rows.ts"
+import { stepped } from "./rows.ts"
 
 const projectStatement = {
   name: "project_messages",
@@ -117,21 +118,18 @@ export const layer = Layer.effect(
       }
       const [row] = yield* unavailable(
         derived.query<{ done: boolean }>(projectStatement, [
-          step.generation,
-          step.from,
-          step.to,
-          step.facts,
-          listed(views, ({ id }) => id),
-          listed(views, ({ orgId }) => orgId),
-          listed(views, ({ version }) => version),
-          listed(views, ({ status }) => status),
-          listed(views, ({ channel }) => channel),
+          ...stepped(step),
+          literal(views.map(({ id }) => id)),
+          views.map(({ orgId }) => orgId),
+          literal(views.map(({ version }) => version)),
+          literal(views.map(({ status }) => status)),
+          literal(views.map(({ channel }) => channel)),
           views.map((view) => view.to),
           views.map(({ eventType }) => eventType),
           views.map(({ dossierId }) => dossierId),
           views.map(({ correlationId }) => correlationId),
-          listed(views, ({ createdAt }) => DateTime.formatIso(createdAt)),
-          listed(views, ({ endedAt }) => (endedAt === null ? null : DateTime.formatIso(endedAt))),
+          literal(views.map(({ createdAt }) => DateTime.formatIso(createdAt))),
+          literal(views.map(({ endedAt }) => (endedAt === null ? "NULL" : DateTime.formatIso(endedAt)))),
           views.map(({ status, lastError }) => (isDead(status) ? (lastError?.code ?? null) : null)),
           texts.join("\x1e")
         ])

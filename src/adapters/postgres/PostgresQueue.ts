@@ -15,6 +15,7 @@ import { PROBE_FRESH_MS } from "../../domain/circuit/policy.ts"
 import type { DestinationId, MessageId } from "../../domain/ids.ts"
 import { queuedOf } from "../../domain/message/recorded.ts"
 import { SLOT_FRESH_MS } from "../../domain/rateLimit.ts"
+import { literal } from "./literal.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
 import { WorkSignal } from "./WorkSignal.ts"
 
@@ -60,8 +61,6 @@ interface TakenRow {
   readonly attempts: ReadonlyArray<number>
 }
 
-const literal = (items: Iterable<string | number>): string => `{${[...items].join(",")}}`
-
 export const layer = Layer.effect(
   Queue,
   Effect.gen(function* () {
@@ -74,8 +73,8 @@ export const layer = Layer.effect(
           request.worker,
           request.limit,
           request.perLane,
-          literal(request.room.keys()),
-          literal(request.room.values()),
+          literal([...request.room.keys()]),
+          literal([...request.room.values()]),
           Duration.toMillis(request.lease)
         ])
       )

@@ -12,8 +12,9 @@ import type { Activity } from "../../domain/dossier/activity.ts"
 import type { ConsentOf } from "../../domain/dossier/consent.ts"
 import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
 import { liveGeneration, oldestGeneration } from "./generations.ts"
+import { literal } from "./literal.ts"
 import { Postgres, unavailable } from "./Postgres.ts"
-import { joined, listed, streamIdIn } from "./rows.ts"
+import { joined, placed, stepped } from "./rows.ts"
 
 const projectStatement = {
   name: "project_activity",
@@ -94,18 +95,13 @@ export const layer = Layer.effect(
     const project = (step: Step, rows: ReadonlyArray<TimelineRow>, withdrawals: ReadonlyArray<WithdrawalState>) =>
       unavailable(
         derived.query<{ done: boolean }>(projectStatement, [
-          step.generation,
-          step.from,
-          step.to,
-          step.facts,
-          listed(rows, streamIdIn),
-          listed(rows, ({ version }) => version),
-          listed(rows, ({ at }) => DateTime.toEpochMillis(at)),
+          ...stepped(step),
+          ...placed(rows),
           joined(rows, ({ orgId }) => orgId),
           joined(rows, ({ dossierId }) => dossierId),
           joined(rows, ({ activity }) => activity),
           joined(rows, ({ channel }) => channel),
-          listed(rows, ({ messageId }) => messageId),
+          literal(rows.map(({ messageId }) => messageId ?? "NULL")),
           joined(rows, ({ actor }) => actor),
           joined(rows, ({ details }) => JSON.stringify(details)),
           JSON.stringify(

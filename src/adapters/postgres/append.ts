@@ -8,6 +8,7 @@ import { DateTime } from "effect"
 import type { Append, AppendResult, Gate } from "../../application/ports/EventStore.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import { toRecorded } from "../../domain/message/recorded.ts"
+import { literal } from "./literal.ts"
 
 const SEPARATOR = "\u001e"
 
@@ -56,8 +57,6 @@ export const appendStatement = {
   name: "append",
   text: `select stream, verdict, other, hash from posthaste.append(${parameterTypes.map((type, i) => `$${i + 1}::${type}`).join(", ")})`
 }
-
-const literal = (items: ReadonlyArray<string | number>): string => `{${items.join(",")}}`
 
 export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unknown> => {
   const streams: Array<string> = []
