@@ -13,8 +13,8 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: [
             "test/adapters/postgres/**",
-            "test/adapters/embedded/**",
-            "test/adapters/eventstore/**",
+            "test/adapters/embedded-postgres/**",
+            "test/adapters/eventstoredb/**",
             "test/end-to-end/**",
             "test/simulation/**"
           ]
@@ -26,8 +26,8 @@ export default defineConfig({
           globalSetup: ["test/servers/postgres.ts"],
           include: [
             "test/adapters/postgres/**/*.test.ts",
-            "test/adapters/embedded/**/*.test.ts",
-            "test/adapters/eventstore/**/*.test.ts",
+            "test/adapters/embedded-postgres/**/*.test.ts",
+            "test/adapters/eventstoredb/**/*.test.ts",
             "test/end-to-end/**/*.test.ts"
           ],
           testTimeout: 60_000,

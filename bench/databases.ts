@@ -10,7 +10,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import pg from "pg"
-import * as EmbeddedPostgres from "../src/adapters/embedded/EmbeddedPostgres.ts"
+import * as EmbeddedPostgres from "../src/adapters/embedded-postgres/EmbeddedPostgres.ts"
 import { serverCpuSeconds } from "./cpuTime.ts"
 
 export interface Databases {

@@ -20,7 +20,7 @@ import { show } from "./cli/show.ts"
 import { stats } from "./cli/stats.ts"
 import { streams } from "./cli/streams.ts"
 import { tail } from "./cli/tail.ts"
-import { complaintOf } from "./complaint.ts"
+import { startupErrorOf } from "./setup/startupError.ts"
 
 const posthaste = Command.make("posthaste").pipe(
   Command.withDescription(
@@ -50,8 +50,8 @@ const errorIn = (cause: Cause.Cause<unknown>): unknown => Result.getOrUndefined(
 /** Help was shown, because it was asked for or because the command was not understood. */
 const isHelp = (error: unknown): error is CliError.ShowHelp => CliError.isCliError(error) && error._tag === "ShowHelp"
 
-const complain = (cause: Cause.Cause<unknown>) =>
-  Cause.hasInterruptsOnly(cause) || isHelp(errorIn(cause)) ? Effect.void : Console.error(complaintOf(cause))
+const reportStartupError = (cause: Cause.Cause<unknown>) =>
+  Cause.hasInterruptsOnly(cause) || isHelp(errorIn(cause)) ? Effect.void : Console.error(startupErrorOf(cause))
 
 const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   // To be told to stop, and to stop in order, is a success.
@@ -62,7 +62,7 @@ const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
 }
 
 const main = Command.run(posthaste, { version: manifest.version }).pipe(
-  Effect.tapCause(complain),
+  Effect.tapCause(reportStartupError),
   Effect.provide(
     Layer.mergeAll(
       CliOutput.layerPresenter(presenter),

@@ -4,44 +4,44 @@ import { hostname } from "node:os"
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Console, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServer } from "effect/http"
-import * as EventStoreDbPorts from "./adapters/eventstore/EventStoreDbPorts.ts"
-import * as HttpApiServer from "./adapters/http/HttpApiServer.ts"
-import * as GuardedTargetPolicy from "./adapters/httpTarget/GuardedTargetPolicy.ts"
-import * as HttpTargetChannel from "./adapters/httpTarget/HttpTargetChannel.ts"
+import * as GuardedTargetPolicy from "./adapters/channels/http/GuardedTargetPolicy.ts"
+import * as HttpTargetChannel from "./adapters/channels/http/HttpTargetChannel.ts"
+import * as PagerDutyAlerts from "./adapters/channels/pagerduty/PagerDutyAlerts.ts"
+import * as WebhookAlerts from "./adapters/channels/webhook/WebhookAlerts.ts"
+import * as WebhookChannel from "./adapters/channels/webhook/WebhookChannel.ts"
+import * as WebhookEndpointPolicy from "./adapters/channels/webhook/WebhookEndpointPolicy.ts"
+import * as MetaReceipts from "./adapters/channels/whatsapp/MetaReceipts.ts"
+import * as WhatsAppChannel from "./adapters/channels/whatsapp/WhatsAppChannel.ts"
+import * as EventStoreDbPorts from "./adapters/eventstoredb/EventStoreDbPorts.ts"
+import * as HttpApiServer from "./adapters/http/server/HttpApiServer.ts"
 import * as NodeFingerprint from "./adapters/node/NodeFingerprint.ts"
 import * as NodeRandom from "./adapters/node/NodeRandom.ts"
-import * as PagerDutyAlerts from "./adapters/pagerduty/PagerDutyAlerts.ts"
 import * as PostgresPorts from "./adapters/postgres/PostgresPorts.ts"
-import * as WebhookAlerts from "./adapters/webhook/WebhookAlerts.ts"
-import * as WebhookChannel from "./adapters/webhook/WebhookChannel.ts"
-import * as WebhookEndpointPolicy from "./adapters/webhook/WebhookEndpointPolicy.ts"
-import * as MetaNotices from "./adapters/whatsapp/MetaNotices.ts"
-import * as WhatsAppChannel from "./adapters/whatsapp/WhatsAppChannel.ts"
-import { alertOnFacts } from "./application/alertOnFacts.ts"
-import { applyReceipts } from "./application/applyReceipts.ts"
-import { applyWithdrawals } from "./application/applyWithdrawals.ts"
-import { dispatch } from "./application/dispatch.ts"
-import { LogReader } from "./application/LogReader.ts"
+import { alertOnFacts } from "./application/alerts/alertOnFacts.ts"
+import { watchOverdue } from "./application/alerts/watchOverdue.ts"
+import { applyWithdrawals } from "./application/consents/applyWithdrawals.ts"
+import { dispatch } from "./application/deliver/dispatch.ts"
+import { LogReader } from "./application/log/LogReader.ts"
+import { keepProjections } from "./application/log/projections/keepProjections.ts"
 import { AlertFormats } from "./application/ports/AlertFormats.ts"
 import { Channels } from "./application/ports/Channels.ts"
-import { keepProjections } from "./application/projections/keepProjections.ts"
-import { replayDeadLetters } from "./application/replayDeadLetters.ts"
-import { retain } from "./application/retain.ts"
-import { warnOfUnverifiedAccounts } from "./application/takeNotice.ts"
-import { watchLateness } from "./application/watchLateness.ts"
-import { banner, urlOf } from "./banner.ts"
-import { complaintOf } from "./complaint.ts"
-import { type Role, type Settings, settings } from "./config.ts"
-import { findGround, type Ground } from "./ground.ts"
-import { firstOrg, firstOrgKey, sampleEndpoint } from "./sample.ts"
+import { applyReceipts } from "./application/receipts/applyReceipts.ts"
+import { warnOfUnverifiedAccounts } from "./application/receipts/receiveReceipts.ts"
+import { replayDeadLetters } from "./application/replays/replayDeadLetters.ts"
+import { retain } from "./application/retention/retain.ts"
+import { banner, urlOf } from "./setup/banner.ts"
+import { type Role, type Settings, settings } from "./setup/config.ts"
+import { type DatabaseAndKeys, readOrCreateDatabaseAndKeys } from "./setup/databaseAndKeys.ts"
+import { firstOrg, firstOrgKey, sampleEndpoint } from "./setup/sample.ts"
+import { startupErrorOf } from "./setup/startupError.ts"
 
 /** How long a stop waits for sends that are under way before it abandons them visibly. */
 const GRACE = Duration.seconds(20)
 
-const posthaste = (given: Settings, ground: Ground) => {
+const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
   const rules = {
     allowedNetworks: given.allowedNetworks,
-    exemptions: ground.sample === null ? [] : [ground.sample]
+    exemptions: databaseAndKeys.sample === null ? [] : [databaseAndKeys.sample]
   }
 
   const channels = Layer.effect(
@@ -55,9 +55,11 @@ const posthaste = (given: Settings, ground: Ground) => {
 
   const alertFormats = Layer.succeed(AlertFormats, { webhook: WebhookAlerts.format, pagerduty: PagerDutyAlerts.format })
 
-  const api = HttpApiServer.layer({ host: given.host, port: given.port, operatorKey: ground.operatorKey }).pipe(
-    Layer.provide([WebhookEndpointPolicy.layer(rules), GuardedTargetPolicy.layer(rules)])
-  )
+  const api = HttpApiServer.layer({
+    host: given.host,
+    port: given.port,
+    operatorKey: databaseAndKeys.operatorKey
+  }).pipe(Layer.provide([WebhookEndpointPolicy.layer(rules), GuardedTargetPolicy.layer(rules)]))
 
   const worker = Layer.effectDiscard(
     dispatch({
@@ -77,7 +79,7 @@ const posthaste = (given: Settings, ground: Ground) => {
   const projector = Layer.mergeAll(
     Layer.effectDiscard(Effect.forkScoped(keepProjections)),
     Layer.effectDiscard(Effect.forkScoped(alertOnFacts)),
-    Layer.effectDiscard(Effect.forkScoped(watchLateness)),
+    Layer.effectDiscard(Effect.forkScoped(watchOverdue)),
     given.retention === null ? Layer.empty : Layer.effectDiscard(Effect.forkScoped(retain(given.retention)))
   )
 
@@ -88,17 +90,17 @@ const posthaste = (given: Settings, ground: Ground) => {
     given.roles.has(role) ? layer : Layer.empty
 
   // What stands further down starts earlier and stops later: work is settled while all it needs is there.
-  return announce(given, ground).pipe(
+  return announce(given, databaseAndKeys).pipe(
     Layer.provide([inRole("worker", worker), inRole("projector", projector), inRole("relay", relay)]),
     Layer.provideMerge(inRole("api", api)),
     Layer.provide(LogReader.layer),
-    Layer.provide(storeOf(given, ground)),
-    Layer.provide([NodeFingerprint.layer, NodeRandom.layer, alertFormats, MetaNotices.layer(given.whatsappCodes)])
+    Layer.provide(storeOf(given, databaseAndKeys)),
+    Layer.provide([NodeFingerprint.layer, NodeRandom.layer, alertFormats, MetaReceipts.layer(given.whatsappCodes)])
   )
 }
 
 /** Everything that is kept. The streams of messages may be elsewhere than the rest. */
-const storeOf = ({ eventStoreUrl }: Settings, { url, encryptionKey }: Ground) => {
+const storeOf = ({ eventStoreUrl }: Settings, { url, encryptionKey }: DatabaseAndKeys) => {
   const postgres = { url, encryptionKey }
   return eventStoreUrl === null
     ? PostgresPorts.layer(postgres)
@@ -106,7 +108,7 @@ const storeOf = ({ eventStoreUrl }: Settings, { url, encryptionKey }: Ground) =>
 }
 
 /** Prints where to find what now runs, and what is wrong with it. */
-const announce = (given: Settings, { sample, operatorKey }: Ground) =>
+const announce = (given: Settings, { sample, operatorKey }: DatabaseAndKeys) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const server = yield* Effect.serviceOption(HttpServer.HttpServer)
@@ -133,18 +135,18 @@ const announce = (given: Settings, { sample, operatorKey }: Ground) =>
 const main = Layer.unwrap(
   Effect.gen(function* () {
     const given = yield* settings
-    return posthaste(given, yield* findGround(given))
+    return posthaste(given, yield* readOrCreateDatabaseAndKeys(given))
   })
 )
 
-const complain = (cause: Cause.Cause<unknown>) =>
-  Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(complaintOf(cause))
+const reportStartupError = (cause: Cause.Cause<unknown>) =>
+  Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(startupErrorOf(cause))
 
 /** Runs until it is interrupted. */
 export const serve = Layer.launch(main)
 
 if (import.meta.main) {
-  NodeRuntime.runMain(Effect.tapCause(serve, complain), {
+  NodeRuntime.runMain(Effect.tapCause(serve, reportStartupError), {
     disableErrorReporting: true,
     // To be told to stop, and to stop in order, is a success.
     teardown: (exit, end) => end(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)

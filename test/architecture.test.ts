@@ -54,20 +54,22 @@ const rules: Record<string, (file: string, found: Import) => string | null> = {
     if (!isOurs || /^(domain|application)\//.test(target)) return null
     // Which release it is may be told to the outside.
     if (target === "../package.json") return null
-    const own = file.split("/").slice(0, 2).join("/")
-    if (target.startsWith(`${own}/`)) return null
+    // A channel is an adapter of its own, in the folder that all channels share.
+    const own = /^adapters\/(?:channels\/)?[\w-]+\//.exec(file)![0]
+    if (target.startsWith(own)) return null
     // What every channel over HTTP needs. It needs none of them.
-    if (target.startsWith("adapters/net/")) return null
+    if (target.startsWith("adapters/channels/net/")) return null
     return target.startsWith("adapters/")
       ? `one adapter may not import another (${target})`
       : `an adapter may not import ${target}`
   },
-  // Puts the parts together for whoever types a command, as the files right below src/ do for a process.
+  // These put the parts together: for a process that starts, and for whoever types a command.
+  setup: () => null,
   cli: () => null
 }
 
 /** Where clock, dice and I/O belong. */
-const outer: ReadonlySet<string> = new Set(["adapters", "cli"])
+const outer: ReadonlySet<string> = new Set(["adapters", "setup", "cli"])
 
 const impure =
   /\bDate\.now\b|\bnew Date\b|(?<![.\w])Date\(|\bMath\.random\b|(?<![.\w])(?:process|performance|crypto|globalThis)\s*[.[]|(?<![.\w])(?:setTimeout|setInterval|setImmediate|queueMicrotask|fetch|require)\b/g
@@ -146,8 +148,8 @@ describe("the check", () => {
   it.each([
     [
       "domain/a.ts",
-      `import { layer } from "../adapters/memory/Memory.ts"`,
-      "domain may not import adapters/memory/Memory.ts"
+      `import { layer } from "../adapters/postgres/Postgres.ts"`,
+      "domain may not import adapters/postgres/Postgres.ts"
     ],
     [
       "domain/a.ts",
@@ -192,9 +194,9 @@ describe("the check", () => {
       "one adapter may not import another (adapters/http2/b.ts)"
     ],
     [
-      "adapters/net/a.ts",
+      "adapters/channels/net/a.ts",
       `import { a } from "../webhook/b.ts"`,
-      "one adapter may not import another (adapters/webhook/b.ts)"
+      "one adapter may not import another (adapters/channels/webhook/b.ts)"
     ],
     ["adapters/http/a.ts", `import { main } from "../../main.ts"`, "an adapter may not import main.ts"],
     ["adapters/http/a.ts", `import { send } from "../../cli/send.ts"`, "an adapter may not import cli/send.ts"],
@@ -222,9 +224,12 @@ describe("the check", () => {
     ["application/a.ts", `// Date.now is not for us\n/* import "pg" */\nconst why = "never call setTimeout( here"`],
     ["application/a.ts", "const at = step.process.id + settings.fetch"],
     ["adapters/http/a.ts", `import { b } from "./b.ts"\nimport pg from "pg"\nconst at = Date.now()`],
-    ["adapters/webhook/a.ts", `import { b } from "../net/b.ts"`],
+    ["adapters/channels/webhook/a.ts", `import { b } from "../net/b.ts"`],
     ["cli/a.ts", `import { serve } from "../main.ts"\nconst at = Date.now()`],
-    ["main.ts", `import * as Memory from "./adapters/memory/Memory.ts"\nimport * as Http from "./adapters/http/api.ts"`]
+    [
+      "main.ts",
+      `import * as Memory from "./adapters/postgres/Postgres.ts"\nimport * as Http from "./adapters/http/api.ts"`
+    ]
   ])("lets %s be: %s", (file, source) => {
     expect(violationsOf(file, source)).toEqual([])
   })

@@ -2,12 +2,12 @@
 import { createReadStream, createWriteStream, existsSync } from "node:fs"
 import { Effect, Layer, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { copyStreams } from "../application/copyStreams.ts"
-import { exportStreams } from "../application/exportStreams.ts"
-import { importStreams, settleIn } from "../application/importStreams.ts"
-import { type Log, ownLog } from "../application/logStream.ts"
-import { Derived } from "../application/ports/Derived.ts"
+import { DerivedRows } from "../application/ports/DerivedRows.ts"
 import { EventStore } from "../application/ports/EventStore.ts"
+import { copyStreams } from "../application/store/copyStreams.ts"
+import { exportStreams } from "../application/store/exportStreams.ts"
+import { importStreams, settleIn } from "../application/store/importStreams.ts"
+import { type Log, ownLog } from "../application/store/logStream.ts"
 import { json } from "./service.ts"
 import { kinds, storeLayer, storeOfKind } from "./store.ts"
 import { bar, Failed, grouped, note, print, printJson } from "./terminal.ts"
@@ -140,7 +140,7 @@ const copy = Command.make(
       ).pipe(Effect.ensuring(progress.end), Effect.provideContext(target.context))
       if (adopt) {
         // Positions in the source mean nothing in the target.
-        const moveIn = Effect.flatMap(Derived, ({ forgetPositions }) => Effect.andThen(forgetPositions, settleIn))
+        const moveIn = Effect.flatMap(DerivedRows, ({ forgetPositions }) => Effect.andThen(forgetPositions, settleIn))
         yield* Effect.provideContext(moveIn, target.context)
       }
       if (json) return yield* printJson({ ...copied, switched: adopt })

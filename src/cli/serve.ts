@@ -1,7 +1,7 @@
 /** `posthaste serve`, which is what `npm start` does, and `posthaste migrate`, which only brings the database up to date. */
 import { ConfigProvider, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { roles } from "../config.ts"
+import { roles } from "../setup/config.ts"
 import { json } from "./service.ts"
 import { databaseUrl } from "./store.ts"
 import { print, printJson } from "./terminal.ts"

@@ -6,9 +6,9 @@ import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import { Effect, Redacted, Schema, Stream } from "effect"
 import { Flag } from "effect/cli"
-import { type CallSettings, callSettings } from "../config.ts"
-import { kept } from "../kept.ts"
-import { firstOrg } from "../sample.ts"
+import { type CallSettings, callSettings } from "../setup/config.ts"
+import { dataFile } from "../setup/dataFiles.ts"
+import { firstOrg } from "../setup/sample.ts"
 import { Failed } from "./terminal.ts"
 
 const url = Flag.String("url").pipe(
@@ -90,7 +90,7 @@ const noKey = ({ dataDir }: CallSettings, wanted: string) =>
   )
 
 const keptKey = ({ dataDir }: CallSettings, name: string) =>
-  kept(dataDir, name).read.pipe(
+  dataFile(dataDir, name).read.pipe(
     Effect.map((key) => (key === null ? null : Redacted.make(key))),
     Effect.catch((error) => failed(error.message))
   )

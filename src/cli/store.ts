@@ -6,15 +6,15 @@
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import { Effect, Layer } from "effect"
-import { LogReader } from "../application/LogReader.ts"
-import { storeSettings } from "../config.ts"
+import { LogReader } from "../application/log/LogReader.ts"
+import { storeSettings } from "../setup/config.ts"
 import { Failed } from "./terminal.ts"
 
 // Loaded when they are needed: together they take longer than most commands take to run.
-const embedded = Effect.promise(() => import("../adapters/embedded/EmbeddedPostgres.ts"))
-const embeddedRunning = Effect.promise(() => import("../adapters/embedded/running.ts"))
+const embedded = Effect.promise(() => import("../adapters/embedded-postgres/EmbeddedPostgres.ts"))
+const embeddedRunning = Effect.promise(() => import("../adapters/embedded-postgres/running.ts"))
 const postgresPorts = Effect.promise(() => import("../adapters/postgres/PostgresPorts.ts"))
-const eventStoreDbPorts = Effect.promise(() => import("../adapters/eventstore/EventStoreDbPorts.ts"))
+const eventStoreDbPorts = Effect.promise(() => import("../adapters/eventstoredb/EventStoreDbPorts.ts"))
 
 /** The server that runs on the data directory is shared; where none does, it runs for as long as the scope is open. */
 export const databaseUrl = Effect.gen(function* () {

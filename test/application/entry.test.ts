@@ -13,7 +13,7 @@ import {
   started,
   succeeded,
   unresolved
-} from "../domain/samples.ts"
+} from "../domain/message/samples.ts"
 
 const id = MessageId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a02")
 

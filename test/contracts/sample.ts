@@ -22,10 +22,10 @@ import type { Replays } from "../../src/application/ports/Replays.ts"
 import type { Retention } from "../../src/application/ports/Retention.ts"
 import type { Timelines } from "../../src/application/ports/Timelines.ts"
 import type { WhatsAppAccounts } from "../../src/application/ports/WhatsAppAccounts.ts"
+import type { AttemptOutcome } from "../../src/domain/delivery/outcome.ts"
 import { DestinationId, MessageId, OrgId } from "../../src/domain/ids.ts"
 import { decide, initial, type MessageCommand } from "../../src/domain/message/decider.ts"
 import type { MessageQueued } from "../../src/domain/message/facts.ts"
-import type { AttemptOutcome } from "../../src/domain/message/outcome.ts"
 import type { Message } from "../../src/domain/message/transitions.ts"
 
 /**

@@ -3,7 +3,7 @@ import { it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import pg from "pg"
 import { describe, expect } from "vitest"
-import { verify } from "../../src/adapters/webhook/signature.ts"
+import { verify } from "../../src/adapters/channels/webhook/signature.ts"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { pagerDuty } from "../servers/pagerDuty.ts"
 import { api, product } from "../servers/product.ts"
@@ -80,7 +80,7 @@ describe("an endpoint that goes down and comes back", () => {
           await until("the circuit's opening is told", () => ops.received.length === 1 && duty.events.length === 1)
           expect([...duty.open]).toEqual([`posthaste/acme/circuit/${endpoint.id}`])
 
-          await until("the lateness behind it is told", () => night.received.length === 1)
+          await until("the overdue backlog behind it is told", () => night.received.length === 1)
 
           down = false
           await until("its closing is told", () => ops.received.length === 2 && duty.events.length === 2)
@@ -97,7 +97,7 @@ describe("an endpoint that goes down and comes back", () => {
             "posthaste.circuit.opened",
             "posthaste.circuit.closed"
           ])
-          await until("the end of the lateness is told", () => night.received.length === 2)
+          await until("the end of the overdue backlog is told", () => night.received.length === 2)
           expect(night.received.map(({ body }) => JSON.parse(body).type)).toEqual([
             "posthaste.oldest_due.exceeded",
             "posthaste.oldest_due.recovered"
@@ -157,7 +157,7 @@ describe("an alert receiver that is down", () => {
           await until("alerts die", async () => Number((await rows(dying, [deaf.id]))[0]!["n"]) >= 2)
           const opened = "select count(*)::int as n from posthaste.event where stream = 'circuit-' || $1::text"
           await until("its circuit opens", async () => Number((await rows(opened, [deaf.id]))[0]!["n"]) > 0)
-          // Longer than any step of those who watch, and than the lateness that would be told.
+          // Longer than any step of those who watch, and than the overdue backlog that would be told.
           await new Promise((resolve) => setTimeout(resolve, 3_500))
           expect(ops.received.map(({ body }) => JSON.parse(body).type)).toEqual(["posthaste.dead_letter"])
           expect(elsewhere.received).toEqual([])

@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { postmasterOf } from "../../src/adapters/embedded/postmaster.ts"
+import { postmasterOf } from "../../src/adapters/embedded-postgres/postmaster.ts"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { type Posthaste, runToEnd, startPosthaste, stop } from "../servers/posthaste.ts"
 
@@ -228,7 +228,7 @@ describe("roles", () => {
 
 describe("the demo", () => {
   it("shows a message fail, die, be replayed and arrive, and another read on a phone, within a minute", async () => {
-    const { exitCode, printed } = await runToEnd({}, join(import.meta.dirname, "../../src/demo.ts"))
+    const { exitCode, printed } = await runToEnd({}, join(import.meta.dirname, "../../demo/demo.ts"))
     const [webhook, whatsApp] = printed
       .split("A WhatsApp message")
       .map((text) => [...text.matchAll(/(?:Message|Attempt|Receipt)[A-Z]\w+/g)].map(([fact]) => fact).join(" "))

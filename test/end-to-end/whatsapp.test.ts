@@ -1,7 +1,7 @@
 import { it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { describe, expect } from "vitest"
-import * as StandInMeta from "../../src/adapters/demo/meta/StandInMeta.ts"
+import * as StandInMeta from "../../demo/meta/StandInMeta.ts"
 import { readCallbackData } from "../../src/domain/whatsapp/callbackData.ts"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { api, product, startProduct } from "../servers/product.ts"

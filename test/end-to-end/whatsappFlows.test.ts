@@ -5,8 +5,8 @@
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { describe, expect } from "vitest"
-import { signatureOf } from "../../src/adapters/demo/meta/receipts.ts"
-import type { Mood } from "../../src/adapters/demo/meta/StandInMeta.ts"
+import { signatureOf } from "../../demo/meta/receipts.ts"
+import type { Mood } from "../../demo/meta/StandInMeta.ts"
 import { operatorKey } from "../servers/product.ts"
 import { receiptsIn, typesOf, until, whatsApp } from "../servers/whatsApp.ts"
 

@@ -2,8 +2,8 @@
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { describe, expect } from "vitest"
-import { receiptBody, signatureOf } from "../../src/adapters/demo/meta/receipts.ts"
-import type { Mood } from "../../src/adapters/demo/meta/StandInMeta.ts"
+import { receiptBody, signatureOf } from "../../demo/meta/receipts.ts"
+import type { Mood } from "../../demo/meta/StandInMeta.ts"
 import { APP_SECRET, receiptsIn, typesOf, until, whatsApp } from "../servers/whatsApp.ts"
 
 const late = (afterMs: number) => (): Mood => ({ type: "takesAndAnswersLate", afterMs })

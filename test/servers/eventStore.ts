@@ -8,7 +8,7 @@
 import { Server, ServerCredentials, type ServiceDefinition } from "@grpc/grpc-js"
 import { Effect } from "effect"
 import { EventLog, type Recorded } from "./eventStore/EventLog.ts"
-import { type Face, type Fate, failures, type Rpc, services } from "./eventStore/protocol.ts"
+import { type Face, failures, type ReceiptResult, type Rpc, services } from "./eventStore/protocol.ts"
 
 export type Fault =
   /** Refused, with the address of a leader: our own, so a client that goes there is served. */
@@ -104,7 +104,7 @@ export const startEventStore = async (version = "24.10.1"): Promise<StandIn> => 
   }
 }
 
-const fateOf = (fault: Exclude<Fault, object>, port: number): Fate => {
+const fateOf = (fault: Exclude<Fault, object>, port: number): ReceiptResult => {
   switch (fault) {
     case "notLeader":
       return { type: "Refused", error: failures.notLeader(port) }

@@ -9,8 +9,8 @@ import { join } from "node:path"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import pg from "pg"
 import type { TestProject } from "vitest/node"
-import { start } from "../../src/adapters/embedded/EmbeddedPostgres.ts"
-import { postmasterOf } from "../../src/adapters/embedded/postmaster.ts"
+import { start } from "../../src/adapters/embedded-postgres/EmbeddedPostgres.ts"
+import { postmasterOf } from "../../src/adapters/embedded-postgres/postmaster.ts"
 import { migrate } from "../../src/adapters/postgres/migrate.ts"
 
 declare module "vitest" {

@@ -1,7 +1,7 @@
 /** The product with a stand-in for Meta, set up as a user sets it up, and ways to see what becomes of a message. */
 import { Effect, Redacted } from "effect"
 import { expect } from "vitest"
-import * as StandInMeta from "../../src/adapters/demo/meta/StandInMeta.ts"
+import * as StandInMeta from "../../demo/meta/StandInMeta.ts"
 import { freshDatabase } from "./freshDatabase.ts"
 import { api, product, startProduct } from "./product.ts"
 

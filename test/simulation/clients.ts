@@ -3,9 +3,9 @@
  * key, race each other, cancel, replay and read, and tell the oracle every answer they get.
  */
 import { Context, DateTime, Effect, Exit, Fiber, Result } from "effect"
-import { type Acceptance, acceptMessages, type MessageRequest } from "../../src/application/acceptMessage.ts"
-import { commandMessage, eraseMessage, replayEdited } from "../../src/application/commandMessage.ts"
-import { readMessage } from "../../src/application/readMessage.ts"
+import { type Acceptance, acceptMessages, type MessageRequest } from "../../src/application/accept/acceptMessage.ts"
+import { commandMessage, eraseMessage, replayEdited } from "../../src/application/messages/commandMessage.ts"
+import { readMessage } from "../../src/application/messages/readMessage.ts"
 import type { MessageId } from "../../src/domain/ids.ts"
 import { ask, failureOf, insist } from "./asking.ts"
 import { EPOCH } from "./clock.ts"

@@ -4,13 +4,13 @@
  * their facts, settings as their owner made them; how lanes keep them is not looked at.
  */
 import { DateTime, Result } from "effect"
-import type { Tables } from "../../src/adapters/memory/Memory.ts"
 import type { CircuitFact } from "../../src/domain/circuit/facts.ts"
 import { fromRecorded } from "../../src/domain/circuit/recorded.ts"
+import type { RateLimit } from "../../src/domain/delivery/rateLimit.ts"
 import type { DestinationId, MessageId } from "../../src/domain/ids.ts"
 import type { OnDeadLetter } from "../../src/domain/message/queueChange.ts"
-import type { RateLimit } from "../../src/domain/rateLimit.ts"
 import type { RecordedFact } from "../../src/domain/recorded.ts"
+import type { Tables } from "../model/Memory.ts"
 import { EPOCH } from "./clock.ts"
 import type { World } from "./world.ts"
 

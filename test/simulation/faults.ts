@@ -4,12 +4,11 @@
  * the last thing its process did. Once sent, a request runs even when its caller was interrupted or killed.
  */
 import { Context, Duration, Effect, Exit, type Layer } from "effect"
-import { Memory } from "../../src/adapters/memory/Memory.ts"
-import type * as MemoryPorts from "../../src/adapters/memory/MemoryPorts.ts"
+import { StoreUnavailable } from "../../src/application/errors.ts"
 import { Bodies } from "../../src/application/ports/Bodies.ts"
 import { Circuits } from "../../src/application/ports/Circuits.ts"
 import { Endpoints } from "../../src/application/ports/Endpoints.ts"
-import { type Append, EventStore, StoreUnavailable } from "../../src/application/ports/EventStore.ts"
+import { type Append, EventStore } from "../../src/application/ports/EventStore.ts"
 import { HttpTargets } from "../../src/application/ports/HttpTargets.ts"
 import { Journals } from "../../src/application/ports/Journals.ts"
 import { MessageViews } from "../../src/application/ports/MessageViews.ts"
@@ -18,28 +17,30 @@ import { ProviderMessages } from "../../src/application/ports/ProviderMessages.t
 import { type BatchId, Queue } from "../../src/application/ports/Queue.ts"
 import { Replays } from "../../src/application/ports/Replays.ts"
 import { WhatsAppAccounts } from "../../src/application/ports/WhatsAppAccounts.ts"
+import { Memory } from "../model/Memory.ts"
+import type * as MemoryPorts from "../model/MemoryPorts.ts"
 import type { Process } from "./process.ts"
-import { fates, rareCalls, type StoreCall } from "./swarm.ts"
+import { rareCalls, results, type StoreCall } from "./swarm.ts"
 import type { World } from "./world.ts"
 
 /** All ports of the store. A port without decision points below is simply always there. */
 export type StorePorts = Layer.Success<typeof MemoryPorts.layerShared>
 
-type Fate = "ok" | (typeof fates)[number]
+type ReceiptResult = "ok" | (typeof results)[number]
 
 /** Fewer than an honest store would give, so that a replay of a few messages has several stretches. */
 const STRETCH_MAX = 1
 
 const unavailable = Exit.fail(new StoreUnavailable({ cause: new Error("simulated") }))
 
-const drawFate = ({ dice, swarm, healed }: World, call: StoreCall): Fate => {
+const drawFate = ({ dice, swarm, healed }: World, call: StoreCall): ReceiptResult => {
   const { store } = swarm
   const emphasis = swarm.emphasis.get(call) ?? 1
   if (healed) return "ok"
   let die = dice.next()
-  for (const fate of fates) {
-    const rate = rareCalls.has(call) ? swarm.rareFaults : store[fate] * emphasis
-    if (die < rate) return fate
+  for (const result of results) {
+    const rate = rareCalls.has(call) ? swarm.rareFaults : store[result] * emphasis
+    if (die < rate) return result
     die -= rate
   }
   return "ok"
@@ -66,11 +67,11 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
       const drawn = drawFate(world, name)
       world.decided(process, name, drawn)
       let there = latency()
-      let fate = drawn
+      let result = drawn
       if (drawn === "slow") {
         there = Math.min(dice.next() * 3 * swarm.leaseMs, swarm.healAtMs - timeline.now)
         world.disturbed(process, there)
-        fate = dice.pick(["ok", "failBefore", "failAfter"])
+        result = dice.pick(["ok", "failBefore", "failAfter"])
       }
       if (drawn === "freeze") world.freeze(process)
       // A stop that comes while the store is being asked, not in some quiet moment.
@@ -81,16 +82,16 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
         timeline.after(latency(), () => process.schedule(() => resume(exit)))
       }
       timeline.after(there, () => {
-        if (fate === "failBefore") {
+        if (result === "failBefore") {
           world.trace(process, `${name} ${detail} ✗ not done`)
           return answer(unavailable)
         }
         const exit = Effect.runSyncExit(work)
         const outcome = Exit.isSuccess(exit) ? summary(exit.value) : "failed"
-        world.trace(process, `${name} ${detail} → ${outcome}${fate === "failAfter" ? " ✗ answer lost" : ""}`)
+        world.trace(process, `${name} ${detail} → ${outcome}${result === "failAfter" ? " ✗ answer lost" : ""}`)
         world.oracle.afterStoreCall(released)
-        if (fate === "crashAfter") return world.crash(process, `after ${name} ${detail}`)
-        answer(fate === "failAfter" ? unavailable : exit)
+        if (result === "crashAfter") return world.crash(process, `after ${name} ${detail}`)
+        answer(result === "failAfter" ? unavailable : exit)
       })
     })
 
@@ -155,11 +156,11 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
           queue.putBack(batch, messages),
           `batch ${batch}: ${messages.map((id) => world.nameOf(id)).join(" ")}`
         ),
-      release: (batch, unstarted) =>
+      release: (batch, notStarted) =>
         call(
           "release",
-          queue.release(batch, unstarted),
-          `batch ${batch}, back: ${unstarted.map(({ messageId }) => world.nameOf(messageId)).join(" ")}`,
+          queue.release(batch, notStarted),
+          `batch ${batch}, back: ${notStarted.map(({ messageId }) => world.nameOf(messageId)).join(" ")}`,
           () => "ok",
           batch
         ),
@@ -181,7 +182,7 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
     Context.add(Circuits, {
       ...circuits,
       load: (destination) => call("circuit", circuits.load(destination)),
-      standings: (destinations) => call("circuit", circuits.standings(destinations)),
+      states: (destinations) => call("circuit", circuits.states(destinations)),
       report: (reports) => call("report", circuits.report(reports)),
       giveBack: (destination, generation) =>
         call(

@@ -3,10 +3,6 @@
  * promise is the application's, the store undoes what the application did right.
  */
 import { Context, DateTime, Effect, Result } from "effect"
-import { changeLane, laneOf } from "../../src/adapters/memory/lanes.ts"
-import { stepOut } from "../../src/adapters/memory/lines.ts"
-import { Memory } from "../../src/adapters/memory/Memory.ts"
-import { putWaiting } from "../../src/adapters/memory/waiting.ts"
 import { Bodies } from "../../src/application/ports/Bodies.ts"
 import { Circuits } from "../../src/application/ports/Circuits.ts"
 import { Endpoints } from "../../src/application/ports/Endpoints.ts"
@@ -14,9 +10,13 @@ import { type Append, EventStore, type Stream } from "../../src/application/port
 import { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import { type ClaimedMessage, Queue } from "../../src/application/ports/Queue.ts"
 import { Replays } from "../../src/application/ports/Replays.ts"
+import { attemptsMaxOf, retryWaitMs } from "../../src/domain/delivery/retry.ts"
 import type { MessageId } from "../../src/domain/ids.ts"
 import { fromRecorded } from "../../src/domain/message/recorded.ts"
-import { attemptsMaxOf, retryWaitMs } from "../../src/domain/retry.ts"
+import { changeLane, laneOf } from "../model/deliver/lanes.ts"
+import { stepOut } from "../model/deliver/lines.ts"
+import { putWaiting } from "../model/deliver/waiting.ts"
+import { Memory } from "../model/Memory.ts"
 import { EPOCH } from "./clock.ts"
 import type { Sabotage, Store, Tools } from "./world.ts"
 
@@ -217,13 +217,13 @@ export const mutants = {
   "forgets that a lane was deferred": queueing(() => ({ deferLane: () => Effect.void })),
 
   "counts nothing against a rate limit": claiming((claim, { tables }) => {
-    for (const { lane } of claim) changeLane(tables, lane, { visitAt: null })
+    for (const { lane } of claim) changeLane(tables, lane, { nextClaimAt: null })
   }),
 
   "gives a probe a permit that never ends": claiming((claim, { tables }) => {
     for (const { lane, pass } of claim) {
-      const shutUntil = DateTime.makeUnsafe(EPOCH + 365 * 24 * 3_600_000)
-      if (pass.care === "probe") changeLane(tables, lane, { standing: { ...laneOf(tables, lane).standing, shutUntil } })
+      const blockedUntil = DateTime.makeUnsafe(EPOCH + 365 * 24 * 3_600_000)
+      if (pass.care === "probe") changeLane(tables, lane, { state: { ...laneOf(tables, lane).state, blockedUntil } })
     }
   }),
 
@@ -233,9 +233,9 @@ export const mutants = {
       claim: (request) =>
         Effect.suspend(() => {
           for (const lane of tables.lanes.keys()) {
-            const { standing } = laneOf(tables, lane)
-            const shutUntil = DateTime.makeUnsafe(EPOCH)
-            if (standing.status === "HALF_OPEN") changeLane(tables, lane, { standing: { ...standing, shutUntil } })
+            const { state } = laneOf(tables, lane)
+            const blockedUntil = DateTime.makeUnsafe(EPOCH)
+            if (state.status === "HALF_OPEN") changeLane(tables, lane, { state: { ...state, blockedUntil } })
           }
           return queue.claim(request)
         })
@@ -278,7 +278,7 @@ export const mutants = {
         Effect.tap(real.append(entries), () =>
           Effect.sync(() => {
             for (const [_, second] of memory.tables.lines.values()) {
-              if (second?.standing === "WAITING") putWaiting(memory, second.message)
+              if (second?.state === "WAITING") putWaiting(memory, second.message)
             }
           })
         )

@@ -4,14 +4,14 @@
  * twice, now and then calling one off. When everything heals, whatever they stopped is let go.
  */
 import { Context, Effect, Exit, Fiber, Result } from "effect"
-import { commandCircuit } from "../../src/application/commandCircuit.ts"
-import { commandMessage } from "../../src/application/commandMessage.ts"
+import { commandCircuit } from "../../src/application/destinations/commandCircuit.ts"
+import { commandMessage } from "../../src/application/messages/commandMessage.ts"
 import { Endpoints } from "../../src/application/ports/Endpoints.ts"
 import { HttpTargets } from "../../src/application/ports/HttpTargets.ts"
 import { WhatsAppAccounts } from "../../src/application/ports/WhatsAppAccounts.ts"
-import { cancelReplay, readReplay, requestReplay } from "../../src/application/replays.ts"
+import { cancelReplay, readReplay, requestReplay } from "../../src/application/replays/replays.ts"
+import type { RateLimit } from "../../src/domain/delivery/rateLimit.ts"
 import type { OnDeadLetter } from "../../src/domain/message/queueChange.ts"
-import type { RateLimit } from "../../src/domain/rateLimit.ts"
 import { type ApiServices, ask, insist } from "./asking.ts"
 import { Process } from "./process.ts"
 import { type Operation, someRate } from "./swarm.ts"

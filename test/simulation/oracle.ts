@@ -4,20 +4,20 @@
  * not ask the code under test. Each law has a number, so that a failure can be talked about.
  */
 import { Context, DateTime, Duration, Result } from "effect"
-import { laneOf, visitableAt } from "../../src/adapters/memory/lanes.ts"
-import { Memory, type Tables } from "../../src/adapters/memory/Memory.ts"
-import { liveViews } from "../../src/adapters/memory/runs.ts"
-import type { MessageRequest } from "../../src/application/acceptMessage.ts"
+import type { MessageRequest } from "../../src/application/accept/acceptMessage.ts"
 import type { Doubted, OutboundMessage } from "../../src/application/ports/Channels.ts"
 import type { Append, AppendResult } from "../../src/application/ports/EventStore.ts"
 import type { AbandonedMessage, BatchId, Claim } from "../../src/application/ports/Queue.ts"
-import type { Receipt } from "../../src/application/recordReceipt.ts"
+import type { Receipt } from "../../src/application/receipts/recordReceipt.ts"
+import { attemptsMaxOf, RETRY_AFTER_MAX_MS, retryWaitMs } from "../../src/domain/delivery/retry.ts"
 import type { DestinationId, MessageId, OrgId, ReplayId } from "../../src/domain/ids.ts"
 import type { FactOf, MessageFact, MessageQueued } from "../../src/domain/message/facts.ts"
 import type { MessageStatus } from "../../src/domain/message/machine.ts"
 import { fromRecorded } from "../../src/domain/message/recorded.ts"
 import { type MessageView, viewOf } from "../../src/domain/message/view.ts"
-import { attemptsMaxOf, RETRY_AFTER_MAX_MS, retryWaitMs } from "../../src/domain/retry.ts"
+import { claimableAt, laneOf } from "../model/deliver/lanes.ts"
+import { liveViews } from "../model/log/runs.ts"
+import { Memory, type Tables } from "../model/Memory.ts"
 import { EPOCH } from "./clock.ts"
 import { Destinations } from "./destinations.ts"
 import { Lines, lineName } from "./lines.ts"
@@ -696,7 +696,7 @@ export class Oracle {
     const now = EPOCH + this.#world.timeline.now
     for (const due of [...this.#tables.lanes.values()].flat()) {
       const since = this.#waitingSince.get(this.#rowKey(due)) ?? 0
-      const opensAt = visitableAt(laneOf(this.#tables, due.lane)) ?? now
+      const opensAt = claimableAt(laneOf(this.#tables, due.lane)) ?? now
       const late = now - Math.max(millis(due.dueAt), since, opensAt, this.#destinations.letGoAt(due.lane))
       this.#check(
         "I15 what is due starts",
@@ -796,9 +796,9 @@ export class Oracle {
         .map((m) => this.#world.nameOf(m.messageId))
         .join(" ")
     )
-    const standing = [...lines.values()].flat().filter(({ standing }) => standing !== "DEAD")
-    this.#check("I21 nobody stands in line at the end", standing.length === 0, () =>
-      standing.map(({ message }) => this.#world.nameOf(message.messageId)).join(" ")
+    const state = [...lines.values()].flat().filter(({ state }) => state !== "DEAD")
+    this.#check("I21 nobody stands in line at the end", state.length === 0, () =>
+      state.map(({ message }) => this.#world.nameOf(message.messageId)).join(" ")
     )
     this.#check("I26 nothing is held at the end", claims.size === 0, () => [...claims.keys()].join(" "))
   }

@@ -7,9 +7,9 @@
  */
 import { Effect } from "effect"
 import type { Channel, Doubted, OutboundMessage, Reply } from "../../src/application/ports/Channels.ts"
-import { outcomeOfFailure, outcomeOfStatus, withoutDedupe } from "../../src/domain/classify.ts"
+import { outcomeOfFailure, outcomeOfStatus, withoutDedupe } from "../../src/domain/delivery/classify.ts"
+import type { AttemptOutcome } from "../../src/domain/delivery/outcome.ts"
 import type { DestinationId } from "../../src/domain/ids.ts"
-import type { AttemptOutcome } from "../../src/domain/message/outcome.ts"
 import type { Process } from "./process.ts"
 import { providerNameOf, sayLater } from "./receipts.ts"
 import { type Behaviour, behaviours } from "./swarm.ts"

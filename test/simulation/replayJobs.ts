@@ -4,12 +4,12 @@
  * journal accounts for all of them.
  */
 import { Result } from "effect"
-import type { Tables } from "../../src/adapters/memory/Memory.ts"
 import type { MessageId, ReplayId } from "../../src/domain/ids.ts"
 import type { FactOf } from "../../src/domain/message/facts.ts"
 import type { RecordedFact } from "../../src/domain/recorded.ts"
 import type { ReplayFact } from "../../src/domain/replay/facts.ts"
 import { fromRecorded } from "../../src/domain/replay/recorded.ts"
+import type { Tables } from "../model/Memory.ts"
 import type { World } from "./world.ts"
 
 type Status = "NEW" | "RUNNING" | "COMPLETED" | "CANCELLED"

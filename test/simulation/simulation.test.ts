@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from "vitest"
 import { circuitArrows, messageArrows, replayArrows } from "./coverage.ts"
-import { behaviours, disturbances, fates, operations, storeCalls } from "./swarm.ts"
+import { behaviours, disturbances, operations, results, storeCalls } from "./swarm.ts"
 import { type Report, World } from "./world.ts"
 
 const one = process.env["POSTHASTE_SEED"]
@@ -70,7 +70,7 @@ const runAll = () => {
         "DuplicateKey"
       ].map((result) => `an append was answered ${result}`),
       "every call of the store meets every fault": storeCalls.flatMap((call) =>
-        fates.map((fate) => `fate ${call}: ${fate}`)
+        results.map((result) => `fault ${call}: ${result}`)
       ),
       "receivers show every mood, and workers die before and after sending": [
         ...behaviours,

@@ -3,9 +3,9 @@
  * wrong how often. A fault that is absent in half of the worlds leaves room for what it would have hidden.
  */
 import type { CircuitPolicy } from "../../src/domain/circuit/policy.ts"
+import type { RateLimit } from "../../src/domain/delivery/rateLimit.ts"
+import type { RetryPolicy } from "../../src/domain/delivery/retry.ts"
 import type { OnDeadLetter } from "../../src/domain/message/queueChange.ts"
-import type { RateLimit } from "../../src/domain/rateLimit.ts"
-import type { RetryPolicy } from "../../src/domain/retry.ts"
 import type { Dice } from "./dice.ts"
 
 /** Probabilities per call. */
@@ -84,7 +84,7 @@ export type StoreCall = (typeof storeCalls)[number]
 /** Made so seldom that few of them would meet a fault, so they meet each at a rate of their own. */
 export const rareCalls: ReadonlySet<StoreCall> = new Set(["putBack", "deferLane", "body", "provider"])
 
-export const fates = ["failBefore", "failAfter", "slow", "freeze", "crashBefore", "crashAfter"] as const
+export const results = ["failBefore", "failAfter", "slow", "freeze", "crashBefore", "crashAfter"] as const
 
 /** What people do to destinations and dead letters while messages are on their way. */
 export const operations = ["hold", "reset", "pause", "limit", "policy", "replay"] as const

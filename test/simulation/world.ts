@@ -7,22 +7,22 @@
  * Nothing in it waits for anything real: a run is one synchronous call.
  */
 import { Clock, Context, Duration, Effect, Exit, Layer, Redacted } from "effect"
-import { instructLane, permitOf } from "../../src/adapters/memory/lanes.ts"
-import * as Memory from "../../src/adapters/memory/Memory.ts"
-import * as MemoryPorts from "../../src/adapters/memory/MemoryPorts.ts"
 import * as NodeFingerprint from "../../src/adapters/node/NodeFingerprint.ts"
-import { dispatch } from "../../src/application/dispatch.ts"
-import { LogReader } from "../../src/application/LogReader.ts"
+import { dispatch } from "../../src/application/deliver/dispatch.ts"
+import { LogReader } from "../../src/application/log/LogReader.ts"
+import { keepProjections } from "../../src/application/log/projections/keepProjections.ts"
 import { Channels } from "../../src/application/ports/Channels.ts"
 import type { Endpoint } from "../../src/application/ports/Endpoints.ts"
 import { Fingerprint } from "../../src/application/ports/Fingerprint.ts"
 import type { HttpTarget } from "../../src/application/ports/HttpTargets.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import type { WhatsAppAccount } from "../../src/application/ports/WhatsAppAccounts.ts"
-import { keepProjections } from "../../src/application/projections/keepProjections.ts"
-import { replayDeadLetters } from "../../src/application/replayDeadLetters.ts"
+import { replayDeadLetters } from "../../src/application/replays/replayDeadLetters.ts"
+import { presets, RETRY_AFTER_MAX_MS, retryWaitMs } from "../../src/domain/delivery/retry.ts"
 import { DestinationId, type MessageId, OrgId } from "../../src/domain/ids.ts"
-import { presets, RETRY_AFTER_MAX_MS, retryWaitMs } from "../../src/domain/retry.ts"
+import { instructLane, permitOf } from "../model/deliver/lanes.ts"
+import * as Memory from "../model/Memory.ts"
+import * as MemoryPorts from "../model/MemoryPorts.ts"
 import type { ApiServices } from "./asking.ts"
 import { startClients } from "./clients.ts"
 import { storeClock, Timeline } from "./clock.ts"
@@ -150,11 +150,11 @@ export class World {
   }
 
   /** A decision point was passed and something was chosen. */
-  decided(process: Process, call: string, fate: string): void {
+  decided(process: Process, call: string, result: string): void {
     this.#decisions += 1
-    this.tally(`fate ${call}: ${fate}`)
+    this.tally(`fault ${call}: ${result}`)
     // How receivers behave is no excuse for a process; what happens to itself or to its calls is.
-    if (fate !== "ok" && call !== "send") this.disturbed(process, 0)
+    if (result !== "ok" && call !== "send") this.disturbed(process, 0)
   }
 
   /** What goes wrong now is felt for so long, and until leases that were lost by it have run out. */

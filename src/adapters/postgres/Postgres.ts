@@ -8,7 +8,7 @@
  */
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import pg from "pg"
-import { StoreUnavailable } from "../../application/ports/EventStore.ts"
+import { StoreUnavailable } from "../../application/errors.ts"
 import { migrate, requireMigrated } from "./migrate.ts"
 
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", {

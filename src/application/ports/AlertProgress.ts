@@ -1,6 +1,7 @@
 import { Context, type DateTime, type Effect } from "effect"
 import type { DestinationId } from "../../domain/ids.ts"
-import type { Position, StoreUnavailable } from "./EventStore.ts"
+import type { StoreUnavailable } from "../errors.ts"
+import type { Position } from "./EventStore.ts"
 
 /** That an alert target was told of a dead letter of this destination, and when that one died. */
 export interface Notice {

@@ -1,7 +1,7 @@
 import { Context, type Effect } from "effect"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
-import type { OldestDue } from "../../domain/lateness/decider.ts"
-import type { StoreUnavailable } from "./EventStore.ts"
+import type { OldestDue } from "../../domain/overdue/decider.ts"
+import type { StoreUnavailable } from "../errors.ts"
 
 export interface AlertSubject {
   readonly id: DestinationId

@@ -1,8 +1,7 @@
 import { Context, type DateTime, type Effect } from "effect"
 import type { AlertEvent, Severity } from "../../domain/alert/alert.ts"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
-import type { Page } from "./Endpoints.ts"
-import type { StoreUnavailable } from "./EventStore.ts"
+import type { Page, StoreUnavailable } from "../errors.ts"
 
 export const alertTargetTypes = ["webhook", "pagerduty"] as const
 export type AlertTargetType = (typeof alertTargetTypes)[number]

@@ -1,6 +1,6 @@
 import { Context, type DateTime, type Effect } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "./EventStore.ts"
+import type { StoreUnavailable } from "../errors.ts"
 
 export interface ApiKey {
   readonly id: string

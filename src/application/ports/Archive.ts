@@ -1,6 +1,7 @@
 import { Context, type Effect, type Order, Schema } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
-import type { LoggedFact, Position, StoreUnavailable } from "./EventStore.ts"
+import type { StoreUnavailable } from "../errors.ts"
+import type { LoggedFact, Position } from "./EventStore.ts"
 
 /** A fact as it is kept outside of a store: where it stands in the log is up to the store it comes into. */
 export type ArchivedFact = Omit<LoggedFact, "messageId" | "position">
@@ -28,7 +29,7 @@ export class NotContinued extends Schema.TaggedError<NotContinued>()("NotContinu
  * - `adopt` makes this log the one that the database stands on, once all of it was restored and before anybody works
  *   on it: what the store keeps beside its log is made, and what followed another one goes on from the end of this.
  *
- * It leaves out what stands beside the facts (see Belongings.ts and Derived.ts).
+ * It leaves out what stands beside the facts (see MessageData.ts and DerivedRows.ts).
  */
 export class Archive extends Context.Service<
   Archive,

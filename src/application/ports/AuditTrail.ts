@@ -1,8 +1,8 @@
 import { Context, type DateTime, type Effect } from "effect"
 import type { AuditEntry, Operation } from "../../domain/audit/entry.ts"
 import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
-import type { Page } from "./Endpoints.ts"
-import type { StoreUnavailable, StreamVersion } from "./EventStore.ts"
+import type { Page, StoreUnavailable } from "../errors.ts"
+import type { StreamVersion } from "./EventStore.ts"
 import type { Step } from "./Projections.ts"
 
 /** An entry with the fact it comes from. */
@@ -34,7 +34,7 @@ export interface AuditFilter {
 }
 
 /**
- * The projection `audit`: what was done, to what and by whom, an entry for each fact that says so. Derived, a little
+ * The projection `audit`: what was done, to what and by whom, an entry for each fact that says so. DerivedRows, a little
  * behind, rebuildable; everybody reads the live generation. Entries of a message that is forgotten go with it.
  *
  * `project` writes rows and position together; a row that is there already is left as it is.

@@ -1,6 +1,6 @@
 import { Context, type Effect } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "./EventStore.ts"
+import type { StoreUnavailable } from "../errors.ts"
 
 /**
  * The texts that may be erased: what is delivered, and what the far side answered. They come into being

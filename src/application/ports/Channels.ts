@@ -1,6 +1,6 @@
 import { Context, type Effect } from "effect"
+import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { ChannelName, DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
-import type { AttemptOutcome } from "../../domain/message/outcome.ts"
 
 export interface OutboundMessage {
   /** Stable across attempts and replays, so the far side can drop a duplicate. */

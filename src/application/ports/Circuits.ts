@@ -1,8 +1,8 @@
 import { Context, type DateTime, type Effect } from "effect"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
-import type { Standing } from "../../domain/circuit/standing.ts"
+import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "./EventStore.ts"
+import type { StoreUnavailable } from "../errors.ts"
 
 /** What a worker saw of one destination since it last told. */
 export interface Report {
@@ -41,13 +41,13 @@ export class Circuits extends Context.Service<
   {
     readonly load: (destination: DestinationId) => Effect.Effect<CircuitHistory, StoreUnavailable>
     /** In the order asked. */
-    readonly standings: (
+    readonly states: (
       destinations: ReadonlyArray<DestinationId>
-    ) => Effect.Effect<ReadonlyArray<Standing>, StoreUnavailable>
+    ) => Effect.Effect<ReadonlyArray<CircuitState>, StoreUnavailable>
     /** At most one report per destination. Each that was still in time is answered with where it left the circuit. */
     readonly report: (
       reports: ReadonlyArray<Report>
-    ) => Effect.Effect<ReadonlyMap<DestinationId, Standing>, StoreUnavailable>
+    ) => Effect.Effect<ReadonlyMap<DestinationId, CircuitState>, StoreUnavailable>
     readonly giveBack: (destination: DestinationId, generation: number) => Effect.Effect<void, StoreUnavailable>
     /** Whose destination it is, or was; null for one the store never knew, or knows no more. */
     readonly orgOf: (destination: DestinationId) => Effect.Effect<OrgId | null, StoreUnavailable>
@@ -56,7 +56,7 @@ export class Circuits extends Context.Service<
       destination: DestinationId,
       generation: number,
       facts: ReadonlyArray<CircuitFact>,
-      after: Standing,
+      after: CircuitState,
       actor: string | null
     ) => Effect.Effect<"Appended" | "Overtaken", StoreUnavailable>
   }

@@ -1,8 +1,8 @@
 import { Context, type DateTime, type Effect, type Redacted } from "effect"
+import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { OnDeadLetter } from "../../domain/message/queueChange.ts"
-import type { RetryPolicy } from "../../domain/retry.ts"
-import type { StoreUnavailable } from "./EventStore.ts"
+import type { Page, StoreUnavailable } from "../errors.ts"
 
 /** A webhook endpoint as its owner configured it. */
 export interface EndpointSettings {
@@ -29,11 +29,6 @@ export interface Endpoint extends EndpointSettings {
   readonly version: number
   readonly createdAt: DateTime.Utc
   readonly updatedAt: DateTime.Utc
-}
-
-export interface Page<A> {
-  readonly items: ReadonlyArray<A>
-  readonly nextCursor: string | null
 }
 
 /**

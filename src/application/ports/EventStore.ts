@@ -1,9 +1,10 @@
-import { Context, type DateTime, type Effect, Schema } from "effect"
+import { Context, type DateTime, type Effect } from "effect"
 import type { DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { MessageFact } from "../../domain/message/facts.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
 import type { RecordedFact } from "../../domain/recorded.ts"
+import type { StoreUnavailable } from "../errors.ts"
 import type { BatchId } from "./Queue.ts"
 
 /** Number of facts in a stream; 0 means the stream does not exist yet. */
@@ -13,11 +14,6 @@ export interface Stream {
   readonly version: StreamVersion
   readonly facts: ReadonlyArray<StoredFact>
 }
-
-/** The store could not answer. What was being written may or may not have been written. */
-export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
-  cause: Schema.Defect()
-}) {}
 
 /**
  * What comes with the first fact of a stream and must be there exactly when that fact is. A replay with

@@ -1,10 +1,9 @@
 import { Context, type DateTime, type Effect, type Redacted } from "effect"
+import type { RateLimit } from "../../domain/delivery/rateLimit.ts"
+import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { OnDeadLetter } from "../../domain/message/queueChange.ts"
-import type { RateLimit } from "../../domain/rateLimit.ts"
-import type { RetryPolicy } from "../../domain/retry.ts"
-import type { Page } from "./Endpoints.ts"
-import type { StoreUnavailable } from "./EventStore.ts"
+import type { Page, StoreUnavailable } from "../errors.ts"
 
 export const httpMethods = ["POST", "PUT", "PATCH", "DELETE"] as const
 export type HttpMethod = (typeof httpMethods)[number]

@@ -1,6 +1,7 @@
 import { Context, type DateTime, type Effect } from "effect"
 import type { RecordedFact } from "../../domain/recorded.ts"
-import type { StoreUnavailable, StreamVersion } from "./EventStore.ts"
+import type { StoreUnavailable } from "../errors.ts"
+import type { StreamVersion } from "./EventStore.ts"
 
 /** `<kind>-<id>`, such as `circuit-<destination>` or `replay-<id>`. Never `message-…`: those are EventStore's. */
 export type JournalName = `${string}-${string}`

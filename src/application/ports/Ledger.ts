@@ -2,7 +2,8 @@ import { Context, type DateTime, type Effect } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
 import type { RecordedFact } from "../../domain/recorded.ts"
-import type { Append, Position, StoreUnavailable, StreamVersion } from "./EventStore.ts"
+import type { StoreUnavailable } from "../errors.ts"
+import type { Append, Position, StreamVersion } from "./EventStore.ts"
 
 /** An entry about to be appended, named by the id that its first event will have. */
 export interface Intent {

@@ -3,8 +3,7 @@ import type { ChannelName, OrgId } from "../../domain/ids.ts"
 import { type MessageStatus, statuses } from "../../domain/message/machine.ts"
 import type { MessageView } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
-import type { Page } from "./Endpoints.ts"
-import type { StoreUnavailable } from "./EventStore.ts"
+import type { Page, StoreUnavailable } from "../errors.ts"
 import type { Step } from "./Projections.ts"
 
 export interface MessageFilter {
@@ -53,7 +52,7 @@ export interface DeadCount {
 }
 
 /**
- * The projection `messages`: what was folded from each stream, for searching and counting. Derived, always a
+ * The projection `messages`: what was folded from each stream, for searching and counting. DerivedRows, always a
  * little behind, rebuildable; everybody reads the live generation. `project` is version-gated: an older view never
  * replaces a newer one, and the position moves forward in the same transaction as the rows it stands for.
  */

@@ -1,5 +1,6 @@
 import { Context, type DateTime, type Duration, type Effect } from "effect"
-import type { Position, StoreUnavailable } from "./EventStore.ts"
+import type { StoreUnavailable } from "../errors.ts"
+import type { Position } from "./EventStore.ts"
 
 /**
  * The rows of one projection in one generation, and how far they have come. Of each projection one run is live:

@@ -1,6 +1,6 @@
 import { Context, type Effect } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "./EventStore.ts"
+import type { StoreUnavailable } from "../errors.ts"
 
 /**
  * Which messages a provider calls by a name: the answer to a send told it, or a receipt did. They are found from

@@ -1,7 +1,7 @@
 import { type Brand, Context, type DateTime, type Duration, type Effect } from "effect"
 import type { DestinationId, MessageId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
-import type { StoreUnavailable } from "./EventStore.ts"
+import type { StoreUnavailable } from "../errors.ts"
 
 /** Names one claimed batch: its lease, and by its removal the fence. */
 export type BatchId = string & Brand.Brand<"BatchId">
@@ -99,7 +99,7 @@ export class Queue extends Context.Service<
     readonly putBack: (batch: BatchId, messages: ReadonlyArray<MessageId>) => Effect.Effect<void, StoreUnavailable>
     readonly release: (
       batch: BatchId,
-      unstarted: ReadonlyArray<AbandonedMessage>
+      notStarted: ReadonlyArray<AbandonedMessage>
     ) => Effect.Effect<void, StoreUnavailable>
     readonly renew: (
       batches: ReadonlyArray<BatchId>,

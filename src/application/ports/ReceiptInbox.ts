@@ -1,6 +1,6 @@
 import { Context, type Duration, type Effect } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "./EventStore.ts"
+import type { StoreUnavailable } from "../errors.ts"
 
 /** What a provider told about a message sent from an account, in the provider's own words: nobody has read it yet. */
 export interface ArrivedReceipt {
@@ -17,7 +17,7 @@ export interface HeldReceipt extends ArrivedReceipt {
 }
 
 /** What becomes of a receipt that was looked at. */
-export type Fate =
+export type ReceiptResult =
   /** There is nothing left to do about it. */
   | { readonly type: "Done"; readonly id: string }
   | { readonly type: "Again"; readonly id: string; readonly tries: number; readonly afterMs: number }
@@ -42,7 +42,7 @@ export class ReceiptInbox extends Context.Service<
       limit: number,
       lease: Duration.Duration
     ) => Effect.Effect<ReadonlyArray<HeldReceipt>, StoreUnavailable>
-    readonly settle: (fates: ReadonlyArray<Fate>) => Effect.Effect<void, StoreUnavailable>
+    readonly settle: (results: ReadonlyArray<ReceiptResult>) => Effect.Effect<void, StoreUnavailable>
     readonly count: (
       orgId: OrgId
     ) => Effect.Effect<{ readonly waiting: number; readonly parked: number }, StoreUnavailable>

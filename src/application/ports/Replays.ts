@@ -1,8 +1,7 @@
 import { Context, type DateTime, type Duration, type Effect } from "effect"
 import type { MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
-import type { DeadLetterFilter, Wanted } from "../../domain/replay/facts.ts"
-import type { Page } from "./Endpoints.ts"
-import type { StoreUnavailable } from "./EventStore.ts"
+import type { DeadLetterFilter, ReplaySelection } from "../../domain/replay/facts.ts"
+import type { Page, StoreUnavailable } from "../errors.ts"
 
 /** A dead letter as it was when the replay was asked for: one that is beyond this epoch is not replayed again. */
 export interface ReplayItem {
@@ -14,7 +13,7 @@ export interface ReplayItem {
 export interface ReplayJob {
   readonly id: ReplayId
   readonly orgId: OrgId
-  readonly wanted: Wanted
+  readonly wanted: ReplaySelection
   readonly reason: string | null
   readonly matched: number
   readonly requestedAt: DateTime.Utc
@@ -23,7 +22,7 @@ export interface ReplayJob {
 export interface Opening {
   readonly id: ReplayId
   readonly orgId: OrgId
-  readonly wanted: Wanted
+  readonly wanted: ReplaySelection
   readonly reason: string | null
   readonly requestedAt: DateTime.Utc
   /** The dead letters themselves, or a filter for the store to find them by. */

@@ -1,5 +1,5 @@
 import { Context, type DateTime, type Effect } from "effect"
-import type { StoreUnavailable } from "./EventStore.ts"
+import type { StoreUnavailable } from "../errors.ts"
 
 export interface Sweep {
   readonly removed: number

@@ -1,10 +1,10 @@
 import { Context, type DateTime, type Effect } from "effect"
 import type { Details } from "../../domain/audit/entry.ts"
-import type { Activity } from "../../domain/dossier/activity.ts"
-import type { ConsentOf } from "../../domain/dossier/consent.ts"
+import type { Activity } from "../../domain/consent/activity.ts"
+import type { ConsentOf } from "../../domain/consent/consent.ts"
 import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
-import type { Page } from "./Endpoints.ts"
-import type { StoreUnavailable, StreamVersion } from "./EventStore.ts"
+import type { Page, StoreUnavailable } from "../errors.ts"
+import type { StreamVersion } from "./EventStore.ts"
 import type { Step } from "./Projections.ts"
 
 /** One thing that happened to a dossier, with the fact it comes from. */
@@ -35,7 +35,7 @@ export interface WithdrawalState {
 }
 
 /**
- * The projection `activity`: the timeline of each dossier, and the withdrawals that are not applied yet. Derived, a
+ * The projection `activity`: the timeline of each dossier, and the withdrawals that are not applied yet. DerivedRows, a
  * little behind, rebuildable; everybody reads the live generation. What is about a forgotten message goes with it.
  *
  * `project` writes rows and position together; a row that is there already is left as it is, and so is the state of a

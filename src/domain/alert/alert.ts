@@ -112,7 +112,7 @@ interface Watched {
   readonly at: DateTime.Utc
 }
 
-const latenessOf = ({ orgId, target, at }: Watched) => ({
+const overdueOf = ({ orgId, target, at }: Watched) => ({
   severity: "warning" as const,
   orgId,
   subject: `posthaste/${orgId}/oldest-due/${target}`,
@@ -128,7 +128,7 @@ interface Oldest {
 }
 
 export const oldestDueExceeded = (watched: Watched, { destination, ...oldest }: Oldest): Alert => ({
-  ...latenessOf(watched),
+  ...overdueOf(watched),
   type: "posthaste.oldest_due.exceeded",
   action: "trigger",
   destination,
@@ -137,7 +137,7 @@ export const oldestDueExceeded = (watched: Watched, { destination, ...oldest }: 
 })
 
 export const oldestDueRecovered = (watched: Watched): Alert => ({
-  ...latenessOf(watched),
+  ...overdueOf(watched),
   type: "posthaste.oldest_due.recovered",
   action: "resolve",
   destination: null,

@@ -3,8 +3,8 @@
  * fact: no body, no secret, no setting's value. Tries that decided nothing are no entries; a message has them itself.
  */
 import type { CircuitFact } from "../circuit/facts.ts"
-import type { ConfigurationFact } from "../configuration/facts.ts"
-import type { DossierFact } from "../dossier/facts.ts"
+import type { DossierFact } from "../consent/facts.ts"
+import type { ConfigurationFact } from "../destination/facts.ts"
 import type { ChannelName, MessageId, OrgId } from "../ids.ts"
 import type { DeliveryError, MessageFact, MessageQueued } from "../message/facts.ts"
 import type { ReplayFact } from "../replay/facts.ts"

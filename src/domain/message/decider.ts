@@ -5,11 +5,11 @@
  */
 import { DateTime, Result, Schema } from "effect"
 import { initialTransition } from "xstate"
+import type { AttemptOutcome } from "../delivery/outcome.ts"
+import { deferWaitMs, retryWaitMs } from "../delivery/retry.ts"
 import type { ReplayId } from "../ids.ts"
-import { deferWaitMs, retryWaitMs } from "../retry.ts"
 import type { DeliveryError, FactOf, MessageFact, MessageQueued, ReceiptStatus } from "./facts.ts"
 import { DOUBTS_MAX, decides, messageMachine, type Progress, receiptKey } from "./machine.ts"
-import type { AttemptOutcome } from "./outcome.ts"
 import { type Message, type Status, step } from "./transitions.ts"
 
 export type MessageCommand =

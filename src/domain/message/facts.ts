@@ -6,8 +6,8 @@
  * No fact holds a body or a secret: facts are kept for ever, bodies can be erased.
  */
 import { Schema, SchemaTransformation } from "effect"
+import { RetryPolicy } from "../delivery/retry.ts"
 import { ChannelName, DestinationId, OrgId, ReplayId } from "../ids.ts"
-import { RetryPolicy } from "../retry.ts"
 
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
@@ -161,7 +161,7 @@ export const ReceiptStatus = Schema.Literals(["sent", "delivered", "read", "fail
 export type ReceiptStatus = typeof ReceiptStatus.Type
 
 /**
- * What a provider told us later. Kept whatever the status; `contradicts` is what a replayer must see first.
+ * What a provider told us later. DataFile whatever the status; `contradicts` is what a replayer must see first.
  * Null as `epoch` is the one it was recorded in; null as `attempt` is any of that epoch.
  */
 export const ReceiptRecorded = Schema.Struct({

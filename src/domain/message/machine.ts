@@ -6,8 +6,8 @@
  */
 import type { DateTime } from "effect"
 import { assign, setup } from "xstate"
+import { attemptsMaxOf, presets, type RetryPolicy } from "../delivery/retry.ts"
 import type { DestinationId } from "../ids.ts"
-import { attemptsMaxOf, presets, type RetryPolicy } from "../retry.ts"
 import type { FactOf, MessageFact } from "./facts.ts"
 
 /** What the law must remember to judge the next fact. Nothing that only a reader wants to see. */

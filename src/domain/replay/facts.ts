@@ -21,16 +21,16 @@ export const DeadLetterFilter = Schema.Struct({
 export type DeadLetterFilter = typeof DeadLetterFilter.Type
 
 /** What was asked for: all that match, or these. */
-export const Wanted = Schema.Union([
+export const ReplaySelection = Schema.Union([
   Schema.Struct({ filter: DeadLetterFilter }),
   Schema.Struct({ ids: Schema.Array(MessageId) })
 ])
-export type Wanted = typeof Wanted.Type
+export type ReplaySelection = typeof ReplaySelection.Type
 
 export const ReplayRequested = Schema.Struct({
   type: Schema.tag("ReplayRequested"),
   orgId: OrgId,
-  wanted: Wanted,
+  wanted: ReplaySelection,
   reason: Text,
   /** How many dead letters it was for; the set does not change any more. */
   matched: Schema.Int,

@@ -45,73 +45,74 @@ export const readPayload = (
   const json = parsed(body)
   if (!isObject(json)) return Result.fail([{ field: "payloadJson", reason: "must be an object" }])
   const faults: Array<PayloadFault> = []
-  const blame = (field: string, reason: string) => {
+  const evidenceOf = (field: string, reason: string) => {
     faults.push({ field, reason })
     return null
   }
-  const from = json["from"] == null ? null : fromOf(json["from"], blame)
+  const from = json["from"] == null ? null : fromOf(json["from"], evidenceOf)
   const content =
     templateCode === null
-      ? textOf(json, blame)
+      ? textOf(json, evidenceOf)
       : json["text"] == null
-        ? templateOf(templateCode, json, body, blame)
+        ? templateOf(templateCode, json, body, evidenceOf)
         : null
   if (templateCode !== null && json["text"] != null) {
-    blame("payloadJson.text", "must be absent beside a templateCode: a message is a template or a text")
+    evidenceOf("payloadJson.text", "must be absent beside a templateCode: a message is a template or a text")
   }
   return content === null || faults.length > 0 ? Result.fail(faults) : Result.succeed({ content, from })
 }
 
-type Blame = (field: string, reason: string) => null
+type Evidence = (field: string, reason: string) => null
 
-const fromOf = (from: unknown, blame: Blame): string | null =>
+const fromOf = (from: unknown, evidenceOf: Evidence): string | null =>
   typeof from === "string" && from !== ""
     ? from
-    : blame("payloadJson.from", "must be the id of a WhatsApp account, or its phoneNumberId")
+    : evidenceOf("payloadJson.from", "must be the id of a WhatsApp account, or its phoneNumberId")
 
-const refuseOthers = (json: Members, path: string, known: ReadonlyArray<string>, blame: Blame): void => {
+const refuseOthers = (json: Members, path: string, known: ReadonlyArray<string>, evidenceOf: Evidence): void => {
   for (const name of Object.keys(json)) {
-    if (!known.includes(name)) blame(`${path}.${name}`, "is not a field of this message")
+    if (!known.includes(name)) evidenceOf(`${path}.${name}`, "is not a field of this message")
   }
 }
 
-const textOf = (json: Members, blame: Blame): Content | null => {
+const textOf = (json: Members, evidenceOf: Evidence): Content | null => {
   const { text } = json
-  if (text == null) return blame("payloadJson", "must hold a text, or the message a templateCode")
-  refuseOthers(json, "payloadJson", ["from", "text"], blame)
-  if (typeof text === "string") return textContent("payloadJson.text", text, null, blame)
-  if (!isObject(text)) return blame("payloadJson.text", "must be a text, or an object with the text as its body")
-  refuseOthers(text, "payloadJson.text", ["body", "preview_url"], blame)
+  if (text == null) return evidenceOf("payloadJson", "must hold a text, or the message a templateCode")
+  refuseOthers(json, "payloadJson", ["from", "text"], evidenceOf)
+  if (typeof text === "string") return textContent("payloadJson.text", text, null, evidenceOf)
+  if (!isObject(text)) return evidenceOf("payloadJson.text", "must be a text, or an object with the text as its body")
+  refuseOthers(text, "payloadJson.text", ["body", "preview_url"], evidenceOf)
   const { body, preview_url: preview = null } = text
-  if (preview !== null && typeof preview !== "boolean") blame("payloadJson.text.preview_url", "must be true or false")
-  return textContent("payloadJson.text.body", body, preview === true, blame)
+  if (preview !== null && typeof preview !== "boolean")
+    evidenceOf("payloadJson.text.preview_url", "must be true or false")
+  return textContent("payloadJson.text.body", body, preview === true, evidenceOf)
 }
 
-const textContent = (field: string, body: unknown, previewUrl: boolean | null, blame: Blame): Content | null =>
+const textContent = (field: string, body: unknown, previewUrl: boolean | null, evidenceOf: Evidence): Content | null =>
   typeof body === "string" && body.trim() !== "" && lengthOf(body) <= TEXT_MAX
     ? { type: "text", body, previewUrl }
-    : blame(field, `must be a text of 1 to ${TEXT_MAX} characters`)
+    : evidenceOf(field, `must be a text of 1 to ${TEXT_MAX} characters`)
 
 /** Characters as people count them: an emoji is one, whatever its encoding. */
 const lengthOf = (text: string): number => (text.length <= TEXT_MAX ? text.length : [...text].length)
 
-const templateOf = (name: string, json: Members, body: string, blame: Blame): Content | null => {
-  refuseOthers(json, "payloadJson", ["from", "language", "components"], blame)
-  const language = languageOf(json["language"], blame)
+const templateOf = (name: string, json: Members, body: string, evidenceOf: Evidence): Content | null => {
+  refuseOthers(json, "payloadJson", ["from", "language", "components"], evidenceOf)
+  const language = languageOf(json["language"], evidenceOf)
   const given = json["components"] ?? null
-  if (given !== null && !Array.isArray(given)) return blame("payloadJson.components", "must be an array")
+  if (given !== null && !Array.isArray(given)) return evidenceOf("payloadJson.components", "must be an array")
   const components = given === null ? null : JSON.parse(body, asWritten).components
   return language === null ? null : { type: "template", name, language, components }
 }
 
 const code = /^[A-Za-z]{2,3}([_-][A-Za-z0-9]{2,8})*$/
 
-const languageOf = (language: unknown, blame: Blame): { readonly code: string } | null => {
+const languageOf = (language: unknown, evidenceOf: Evidence): { readonly code: string } | null => {
   const given = isObject(language) ? language : { code: language }
   if (typeof given["code"] === "string" && code.test(given["code"])) return { ...given, code: given["code"] }
   return language == null
-    ? blame("payloadJson.language", 'is required with a templateCode, such as "en_US"')
-    : blame("payloadJson.language", 'must be a language code such as "en_US", or an object with such a code')
+    ? evidenceOf("payloadJson.language", 'is required with a templateCode, such as "en_US"')
+    : evidenceOf("payloadJson.language", 'must be a language code such as "en_US", or an object with such a code')
 }
 
 /** Undefined when it is no JSON, which only a body that did not come as JSON can be. */

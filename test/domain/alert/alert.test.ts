@@ -51,7 +51,7 @@ describe("every alert", () => {
 
   it.each([
     ["circuit", circuitOpened(about, opening), circuitClosed(about)],
-    ["lateness", oldestDueExceeded(watched, oldest), oldestDueRecovered(watched)],
+    ["overdue", oldestDueExceeded(watched, oldest), oldestDueRecovered(watched)],
     ["test", testAlerts(watched, "n")[0]!, testAlerts(watched, "n")[1]!]
   ])("of a %s that is over names the trouble that began", (_, began, over) => {
     expect([began.action, over.action]).toEqual(["trigger", "resolve"])

@@ -3,7 +3,7 @@ import { can, initial, replay } from "../../../src/domain/circuit/decider.ts"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import type { CircuitStatus } from "../../../src/domain/circuit/machine.ts"
 import { circuitDefaults, openWaitMs, widened } from "../../../src/domain/circuit/policy.ts"
-import { atRest, standingOf } from "../../../src/domain/circuit/standing.ts"
+import { initialState, stateOf } from "../../../src/domain/circuit/state.ts"
 import {
   closed,
   countFailures,
@@ -206,24 +206,24 @@ describe("a silence", () => {
 
 describe("where a circuit stands", () => {
   it("is at rest as long as nobody wrote about it", () => {
-    expect(standingOf(initial, 0)).toEqual(atRest)
+    expect(stateOf(initial, 0)).toEqual(initialState)
   })
 
   it("names when its lane may be visited again: after the silence, or after the permit", () => {
-    const standing = (history: ReadonlyArray<CircuitFact>) => standingOf(replay(history), history.length)
-    expect(standing(open)).toMatchObject({ status: "OPEN", generation: 1, failures: 5, shutUntil: noonPlus(30_000) })
-    expect(standing(halfOpen)).toMatchObject({ status: "HALF_OPEN", failures: 5, shutUntil: noonPlus(33_000) })
-    expect(standing([...open, held])).toMatchObject({ status: "HELD", shutUntil: null })
+    const state = (history: ReadonlyArray<CircuitFact>) => stateOf(replay(history), history.length)
+    expect(state(open)).toMatchObject({ status: "OPEN", generation: 1, failures: 5, blockedUntil: noonPlus(30_000) })
+    expect(state(halfOpen)).toMatchObject({ status: "HALF_OPEN", failures: 5, blockedUntil: noonPlus(33_000) })
+    expect(state([...open, held])).toMatchObject({ status: "HELD", blockedUntil: null })
   })
 
   it("lets traffic back in slowly after it was closed, by a probe or by hand", () => {
     for (const ending of [closed, reset]) {
       const history = [...halfOpen, ending]
-      expect(standingOf(replay(history), history.length)).toEqual({
+      expect(stateOf(replay(history), history.length)).toEqual({
         status: "CLOSED",
         generation: 3,
         failures: 0,
-        shutUntil: null,
+        blockedUntil: null,
         inFlightMax: 1
       })
     }

@@ -38,14 +38,14 @@ import empty from "google-protobuf/google/protobuf/empty_pb.js"
 import type { EventLog, Expected, Proposed, Recorded, Written } from "./EventLog.ts"
 
 /** What becomes of a call. `Lost`: it is carried out, and its caller hears an error, or (null) nothing at all. */
-export type Fate =
+export type ReceiptResult =
   | { readonly type: "Served"; readonly forgetsIds?: boolean }
   | { readonly type: "Refused"; readonly error: Partial<ServiceError> }
   | { readonly type: "Lost"; readonly error: Partial<ServiceError> | null }
   | { readonly type: "Silent" }
 
 export type Rpc = "append" | "read" | "subscribe" | "delete"
-export type Before = (rpc: Rpc, stream: string) => Promise<Fate>
+export type Before = (rpc: Rpc, stream: string) => Promise<ReceiptResult>
 
 export interface Face {
   readonly log: EventLog
@@ -187,11 +187,11 @@ const append =
       if (options === null || isTorn(call)) return
       const name = nameOf(options.getStreamIdentifier())
       const expected = expectedOf(options)
-      const fate = await before("append", name)
-      if (fate.type === "Silent") return
-      if (fate.type === "Refused") return answer(fate.error)
-      const written = log.append(name, expected, events, "forgetsIds" in fate)
-      if (fate.type === "Lost") return fate.error === null ? undefined : answer(fate.error)
+      const result = await before("append", name)
+      if (result.type === "Silent") return
+      if (result.type === "Refused") return answer(result.error)
+      const written = log.append(name, expected, events, "forgetsIds" in result)
+      if (result.type === "Lost") return result.error === null ? undefined : answer(result.error)
       if (written.type === "Tombstoned") return answer(failures.streamDeleted(name))
       answer(null, appendResponse(expected, written))
     })
@@ -220,11 +220,11 @@ const batchAppend =
       const { options, events } = open.get(correlation)!
       open.delete(correlation)
       const name = nameOf(options.getStreamIdentifier())
-      const fate = await before("append", name)
-      if (fate.type === "Silent") return
-      if (fate.type === "Refused") return call.emit("error", fate.error)
+      const result = await before("append", name)
+      if (result.type === "Silent") return
+      if (result.type === "Refused") return call.emit("error", result.error)
       const written = log.append(name, batchExpectedOf(options), events)
-      if (fate.type === "Lost") return fate.error === null ? undefined : call.emit("error", fate.error)
+      if (result.type === "Lost") return result.error === null ? undefined : call.emit("error", result.error)
       call.write(batchResponse(correlation, name, written))
     }
     call.on("data", (request: BatchAppendReq) => {
@@ -288,10 +288,10 @@ const read = (face: Face) => async (call: ServerWritableStream<ReadReq, ReadResp
   const options = call.request.getOptions()!
   const isSubscription = options.hasSubscription()
   const name = options.hasAll() ? "$all" : nameOf(options.getStream()!.getStreamIdentifier())
-  const fate = await face.before(isSubscription ? "subscribe" : "read", name)
-  if (fate.type === "Silent") return
-  if (fate.type === "Lost" && fate.error === null) return
-  if (fate.type !== "Served") return call.emit("error", fate.error)
+  const result = await face.before(isSubscription ? "subscribe" : "read", name)
+  if (result.type === "Silent") return
+  if (result.type === "Lost" && result.error === null) return
+  if (result.type !== "Served") return call.emit("error", result.error)
   if (isSubscription) return options.hasAll() ? followAll(face, call) : followStream(face, call, name)
   if (!options.hasAll()) {
     const found = face.log.stream(name)
@@ -472,12 +472,12 @@ const remove =
   ({ log, before }: Face, how: "softly" | "forEver") =>
   async (call: Removal, answer: sendUnaryData<DeleteResp | TombstoneResp>) => {
     const name = nameOf(call.request.getOptions()!.getStreamIdentifier())
-    const fate = await before("delete", name)
-    if (fate.type === "Silent") return
-    if (fate.type === "Refused") return answer(fate.error)
+    const result = await before("delete", name)
+    if (result.type === "Silent") return
+    if (result.type === "Refused") return answer(result.error)
     if (log.stream(name) === "tombstoned") return answer(failures.streamDeleted(name))
     log.delete(name, how)
-    if (fate.type === "Lost") return fate.error === null ? undefined : answer(fate.error)
+    if (result.type === "Lost") return result.error === null ? undefined : answer(result.error)
     const response = how === "softly" ? new messages.DeleteResp() : new messages.TombstoneResp()
     response.setNoPosition(new shared.Empty())
     answer(null, response)

@@ -1,0 +1,107 @@
+/**
+ * Connects a socket, plain or TLS, to an address the guard allows. The guard judges an IP literal before
+ * connecting, every answer of the resolver (one forbidden answer refuses them all, so a name can't mix
+ * good and bad), and the address the socket ended up with before a byte is sent. The judged addresses are
+ * the ones connected to: a later, different answer has no say.
+ *
+ * It knows no deadline: whoever waits destroys the socket.
+ */
+import { lookup as systemLookup } from "node:dns"
+import net from "node:net"
+import tls from "node:tls"
+import type { FailureCode } from "../../../domain/delivery/classify.ts"
+import { type AddressGuard, literalAddress, portOf } from "./addressGuard.ts"
+
+/** Asks for all addresses of a host name. */
+export type Resolve = (
+  hostname: string,
+  callback: (
+    error: Error | null,
+    addresses: ReadonlyArray<{ readonly address: string; readonly family: number }>
+  ) => void
+) => void
+
+const systemResolve: Resolve = (hostname, callback) =>
+  systemLookup(hostname, { all: true }, (error, addresses) => callback(error, addresses ?? []))
+
+/** Why there is no connection. Made where the phase is known, so nobody has to read error texts. */
+export class NotConnected extends Error {
+  readonly code: FailureCode
+  constructor(code: FailureCode, cause?: unknown) {
+    super(code, { cause })
+    this.code = code
+  }
+}
+
+/** Null when nothing was started: the callback was told why. */
+export type Connect = (callback: (...result: [null, net.Socket] | [NotConnected, null]) => void) => net.Socket | null
+
+/** TLS sessions are resumed among the connections of one call. */
+export const guardedConnect = (url: URL, guard: AddressGuard, resolve: Resolve = systemResolve): Connect => {
+  const secure = url.protocol === "https:"
+  const port = portOf(url)
+  const literal = literalAddress(url.hostname)
+  const servername = literal === null ? url.hostname.replace(/\.$/, "") : ""
+  let session: Buffer | undefined
+
+  const lookup: net.LookupFunction = (hostname, options, callback) =>
+    resolve(hostname, (error, found) => {
+      const addresses = [...found]
+      const [first] = addresses
+      if (error !== null || first === undefined) return callback(new NotConnected("dns_failed", error), [])
+      if (!addresses.every(({ address }) => guard.allows(address, port))) {
+        return callback(new NotConnected("forbidden_address"), [])
+      }
+      return options.all === true ? callback(null, addresses) : callback(null, first.address, first.family)
+    })
+
+  return (callback) => {
+    if (literal !== null && !guard.allows(literal, port)) {
+      callback(new NotConnected("forbidden_address"), null)
+      return null
+    }
+    const target = {
+      host: literal ?? url.hostname,
+      port,
+      lookup,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: 60_000
+    }
+    const socket = secure
+      ? tls.connect({
+          ...target,
+          servername,
+          ALPNProtocols: ["http/1.1"],
+          ...(session === undefined ? {} : { session })
+        })
+      : net.connect(target)
+    let reached = false
+    let done = false
+
+    // First in line, so that not even a TLS hello goes to an address nobody vetted.
+    socket.prependOnceListener("connect", () => {
+      reached = true
+      if (!guard.allows(socket.remoteAddress ?? "", port)) socket.destroy(new NotConnected("forbidden_address"))
+    })
+    socket.on("session", (latest: Buffer) => {
+      session = latest
+    })
+    socket.once(secure ? "secureConnect" : "connect", () => {
+      if (done || socket.destroyed) return
+      done = true
+      callback(null, socket)
+    })
+    socket.on("error", (error) => {
+      if (done) return
+      done = true
+      callback(
+        error instanceof NotConnected
+          ? error
+          : new NotConnected(secure && reached ? "tls_failed" : "connection_failed", error),
+        null
+      )
+    })
+    return socket
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * Sends a message through Meta's WhatsApp Cloud API and reports what came of it: one call, at most one request,
+ * within the account's deadline (see net/tries.ts).
+ *
+ * - Meta drops no duplicates and can't be asked what became of a request. So a try that may have been taken is in
+ *   doubt: no answer after bytes were sent, an answer that does not come from Meta's API, a 2xx that can't be read.
+ *   Each request carries which attempt it is (domain/whatsapp/callbackData.ts), receipts repeat it, and one is waited
+ *   for. Without one the account says what happens: a dead letter for a person to decide, or another try.
+ * - What Meta refuses because of the sender and not the message costs no attempt: a throttle makes the account, or
+ *   the message, wait; an account that can't send opens its circuit (errors.ts).
+ * - An answer may repeat the access token it was asked with. It is taken out before anything is kept.
+ *
+ * Taken means SENT. That it arrived is for a receipt to say. It leaves out rate limits, circuits and how many requests
+ * may be under way: they are settled before.
+ */
+import { Clock, Effect, Redacted, Result, type Scope } from "effect"
+import { StoreUnavailable } from "../../../application/errors.ts"
+import type { Channel, OutboundMessage, Reply } from "../../../application/ports/Channels.ts"
+import { WhatsAppAccounts } from "../../../application/ports/WhatsAppAccounts.ts"
+import {
+  type FailureCode,
+  outcomeOfFailure,
+  RECONCILE_AFTER_MS,
+  withoutDedupe
+} from "../../../domain/delivery/classify.ts"
+import type { AttemptOutcome } from "../../../domain/delivery/outcome.ts"
+import type { DestinationId, OrgId } from "../../../domain/ids.ts"
+import type { DeliveryError } from "../../../domain/message/facts.ts"
+import { parseNetworks } from "../net/addressGuard.ts"
+import type { Tried } from "../net/attempt.ts"
+import { CONNECTIONS_PER_ORIGIN_MAX } from "../net/connections.ts"
+import { makeTries } from "../net/tries.ts"
+import { graphErrorOf, providerMessageIdOf } from "./answer.ts"
+import { type CodeClass, type CodeOverrides, classOfStatus, deliveryErrorOf, verdictOf } from "./errors.ts"
+import { type Calling, requestOf } from "./request.ts"
+import { makeThrottles, type Throttles } from "./throttles.ts"
+
+export interface Options {
+  /** Where Meta's Graph API is. */
+  readonly baseUrl: URL
+  /** What an operator says about error codes, over what the table says. */
+  readonly codes: CodeOverrides
+}
+
+/** Meta asks for six seconds between messages from one number to one recipient. */
+const PAIR_WAIT_MS = 6_000
+/** The circuit of an account that can't send holds its messages back: by itself this one hardly waits. */
+const ACCOUNT_WAIT_MS = 1_000
+const DAY_MS = 24 * 3600 * 1000
+
+const reply = (outcome: AttemptOutcome, responseBody: string | null = null): Reply => ({ outcome, responseBody })
+
+const unsent = (code: FailureCode): Effect.Effect<Reply> => Effect.succeed(reply(outcomeOfFailure(code, 0)))
+
+const inDoubt = (error: DeliveryError, reconcileAfterMs: number | null): Effect.Effect<Reply> =>
+  Effect.succeed(reply({ type: "Unknown", error, status: null, reconcileAfterMs, durationMs: 0 }))
+
+const noReceipt: DeliveryError = {
+  code: "outcome_unknown",
+  message: "the message may have been taken, no receipt has shown it in time, and WhatsApp can't be asked",
+  retryable: false
+}
+
+const settingsUnread: DeliveryError = {
+  code: "outcome_unknown",
+  message: "Posthaste could not read the account's settings",
+  retryable: false
+}
+
+/** Where the API is was said by the operator and by no org, so it may be anywhere but where clouds keep credentials. */
+const rules = { allowedNetworks: Result.getOrThrow(parseNetworks("0.0.0.0/0,::/0")), exemptions: [] }
+
+/** Connections close with the scope. */
+export const make = Effect.fnUntraced(function* ({
+  baseUrl,
+  codes
+}: Options): Effect.fn.Return<Channel, never, WhatsAppAccounts | Scope.Scope> {
+  const accounts = yield* WhatsAppAccounts
+  const clock = yield* Clock.Clock
+  const attempt = yield* makeTries(rules)
+  const throttles = makeThrottles()
+  // A secret that does not open, under another encryption key say, must stop this account and nothing else.
+  const callingOf = (orgId: OrgId, id: DestinationId) =>
+    Effect.catchDefect(accounts.calling(orgId, id), (cause) => Effect.fail(new StoreUnavailable({ cause })))
+
+  const call = (message: OutboundMessage, calling: Calling): Effect.Effect<Reply> => {
+    const { account } = calling
+    const pair = `${account.phoneNumberId}/${message.to}`
+    const waitMs = throttles.waitMs(pair, clock.currentTimeMillisUnsafe())
+    if (waitMs > 0) return Effect.succeed(reply(held(waitMs)))
+    const prepared = requestOf(message, calling, baseUrl)
+    if (prepared === null) return unsent("payload_invalid")
+    return Effect.map(
+      attempt(prepared.destination, () => prepared.request),
+      (tried) =>
+        reply(
+          outcomeOf(tried, calling, codes, { throttles, pair, now: clock.currentTimeMillisUnsafe() }),
+          withoutToken(tried.responseBody, calling)
+        )
+    )
+  }
+
+  return {
+    send: (message) =>
+      Effect.matchEffect(callingOf(message.orgId, message.destination), {
+        onFailure: () => unsent("store_unavailable"),
+        onSuccess: (calling) => (calling === null ? unsent("account_missing") : call(message, calling))
+      }),
+    // There is nobody to ask: a receipt would have settled it before this was due.
+    reconcile: ({ orgId, destination }) =>
+      Effect.matchEffect(callingOf(orgId, destination), {
+        onFailure: () => inDoubt(settingsUnread, RECONCILE_AFTER_MS),
+        onSuccess: (calling) =>
+          calling?.account.reconcile.otherwise === "resend"
+            ? Effect.succeed(reply(sendAgain))
+            : inDoubt(noReceipt, null)
+      }),
+    // Sends from an account that is gone are answered here: no limit holds them up.
+    capacity: (orgId, destination) =>
+      Effect.match(callingOf(orgId, destination), {
+        onFailure: () => 1,
+        onSuccess: (calling) => calling?.account.maxInFlight ?? CONNECTIONS_PER_ORIGIN_MAX
+      }),
+    dedupes: () => Effect.succeed(false),
+    doubtMs: (orgId, destination) =>
+      Effect.match(callingOf(orgId, destination), {
+        onFailure: () => RECONCILE_AFTER_MS,
+        onSuccess: (calling) => calling?.account.reconcile.waitMs ?? RECONCILE_AFTER_MS
+      })
+  }
+})
+
+const sendAgain: AttemptOutcome = {
+  type: "Unreachable",
+  error: { code: "no_receipt", message: "no receipt came in time; the account says to send again", retryable: true },
+  status: null,
+  retryAfterMs: null,
+  durationMs: 0
+}
+
+/** Not sent at all: Meta would refuse it. */
+const held = (afterMs: number): AttemptOutcome => ({
+  type: "Deferred",
+  error: errorOf("pair_throttled", "too many messages from this number to this recipient in a short time", true),
+  status: null,
+  scope: "message",
+  afterMs,
+  durationMs: 0
+})
+
+const errorOf = (code: string, message: string, retryable: boolean): DeliveryError => ({ code, message, retryable })
+
+const withoutToken = (responseBody: string | null, { accessToken }: Calling): string | null =>
+  responseBody?.replaceAll(Redacted.value(accessToken), "[access token]") ?? null
+
+/** What is known of throttles, and what this try may add to it. */
+interface Pace {
+  readonly throttles: Throttles
+  readonly pair: string
+  readonly now: number
+}
+
+const outcomeOf = (tried: Tried, { account }: Calling, codes: CodeOverrides, pace: Pace): AttemptOutcome => {
+  const { outcome, responseBody, begun } = tried
+  const { durationMs } = outcome
+  const { status } = outcome
+  if (outcome.type === "Accepted") {
+    pace.throttles.passed(pace.pair, pace.now)
+    pace.throttles.passed(account.phoneNumberId, pace.now)
+    const providerMessageId = providerMessageIdOf(responseBody)
+    if (providerMessageId !== null) return { ...outcome, providerMessageId, delivered: false }
+    const error = errorOf("answer_unreadable", "answered 2xx, but not with the id of a message", true)
+    return { type: "Unknown", error, status, reconcileAfterMs: account.reconcile.waitMs, durationMs }
+  }
+  const graphError = graphErrorOf(responseBody)
+  if (status !== null && graphError !== null) {
+    const verdict = verdictOf(graphError, status, codes)
+    const error = deliveryErrorOf(graphError.code, verdict)
+    return judged(verdict.class, outcome, error, account.phoneNumberId, pace)
+  }
+  // Something in front of Meta's API, or nobody. What turns the sender away does so before anything is taken.
+  if (status === 401 || status === 403 || status === 429) {
+    return judged(classOfStatus(status), outcome, { ...outcome.error, retryable: true }, account.phoneNumberId, pace)
+  }
+  // A 503 without Meta's words may come from a gateway that gave up on a request Meta has taken.
+  const doubted = status !== null && status >= 500 ? asUnknown(outcome) : withoutDedupe(outcome, begun)
+  return doubted.type === "Unknown" ? { ...doubted, reconcileAfterMs: account.reconcile.waitMs } : doubted
+}
+
+type Failed = Exclude<AttemptOutcome, { readonly type: "Accepted" }>
+
+const asUnknown = ({ error, status, durationMs }: Failed): AttemptOutcome => ({
+  type: "Unknown",
+  error,
+  status,
+  reconcileAfterMs: null,
+  durationMs
+})
+
+const judged = (
+  verdict: CodeClass,
+  outcome: Failed,
+  error: DeliveryError,
+  phoneNumberId: string,
+  { throttles, pair, now }: Pace
+): AttemptOutcome => {
+  const { status, durationMs } = outcome
+  const retryAfterMs = outcome.type === "Unreachable" ? outcome.retryAfterMs : null
+  const deferred = (scope: "message" | "lane" | "circuit", afterMs: number): AttemptOutcome => ({
+    ...{ type: "Deferred", error, status, scope, afterMs, durationMs }
+  })
+  switch (verdict) {
+    case "throttle":
+      return deferred("lane", throttles.refused(phoneNumberId, now, retryAfterMs ?? 0))
+    case "pair":
+      return deferred("message", throttles.refused(pair, now, PAIR_WAIT_MS))
+    case "wait":
+      return deferred("message", DAY_MS)
+    case "account":
+      return deferred("circuit", ACCOUNT_WAIT_MS)
+    case "standing":
+      return deferred("circuit", DAY_MS)
+    case "temporary":
+      return { type: "Unreachable", error, status, retryAfterMs, durationMs }
+    case "permanent":
+      return { type: "Refused", error, status, durationMs }
+  }
+}

@@ -1,0 +1,57 @@
+/** Turns a message and its account into the request that sends it. */
+import { Redacted, Result } from "effect"
+import type { Dispatcher } from "undici"
+import type { OutboundMessage } from "../../../application/ports/Channels.ts"
+import type { WhatsAppAccount } from "../../../application/ports/WhatsAppAccounts.ts"
+import { callbackData } from "../../../domain/whatsapp/callbackData.ts"
+import { type Content, readPayload } from "../../../domain/whatsapp/content.ts"
+import { agentHeaders } from "../net/agent.ts"
+import { type Destination, timeoutNanosOf } from "../net/tries.ts"
+
+export interface Calling {
+  readonly account: WhatsAppAccount
+  readonly accessToken: Redacted.Redacted
+}
+
+export interface Prepared {
+  readonly destination: Destination
+  readonly request: Dispatcher.DispatchOptions
+}
+
+/** Null when the payload is none that could be sent: it was replaced after it was accepted. */
+export const requestOf = (message: OutboundMessage, { account, accessToken }: Calling, base: URL): Prepared | null => {
+  const payload = readPayload(message.templateCode, message.body)
+  if (Result.isFailure(payload)) return null
+  const { phoneNumberId, graphVersion, timeoutMs } = account
+  const path = `${base.pathname.replace(/\/$/, "")}/${graphVersion}/${phoneNumberId}/messages`
+  return {
+    destination: { url: new URL(path, base), timeoutNanos: timeoutNanosOf(timeoutMs) },
+    request: {
+      method: "POST",
+      path,
+      headers: [
+        ...["content-type", "application/json"],
+        ...["authorization", `Bearer ${Redacted.value(accessToken)}`],
+        ...agentHeaders
+      ],
+      body: Buffer.from(
+        JSON.stringify({
+          messaging_product: "whatsapp",
+          recipient_type: "individual",
+          to: message.to,
+          ...saying(payload.success.content),
+          biz_opaque_callback_data: callbackData(message)
+        })
+      )
+    }
+  }
+}
+
+const saying = (content: Content) => {
+  if (content.type === "text") {
+    const { body, previewUrl } = content
+    return { type: "text", text: { ...(previewUrl === null ? {} : { preview_url: previewUrl }), body } }
+  }
+  const { name, language, components } = content
+  return { type: "template", template: { name, language, ...(components === null ? {} : { components }) } }
+}

@@ -1,0 +1,286 @@
+/**
+ * The connection, and the only file that calls the client. Private to this adapter.
+ *
+ * Every call about one stream ends within a few seconds. An append whose outcome is unknown (the server was unavailable, a deadline
+ * passed, the call was cancelled) is repeated with the same event ids on the same revision, which the server takes
+ * once; what is still unknown then is `Unavailable`. A wrong expected version is looked into: if our own events
+ * stand there, an earlier try was written and its answer lost.
+ *
+ * Four things about the client (6.2.1) decide how it is used here:
+ * - Where the server has BatchAppend, appends of all callers share one call, and its book of who waits for what is one
+ *   for the whole process. When a call breaks, some appends never settle, and an answer that still comes can throw
+ *   where nobody catches it. So each append is a call of its own, bounded in number. That also spares asking for
+ *   the server's features, a failure of which the client remembers for good.
+ * - It can't read `$all` filtered, although every server can.
+ * - Its subscriptions tell a checkpoint while events that came before it still wait to be taken.
+ * - A read that was given up may still fail later, and an error without a listener ends the process.
+ *
+ * For the last three, reads are made here, of the request and the call that the client makes them of.
+ */
+import { ErrorType, type EventData, EventStoreDBClient, NO_STREAM } from "@eventstore/db-client"
+import services from "@eventstore/db-client/generated/streams_grpc_pb.js"
+import type { ReadReq, ReadResp } from "@eventstore/db-client/generated/streams_pb.js"
+import { Cause, Clock, Context, Effect, Layer, Queue, Redacted, Schema, type Scope, Semaphore } from "effect"
+import { allRequest, commitOf, eventOf, type LogPosition, type News, newsOf, streamRequest } from "./requests.ts"
+import type { ReadEvent } from "./streams.ts"
+
+/** The server did not answer, or not clearly. */
+export class Unavailable extends Schema.TaggedError<Unavailable>()("EventStoreDbUnavailable", {
+  cause: Schema.Defect()
+}) {}
+
+export type Appended =
+  /** `logAt` is null when the server does not tell. */
+  { readonly type: "Appended"; readonly logAt: bigint | null } | { readonly type: "WrongExpectedVersion" }
+
+export interface Following {
+  /** All there is, at least one; fails when the connection is lost. */
+  readonly take: Effect.Effect<ReadonlyArray<News>, Unavailable>
+}
+
+export class EventStoreDb extends Context.Service<
+  EventStoreDb,
+  {
+    /** On top of exactly `version` events. */
+    readonly append: (
+      stream: string,
+      version: number,
+      events: ReadonlyArray<EventData>
+    ) => Effect.Effect<Appended, Unavailable>
+    /** In order; empty for a stream that does not exist or was deleted. */
+    readonly read: (
+      stream: string,
+      from?: number,
+      count?: number
+    ) => Effect.Effect<ReadonlyArray<ReadEvent>, Unavailable>
+    /** Events of all streams beyond a position whose type looks like that of a fact. */
+    readonly readAll: (after: LogPosition | null, limit: number) => Effect.Effect<ReadonlyArray<ReadEvent>, Unavailable>
+    /** The same from the end, or from before a position, backwards. */
+    readonly readBack: (
+      before: LogPosition | null,
+      limit: number
+    ) => Effect.Effect<ReadonlyArray<ReadEvent>, Unavailable>
+    /** Follows the streams whose names begin so, from beyond a position on. */
+    readonly follow: (prefix: string, after: LogPosition | null) => Effect.Effect<Following, never, Scope.Scope>
+    readonly remove: (stream: string) => Effect.Effect<void, Unavailable>
+  }
+>()("posthaste/adapters/eventstoredb/EventStoreDb") {}
+
+/** Nobody waits longer for one try of a call about one stream. */
+const CALL_MS = 1_500
+/**
+ * How long the client keeps an append that nobody waits for any more. At a deadline it ends the request before it cancels
+ * it, and a server may take the events it has by then for all of them. So a deadline must never come between two events
+ * of one append, however busy the process is; a connection that is dead is noticed in less.
+ */
+const APPEND_LINGERS_MS = 30_000
+/** A server may have to look through much that is not ours before it finds something. */
+const LOOK_THROUGH_MS = 60_000
+/** How long an append whose outcome is unknown is tried. */
+const PATIENCE_MS = 2_000
+const PAUSE_FIRST_MS = 20
+const PAUSE_MAX_MS = 250
+/** Servers take 100 calls over one connection; others wait in the client, with their deadlines running. */
+const CALLS_AT_ONCE = 80
+const READ_MAX = 100_000
+/** What its follower has not taken yet; beyond it, the server waits. */
+const AHEAD_MAX = 2_000
+const FACT_TYPE = "^[A-Z][A-Za-z]+@[0-9]+$"
+
+/** What of the client is not meant for everybody. */
+interface Internals {
+  supports: () => Promise<boolean>
+  readonly GRPCStreamCreator: (
+    client: typeof services.StreamsClient,
+    name: string,
+    create: (client: InstanceType<typeof services.StreamsClient>) => ReadCall
+  ) => () => Promise<ReadCall>
+  readonly callArguments: (
+    about: { readonly requiresLeader?: boolean },
+    options: { readonly deadline: Date | number }
+  ) => [metadata: never, options: never]
+}
+
+type ReadCall = ReturnType<InstanceType<typeof services.StreamsClient>["read"]>
+
+export const layer = (url: Redacted.Redacted) =>
+  Layer.effect(
+    EventStoreDb,
+    Effect.gen(function* () {
+      const client = yield* Effect.acquireRelease(
+        Effect.sync(() => connect(url)),
+        (client) => Effect.promise(() => client.dispose())
+      )
+      const permits = Semaphore.makeUnsafe(CALLS_AT_ONCE)
+      const internals = client as unknown as Internals
+
+      const tryAppend = (stream: string, version: number, events: ReadonlyArray<EventData>) =>
+        call(() =>
+          client.appendToStream(stream, [...events], {
+            expectedRevision: version === 0 ? NO_STREAM : BigInt(version - 1),
+            deadline: APPEND_LINGERS_MS
+          })
+        ).pipe(permits.withPermit)
+
+      const append = (stream: string, version: number, events: ReadonlyArray<EventData>) =>
+        insist(tryAppend(stream, version, events)).pipe(
+          Effect.map(({ position }) => ({ type: "Appended", logAt: position?.commit ?? null }) as const),
+          Effect.catchIf(
+            ({ cause }) => typeOf(cause) === ErrorType.WRONG_EXPECTED_VERSION,
+            () => lookInto(stream, version, events)
+          )
+        )
+
+      /** Another's events stand there, or our own. */
+      const lookInto = Effect.fnUntraced(function* (
+        stream: string,
+        version: number,
+        events: ReadonlyArray<EventData>
+      ): Effect.fn.Return<Appended, Unavailable> {
+        const there = yield* read(stream, version, events.length)
+        if (!events.every(({ id }, n) => there[n]?.id === id)) return { type: "WrongExpectedVersion" }
+        const position = there.at(-1)?.position ?? null
+        return { type: "Appended", logAt: position === null ? null : commitOf(position) }
+      })
+
+      const open = (request: ReadReq, name: string, deadline: number | Date, requiresLeader: boolean) =>
+        internals.GRPCStreamCreator(services.StreamsClient, name, (streams) =>
+          streams.read(request, ...internals.callArguments({ requiresLeader }, { deadline })).on("error", ignore)
+        )()
+
+      const readOnce = (request: ReadReq, name: string, withinMs = CALL_MS) =>
+        Effect.callback<ReadonlyArray<ReadEvent>, Unavailable>((resume) => {
+          const events: Array<ReadEvent> = []
+          let reading: ReadCall | null = null
+          let given = false
+          const fail = (cause: unknown) =>
+            resume(isAbsent(cause) ? Effect.succeed([]) : Effect.fail(unavailable(cause)))
+          open(request, name, new Date(Date.now() + withinMs), true).then((started) => {
+            reading = started
+            if (given) return started.cancel()
+            started.on("data", (response: ReadResp) => {
+              const event = eventOf(response)
+              if (event !== null) events.push(event)
+            })
+            started.on("error", fail)
+            started.on("end", () => resume(Effect.succeed(events)))
+          }, fail)
+          return Effect.sync(() => {
+            given = true
+            reading?.cancel()
+          })
+        }).pipe(within(withinMs), permits.withPermit)
+
+      const read = (stream: string, from = 0, count = READ_MAX) =>
+        insist(readOnce(streamRequest(stream, from, count), "readStream"))
+
+      const readAll = (after: LogPosition | null, limit: number) =>
+        insist(readOnce(allRequest(after, { typeLike: FACT_TYPE }, limit + 1), "readAll", LOOK_THROUGH_MS)).pipe(
+          Effect.map((events) => events.filter(({ position }) => position !== after).slice(0, limit))
+        )
+
+      const readBack = (before: LogPosition | null, limit: number) =>
+        insist(
+          readOnce(allRequest(before, { typeLike: FACT_TYPE }, limit + 1, "back"), "readAll", LOOK_THROUGH_MS)
+        ).pipe(Effect.map((events) => events.filter(({ position }) => position !== before).slice(0, limit)))
+
+      const follow = Effect.fnUntraced(function* (prefix: string, after: LogPosition | null) {
+        const news = yield* Queue.unbounded<News, Unavailable>()
+        let following: ReadCall | null = null
+        let given = false
+        const fail = (cause: unknown) => Queue.failCauseUnsafe(news, Cause.fail(unavailable(cause)))
+        yield* Effect.acquireRelease(
+          Effect.sync(() => {
+            open(allRequest(after, { prefix }, "follow"), "follow", Number.POSITIVE_INFINITY, false).then((started) => {
+              following = started
+              if (given) return started.cancel()
+              started.on("data", (response: ReadResp) => {
+                const heard = newsOf(response)
+                if (heard !== null) Queue.offerUnsafe(news, heard)
+                if (Queue.sizeUnsafe(news) > AHEAD_MAX) started.pause()
+              })
+              started.on("error", fail)
+              started.on("end", () => fail("the subscription ended"))
+            }, fail)
+          }),
+          () =>
+            Effect.sync(() => {
+              given = true
+              following?.cancel()
+            })
+        )
+        const take = Queue.takeAll(news).pipe(Effect.tap(() => Effect.sync(() => following?.resume())))
+        return { take }
+      })
+
+      const remove = (stream: string) =>
+        call(() => client.deleteStream(stream, { deadline: CALL_MS })).pipe(
+          permits.withPermit,
+          Effect.asVoid,
+          Effect.catch((error) => (isAbsent(error.cause) ? Effect.void : Effect.fail(error)))
+        )
+
+      return EventStoreDb.of({ append, read, readAll, readBack, follow, remove })
+    })
+  )
+
+const connect = (url: Redacted.Redacted): EventStoreDBClient => {
+  const client = EventStoreDBClient.connectionString(Redacted.value(url))
+  const internals = client as unknown as Internals
+  internals.supports = () => Promise.resolve(false)
+  return client
+}
+
+const ignore = () => {}
+
+const unavailable = (cause: unknown) => new Unavailable({ cause })
+
+/** Before a call is made, the client may look for a server for long. */
+const within =
+  (millis: number) =>
+  <A>(effect: Effect.Effect<A, Unavailable>) =>
+    Effect.timeoutOrElse(effect, {
+      duration: millis + 250,
+      orElse: () => Effect.fail(unavailable(new Error("no answer in time")))
+    })
+
+const call = <A>(made: () => Promise<A>) => within(CALL_MS)(Effect.tryPromise({ try: made, catch: unavailable }))
+
+/** Asks again while asking again may help. */
+const insist = Effect.fnUntraced(function* <A>(effect: Effect.Effect<A, Unavailable>) {
+  const clock = yield* Clock.Clock
+  const giveUpAt = clock.currentTimeMillisUnsafe() + PATIENCE_MS
+  for (let pause = PAUSE_FIRST_MS; ; pause = Math.min(pause * 2, PAUSE_MAX_MS)) {
+    const tried = yield* Effect.result(effect)
+    if (tried._tag === "Success") return tried.success
+    const { failure } = tried
+    if (isFinal(failure.cause) || clock.currentTimeMillisUnsafe() + pause > giveUpAt) return yield* failure
+    yield* Effect.sleep(pause)
+  }
+})
+
+/** The client's own name for an error; of a read that was made here, what the server's answer says. */
+const typeOf = (cause: unknown): unknown => {
+  if (typeof cause !== "object" || cause === null) return null
+  if ("type" in cause) return cause.type
+  const { metadata } = cause as { readonly metadata?: { readonly get?: (name: string) => ReadonlyArray<unknown> } }
+  return metadata?.get?.("exception")[0] ?? null
+}
+
+/** Asking again would be answered the same. Everything else may or may not have been carried out. */
+const finals: ReadonlySet<unknown> = new Set([
+  ErrorType.WRONG_EXPECTED_VERSION,
+  ErrorType.ACCESS_DENIED,
+  ErrorType.INVALID_ARGUMENT,
+  ErrorType.MAXIMUM_APPEND_SIZE_EXCEEDED,
+  ErrorType.STREAM_DELETED
+])
+const isFinal = (cause: unknown): boolean => finals.has(typeOf(cause))
+
+/** A stream that was removed, for now or for good, reads like one that never was. */
+const absents: ReadonlySet<unknown> = new Set([
+  ErrorType.STREAM_NOT_FOUND,
+  ErrorType.STREAM_DELETED,
+  ErrorType.WRONG_EXPECTED_VERSION
+])
+const isAbsent = (cause: unknown): boolean => absents.has(typeOf(cause))

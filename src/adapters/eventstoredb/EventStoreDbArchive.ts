@@ -1,0 +1,136 @@
+/**
+ * The log as a whole. EventStoreDB does not list streams; the ledger knows ours. What is restored is history: the ledger is
+ * told before it is written, so that whoever follows the log puts none of it in the queue. Journals are restored where they are
+ * kept, and copied from there.
+ */
+import { Effect, BigInt as Integers, Layer, Order } from "effect"
+import { StoreUnavailable } from "../../application/errors.ts"
+import { Archive, type ArchivedFact, NotContinued } from "../../application/ports/Archive.ts"
+import type { LoggedFact } from "../../application/ports/EventStore.ts"
+import { type JournalName, Journals } from "../../application/ports/Journals.ts"
+import { Ledger } from "../../application/ports/Ledger.ts"
+import type { MessageId } from "../../domain/ids.ts"
+import { messageOf, streamOf } from "../../domain/streams.ts"
+import { isCopiedAsStored } from "./copies.ts"
+import { EventStoreDb, type Unavailable } from "./EventStoreDb.ts"
+import { write } from "./forwardJournals.ts"
+import { loggedOf, readLog } from "./readLog.ts"
+import { eventId, eventOf, newWriting } from "./streams.ts"
+
+const STREAMS_AT_ONCE = 32
+/** Few enough for one append to be written without waiting for the connection. */
+const TOGETHER = 10
+
+/** Positions are `commit/prepare`. */
+const order: Order.Order<string> = Order.mapInput(
+  Order.Tuple([Integers.Order, Integers.Order]),
+  (place: string) => place.split("/").map(BigInt) as [bigint, bigint]
+)
+
+export const layer = Layer.effect(
+  Archive,
+  Effect.gen(function* () {
+    const db = yield* EventStoreDb
+    const ledger = yield* Ledger
+    const journals = yield* Journals
+    const services = yield* Effect.context<EventStoreDb>()
+
+    const factsOf = (stream: string) => Effect.map(db.read(stream), (events) => events.map(loggedOf))
+
+    const byStream = Effect.fnUntraced(function* (after: LoggedFact | null, limit: number) {
+      const begun =
+        after === null ? [] : (yield* factsOf(after.stream)).filter(({ version }) => version > after.version)
+      const found = begun.slice(0, limit)
+      let last = after?.stream ?? null
+      while (found.length < limit) {
+        const names = yield* ledger.streamsAfter(last, Math.min(limit - found.length, STREAMS_AT_ONCE))
+        if (names.length === 0) break
+        const streams = yield* Effect.forEach(names, factsOf, { concurrency: STREAMS_AT_ONCE })
+        found.push(...streams.flat().slice(0, limit - found.length))
+        last = names.at(-1)!
+      }
+      return found
+    })
+
+    const streams = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
+      const found = yield* Effect.forEach(names, factsOf, { concurrency: STREAMS_AT_ONCE })
+      return new Map(names.flatMap((name, i) => (found[i]!.length === 0 ? [] : [[name, found[i]!] as const])))
+    })
+
+    const known = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
+      const ours = [...(yield* ledger.known(ids))]
+      const stored = yield* Effect.filter(
+        ours,
+        (id) => Effect.map(db.read(streamOf(id), 0, 1), (events) => events.length > 0),
+        { concurrency: STREAMS_AT_ONCE }
+      )
+      return new Set(stored)
+    })
+
+    const restoreMessage = Effect.fnUntraced(function* (id: MessageId, facts: ReadonlyArray<ArchivedFact>) {
+      const stream = streamOf(id)
+      const [{ version }] = facts as [ArchivedFact]
+      const notContinued = new NotContinued({ stream, version })
+      const before = (yield* db.read(stream, Math.max(0, version - 2), 2)).length
+      if (before !== (version === 1 ? 0 : 1)) return yield* notContinued
+      yield* ledger.expectHistory(id, facts.at(-1)!.version, facts.length, facts.filter(isCopiedAsStored))
+      const writing = newWriting()
+      const events = facts.map((fact) => eventOf(eventId(stream, fact.version, writing), fact, fact))
+      const { type } = yield* db.append(stream, version - 1, events)
+      if (type !== "Appended") return yield* notContinued
+    })
+
+    /** The journal may be there already, and only its copy be missing: its place is Postgres, whatever the store. */
+    const restoreJournal = Effect.fnUntraced(function* (facts: ReadonlyArray<ArchivedFact>) {
+      const journal = facts[0]!.stream as JournalName
+      const there = yield* journals.load(journal)
+      for (const { stream, version, at, actor, name, data } of facts) {
+        const same = there[version - 1]
+        const isThere = same?.name === name && same.data === data
+        const written = isThere
+          ? yield* Effect.provideContext(write(journal, [same]), services)
+          : (yield* journals.append(journal, version - 1, [{ name, data }], at, actor)) === "Appended"
+        if (!written) return yield* new NotContinued({ stream, version })
+      }
+    })
+
+    const restore = Effect.fnUntraced(function* (given: ReadonlyArray<ArchivedFact>) {
+      for (const facts of runsOf(given)) {
+        const id = messageOf(facts[0]!.stream)
+        yield* id === null ? restoreJournal(facts) : restoreMessage(id, facts)
+      }
+    })
+
+    const adopt = Effect.gen(function* () {
+      const { head } = yield* readLog(db, ledger).extent
+      yield* ledger.adopt(head)
+    })
+
+    return Archive.of({
+      order,
+      adopt: unavailable(adopt),
+      byStream: (after, limit) => unavailable(byStream(after, limit)),
+      streams: (names) => unavailable(streams(names)),
+      known: (ids) => unavailable(known(ids)),
+      restore: (facts) => unavailable(restore(facts))
+    })
+  })
+)
+
+/** Neighbours of one stream, each on top of the one before. */
+const runsOf = (facts: ReadonlyArray<ArchivedFact>): ReadonlyArray<ReadonlyArray<ArchivedFact>> => {
+  const runs: Array<Array<ArchivedFact>> = []
+  for (const fact of facts) {
+    const run = runs.at(-1)
+    const last = run?.at(-1)
+    const goesOn = last?.stream === fact.stream && last.version + 1 === fact.version && run!.length < TOGETHER
+    if (goesOn) run!.push(fact)
+    else runs.push([fact])
+  }
+  return runs
+}
+
+const unavailable = <A, E extends NotContinued | StoreUnavailable | Unavailable>(effect: Effect.Effect<A, E>) =>
+  Effect.catchTag(effect as Effect.Effect<A, E | Unavailable>, "EventStoreDbUnavailable", ({ cause }) =>
+    Effect.fail(new StoreUnavailable({ cause }))
+  ) as Effect.Effect<A, Exclude<E, Unavailable> | StoreUnavailable>

@@ -1,0 +1,101 @@
+/** Answers what is asked about alert targets. Keys and secrets come in here; a webhook's secret leaves once. */
+import { Effect, Redacted, Result } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import {
+  type AlertTargetView,
+  changeAlertTarget,
+  createAlertTarget,
+  listAlertTargets,
+  readAlertTarget,
+  removeAlertTarget,
+  testAlertTarget
+} from "../../../application/alerts/alertTargets.ts"
+import { alertTargetTypes } from "../../../application/ports/AlertTargets.ts"
+import { idOf, orNotFound } from "../destinations/destinations.ts"
+import { moment } from "../messages/messageJson.ts"
+import { Api } from "../server/Api.ts"
+import { ActingOrg } from "../server/auth.ts"
+import { openCursor, sealCursor } from "../server/cursor.ts"
+import { LIMIT_DEFAULT } from "../server/fields.ts"
+import { answer, invalidFields, notFound } from "../server/problem.ts"
+import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
+import { ChangeAlertTarget, CreateAlertTarget } from "./alertTargetsApi.ts"
+
+const decodeAnyType = decoderOf(CreateAlertTarget)
+const isObject = (value: unknown): value is { readonly type?: unknown } => typeof value === "object" && value !== null
+const isType = (value: unknown): boolean => alertTargetTypes.some((type) => type === value)
+
+/** A union can't say of which type a value should be that is of none. */
+const decodeCreate: typeof decodeAnyType = (value, path) =>
+  isObject(value) && !isType(value.type)
+    ? Result.fail([{ field: "type", reason: `must be ${alertTargetTypes.join(" or ")}` }])
+    : decodeAnyType(value, path)
+const decodeChange = decoderOf(ChangeAlertTarget)
+
+const targetJson = ({ id, orgId, type, url, createdAt, updatedAt, ...settings }: AlertTargetView) => ({
+  id,
+  orgId,
+  type,
+  url,
+  ...settings,
+  createdAt: moment(createdAt),
+  updatedAt: moment(updatedAt)
+})
+
+const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const orgId = yield* ActingOrg
+  const given = yield* decoded(decodeCreate, yield* readJson(request, limits.single))
+  const { target, secret } = yield* judged(yield* createAlertTarget(orgId, draftOf(given)))
+  return HttpServerResponse.jsonUnsafe(
+    { ...targetJson(target), ...(secret === null ? {} : { secret: Redacted.value(secret) }) },
+    { status: 201, headers: { location: `/api/v1/alert-targets/${target.id}` } }
+  )
+})
+
+const draftOf = (given: typeof CreateAlertTarget.Type) => {
+  if (given.type === "pagerduty") return { ...given, routingKey: Redacted.make(given.routingKey) }
+  const { secret, ...others } = given
+  return { ...others, ...(secret === undefined ? {} : { secret: Redacted.make(secret) }) }
+}
+
+const LIST = "alert-targets"
+
+const list = Effect.fnUntraced(function* (query: { readonly limit?: number; readonly cursor?: string }) {
+  const page = { limit: query.limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, query.cursor) }
+  const { items, nextCursor } = yield* listAlertTargets(yield* ActingOrg, page)
+  return { items: items.map(targetJson), nextCursor: sealCursor(LIST, nextCursor) }
+})
+
+const get = Effect.fnUntraced(function* (id: string) {
+  return targetJson(yield* orNotFound(yield* readAlertTarget(yield* ActingOrg, yield* idOf(id))))
+})
+
+const change = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
+  const orgId = yield* ActingOrg
+  const given = yield* decoded(decodeChange, yield* readJson(request, limits.single))
+  const { routingKey, ...others } = given
+  const wanted = { ...others, ...(routingKey === undefined ? {} : { routingKey: Redacted.make(routingKey) }) }
+  return targetJson(yield* judged(yield* orNotFound(yield* changeAlertTarget(orgId, yield* idOf(id), wanted))))
+})
+
+const remove = Effect.fnUntraced(function* (id: string) {
+  if (!(yield* removeAlertTarget(yield* ActingOrg, yield* idOf(id)))) yield* notFound()
+})
+
+const test = Effect.fnUntraced(function* (id: string) {
+  return { messageIds: yield* orNotFound(yield* testAlertTarget(yield* ActingOrg, yield* idOf(id))) }
+})
+
+const judged = <A>(result: Result.Result<A, Parameters<typeof invalidFields>[0]>) =>
+  Effect.fromResult(Result.mapError(result, invalidFields))
+
+export const layer = HttpApiBuilder.group(Api, "alertTargets", (handlers) =>
+  handlers
+    .handleRaw("create", ({ request }) => answer(create(request)))
+    .handle("list", ({ query }) => answer(list(query)))
+    .handle("get", ({ params }) => answer(get(params.id)))
+    .handleRaw("change", ({ request, params }) => answer(change(request, params.id)))
+    .handle("remove", ({ params }) => answer(remove(params.id)))
+    .handle("test", ({ params }) => answer(test(params.id)))
+)

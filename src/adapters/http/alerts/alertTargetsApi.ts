@@ -1,0 +1,124 @@
+/** What can be asked about alert targets, and what is answered: the shapes, as data. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { alertTargetTypes } from "../../../application/ports/AlertTargets.ts"
+import { alertEvents, severities } from "../../../domain/alert/alert.ts"
+import { OrgAccess } from "../server/auth.ts"
+import { between, idParam, listOf, Moment, optional, paging, text } from "../server/fields.ts"
+import { problemOf } from "../server/problem.ts"
+
+const url = text(2048)
+const events = Schema.Array(Schema.Literals(alertEvents))
+  .check(Schema.isMinLength(1), Schema.isMaxLength(alertEvents.length), Schema.isUnique())
+  .annotate({
+    description:
+      "What to be told. circuit: it opened, it closed. deadLetter: the first of a destination, then none of it for an hour. oldestDue: a due message waits longer than oldestDueSeconds, and that this is over. Left out: all."
+  })
+const oldestDueSeconds = between(1, 604_800)
+const severity = Schema.Literals(severities).annotate({ description: "Of all events. Left out, each has its own." })
+const routingKey = Schema.String.annotate({
+  description: "The integration key of an Events API v2 integration. Stored encrypted, never shown."
+})
+
+const wishes = {
+  events: optional(events),
+  oldestDueSeconds: optional(oldestDueSeconds),
+  description: optional(text(500))
+}
+
+export const CreateAlertTarget = Schema.Union([
+  Schema.Struct({
+    type: Schema.tag("webhook"),
+    url,
+    secret: Schema.optionalKey(
+      Schema.String.annotate({ description: "whsec_ and base64 of 24 to 64 bytes; made for you when left out." })
+    ),
+    ...wishes
+  }).annotate({ identifier: "CreateWebhookAlertTarget" }),
+  Schema.Struct({
+    type: Schema.tag("pagerduty"),
+    routingKey,
+    url: optional(url),
+    severity: optional(severity),
+    ...wishes
+  }).annotate({ identifier: "CreatePagerDutyAlertTarget" })
+])
+
+/** What is left out stays as it is; null puts a field back to its default. */
+export const ChangeAlertTarget = Schema.Struct({
+  url: optional(url),
+  routingKey: Schema.optionalKey(routingKey),
+  severity: optional(severity),
+  ...wishes
+}).annotate({ identifier: "ChangeAlertTarget" })
+
+const fields = {
+  id: Schema.String.annotate({
+    description: "Also the id of the webhook endpoint or HTTP target that its alerts are sent to."
+  }),
+  orgId: Schema.String,
+  type: Schema.Literals(alertTargetTypes),
+  url: Schema.NullOr(Schema.String),
+  events,
+  oldestDueSeconds: Schema.NullOr(oldestDueSeconds),
+  severity: Schema.NullOr(severity),
+  description: Schema.NullOr(Schema.String),
+  createdAt: Moment,
+  updatedAt: Moment
+}
+const AlertTarget = Schema.Struct(fields).annotate({ identifier: "AlertTarget" })
+const NewAlertTarget = Schema.Struct({
+  ...fields,
+  secret: Schema.optionalKey(Schema.String.annotate({ description: "Of a webhook. Shown this once." }))
+}).annotate({ identifier: "NewAlertTarget" })
+
+const Test = Schema.Struct({
+  messageIds: Schema.Array(Schema.String).annotate({ description: "Of the messages that bring the test." })
+}).annotate({ identifier: "AlertTest" })
+
+const bodyErrors = [problemOf(413), problemOf(415)]
+const about = (summary: string) => OpenApi.annotations({ summary })
+const PATH = "/alert-targets"
+
+const create = HttpApiEndpoint.post("create", PATH, {
+  payload: CreateAlertTarget,
+  success: NewAlertTarget.pipe(HttpApiSchema.status(201)),
+  error: bodyErrors
+}).annotateMerge(
+  about("Add somebody to be told of the org's troubles. A webhook's secret is shown in this answer only.")
+)
+
+const list = HttpApiEndpoint.get("list", PATH, { query: paging, success: listOf(AlertTarget) }).annotateMerge(
+  about("List the org's alert targets.")
+)
+
+const get = HttpApiEndpoint.get("get", `${PATH}/:id`, {
+  params: idParam,
+  success: AlertTarget,
+  error: problemOf(404)
+}).annotateMerge(about("One alert target."))
+
+const change = HttpApiEndpoint.patch("change", `${PATH}/:id`, {
+  params: idParam,
+  payload: ChangeAlertTarget,
+  success: AlertTarget,
+  error: [problemOf(404), ...bodyErrors]
+}).annotateMerge(about("Change an alert target."))
+
+const remove = HttpApiEndpoint.delete("remove", `${PATH}/:id`, {
+  params: idParam,
+  success: HttpApiSchema.NoContent,
+  error: problemOf(404)
+}).annotateMerge(about("Remove an alert target, its destination and its secret."))
+
+const test = HttpApiEndpoint.post("test", `${PATH}/:id/test`, {
+  params: idParam,
+  success: Test.pipe(HttpApiSchema.status(202)),
+  error: problemOf(404)
+}).annotateMerge(about("Send a test alert, and that it is over."))
+
+export const alertTargetsApi = HttpApiGroup.make("alertTargets")
+  .add(create, list, get, change, remove, test)
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "Alert targets" }))

@@ -1,0 +1,93 @@
+/**
+ * Answers what is asked about dossiers. A dossier needs not be made: it is there once anything names it, and one that
+ * nothing of this org ever named is not found.
+ */
+import { Effect, Schema } from "effect"
+import type { HttpServerRequest } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { cancelWaiting } from "../../../application/consents/applyWithdrawals.ts"
+import { type Answer, commandConsent, readConsent } from "../../../application/consents/consents.ts"
+import { type TimelineItem, Timelines } from "../../../application/ports/Timelines.ts"
+import type { ConsentOf } from "../../../domain/consent/consent.ts"
+import { ChannelName } from "../../../domain/ids.ts"
+import { moment } from "../messages/messageJson.ts"
+import { Api } from "../server/Api.ts"
+import { ActingOrg } from "../server/auth.ts"
+import { openCursor, sealCursor } from "../server/cursor.ts"
+import { LIMIT_DEFAULT } from "../server/fields.ts"
+import { answer, notFound } from "../server/problem.ts"
+import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
+import { ConsentRequest, DossierId } from "./dossiersApi.ts"
+
+const decodeConsent = decoderOf(ConsentRequest)
+const isDossierId = Schema.is(DossierId)
+const isChannel = Schema.is(ChannelName)
+
+/** What can't be named is answered like what nobody has named. */
+const consentOf = Effect.fnUntraced(function* ({ id, channel }: { readonly id: string; readonly channel: string }) {
+  const orgId = yield* ActingOrg
+  const of: ConsentOf | null = isDossierId(id) && isChannel(channel) ? { orgId, dossierId: id, channel } : null
+  return of ?? (yield* notFound())
+})
+
+const answerJson = ({ granted, source, at, actor }: Answer) => ({ granted, source, at: moment(at), actor })
+
+const shown = Effect.fnUntraced(function* (of: ConsentOf) {
+  const { dossierId, channel, answers } = yield* readConsent(of)
+  const history = answers.map(answerJson).toReversed()
+  return history[0] === undefined ? yield* notFound() : { dossierId, channel, ...history[0], history }
+})
+
+const withdraw = Effect.fnUntraced(function* (of: ConsentOf, source: string) {
+  yield* commandConsent(of, { type: "WithdrawConsent", source })
+  // What the timeline does not know yet is cancelled by a worker in a moment.
+  yield* cancelWaiting(of)
+})
+
+const put = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, of: ConsentOf) {
+  const { granted, source } = yield* decoded(decodeConsent, yield* readJson(request, limits.single))
+  yield* granted ? commandConsent(of, { type: "GrantConsent", source }) : withdraw(of, source)
+  return yield* shown(of)
+})
+
+const remove = Effect.fnUntraced(function* (of: ConsentOf) {
+  // Nobody's answer can't be taken back.
+  const { granted } = yield* shown(of)
+  if (granted) yield* withdraw(of, "api")
+  return yield* shown(of)
+})
+
+const LIST = "activity"
+
+const activityJson = ({ id, dossierId, activity, at, channel, messageId, actor, details }: TimelineItem) => ({
+  id,
+  dossierId,
+  type: activity,
+  at: moment(at),
+  channel,
+  messageId,
+  actor,
+  details
+})
+
+const activity = Effect.fnUntraced(function* (
+  dossierId: string,
+  query: { readonly limit?: number; readonly cursor?: string }
+) {
+  const orgId = yield* ActingOrg
+  if (!isDossierId(dossierId)) return yield* notFound()
+  const page = { limit: query.limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, query.cursor) }
+  const { items, nextCursor } = yield* (yield* Timelines).list(orgId, dossierId, page)
+  if (items.length === 0 && page.cursor === null) return yield* notFound()
+  return { items: items.map(activityJson), nextCursor: sealCursor(LIST, nextCursor) }
+})
+
+export const layer = HttpApiBuilder.group(Api, "dossiers", (handlers) =>
+  handlers
+    .handle("getConsent", ({ params }) => answer(Effect.flatMap(consentOf(params), shown)))
+    .handleRaw("putConsent", ({ request, params }) =>
+      answer(Effect.flatMap(consentOf(params), (of) => put(request, of)))
+    )
+    .handle("withdrawConsent", ({ params }) => answer(Effect.flatMap(consentOf(params), remove)))
+    .handle("activity", ({ params, query }) => answer(activity(params.id, query)))
+)

@@ -1,0 +1,83 @@
+/** What can be asked about dossiers, their consents and what happened to them, and what is answered: the shapes, as data. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { activities } from "../../../domain/consent/activity.ts"
+import { ChannelName } from "../../../domain/ids.ts"
+import { OrgAccess } from "../server/auth.ts"
+import { idParam, listOf, Moment, paging, text } from "../server/fields.ts"
+import { problemOf } from "../server/problem.ts"
+
+/** The same rule as of a message's `dossierId`. */
+export const DossierId = text(256)
+
+export const ConsentRequest = Schema.Struct({
+  granted: Schema.Boolean,
+  source: text(500).annotate({ description: "Where the answer comes from, such as a form or a call." })
+}).annotate({ identifier: "ConsentRequest" })
+
+const answerFields = {
+  granted: Schema.Boolean,
+  source: Schema.String,
+  at: Moment,
+  actor: Schema.NullOr(Schema.String)
+}
+
+const Consent = Schema.Struct({
+  dossierId: Schema.String,
+  channel: ChannelName,
+  ...answerFields,
+  history: Schema.Array(Schema.Struct(answerFields)).annotate({ description: "Every answer, the newest first." })
+}).annotate({ identifier: "Consent" })
+
+const Activity = Schema.Struct({
+  id: Schema.String,
+  dossierId: Schema.String,
+  type: Schema.Literals(activities),
+  at: Moment,
+  channel: ChannelName,
+  messageId: Schema.NullOr(Schema.String),
+  actor: Schema.NullOr(Schema.String).annotate({
+    description: "operator, key:<id>, or null for Posthaste itself."
+  }),
+  details: Schema.Record(Schema.String, Schema.Unknown)
+}).annotate({ identifier: "Activity" })
+
+const about = (summary: string) => OpenApi.annotations({ summary })
+const CONSENT = "/dossiers/:id/consents/:channel"
+const params = { ...idParam, channel: Schema.String }
+
+const get = HttpApiEndpoint.get("getConsent", CONSENT, {
+  params,
+  success: Consent,
+  error: problemOf(404)
+}).annotateMerge(about("What the people behind a dossier last answered for a channel, and every answer before."))
+
+const put = HttpApiEndpoint.put("putConsent", CONSENT, {
+  params,
+  payload: ConsentRequest,
+  success: Consent,
+  error: [problemOf(404), problemOf(413), problemOf(415)]
+}).annotateMerge(
+  about("Record an answer. When it is a withdrawal, messages of the dossier that still wait are cancelled.")
+)
+
+const withdraw = HttpApiEndpoint.delete("withdrawConsent", CONSENT, {
+  params,
+  success: Consent,
+  error: problemOf(404)
+}).annotateMerge(about("Withdraw a consent that was answered before, with the source api."))
+
+const activity = HttpApiEndpoint.get("activity", "/dossiers/:id/activity", {
+  params: idParam,
+  query: paging,
+  success: listOf(Activity),
+  error: problemOf(404)
+}).annotateMerge(about("The timeline of a dossier, newest first. Read from a projection: it may be a moment behind."))
+
+export const dossiersApi = HttpApiGroup.make("dossiers")
+  .add(get, put, withdraw, activity)
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(
+    OpenApi.annotations({ title: "Dossiers", description: "Business cases, by whatever id their system gives them." })
+  )

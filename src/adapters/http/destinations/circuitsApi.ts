@@ -1,0 +1,45 @@
+/** What can be asked about circuits, and what is answered: the shapes, as data. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { circuitStatuses } from "../../../domain/circuit/machine.ts"
+import { OrgAccess } from "../server/auth.ts"
+import { idParam, listOf, Moment, optional, paging, text } from "../server/fields.ts"
+import { problemOf } from "../server/problem.ts"
+
+export const CircuitCommandRequest = Schema.Struct({ reason: optional(text(500)) }).annotate({
+  identifier: "CircuitCommand"
+})
+
+const Circuit = Schema.Struct({
+  id: Schema.String,
+  destination: Schema.String.annotate({ description: "The webhook endpoint or HTTP target it protects." }),
+  status: Schema.Literals(circuitStatuses),
+  failures: Schema.Int.annotate({ description: "In a row; of an open circuit, those it opened with." }),
+  openUntil: Schema.NullOr(Moment)
+}).annotate({ identifier: "Circuit" })
+
+const about = (summary: string) => OpenApi.annotations({ summary })
+const PATH = "/circuits"
+
+const list = HttpApiEndpoint.get("list", PATH, { query: paging, success: listOf(Circuit) }).annotateMerge(
+  about("The circuit of every destination of the org.")
+)
+
+const command = {
+  params: idParam,
+  payload: CircuitCommandRequest,
+  success: Circuit,
+  error: [problemOf(404), problemOf(413), problemOf(415)]
+}
+const hold = HttpApiEndpoint.post("hold", `${PATH}/:id/hold`, command).annotateMerge(
+  about("Stop calling a destination until its circuit is reset. What waits for it stays where it is.")
+)
+const reset = HttpApiEndpoint.post("reset", `${PATH}/:id/reset`, command).annotateMerge(
+  about("Close a circuit by hand. Traffic comes back slowly.")
+)
+
+export const circuitsApi = HttpApiGroup.make("circuits")
+  .add(list, hold, reset)
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "Circuits" }))

@@ -1,0 +1,40 @@
+/** Answers the operator about API keys. A key leaves once: in the answer that made it. */
+import { Effect } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { type ApiKey, ApiKeys } from "../../../application/ports/ApiKeys.ts"
+import type { OrgId } from "../../../domain/ids.ts"
+import { isUuid } from "../../../domain/ids.ts"
+import { moment } from "../messages/messageJson.ts"
+import { Api } from "../server/Api.ts"
+import { answer, notFound } from "../server/problem.ts"
+import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
+import { generateKey, hashOf, storedHash } from "./apiKey.ts"
+import { CreateKey } from "./apiKeysApi.ts"
+
+const decodeCreate = decoderOf(CreateKey)
+
+const keyJson = ({ id, orgId, name, createdAt }: ApiKey) => ({ id, orgId, name, createdAt: moment(createdAt) })
+
+const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const { orgId, name } = yield* decoded(decodeCreate, yield* readJson(request, limits.single))
+  const key = generateKey()
+  const stored = yield* (yield* ApiKeys).create(orgId, name, storedHash(hashOf(key)))
+  return HttpServerResponse.jsonUnsafe({ ...keyJson(stored), key }, { status: 201 })
+})
+
+const list = Effect.fnUntraced(function* (orgId: OrgId | null) {
+  const keys = yield* (yield* ApiKeys).list(orgId)
+  return { items: keys.map(keyJson), nextCursor: null }
+})
+
+const revoke = Effect.fnUntraced(function* (id: string) {
+  if (!isUuid(id) || !(yield* (yield* ApiKeys).revoke(id))) yield* notFound()
+})
+
+export const layer = HttpApiBuilder.group(Api, "apiKeys", (handlers) =>
+  handlers
+    .handleRaw("create", ({ request }) => answer(create(request)))
+    .handle("list", ({ query }) => answer(list(query.orgId ?? null)))
+    .handle("revoke", ({ params }) => answer(revoke(params.id)))
+)

@@ -1,0 +1,41 @@
+/** What the operator can ask about API keys, and what is answered: the shapes, as data. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { OrgId } from "../../../domain/ids.ts"
+import { OperatorAccess } from "../server/auth.ts"
+import { idParam, listOf, Moment, text } from "../server/fields.ts"
+import { problemOf } from "../server/problem.ts"
+
+export const CreateKey = Schema.Struct({ orgId: OrgId, name: text(100) }).annotate({ identifier: "CreateApiKey" })
+
+const fields = { id: Schema.String, orgId: Schema.String, name: Schema.String, createdAt: Moment }
+const Key = Schema.Struct(fields).annotate({ identifier: "ApiKey" })
+const NewKey = Schema.Struct({
+  ...fields,
+  key: Schema.String.annotate({ description: "Shown this once; only its hash is stored." })
+}).annotate({ identifier: "NewApiKey" })
+
+const about = (summary: string) => OpenApi.annotations({ summary })
+
+const create = HttpApiEndpoint.post("create", "/api-keys", {
+  payload: CreateKey,
+  success: NewKey.pipe(HttpApiSchema.status(201)),
+  error: [problemOf(413), problemOf(415)]
+}).annotateMerge(about("Make a key that acts for an org."))
+
+const list = HttpApiEndpoint.get("list", "/api-keys", {
+  query: { orgId: Schema.optionalKey(OrgId) },
+  success: listOf(Key)
+}).annotateMerge(about("List the living keys, of all orgs or of one."))
+
+const revoke = HttpApiEndpoint.delete("revoke", "/api-keys/:id", {
+  params: idParam,
+  success: HttpApiSchema.NoContent,
+  error: problemOf(404)
+}).annotateMerge(about("Revoke a key. It is refused everywhere within a second."))
+
+export const apiKeysApi = HttpApiGroup.make("apiKeys")
+  .add(create, list, revoke)
+  .middleware(OperatorAccess)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "API keys", description: "For the operator's key only." }))

@@ -1,0 +1,54 @@
+/** What can be asked about what was done, and what is answered: the shapes, as data. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { operations } from "../../../domain/audit/entry.ts"
+import { ChannelName } from "../../../domain/ids.ts"
+import { OrgAccess } from "../server/auth.ts"
+import { headerText, listOf, Moment, paging, Time, text } from "../server/fields.ts"
+
+const Text = Schema.NullOr(Schema.String)
+
+const AuditEntry = Schema.Struct({
+  id: Schema.String,
+  orgId: Schema.String,
+  at: Moment,
+  operation: Schema.Literals(operations),
+  subject: Schema.Struct({
+    type: Schema.String.annotate({
+      description: "message, dossier, endpoint, http-target, whatsapp-account, key, circuit or replay."
+    }),
+    id: Schema.String
+  }),
+  actor: Text.annotate({ description: "operator, key:<id>, or null for Posthaste itself." }),
+  channel: Schema.NullOr(ChannelName),
+  correlationId: Text,
+  dossierId: Text,
+  details: Schema.Record(Schema.String, Schema.Unknown).annotate({
+    description: "What else its fact says. Never a body, a secret or the value of a setting."
+  })
+}).annotate({ identifier: "AuditEntry" })
+
+const list = HttpApiEndpoint.get("list", "/audit", {
+  query: {
+    ...paging,
+    operation: Schema.optionalKey(Schema.Literals(operations)),
+    actor: Schema.optionalKey(text(100)),
+    correlationId: Schema.optionalKey(headerText(256)),
+    dossierId: Schema.optionalKey(text(256)),
+    messageId: Schema.optionalKey(text(64)),
+    channel: Schema.optionalKey(ChannelName),
+    from: Schema.optionalKey(Time),
+    to: Schema.optionalKey(Time)
+  },
+  success: listOf(AuditEntry)
+}).annotateMerge(
+  OpenApi.annotations({
+    summary: "What was done and by whom, newest first. Read from a projection: it may be a moment behind."
+  })
+)
+
+export const auditApi = HttpApiGroup.make("audit")
+  .add(list)
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "Audit" }))

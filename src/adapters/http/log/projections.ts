@@ -1,0 +1,74 @@
+/** Answers the operator about projections. */
+import { DateTime, Duration, Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import {
+  listProjections,
+  type ProjectionView,
+  readProjection,
+  rebuildProjection,
+  timeLeft
+} from "../../../application/log/projections/rebuild.ts"
+import type { Run, Stall } from "../../../application/ports/Projections.ts"
+import { moment } from "../messages/messageJson.ts"
+import { Api } from "../server/Api.ts"
+import { answer, notFound } from "../server/problem.ts"
+
+const liveJson = ({ generation, version, facts, startedAt }: Run) => ({
+  generation,
+  version,
+  facts,
+  startedAt: moment(startedAt)
+})
+
+const buildJson = (run: Run) => {
+  const left = timeLeft(run)
+  return {
+    ...liveJson(run),
+    // What was written since it began is read too.
+    total: Math.max(run.total, run.facts),
+    factsPerSecond: run.factsPerSecond === null ? null : Math.round(run.factsPerSecond),
+    secondsLeft: left === null ? null : Duration.toSeconds(left)
+  }
+}
+
+const projectionJson = ({ name, live, build }: ProjectionView) => ({
+  name,
+  live: live === null ? null : liveJson(live),
+  build: build === null ? null : buildJson(build)
+})
+
+const stallJson = Effect.fnUntraced(function* ({ pid, application, since }: Stall) {
+  const age = DateTime.distance(since, yield* DateTime.now)
+  return { pid, application, since: moment(since), seconds: Math.round(Duration.toSeconds(age)) }
+})
+
+const list = Effect.gen(function* () {
+  const { items, stall } = yield* listProjections
+  return { items: items.map(projectionJson), stall: stall === null ? null : yield* stallJson(stall) }
+})
+
+const get = Effect.fnUntraced(
+  function* (name: string) {
+    return projectionJson(yield* readProjection(name))
+  },
+  Effect.catchTag("ProjectionNotFound", () => Effect.fail(notFound()))
+)
+
+const rebuild = Effect.fnUntraced(
+  function* (name: string) {
+    const view = yield* rebuildProjection(name)
+    return HttpServerResponse.jsonUnsafe(projectionJson(view), {
+      status: 202,
+      headers: { location: `/api/v1/projections/${name}` }
+    })
+  },
+  Effect.catchTag("ProjectionNotFound", () => Effect.fail(notFound()))
+)
+
+export const layer = HttpApiBuilder.group(Api, "projections", (handlers) =>
+  handlers
+    .handle("list", () => answer(list))
+    .handle("get", ({ params }) => answer(get(params.name)))
+    .handleRaw("rebuild", ({ params }) => answer(rebuild(params.name)))
+)

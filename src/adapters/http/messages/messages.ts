@@ -1,0 +1,201 @@
+/** Answers what is asked about messages: decodes, calls the application, puts the outcome in the API's words. */
+import { Effect, Result, Schema } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import {
+  type Acceptance,
+  acceptMessages,
+  type MessageRequest as ReplaySelection
+} from "../../../application/accept/acceptMessage.ts"
+import { readStream } from "../../../application/log/readStream.ts"
+import { commandMessage, eraseMessage, replayEdited } from "../../../application/messages/commandMessage.ts"
+import { MessageNotFound, readAttempts, readEvents, readMessage } from "../../../application/messages/readMessage.ts"
+import { type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
+import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
+import { isUuid, MessageId } from "../../../domain/ids.ts"
+import { Api } from "../server/Api.ts"
+import { ActingOrg } from "../server/auth.ts"
+import { openCursor, sealCursor } from "../server/cursor.ts"
+import { LIMIT_DEFAULT } from "../server/fields.ts"
+import { answer, blocked, invalidFields, keyReused, type Problem, toResponse } from "../server/problem.ts"
+import { rawMember, rawMembers } from "../server/rawJson.ts"
+import { decoded, decoderOf, limits, readJson, readOptionalJson } from "../server/requestBody.ts"
+import { attemptJson, eventJson, factJson, messageJson, moment } from "./messageJson.ts"
+import { BATCH_MAX, BatchEntry, CommandRequest, MessageRequest, ReplayCommand } from "./messagesApi.ts"
+
+const decodeRequest = decoderOf(MessageRequest)
+const decodeEntry = decoderOf(BatchEntry)
+const decodeCommand = decoderOf(CommandRequest)
+const decodeReplay = decoderOf(ReplayCommand)
+/** The entries themselves are decoded one by one, so that each can be refused on its own. */
+const decodeBatch = decoderOf(
+  Schema.Struct({ messages: Schema.Array(Schema.Unknown).check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX)) })
+)
+
+const wanted = (request: typeof MessageRequest.Type, body: string, idempotencyKey: string | null): ReplaySelection => ({
+  channel: request.channel,
+  to: request.to,
+  eventType: request.eventType ?? null,
+  templateCode: request.templateCode ?? null,
+  dossierId: request.dossierId ?? null,
+  orderingKey: request.orderingKey ?? null,
+  correlationId: request.correlationId ?? null,
+  metadata: request.metadata ?? null,
+  deliverAt: request.deliverAt ?? null,
+  expiresAt: request.expiresAt ?? null,
+  retry: request.retry ?? null,
+  body,
+  idempotencyKey
+})
+
+const send = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, key: string | null) {
+  const orgId = yield* ActingOrg
+  const json = yield* readJson(request, limits.single)
+  const decodedRequest = yield* decoded(decodeRequest, json)
+  // Decoding has shown that the member is there.
+  const body = rawMember(json.text, "payloadJson")!
+  const [acceptance] = yield* acceptMessages(orgId, [wanted(decodedRequest, body, key)])
+  const { status, message, problem } = answerTo(acceptance!, "")
+  return message === undefined
+    ? toResponse(problem)
+    : HttpServerResponse.jsonUnsafe(message, {
+        status,
+        headers: { location: `/api/v1/outbound/messages/${message.id}` }
+      })
+})
+
+type Answer =
+  | { readonly status: number; readonly message: ReturnType<typeof messageJson>; readonly problem?: undefined }
+  | { readonly status: number; readonly problem: Problem; readonly message?: undefined }
+
+const answerTo = (acceptance: Acceptance, path: string): Answer => {
+  switch (acceptance.type) {
+    case "Accepted":
+      return { status: 201, message: messageJson(acceptance.message) }
+    case "AlreadyAccepted":
+      return { status: 200, message: messageJson(acceptance.message) }
+    case "KeyReused":
+      return refusal(keyReused())
+    case "Refused":
+      return refusal(
+        invalidFields(acceptance.faults.map(({ field, reason }) => ({ field: `${path}${field}`, reason })))
+      )
+    case "Blocked":
+      return refusal(blocked(acceptance.fact, path))
+  }
+}
+
+const refusal = (problem: Problem): Answer => ({ status: problem.body.status, problem })
+
+const sendBatch = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const orgId = yield* ActingOrg
+  const json = yield* readJson(request, limits.batch)
+  const { messages } = yield* decoded(decodeBatch, json)
+  const bodies = rawMembers(json.text, "messages", "payloadJson")
+  const entries = messages.map((message, index) =>
+    Result.map(decodeEntry(message, `messages[${index}]`), ({ idempotencyKey, ...fields }) =>
+      wanted(fields, bodies[index]!, idempotencyKey ?? null)
+    )
+  )
+  const acceptances = yield* acceptMessages(
+    orgId,
+    entries.flatMap((entry) => (Result.isSuccess(entry) ? [entry.success] : []))
+  )
+  let next = 0
+  const items = entries.map((entry, index) => {
+    const { problem, ...answered } = Result.isSuccess(entry)
+      ? answerTo(acceptances[next++]!, `messages[${index}].`)
+      : refusal(invalidFields(entry.failure))
+    return problem === undefined ? answered : { ...answered, problem: problem.body }
+  })
+  return HttpServerResponse.jsonUnsafe({ items })
+})
+
+const LIST = "messages"
+
+const list = Effect.fnUntraced(function* ({
+  limit,
+  cursor,
+  ...filter
+}: MessageFilter & { readonly limit?: number; readonly cursor?: string }) {
+  const orgId = yield* ActingOrg
+  const page = { limit: limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, cursor) }
+  const { items, nextCursor } = yield* (yield* MessageViews).list(orgId, filter, page)
+  return { items: items.map(messageJson), nextCursor: sealCursor(LIST, nextCursor) }
+})
+
+const stats = Effect.fnUntraced(function* () {
+  const orgId = yield* ActingOrg
+  const { byStatus, byChannel, oldestDueAt } = yield* (yield* MessageViews).stats(orgId)
+  const receipts = yield* (yield* ReceiptInbox).count(orgId)
+  return { byStatus, byChannel, oldestDueAt: oldestDueAt === null ? null : moment(oldestDueAt), receipts }
+})
+
+/** A text that is no id at all is answered like an id that belongs to nobody. */
+const idOf = (text: string): Effect.Effect<MessageId, MessageNotFound> =>
+  isUuid(text) ? Effect.succeed(MessageId.make(text)) : Effect.fail(new MessageNotFound({ id: text }))
+
+const cancel = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
+  const orgId = yield* ActingOrg
+  const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
+  return messageJson(yield* commandMessage(orgId, yield* idOf(id), "CancelMessage", reason ?? null))
+})
+
+const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
+  const orgId = yield* ActingOrg
+  const json = yield* readOptionalJson(request, limits.single)
+  const { reason = null } = yield* decoded(decodeReplay, json)
+  const body = rawMember(json.text, "payloadJson")
+  const messageId = yield* idOf(id)
+  return messageJson(
+    body === null
+      ? yield* commandMessage(orgId, messageId, "ReplayMessage", reason)
+      : yield* replayEdited(orgId, messageId, body, reason)
+  )
+})
+
+const erase = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
+  const orgId = yield* ActingOrg
+  const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
+  return messageJson(yield* eraseMessage(orgId, yield* idOf(id), reason ?? null))
+})
+
+/** Facts and attempts of one message are few: they come in one page, in the form of every other list. */
+const onePage = <A>(items: ReadonlyArray<A>) => ({ items, nextCursor: null })
+
+const stream = Effect.fnUntraced(function* (name: string) {
+  return onePage((yield* readStream(yield* ActingOrg, name)).map(factJson))
+})
+
+export const layer = HttpApiBuilder.group(Api, "messages", (handlers) =>
+  handlers
+    .handleRaw("send", ({ request, headers }) => answer(send(request, headers["idempotency-key"] ?? null)))
+    .handleRaw("sendBatch", ({ request }) => answer(sendBatch(request)))
+    .handle("list", ({ query }) => answer(list(query)))
+    .handle("get", ({ params, query }) =>
+      answer(
+        Effect.gen(function* () {
+          return messageJson(yield* readMessage(yield* ActingOrg, yield* idOf(params.id), query.at ?? null))
+        })
+      )
+    )
+    .handle("events", ({ params }) =>
+      answer(
+        Effect.gen(function* () {
+          return onePage((yield* readEvents(yield* ActingOrg, yield* idOf(params.id))).map(eventJson))
+        })
+      )
+    )
+    .handle("attempts", ({ params }) =>
+      answer(
+        Effect.gen(function* () {
+          return onePage((yield* readAttempts(yield* ActingOrg, yield* idOf(params.id))).map(attemptJson))
+        })
+      )
+    )
+    .handleRaw("cancel", ({ request, params }) => answer(cancel(request, params.id)))
+    .handleRaw("replay", ({ request, params }) => answer(replay(request, params.id)))
+    .handleRaw("erase", ({ request, params }) => answer(erase(request, params.id)))
+    .handle("stats", () => answer(stats()))
+    .handle("stream", ({ params }) => answer(stream(params.stream)))
+)

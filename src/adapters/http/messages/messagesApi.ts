@@ -1,0 +1,220 @@
+/** What can be asked about messages, and what is answered: the shapes, as data. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { ChannelName } from "../../../domain/ids.ts"
+import { DeliveryError } from "../../../domain/message/facts.ts"
+import { statuses } from "../../../domain/message/machine.ts"
+import { OrgAccess } from "../server/auth.ts"
+import { headerText, idParam, listOf, Moment, optional, paging, Retry, Time, text } from "../server/fields.ts"
+import { ProblemBody, problemOf } from "../server/problem.ts"
+
+export const BATCH_MAX = 1000
+
+const Text = Schema.NullOr(Schema.String)
+const Status = Schema.Literals(statuses)
+
+const metadata = Schema.Record(text(100), Schema.String.check(Schema.isMaxLength(1000))).check(
+  Schema.makeFilter((record) => Object.keys(record).length <= 50 || "must have at most 50 entries", {
+    toJsonSchema: () => ({ maxProperties: 50 })
+  }),
+  Schema.makeFilter(
+    (record) =>
+      Object.values(record).every((value) => value.isWellFormed() && !value.includes("\0")) ||
+      "must hold well-formed text without NUL"
+  )
+)
+
+const IdempotencyKey = headerText(255)
+
+const requestFields = {
+  channel: ChannelName,
+  to: text(512).annotate({
+    description:
+      "For the webhook channel the id of one of the org's webhook endpoints, for the http channel of one of its HTTP targets, for the whatsapp channel a phone number with its country code."
+  }),
+  payloadJson: Schema.Unknown.annotate({
+    description:
+      "Any JSON value. It is delivered byte for byte as it is written here. For the whatsapp channel {language, components?} beside a templateCode, or {text}; from names the account when there are several."
+  }),
+  eventType: optional(headerText(256)),
+  templateCode: optional(text(256)),
+  dossierId: optional(text(256)),
+  orderingKey: optional(text(256)),
+  correlationId: optional(headerText(256)),
+  metadata: optional(metadata),
+  deliverAt: optional(Time),
+  expiresAt: optional(Time),
+  retry: optional(Retry)
+}
+
+export const MessageRequest = Schema.Struct(requestFields).annotate({ identifier: "MessageRequest" })
+
+/** In a batch each entry brings its own key: one header could not tell them apart. */
+export const BatchEntry = Schema.Struct({ ...requestFields, idempotencyKey: optional(IdempotencyKey) }).annotate({
+  identifier: "BatchEntry"
+})
+
+export const CommandRequest = Schema.Struct({ reason: optional(text(500)) }).annotate({ identifier: "CommandRequest" })
+
+export const ReplayCommand = Schema.Struct({
+  ...CommandRequest.fields,
+  payloadJson: Schema.optionalKey(
+    Schema.Unknown.annotate({
+      description: "Any JSON value, delivered byte for byte in place of the body before, which is not kept."
+    })
+  )
+}).annotate({ identifier: "ReplayCommand" })
+
+export const Message = Schema.Struct({
+  id: Schema.String,
+  orgId: Schema.String,
+  channel: ChannelName,
+  to: Schema.String,
+  status: Status,
+  epoch: Schema.Int,
+  attempts: Schema.Int,
+  attemptsMax: Schema.Int,
+  nextAttemptAt: Schema.NullOr(Moment),
+  lastError: Schema.NullOr(DeliveryError),
+  providerMessageId: Text,
+  eventType: Text,
+  dossierId: Text,
+  orderingKey: Text,
+  correlationId: Text,
+  createdAt: Moment,
+  updatedAt: Moment
+}).annotate({ identifier: "Message" })
+
+const Event = Schema.Struct({
+  version: Schema.Int,
+  type: Schema.String,
+  at: Moment,
+  data: Schema.Unknown,
+  status: Status
+}).annotate({ identifier: "Event" })
+
+const Attempt = Schema.Struct({
+  number: Schema.Int,
+  epoch: Schema.Int,
+  startedAt: Moment,
+  endedAt: Schema.NullOr(Moment),
+  outcome: Schema.NullOr(Schema.Literals(["succeeded", "failed", "deferred", "abandoned", "unresolved"])),
+  error: Schema.NullOr(DeliveryError),
+  response: Schema.Struct({ status: Schema.NullOr(Schema.Int), body: Text })
+}).annotate({ identifier: "Attempt" })
+
+const StreamFact = Schema.Struct({
+  version: Schema.Int,
+  name: Schema.String.annotate({ description: "The stored name: the type with the version of its shape." }),
+  type: Schema.String,
+  at: Moment,
+  data: Schema.Unknown
+}).annotate({ identifier: "StreamFact" })
+
+const BatchAnswer = Schema.Struct({
+  status: Schema.Int.annotate({ description: "The status this entry would have had on its own." }),
+  message: Schema.optionalKey(Message),
+  problem: Schema.optionalKey(ProblemBody)
+}).annotate({ identifier: "BatchAnswer" })
+
+const Stats = Schema.Struct({
+  byStatus: Schema.Record(Schema.String, Schema.Int),
+  byChannel: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Int)).annotate({
+    description: "The same counts for each channel that has messages."
+  }),
+  oldestDueAt: Schema.NullOr(Moment),
+  receipts: Schema.Struct({ waiting: Schema.Int, parked: Schema.Int }).annotate({
+    description: "Of providers: those still to be applied, and those of the last week whose message was never found."
+  })
+}).annotate({ identifier: "Stats" })
+
+const bodyErrors = [problemOf(413), problemOf(415)]
+const about = (summary: string) => OpenApi.annotations({ summary })
+
+const send = HttpApiEndpoint.post("send", "/outbound/messages", {
+  headers: Schema.Struct({ "idempotency-key": Schema.optionalKey(IdempotencyKey) }),
+  payload: MessageRequest,
+  success: [Message.pipe(HttpApiSchema.status(201)), Message.pipe(HttpApiSchema.status(200))],
+  error: [problemOf(409), ...bodyErrors]
+}).annotateMerge(
+  about("Send a message. 201 when it is stored; 200 with the same message when the key was used for it before.")
+)
+
+const sendBatch = HttpApiEndpoint.post("sendBatch", "/outbound/messages/batch", {
+  payload: Schema.Struct({
+    messages: Schema.Array(BatchEntry).check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX))
+  }),
+  success: Schema.Struct({ items: Schema.Array(BatchAnswer) }),
+  error: bodyErrors
+}).annotateMerge(about("Send up to 1,000 messages, each answered on its own and in its place."))
+
+const list = HttpApiEndpoint.get("list", "/outbound/messages", {
+  query: {
+    ...paging,
+    status: Schema.optionalKey(Status),
+    channel: Schema.optionalKey(ChannelName),
+    to: Schema.optionalKey(text(512)),
+    eventType: Schema.optionalKey(text(256)),
+    dossierId: Schema.optionalKey(text(256)),
+    correlationId: Schema.optionalKey(text(256)),
+    createdAfter: Schema.optionalKey(Time),
+    createdBefore: Schema.optionalKey(Time)
+  },
+  success: listOf(Message)
+}).annotateMerge(about("List messages, newest first. Read from a projection: it may be a moment behind."))
+
+const get = HttpApiEndpoint.get("get", "/outbound/messages/:id", {
+  params: idParam,
+  query: { at: Schema.optionalKey(Time) },
+  success: Message,
+  error: problemOf(404)
+}).annotateMerge(about("One message, folded from its facts: always current, or as it was at a time."))
+
+const events = HttpApiEndpoint.get("events", "/outbound/messages/:id/events", {
+  params: idParam,
+  success: listOf(Event),
+  error: problemOf(404)
+}).annotateMerge(about("Every fact of a message, with the status it had after each."))
+
+const attempts = HttpApiEndpoint.get("attempts", "/outbound/messages/:id/attempts", {
+  params: idParam,
+  success: listOf(Attempt),
+  error: problemOf(404)
+}).annotateMerge(about("Every try to deliver a message, with what the far side answered."))
+
+const command = {
+  params: idParam,
+  payload: CommandRequest,
+  success: Message,
+  error: [problemOf(404), problemOf(409), ...bodyErrors]
+}
+const cancel = HttpApiEndpoint.post("cancel", "/outbound/messages/:id/cancel", command).annotateMerge(
+  about("Cancel a message that has not been sent.")
+)
+const replay = HttpApiEndpoint.post("replay", "/outbound/messages/:id/replay", {
+  ...command,
+  payload: ReplayCommand
+}).annotateMerge(about("Send a message again that ended in FAILED or DEAD_LETTER, as it was or with another body."))
+const erase = HttpApiEndpoint.post("erase", "/outbound/messages/:id/erase", command).annotateMerge(
+  about("Erase a message's body and the answers to it at once. Its facts stay; what was not sent is never sent.")
+)
+
+const stats = HttpApiEndpoint.get("stats", "/outbound/stats", { success: Stats }).annotateMerge(
+  about("How many messages are in each status, per channel too, and since when the longest overdue one waits.")
+)
+
+const stream = HttpApiEndpoint.get("stream", "/streams/:stream", {
+  params: { stream: Schema.String },
+  success: listOf(StreamFact),
+  error: problemOf(404)
+}).annotateMerge(
+  about(
+    "The stored facts of a stream, such as message-<id>, circuit-<destination> or replay-<id>, as they were written."
+  )
+)
+
+export const messagesApi = HttpApiGroup.make("messages")
+  .add(send, sendBatch, list, get, events, attempts, cancel, replay, erase, stats, stream)
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "Messages" }))

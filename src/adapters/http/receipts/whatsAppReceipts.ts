@@ -1,0 +1,50 @@
+/** Answers Meta. What a notice says is for the application to find out; here it is bytes and headers. */
+import { Effect, Redacted } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { WhatsAppAccounts } from "../../../application/ports/WhatsAppAccounts.ts"
+import { receiveReceipts } from "../../../application/receipts/receiveReceipts.ts"
+import { Api } from "../server/Api.ts"
+import { answer, invalidRequest, unproven, wrongVerifyToken } from "../server/problem.ts"
+import { limits, readBytes } from "../server/requestBody.ts"
+
+interface Question {
+  readonly "hub.mode"?: string
+  readonly "hub.verify_token"?: string
+  readonly "hub.challenge"?: string
+}
+
+const verify = Effect.fnUntraced(function* (question: Question) {
+  const { "hub.mode": mode, "hub.verify_token": token, "hub.challenge": challenge } = question
+  const isKnown =
+    mode === "subscribe" &&
+    token !== undefined &&
+    (yield* (yield* WhatsAppAccounts).knowsVerifyToken(Redacted.make(token)))
+  if (!isKnown) return yield* wrongVerifyToken()
+  // Whoever knows the token decides what is said back: it must not be taken for a page.
+  return HttpServerResponse.text(challenge ?? "", { headers: { "x-content-type-options": "nosniff" } })
+})
+
+const take = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const answered = yield* receiveReceipts({
+    body: yield* readBytes(request, limits.notice),
+    signature: request.headers["x-hub-signature-256"] ?? null,
+    org: request.headers["x-org-id"] ?? null
+  })
+  switch (answered.type) {
+    case "Taken":
+      return HttpServerResponse.empty({ status: 200 })
+    case "Unproven":
+      return yield* unproven(
+        "X-Hub-Signature-256 must be made with the app secret of a WhatsApp account whose phone number the body names."
+      )
+    case "Unreadable":
+      return yield* invalidRequest(`The body can't be read: ${answered.reason}.`)
+  }
+})
+
+export const layer = HttpApiBuilder.group(Api, "whatsAppReceipts", (handlers) =>
+  handlers
+    .handle("verify", ({ query }) => answer(verify(query)))
+    .handleRaw("take", ({ request }) => answer(take(request)))
+)

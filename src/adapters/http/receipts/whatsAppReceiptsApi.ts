@@ -1,0 +1,40 @@
+/**
+ * What Meta calls: the question it asks when its webhook is set up, and what it tells about messages afterwards. No key
+ * is sent: the first is proven by a verify token, the second by a signature.
+ */
+import { Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { problemOf } from "../server/problem.ts"
+
+const PATH = "/webhooks/whatsapp/inbound"
+const about = (summary: string) => OpenApi.annotations({ summary })
+
+const verify = HttpApiEndpoint.get("verify", PATH, {
+  query: {
+    "hub.mode": Schema.optionalKey(Schema.String),
+    "hub.verify_token": Schema.optionalKey(Schema.String),
+    "hub.challenge": Schema.optionalKey(Schema.String)
+  },
+  success: Schema.String.pipe(HttpApiSchema.asText()),
+  error: [problemOf(403), problemOf(503)]
+})
+  // What Meta adds one day is no reason to refuse it.
+  .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "ignore" })
+  .annotateMerge(about("Meta's question when the webhook is set up: answered with hub.challenge."))
+
+const take = HttpApiEndpoint.post("take", PATH, {
+  headers: { "x-hub-signature-256": Schema.optionalKey(Schema.String), "x-org-id": Schema.optionalKey(Schema.String) },
+  // Read as bytes: the signature is over these.
+  payload: Schema.Struct({ entry: Schema.Array(Schema.Unknown) }).annotate({ identifier: "WhatsAppNotice" }),
+  success: HttpApiSchema.Empty(200),
+  error: [problemOf(400), problemOf(401), problemOf(413), problemOf(415), problemOf(503)]
+}).annotateMerge(
+  about(
+    "What Meta tells about messages. DataFile at once and applied a moment later; signed with the account's app secret."
+  )
+)
+
+export const whatsAppReceiptsApi = HttpApiGroup.make("whatsAppReceipts")
+  .add(verify, take)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "WhatsApp receipts", description: "For Meta. No API key." }))

@@ -1,0 +1,124 @@
+/** Answers what is asked about dead letters and their replays. */
+import { Effect, Schema } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { type DeadLetter, listDeadLetters } from "../../../application/replays/deadLetters.ts"
+import {
+  cancelReplay,
+  listReplays,
+  previewReplay,
+  type ReplayView,
+  readReplay,
+  requestReplay
+} from "../../../application/replays/replays.ts"
+import { isUuid, ReplayId } from "../../../domain/ids.ts"
+import { DeadLetterFilter, type ReplaySelection } from "../../../domain/replay/facts.ts"
+import { messageJson, moment } from "../messages/messageJson.ts"
+import { CommandRequest } from "../messages/messagesApi.ts"
+import { Api } from "../server/Api.ts"
+import { ActingOrg } from "../server/auth.ts"
+import { openCursor, sealCursor } from "../server/cursor.ts"
+import { LIMIT_DEFAULT } from "../server/fields.ts"
+import { answer, invalidFields, keyReused, notFound, type Problem, replayEnded } from "../server/problem.ts"
+import { decoded, decoderOf, limits, readJson, readOptionalJson } from "../server/requestBody.ts"
+import { ReplayRequest } from "./deadLettersApi.ts"
+
+const decodeRequest = decoderOf(ReplayRequest)
+const decodeCommand = decoderOf(CommandRequest)
+const encodeFilter = Schema.encodeSync(DeadLetterFilter)
+
+const deadLetterJson = ({ message, deadLetteredAt, wouldReplayTo }: DeadLetter) => ({
+  ...messageJson(message),
+  deadLetteredAt: moment(deadLetteredAt),
+  contradicted: message.contradicted,
+  wouldReplayTo
+})
+
+const replayJson = ({ id, status, matched, replayed, skipped, wanted, reason, requestedAt, endedAt }: ReplayView) => ({
+  id,
+  status,
+  matched,
+  replayed,
+  skipped,
+  filter: "filter" in wanted ? encodeFilter(wanted.filter) : null,
+  ids: "ids" in wanted ? wanted.ids : null,
+  reason,
+  requestedAt: moment(requestedAt),
+  endedAt: endedAt === null ? null : moment(endedAt)
+})
+
+interface Paging {
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+const LIST = "dead-letters"
+const REPLAYS = "replays"
+
+const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: DeadLetterFilter & Paging) {
+  const page = { limit: limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, cursor) }
+  const { items, nextCursor } = yield* listDeadLetters(yield* ActingOrg, filter, page)
+  return { items: items.map(deadLetterJson), nextCursor: sealCursor(LIST, nextCursor) }
+})
+
+const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const orgId = yield* ActingOrg
+  const given = yield* decoded(decodeRequest, yield* readJson(request, limits.single))
+  const wanted = yield* selectionOf(given)
+  if (given.preview === true) return HttpServerResponse.jsonUnsafe(yield* previewReplay(orgId, wanted))
+  const view = yield* requestReplay(orgId, wanted, {
+    reason: given.reason ?? null,
+    idempotencyKey: given.idempotencyKey ?? null
+  }).pipe(Effect.catchTag("ReplayKeyReused", () => Effect.fail(keyReused())))
+  return HttpServerResponse.jsonUnsafe(replayJson(view), {
+    status: 202,
+    headers: { location: `/api/v1/replays/${view.id}` }
+  })
+})
+
+/** Nobody replays everything by leaving something out. */
+const selectionOf = ({ filter, ids }: typeof ReplayRequest.Type): Effect.Effect<ReplaySelection, Problem> => {
+  const hasFilter = filter !== undefined && filter !== null
+  const hasIds = ids !== undefined && ids !== null
+  if (hasFilter && !hasIds) return Effect.succeed({ filter })
+  if (hasIds && !hasFilter) return Effect.succeed({ ids })
+  const reason = hasIds ? "must be left out where ids are given" : "or ids must be given; {} means all dead letters"
+  return Effect.fail(invalidFields([{ field: "filter", reason }]))
+}
+
+const replays = Effect.fnUntraced(function* (query: Paging) {
+  const page = { limit: query.limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(REPLAYS, query.cursor) }
+  const { items, nextCursor } = yield* listReplays(yield* ActingOrg, page)
+  return { items: items.map(replayJson), nextCursor: sealCursor(REPLAYS, nextCursor) }
+})
+
+const idOf = (text: string): Effect.Effect<ReplayId, Problem> =>
+  isUuid(text) ? Effect.succeed(ReplayId.make(text)) : Effect.fail(notFound())
+
+const getReplay = Effect.fnUntraced(
+  function* (id: string) {
+    return replayJson(yield* readReplay(yield* ActingOrg, yield* idOf(id)))
+  },
+  Effect.catchTag("ReplayNotFound", () => Effect.fail(notFound()))
+)
+
+const cancel = Effect.fnUntraced(
+  function* (request: HttpServerRequest.HttpServerRequest, id: string) {
+    const orgId = yield* ActingOrg
+    const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
+    return replayJson(yield* cancelReplay(orgId, yield* idOf(id), reason ?? null))
+  },
+  Effect.catchTags({
+    ReplayNotFound: () => Effect.fail(notFound()),
+    ReplayRejected: ({ status }) => Effect.fail(replayEnded(status))
+  })
+)
+
+export const layer = HttpApiBuilder.group(Api, "deadLetters", (handlers) =>
+  handlers
+    .handle("list", ({ query }) => answer(list(query)))
+    .handleRaw("replay", ({ request }) => answer(replay(request)))
+    .handle("replays", ({ query }) => answer(replays(query)))
+    .handle("getReplay", ({ params }) => answer(getReplay(params.id)))
+    .handleRaw("cancelReplay", ({ request, params }) => answer(cancel(request, params.id)))
+)

@@ -1,0 +1,113 @@
+/** What can be asked about dead letters and their replays, and what is answered: the shapes, as data. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { ChannelName, MessageId } from "../../../domain/ids.ts"
+import { replayStatuses } from "../../../domain/replay/machine.ts"
+import { CommandRequest, Message } from "../messages/messagesApi.ts"
+import { OrgAccess } from "../server/auth.ts"
+import { headerText, idParam, listOf, Moment, optional, paging, Retry, Time, text } from "../server/fields.ts"
+import { problemOf } from "../server/problem.ts"
+
+export const IDS_MAX = 1000
+
+const Text = Schema.NullOr(Schema.String)
+
+const filterFields = {
+  to: Schema.optionalKey(text(512)),
+  channel: Schema.optionalKey(ChannelName),
+  errorCode: Schema.optionalKey(text(256).annotate({ description: "The code of the last error, such as http_410." })),
+  after: Schema.optionalKey(Time.annotate({ description: "Died after this time." })),
+  before: Schema.optionalKey(Time.annotate({ description: "Died before this time." }))
+}
+const Filter = Schema.Struct(filterFields).annotate({ identifier: "DeadLetterFilter" })
+
+/** As answered: times are text here. */
+const FilterAnswer = Schema.Struct({
+  to: Schema.optionalKey(Schema.String),
+  channel: Schema.optionalKey(ChannelName),
+  errorCode: Schema.optionalKey(Schema.String),
+  after: Schema.optionalKey(Moment),
+  before: Schema.optionalKey(Moment)
+})
+
+const DeadLetter = Schema.Struct({
+  ...Message.fields,
+  deadLetteredAt: Moment,
+  contradicted: Schema.Boolean.annotate({
+    description: "A provider reported the opposite: it may have been delivered. Look before you replay."
+  }),
+  wouldReplayTo: Schema.Struct({
+    destination: Schema.String,
+    url: Text.annotate({ description: "Without query and user info. Null when the destination is gone." }),
+    exists: Schema.Boolean.annotate({ description: "When false, a replay would fail: the destination is gone." }),
+    paused: Schema.Boolean.annotate({ description: "When true, a replay would wait until it is resumed." }),
+    hasBody: Schema.Boolean.annotate({ description: "When false, the body was erased: only another can be sent." }),
+    attemptsMax: Schema.Int,
+    retry: Retry
+  })
+}).annotate({ identifier: "DeadLetter" })
+
+export const ReplayRequest = Schema.Struct({
+  filter: optional(Filter.annotate({ description: "All dead letters that match; {} means all there are." })),
+  ids: optional(Schema.Array(MessageId).check(Schema.isMinLength(1), Schema.isMaxLength(IDS_MAX))),
+  preview: optional(Schema.Boolean.annotate({ description: "Only count." })),
+  reason: optional(text(500)),
+  idempotencyKey: optional(headerText(255))
+}).annotate({ identifier: "ReplayRequest" })
+
+const Preview = Schema.Struct({
+  matched: Schema.Int,
+  contradicted: Schema.Int.annotate({ description: "How many of them may have been delivered, as a provider says." })
+}).annotate({ identifier: "ReplayPreview" })
+
+const Replay = Schema.Struct({
+  id: Schema.String,
+  status: Schema.Literals(replayStatuses),
+  matched: Schema.Int.annotate({ description: "How many dead letters it is for; fixed when it was asked for." }),
+  replayed: Schema.Int,
+  skipped: Schema.Int.annotate({ description: "Not dead any more when their turn came, or without a body." }),
+  filter: Schema.NullOr(FilterAnswer),
+  ids: Schema.NullOr(Schema.Array(Schema.String)),
+  reason: Text,
+  requestedAt: Moment,
+  endedAt: Schema.NullOr(Moment)
+}).annotate({ identifier: "Replay" })
+
+const bodyErrors = [problemOf(413), problemOf(415)]
+const about = (summary: string) => OpenApi.annotations({ summary })
+
+const list = HttpApiEndpoint.get("list", "/dead-letters", {
+  query: { ...paging, ...filterFields },
+  success: listOf(DeadLetter)
+}).annotateMerge(about("Messages that ended in FAILED or DEAD_LETTER and were not replayed; the last to die first."))
+
+const replay = HttpApiEndpoint.post("replay", "/dead-letters/replay", {
+  payload: ReplayRequest,
+  success: [Replay.pipe(HttpApiSchema.status(202)), Preview.pipe(HttpApiSchema.status(200))],
+  error: [problemOf(409), ...bodyErrors]
+}).annotateMerge(
+  about("Replay all dead letters that match, or these. 202 when it is sure to happen; a preview only counts.")
+)
+
+const replays = HttpApiEndpoint.get("replays", "/replays", { query: paging, success: listOf(Replay) }).annotateMerge(
+  about("List replays, newest first.")
+)
+
+const getReplay = HttpApiEndpoint.get("getReplay", "/replays/:id", {
+  params: idParam,
+  success: Replay,
+  error: problemOf(404)
+}).annotateMerge(about("How far a replay is."))
+
+const cancelReplay = HttpApiEndpoint.post("cancelReplay", "/replays/:id/cancel", {
+  params: idParam,
+  payload: CommandRequest,
+  success: Replay,
+  error: [problemOf(404), problemOf(409), ...bodyErrors]
+}).annotateMerge(about("Replay no further message. Those that were replayed stay so."))
+
+export const deadLettersApi = HttpApiGroup.make("deadLetters")
+  .add(list, replay, replays, getReplay, cancelReplay)
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "Dead letters" }))

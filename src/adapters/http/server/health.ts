@@ -1,0 +1,27 @@
+/** Ready means the store answers within two seconds; alive means only that we can say so. */
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { StoreUnavailable } from "../../../application/errors.ts"
+import { EventStore } from "../../../application/ports/EventStore.ts"
+import { MessageId } from "../../../domain/ids.ts"
+import { Api } from "./Api.ts"
+import { answer } from "./problem.ts"
+
+const ok = { status: "ok" } as const
+
+/** No message has this id; asking for it costs the store the least it can be asked. */
+const nobody = MessageId.make("00000000-0000-0000-0000-000000000000")
+
+const ready = Effect.flatMap(EventStore, (store) =>
+  store.load(nobody).pipe(
+    Effect.timeoutOrElse({
+      duration: "2 seconds",
+      orElse: () => Effect.fail(new StoreUnavailable({ cause: new Error("no answer within 2 seconds") }))
+    }),
+    Effect.as(ok)
+  )
+)
+
+export const layer = HttpApiBuilder.group(Api, "health", (handlers) =>
+  handlers.handle("live", () => Effect.succeed(ok)).handle("ready", () => answer(ready))
+)

@@ -1,0 +1,56 @@
+import { DateTime, Effect, Layer } from "effect"
+import { AlertProgress, type Notice } from "../../../application/ports/AlertProgress.ts"
+import type { DestinationId } from "../../../domain/ids.ts"
+import { Postgres, unavailable } from "../Postgres.ts"
+
+const positionStatement = { name: "alert_position", text: "select position from posthaste.alert_progress" }
+const noticesStatement = {
+  name: "alert_notices",
+  text: "select target_id, destination, at from posthaste.alert_notice where destination = any ($1::uuid[])"
+}
+const advanceStatement = {
+  name: "advance_alerts",
+  text: "select posthaste.advance_alerts($1, $2, $3::uuid[], $4::uuid[], $5::timestamptz[], $6) as done"
+}
+
+interface NoticeRow {
+  readonly target_id: DestinationId
+  readonly destination: DestinationId
+  readonly at: Date
+}
+
+/** A row that is moved by compare-and-set, and the notices with it. */
+export const layer = Layer.effect(
+  AlertProgress,
+  Effect.gen(function* () {
+    const { durable, reads } = yield* Postgres
+    return AlertProgress.of({
+      position: unavailable(durable.query<{ position: string | null }>(positionStatement, [])).pipe(
+        Effect.map((rows) => rows[0]?.position ?? null)
+      ),
+      notices: (destinations) =>
+        unavailable(reads.query<NoticeRow>(noticesStatement, [destinations])).pipe(
+          Effect.map((rows) =>
+            rows.map(
+              ({ target_id, destination, at }): Notice => ({
+                target: target_id,
+                destination,
+                at: DateTime.fromDateUnsafe(at)
+              })
+            )
+          )
+        ),
+      advance: (from, to, notices, forget) =>
+        unavailable(
+          durable.query<{ done: boolean }>(advanceStatement, [
+            from,
+            to,
+            notices.map(({ target }) => target),
+            notices.map(({ destination }) => destination),
+            notices.map(({ at }) => DateTime.formatIso(at)),
+            DateTime.formatIso(forget)
+          ])
+        ).pipe(Effect.map((rows) => rows[0]!.done))
+    })
+  })
+)

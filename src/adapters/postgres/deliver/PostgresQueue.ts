@@ -1,0 +1,174 @@
+/**
+ * The queue: `posthaste.claim_due`, `put_back`, `release`, `take_over` and one update for all leases of a worker. The
+ * statements and what settles each race are in migrations/0001_streams_and_queue.sql.
+ */
+import { DateTime, Duration, Effect, Layer } from "effect"
+import {
+  type AbandonedMessage,
+  type BatchId,
+  type ClaimedMessage,
+  type ClaimRequest,
+  type Pass,
+  Queue
+} from "../../../application/ports/Queue.ts"
+import { PROBE_FRESH_MS } from "../../../domain/circuit/policy.ts"
+import { SLOT_FRESH_MS } from "../../../domain/delivery/rateLimit.ts"
+import type { DestinationId, MessageId } from "../../../domain/ids.ts"
+import { queuedOf } from "../../../domain/message/recorded.ts"
+import { literal } from "../literal.ts"
+import { Postgres, unavailable } from "../Postgres.ts"
+import { WorkSignal } from "../WorkSignal.ts"
+
+const claimStatement = {
+  name: "claim_due",
+  text: "select batch, messages from posthaste.claim_due($1, $2, $3, $4::uuid[], $5::int[], $6)"
+}
+const putBackStatement = { name: "put_back", text: "select posthaste.put_back($1::bigint, $2::uuid[])" }
+const releaseStatement = {
+  name: "release",
+  text: "select posthaste.release($1::bigint, $2::uuid[], $3::timestamptz[], $4::uuid[], $5::int[], $6::int[], $7::int[])"
+}
+const renewStatement = {
+  name: "renew",
+  text: `update posthaste.claim set lease_until = clock_timestamp() + make_interval(secs => $2 / 1000.0)
+    where batch = any ($1::bigint[]) returning batch`
+}
+const takeOverStatement = {
+  name: "take_over",
+  text: `select batch::text, messages::text[], lanes::text[], dues_ms::text[]::float8[] as dues, versions, epochs, attempts
+    from posthaste.take_over($1, $2, $3)`
+}
+// Of a lane without a rate limit too: visit_at is never before slot_at.
+const deferLaneStatement = {
+  name: "defer_lane",
+  text: `insert into posthaste.lane as l (lane, ready_at, slot_at)
+    values ($1, 'infinity', clock_timestamp() + make_interval(secs => $2 / 1000.0))
+    on conflict (lane) do update set slot_at = greatest(l.slot_at, excluded.slot_at)
+    where l.slot_at is null or l.slot_at < excluded.slot_at`
+}
+const nextDueStatement = {
+  name: "next_due",
+  text: "select (extract(epoch from visit_at) * 1000)::bigint from posthaste.lane where visit_at < 'infinity' order by visit_at limit 1"
+}
+
+interface TakenRow {
+  readonly batch: string
+  readonly messages: ReadonlyArray<string>
+  readonly lanes: ReadonlyArray<string>
+  readonly dues: ReadonlyArray<number>
+  readonly versions: ReadonlyArray<number>
+  readonly epochs: ReadonlyArray<number>
+  readonly attempts: ReadonlyArray<number>
+}
+
+export const layer = Layer.effect(
+  Queue,
+  Effect.gen(function* () {
+    const { queue } = yield* Postgres
+    const signal = yield* WorkSignal
+
+    const claim = Effect.fnUntraced(function* (request: ClaimRequest) {
+      const rows = yield* unavailable(
+        queue.rows(claimStatement, [
+          request.worker,
+          request.limit,
+          request.perLane,
+          literal([...request.room.keys()]),
+          literal([...request.room.values()]),
+          Duration.toMillis(request.lease)
+        ])
+      )
+      if (rows.length === 0) return null
+      const [batch, messages] = rows[0]!
+      return { batch: batch as BatchId, messages: (JSON.parse(messages!) as ReadonlyArray<ClaimedRow>).map(claimed) }
+    })
+
+    const putBack = (batch: BatchId, messages: ReadonlyArray<MessageId>) =>
+      unavailable(queue.rows(putBackStatement, [batch, literal(messages)])).pipe(Effect.asVoid)
+
+    const release = Effect.fnUntraced(function* (batch: BatchId, notStarted: ReadonlyArray<AbandonedMessage>) {
+      yield* unavailable(
+        queue.rows(releaseStatement, [
+          batch,
+          literal(notStarted.map(({ lane }) => lane)),
+          literal(notStarted.map(({ dueAt }) => DateTime.formatIso(dueAt))),
+          literal(notStarted.map(({ messageId }) => messageId)),
+          literal(notStarted.map(({ version }) => version)),
+          literal(notStarted.map(({ epoch }) => epoch)),
+          literal(notStarted.map(({ attempt }) => attempt))
+        ])
+      )
+    })
+
+    const renew = Effect.fnUntraced(function* (batches: ReadonlyArray<BatchId>, lease: Duration.Duration) {
+      const rows = yield* unavailable(queue.rows(renewStatement, [literal(batches), Duration.toMillis(lease)]))
+      return new Set(rows.map(([batch]) => batch as BatchId))
+    })
+
+    const takeOver = Effect.fnUntraced(function* (worker: string, lease: Duration.Duration, batchesMax: number) {
+      const rows = yield* unavailable(
+        queue.query<TakenRow>(takeOverStatement, [worker, Duration.toMillis(lease), batchesMax])
+      )
+      return rows.map((row) => ({
+        batch: row.batch as BatchId,
+        messages: row.messages.map(
+          (id, i): AbandonedMessage => ({
+            messageId: id as MessageId,
+            lane: row.lanes[i] as DestinationId,
+            dueAt: DateTime.makeUnsafe(row.dues[i]!),
+            version: row.versions[i]!,
+            epoch: row.epochs[i]!,
+            attempt: row.attempts[i]!
+          })
+        )
+      }))
+    })
+
+    const deferLane = (lane: DestinationId, wait: Duration.Duration) =>
+      unavailable(queue.rows(deferLaneStatement, [lane, Duration.toMillis(wait)])).pipe(Effect.asVoid)
+
+    const nextDueAt = unavailable(queue.rows(nextDueStatement, [])).pipe(
+      Effect.map((rows) => (rows.length === 0 ? null : DateTime.makeUnsafe(Number(rows[0]![0]))))
+    )
+
+    return Queue.of({ claim, putBack, release, renew, takeOver, deferLane, nextDueAt, awaitWork: signal.wait })
+  })
+)
+
+type ClaimedRow = readonly [
+  messageId: MessageId,
+  lane: DestinationId,
+  dueMs: number,
+  version: number,
+  epoch: number,
+  attempt: number,
+  name: string,
+  queued: Record<string, unknown>,
+  body: string | null,
+  /** Absent where there is nothing to say about the lane. */
+  pass?: readonly [generation: number | null, care: Pass["care"], limited: boolean | null, inFlightMax: number | null]
+]
+
+const plain: Pass = { generation: 0, care: null, freshMs: null, inFlightMax: null }
+
+const passOf = ([generation, care, limited, inFlightMax]: Required<ClaimedRow>[9]): Pass => ({
+  generation: generation ?? 0,
+  care,
+  freshMs: care === "probe" ? PROBE_FRESH_MS : limited === true ? SLOT_FRESH_MS : null,
+  inFlightMax
+})
+
+const claimed = (row: ClaimedRow): ClaimedMessage => {
+  const [messageId, lane, dueMs, version, epoch, attempt, name, queued, body, pass] = row
+  return {
+    messageId,
+    lane,
+    dueAt: DateTime.makeUnsafe(dueMs),
+    version,
+    epoch,
+    attempt,
+    queued: queuedOf(name, queued),
+    body,
+    pass: pass === undefined ? plain : passOf(pass)
+  }
+}

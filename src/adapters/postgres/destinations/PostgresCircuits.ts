@@ -1,0 +1,136 @@
+/**
+ * Circuits in PostgreSQL: facts in the log, standing in the lane's row, both changed by one function call. What
+ * settles each race is in migrations/0006_circuits.sql.
+ */
+import { DateTime, Effect, Layer, Result } from "effect"
+import { Circuits, type Report } from "../../../application/ports/Circuits.ts"
+import type { CircuitFact } from "../../../domain/circuit/facts.ts"
+import type { CircuitStatus } from "../../../domain/circuit/machine.ts"
+import { fromRecorded, toRecorded } from "../../../domain/circuit/recorded.ts"
+import { type CircuitState, initialState } from "../../../domain/circuit/state.ts"
+import type { DestinationId, OrgId } from "../../../domain/ids.ts"
+import { Postgres, unavailable } from "../Postgres.ts"
+import { streamIdOf } from "../store/PostgresJournals.ts"
+import { WorkSignal } from "../WorkSignal.ts"
+
+/** How long after a probe that told nothing the next one may start. */
+const GIVEN_BACK_MS = 1_000
+
+// One row at least, so that the clock is told also of a circuit without facts.
+const loadStatement = {
+  name: "load_circuit",
+  text: `select (extract(epoch from clock_timestamp()) * 1000)::bigint, (extract(epoch from e.at) * 1000)::bigint, e.name, e.data
+    from (select 1) one left join posthaste.event e on e.stream_id = $1 order by e.version`
+}
+const stateColumns =
+  "lane, circuit, generation, failures, (extract(epoch from shut_until) * 1000)::bigint, in_flight_max"
+const statesStatement = {
+  name: "circuit_states",
+  text: `select ${stateColumns} from posthaste.lane where lane = any ($1::uuid[])`
+}
+const reportStatement = {
+  name: "report_outcomes",
+  text: `select ${stateColumns} from posthaste.report_outcomes($1::uuid[], $2::int[], $3::boolean[], $4::int[])`
+}
+const giveBackStatement = {
+  name: "give_back_permit",
+  text: `update posthaste.lane set shut_until = clock_timestamp() + $3::int * interval '1 millisecond'
+    where lane = $1 and generation = $2 and circuit = 'HALF_OPEN'`
+}
+const orgOfStatement = {
+  name: "org_of_destination",
+  text: `select org_id from posthaste.endpoint where id = $1
+    union all select org_id from posthaste.http_target where id = $1
+    union all select org_id from posthaste.whatsapp_account where id = $1`
+}
+const appendStatement = {
+  name: "change_circuit",
+  text: "select posthaste.change_circuit($1, $2, $3, $4::text[], $5::text[], $6, $7, $8, $9, $10)"
+}
+
+export const layer = Layer.effect(
+  Circuits,
+  Effect.gen(function* () {
+    const { durable, queue, reads } = yield* Postgres
+    const signal = yield* WorkSignal
+
+    const load = (destination: DestinationId) =>
+      unavailable(reads.rows(loadStatement, [streamIdOf(`circuit-${destination}`)])).pipe(
+        Effect.map((rows) => ({
+          now: DateTime.makeUnsafe(Number(rows[0]![0])),
+          facts: rows.flatMap(([_, at, name, data]) =>
+            name == null || data == null
+              ? []
+              : [{ at: DateTime.makeUnsafe(Number(at)), fact: Result.getOrThrow(fromRecorded({ name, data })) }]
+          )
+        }))
+      )
+
+    const states = Effect.fnUntraced(function* (destinations: ReadonlyArray<DestinationId>) {
+      const known = byLane(yield* unavailable(reads.rows(statesStatement, [destinations])))
+      return destinations.map((destination) => known.get(destination) ?? initialState)
+    })
+
+    // What is counted need not reach the disk: a count that a crash takes back is counted again by the next failures.
+    const report = (reports: ReadonlyArray<Report>) =>
+      unavailable(
+        queue.rows(reportStatement, [
+          reports.map(({ destination }) => destination),
+          reports.map(({ generation }) => generation),
+          reports.map(({ succeeded }) => succeeded),
+          reports.map(({ failures }) => failures)
+        ])
+      ).pipe(Effect.map(byLane))
+
+    const giveBack = (destination: DestinationId, generation: number) =>
+      unavailable(queue.rows(giveBackStatement, [destination, generation, GIVEN_BACK_MS])).pipe(Effect.asVoid)
+
+    const append = Effect.fnUntraced(function* (
+      destination: DestinationId,
+      generation: number,
+      facts: ReadonlyArray<CircuitFact>,
+      after: CircuitState,
+      actor: string | null
+    ) {
+      const recorded = facts.map(toRecorded)
+      const rows = yield* unavailable(
+        durable.rows(appendStatement, [
+          destination,
+          generation,
+          streamIdOf(`circuit-${destination}`),
+          recorded.map(({ name }) => name),
+          recorded.map(({ data }) => data),
+          after.status,
+          after.failures,
+          after.blockedUntil === null ? null : DateTime.formatIso(after.blockedUntil),
+          after.inFlightMax,
+          actor
+        ])
+      )
+      if (rows[0]![0] !== "t") return "Overtaken" as const
+      yield* signal.changed
+      return "Appended" as const
+    })
+
+    const orgOf = (destination: DestinationId) =>
+      unavailable(reads.rows(orgOfStatement, [destination])).pipe(
+        Effect.map(([row]) => (row === undefined ? null : (row[0] as OrgId)))
+      )
+
+    return Circuits.of({ load, states, report, giveBack, orgOf, append })
+  })
+)
+
+const byLane = (rows: ReadonlyArray<ReadonlyArray<string | null>>): ReadonlyMap<DestinationId, CircuitState> =>
+  new Map(
+    rows.map(([lane, status, generation, failures, blockedUntil, inFlightMax]) => [
+      lane as DestinationId,
+      {
+        status: status as CircuitStatus,
+        generation: Number(generation),
+        failures: Number(failures),
+        blockedUntil: blockedUntil == null ? null : DateTime.makeUnsafe(Number(blockedUntil)),
+        inFlightMax: inFlightMax == null ? null : Number(inFlightMax)
+      }
+    ])
+  )

@@ -1,0 +1,34 @@
+/** Rows of a projection as parameters. */
+import { DateTime } from "effect"
+import type { JournalName } from "../../../application/ports/Journals.ts"
+import type { Step } from "../../../application/ports/Projections.ts"
+import { messageOf } from "../../../domain/streams.ts"
+import { literal } from "../literal.ts"
+import { streamIdOf } from "../store/PostgresJournals.ts"
+
+/** No text of ours holds it: what people write has no control characters, and JSON escapes them. */
+const SEPARATOR = "\u001e"
+
+/** One column of texts; null and the empty text are the same there. */
+export const joined = <Row>(rows: ReadonlyArray<Row>, textOf: (row: Row) => string | null): string =>
+  rows.map((row) => textOf(row) ?? "").join(SEPARATOR)
+
+/** What the function that writes a step asks first. */
+export const stepped = ({ generation, from, to, facts }: Step) => [generation, from, to, facts] as const
+
+interface Row {
+  readonly stream: string
+  readonly version: number
+  readonly at: DateTime.Utc
+}
+
+/** Which fact each row is of, and when that was: three columns. */
+export const placed = (rows: ReadonlyArray<Row>) =>
+  [
+    literal(rows.map(streamIdIn)),
+    literal(rows.map(({ version }) => version)),
+    literal(rows.map(({ at }) => DateTime.toEpochMillis(at)))
+  ] as const
+
+/** What the log calls the stream by. */
+const streamIdIn = ({ stream }: Row): string => messageOf(stream) ?? streamIdOf(stream as JournalName)

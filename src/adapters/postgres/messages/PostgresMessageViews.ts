@@ -1,0 +1,185 @@
+/** The list projection: rows to search and counters to sum, written by `posthaste.project_messages`. */
+import { DateTime, Effect, Layer, Schema } from "effect"
+import { countsOf, type DeadCount, type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
+import type { Step } from "../../../application/ports/Projections.ts"
+import type { ChannelName, OrgId } from "../../../domain/ids.ts"
+import type { MessageStatus } from "../../../domain/message/machine.ts"
+import { isDead, type MessageView, MessageViewJson } from "../../../domain/message/view.ts"
+import type { DeadLetterFilter } from "../../../domain/replay/facts.ts"
+import { conditionsOf } from "../filtering.ts"
+import { literal } from "../literal.ts"
+import { liveGeneration, oldestGeneration } from "../log/generations.ts"
+import { stepped } from "../log/projectionRows.ts"
+import { Postgres, unavailable } from "../Postgres.ts"
+import { isDeadLetter } from "../replays/deadLetters.ts"
+
+const projectStatement = {
+  name: "project_messages",
+  text: `select posthaste.project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16, $17) as done`
+}
+const clearStatements = [
+  {
+    name: "clear_message_views",
+    text: `delete from posthaste.message_view where ctid = any (array(
+        select ctid from posthaste.message_view where generation < ${oldestGeneration("messages")} limit $1))
+      returning 1`
+  },
+  {
+    name: "clear_message_counts",
+    text: `delete from posthaste.message_count where generation < ${oldestGeneration("messages")} and $1::int > 0 returning 1`
+  }
+]
+const countsStatement = {
+  name: "message_counts",
+  text: `select channel, status, count::float8 as count from posthaste.message_count where generation = ${liveGeneration("messages")} and org_id = $1`
+}
+// The first waiting message of each lane that has due work: two index probes a lane.
+const oldestStatement = {
+  name: "oldest_due",
+  text: `select min(r.due_at) as oldest
+    from posthaste.lane l
+    cross join lateral (
+      select due_at, message_id from posthaste.ready r where r.lane = l.lane and r.due_at <= clock_timestamp()
+      order by r.lane, r.due_at, r.message_id limit 1
+    ) r
+    join posthaste.event e on e.stream_id = r.message_id and e.version = 1
+    where l.ready_at <= clock_timestamp() and e.data ->> 'orgId' = $1`
+}
+
+/** Others get their turn after so many views were written down, which takes about a millisecond. */
+const TURN = 100
+
+const decode = Schema.decodeUnknownSync(MessageViewJson)
+
+export const layer = Layer.effect(
+  MessageViews,
+  Effect.gen(function* () {
+    const { derived, reads } = yield* Postgres
+
+    const list = Effect.fnUntraced(function* (
+      orgId: OrgId,
+      filter: MessageFilter,
+      page: { readonly cursor: string | null; readonly limit: number }
+    ) {
+      const { text, values } = listQuery(orgId, filter, page)
+      const rows = yield* unavailable(reads.query<{ view: unknown }>({ text }, values))
+      const items = rows.slice(0, page.limit).map(({ view }) => decode(view))
+      return { items, nextCursor: rows.length > page.limit ? cursorOf(items.at(-1)!) : null }
+    })
+
+    const deadLetters = Effect.fnUntraced(function* (
+      orgId: OrgId,
+      filter: DeadLetterFilter,
+      page: { readonly cursor: string | null; readonly limit: number }
+    ) {
+      const values: Array<unknown> = [page.limit + 1]
+      let where = isDeadLetter(orgId, filter, values)
+      if (page.cursor !== null) {
+        values.push(...page.cursor.split("/"))
+        where += ` and (ended_at, id) < ($${values.length - 1}::timestamptz, $${values.length}::uuid)`
+      }
+      const text = `select view from posthaste.message_view where ${where} order by ended_at desc, id desc limit $1`
+      const rows = yield* unavailable(reads.query<{ view: unknown }>({ text }, values))
+      const items = rows.slice(0, page.limit).map(({ view }) => decode(view))
+      const last = items.at(-1)
+      return {
+        items,
+        nextCursor: rows.length > page.limit ? `${DateTime.formatIso(last!.endedAt!)}/${last!.id}` : null
+      }
+    })
+
+    const countDeadLetters = (orgId: OrgId, filter: DeadLetterFilter) => {
+      const values: Array<unknown> = []
+      const text = `select count(*)::int as matched,
+          (count(*) filter (where (view ->> 'contradicted')::boolean))::int as contradicted
+        from posthaste.message_view where ${isDeadLetter(orgId, filter, values)}`
+      return unavailable(reads.query<DeadCount>({ text }, values)).pipe(Effect.map((rows) => rows[0]!))
+    }
+
+    const stats = Effect.fnUntraced(function* (orgId: OrgId) {
+      const [counts, oldest] = yield* unavailable(
+        Effect.all(
+          [
+            reads.query<{ channel: ChannelName; status: MessageStatus; count: number }>(countsStatement, [orgId]),
+            reads.query<{ oldest: Date | null }>(oldestStatement, [orgId])
+          ],
+          { concurrency: 2 }
+        )
+      )
+      const due = oldest[0]?.oldest ?? null
+      return { ...countsOf(counts), oldestDueAt: due === null ? null : DateTime.fromDateUnsafe(due) }
+    })
+
+    const project = Effect.fnUntraced(function* (step: Step, views: ReadonlyArray<MessageView>) {
+      const texts: Array<string> = []
+      for (const view of views) {
+        // A time's own JSON is what the schema would write.
+        if (texts.push(JSON.stringify(view)) % TURN === 0) yield* Effect.yieldNow
+      }
+      const [row] = yield* unavailable(
+        derived.query<{ done: boolean }>(projectStatement, [
+          ...stepped(step),
+          literal(views.map(({ id }) => id)),
+          views.map(({ orgId }) => orgId),
+          literal(views.map(({ version }) => version)),
+          literal(views.map(({ status }) => status)),
+          literal(views.map(({ channel }) => channel)),
+          views.map((view) => view.to),
+          views.map(({ eventType }) => eventType),
+          views.map(({ dossierId }) => dossierId),
+          views.map(({ correlationId }) => correlationId),
+          literal(views.map(({ createdAt }) => DateTime.formatIso(createdAt))),
+          literal(views.map(({ endedAt }) => (endedAt === null ? "NULL" : DateTime.formatIso(endedAt)))),
+          views.map(({ status, lastError }) => (isDead(status) ? (lastError?.code ?? null) : null)),
+          texts.join("\x1e")
+        ])
+      )
+      return row!.done
+    })
+
+    const clear = (limit: number) =>
+      unavailable(
+        Effect.map(
+          Effect.forEach(clearStatements, (statement) => derived.rows(statement, [limit])),
+          (cleared) => cleared.reduce((sum, rows) => sum + rows.length, 0)
+        )
+      )
+
+    return MessageViews.of({ list, deadLetters, countDeadLetters, stats, project, clear })
+  })
+)
+
+const conditions: ReadonlyArray<readonly [keyof MessageFilter, string]> = [
+  ["status", "status ="],
+  ["channel", "channel ="],
+  ["to", "recipient ="],
+  ["eventType", "event_type ="],
+  ["dossierId", "dossier_id ="],
+  ["correlationId", "correlation_id ="],
+  ["createdAfter", "created_at >"],
+  ["createdBefore", "created_at <"]
+]
+
+const listQuery = (
+  orgId: OrgId,
+  filter: MessageFilter,
+  page: { readonly cursor: string | null; readonly limit: number }
+) => {
+  const values: Array<unknown> = [orgId, page.limit + 1]
+  const where = [
+    `generation = ${liveGeneration("messages")}`,
+    "org_id = $1",
+    ...conditionsOf(conditions, filter, values)
+  ]
+  if (page.cursor !== null) {
+    const [createdAt, id] = page.cursor.split("/")
+    values.push(createdAt, id)
+    where.push(`(created_at, id) < ($${values.length - 1}::timestamptz, $${values.length}::uuid)`)
+  }
+  return {
+    text: `select view from posthaste.message_view where ${where.join(" and ")} order by created_at desc, id desc limit $2`,
+    values
+  }
+}
+
+const cursorOf = (view: MessageView): string => `${DateTime.formatIso(view.createdAt)}/${view.id}`

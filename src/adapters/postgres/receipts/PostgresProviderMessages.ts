@@ -1,0 +1,23 @@
+/** Names of messages at their providers: an index on the facts that tell them (migrations/0015_provider_messages.sql). */
+import { Effect, Layer } from "effect"
+import { ProviderMessages } from "../../../application/ports/ProviderMessages.ts"
+import type { MessageId } from "../../../domain/ids.ts"
+import { Postgres, unavailable } from "../Postgres.ts"
+
+// Its condition is the index's, or the index would not be used.
+const findStatement = {
+  name: "find_provider_message",
+  text: `select distinct stream_id from posthaste.event
+    where name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and data ->> 'providerMessageId' = $1`
+}
+
+export const layer = Layer.effect(
+  ProviderMessages,
+  Effect.gen(function* () {
+    const { reads } = yield* Postgres
+    return ProviderMessages.of({
+      find: (name) =>
+        unavailable(reads.rows(findStatement, [name])).pipe(Effect.map((rows) => rows.map(([id]) => id as MessageId)))
+    })
+  })
+)

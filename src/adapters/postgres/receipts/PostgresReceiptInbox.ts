@@ -1,0 +1,97 @@
+/**
+ * Receipts in a table of their own. Taking them in is one statement, however many there are. Claims and settlements need
+ * not reach the disk: what a crash takes back is done again.
+ */
+import { Duration, Effect, Layer } from "effect"
+import { type HeldReceipt, ReceiptInbox, type ReceiptResult } from "../../../application/ports/ReceiptInbox.ts"
+import type { DestinationId, OrgId } from "../../../domain/ids.ts"
+import { joined } from "../log/projectionRows.ts"
+import { Postgres, unavailable } from "../Postgres.ts"
+
+const addStatement = {
+  name: "add_receipts",
+  text: `insert into posthaste.receipt_inbox (org_id, account_id, raw, digest, due_at)
+    select n.org_id, n.account_id, n.raw, sha256(convert_to(n.raw, 'UTF8')), clock_timestamp()
+    from unnest(string_to_array($1, E'\\x1e'), $2::uuid[], string_to_array($3, E'\\x1e')) n(org_id, account_id, raw)
+    on conflict (account_id, digest) do nothing`
+}
+const claimStatement = {
+  name: "claim_receipts",
+  text: "select id, org_id, account_id, raw, tries from posthaste.claim_receipts($1, $2) order by id"
+}
+const settleStatement = {
+  name: "settle_receipts",
+  text: `with done as (
+      delete from posthaste.receipt_inbox where id = any ($1::bigint[])
+    ), again as (
+      update posthaste.receipt_inbox r
+      set tries = a.tries, due_at = clock_timestamp() + a.after_ms * interval '1 millisecond'
+      from unnest($2::bigint[], $3::int[], $4::bigint[]) a(id, tries, after_ms) where r.id = a.id
+    )
+    update posthaste.receipt_inbox set parked_at = clock_timestamp() where id = any ($5::bigint[]) and parked_at is null`
+}
+const countStatement = {
+  name: "count_receipts",
+  text: `select count(*) filter (where parked_at is null), count(*) filter (where parked_at is not null)
+    from posthaste.receipt_inbox where org_id = $1`
+}
+const forgetStatement = {
+  name: "forget_receipts",
+  text: `with gone as (
+      delete from posthaste.receipt_inbox
+      where parked_at is not null and parked_at < clock_timestamp() - $1::bigint * interval '1 millisecond' returning 1
+    )
+    select count(*) from gone`
+}
+
+const heldOf = ([id, orgId, account, raw, tries]: ReadonlyArray<string | null>): HeldReceipt => ({
+  id: id!,
+  orgId: orgId as OrgId,
+  account: account as DestinationId,
+  raw: raw!,
+  tries: Number(tries)
+})
+
+const ofType = <T extends ReceiptResult["type"]>(results: ReadonlyArray<ReceiptResult>, type: T) =>
+  results.filter((result): result is Extract<ReceiptResult, { readonly type: T }> => result.type === type)
+
+export const layer = Layer.effect(
+  ReceiptInbox,
+  Effect.gen(function* () {
+    const { durable, derived, reads } = yield* Postgres
+    return ReceiptInbox.of({
+      add: (receipts) =>
+        unavailable(
+          durable.rows(addStatement, [
+            joined(receipts, ({ orgId }) => orgId),
+            receipts.map(({ account }) => account),
+            joined(receipts, ({ raw }) => raw)
+          ])
+        ).pipe(Effect.asVoid),
+      claim: (limit, lease) =>
+        unavailable(derived.rows(claimStatement, [limit, Duration.toMillis(lease)])).pipe(
+          Effect.map((rows) => rows.map(heldOf))
+        ),
+      settle: (results) => {
+        const again = ofType(results, "Again")
+        return unavailable(
+          derived.rows(settleStatement, [
+            ofType(results, "Done").map(({ id }) => id),
+            again.map(({ id }) => id),
+            again.map(({ tries }) => tries),
+            again.map(({ afterMs }) => afterMs),
+            ofType(results, "Parked").map(({ id }) => id)
+          ])
+        ).pipe(Effect.asVoid)
+      },
+      count: (orgId) =>
+        unavailable(reads.rows(countStatement, [orgId])).pipe(
+          Effect.map(([row]) => ({ waiting: Number(row![0]), parked: Number(row![1]) }))
+        ),
+      forget: (parkedFor) =>
+        unavailable(derived.rows(forgetStatement, [Duration.toMillis(parkedFor)])).pipe(
+          Effect.map(([row]) => Number(row![0]))
+        )
+    })
+  })
+)

@@ -1,0 +1,152 @@
+/** Which messages each replay is for, and which replays want work: `posthaste.replay` and `posthaste.replay_item`. */
+import { DateTime, Duration, Effect, Layer, Schema } from "effect"
+import { type Opening, type ReplayItem, type ReplayJob, Replays } from "../../../application/ports/Replays.ts"
+import type { MessageId, OrgId, ReplayId } from "../../../domain/ids.ts"
+import { ReplaySelection } from "../../../domain/replay/facts.ts"
+import { Postgres, unavailable } from "../Postgres.ts"
+import { isDeadLetter } from "./deadLetters.ts"
+
+interface JobRow {
+  readonly id: string
+  readonly org_id: string
+  readonly wanted: unknown
+  readonly reason: string | null
+  readonly matched: number
+  readonly requested_at: Date
+}
+
+const columns = "id, org_id, wanted, reason, matched, requested_at"
+const getStatement = { name: "replay", text: `select ${columns} from posthaste.replay where id = $1 and org_id = $2` }
+const knownStatement = {
+  name: "replay_of_key",
+  text: `select ${columns}, request_hash from posthaste.replay where org_id = $1 and key = $2`
+}
+// Ids are made of the time, so they sort as the requests came.
+const listStatement = {
+  name: "replays",
+  text: `select ${columns} from posthaste.replay where org_id = $1 and ($2::uuid is null or id < $2) order by id desc limit $3`
+}
+const itemsStatement = {
+  name: "replay_items",
+  text: `select message_id, epoch from posthaste.replay_item where replay_id = $1 and number > $2 order by number limit $3`
+}
+const takeStatement = {
+  name: "take_replay",
+  text: `update posthaste.replay set next_at = clock_timestamp() + make_interval(secs => $1 / 1000.0)
+    where id = (
+      select id from posthaste.replay where next_at <= clock_timestamp() order by next_at limit 1 for update skip locked
+    ) and next_at <= clock_timestamp() returning ${columns}`
+}
+const backStatement = {
+  name: "replay_back",
+  text: `update posthaste.replay set next_at = clock_timestamp() + make_interval(secs => $2 / 1000.0)
+    where id = $1 and next_at < 'infinity'`
+}
+const closeStatement = {
+  name: "close_replay",
+  text: `with items as (delete from posthaste.replay_item where replay_id = $1)
+    update posthaste.replay set next_at = 'infinity' where id = $1`
+}
+
+const encodeSelection = Schema.encodeSync(ReplaySelection)
+const decodeSelection = Schema.decodeUnknownSync(ReplaySelection)
+
+const jobOf = (row: JobRow): ReplayJob => ({
+  id: row.id as ReplayId,
+  orgId: row.org_id as OrgId,
+  wanted: decodeSelection(row.wanted),
+  reason: row.reason,
+  matched: row.matched,
+  requestedAt: DateTime.fromDateUnsafe(row.requested_at)
+})
+
+/**
+ * Request, key and items in one statement. The key's unique constraint decides which of two racers opened it;
+ * the other finds no row of its own and writes no items.
+ */
+const openQuery = ({ id, orgId, wanted, reason, requestedAt, set, idempotency }: Opening) => {
+  const values: Array<unknown> = [
+    id,
+    orgId,
+    idempotency?.key ?? null,
+    idempotency?.requestHash ?? null,
+    JSON.stringify(encodeSelection(wanted)),
+    reason,
+    DateTime.formatIso(requestedAt)
+  ]
+  let found: string
+  if (Array.isArray(set)) {
+    const items = set as ReadonlyArray<ReplayItem>
+    values.push(
+      items.map(({ messageId }) => messageId),
+      items.map(({ epoch }) => epoch)
+    )
+    found = "select m.id, m.epoch, m.number from unnest($8::uuid[], $9::int[]) with ordinality m(id, epoch, number)"
+  } else {
+    found = `select id, (view ->> 'epoch')::int as epoch, row_number() over (order by created_at, id) as number
+      from posthaste.message_view where ${isDeadLetter(orgId, set as Exclude<typeof set, ReadonlyArray<unknown>>, values)}`
+  }
+  const text = `with found as materialized (${found}),
+    opened as (
+      insert into posthaste.replay (id, org_id, key, request_hash, wanted, reason, requested_at, matched, next_at)
+        select $1, $2, $3, $4, $5, $6, $7, (select count(*) from found), clock_timestamp()
+      on conflict do nothing
+      returning ${columns}
+    ),
+    items as (
+      insert into posthaste.replay_item (replay_id, number, message_id, epoch)
+        select o.id, f.number, f.id, f.epoch from opened o cross join found f
+    )
+    select ${columns} from opened`
+  return { text, values }
+}
+
+export const layer = Layer.effect(
+  Replays,
+  Effect.gen(function* () {
+    const { durable, reads } = yield* Postgres
+
+    const open = Effect.fnUntraced(function* (opening: Opening) {
+      const { text, values } = openQuery(opening)
+      const [opened] = yield* unavailable(durable.query<JobRow>({ text }, values))
+      if (opened !== undefined) return { type: "Opened", job: jobOf(opened) } as const
+      const [known] = yield* unavailable(
+        durable.query<JobRow & { readonly request_hash: string }>(knownStatement, [
+          opening.orgId,
+          opening.idempotency?.key ?? null
+        ])
+      )
+      // Without a key there is nothing to collide with but the id, which is new.
+      if (known === undefined) return yield* Effect.die(new Error(`a replay with the new id ${opening.id} exists`))
+      return { type: "DuplicateKey", job: jobOf(known), requestHash: known.request_hash } as const
+    })
+
+    const list = Effect.fnUntraced(function* (
+      orgId: OrgId,
+      { cursor, limit }: { readonly cursor: string | null; readonly limit: number }
+    ) {
+      const rows = yield* unavailable(reads.query<JobRow>(listStatement, [orgId, cursor, limit + 1]))
+      const items = rows.slice(0, limit).map(jobOf)
+      return { items, nextCursor: rows.length > limit ? items.at(-1)!.id : null }
+    })
+
+    return Replays.of({
+      open,
+      list,
+      get: (orgId, id) =>
+        unavailable(reads.query<JobRow>(getStatement, [id, orgId])).pipe(
+          Effect.map(([row]) => (row === undefined ? null : jobOf(row)))
+        ),
+      items: (id, after, limit) =>
+        unavailable(reads.query<{ message_id: MessageId; epoch: number }>(itemsStatement, [id, after, limit])).pipe(
+          Effect.map((rows) => rows.map(({ message_id, epoch }) => ({ messageId: message_id, epoch })))
+        ),
+      take: (lease) =>
+        unavailable(durable.query<JobRow>(takeStatement, [Duration.toMillis(lease)])).pipe(
+          Effect.map(([row]) => (row === undefined ? null : jobOf(row)))
+        ),
+      back: (id, pause) => Effect.asVoid(unavailable(durable.query(backStatement, [id, Duration.toMillis(pause)]))),
+      close: (id) => Effect.asVoid(unavailable(durable.query(closeStatement, [id])))
+    })
+  })
+)

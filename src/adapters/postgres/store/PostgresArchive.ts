@@ -1,0 +1,122 @@
+/** The log of all facts in the order of its primary key, and a way to write it as it was elsewhere. */
+import { DateTime, Effect, BigInt as Integers, Layer, Order } from "effect"
+import type { StoreUnavailable } from "../../../application/errors.ts"
+import { Archive, type ArchivedFact, NotContinued } from "../../../application/ports/Archive.ts"
+import type { LoggedFact } from "../../../application/ports/EventStore.ts"
+import type { JournalName } from "../../../application/ports/Journals.ts"
+import type { MessageId } from "../../../domain/ids.ts"
+import { messageOf } from "../../../domain/streams.ts"
+import { Postgres, type QueryFailed, unavailable } from "../Postgres.ts"
+import { loggedColumns, loggedOf } from "./logged.ts"
+import { streamIdOf } from "./PostgresJournals.ts"
+
+// Only what this store wrote: rows that inherit from it are copies of facts that live elsewhere.
+const facts = `select ${loggedColumns} from only posthaste.event`
+const byStreamStatement = {
+  name: "facts_by_stream",
+  text: `${facts} where (stream_id, version) > ($1::uuid, $2::int) order by stream_id, version limit $3`
+}
+const streamsStatement = {
+  name: "facts_of_streams",
+  text: `${facts} where stream_id = any ($1::uuid[]) order by stream_id, version`
+}
+const knownStatement = {
+  name: "known_streams",
+  text: `select id from unnest($1::uuid[]) id where exists (select 1 from only posthaste.event e where e.stream_id = id)`
+}
+// `wrong` refuses what does not follow; the primary key refuses the second of two racers.
+const restoreStatement = {
+  name: "restore_facts",
+  text: `with fact as materialized (
+      select * from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[], $8::text[])
+        with ordinality f(stream_id, stream, journal, version, at_ms, actor, name, data, n)
+    ), wrong as materialized (
+      select f.stream, f.version, f.n from (
+          select g.*, row_number() over (partition by g.stream_id order by g.n) as nth from fact g
+        ) f
+        where f.version <> f.nth + (
+          select coalesce(max(e.version), 0) from only posthaste.event e where e.stream_id = f.stream_id)
+    ), written as (
+      insert into posthaste.event (stream_id, stream, tx, at, actor, version, name, data)
+        select f.stream_id, f.journal, pg_current_xact_id()::text::bigint,
+          'epoch'::timestamptz + f.at_ms * interval '1 millisecond', f.actor, f.version, f.name, f.data::json
+        from fact f where not exists (select 1 from wrong) order by f.n
+    )
+    select stream, version from wrong order by n limit 1`
+}
+
+// Copies of first facts, and what was under way to where they lived: the facts themselves are here now.
+const adoptStatement = {
+  name: "adopt_facts",
+  text: "truncate posthaste.copied, posthaste.intent, posthaste.applied"
+}
+
+const NOBODY = "00000000-0000-0000-0000-000000000000"
+const UNIQUE_VIOLATION = "23505"
+
+const idOf = (stream: string): string => messageOf(stream) ?? streamIdOf(stream as JournalName)
+
+const byName = (found: ReadonlyArray<LoggedFact>): ReadonlyMap<string, ReadonlyArray<LoggedFact>> => {
+  const streams = new Map<string, Array<LoggedFact>>()
+  for (const fact of found) {
+    const known = streams.get(fact.stream)
+    if (known === undefined) streams.set(fact.stream, [fact])
+    else known.push(fact)
+  }
+  return streams
+}
+
+/** Positions are `tx:position`. */
+const order: Order.Order<string> = Order.mapInput(
+  Order.Tuple([Integers.Order, Integers.Order]),
+  (place: string) => place.split(":").map(BigInt) as [bigint, bigint]
+)
+
+export const layer = Layer.effect(
+  Archive,
+  Effect.gen(function* () {
+    const { durable, reads } = yield* Postgres
+
+    const restore = Effect.fnUntraced(function* (
+      given: ReadonlyArray<ArchivedFact>
+    ): Effect.fn.Return<void, NotContinued | StoreUnavailable> {
+      if (given.length === 0) return
+      const values = [
+        given.map(({ stream }) => idOf(stream)),
+        given.map(({ stream }) => stream),
+        given.map(({ stream }) => (messageOf(stream) === null ? stream : null)),
+        given.map(({ version }) => version),
+        given.map(({ at }) => DateTime.toEpochMillis(at)),
+        given.map(({ actor }) => actor),
+        given.map(({ name }) => name),
+        given.map(({ data }) => data)
+      ]
+      const [wrong] = yield* durable.rows(restoreStatement, values).pipe(
+        Effect.catchIf(
+          (error: QueryFailed) => error.code === UNIQUE_VIOLATION,
+          () => Effect.succeed([[given[0]!.stream, String(given[0]!.version)]])
+        ),
+        unavailable
+      )
+      if (wrong !== undefined) return yield* new NotContinued({ stream: wrong[0]!, version: Number(wrong[1]) })
+    })
+
+    return Archive.of({
+      order,
+      restore,
+      adopt: Effect.asVoid(unavailable(durable.rows(adoptStatement, []))),
+      byStream: (after, limit) =>
+        unavailable(
+          reads.rows(byStreamStatement, [after === null ? NOBODY : idOf(after.stream), after?.version ?? 0, limit])
+        ).pipe(Effect.map((rows) => rows.map(loggedOf))),
+      streams: (names) =>
+        unavailable(reads.rows(streamsStatement, [`{${names.map(idOf).join(",")}}`])).pipe(
+          Effect.map((rows) => byName(rows.map(loggedOf)))
+        ),
+      known: (ids) =>
+        unavailable(reads.rows(knownStatement, [`{${ids.join(",")}}`])).pipe(
+          Effect.map((rows) => new Set(rows.map(([id]) => id as MessageId)))
+        )
+    })
+  })
+)

@@ -1,0 +1,279 @@
+/** The rows of the queue and of the list projection, looked at from outside and made again. */
+import { DateTime, Effect, Layer, Schema } from "effect"
+import {
+  type Asked,
+  DerivedRows,
+  type Found,
+  type LinePosition,
+  type ReadyRow,
+  type Restored
+} from "../../../application/ports/DerivedRows.ts"
+import type { DestinationId, MessageId } from "../../../domain/ids.ts"
+import type { Wait } from "../../../domain/message/place.ts"
+import { isDead } from "../../../domain/message/view.ts"
+import { ReplaySelection } from "../../../domain/replay/facts.ts"
+import { Postgres, unavailable } from "../Postgres.ts"
+import { streamIdOf } from "./PostgresJournals.ts"
+
+// One statement, so all it answers is of one moment. A batch names messages it has settled until it is released:
+// only the version tells whether one is still in its hands.
+const lookStatement = {
+  name: "look",
+  text: `with live as materialized (
+      select generation, position from posthaste.projection where name = 'messages' and live
+    ), held as materialized (
+      select m.id, m.version, count(*) as n from posthaste.claim c, unnest(c.messages, c.versions) m(id, version)
+      where m.id = any ($1::uuid[]) group by m.id, m.version
+    )
+    select a.id,
+      -- Times are whole milliseconds, but for rows that were made by hand.
+      exists (
+        select 1 from posthaste.ready r where r.lane = a.lane and r.message_id = a.id
+          and r.due_at >= 'epoch'::timestamptz + a.due_ms * interval '1 millisecond'
+          and r.due_at < 'epoch'::timestamptz + (a.due_ms + 1) * interval '1 millisecond'
+          and (r.version, r.epoch, r.attempt) = (a.version, a.epoch, a.attempt)
+      ), coalesce(h.n, 0), t.lane, t.line, t.standing, b.message_id is not null,
+      (select position from live), v.view, v.org_id, v.version, v.status, v.channel,
+      v.recipient, v.event_type, v.dossier_id, v.correlation_id, (extract(epoch from v.created_at) * 1000)::bigint,
+      (extract(epoch from v.ended_at) * 1000)::bigint, v.error_code
+    from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) a(id, lane, due_ms, version, epoch, attempt)
+    left join held h on h.id = a.id and h.version = a.version
+    left join posthaste.turn t on t.message_id = a.id
+    left join posthaste.body b on b.message_id = a.id
+    left join posthaste.message_view v on v.generation = (select generation from live) and v.id = a.id`
+}
+const readyStatement = {
+  name: "ready_rows",
+  text: `select lane, floor(extract(epoch from due_at) * 1000)::bigint, message_id, version, epoch, attempt, to_json(due_at) #>> '{}'
+    from posthaste.ready where (lane, due_at, message_id) > ($1::uuid, $2::timestamptz, $3::uuid)
+    order by lane, due_at, message_id limit $4`
+}
+const turnsStatement = {
+  name: "turn_rows",
+  text: "select message_id from posthaste.turn where message_id > $1 order by message_id limit $2"
+}
+const liveGeneration = "(select generation from posthaste.projection where name = 'messages' and live)"
+const ownersStatement = {
+  name: "owners",
+  text: `(select message_id from posthaste.body where message_id > $1 order by message_id limit $2)
+    union (select distinct message_id from posthaste.response where message_id > $1 order by message_id limit $2)
+    union (select message_id from posthaste.idempotency where message_id > $1 order by message_id limit $2)
+    union (select id from posthaste.message_view where generation = ${liveGeneration} and id > $1 order by id limit $2)
+    order by 1 limit $2`
+}
+const brokenLinesStatement = {
+  text: `select lane, line from (
+      select t.lane, t.line, t.standing, row_number() over (partition by t.lane, t.line order by t.nth) as place
+      from posthaste.turn t
+    ) t
+    group by lane, line having bool_or((place = 1) = (standing = 'WAITING')) order by lane, line limit 1000`
+}
+const wrongCountsStatement = {
+  text: `select org_id, channel, status, coalesce(c.count, 0), coalesce(v.count, 0)
+    from (select * from posthaste.message_count where generation = ${liveGeneration}) c
+    full join (
+      select org_id, channel, status, count(*) from posthaste.message_view where generation = ${liveGeneration}
+      group by org_id, channel, status
+    ) v using (org_id, channel, status)
+    where coalesce(c.count, 0) <> coalesce(v.count, 0) order by 1, 2, 3 limit 1000`
+}
+const restoreReadyStatement = {
+  text: `insert into posthaste.ready (lane, due_at, message_id, version, epoch, attempt)
+    select u.lane, 'epoch'::timestamptz + u.due_ms * interval '1 millisecond', u.id, u.version, u.epoch, u.attempt
+    from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) u(id, lane, due_ms, version, epoch, attempt)
+    where not exists (select 1 from posthaste.claim c where u.id = any (c.messages))
+    on conflict do nothing`
+}
+// Dead ones stand in the way only where their lane says so.
+const restoreTurnsStatement = {
+  text: `insert into posthaste.turn (message_id, lane, line, standing, due_at, version, epoch, attempt)
+    select u.id, u.lane, u.line, u.standing, 'epoch'::timestamptz + u.due_ms * interval '1 millisecond', u.version, u.epoch, u.attempt
+    from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::int[], $7::int[], $8::int[])
+      with ordinality u(id, lane, line, standing, due_ms, version, epoch, attempt, n)
+    where u.standing <> 'DEAD' or exists (select 1 from posthaste.lane l where l.lane = u.lane and l.blocks)
+    order by u.n
+    on conflict do nothing`
+}
+const moveUpStatement = { text: "select posthaste.move_up($1::uuid[], $2::text[])" }
+const wakeStatement = {
+  text: `select posthaste.wake_lanes($1::uuid[], array(
+    select 'epoch'::timestamptz + ms * interval '1 millisecond' from unnest($2::bigint[]) with ordinality u(ms, n) order by n))`
+}
+// The lease has run out, so the next worker that looks takes it over.
+const restoreClaimStatement = {
+  text: `insert into posthaste.claim (batch, worker, lease_until, messages, lanes, dues, versions, epochs, attempts)
+    select nextval('posthaste.batch'), 'restored', clock_timestamp(), array_agg(u.id), array_agg(u.lane),
+      array_agg('epoch'::timestamptz + u.due_ms * interval '1 millisecond'), array_agg(u.version), array_agg(u.epoch), array_agg(u.attempt)
+    from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) u(id, lane, due_ms, version, epoch, attempt)
+    where not exists (select 1 from posthaste.claim c where u.id = any (c.messages))
+    having count(*) > 0`
+}
+const restoreCircuitsStatement = {
+  text: `insert into posthaste.lane as l (lane, ready_at, circuit, generation, failures, shut_until, in_flight_max, circuit_stream)
+    select u.lane, 'infinity', u.circuit, u.generation, u.failures, 'epoch'::timestamptz + u.shut_ms * interval '1 millisecond',
+      u.in_flight_max, u.stream
+    from unnest($1::uuid[], $2::text[], $3::int[], $4::int[], $5::bigint[], $6::int[], $7::uuid[])
+      u(lane, circuit, generation, failures, shut_ms, in_flight_max, stream)
+    on conflict (lane) do update set circuit = excluded.circuit, generation = excluded.generation, failures = excluded.failures,
+      shut_until = excluded.shut_until, in_flight_max = excluded.in_flight_max, circuit_stream = excluded.circuit_stream
+      where l.generation < excluded.generation`
+}
+const restoreReplaysStatement = {
+  text: `insert into posthaste.replay (id, org_id, wanted, reason, matched, requested_at, next_at)
+    select u.id, u.org, u.wanted::json, u.reason, u.matched, 'epoch'::timestamptz + u.at_ms * interval '1 millisecond', 'infinity'
+    from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::int[], $6::bigint[]) u(id, org, wanted, reason, matched, at_ms)
+    on conflict do nothing`
+}
+const forgetPositionsStatement = {
+  text: `with alerting as (update posthaste.alert_progress set position = null)
+    update posthaste.projection set position = null, facts = 0`
+}
+
+const NOBODY = "00000000-0000-0000-0000-000000000000"
+
+const encodeSelection = Schema.encodeSync(ReplaySelection)
+
+const columnsOf = (rows: ReadonlyArray<{ readonly messageId: MessageId; readonly wait: Wait | null }>) => [
+  rows.map(({ messageId }) => messageId),
+  rows.map(({ wait }) => wait?.lane ?? null),
+  rows.map(({ wait }) => (wait === null ? null : DateTime.toEpochMillis(wait.dueAt))),
+  rows.map(({ wait }) => wait?.version ?? null),
+  rows.map(({ wait }) => wait?.epoch ?? null),
+  rows.map(({ wait }) => wait?.attempt ?? null)
+]
+
+/** A time as the list's columns keep it. */
+const millis = (text: unknown): string | null => (typeof text === "string" ? String(Date.parse(text)) : null)
+
+interface ViewText {
+  readonly [field: string]: unknown
+  readonly lastError?: { readonly code: string } | null
+}
+
+const foundIn = (row: ReadonlyArray<string | null>): Found => {
+  const [_, ready, held, lane, line, state, body, position, view, org, version, status, channel, ...rest] = row
+  const [recipient, eventType, dossierId, correlationId, createdAt, endedAt, errorCode] = rest
+  const parsed = view == null ? null : (JSON.parse(view) as ViewText)
+  const says = (column: string | null | undefined, value: unknown) =>
+    (column ?? null) === (value == null ? null : String(value))
+  return {
+    isReady: ready === "t",
+    held: Number(held),
+    turn: lane == null || line == null ? null : { lane: lane as DestinationId, line, state: state as LinePosition },
+    hasBody: body === "t",
+    viewsAt: position ?? null,
+    view: parsed,
+    isViewFindable:
+      parsed === null ||
+      (says(org, parsed["orgId"]) &&
+        says(version, parsed["version"]) &&
+        says(status, parsed["status"]) &&
+        says(channel, parsed["channel"]) &&
+        says(recipient, parsed["to"]) &&
+        says(eventType, parsed["eventType"]) &&
+        says(dossierId, parsed["dossierId"]) &&
+        says(correlationId, parsed["correlationId"]) &&
+        says(createdAt, millis(parsed["createdAt"])) &&
+        says(endedAt, millis(parsed["endedAt"])) &&
+        says(errorCode, isDead(parsed["status"] as never) ? parsed.lastError?.code : null))
+  }
+}
+
+const readyRowOf = (row: ReadonlyArray<string | null>): ReadyRow => ({
+  lane: row[0] as DestinationId,
+  dueAt: DateTime.makeUnsafe(Number(row[1])),
+  messageId: row[2] as MessageId,
+  version: Number(row[3]),
+  epoch: Number(row[4]),
+  attempt: Number(row[5])
+})
+
+export const layer = Layer.effect(
+  DerivedRows,
+  Effect.gen(function* () {
+    const { durable, reads } = yield* Postgres
+    const ids = (rows: ReadonlyArray<ReadonlyArray<string | null>>) => rows.map(([id]) => id as MessageId)
+
+    const restoreQueue = Effect.fnUntraced(function* (rows: ReadonlyArray<Restored>) {
+      const waits = rows.flatMap(({ messageId, place }) =>
+        place.type === "Dead" ? [] : [{ messageId, place, wait: place }]
+      )
+      const waiting = waits.filter(({ place }) => place.type === "Waiting")
+      const unlined = waiting.filter(({ place }) => place.line === null)
+      const lined = rows.filter(({ place }) => place.line !== null)
+      yield* durable.rows(restoreReadyStatement, columnsOf(unlined))
+      yield* durable.rows(restoreClaimStatement, columnsOf(waits.filter(({ place }) => place.type === "UnderWay")))
+      yield* durable.rows(restoreTurnsStatement, [
+        lined.map(({ messageId }) => messageId),
+        lined.map(({ place }) => place.lane),
+        lined.map(({ place }) => place.line),
+        lined.map(({ place }) => (place.type === "Dead" ? "DEAD" : place.type === "UnderWay" ? "GIVEN" : "WAITING")),
+        lined.map(({ place }) => (place.type === "Dead" ? 0 : DateTime.toEpochMillis(place.dueAt))),
+        lined.map(({ place }) => (place.type === "Dead" ? 0 : place.version)),
+        lined.map(({ place }) => (place.type === "Dead" ? 0 : place.epoch)),
+        lined.map(({ place }) => (place.type === "Dead" ? 0 : place.attempt))
+      ])
+      yield* durable.rows(moveUpStatement, [lined.map(({ place }) => place.lane), lined.map(({ place }) => place.line)])
+      // Once all of it can be seen: a lane must not be put to sleep over what it does not see yet.
+      yield* durable.rows(wakeStatement, [
+        waiting.map(({ place }) => place.lane),
+        waiting.map(({ place }) => DateTime.toEpochMillis(place.dueAt))
+      ])
+    })
+
+    return DerivedRows.of({
+      look: (asked: ReadonlyArray<Asked>) =>
+        unavailable(reads.rows(lookStatement, columnsOf(asked))).pipe(
+          Effect.map((rows) => new Map(rows.map((row) => [row[0] as MessageId, foundIn(row)])))
+        ),
+      ready: (after, limit) =>
+        unavailable(reads.rows(readyStatement, [...(after?.split(" ") ?? [NOBODY, "-infinity", NOBODY]), limit])).pipe(
+          Effect.map((rows) => {
+            const last = rows.at(-1)
+            const next = last === undefined ? null : `${last[0]} ${last[6]} ${last[2]}`
+            return { rows: rows.map(readyRowOf), next }
+          })
+        ),
+      turns: (after, limit) => unavailable(reads.rows(turnsStatement, [after ?? NOBODY, limit])).pipe(Effect.map(ids)),
+      owners: (after, limit) =>
+        unavailable(reads.rows(ownersStatement, [after ?? NOBODY, limit])).pipe(Effect.map(ids)),
+      brokenLines: unavailable(reads.rows(brokenLinesStatement, [])).pipe(
+        Effect.map((rows) => rows.map(([lane, line]) => ({ lane: lane as DestinationId, line: line! })))
+      ),
+      wrongCounts: unavailable(reads.rows(wrongCountsStatement, [])).pipe(
+        Effect.map((rows) =>
+          rows.map(
+            ([org, channel, status, counted, are]) => `${org} ${channel} ${status}: ${counted} counted, ${are} listed`
+          )
+        )
+      ),
+      restoreQueue: (rows) => (rows.length === 0 ? Effect.void : unavailable(restoreQueue(rows))),
+      restoreCircuits: (circuits) =>
+        unavailable(
+          durable.rows(restoreCircuitsStatement, [
+            circuits.map(({ destination }) => destination),
+            circuits.map(({ state }) => state.status),
+            circuits.map(({ state }) => state.generation),
+            circuits.map(({ state }) => state.failures),
+            circuits.map(({ state: { blockedUntil } }) =>
+              blockedUntil === null ? null : DateTime.toEpochMillis(blockedUntil)
+            ),
+            circuits.map(({ state }) => state.inFlightMax),
+            circuits.map(({ destination }) => streamIdOf(`circuit-${destination}`))
+          ])
+        ).pipe(Effect.asVoid),
+      restoreReplays: (replays) =>
+        unavailable(
+          durable.rows(restoreReplaysStatement, [
+            replays.map(({ id }) => id),
+            replays.map(({ request }) => request.orgId),
+            replays.map(({ request }) => JSON.stringify(encodeSelection(request.wanted))),
+            replays.map(({ request }) => request.reason),
+            replays.map(({ request }) => request.matched),
+            replays.map(({ request }) => DateTime.toEpochMillis(request.requestedAt))
+          ])
+        ).pipe(Effect.asVoid),
+      forgetPositions: unavailable(durable.rows(forgetPositionsStatement, [])).pipe(Effect.asVoid)
+    })
+  })
+)

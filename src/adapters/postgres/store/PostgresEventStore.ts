@@ -1,0 +1,112 @@
+/**
+ * Streams in PostgreSQL. An append is one call of `posthaste.append` for everybody who is waiting at that
+ * moment (see groupCommit.ts): facts, queue changes, bodies and idempotency keys commit together.
+ */
+import { DateTime, Effect, Layer, Result } from "effect"
+import { type Append, type AppendResult, EventStore } from "../../../application/ports/EventStore.ts"
+import type { MessageId, OrgId } from "../../../domain/ids.ts"
+import { fromRecorded } from "../../../domain/message/recorded.ts"
+import type { StoredFact } from "../../../domain/message/view.ts"
+import { groupCommit } from "../groupCommit.ts"
+import { Postgres, unavailable } from "../Postgres.ts"
+import { WorkSignal } from "../WorkSignal.ts"
+import { appendStatement, appendValues, resultsOf } from "./append.ts"
+import { loggedColumns, loggedOf } from "./logged.ts"
+
+type EventRow = ReadonlyArray<string | null>
+
+/** A fact this release cannot read is a bug or a downgrade, not a state to recover from. */
+const storedFact = (version: string, atMs: string, name: string, data: string): StoredFact => ({
+  version: Number(version),
+  at: DateTime.makeUnsafe(Number(atMs)),
+  fact: Result.getOrThrow(fromRecorded({ name, data }))
+})
+
+// Only what this store wrote: rows that inherit from it are copies of facts that live elsewhere.
+const columns = "version, (extract(epoch from at) * 1000)::bigint, name, data"
+const loadStatement = {
+  name: "load",
+  text: `select ${columns} from only posthaste.event where stream_id = $1 order by version`
+}
+const loadManyStatement = {
+  name: "load_many",
+  text: `select ${columns}, stream_id from only posthaste.event where stream_id = any ($1::uuid[]) order by stream_id, version`
+}
+const acceptedUnderStatement = {
+  name: "accepted_under",
+  text: "select message_id, request_hash from posthaste.idempotency where org_id = $1 and key = $2"
+}
+// Below the snapshot's xmin every transaction has ended, so nothing can still appear before what is read here.
+const readAllStatement = {
+  name: "read_all",
+  text: `select ${loggedColumns} from only posthaste.event
+    where (tx, position) > ($1::bigint, $2::bigint) and tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+    order by tx, position limit $3`
+}
+// Counting takes a second for some ten million rows; beyond, what vacuum last found is near enough.
+const extentStatement = {
+  name: "log_extent",
+  text: `select head.tx, head.position,
+      case when known.facts < 10000000 then (select count(*) from posthaste.event) else known.facts end
+    from (select reltuples::bigint as facts from pg_class where oid = 'posthaste.event'::regclass) known
+    left join lateral (
+      select tx, position from posthaste.event where tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+      order by tx desc, position desc limit 1
+    ) head on true`
+}
+
+export const layer = Layer.effect(
+  EventStore,
+  Effect.gen(function* () {
+    const postgres = yield* Postgres
+    const signal = yield* WorkSignal
+
+    const load = Effect.fnUntraced(function* (id: MessageId) {
+      const rows = yield* unavailable(postgres.reads.rows(loadStatement, [id]))
+      const facts = rows.map(([version, at, name, data]) => storedFact(version!, at!, name!, data!))
+      return { version: facts.at(-1)?.version ?? 0, facts }
+    })
+
+    const loadMany = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
+      const rows = yield* unavailable(postgres.reads.rows(loadManyStatement, [`{${ids.join(",")}}`]))
+      const facts = new Map<MessageId, Array<StoredFact>>()
+      for (const [version, at, name, data, stream] of rows as ReadonlyArray<EventRow>) {
+        const fact = storedFact(version!, at!, name!, data!)
+        const known = facts.get(stream as MessageId)
+        if (known === undefined) facts.set(stream as MessageId, [fact])
+        else known.push(fact)
+      }
+      return new Map([...facts].map(([id, list]) => [id, { version: list.at(-1)!.version, facts: list }] as const))
+    })
+
+    const acceptedUnder = (orgId: OrgId, key: string) =>
+      unavailable(postgres.reads.rows(acceptedUnderStatement, [orgId, key])).pipe(
+        Effect.map(([row]) => (row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }))
+      )
+
+    const readAll = (after: string | null, limit: number) => {
+      const [tx, position] = after === null ? ["0", "0"] : after.split(":")
+      return unavailable(postgres.reads.rows(readAllStatement, [tx, position, limit])).pipe(
+        Effect.map((rows) => rows.map(loggedOf))
+      )
+    }
+
+    const extent = unavailable(postgres.reads.rows(extentStatement, [])).pipe(
+      Effect.map(([row]) => ({
+        head: row![0] === null ? null : `${row![0]}:${row![1]}`,
+        facts: Number(row![2])
+      }))
+    )
+
+    const commit = yield* groupCommit((entries: ReadonlyArray<Append>) =>
+      postgres.durable.rows(appendStatement, appendValues(entries)).pipe(
+        Effect.map((rows) => resultsOf(entries, rows)),
+        Effect.tap(() => signal.queued(entries))
+      )
+    )
+    const append = (entries: ReadonlyArray<Append>): ReturnType<EventStore["Service"]["append"]> =>
+      entries.length === 0 ? Effect.succeed<ReadonlyArray<AppendResult>>([]) : unavailable(commit(entries))
+
+    return EventStore.of({ load, loadMany, append, acceptedUnder, readAll, extent })
+  })
+)

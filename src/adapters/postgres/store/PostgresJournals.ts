@@ -1,0 +1,78 @@
+/**
+ * Journals in the same log as messages. The name of a journal becomes its stream id by UUIDv5, so one primary
+ * key decides all races; the name itself stands beside the fact for people and for the feed.
+ */
+import { createHash } from "node:crypto"
+import { DateTime, Effect, Layer } from "effect"
+import { type JournalName, Journals } from "../../../application/ports/Journals.ts"
+import type { RecordedFact } from "../../../domain/recorded.ts"
+import { Postgres, unavailable } from "../Postgres.ts"
+
+const loadStatement = {
+  name: "load_journal",
+  text: `select version, (extract(epoch from at) * 1000)::bigint, name, data, actor from posthaste.event
+    where stream_id = $1 order by version`
+}
+// The `where` refuses a stale or impossible `expected`; the primary key refuses the second of two racers, and
+// with the first of its rows refused none of an append is written (see the count).
+const appendStatement = {
+  name: "append_journal",
+  text: `with fact as (
+      select f.name, f.data, f.n from unnest($4::text[], $5::text[]) with ordinality f(name, data, n)
+    ), head as (
+      insert into posthaste.event (stream_id, stream, tx, at, actor, version, name, data)
+        select $1, $2, pg_current_xact_id()::text::bigint, $6, $7, $3::int + 1, fact.name, fact.data::json from fact
+        where fact.n = 1 and $3::int = (select coalesce(max(version), 0) from posthaste.event where stream_id = $1)
+      on conflict do nothing
+      returning version
+    ), rest as (
+      insert into posthaste.event (stream_id, stream, tx, at, actor, version, name, data)
+        select $1, $2, pg_current_xact_id()::text::bigint, $6, $7, $3::int + fact.n, fact.name, fact.data::json
+        from fact cross join head where fact.n > 1
+    )
+    select version from head`
+}
+
+/** Chosen once, at random; never to change. */
+const NAMESPACE = Buffer.from("6d1f7c1c5b0e4b6f9c5b2a0e8f4d3c21", "hex")
+
+/** UUIDv5 of the journal's name. */
+export const streamIdOf = (journal: JournalName): string => {
+  const bytes = createHash("sha1").update(NAMESPACE).update(journal).digest().subarray(0, 16)
+  bytes[6] = (bytes[6]! & 0x0f) | 0x50
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80
+  return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
+}
+
+export const layer = Layer.effect(
+  Journals,
+  Effect.gen(function* () {
+    const { durable, reads } = yield* Postgres
+    return Journals.of({
+      load: (journal) =>
+        unavailable(reads.rows(loadStatement, [streamIdOf(journal)])).pipe(
+          Effect.map((rows) =>
+            rows.map(([version, at, name, data, actor]) => ({
+              version: Number(version),
+              at: DateTime.makeUnsafe(Number(at)),
+              name: name!,
+              data: data!,
+              actor: actor ?? null
+            }))
+          )
+        ),
+      append: (journal, expected, facts: ReadonlyArray<RecordedFact>, at, actor) =>
+        unavailable(
+          durable.rows(appendStatement, [
+            streamIdOf(journal),
+            journal,
+            expected,
+            facts.map(({ name }) => name),
+            facts.map(({ data }) => data),
+            DateTime.formatIso(at),
+            actor
+          ])
+        ).pipe(Effect.map((rows) => (rows.length === 1 ? ("Appended" as const) : ("VersionConflict" as const))))
+    })
+  })
+)

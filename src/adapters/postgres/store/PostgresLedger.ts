@@ -1,0 +1,283 @@
+/**
+ * The ledger in PostgreSQL. What settles each race is in migrations/0014_eventstore.sql.
+ *
+ * A reservation reaches the disk before it is answered: the body of a message must be there when its first fact is.
+ * What is applied need not. If a crash of the server takes it back, it also takes back every later position of the
+ * follower, who then applies it again.
+ */
+import { DateTime, Effect, Layer } from "effect"
+import type { Append } from "../../../application/ports/EventStore.ts"
+import type { JournalName } from "../../../application/ports/Journals.ts"
+import { type Copy, type Intent, Ledger, type Reservation, type Stored } from "../../../application/ports/Ledger.ts"
+import type { MessageId } from "../../../domain/ids.ts"
+import { messageOf } from "../../../domain/streams.ts"
+import { batched } from "../batched.ts"
+import { Postgres, unavailable } from "../Postgres.ts"
+import { WorkSignal } from "../WorkSignal.ts"
+import { streamIdOf } from "./PostgresJournals.ts"
+
+const LEASE_MS = 5_000
+const TIDY_AT_ONCE = 5_000
+
+const reserveStatement = {
+  name: "reserve",
+  text: "select n, verdict, other, hash, age_ms, null from posthaste.reserve($1) union all select null, null, null, null, null, clock_timestamp()::text"
+}
+const withdrawStatement = { name: "withdraw", text: "select posthaste.withdraw($1::uuid[])" }
+const applyStatement = { name: "apply_stored", text: "select posthaste.apply_stored($1, $2::timestamptz)" }
+const advanceStatement = { name: "advance", text: "select posthaste.advance($1, $2, $3, $4, $5, $6)" }
+const takenStatement = {
+  name: "accepted_under",
+  text: "select message_id, request_hash from posthaste.idempotency where org_id = $1 and key = $2"
+}
+// Streams that are being moved may still be in the log of Postgres itself.
+const knownStatement = {
+  name: "known_messages",
+  text: `select u.id from unnest($1::uuid[]) u(id)
+    where exists (select 1 from posthaste.event e where e.stream_id = u.id)
+      or exists (select 1 from posthaste.intent i where i.message_id = u.id)`
+}
+const knownJournalsStatement = {
+  name: "known_journals",
+  text: "select u.name from unnest($1::uuid[], $2::text[]) u(id, name) where exists (select 1 from posthaste.event e where e.stream_id = u.id)"
+}
+const followStatement = {
+  name: "follow",
+  text: `update posthaste.follower set holder = $2, lease_until = clock_timestamp() + ${LEASE_MS} * interval '1 millisecond'
+    where name = $1 and (holder = $2 or lease_until < clock_timestamp()) returning position`
+}
+const followedStatement = { name: "followed", text: "select sum(facts) from posthaste.follower" }
+const leaveStatement = {
+  name: "leave_followers",
+  text: "update posthaste.follower set lease_until = '-infinity' where holder = $1"
+}
+const tidyStatement = {
+  name: "tidy_applied",
+  text: `delete from posthaste.applied where message_id = any (array(
+    select message_id from posthaste.applied
+    where at < clock_timestamp() - interval '2 minutes' and log_at <= $1 order by at limit ${TIDY_AT_ONCE}))`
+}
+const journalsStatement = {
+  name: "journals_after",
+  text: `select stream, version, (extract(epoch from at) * 1000)::bigint, actor, name, data, tx || ':' || position
+    from only posthaste.event
+    where stream is not null and (tx, position) > ($1::bigint, $2::bigint)
+      and tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+    order by tx, position limit $3`
+}
+const messagesAfterStatement = {
+  name: "messages_after",
+  text: `select 'message-' || stream_id from posthaste.event
+    where version = 1 and stream is null and stream_id > $1::uuid order by stream_id limit $2`
+}
+const journalNamesStatement = {
+  name: "journal_names_after",
+  text: `select stream from only posthaste.event where version = 1 and stream is not null and stream_id > $1::uuid
+    order by stream_id limit $2`
+}
+const expectHistoryStatement = {
+  name: "expect_history",
+  text: `with copies as (
+      insert into posthaste.copied (stream_id, tx, position, at, version, name, data, actor)
+        select $1, 0, 0, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name, c.data, c.actor
+        from json_to_recordset($3) c(version int, name text, data json, at_ms bigint, actor text)
+        where not exists (select 1 from only posthaste.event e where e.stream_id = $1 and e.version = c.version)
+      on conflict do nothing
+    ), counted as (
+      update posthaste.follower set facts = facts + $4 where name = 'queue'
+    )
+    insert into posthaste.applied as a (message_id, version) values ($1, $2)
+    on conflict (message_id) do update set version = greatest(a.version, excluded.version)`
+}
+const adoptStatement = {
+  name: "adopt_log",
+  text: `with copies as (
+        insert into posthaste.copied (stream_id, tx, position, at, version, name, data, actor)
+          select stream_id, 0, 0, at, version, name, data, actor from only posthaste.event
+          where stream is null and (version = 1 or data ->> 'providerMessageId' is not null)
+        on conflict do nothing
+      ),
+      moved as (delete from only posthaste.event where stream is null),
+      past as (update posthaste.applied set log_at = 0 where log_at is null)
+    update posthaste.follower set position = $1 where name = 'queue'`
+}
+const NOBODY = "00000000-0000-0000-0000-000000000000"
+const forgottenStatement = { name: "forgotten", text: "select message_id from posthaste.forgotten_stream limit $1" }
+const forgotStatement = {
+  name: "forgot",
+  text: "delete from posthaste.forgotten_stream where message_id = any ($1::uuid[])"
+}
+const leftBehindStatement = {
+  name: "left_behind",
+  text: `select event_id, message_id from posthaste.intent where at < clock_timestamp() - interval '1 day' order by at limit $1`
+}
+
+export const layer = Layer.effect(
+  Ledger,
+  Effect.gen(function* () {
+    const { durable, queue, reads } = yield* Postgres
+    const signal = yield* WorkSignal
+
+    const reserve = batched<Intent, Reservation>({
+      keyOf: ({ id }) => id,
+      atOnce: 2,
+      max: 500,
+      run: (intents) =>
+        durable
+          .rows(reserveStatement, [JSON.stringify(intents.map(asked))])
+          .pipe(Effect.map((rows) => reservationsOf(intents.length, rows)))
+    })
+
+    const apply = batched<{ readonly stored: Stored; readonly begun: string }, void>({
+      keyOf: ({ stored }) => stored.messageId,
+      atOnce: 2,
+      max: 500,
+      run: (batch) => {
+        // The one that began first speaks for all: none of them may come too late.
+        const begun = batch.map((each) => each.begun).reduce((a, b) => (a < b ? a : b))
+        const stored = batch.map((each) => each.stored)
+        return queue
+          .rows(applyStatement, [JSON.stringify(stored.map(meant)), begun])
+          .pipe(Effect.andThen(signal.queued(stored)), Effect.as(batch.map(() => undefined)))
+      }
+    })
+
+    return Ledger.of({
+      reserve: (intents) => unavailable(Effect.forEach(intents, reserve, { concurrency: "unbounded" })),
+      withdraw: (ids) => unavailable(durable.rows(withdrawStatement, [ids])).pipe(Effect.asVoid),
+      apply: (stored, begun) => unavailable(apply({ stored, begun })),
+      takenBy: (orgId, key) =>
+        unavailable(reads.rows(takenStatement, [orgId, key])).pipe(
+          Effect.map(([row]) => (row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }))
+        ),
+      known: (ids) =>
+        unavailable(reads.rows(knownStatement, [ids])).pipe(
+          Effect.map((rows) => new Set(rows.map(([id]) => id as MessageId)))
+        ),
+      knownJournals: (names) =>
+        unavailable(
+          reads.rows(knownJournalsStatement, [names.map((name) => streamIdOf(name as JournalName)), names])
+        ).pipe(Effect.map((rows) => new Set(rows.map(([name]) => name!)))),
+      follow: (follower, holder) =>
+        unavailable(queue.rows(followStatement, [follower, holder])).pipe(
+          Effect.map(([row]) => (row === undefined ? null : { position: row[0] ?? null }))
+        ),
+      advance: (follower, holder, { from, to, facts, stored }) =>
+        unavailable(
+          queue.rows(advanceStatement, [follower, holder, from, to, facts, JSON.stringify(stored.map(meant))])
+        ).pipe(
+          Effect.map(([row]) => row![0] === "t"),
+          Effect.tap(() => signal.queued(stored))
+        ),
+      followed: unavailable(reads.rows(followedStatement, [])).pipe(Effect.map(([row]) => Number(row![0]))),
+      leave: (holder) => unavailable(queue.rows(leaveStatement, [holder])).pipe(Effect.asVoid),
+      tidy: (followedTo) => unavailable(queue.rows(tidyStatement, [String(followedTo)])).pipe(Effect.asVoid),
+      journalsAfter: (position, limit) => {
+        const [tx, nth] = position === null ? ["0", "0"] : position.split(":")
+        return unavailable(reads.rows(journalsStatement, [tx, nth, limit])).pipe(
+          Effect.map((rows) =>
+            rows.map(([journal, version, at, actor, name, data, at_]) => ({
+              journal: journal!,
+              version: Number(version),
+              at: DateTime.makeUnsafe(Number(at)),
+              actor: actor ?? null,
+              name: name!,
+              data: data!,
+              position: at_!
+            }))
+          )
+        )
+      },
+      streamsAfter: Effect.fnUntraced(function* (stream: string | null, limit: number) {
+        const message = stream === null ? NOBODY : messageOf(stream)
+        const messages =
+          message === null ? [] : yield* unavailable(reads.rows(messagesAfterStatement, [message, limit]))
+        if (messages.length === limit) return messages.map(([name]) => name!)
+        const journal = message === null ? streamIdOf(stream as JournalName) : NOBODY
+        const journals = yield* unavailable(reads.rows(journalNamesStatement, [journal, limit - messages.length]))
+        return [...messages, ...journals].map(([name]) => name!)
+      }),
+      expectHistory: (messageId, version, facts, copies) =>
+        unavailable(
+          durable.rows(expectHistoryStatement, [messageId, version, JSON.stringify(copies.map(copied)), facts])
+        ).pipe(Effect.asVoid),
+      adopt: (head) => unavailable(durable.rows(adoptStatement, [head])).pipe(Effect.asVoid),
+      forgotten: (limit) =>
+        unavailable(reads.rows(forgottenStatement, [limit])).pipe(
+          Effect.map((rows) => rows.map(([id]) => id as MessageId))
+        ),
+      forgot: (ids) => unavailable(queue.rows(forgotStatement, [ids])).pipe(Effect.asVoid),
+      leftBehind: (limit) =>
+        unavailable(reads.rows(leftBehindStatement, [limit])).pipe(
+          Effect.map((rows) => rows.map(([id, messageId]) => ({ id: id!, messageId: messageId as MessageId })))
+        )
+    })
+  })
+)
+
+/** A `posthaste.reservation`. */
+const asked = ({ id, entry }: Intent, n: number) => ({
+  n,
+  id,
+  message: entry.messageId,
+  expected: entry.expected,
+  fence: entry.fence,
+  lane: entry.gate?.lane ?? null,
+  generation: entry.gate?.generation ?? null,
+  opens: entry.opening !== null,
+  body: entry.opening?.body ?? null,
+  org: entry.opening?.idempotency?.orgId ?? null,
+  key: entry.opening?.idempotency?.key ?? null,
+  hash: entry.opening?.idempotency?.requestHash ?? null,
+  ...answered(entry)
+})
+
+const answered = ({ response }: Append) => ({
+  epoch: response?.epoch ?? null,
+  attempt: response?.attempt ?? null,
+  // PostgreSQL text can't hold NUL; what a stranger answered is shown to people, not parsed.
+  response: response === null ? null : response.body.replaceAll("\u0000", "\ufffd")
+})
+
+/** Only those that may not be appended are named; the last row is the time. */
+const reservationsOf = (
+  count: number,
+  rows: ReadonlyArray<ReadonlyArray<string | null>>
+): ReadonlyArray<Reservation> => {
+  const reserved: Reservation = { type: "Reserved", begun: rows.at(-1)![5]! }
+  const answers = new Array<Reservation>(count).fill(reserved)
+  for (const [n, verdict, other, hash, age] of rows.slice(0, -1)) {
+    answers[Number(n)] =
+      verdict === "fence"
+        ? { type: "FenceLost" }
+        : verdict === "gate"
+          ? { type: "GateClosed" }
+          : { type: "Taken", messageId: other as MessageId, requestHash: hash!, sinceMs: Number(age) }
+  }
+  return answers
+}
+
+const copied = ({ version, name, data, at, actor }: Copy) => ({
+  version,
+  name,
+  data: JSON.parse(data),
+  at_ms: DateTime.toEpochMillis(at),
+  actor
+})
+
+/** A `posthaste.stored`. */
+const meant = ({ ids, messageId, copies, erased, queue, version, expected, logAt }: Stored) => ({
+  ids,
+  message: messageId,
+  expected,
+  version,
+  log_at: logAt === null ? null : String(logAt),
+  copies: copies.map(copied),
+  erased,
+  move: queue === null ? null : queue.type === "Pass" ? (queue.dead ? "dead" : "pass") : queue.type.toLowerCase(),
+  lane: queue?.lane ?? null,
+  line: queue?.line ?? null,
+  due_ms: queue === null || queue.type === "Pass" ? null : DateTime.toEpochMillis(queue.dueAt),
+  epoch: queue?.type === "Wait" ? queue.epoch : null,
+  attempt: queue?.type === "Wait" ? queue.attempt : null
+})

@@ -1,0 +1,81 @@
+/** Bodies, answers and idempotency keys of many messages at once. */
+import { Effect, Layer } from "effect"
+import type { AttemptResponse } from "../../../application/ports/EventStore.ts"
+import { type DataOfMessage, MessageData } from "../../../application/ports/MessageData.ts"
+import type { MessageId, OrgId } from "../../../domain/ids.ts"
+import { Postgres, unavailable } from "../Postgres.ts"
+
+const loadStatement = {
+  name: "belongings",
+  text: `select a.id, b.body, k.org_id, k.key, k.request_hash,
+      (select json_agg(json_build_object('epoch', r.epoch, 'attempt', r.attempt, 'body', r.body) order by r.epoch, r.attempt)
+        from posthaste.response r where r.message_id = a.id)
+    from unnest($1::uuid[]) a(id)
+    left join posthaste.body b on b.message_id = a.id
+    left join posthaste.idempotency k on k.message_id = a.id`
+}
+const restoreStatement = {
+  name: "restore_belongings",
+  text: `with bodies as (
+      insert into posthaste.body (message_id, body)
+        select u.id, u.body from unnest($1::uuid[], $2::text[]) u(id, body) where u.body is not null
+      on conflict do nothing
+    ), keys as (
+      insert into posthaste.idempotency (org_id, key, message_id, request_hash, at)
+        select u.org, u.key, u.id, u.hash, clock_timestamp()
+        from unnest($1::uuid[], $3::text[], $4::text[], $5::text[]) u(id, org, key, hash) where u.key is not null
+      on conflict do nothing
+    )
+    insert into posthaste.response (message_id, epoch, attempt, body)
+      select u.id, u.epoch, u.attempt, u.body from unnest($6::uuid[], $7::int[], $8::int[], $9::text[]) u(id, epoch, attempt, body)
+    on conflict do nothing`
+}
+
+export const layer = Layer.effect(
+  MessageData,
+  Effect.gen(function* () {
+    const { durable, reads } = yield* Postgres
+
+    const load = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
+      const rows = yield* unavailable(reads.rows(loadStatement, [`{${ids.join(",")}}`]))
+      return new Map(
+        rows.flatMap(([id, body, org, key, hash, answers]): ReadonlyArray<[MessageId, DataOfMessage]> => {
+          if (body == null && key == null && answers == null) return []
+          const messageId = id as MessageId
+          return [
+            [
+              messageId,
+              {
+                messageId,
+                body: body ?? null,
+                key: key == null ? null : { orgId: org as OrgId, key, requestHash: hash! },
+                responses: answers == null ? [] : (JSON.parse(answers) as ReadonlyArray<AttemptResponse>)
+              }
+            ]
+          ]
+        })
+      )
+    })
+
+    const restore = (dataOfMessages: ReadonlyArray<DataOfMessage>) => {
+      const answers = dataOfMessages.flatMap(({ messageId, responses }) =>
+        responses.map((response) => ({ messageId, ...response }))
+      )
+      return unavailable(
+        durable.rows(restoreStatement, [
+          dataOfMessages.map(({ messageId }) => messageId),
+          dataOfMessages.map(({ body }) => body),
+          dataOfMessages.map(({ key }) => key?.orgId ?? null),
+          dataOfMessages.map(({ key }) => key?.key ?? null),
+          dataOfMessages.map(({ key }) => key?.requestHash ?? null),
+          answers.map(({ messageId }) => messageId),
+          answers.map(({ epoch }) => epoch),
+          answers.map(({ attempt }) => attempt),
+          answers.map(({ body }) => body)
+        ])
+      ).pipe(Effect.asVoid)
+    }
+
+    return MessageData.of({ load, restore })
+  })
+)

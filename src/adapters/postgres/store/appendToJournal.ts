@@ -1,0 +1,40 @@
+/**
+ * Facts that commit with the change they tell of. The change is a statement's CTE, and its facts are noted for each
+ * row that it answers: where nothing was changed there is no row and no fact.
+ */
+import { DateTime, Effect } from "effect"
+import { Actor } from "../../../application/actor.ts"
+import type { JournalName } from "../../../application/ports/Journals.ts"
+import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
+import { toRecorded } from "../../../domain/destination/recorded.ts"
+import type { RecordedFact } from "../../../domain/recorded.ts"
+import { streamIdOf } from "./PostgresJournals.ts"
+
+/** An SQL call; its six parameters begin at `$first`. */
+export const appendToJournalSql = (first: number): string => {
+  const [journal, stream, names, data, at, actor] = Array.from({ length: 6 }, (_, n) => `$${first + n}`)
+  return `posthaste.note(${journal}::text, ${stream}::uuid, ${names}::text[], ${data}::text[], ${at}::timestamptz, ${actor}::text)`
+}
+
+export const appendToJournalValues = (
+  journal: JournalName,
+  facts: ReadonlyArray<RecordedFact>,
+  at: DateTime.Utc,
+  actor: string | null
+): ReadonlyArray<unknown> => [
+  journal,
+  streamIdOf(journal),
+  facts.map(({ name }) => name),
+  facts.map(({ data }) => data),
+  DateTime.formatIso(at),
+  actor
+]
+
+/** The parameters of `appendToJournalSql`, for what somebody changes about a destination or key. */
+export const configurationFactValues = Effect.fnUntraced(function* (
+  journal: JournalName,
+  facts: ReadonlyArray<ConfigurationFact>,
+  at: DateTime.Utc
+) {
+  return appendToJournalValues(journal, facts.map(toRecorded), at, yield* Actor)
+})

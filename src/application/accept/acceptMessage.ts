@@ -1,0 +1,228 @@
+/**
+ * From a request to a queued message. Each request is judged on its own and answered in its place: one
+ * that is refused does not hurt the others. `Accepted` means the message is stored and survives any crash.
+ *
+ * A request that carries an idempotency key is accepted once: repeating it answers the same message
+ * (`AlreadyAccepted`), another request under the same key is `KeyReused`, and the store settles which of
+ * two racing requests was first. On `StoreUnavailable` a request may or may not have been accepted; asking
+ * again with the same key is safe.
+ *
+ * A message of a dossier whose consent says no is `Blocked`, and that it was is written down (see consents.ts).
+ *
+ * It leaves out what a caller wrote wrongly in form (the way in decodes that), who is addressed (addressing.ts)
+ * and everything after the queue.
+ */
+
+import { DateTime, Effect, Result } from "effect"
+import type { MessageBlocked } from "../../domain/consent/facts.ts"
+import type { RetryPolicy } from "../../domain/delivery/retry.ts"
+import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
+import { decide, initial } from "../../domain/message/decider.ts"
+import type { MessageQueued } from "../../domain/message/facts.ts"
+import { type MessageView, viewOf } from "../../domain/message/view.ts"
+import { Actor } from "../actor.ts"
+import { objectionsTo, recordBlocked } from "../consents/consents.ts"
+import { entryOf } from "../entry.ts"
+import type { Fault } from "../errors.ts"
+import { StoreUnavailable } from "../errors.ts"
+import { type Append, type AppendResult, EventStore } from "../ports/EventStore.ts"
+import { Fingerprint } from "../ports/Fingerprint.ts"
+import { type Addressing, addressesOf } from "./addressing.ts"
+import { newMessageIds } from "./messageIds.ts"
+
+export interface MessageRequest {
+  readonly channel: ChannelName
+  readonly to: string
+  readonly eventType: string | null
+  readonly templateCode: string | null
+  readonly dossierId: string | null
+  readonly orderingKey: string | null
+  readonly correlationId: string | null
+  readonly metadata: Readonly<Record<string, string>> | null
+  readonly deliverAt: DateTime.Utc | null
+  readonly expiresAt: DateTime.Utc | null
+  readonly retry: RetryPolicy | null
+  /** The exact text to deliver. */
+  readonly body: string
+  readonly idempotencyKey: string | null
+}
+
+export type Acceptance =
+  | { readonly type: "Accepted"; readonly message: MessageView }
+  | { readonly type: "AlreadyAccepted"; readonly message: MessageView }
+  | { readonly type: "KeyReused" }
+  | { readonly type: "Refused"; readonly faults: ReadonlyArray<Fault> }
+  | { readonly type: "Blocked"; readonly fact: MessageBlocked }
+
+type Refusal = Extract<Acceptance, { readonly type: "Refused" | "Blocked" }>
+
+/** What was decided about a request before the store was asked. */
+type Draft = Refusal | { readonly type: "Entry"; readonly entry: Append; readonly message: MessageView }
+
+/** Answers in the order of the requests. */
+export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, requests: ReadonlyArray<MessageRequest>) {
+  const store = yield* EventStore
+  const fingerprint = yield* Fingerprint
+  const now = yield* DateTime.now
+  const actor = yield* Actor
+  const ids = yield* newMessageIds(requests.length)
+  const addresses = yield* addressesOf(orgId, requests)
+  const objections = yield* objectionsTo(orgId, requests)
+  const drafts = requests.map((request, index) => {
+    const one = draft(orgId, ids[index]!, request, addresses[index]!, now, actor, fingerprint.of)
+    const reason = objections[index]!
+    return one.type === "Entry" && reason !== null ? blocked(one.message, reason) : one
+  })
+  const refusals = new Map<Draft, Acceptance>()
+  for (const [index, one] of drafts.entries()) {
+    if (one.type !== "Entry") refusals.set(one, yield* refused(orgId, requests[index]!, one, fingerprint.of))
+  }
+  // Before anything is accepted, so that asking again after an outage finds nothing half done.
+  yield* recordBlocked([...refusals.values()].flatMap((one) => (one.type === "Blocked" ? [one.fact] : [])))
+  const entries = drafts.flatMap((one) => (one.type === "Entry" ? [one.entry] : []))
+  const results = entries.length === 0 ? [] : yield* store.append(entries)
+
+  const answers: Array<Acceptance> = []
+  let next = 0
+  for (const one of drafts) {
+    answers.push(one.type === "Entry" ? yield* settled(one, results[next++]!) : refusals.get(one)!)
+  }
+  return answers
+})
+
+const blocked = (
+  { orgId, dossierId, channel, to, eventType, templateCode, correlationId }: MessageView,
+  reason: MessageBlocked["reason"]
+): Refusal => ({
+  type: "Blocked",
+  fact: {
+    type: "MessageBlocked",
+    ...{ orgId, dossierId: dossierId!, channel, to },
+    ...{ eventType, templateCode, correlationId, reason }
+  }
+})
+
+/**
+ * What was accepted stays accepted: a repeat is answered with its message even if it would be refused today,
+ * because its endpoint was removed, its time has passed or a consent was withdrawn since.
+ */
+const refused = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  request: MessageRequest,
+  refusal: Refusal,
+  fingerprint: (text: string) => string
+) {
+  if (request.idempotencyKey === null) return refusal
+  const known = yield* (yield* EventStore).acceptedUnder(orgId, request.idempotencyKey)
+  return known === null ? refusal : yield* repeated(known, fingerprint(canonicalText(request)))
+})
+
+/** A key was used before: for this request, or for another. */
+const repeated = Effect.fnUntraced(function* (
+  known: { readonly messageId: MessageId; readonly requestHash: string },
+  requestHash: string
+) {
+  if (known.requestHash !== requestHash) return { type: "KeyReused" } as const
+  const { facts } = yield* (yield* EventStore).load(known.messageId)
+  const message = viewOf(known.messageId, facts)
+  return message === null
+    ? yield* new StoreUnavailable({ cause: new Error("the key is taken by a message that is not stored yet") })
+    : ({ type: "AlreadyAccepted", message } as const)
+})
+
+const settled = Effect.fnUntraced(function* (
+  { entry, message }: Extract<Draft, { type: "Entry" }>,
+  result: AppendResult
+) {
+  switch (result.type) {
+    case "Appended":
+      return { type: "Accepted", message } as const
+    case "DuplicateKey":
+      return yield* repeated(result, entry.opening!.idempotency!.requestHash)
+    case "VersionConflict":
+    case "FenceLost":
+    case "GateClosed":
+      // The id is new and nothing was fenced: the store or the dice are broken.
+      return yield* Effect.die(new Error(`${result.type} on the new message ${entry.messageId}`))
+  }
+})
+
+const draft = (
+  orgId: OrgId,
+  id: MessageId,
+  request: MessageRequest,
+  addressing: Addressing,
+  now: DateTime.Utc,
+  actor: string | null,
+  fingerprint: (text: string) => string
+): Draft => {
+  const faults = [...(Result.isFailure(addressing) ? addressing.failure : []), ...faultsOf(request, now)]
+  if (Result.isFailure(addressing) || faults.length > 0) return { type: "Refused", faults }
+  const { to, destination, retry } = addressing.success
+  const { deliverAt, idempotencyKey } = request
+  const queued: MessageQueued = {
+    type: "MessageQueued",
+    orgId,
+    channel: request.channel,
+    to,
+    destination,
+    eventType: request.eventType,
+    templateCode: request.templateCode,
+    dossierId: request.dossierId,
+    orderingKey: request.orderingKey,
+    correlationId: request.correlationId,
+    metadata: request.metadata,
+    retry: request.retry ?? retry,
+    acceptedAt: now,
+    // A time that has passed means now: a message can't jump its lane's queue by being dated back.
+    dueAt: deliverAt === null ? now : DateTime.max(deliverAt, now),
+    expiresAt: request.expiresAt
+  }
+  const facts = Result.getOrThrow(decide(initial, { type: "QueueMessage", request: queued }))
+  const { entry } = entryOf(id, initial, 0, facts, now, {
+    actor,
+    opening: {
+      body: request.body,
+      idempotency:
+        idempotencyKey === null
+          ? null
+          : { orgId, key: idempotencyKey, requestHash: fingerprint(canonicalText(request)) }
+    }
+  })
+  const message = viewOf(
+    id,
+    facts.map((fact, index) => ({ version: index + 1, at: now, fact }))
+  )!
+  return { type: "Entry", entry, message }
+}
+
+const faultsOf = ({ deliverAt, expiresAt }: MessageRequest, now: DateTime.Utc): ReadonlyArray<Fault> => {
+  const faults: Array<Fault> = []
+  if (expiresAt !== null && DateTime.isLessThanOrEqualTo(expiresAt, now)) {
+    faults.push({ field: "expiresAt", reason: "must be in the future" })
+  } else if (expiresAt !== null && deliverAt !== null && DateTime.isLessThanOrEqualTo(expiresAt, deliverAt)) {
+    faults.push({ field: "expiresAt", reason: "must be after deliverAt" })
+  }
+  return faults
+}
+
+/** One text per meaning of a request: fields in a fixed order, then the payload as it was written. */
+const canonicalText = (request: MessageRequest): string => {
+  const { retry, metadata, deliverAt, expiresAt } = request
+  return JSON.stringify([
+    request.channel,
+    request.to,
+    request.eventType,
+    request.templateCode,
+    request.dossierId,
+    request.orderingKey,
+    request.correlationId,
+    metadata === null ? null : sortedEntries(metadata),
+    deliverAt === null ? null : DateTime.toEpochMillis(deliverAt),
+    expiresAt === null ? null : DateTime.toEpochMillis(expiresAt),
+    retry === null ? null : sortedEntries(retry),
+    request.body
+  ])
+}
+
+const sortedEntries = (record: object) => Object.entries(record).toSorted(([a], [b]) => (a < b ? -1 : 1))

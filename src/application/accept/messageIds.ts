@@ -1,0 +1,26 @@
+/**
+ * Ids for new messages: UUIDs of version 7, so they sort by the time they were made, to the millisecond,
+ * and ids made together sort in the order they were asked for. Time comes from the Clock and chance from
+ * Random: the same seed and clock make the same ids. No state is kept, so ids of different calls within
+ * one millisecond are in no particular order.
+ */
+import { Clock, Effect, Random } from "effect"
+import { MessageId } from "../../domain/ids.ts"
+
+const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0")
+
+/** At most 4,096 at once: the twelve bits that keep their order. */
+export const newMessageIds: (count: number) => Effect.Effect<ReadonlyArray<MessageId>> = Effect.fnUntraced(
+  function* (count) {
+    const time = hex(yield* Clock.currentTimeMillis, 12)
+    const random = yield* Random.Random
+    const upTo = (limit: number) => Math.floor(random.nextDoubleUnsafe() * limit)
+    const first = upTo(4096 - count + 1)
+    return Array.from({ length: count }, (_, index) => {
+      const order = hex(first + index, 3)
+      const variant = hex(0x8000 + upTo(0x4000), 4)
+      const rest = hex(upTo(2 ** 48), 12)
+      return MessageId.make(`${time.slice(0, 8)}-${time.slice(8)}-7${order}-${variant}-${rest}`)
+    })
+  }
+)

@@ -1,0 +1,51 @@
+/**
+ * Looks, for every alert target, how long its org's oldest due message has waited, and writes down when that becomes
+ * too long and when it is over. Telling people is left to who follows the facts (alertOnFacts.ts): so what was seen is
+ * told exactly once, whatever crashes in between.
+ *
+ * Several may look at once: the journal lets one of them write each change. Whatever is due and waits counts, also
+ * behind a pause or an open circuit; only alerts themselves do not.
+ */
+import { DateTime, Duration, Effect, Result } from "effect"
+import { decide, type OldestDue, replay } from "../../domain/overdue/decider.ts"
+import { fromRecorded, toRecorded } from "../../domain/overdue/recorded.ts"
+import { AlertSubjects } from "../ports/AlertSubjects.ts"
+import { type AlertTarget, AlertTargets } from "../ports/AlertTargets.ts"
+import { type JournalName, Journals } from "../ports/Journals.ts"
+
+const PAUSE = Duration.seconds(2)
+
+/** One look for every target. */
+export const watchOverdueOnce = Effect.fnUntraced(function* () {
+  const targets = yield* (yield* AlertTargets).all
+  if (targets.length === 0) return
+  const watching = targets.filter((target) => limitOf(target) !== null)
+  const orgs = [...new Set(watching.map(({ orgId }) => orgId))]
+  const oldest = orgs.length === 0 ? new Map() : yield* (yield* AlertSubjects).oldestDue(orgs)
+  // Those that do not watch any more too: what had begun must end.
+  yield* Effect.forEach(targets, (target) => note(target, oldest.get(target.orgId) ?? null), {
+    discard: true,
+    concurrency: 4
+  })
+})
+
+const limitOf = ({ events, oldestDueSeconds }: AlertTarget) => (events.includes("oldestDue") ? oldestDueSeconds : null)
+
+const note = Effect.fnUntraced(function* (target: AlertTarget, oldest: OldestDue | null) {
+  const journals = yield* Journals
+  const journal: JournalName = `overdue-${target.id}`
+  const history = yield* journals.load(journal)
+  const overdue = replay(history.map((stored) => Result.getOrThrow(fromRecorded(stored))))
+  const now = yield* DateTime.now
+  const facts = decide(overdue, target.orgId, { now, oldest, limitSeconds: limitOf(target) })
+  // A conflict means that somebody else saw the same.
+  if (facts.length > 0) yield* journals.append(journal, history.length, facts.map(toRecorded), now, null)
+})
+
+/** Runs until interrupted. */
+export const watchOverdue = watchOverdueOnce().pipe(
+  Effect.catchTag("StoreUnavailable", (error) => Effect.logWarning("overdue messages could not be looked for", error)),
+  Effect.catchDefect((defect) => Effect.logError("looking for overdue messages failed", defect)),
+  Effect.andThen(Effect.sleep(PAUSE)),
+  Effect.forever
+)

@@ -1,0 +1,78 @@
+/**
+ * A consent that is withdrawn takes the messages with it that were not sent yet:
+ *
+ *   withdraw   the fact is written; from then on no attempt starts (see deliver.ts) and nothing is accepted
+ *   cancel     what waits is cancelled, so that people see it at once and not when its time comes
+ *   apply      `WithdrawalApplied` says that this is done
+ *
+ * A withdrawal whose cancelling was cut off is found again, because it is open in the projection of timelines. There it
+ * stands behind every message that was accepted before it, so none of these is overlooked. One that was being accepted
+ * or sent at that moment is cancelled when it is to be sent next, whatever put it back.
+ */
+import { Duration, Effect } from "effect"
+import type { ConsentOf } from "../../domain/consent/consent.ts"
+import type { MessageId } from "../../domain/ids.ts"
+import { replay } from "../../domain/message/decider.ts"
+import { Actor } from "../actor.ts"
+import { commandMessage } from "../messages/commandMessage.ts"
+import { EventStore } from "../ports/EventStore.ts"
+import { Timelines } from "../ports/Timelines.ts"
+import { cancelReason, closeWithdrawal, openWithdrawal } from "./consents.ts"
+
+const AT_ONCE = 500
+const WITHDRAWALS_AT_ONCE = 10
+const PAUSE = Duration.seconds(1)
+
+/** Cancels what waits of the messages that the timeline knows by now; how many there were. */
+export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
+  const timelines = yield* Timelines
+  const store = yield* EventStore
+  const reason = cancelReason(of.dossierId, of.channel, "consent withdrawn")
+  let cancelled = 0
+  let after: MessageId | null = null
+  for (;;) {
+    const ids: ReadonlyArray<MessageId> = yield* timelines.messages(of, after, AT_ONCE)
+    const streams = yield* store.loadMany(ids)
+    const waiting = ids.filter((id) => {
+      const history = streams.get(id)?.facts ?? []
+      return replay(history.map(({ fact }) => fact)).status === "QUEUED"
+    })
+    const answers = yield* Effect.forEach(
+      waiting,
+      (id) =>
+        commandMessage(of.orgId, id, "CancelMessage", reason).pipe(
+          Effect.as(1),
+          // Sent, ended or forgotten meanwhile; or changing, and then the next attempt is not begun.
+          Effect.catchTags({
+            CommandRefused: () => Effect.succeed(0),
+            MessageNotFound: () => Effect.succeed(0),
+            MessageBusy: () => Effect.succeed(0)
+          })
+        ),
+      { concurrency: 8 }
+    )
+    cancelled += answers.reduce((sum, one) => sum + one, 0)
+    if (ids.length < AT_ONCE) return cancelled
+    after = ids.at(-1)!
+  }
+})
+
+/** Completes some withdrawals that are open; how many. */
+export const applyWithdrawalsOnce = Effect.fnUntraced(function* () {
+  const open = yield* (yield* Timelines).openWithdrawals(WITHDRAWALS_AT_ONCE)
+  for (const of of open) {
+    const withdrawal = yield* openWithdrawal(of)
+    if (withdrawal === null) continue
+    const cancelled = yield* Effect.provideService(cancelWaiting(of), Actor, withdrawal.actor)
+    yield* closeWithdrawal(withdrawal, cancelled)
+  }
+  return open.length
+})
+
+/** Runs until interrupted. Any number of processes may: what one has cancelled, another finds cancelled. */
+export const applyWithdrawals = Effect.suspend(applyWithdrawalsOnce).pipe(
+  Effect.catchTag("StoreUnavailable", () => Effect.void),
+  Effect.catchDefect((defect) => Effect.logError("withdrawals could not be applied", defect)),
+  Effect.andThen(Effect.sleep(PAUSE)),
+  Effect.forever
+)

@@ -1,0 +1,278 @@
+/**
+ * The actor: what happens to one message between its claim and its settlement.
+ *
+ *   start    `AttemptStarted` is committed, fenced by the claim, before any byte leaves
+ *   send     one try through the message's channel
+ *   settle   what came of it is committed
+ *
+ * Where the destination wants less of us, its lane is deferred first: nothing else of it goes out meanwhile.
+ *
+ * Every other writer (cancel, receipt, a worker that took the batch over) meets the actor at the version
+ * check: whoever loses reads again and decides again. A crash between two steps leaves an open attempt that
+ * only the holder of the claim may close.
+ */
+import { DateTime, Duration, Effect, Random, Result } from "effect"
+import { RECONCILE_AFTER_MS } from "../../domain/delivery/classify.ts"
+import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
+import { laneWaitMs } from "../../domain/delivery/retry.ts"
+import type { DestinationId } from "../../domain/ids.ts"
+import { decide, replay } from "../../domain/message/decider.ts"
+import type { DeliveryError, MessageQueued } from "../../domain/message/facts.ts"
+import { resume } from "../../domain/message/resume.ts"
+import type { Message } from "../../domain/message/transitions.ts"
+import { cancelReason, objectionTo } from "../consents/consents.ts"
+import { entryOf } from "../entry.ts"
+import { type Channel, Channels, type Reply } from "../ports/Channels.ts"
+import {
+  type Append,
+  type AppendResult,
+  type AttemptResponse,
+  EventStore,
+  type Stream,
+  type StreamVersion
+} from "../ports/EventStore.ts"
+import { type ClaimedMessage, Queue } from "../ports/Queue.ts"
+import type { HeldBatch } from "./heldBatches.ts"
+import type { CircuitWatch } from "./watchCircuits.ts"
+
+/** The message and the version it has; what the actor carries from step to step. */
+interface Snapshot {
+  readonly message: Message
+  readonly version: StreamVersion
+  /** The version its last start made. A deferred attempt gives its number to the next, so the number alone won't do. */
+  readonly startedAt: StreamVersion
+}
+
+const RETRY_FIRST = Duration.millis(50)
+const RETRY_MAX_MS = 2_000
+/** Between an answer that opens the circuit and the circuit's own silence. */
+const UNTIL_OPEN_MS = 250
+
+/**
+ * Ends when the message is settled, belongs to somebody else, or has nothing left to do. `GateClosed` says that
+ * nothing was started because its destination may not be called now.
+ */
+export const deliver = Effect.fnUntraced(function* (
+  claimed: ClaimedMessage,
+  heldBatch: HeldBatch,
+  circuits: CircuitWatch,
+  onSent: (outcome: AttemptOutcome) => void
+) {
+  const started = yield* start(claimed, heldBatch)
+  if (started === "GateClosed") return started
+  if (started === null) return circuits.observe(claimed, null)
+  const reply = yield* send(claimed, heldBatch, started.message)
+  circuits.observe(claimed, reply.outcome)
+  // The destination's slot is free from here on; the commit is our own affair.
+  onSent(reply.outcome)
+  if (reply.outcome.type === "Deferred") yield* deferLane(claimed.lane, reply.outcome)
+  yield* settle(claimed, heldBatch, started, reply)
+})
+
+/** If the store does not answer, the lane's next message hears the same of its destination. */
+const deferLane = Effect.fnUntraced(function* (
+  lane: DestinationId,
+  { scope, afterMs }: Extract<AttemptOutcome, { readonly type: "Deferred" }>
+) {
+  if (scope === "message") return
+  const waitMs = scope === "lane" ? laneWaitMs(afterMs) : UNTIL_OPEN_MS
+  yield* Effect.ignore((yield* Queue).deferLane(lane, Duration.millis(waitMs)))
+})
+
+/** The message with its attempt open, or why there is nothing to send. */
+const start = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: HeldBatch) {
+  const store = yield* EventStore
+  const known = resume(claimed.queued, claimed.epoch, claimed.attempt, claimed.version, claimed.dueAt)
+  let snapshot: Snapshot =
+    known === null ? yield* load(claimed) : { message: known, version: claimed.version, startedAt: 0 }
+  let loaded = known === null
+  while (!heldBatch.lost) {
+    const { message, version } = snapshot
+    if (message.status === "SENDING") {
+      if (!isOursToFinish(message, claimed)) return null
+      // One in doubt waits for its outcome, not for another start. An open one right after our claim is our own
+      // start whose answer was lost, if the claim outlived the load: until then nobody else could start one.
+      return message.progress.phase === "unresolved" || (yield* isStillHeld(heldBatch)) ? snapshot : null
+    }
+    if (message.status !== "QUEUED" || (loaded && isElsewhere(message, claimed))) return null
+    const { dossierId } = claimed.queued
+    const reason = dossierId === null ? null : yield* objection(claimed.queued, dossierId, heldBatch)
+    const now = yield* DateTime.now
+    const decided = decide(message, reason === null ? { type: "StartAttempt", now } : { type: "CancelMessage", reason })
+    if (Result.isFailure(decided)) return null
+    const { entry, after } = entryOf(claimed.messageId, message, version, decided.success, now, {
+      fence: heldBatch.batch,
+      gate: { lane: claimed.lane, generation: claimed.pass.generation }
+    })
+    const result = yield* appendOne(store, entry)
+    if (result?.type === "Appended") {
+      const { version } = result
+      return after.status === "SENDING" ? { message: after, version, startedAt: version } : null
+    }
+    if (result?.type === "GateClosed") return result.type
+    if (result?.type === "FenceLost") {
+      heldBatch.lose()
+      return null
+    }
+    snapshot = yield* load(claimed)
+    loaded = true
+  }
+  return null
+})
+
+/** Why the consent of its dossier forbids another attempt, by now; null when it does not. */
+const objection = Effect.fnUntraced(function* (
+  { orgId, channel }: MessageQueued,
+  dossierId: string,
+  heldBatch: HeldBatch
+) {
+  for (let tries = 0; !heldBatch.lost; tries++) {
+    const answer = yield* objectionTo(orgId, dossierId, channel).pipe(
+      Effect.map((reason) => ({ reason })),
+      Effect.catchTag("StoreUnavailable", () => Effect.succeed(null))
+    )
+    if (answer !== null) return answer.reason === null ? null : cancelReason(dossierId, channel, answer.reason)
+    yield* Effect.sleep(pause(tries))
+  }
+  return null
+})
+
+/** Null when the store did not answer: it may or may not have been written. */
+const appendOne = (store: EventStore["Service"], entry: Append): Effect.Effect<AppendResult | null> =>
+  Effect.match(store.append([entry]), { onSuccess: (results) => results[0]!, onFailure: () => null })
+
+/** Asks until the store answers: to take its silence for a no would leave the whole batch to its lease. */
+const isStillHeld = Effect.fnUntraced(function* (heldBatch: HeldBatch) {
+  const queue = yield* Queue
+  for (let tries = 0; !heldBatch.lost; tries++) {
+    const renewed = yield* queue
+      .renew([heldBatch.batch], heldBatch.lease)
+      .pipe(Effect.catchTag("StoreUnavailable", () => Effect.succeed(null)))
+    if (renewed?.has(heldBatch.batch)) return true
+    if (renewed !== null) heldBatch.lose()
+    else yield* Effect.sleep(pause(tries))
+  }
+  return false
+})
+
+/** An epoch or attempt beyond the one we claimed: the message moved on and waits in the queue again. */
+const isElsewhere = ({ progress }: Message, claimed: ClaimedMessage): boolean =>
+  progress.epoch !== claimed.epoch || progress.attempt !== claimed.attempt
+
+const isOursToFinish = ({ progress }: Message, claimed: ClaimedMessage): boolean =>
+  progress.epoch === claimed.epoch && progress.attempt === claimed.attempt + 1 && isOpen(progress.phase)
+
+const send = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: HeldBatch, message: Message) {
+  const channel = (yield* Channels)[claimed.queued.channel]
+  const { orgId, destination, to, eventType, templateCode, correlationId } = claimed.queued
+  const { epoch, attempt, phase, erased } = message.progress
+  const about = {
+    ...{ messageId: claimed.messageId, orgId, destination, epoch, attempt },
+    ...{ to, eventType, templateCode, correlationId }
+  }
+  if (phase === "unresolved") {
+    return channel?.reconcile === undefined
+      ? unknown(nobodyToAsk, null)
+      : yield* channel.reconcile(about).pipe(orElse(unknown(ourFault, RECONCILE_AFTER_MS)))
+  }
+  if (channel === undefined)
+    return notSent("channel_unavailable", `no ${claimed.queued.channel} channel is set up here`)
+  // Erased after our claim, the message says so and not the claim.
+  if (claimed.body === null || erased) return notSent("body_erased", "the body was erased before it could be sent")
+  const dedupes = yield* channel.dedupes(orgId, destination)
+  const failed = dedupes ? broken : unknown(ourFault, yield* doubtMsOf(channel, claimed.queued))
+  // We may have stood still since the start was committed, and somebody else have found out and sent it again.
+  if (!dedupes && !(yield* isStillHeld(heldBatch))) return failed
+  return yield* channel.send({ ...about, body: claimed.body }).pipe(orElse(failed))
+})
+
+/** How long to wait before an attempt in doubt is first asked about. */
+export const doubtMsOf = (channel: Channel | undefined, { orgId, destination }: MessageQueued): Effect.Effect<number> =>
+  channel?.doubtMs?.(orgId, destination) ?? Effect.succeed(RECONCILE_AFTER_MS)
+
+/** A bug in a channel must not keep its message open: it counts as a try that failed on our side. */
+const orElse = (reply: Reply) =>
+  Effect.catchDefect((defect: unknown) =>
+    Effect.logError("a channel broke its promise not to fail", defect).pipe(Effect.as(reply))
+  )
+
+const notSent = (code: string, message: string): Reply => ({
+  outcome: { type: "Refused", error: { code, message, retryable: false }, status: null, durationMs: 0 },
+  responseBody: null
+})
+
+const unknown = (error: DeliveryError, reconcileAfterMs: number | null): Reply => ({
+  outcome: { type: "Unknown", error, status: null, reconcileAfterMs, durationMs: 0 },
+  responseBody: null
+})
+
+const nobodyToAsk: DeliveryError = {
+  code: "outcome_unknown",
+  message: "the last attempt may have been taken, and the channel has nobody to ask",
+  retryable: false
+}
+
+const ourFault: DeliveryError = { code: "channel_failed", message: "Posthaste failed while sending", retryable: true }
+
+const broken: Reply = {
+  outcome: { type: "Unreachable", error: ourFault, status: null, retryAfterMs: null, durationMs: 0 },
+  responseBody: null
+}
+
+const settle = Effect.fnUntraced(function* (
+  claimed: ClaimedMessage,
+  heldBatch: HeldBatch,
+  started: Snapshot,
+  { outcome, responseBody }: Reply
+) {
+  const store = yield* EventStore
+  const { epoch, attempt } = started.message.progress
+  // A try that does not count leaves its number, and with it the place of its answer, to the next one.
+  const isKept = responseBody !== null && responseBody !== "" && outcome.type !== "Deferred"
+  const response: AttemptResponse | null = isKept ? { epoch, attempt, body: responseBody } : null
+  const die = (yield* Random.Random).nextDoubleUnsafe()
+  let snapshot = started
+  let tries = 0
+  while (!heldBatch.lost) {
+    const now = yield* DateTime.now
+    const decided = decide(snapshot.message, { type: "SettleAttempt", attempt, outcome, now, die })
+    if (Result.isFailure(decided)) return
+    const { entry } = entryOf(claimed.messageId, snapshot.message, snapshot.version, decided.success, now, {
+      fence: heldBatch.batch,
+      // Erased while we were sending: the answer must not bring back what was to go.
+      response: snapshot.message.progress.erased ? null : response
+    })
+    const result = yield* appendOne(store, entry)
+    if (result?.type === "Appended") return
+    if (result?.type === "FenceLost") return heldBatch.lose()
+    if (result === null) yield* Effect.sleep(pause(tries++))
+    // A receipt came between, or our own settlement was written and its answer lost: the stream tells.
+    snapshot = yield* load(claimed)
+    if (snapshot.startedAt !== started.startedAt || !isOpen(snapshot.message.progress.phase)) return
+    // Another doubt than the one we came with is our own: written twice, it would wait and be asked about twice.
+    if (snapshot.message.progress.doubts !== started.message.progress.doubts) return
+  }
+})
+
+const isOpen = (phase: Message["progress"]["phase"]) => phase === "open" || phase === "unresolved"
+
+const pause = (tries: number) =>
+  Duration.min(Duration.times(RETRY_FIRST, 2 ** Math.min(tries, 10)), Duration.millis(RETRY_MAX_MS))
+
+/** Asks until the store answers: an actor that can't read has nothing better to do, and its lease bounds it. */
+const load: (claimed: ClaimedMessage) => Effect.Effect<Snapshot, never, EventStore> = Effect.fnUntraced(function* ({
+  messageId
+}) {
+  const store = yield* EventStore
+  for (let tries = 0; ; tries++) {
+    const stream = yield* store.load(messageId).pipe(Effect.catchTag("StoreUnavailable", () => Effect.succeed(null)))
+    if (stream !== null) return snapshotOf(stream)
+    yield* Effect.sleep(pause(tries))
+  }
+})
+
+const snapshotOf = ({ version, facts }: Stream): Snapshot => ({
+  message: replay(facts.map(({ fact }) => fact)),
+  version,
+  startedAt: facts.findLast(({ fact }) => fact.type === "AttemptStarted")?.version ?? 0
+})

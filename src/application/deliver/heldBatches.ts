@@ -1,0 +1,57 @@
+/**
+ * The batches this process holds. A batch is held from its claim until each of its messages was delivered,
+ * dropped or handed back; then it is released. A batch that was taken over is lost: nothing is sent or
+ * written for it any more.
+ */
+import type { Duration } from "effect"
+import type { AbandonedMessage, BatchId, Claim, ClaimedMessage } from "../ports/Queue.ts"
+
+export interface HeldBatch {
+  readonly batch: BatchId
+  /** What the batch still holds. */
+  messages: ReadonlyArray<ClaimedMessage>
+  /** Calls that put messages back and were not answered: until then nobody knows what the batch still holds. */
+  unanswered: number
+  readonly lease: Duration.Duration
+  /** Messages still on somebody's hands. */
+  left: number
+  /** What goes back to the queue when the batch is released. */
+  readonly notStarted: Array<AbandonedMessage>
+  readonly lost: boolean
+  readonly lose: () => void
+}
+
+export interface HeldBatches {
+  readonly add: (claim: Claim) => HeldBatch
+  readonly remove: (heldBatch: HeldBatch) => void
+  readonly all: () => ReadonlyArray<HeldBatch>
+}
+
+export const makeHeldBatches = (lease: Duration.Duration): HeldBatches => {
+  const held = new Set<HeldBatch>()
+  return {
+    add: ({ batch, messages }) => {
+      let lost = false
+      const heldBatch: HeldBatch = {
+        batch,
+        messages,
+        unanswered: 0,
+        lease,
+        left: messages.length,
+        notStarted: [],
+        get lost() {
+          return lost
+        },
+        lose: () => {
+          lost = true
+        }
+      }
+      held.add(heldBatch)
+      return heldBatch
+    },
+    remove: (heldBatch) => {
+      held.delete(heldBatch)
+    },
+    all: () => [...held]
+  }
+}

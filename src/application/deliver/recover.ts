@@ -1,0 +1,132 @@
+/**
+ * Batches whose worker went away. Whoever recovers a batch holds its claim, so for each message of it the
+ * stream alone decides:
+ *
+ *   nothing happened since the claim         it waits again as before
+ *   the claim's attempt is open              sent or not, nobody can say: it is abandoned and made again where
+ *                                            the far side drops duplicates, and in doubt where it does not
+ *   anything else                            it was settled; its facts have said what comes next
+ */
+import { DateTime, type Duration, Effect, Random, Result } from "effect"
+import { decide, replay } from "../../domain/message/decider.ts"
+import type { MessageFact, MessageQueued } from "../../domain/message/facts.ts"
+import type { Message } from "../../domain/message/transitions.ts"
+import { entryOf } from "../entry.ts"
+import { Channels } from "../ports/Channels.ts"
+import { type Append, EventStore, type Stream } from "../ports/EventStore.ts"
+import { type AbandonedMessage, type BatchId, Queue } from "../ports/Queue.ts"
+import { doubtMsOf } from "./deliver.ts"
+
+const BATCHES_AT_ONCE = 10
+
+/** Takes over everything whose lease ran out and settles it. Answers how many batches there were. */
+export const recover = Effect.fn("recover")(function* (worker: string, lease: Duration.Duration) {
+  const queue = yield* Queue
+  let recovered = 0
+  for (;;) {
+    const batches = yield* queue.takeOver(worker, lease, BATCHES_AT_ONCE)
+    yield* Effect.forEach(batches, ({ batch, messages }) => recoverBatch(batch, messages, "the worker went away"))
+    recovered += batches.length
+    if (batches.length < BATCHES_AT_ONCE) return recovered
+  }
+})
+
+/** Settles what the holder of `batch` left behind and releases it. The caller must hold the batch. */
+export const recoverBatch = Effect.fn("recoverBatch")(function* (
+  batch: BatchId,
+  messages: ReadonlyArray<AbandonedMessage>,
+  reason: string
+) {
+  const store = yield* EventStore
+  const queue = yield* Queue
+  const doubtOf = yield* doubtOnce
+  let open = messages
+  const notStarted: Array<AbandonedMessage> = []
+  while (open.length > 0) {
+    const streams = yield* store.loadMany(open.map(({ messageId }) => messageId))
+    const abandoned: Array<Append> = []
+    for (const message of open) {
+      const stream = streams.get(message.messageId)
+      if (stream === undefined) continue
+      switch (result(message, stream)) {
+        case "unstarted":
+          notStarted.push({ ...message, version: stream.version })
+          break
+        case "open":
+          abandoned.push(yield* abandon(batch, message, stream, reason, doubtOf))
+          break
+        case "settled":
+          break
+      }
+    }
+    const results = yield* store.append(abandoned)
+    // A receipt may have come between; what lost the race is looked at again.
+    const again = new Set(abandoned.filter((_, i) => results[i]!.type === "VersionConflict").map((e) => e.messageId))
+    open = open.filter(({ messageId }) => again.has(messageId))
+  }
+  yield* queue.release(batch, notStarted)
+})
+
+const result = (claimed: AbandonedMessage, { facts }: Stream): "unstarted" | "open" | "settled" => {
+  const since = facts.filter(({ version, fact }) => version > claimed.version && !isAside(fact))
+  if (since.length === 0) return "unstarted"
+  const [first, ...rest] = since
+  return first!.fact.type === "AttemptStarted" && rest.length === 0 ? "open" : "settled"
+}
+
+/** DataFile in any state, and no step of the message's own. */
+const isAside = ({ type }: MessageFact) => type === "ReceiptRecorded" || type === "MessageBodyErased"
+
+/**
+ * How long an attempt at the destination of a message is in doubt before somebody asks; null where duplicates are
+ * dropped, so that there is no doubt. Each destination is asked once.
+ */
+const doubtOnce = Effect.map(Channels, (channels) => {
+  const known = new Map<string, number | null>()
+  return Effect.fnUntraced(function* (queued: MessageQueued) {
+    const { orgId, destination } = queued
+    const before = known.get(destination)
+    if (before !== undefined) return before
+    const channel = channels[queued.channel]
+    const answer = (yield* channel?.dedupes(orgId, destination) ?? never) ? null : yield* doubtMsOf(channel, queued)
+    known.set(destination, answer)
+    return answer
+  })
+})
+
+/** A channel that is not set up here can't tell us that it may be sent again. */
+const never = Effect.succeed(false)
+
+const abandon = Effect.fnUntraced(function* (
+  fence: BatchId,
+  { messageId }: AbandonedMessage,
+  stream: Stream,
+  reason: string,
+  doubtOf: Effect.Success<typeof doubtOnce>
+) {
+  const now = yield* DateTime.now
+  const die = yield* Random.next
+  const message = replay(stream.facts.map(({ fact }) => fact))
+  const doubtMs = yield* doubtOf(stream.facts[0]!.fact as MessageQueued)
+  const close = doubtMs === null ? giveUp(message, reason) : doubt(message, reason, doubtMs)
+  const facts = Result.getOrThrow(decide(message, { ...close, now, die }))
+  return entryOf(messageId, message, stream.version, facts, now, { fence }).entry
+})
+
+const giveUp = ({ progress: { attempt } }: Message, reason: string) => ({
+  type: "AbandonAttempt" as const,
+  attempt,
+  reason
+})
+
+const doubt = ({ progress: { attempt } }: Message, reason: string, reconcileAfterMs: number) => ({
+  type: "SettleAttempt" as const,
+  attempt,
+  outcome: {
+    type: "Unknown" as const,
+    error: { code: "abandoned", message: reason, retryable: true },
+    status: null,
+    reconcileAfterMs,
+    durationMs: 0
+  }
+})

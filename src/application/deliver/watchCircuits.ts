@@ -1,0 +1,167 @@
+/**
+ * What this worker's attempts say about their destinations, told to the circuits. Attempts do not wait for
+ * it: what they saw is collected per destination and told together, one call at a time.
+ *
+ * A destination that is well costs nothing: a success is told only while its lane counts failures, lets
+ * traffic back in or waits for this very probe. Whether a circuit opens, closes or stays silent is decided here,
+ * by the domain, on the circuit's own facts; somebody else may have been faster, and then that counts.
+ *
+ * Counts are a matter of the moment. If the store does not answer they are dropped rather than counted twice.
+ * The result of a probe is told again for a while; if nobody hears it, the permit runs out and makes room for
+ * another probe.
+ */
+import { Effect, Latch, Random, Result, Schedule } from "effect"
+import { type CircuitCommand, decide, evolve, replay } from "../../domain/circuit/decider.ts"
+import { type Evidence, evidenceOf, openingErrorOf } from "../../domain/circuit/evidence.ts"
+import type { CircuitError } from "../../domain/circuit/facts.ts"
+import type { CircuitPolicy } from "../../domain/circuit/policy.ts"
+import { type CircuitState, stateOf } from "../../domain/circuit/state.ts"
+import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
+import type { DestinationId } from "../../domain/ids.ts"
+import { Circuits, type Report } from "../ports/Circuits.ts"
+import type { Claim, ClaimedMessage, Queue } from "../ports/Queue.ts"
+
+export interface CircuitWatch {
+  /** What a claim says about the lanes it took from. */
+  readonly claimed: (claim: Claim) => void
+  /** What came of an attempt; null when a message that was handed out led to no attempt. */
+  readonly observe: (claimed: ClaimedMessage, outcome: AttemptOutcome | null) => void
+  /** Tells what is left to tell, once. */
+  readonly flush: Effect.Effect<void, never, Circuits | Queue>
+  /** Tells whenever there is something; never ends. */
+  readonly run: Effect.Effect<never, never, Circuits | Queue>
+}
+
+interface Observation extends Report {
+  readonly probe: boolean
+  /** The probe could not tell. */
+  readonly unclear: boolean
+  /** One answer that is enough to open the circuit. */
+  readonly error: CircuitError | null
+}
+
+type Told =
+  | Pick<Extract<CircuitCommand, { readonly type: "CountFailures" }>, "type" | "failures" | "error">
+  | Pick<Extract<CircuitCommand, { readonly type: "SettleProbe" }>, "type" | "succeeded" | "error">
+
+const insist = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")])
+
+/** `onState` is told where a circuit stands whenever that was learnt. */
+export const watchCircuits = (
+  policy: CircuitPolicy,
+  onState: (destination: DestinationId, state: CircuitState) => Effect.Effect<void, never, Queue>
+): CircuitWatch => {
+  /** Destinations whose successes are worth telling, as far as this worker knows. */
+  const watched = new Set<DestinationId>()
+  let pending = new Map<DestinationId, Observation>()
+  const news = Latch.makeUnsafe(false)
+
+  const add = (claimed: ClaimedMessage, verdict: Evidence, error: CircuitError | null) => {
+    const { lane: destination, pass } = claimed
+    const { generation } = pass
+    const probe = pass.care === "probe"
+    const before = pending.get(destination)
+    const known = before?.generation === generation ? before : null
+    // What was seen under an older generation than something already pending is void.
+    if (before !== undefined && before.generation > generation) return
+    pending.set(destination, {
+      destination,
+      generation,
+      succeeded: verdict === "success" || (known?.succeeded ?? false),
+      failures: verdict === "success" ? 0 : (known?.failures ?? 0) + (verdict === "failure" ? 1 : 0),
+      probe,
+      unclear: probe && verdict === "none",
+      // A success beside it does not put right what is wrong.
+      error: error ?? known?.error ?? null
+    })
+    news.openUnsafe()
+  }
+
+  const learnt = (destination: DestinationId, state: CircuitState) => {
+    const { status, failures, inFlightMax } = state
+    if (status === "CLOSED" && (failures > 0 || inFlightMax !== null)) watched.add(destination)
+    else watched.delete(destination)
+    return onState(destination, state)
+  }
+
+  /** Changes the circuit by what the domain makes of the command, unless it has another generation by now. */
+  const change = Effect.fnUntraced(function* ({ destination, generation }: Observation, command: Told) {
+    const circuits = yield* Circuits
+    const { facts: history, now } = yield* circuits.load(destination)
+    if (history.length !== generation) return
+    const circuit = replay(history.map(({ fact }) => fact))
+    const full: CircuitCommand = { ...command, now, policy, die: yield* Random.next }
+    const facts = Result.getOrElse(decide(circuit, full), () => [])
+    if (facts.length === 0) return
+    const after = stateOf(facts.reduce(evolve, circuit), generation + facts.length)
+    const answer = yield* circuits.append(destination, generation, facts, after, null)
+    if (answer === "Appended") yield* learnt(destination, after)
+  })
+
+  const settle = Effect.fnUntraced(function* (observation: Observation, state: CircuitState) {
+    const { destination, generation, failures, succeeded, unclear, error } = observation
+    yield* learnt(destination, state)
+    if (state.status === "HALF_OPEN") {
+      if (unclear) yield* (yield* Circuits).giveBack(destination, generation)
+      else
+        yield* change(observation, {
+          type: "SettleProbe",
+          succeeded: succeeded && failures === 0 && error === null,
+          error
+        })
+    } else if (state.status === "CLOSED" && (error !== null || state.failures >= policy.failuresMax)) {
+      // Successes beside a decisive failure may have set the count back.
+      yield* change(observation, { type: "CountFailures", failures: Math.max(state.failures, 1), error })
+    }
+  })
+
+  const flush = Effect.gen(function* () {
+    const circuits = yield* Circuits
+    news.closeUnsafe()
+    const told = pending
+    pending = new Map()
+    if (told.size === 0) return
+    const states = yield* circuits.report([...told.values()]).pipe(
+      Effect.catchTag("StoreUnavailable", () =>
+        // Reporting a probe counts nothing, and where one failure is enough no second one counts: both may be said twice.
+        Effect.sync(() => {
+          for (const [destination, observation] of told) {
+            if ((observation.probe || observation.error !== null) && !pending.has(destination))
+              pending.set(destination, observation)
+          }
+          if (pending.size > 0) news.openUnsafe()
+          return null
+        })
+      )
+    )
+    if (states === null) return yield* Effect.sleep("100 millis")
+    for (const [destination, state] of states) {
+      yield* settle(told.get(destination)!, state).pipe(Effect.retry({ schedule: insist, times: 10 }), Effect.ignore)
+    }
+  })
+
+  return {
+    claimed: ({ messages }) => {
+      for (const { lane, pass } of messages) {
+        if (pass.care === "watched") watched.add(lane)
+        else if (!pending.has(lane)) watched.delete(lane)
+      }
+    },
+    observe: (claimed, outcome) => {
+      const verdict = outcome === null ? "none" : evidenceOf(outcome)
+      const isNews =
+        claimed.pass.care === "probe" || verdict === "failure" || (verdict === "success" && watched.has(claimed.lane))
+      if (!isNews) return
+      if (verdict === "failure") watched.add(claimed.lane)
+      add(claimed, verdict, outcome === null ? null : openingErrorOf(outcome))
+    },
+    flush,
+    run: news.await.pipe(
+      Effect.andThen(Effect.uninterruptible(flush)),
+      Effect.catchDefect((defect) =>
+        Effect.logError("circuits could not be kept", defect).pipe(Effect.andThen(Effect.sleep("1 second")))
+      ),
+      Effect.forever
+    )
+  }
+}

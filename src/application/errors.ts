@@ -1,0 +1,19 @@
+/** Words that every room of the application shares: what the world says no with, and how a list is answered. */
+import { Schema } from "effect"
+
+/** The store could not answer. What was being written may or may not have been written. */
+export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
+  cause: Schema.Defect()
+}) {}
+
+/** What is wrong with one field of a request, in words its writer can act on. */
+export interface Fault {
+  readonly field: string
+  readonly reason: string
+}
+
+/** One page of a list; `nextCursor` is null on the last. */
+export interface Page<A> {
+  readonly items: ReadonlyArray<A>
+  readonly nextCursor: string | null
+}

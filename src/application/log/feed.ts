@@ -1,0 +1,92 @@
+/**
+ * What happens to an org, fact by fact, as it is stored: for whoever wants to follow along instead of asking. Only
+ * facts of the org, no bodies and no secrets (facts hold none). A message's fact comes with what the message is and the
+ * status it has from then on, so that nobody has to fold to understand it.
+ *
+ * Every fact comes at least once, in the order of the log. Facts of one stream may, very rarely, come out of order
+ * when their transactions overlapped: their versions say so.
+ */
+import { Effect } from "effect"
+import type { ChannelName, OrgId } from "../../domain/ids.ts"
+import type { MessageStatus } from "../../domain/message/machine.ts"
+import { type StoredFact, timeline } from "../../domain/message/view.ts"
+import type { LoggedFact, Position } from "../ports/EventStore.ts"
+import { LogReader } from "./LogReader.ts"
+
+/** A field left out asks nothing. What only messages have keeps all other facts out. */
+export interface FeedFilter {
+  /** `message-<id>`, `circuit-<destination>`, … */
+  readonly stream?: string
+  readonly type?: string
+  readonly channel?: ChannelName
+  readonly to?: string
+  readonly dossierId?: string
+  readonly correlationId?: string
+  readonly status?: MessageStatus
+}
+
+/** The message as it was after the fact. */
+export interface FeedMessage {
+  readonly id: string
+  readonly channel: ChannelName
+  readonly to: string
+  readonly eventType: string | null
+  readonly dossierId: string | null
+  readonly correlationId: string | null
+  readonly status: MessageStatus
+}
+
+export interface FeedFact {
+  readonly logged: LoggedFact
+  /** Null for a fact of something else. */
+  readonly message: FeedMessage | null
+}
+
+export interface FeedPage {
+  readonly items: ReadonlyArray<FeedFact>
+  /** Where to go on. */
+  readonly position: Position | null
+  /** There was nothing new at all. */
+  readonly isEnd: boolean
+}
+
+const AT_ONCE = 200
+
+export const typeOf = ({ name }: Pick<LoggedFact, "name">): string => name.slice(0, name.indexOf("@"))
+
+/** The next facts of the org that match, out of the next facts of everybody. */
+export const readFeed = Effect.fnUntraced(function* (orgId: OrgId, filter: FeedFilter, after: Position | null) {
+  const log = yield* LogReader
+  const facts = yield* log.read(after, AT_ONCE)
+  if (facts.length === 0) return { items: [], position: after, isEnd: true } satisfies FeedPage
+  const orgs = yield* log.orgs(facts)
+  const mine = facts.filter(
+    (fact) =>
+      orgs.get(fact.stream) === orgId &&
+      (filter.stream === undefined || fact.stream === filter.stream) &&
+      (filter.type === undefined || typeOf(fact) === filter.type)
+  )
+  const streams = yield* log.streams(mine)
+  const items: Array<FeedFact> = []
+  for (const logged of mine) {
+    const history = logged.messageId === null ? null : streams.get(logged.messageId)
+    // It was forgotten between the two looks.
+    if (history === undefined) continue
+    const message = history === null ? null : messageAt(logged, history)
+    if (isWanted(filter, message)) items.push({ logged, message })
+  }
+  return { items, position: facts.at(-1)!.position, isEnd: false } satisfies FeedPage
+})
+
+const messageAt = ({ messageId, version }: LoggedFact, history: ReadonlyArray<StoredFact>): FeedMessage | null => {
+  const queued = history[0]?.fact
+  if (queued?.type !== "MessageQueued") return null
+  const { channel, to, eventType, dossierId, correlationId } = queued
+  const { status } = timeline(history.slice(0, version)).message
+  return { id: messageId!, channel, to, eventType, dossierId, correlationId, status: status as MessageStatus }
+}
+
+const ofMessages = ["channel", "to", "dossierId", "correlationId", "status"] as const
+
+const isWanted = (filter: FeedFilter, message: FeedMessage | null): boolean =>
+  ofMessages.every((field) => filter[field] === undefined || message?.[field] === filter[field])

@@ -1,0 +1,36 @@
+/**
+ * A projection: a named, versioned fold of the log into rows that people ask for.
+ *
+ * To add one:
+ * 1. A port of its own that reads the rows and has a method to write them, taking a `Step`: it moves the position of
+ *    `(name, step.generation)` from `step.from` to `step.to` and writes the rows of that generation in ONE transaction,
+ *    and answers false, having written nothing, when the position is elsewhere by now.
+ * 2. Rows carry their generation; readers see the live one only.
+ * 3. A value of this type, in `all.ts`. The runner (keepProjections.ts) does the rest: it follows the log, retries,
+ *    rebuilds beside when `version` is newer than the rows or somebody asks, swaps, and clears what is left behind.
+ *
+ * Two rules make a rebuild give the same rows: `project` may use nothing but facts (no clock, no other table that
+ * changes), and rows of forgotten messages must go with them (see Retention).
+ */
+import type { Effect } from "effect"
+import type { StoreUnavailable } from "../../errors.ts"
+import type { LoggedFact } from "../../ports/EventStore.ts"
+import type { Step } from "../../ports/Projections.ts"
+import type { LogReader } from "../LogReader.ts"
+
+export interface Projection<R> {
+  readonly name: string
+  /** Counts changes of the fold. Raise it, and every installation rebuilds itself while it runs. */
+  readonly version: number
+  /**
+   * The rows these facts mean. They come in the order of the log, of all streams; take those you know. A fact may come
+   * again in another batch after a crash. `LogReader.streams` has the whole stream of each message among them, and
+   * `LogReader.orgs` tells whose each stream is.
+   */
+  readonly project: (
+    facts: ReadonlyArray<LoggedFact>,
+    step: Step
+  ) => Effect.Effect<boolean, StoreUnavailable, R | LogReader>
+  /** Deletes up to `limit` rows of generations older than all that `Projections.runs` knows; how many went. */
+  readonly clear: (limit: number) => Effect.Effect<number, StoreUnavailable, R>
+}

@@ -1,0 +1,126 @@
+/**
+ * The projections `audit` and `activity`. Both are made of the same entries; a timeline has those that are about its
+ * dossier, in other words. An entry needs its fact and the first fact of its message, nothing else.
+ */
+import { Effect, Result } from "effect"
+import {
+  type AuditEntry,
+  entryOfCircuit,
+  entryOfConfiguration,
+  entryOfDossier,
+  entryOfMessage,
+  entryOfReplay,
+  type Subject
+} from "../../../domain/audit/entry.ts"
+import { fromRecorded as circuitFact } from "../../../domain/circuit/recorded.ts"
+import { activityOf } from "../../../domain/consent/activity.ts"
+import { fromRecorded as dossierFact } from "../../../domain/consent/recorded.ts"
+import { fromRecorded as configurationFact } from "../../../domain/destination/recorded.ts"
+import type { MessageId, OrgId } from "../../../domain/ids.ts"
+import type { StoredFact } from "../../../domain/message/view.ts"
+import { fromRecorded as replayFact } from "../../../domain/replay/recorded.ts"
+import { type AuditRow, AuditTrail } from "../../ports/AuditTrail.ts"
+import type { LoggedFact } from "../../ports/EventStore.ts"
+import { type TimelineRow, Timelines, type WithdrawalState } from "../../ports/Timelines.ts"
+import { LogReader } from "../LogReader.ts"
+import type { Projection } from "./Projection.ts"
+
+/** Others get their turn after so many entries, which take about a millisecond. */
+const TURN = 500
+
+const UUID_LENGTH = 36
+
+/** What a stream is called before the id of what it is about. */
+const kindOf = ({ stream }: LoggedFact): string => stream.slice(0, -UUID_LENGTH - 1)
+
+/** A circuit's facts do not say whose it is, nor do a replay's but the first. */
+const isUnsigned = (fact: LoggedFact) => fact.stream.startsWith("circuit-") || fact.stream.startsWith("replay-")
+
+const isAboutConsent = ({ stream }: LoggedFact) => stream.startsWith("consent-") || stream.startsWith("blocked-")
+
+const entryOf = (
+  logged: LoggedFact,
+  streams: ReadonlyMap<MessageId, ReadonlyArray<StoredFact>>,
+  orgs: ReadonlyMap<string, OrgId>
+): AuditEntry | null => {
+  const { stream, messageId, version } = logged
+  if (messageId !== null) {
+    const history = streams.get(messageId)
+    const opening = history?.[0]?.fact
+    const fact = history?.[version - 1]?.fact
+    return opening?.type === "MessageQueued" && fact !== undefined ? entryOfMessage(messageId, opening, fact) : null
+  }
+  if (isAboutConsent(logged)) return entryOfDossier(Result.getOrThrow(dossierFact(logged)))
+  const type = kindOf(logged)
+  const id = stream.slice(-UUID_LENGTH)
+  const orgId = orgs.get(stream)
+  switch (type) {
+    case "endpoint":
+    case "http-target":
+    case "whatsapp-account":
+    case "key": {
+      const subject: Subject = { type, id }
+      return entryOfConfiguration(subject, Result.getOrThrow(configurationFact(logged)))
+    }
+    case "circuit":
+      return orgId === undefined ? null : entryOfCircuit(orgId, id, Result.getOrThrow(circuitFact(logged)))
+    case "replay":
+      return orgId === undefined ? null : entryOfReplay(orgId, id, Result.getOrThrow(replayFact(logged)))
+    default:
+      return null
+  }
+}
+
+/** In the order of the facts. */
+const rowsOf = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
+  const log = yield* LogReader
+  const streams = yield* log.streams(facts)
+  const unsigned = facts.filter(isUnsigned)
+  const orgs = unsigned.length === 0 ? new Map<string, OrgId>() : yield* log.orgs(unsigned)
+  const rows: Array<AuditRow> = []
+  for (const logged of facts) {
+    const entry = entryOf(logged, streams, orgs)
+    if (entry === null) continue
+    const { stream, version, at, actor } = logged
+    if (rows.push({ ...entry, stream, version, at, actor }) % TURN === 0) yield* Effect.yieldNow
+  }
+  return rows
+})
+
+export const audit: Projection<AuditTrail> = {
+  name: "audit",
+  version: 1,
+  project: Effect.fnUntraced(function* (facts, step) {
+    return yield* (yield* AuditTrail).project(step, yield* rowsOf(facts))
+  }),
+  clear: (limit) => Effect.flatMap(AuditTrail, (trail) => trail.clear(limit))
+}
+
+export const activity: Projection<Timelines> = {
+  name: "activity",
+  version: 1,
+  project: Effect.fnUntraced(function* (facts, step) {
+    const streams = yield* (yield* LogReader).streams(facts)
+    const ofDossiers = facts.filter((logged) => {
+      const opening = logged.messageId === null ? undefined : streams.get(logged.messageId)?.[0]?.fact
+      return opening?.type === "MessageQueued" ? opening.dossierId !== null : isAboutConsent(logged)
+    })
+    const rows = ofDossiers.length === 0 ? [] : yield* rowsOf(ofDossiers)
+    return yield* (yield* Timelines).project(step, rows.flatMap(timelineRow), ofDossiers.flatMap(withdrawalState))
+  }),
+  clear: (limit) => Effect.flatMap(Timelines, (timelines) => timelines.clear(limit))
+}
+
+const timelineRow = (row: AuditRow): ReadonlyArray<TimelineRow> => {
+  const { stream, version, at, actor, orgId, dossierId, channel, subject, details } = row
+  const name = activityOf(row)
+  if (name === null || dossierId === null || channel === null) return []
+  const messageId = subject.type === "message" ? (subject.id as MessageId) : null
+  return [{ stream, version, orgId, dossierId, activity: name, at, channel, messageId, actor, details }]
+}
+
+const withdrawalState = (logged: LoggedFact): ReadonlyArray<WithdrawalState> => {
+  if (!logged.stream.startsWith("consent-")) return []
+  const { type, orgId, dossierId, channel } = Result.getOrThrow(dossierFact(logged))
+  return [{ of: { orgId, dossierId, channel }, version: logged.version, open: type === "ConsentWithdrawn" }]
+}

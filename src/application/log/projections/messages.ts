@@ -1,0 +1,28 @@
+/**
+ * The projection `messages`: the view of each message, which lists, counts and dead letters are asked from. Each step
+ * folds the touched streams whole, so no order of arrival can make a view wrong.
+ */
+import { Effect } from "effect"
+import { type MessageView, viewOf } from "../../../domain/message/view.ts"
+import { MessageViews } from "../../ports/MessageViews.ts"
+import { LogReader } from "../LogReader.ts"
+import type { Projection } from "./Projection.ts"
+
+/** Others get their turn after so many folds, which take about a millisecond. */
+const TURN = 100
+
+export const messages: Projection<MessageViews> = {
+  name: "messages",
+  version: 1,
+  project: Effect.fnUntraced(function* (facts, step) {
+    const views: Array<MessageView> = []
+    let folded = 0
+    for (const [id, history] of yield* (yield* LogReader).streams(facts)) {
+      if (++folded % TURN === 0) yield* Effect.yieldNow
+      const view = viewOf(id, history)
+      if (view !== null) views.push(view)
+    }
+    return yield* (yield* MessageViews).project(step, views)
+  }),
+  clear: (limit) => Effect.flatMap(MessageViews, (views) => views.clear(limit))
+}

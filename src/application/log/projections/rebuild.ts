@@ -1,0 +1,54 @@
+/** What the operator can ask of projections: how far each is, and to build one anew while it serves. */
+import { Duration, Effect, Schema } from "effect"
+import { EventStore } from "../../ports/EventStore.ts"
+import { Projections, type Run } from "../../ports/Projections.ts"
+import { projections } from "./all.ts"
+
+export class ProjectionNotFound extends Schema.TaggedError<ProjectionNotFound>()("ProjectionNotFound", {
+  name: Schema.String
+}) {}
+
+export interface ProjectionView {
+  readonly name: string
+  /** Null until somebody has begun with it. */
+  readonly live: Run | null
+  readonly build: Run | null
+}
+
+/** How long a transaction may keep the log from being read on before it is shown. */
+const STALL_SHOWN_AFTER = Duration.seconds(1)
+
+const viewOf = (name: string, runs: ReadonlyArray<Run>): ProjectionView => ({
+  name,
+  live: runs.find((run) => run.name === name && run.live) ?? null,
+  build: runs.find((run) => run.name === name && !run.live) ?? null
+})
+
+export const listProjections = Effect.gen(function* () {
+  const store = yield* Projections
+  const runs = yield* store.runs
+  return {
+    items: projections.map(({ name }) => viewOf(name, runs)),
+    stall: yield* store.stall(STALL_SHOWN_AFTER)
+  }
+})
+
+export const readProjection = Effect.fnUntraced(function* (name: string) {
+  if (!projections.some((projection) => projection.name === name)) return yield* new ProjectionNotFound({ name })
+  return viewOf(name, yield* (yield* Projections).runs)
+})
+
+/** Answers the build that is under way, begun now or before. */
+export const rebuildProjection = Effect.fnUntraced(function* (name: string) {
+  const projection = projections.find((one) => one.name === name)
+  if (projection === undefined) return yield* new ProjectionNotFound({ name })
+  const { facts } = yield* (yield* EventStore).extent
+  yield* (yield* Projections).build(name, projection.version, facts)
+  return yield* readProjection(name)
+})
+
+/** Of a build: how many facts it has to read still, at the speed it has had of late; null while nobody can say. */
+export const timeLeft = ({ facts, total, factsPerSecond }: Run): Duration.Duration | null =>
+  factsPerSecond === null || factsPerSecond <= 0
+    ? null
+    : Duration.seconds(Math.max(0, Math.ceil((total - facts) / factsPerSecond)))

@@ -1,0 +1,38 @@
+/**
+ * The stored facts of any stream, for its own org. A stream of another org, or of none, is not found, exactly like one
+ * nobody ever wrote to.
+ */
+
+import type { DateTime } from "effect"
+import { Effect } from "effect"
+import { isUuid, MessageId, type OrgId } from "../../domain/ids.ts"
+import { toRecorded } from "../../domain/message/recorded.ts"
+import type { RecordedFact } from "../../domain/recorded.ts"
+import { halvesOf } from "../../domain/streams.ts"
+import type { StoreUnavailable } from "../errors.ts"
+import { loadStream, MessageNotFound } from "../messages/readMessage.ts"
+import type { EventStore } from "../ports/EventStore.ts"
+import { type JournalName, Journals } from "../ports/Journals.ts"
+import { LogReader } from "./LogReader.ts"
+
+export interface StreamFact extends RecordedFact {
+  readonly version: number
+  readonly at: DateTime.Utc
+}
+
+export const readStream = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  stream: string
+): Effect.fn.Return<ReadonlyArray<StreamFact>, MessageNotFound | StoreUnavailable, EventStore | Journals | LogReader> {
+  const [kind, id] = halvesOf(stream)
+  if (kind === "message") {
+    if (!isUuid(id)) return yield* new MessageNotFound({ id })
+    const { facts } = yield* loadStream(orgId, MessageId.make(id))
+    return facts.map(({ version, at, fact }) => ({ version, at, ...toRecorded(fact) }))
+  }
+  const facts = yield* (yield* Journals).load(stream as JournalName)
+  const first = facts[0]
+  if (first === undefined) return yield* new MessageNotFound({ id: stream })
+  const orgs = yield* (yield* LogReader).orgs([{ stream, messageId: null, version: 1, data: first.data }])
+  return orgs.get(stream) === orgId ? facts : yield* new MessageNotFound({ id: stream })
+})

@@ -1,0 +1,90 @@
+/**
+ * Cancel a message, replay one that ended badly, or note that its body is erased. The stream is loaded, the law decides, the facts are
+ * appended on top of what was read; whoever lost the race for the next version reads and decides again.
+ *
+ * On `StoreUnavailable` the command may or may not have taken effect: the message shows which.
+ */
+import { DateTime, Effect, Result, Schema } from "effect"
+import type { MessageId, OrgId } from "../../domain/ids.ts"
+import { decide, type MessageCommand, replay } from "../../domain/message/decider.ts"
+import type { Message } from "../../domain/message/transitions.ts"
+import { viewOf } from "../../domain/message/view.ts"
+import { Actor } from "../actor.ts"
+import { entryOf } from "../entry.ts"
+import { Bodies } from "../ports/Bodies.ts"
+import { EventStore } from "../ports/EventStore.ts"
+import { loadStream } from "./readMessage.ts"
+
+export type CallerCommand = Extract<MessageCommand, { type: "CancelMessage" | "ReplayMessage" }>["type"]
+
+/** What is asked of the message, once the time is known. */
+type Order = (now: DateTime.Utc) => MessageCommand
+
+/** The law says no while the message is in this status; `allowed` names what it would say yes to. */
+export class CommandRefused extends Schema.TaggedError<CommandRefused>()("CommandRefused", {
+  status: Schema.String,
+  allowed: Schema.Array(Schema.Literals(["CancelMessage", "ReplayMessage"]))
+}) {}
+
+/** The message changed under our hands every time we tried. Nothing was done; asking again will help. */
+export class MessageBusy extends Schema.TaggedError<MessageBusy>()("MessageBusy", { id: Schema.String }) {}
+
+/** Somebody appended between our load and our append. */
+class Overtaken extends Schema.TaggedError<Overtaken>()("Overtaken", {}) {}
+
+export const commandMessage = (orgId: OrgId, id: MessageId, type: CallerCommand, reason: string | null) =>
+  command(orgId, id, (now) => ({ type, now, reason }), null)
+
+/**
+ * As `ReplayMessage`, with another body in place of the one before. The one before is not kept: under one id
+ * there is one body, and the facts say that it was edited, when and why.
+ */
+export const replayEdited = (orgId: OrgId, id: MessageId, body: string, reason: string | null) =>
+  command(orgId, id, (now) => ({ type: "ReplayMessage", now, reason, edited: true }), body)
+
+/**
+ * Removes body and answers at once; the facts stay and say so. A message that waits is refused at its next
+ * attempt, because there is nothing left to send.
+ *
+ * The texts go first: if we crash in between, more is gone than the history says, never less. They go a
+ * second time because an answer may have been written before the fact; after it, none is (see deliver.ts).
+ */
+export const eraseMessage = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, reason: string | null) {
+  const bodies = yield* Bodies
+  yield* loadStream(orgId, id)
+  yield* bodies.erase(id)
+  const view = yield* command(orgId, id, () => ({ type: "EraseBody", reason }), null)
+  yield* bodies.erase(id)
+  return view
+})
+
+const command = (orgId: OrgId, id: MessageId, order: Order, body: string | null) =>
+  tryCommand(orgId, id, order, body).pipe(
+    Effect.retry({ while: (error) => error._tag === "Overtaken", times: 5 }),
+    Effect.catchTag("Overtaken", () => Effect.fail(new MessageBusy({ id })))
+  )
+
+const tryCommand = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, order: Order, body: string | null) {
+  const store = yield* EventStore
+  const { version, facts: history } = yield* loadStream(orgId, id)
+  const message = replay(history.map(({ fact }) => fact))
+  const now = yield* DateTime.now
+  const decided = decide(message, order(now))
+  if (Result.isFailure(decided)) {
+    return yield* new CommandRefused({ status: message.status, allowed: allowedIn(message, now) })
+  }
+  if (decided.success.length === 0) return viewOf(id, history)!
+  const { entry } = entryOf(id, message, version, decided.success, now, {
+    opening: body === null ? null : { body, idempotency: null },
+    actor: yield* Actor
+  })
+  const result = (yield* store.append([entry]))[0]!
+  if (result.type !== "Appended") return yield* new Overtaken()
+  const added = decided.success.map((fact, index) => ({ version: version + 1 + index, at: now, fact }))
+  return viewOf(id, [...history, ...added])!
+})
+
+const allowedIn = (message: Message, now: DateTime.Utc): ReadonlyArray<CallerCommand> =>
+  (["CancelMessage", "ReplayMessage"] as const).filter((type) =>
+    Result.isSuccess(decide(message, { type, now, reason: null }))
+  )

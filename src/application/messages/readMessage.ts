@@ -1,0 +1,50 @@
+/**
+ * What can be asked about one message. Every answer is folded from its stream, so it is always current
+ * and all answers agree. A message of another org is not found, exactly like one that never was.
+ */
+import { DateTime, Effect, Schema } from "effect"
+import type { MessageId, OrgId } from "../../domain/ids.ts"
+import { attemptsOf, type StoredFact, timeline, viewOf } from "../../domain/message/view.ts"
+import { Bodies } from "../ports/Bodies.ts"
+import { EventStore } from "../ports/EventStore.ts"
+
+/** The org has no message with this id. */
+export class MessageNotFound extends Schema.TaggedError<MessageNotFound>()("MessageNotFound", {
+  id: Schema.String
+}) {}
+
+/** The stream of a message, if it belongs to the org. */
+export const loadStream = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
+  const stream = yield* (yield* EventStore).load(id)
+  const opening = stream.facts[0]?.fact
+  if (opening?.type !== "MessageQueued" || opening.orgId !== orgId) return yield* new MessageNotFound({ id })
+  return stream
+})
+
+/** The message now, or as it was known at a time; not found at a time before it was accepted. */
+export const readMessage = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, at: DateTime.Utc | null) {
+  const { facts } = yield* loadStream(orgId, id)
+  const view = viewOf(id, at === null ? facts : upTo(facts, at))
+  return view === null ? yield* new MessageNotFound({ id }) : view
+})
+
+/** Recorded times may run backwards by a little when writers' clocks differ, so a history ends at the first later fact. */
+const upTo = (facts: ReadonlyArray<StoredFact>, at: DateTime.Utc): ReadonlyArray<StoredFact> => {
+  const later = facts.findIndex((fact) => DateTime.isGreaterThan(fact.at, at))
+  return later === -1 ? facts : facts.slice(0, later)
+}
+
+/** Every fact with the status the message had after it. */
+export const readEvents = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
+  return timeline((yield* loadStream(orgId, id)).facts).steps
+})
+
+/** Every try with what the far side answered. */
+export const readAttempts = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
+  const { facts } = yield* loadStream(orgId, id)
+  const bodies = yield* (yield* Bodies).responses(id)
+  return attemptsOf(facts).map((attempt) => ({
+    ...attempt,
+    responseBody: bodies.get(`${attempt.epoch}/${attempt.number}`) ?? null
+  }))
+})

@@ -1,0 +1,120 @@
+/**
+ * Takes in what Meta tells about messages that were sent. Nothing is read before it is proven, and nothing is done
+ * about it here but to keep it: Meta wants its answer within a fraction of a second (see applyReceipts.ts).
+ *
+ *   prove   the body names phone numbers; one whose account's app secret signed these very bytes is believed
+ *   read    what the body says about the numbers that are believed, and about no other
+ *   keep    all of it in one commit
+ *
+ * The org is the account's. A caller that names one gets what belongs to it and no more.
+ */
+import { Effect, Redacted, Result } from "effect"
+import type { DestinationId, OrgId } from "../../domain/ids.ts"
+import { StoreUnavailable } from "../errors.ts"
+import { type ArrivedReceipt, ReceiptInbox } from "../ports/ReceiptInbox.ts"
+import { type WhatsAppAccount, WhatsAppAccounts } from "../ports/WhatsAppAccounts.ts"
+import { type Notice, WhatsAppReceipts } from "../ports/WhatsAppReceipts.ts"
+
+export interface Told {
+  /** As it came, before anything has parsed it. */
+  readonly body: Uint8Array
+  readonly signature: string | null
+  /** The org the caller says it is for. */
+  readonly org: string | null
+}
+
+export type ReceiptAnswer =
+  | { readonly type: "Taken" }
+  /** No account stands behind it. Nothing was read or written. */
+  | { readonly type: "Unproven" }
+  | { readonly type: "Unreadable"; readonly reason: string }
+
+/** All numbers of a body are one app's. If none of the first is believed, it is not asked about the others. */
+const ASKED_FIRST = 100
+
+export const receiveReceipts = Effect.fn("receiveReceipts")(function* (
+  told: Told
+): Effect.fn.Return<ReceiptAnswer, StoreUnavailable, WhatsAppAccounts | WhatsAppReceipts | ReceiptInbox> {
+  const notices = yield* WhatsAppReceipts
+  const numbers = notices.numbersIn(told.body)
+  const believed = yield* believedOf(told, numbers.slice(0, ASKED_FIRST))
+  if (believed.size === 0) {
+    yield* Effect.logWarning(`a notice from WhatsApp was refused: ${whyNot(told, numbers)}`)
+    return { type: "Unproven" }
+  }
+  for (const [number, account] of yield* believedOf(told, numbers.slice(ASKED_FIRST))) believed.set(number, account)
+
+  const read = notices.read(told.body)
+  if (Result.isFailure(read)) return { type: "Unreadable", reason: read.failure }
+  const receipts: Array<ArrivedReceipt> = []
+  for (const notice of read.success) {
+    const account = notice.phoneNumberId === null ? undefined : believed.get(notice.phoneNumberId)
+    if (account === undefined) yield* skipped(notice, "no account is proven for its phone number")
+    else if (told.org !== null && told.org !== account.orgId) yield* skipped(notice, "X-Org-Id names another org")
+    else {
+      const { orgId, id } = account
+      receipts.push(...notice.statuses.map((raw) => ({ orgId, account: id, raw })))
+      if (notice.inbound > 0) yield* Effect.logDebug(`${notice.inbound} messages to WhatsApp account ${id} ignored`)
+    }
+  }
+  if (receipts.length > 0) yield* (yield* ReceiptInbox).add(receipts)
+  return { type: "Taken" }
+})
+
+const whyNot = ({ signature }: Told, numbers: ReadonlyArray<string>): string => {
+  if (signature === null) return "it is not signed"
+  return numbers.length === 0
+    ? "it names no phone number"
+    : `no account is set up for ${numbers.slice(0, 3).join(", ")} with the app secret it was signed with`
+}
+
+const skipped = ({ phoneNumberId, statuses }: Notice, reason: string) =>
+  Effect.logWarning(`${statuses.length} WhatsApp receipts for phone number ${phoneNumberId} skipped: ${reason}`)
+
+/** The accounts that stand behind the body, by their phone numbers. */
+const believedOf = Effect.fnUntraced(function* ({ body, signature }: Told, numbers: ReadonlyArray<string>) {
+  const accounts = yield* WhatsAppAccounts
+  const { isSigned } = yield* WhatsAppReceipts
+  const believed = new Map<string, WhatsAppAccount>()
+  // Numbers of one app share its secret, and a body can be large.
+  const tried = new Map<string, boolean>()
+  const isProven = (appSecret: Redacted.Redacted): boolean => {
+    if (signature === null) return false
+    const known = tried.get(Redacted.value(appSecret))
+    const proven = known ?? isSigned(body, signature, appSecret)
+    tried.set(Redacted.value(appSecret), proven)
+    return proven
+  }
+  for (const number of numbers) {
+    // A secret that does not open is our own trouble: Meta shall tell it again.
+    const found = yield* Effect.catchDefect(accounts.receiving(number), (cause) =>
+      Effect.fail(new StoreUnavailable({ cause }))
+    )
+    if (found === null) continue
+    if (isProven(found.appSecret)) believed.set(number, found.account)
+    else if (!found.account.verifySignature) {
+      yield* warnOfUnverified(found.account)
+      believed.set(number, found.account)
+    }
+  }
+  return believed
+})
+
+const unverified = ({ id, orgId }: { readonly id: DestinationId; readonly orgId: OrgId }) =>
+  `WhatsApp account ${id} of org ${orgId} has verifySignature: false`
+
+const warnOfUnverified = (account: WhatsAppAccount) =>
+  Effect.logWarning(`${unverified(account)}: receipts were believed that nothing proves`)
+
+/** Said at every start for as long as it is so. */
+export const warnOfUnverifiedAccounts = Effect.gen(function* () {
+  for (const account of yield* (yield* WhatsAppAccounts).unverified) {
+    yield* Effect.logWarning(
+      `${unverified(account)}: ANYBODY can make its messages look delivered or failed. Set it to true, except in tests`
+    )
+  }
+}).pipe(
+  Effect.catchTag("StoreUnavailable", (error) =>
+    Effect.logWarning("which WhatsApp accounts believe unsigned receipts could not be found out", error)
+  )
+)

@@ -1,0 +1,116 @@
+/**
+ * The dead-letter desk: what ended badly and nobody has replayed, and what a replay would do now.
+ *
+ * The projection finds them, their streams tell of them: one that was replayed a moment ago is not shown, so
+ * a page may hold fewer than was asked for. One that died a moment ago may not be found yet.
+ */
+import { type DateTime, Effect } from "effect"
+import { attemptsMaxOf, type RetryPolicy } from "../../domain/delivery/retry.ts"
+import type { DestinationId, OrgId } from "../../domain/ids.ts"
+import type { MessageQueued } from "../../domain/message/facts.ts"
+import { isDead, type MessageView, viewOf } from "../../domain/message/view.ts"
+import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
+import type { StoreUnavailable } from "../errors.ts"
+import { Endpoints } from "../ports/Endpoints.ts"
+import { EventStore } from "../ports/EventStore.ts"
+import { HttpTargets } from "../ports/HttpTargets.ts"
+import { MessageViews } from "../ports/MessageViews.ts"
+import { WhatsAppAccounts } from "../ports/WhatsAppAccounts.ts"
+
+export interface DeadLetter {
+  /** `contradicted` says that a provider reported it delivered: look before you replay. */
+  readonly message: MessageView
+  readonly deadLetteredAt: DateTime.Utc
+  readonly wouldReplayTo: {
+    readonly destination: DestinationId
+    /** Without query and user info, which may hold secrets. Null when the destination is gone, or has none. */
+    readonly url: string | null
+    readonly exists: boolean
+    /** It would wait until the destination is resumed. */
+    readonly paused: boolean
+    /** False when it was erased: only another body can be sent. */
+    readonly hasBody: boolean
+    readonly attemptsMax: number
+    readonly retry: RetryPolicy
+  }
+}
+
+export const listDeadLetters = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  filter: DeadLetterFilter,
+  page: { readonly cursor: string | null; readonly limit: number }
+) {
+  const { items: found, nextCursor } = yield* (yield* MessageViews).deadLetters(orgId, filter, page)
+  const streams = yield* (yield* EventStore).loadMany(found.map(({ id }) => id))
+  const dead = found.flatMap(({ id }) => {
+    const facts = streams.get(id)?.facts ?? []
+    const message = viewOf(id, facts)
+    const queued = facts[0]?.fact
+    return message !== null && isDead(message.status) && queued?.type === "MessageQueued" ? [{ message, queued }] : []
+  })
+  const destinations = yield* destinationsOf(
+    orgId,
+    dead.map(({ message }) => message)
+  )
+  return { items: dead.map(({ message, queued }) => deadLetter(message, queued, destinations)), nextCursor }
+})
+
+const deadLetter = (
+  message: MessageView,
+  { retry }: MessageQueued,
+  destinations: ReadonlyMap<DestinationId, Destination>
+): DeadLetter => {
+  const known = destinations.get(message.destination)
+  return {
+    message,
+    deadLetteredAt: message.endedAt!,
+    wouldReplayTo: {
+      destination: message.destination,
+      url: known?.url === undefined ? null : withoutSecrets(known.url),
+      exists: known !== undefined,
+      paused: known?.paused ?? false,
+      hasBody: !message.bodyErased,
+      attemptsMax: attemptsMaxOf(retry),
+      retry
+    }
+  }
+}
+
+interface Destination {
+  readonly url?: string
+  readonly paused?: boolean
+}
+
+/** Destinations that are gone are absent. */
+const destinationsOf = Effect.fnUntraced(function* (orgId: OrgId, messages: ReadonlyArray<MessageView>) {
+  const endpoints = yield* Endpoints
+  const targets = yield* HttpTargets
+  const accounts = yield* WhatsAppAccounts
+  const find = ({ channel, destination }: MessageView): Effect.Effect<Destination | null, StoreUnavailable> => {
+    switch (channel) {
+      case "webhook":
+        return endpoints.get(orgId, destination)
+      case "http":
+        return targets.get(orgId, destination)
+      case "whatsapp":
+        return accounts.get(orgId, destination)
+      case "amqp":
+        return Effect.succeed(null)
+    }
+  }
+  const found = new Map<DestinationId, Destination>()
+  yield* Effect.forEach(
+    new Map(messages.map((message) => [message.destination, message])).values(),
+    (message) =>
+      Effect.map(find(message), (destination) => {
+        if (destination !== null) found.set(message.destination, destination)
+      }),
+    { discard: true, concurrency: 8 }
+  )
+  return found
+})
+
+const withoutSecrets = (text: string): string => {
+  const { protocol, host, pathname } = new URL(text)
+  return `${protocol}//${host}${pathname}`
+}

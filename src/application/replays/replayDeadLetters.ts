@@ -1,0 +1,120 @@
+/**
+ * Does what replays ask for, a stretch at a time:
+ *
+ *   take      one replay, under a lease
+ *   replay    each message of the next stretch gets its next epoch, in a commit of its own kind
+ *   advance   the journal accounts for the stretch
+ *
+ * Whatever crashes in between, no message gets a second epoch from one replay: the item says which epoch had
+ * ended when the replay was asked for, `MessageReplayed` says which job opened the next, and a stretch that is
+ * done again finds both. A replay that was cut off goes on where its journal ends.
+ *
+ * New messages share their lanes with replayed ones, so a replay holds back: the next stretch comes when most
+ * of the one before has had its first attempt, however fast or slow its destinations are. One that can't be
+ * reached at all slows a replay down, but does not stop it for the others.
+ */
+import { DateTime, Duration, Effect, Result } from "effect"
+import { decide, replay } from "../../domain/message/decider.ts"
+import { progressOf, statusOf } from "../../domain/replay/decider.ts"
+import { entryOf } from "../entry.ts"
+import { type Append, EventStore, type Stream } from "../ports/EventStore.ts"
+import { type ReplayItem, type ReplayJob, Replays } from "../ports/Replays.ts"
+import { commandReplay, loadReplay, type Snapshot } from "./replays.ts"
+
+const STRETCH = 500
+/** Longer than a stretch takes. After a crash it is how long the replay stands still. */
+const LEASE = Duration.seconds(10)
+const PAUSE = Duration.millis(100)
+/** How long a stretch may keep the next one waiting. */
+const PATIENCE = Duration.minutes(1)
+const PAUSE_IDLE_MAX = Duration.seconds(1)
+
+/** One stretch of one replay; false when none wanted work. */
+export const replayOnce = Effect.fnUntraced(function* () {
+  const replays = yield* Replays
+  const job = yield* replays.take(LEASE)
+  if (job === null) return false
+  const before = yield* loadReplay(job)
+  const after = statusOf(before.replay) !== "RUNNING" || (yield* mustWait(before)) ? before : yield* advance(before)
+  yield* statusOf(after.replay) === "RUNNING" ? replays.back(job.id, PAUSE) : replays.close(job.id)
+  return true
+})
+
+/** The next stretch, as far as the journal. */
+const advance = Effect.fnUntraced(function* ({ job, replay }: Snapshot) {
+  const { cursor } = progressOf(replay)
+  const items = yield* (yield* Replays).items(job.id, cursor, STRETCH)
+  const tally = yield* replayItems(job, items)
+  return yield* commandReplay(job, { type: "AdvanceReplay", from: cursor, ...tally }).pipe(
+    // Another process accounted for the same stretch: it is done all the same.
+    Effect.catchTag("ReplayRejected", () => loadReplay(job))
+  )
+})
+
+/** Gives each item its next epoch, or finds out why not. */
+const replayItems = Effect.fnUntraced(function* (job: ReplayJob, items: ReadonlyArray<ReplayItem>) {
+  const store = yield* EventStore
+  let open = items
+  let replayed = 0
+  let skipped = 0
+  while (open.length > 0) {
+    const streams = yield* store.loadMany(open.map(({ messageId }) => messageId))
+    const now = yield* DateTime.now
+    const entries: Array<Append> = []
+    for (const item of open) {
+      const result = fateOf(job, item, streams.get(item.messageId), now)
+      if (result === "replayed") replayed += 1
+      else if (result === "skipped") skipped += 1
+      else entries.push(result)
+    }
+    const results = yield* store.append(entries)
+    const lost = new Set(entries.filter((_, i) => results[i]!.type !== "Appended").map(({ messageId }) => messageId))
+    replayed += entries.length - lost.size
+    // A receipt came between, or somebody else's replay: the stream tells which.
+    open = open.filter(({ messageId }) => lost.has(messageId))
+  }
+  return { replayed, skipped }
+})
+
+/** Done by this job before, not to be done, or the entry that does it. */
+const fateOf = (
+  { id, reason }: ReplayJob,
+  { messageId, epoch }: ReplayItem,
+  stream: Stream | undefined,
+  now: DateTime.Utc
+): "replayed" | "skipped" | Append => {
+  if (stream === undefined) return "skipped"
+  const facts = stream.facts.map(({ fact }) => fact)
+  const reopened = facts.find((fact) => fact.type === "MessageReplayed" && fact.epoch === epoch + 1)
+  if (reopened?.type === "MessageReplayed") return reopened.replayId === id ? "replayed" : "skipped"
+  const message = replay(facts)
+  const decided = decide(message, { type: "ReplayMessage", now, reason, replayId: id })
+  return Result.isFailure(decided) ? "skipped" : entryOf(messageId, message, stream.version, decided.success, now).entry
+}
+
+/** Most of the stretch before still waits for its first attempt, and has not done so for too long. */
+const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot) {
+  const { cursor } = progressOf(replay)
+  if (cursor === 0 || Duration.isGreaterThan(DateTime.distance(lastAt, yield* DateTime.now), PATIENCE)) return false
+  const from = Math.max(0, cursor - STRETCH)
+  const items = yield* (yield* Replays).items(job.id, from, cursor - from)
+  const streams = yield* (yield* EventStore).loadMany(items.map(({ messageId }) => messageId))
+  const untouched = [...streams.values()].filter(({ facts }) => facts.at(-1)?.fact.type === "MessageReplayed")
+  return untouched.length > items.length / 2
+})
+
+/** Runs until interrupted. Any number of processes may: each replay is taken by one of them at a time. */
+export const replayDeadLetters = Effect.gen(function* () {
+  let pause = PAUSE
+  return yield* Effect.suspend(replayOnce).pipe(
+    Effect.flatMap((worked) => {
+      pause = worked ? PAUSE : Duration.min(Duration.times(pause, 2), PAUSE_IDLE_MAX)
+      return Effect.sleep(pause)
+    }),
+    Effect.catchTag("StoreUnavailable", () => Effect.sleep(PAUSE_IDLE_MAX)),
+    Effect.catchDefect((defect) =>
+      Effect.logError("replaying failed", defect).pipe(Effect.andThen(Effect.sleep(PAUSE_IDLE_MAX)))
+    ),
+    Effect.forever
+  )
+})

@@ -1,0 +1,159 @@
+/**
+ * Asking for a replay of many dead letters, watching it and calling it off. What does the work is
+ * `replayDeadLetters.ts`; here it is only set down, and once it is, it happens whatever crashes.
+ *
+ * The set is fixed by the request: what dies later is not in it. A request with an idempotency key is set
+ * down once; repeating it answers the same replay.
+ */
+import { DateTime, Effect, Result, Schema } from "effect"
+import { type MessageId, type OrgId, ReplayId } from "../../domain/ids.ts"
+import { isDead, type MessageView, viewOf } from "../../domain/message/view.ts"
+import { decide, progressOf, type Replay, type ReplayCommand, replay, statusOf } from "../../domain/replay/decider.ts"
+import { type ReplayFact, ReplaySelection } from "../../domain/replay/facts.ts"
+import type { ReplayStatus } from "../../domain/replay/machine.ts"
+import { fromRecorded, toRecorded } from "../../domain/replay/recorded.ts"
+import { newMessageIds } from "../accept/messageIds.ts"
+import { Actor } from "../actor.ts"
+import { EventStore, type StreamVersion } from "../ports/EventStore.ts"
+import { Fingerprint } from "../ports/Fingerprint.ts"
+import { type JournalName, Journals } from "../ports/Journals.ts"
+import { MessageViews } from "../ports/MessageViews.ts"
+import { type ReplayItem, type ReplayJob, Replays } from "../ports/Replays.ts"
+
+export interface ReplayView extends ReplayJob {
+  readonly status: ReplayStatus
+  readonly replayed: number
+  readonly skipped: number
+  readonly endedAt: DateTime.Utc | null
+}
+
+/** The org has no replay with this id. */
+export class ReplayNotFound extends Schema.TaggedError<ReplayNotFound>()("ReplayNotFound", { id: Schema.String }) {}
+
+/** The key was used before, for another request. */
+export class ReplayKeyReused extends Schema.TaggedError<ReplayKeyReused>()("ReplayKeyReused", {}) {}
+
+/** How many dead letters a request would be for, and how many of them to look at first. Nothing is done. */
+export const previewReplay = Effect.fnUntraced(function* (orgId: OrgId, wanted: ReplaySelection) {
+  if ("filter" in wanted) return yield* (yield* MessageViews).countDeadLetters(orgId, wanted.filter)
+  const dead = yield* deadAmong(orgId, wanted.ids)
+  return { matched: dead.length, contradicted: dead.filter(({ contradicted }) => contradicted).length }
+})
+
+export const requestReplay = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  wanted: ReplaySelection,
+  { reason, idempotencyKey }: { readonly reason: string | null; readonly idempotencyKey: string | null }
+) {
+  const requestHash = (yield* Fingerprint).of(canonicalText(wanted, reason))
+  const [id] = yield* newMessageIds(1)
+  const result = yield* (yield* Replays).open({
+    id: ReplayId.make(id!),
+    orgId,
+    wanted,
+    reason,
+    requestedAt: yield* DateTime.now,
+    set: "ids" in wanted ? (yield* deadAmong(orgId, wanted.ids)).map(itemOf) : wanted.filter,
+    idempotency: idempotencyKey === null ? null : { key: idempotencyKey, requestHash }
+  })
+  if (result.type === "DuplicateKey" && result.requestHash !== requestHash) return yield* new ReplayKeyReused()
+  return viewIn(yield* loadReplay(result.job))
+})
+
+export const readReplay = Effect.fnUntraced(function* (orgId: OrgId, id: ReplayId) {
+  return viewIn(yield* loadReplay(yield* jobOf(orgId, id)))
+})
+
+export const listReplays = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  page: { readonly cursor: string | null; readonly limit: number }
+) {
+  const { items, nextCursor } = yield* (yield* Replays).list(orgId, page)
+  return { items: (yield* Effect.forEach(items, loadReplay, { concurrency: 4 })).map(viewIn), nextCursor }
+})
+
+/** What was replayed stays replayed, and the stretch that is under way may still be. */
+export const cancelReplay = Effect.fnUntraced(function* (orgId: OrgId, id: ReplayId, reason: string | null) {
+  return viewIn(yield* commandReplay(yield* jobOf(orgId, id), { type: "CancelReplay", reason }))
+})
+
+const jobOf = Effect.fnUntraced(function* (orgId: OrgId, id: ReplayId) {
+  const job = yield* (yield* Replays).get(orgId, id)
+  return job ?? (yield* new ReplayNotFound({ id }))
+})
+
+/** Of these messages, the org's dead letters as they are now, in the order they were accepted. */
+const deadAmong = Effect.fnUntraced(function* (orgId: OrgId, ids: ReadonlyArray<MessageId>) {
+  const streams = yield* (yield* EventStore).loadMany([...new Set(ids)])
+  return [...streams]
+    .flatMap(([id, { facts }]) => {
+      const view = viewOf(id, facts)
+      return view !== null && view.orgId === orgId && isDead(view.status) ? [view] : []
+    })
+    .toSorted((a, b) => DateTime.Order(a.createdAt, b.createdAt) || (a.id < b.id ? -1 : 1))
+})
+
+const itemOf = ({ id, epoch }: MessageView): ReplayItem => ({ messageId: id, epoch })
+
+const canonicalText = (wanted: ReplaySelection, reason: string | null): string => {
+  const asked = Schema.encodeSync(ReplaySelection)(wanted)
+  const parts =
+    "ids" in asked ? asked.ids.toSorted() : Object.entries(asked.filter).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return JSON.stringify(["ids" in asked ? "ids" : "filter", parts, reason])
+}
+
+// --------------------------------------------------------------------------------------------- the journal
+
+/** A replay as far as its journal goes. */
+export interface Snapshot {
+  readonly job: ReplayJob
+  readonly replay: Replay
+  readonly version: StreamVersion
+  /** When its journal was last written. */
+  readonly lastAt: DateTime.Utc
+  readonly endedAt: DateTime.Utc | null
+}
+
+const journalOf = ({ id }: ReplayJob): JournalName => `replay-${id}`
+
+/** A request that was set down is the replay; whoever comes across it first begins its journal. */
+export const loadReplay = Effect.fnUntraced(function* (job: ReplayJob) {
+  const journals = yield* Journals
+  for (;;) {
+    const history = yield* journals.load(journalOf(job))
+    if (history.length > 0) {
+      const facts = history.map((stored) => Result.getOrThrow(fromRecorded(stored)))
+      const end = facts.findIndex(({ type }) => type === "ReplayCompleted" || type === "ReplayCancelled")
+      const snapshot: Snapshot = {
+        job,
+        replay: replay(facts),
+        version: history.length,
+        lastAt: history.at(-1)!.at,
+        endedAt: end === -1 ? null : history[end]!.at
+      }
+      return snapshot
+    }
+    const { orgId, wanted, reason, matched, requestedAt } = job
+    const request = { type: "ReplayRequested", orgId, wanted, reason, matched, requestedAt } as const
+    const facts = Result.getOrThrow(decide(replay([]), { type: "RequestReplay", request }))
+    yield* journals.append(journalOf(job), 0, facts.map(toRecorded), requestedAt, yield* Actor)
+  }
+})
+
+/** Decides on what the journal says now, as often as somebody else writes first. */
+export const commandReplay = Effect.fnUntraced(function* (job: ReplayJob, command: ReplayCommand) {
+  const journals = yield* Journals
+  for (;;) {
+    const snapshot = yield* loadReplay(job)
+    const facts: ReadonlyArray<ReplayFact> = yield* Effect.fromResult(decide(snapshot.replay, command))
+    if (facts.length === 0) return snapshot
+    const at = yield* DateTime.now
+    const result = yield* journals.append(journalOf(job), snapshot.version, facts.map(toRecorded), at, yield* Actor)
+    if (result === "Appended") return yield* loadReplay(job)
+  }
+})
+
+const viewIn = ({ job, replay, endedAt }: Snapshot): ReplayView => {
+  const { replayed, skipped } = progressOf(replay)
+  return { ...job, status: statusOf(replay) as ReplayStatus, replayed, skipped, endedAt }
+}

@@ -1,0 +1,81 @@
+/**
+ * Makes a store of an export: the facts as they were, what belongs to messages, and what follows from both. A store
+ * made this way lists and delivers as the one it came from would. See writeHistory.ts for what it asks of the store, and for
+ * what becomes of an import that is cut off.
+ *
+ * It leaves out what is neither fact nor folded from facts: destinations with their settings and secrets, API keys,
+ * consents. Until the destinations are there, what waits for them is not sent but ends in FAILED, so they come first.
+ */
+import { Effect, Result, Schema, Stream } from "effect"
+import { projectOnce } from "../log/projections/keepProjections.ts"
+import { Archive } from "../ports/Archive.ts"
+import { parseLine } from "./archiveFile.ts"
+import type { Log } from "./logStream.ts"
+import { restoreDerived } from "./restoreDerived.ts"
+import { type Incoming, writeHistory } from "./writeHistory.ts"
+
+/** The file is no export that this release can read, or not all of one. Lines count from 1. */
+export class NotAnExport extends Schema.TaggedError<NotAnExport>()("NotAnExport", {
+  line: Schema.Int,
+  problem: Schema.String
+}) {
+  override get message(): string {
+    return `line ${this.line} ${this.problem}`
+  }
+}
+
+/** The facts in the file; fails where it is not a whole export. */
+const factsIn = <E, R>(lines: Stream.Stream<string, E, R>): Stream.Stream<Incoming, E | NotAnExport, R> => {
+  let number = 0
+  let facts = 0
+  let hasEnded = false
+  const wrong = (problem: string) => Effect.fail(new NotAnExport({ line: number, problem }))
+  const read = Effect.fnUntraced(function* (text: string) {
+    number += 1
+    if (text === "") return []
+    if (hasEnded) return yield* wrong("comes after the end")
+    const parsed = parseLine(text)
+    if (Result.isFailure(parsed)) return yield* wrong(parsed.failure)
+    const { success } = parsed
+    if ((success.type === "First") !== (number === 1)) {
+      return yield* wrong(number === 1 ? "does not say that this is an export of streams" : "begins another export")
+    }
+    if (success.type === "First") return []
+    if (success.type === "Last") {
+      if (success.facts !== facts) return yield* wrong(`says that there are ${success.facts} facts, and ${facts} came`)
+      hasEnded = true
+      return []
+    }
+    facts += 1
+    if (success.line.position !== facts)
+      return yield* wrong(`has position ${success.line.position} instead of ${facts}`)
+    return [success.line]
+  })
+  return lines.pipe(
+    Stream.mapEffect(read),
+    Stream.flattenIterable,
+    Stream.concat(
+      Stream.suspend(() =>
+        hasEnded ? Stream.empty : Stream.fromEffect(wrong("is the last, and the export goes on: the file was cut off"))
+      )
+    )
+  )
+}
+
+export const importStreams = Effect.fnUntraced(function* <E, R>(
+  lines: Stream.Stream<string, E, R>,
+  log: Log,
+  progress: (taken: { readonly known: number; readonly written: number }) => Effect.Effect<void>
+) {
+  const taken = yield* writeHistory(factsIn(lines), log, progress)
+  // One that goes on by itself has made of its facts what there is to make.
+  if (!taken.isOlder) yield* settleIn
+  return taken
+})
+
+/** What follows from facts that were moved here. */
+export const settleIn = Effect.gen(function* () {
+  yield* (yield* Archive).adopt
+  yield* restoreDerived()
+  while ((yield* projectOnce()) > 0) {}
+})

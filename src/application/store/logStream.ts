@@ -1,0 +1,68 @@
+/**
+ * The log of a store from its beginning to where it ended when it was asked, as a stream. Facts come in the order of
+ * the log, but those of one stream always by version: transactions that overlapped may have left them the other way
+ * round, and whoever writes the log again could not go on with a version that lacks the one before.
+ */
+import { Effect, Option, Stream } from "effect"
+import type { StoreUnavailable } from "../errors.ts"
+import { Archive } from "../ports/Archive.ts"
+import { EventStore, type LoggedFact, type Position } from "../ports/EventStore.ts"
+
+/** Transactions that overlap are close to each other: much closer than this. */
+const FACTS_AT_ONCE = 4_000
+
+/** One store: its log, and the archive of the same facts. */
+export interface Log {
+  readonly store: EventStore["Service"]
+  readonly archive: Archive["Service"]
+}
+
+export const ownLog = Effect.gen(function* () {
+  return { store: yield* EventStore, archive: yield* Archive } satisfies Log
+})
+
+interface Reading {
+  readonly after: Position | null
+  /** Read, and kept back until what comes next is known too. */
+  readonly kept: ReadonlyArray<LoggedFact>
+}
+
+export const logStream = ({ store, archive }: Log): Stream.Stream<LoggedFact, StoreUnavailable> =>
+  Stream.unwrap(
+    Effect.map(store.extent, ({ head }) =>
+      head === null
+        ? Stream.empty
+        : Stream.paginate<Reading, LoggedFact, StoreUnavailable>(
+            { after: null, kept: [] },
+            Effect.fnUntraced(function* ({ after, kept }) {
+              const read = yield* store.readAll(after, FACTS_AT_ONCE)
+              const page = read.filter(({ position }) => archive.order(position, head) <= 0)
+              const facts = byVersion([...kept, ...page])
+              if (page.length < FACTS_AT_ONCE) return [facts, Option.none()]
+              return [
+                facts.slice(0, kept.length),
+                Option.some({ after: page.at(-1)!.position, kept: facts.slice(kept.length) })
+              ]
+            })
+          )
+    )
+  )
+
+/** Each stream keeps its places in the order, and takes them by version. */
+const byVersion = (facts: ReadonlyArray<LoggedFact>): ReadonlyArray<LoggedFact> => {
+  const last = new Map<string, number>()
+  const isInOrder = facts.every(({ stream, version }) => {
+    const before = last.get(stream) ?? 0
+    last.set(stream, version)
+    return before < version
+  })
+  if (isInOrder) return facts
+  const places = new Map<string, Array<number>>()
+  for (const [place, { stream }] of facts.entries()) places.set(stream, [...(places.get(stream) ?? []), place])
+  const ordered = [...facts]
+  for (const each of places.values()) {
+    const sorted = each.map((place) => facts[place]!).toSorted((a, b) => a.version - b.version)
+    for (const [nth, place] of each.entries()) ordered[place] = sorted[nth]!
+  }
+  return ordered
+}

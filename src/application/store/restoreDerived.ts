@@ -1,0 +1,96 @@
+/**
+ * Makes again what follows from the facts where only the facts were moved: the queue with its lines, what lanes obey,
+ * the list of replays. Rows that are there already stay as they are, so it may be repeated.
+ *
+ * Messages under way come back as a worker's that is gone, and are dealt with as after any crash. Of a replay that was
+ * running, only its journal is left: which messages it was still to do is not among the facts, so it goes no further.
+ * The projections are not made here: they read the log by themselves.
+ */
+import { Effect, Result, Schema } from "effect"
+import { stateOf } from "../../domain/circuit/state.ts"
+import type { DestinationId, ReplayId } from "../../domain/ids.ts"
+import { placeOf } from "../../domain/message/place.ts"
+import { fromRecorded as replayFact } from "../../domain/replay/recorded.ts"
+import { Archive } from "../ports/Archive.ts"
+import { DerivedRows, type Restored } from "../ports/DerivedRows.ts"
+import type { LoggedFact, Position } from "../ports/EventStore.ts"
+import { eachStream } from "./archiveStreams.ts"
+import { judgeCircuit, judgeMessage, type Lawful } from "./laws.ts"
+
+/** History that its law does not allow: nothing can be made of it. */
+export class Unlawful extends Schema.TaggedError<Unlawful>()("Unlawful", {
+  stream: Schema.String,
+  version: Schema.Int,
+  detail: Schema.String
+}) {
+  override get message(): string {
+    return `${this.stream}, version ${this.version}: ${this.detail}`
+  }
+}
+
+const ROWS_AT_ONCE = 1_000
+
+/** Who stands in line has to be put there in the order they came, over all streams. */
+interface InLine {
+  readonly row: Restored
+  readonly enteredAt: Position
+}
+
+export const restoreDerived = Effect.fnUntraced(function* () {
+  const derived = yield* DerivedRows
+  const { order } = yield* Archive
+  const lined: Array<InLine> = []
+  yield* eachStream(
+    Effect.fnUntraced(function* (streams) {
+      const rows: Array<Restored> = []
+      for (const facts of streams) {
+        const { stream, messageId } = facts[0]!
+        if (messageId === null) {
+          yield* restoreJournal(stream, facts)
+          continue
+        }
+        const lawful = judgeMessage(facts)
+        if (Result.isFailure(lawful)) return yield* new Unlawful({ stream, ...lawful.failure })
+        const place = standOf(lawful.success)
+        if (place === null) continue
+        const row: Restored = { messageId, place }
+        if (place.line === null) rows.push(row)
+        else lined.push({ row, enteredAt: facts[lawful.success.course.enteredAt - 1]!.position })
+      }
+      yield* derived.restoreQueue(rows)
+    })
+  )
+  lined.sort((a, b) => order(a.enteredAt, b.enteredAt))
+  for (let from = 0; from < lined.length; from += ROWS_AT_ONCE) {
+    yield* derived.restoreQueue(lined.slice(from, from + ROWS_AT_ONCE).map(({ row }) => row))
+  }
+})
+
+/** Null when there is nothing to put back. */
+const standOf = ({ course, history }: Lawful): Restored["place"] | null => {
+  const place = placeOf(course)
+  if (place.type !== "Out") return place
+  const { destination, orderingKey } = course.message.progress
+  if (!place.dead || destination === null || orderingKey === null) return null
+  // A receipt comes after the message was taken, and its line had moved on by then.
+  const last = history.findLast(({ fact }) => fact.type === "MessageFailed" || fact.type === "MessageDeadLettered")
+  return last?.fact.type === "MessageFailed" && last.fact.by === "receipt"
+    ? null
+    : { type: "Dead", lane: destination, line: orderingKey }
+}
+
+const restoreJournal = Effect.fnUntraced(function* (stream: string, facts: ReadonlyArray<LoggedFact>) {
+  const derived = yield* DerivedRows
+  if (stream.startsWith("circuit-")) {
+    const circuit = judgeCircuit(facts)
+    if (Result.isFailure(circuit)) return yield* new Unlawful({ stream, ...circuit.failure })
+    const destination = stream.slice("circuit-".length) as DestinationId
+    yield* derived.restoreCircuits([{ destination, state: stateOf(circuit.success, facts.length) }])
+  }
+  if (stream.startsWith("replay-")) {
+    const first = replayFact(facts[0]!)
+    if (Result.isSuccess(first) && first.success.type === "ReplayRequested") {
+      yield* derived.restoreReplays([{ id: stream.slice("replay-".length) as ReplayId, request: first.success }])
+    }
+  }
+})

@@ -1,0 +1,37 @@
+/**
+ * Where a circuit stands, as its lane must know it to obey: the circuit's facts made up to here, and the two
+ * counts that are no facts (failures in a row while closed, and the limit while traffic comes back).
+ */
+import type { DateTime } from "effect"
+import type { Circuit } from "./decider.ts"
+import type { CircuitStatus } from "./machine.ts"
+import { IN_FLIGHT_FIRST } from "./policy.ts"
+
+export interface CircuitState {
+  readonly status: CircuitStatus
+  /** Number of the circuit's facts. Every change of the circuit is a compare-and-set on it. */
+  readonly generation: number
+  readonly failures: number
+  /** Until when the lane hands out nothing: the silence, or the permit of the probe. Null otherwise. */
+  readonly blockedUntil: DateTime.Utc | null
+  /** Messages that may be under way in one worker; null when only the destination's own limit counts. */
+  readonly inFlightMax: number | null
+}
+
+/** Of a circuit nobody wrote about. */
+export const initialState: CircuitState = {
+  status: "CLOSED",
+  generation: 0,
+  failures: 0,
+  blockedUntil: null,
+  inFlightMax: null
+}
+
+/** Of a circuit right after its last fact: one that has just been closed lets traffic come back slowly. */
+export const stateOf = ({ status, memory }: Circuit, generation: number): CircuitState => ({
+  status,
+  generation,
+  failures: memory.failures,
+  blockedUntil: memory.until,
+  inFlightMax: status === "CLOSED" && generation > 0 ? IN_FLIGHT_FIRST : null
+})

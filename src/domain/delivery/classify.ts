@@ -1,0 +1,99 @@
+/**
+ * What an answer of the far side means: taken, later, or never. One table for every channel whose
+ * answer is an HTTP status (`webhook`, `http`); WhatsApp reads error codes and brings its own (adapters/whatsapp).
+ *
+ * It leaves out what to do about it: waiting and giving up belong to the retry policy and the decider.
+ */
+import type { DeliveryError } from "../message/facts.ts"
+import type { AttemptOutcome } from "./outcome.ts"
+
+export type StatusClass = "accepted" | "retry" | "refused"
+
+/** 4xx that say "not now": request timeout, conflict with work under way, too early, too many requests. */
+const transient: ReadonlySet<number> = new Set([408, 409, 425, 429])
+
+/**
+ * Only 2xx is a yes and only a lasting 4xx is a no. Everything else, statuses nobody defined included,
+ * may be different next time. A redirect is a failure: following one would turn the POST into a GET.
+ */
+export const classifyStatus = (status: number): StatusClass => {
+  if (status >= 200 && status < 300) return "accepted"
+  return status >= 400 && status < 500 && !transient.has(status) ? "refused" : "retry"
+}
+
+/** Why an attempt got no usable answer. The words never name an address: they are shown to the org. */
+const failures = {
+  timeout: { message: "no answer within the time allowed", retryable: true },
+  connection_failed: { message: "the connection could not be made or was closed before an answer", retryable: true },
+  dns_failed: { message: "the host name could not be resolved", retryable: true },
+  tls_failed: { message: "no trusted TLS connection could be made", retryable: true },
+  response_broken: { message: "the answer was not valid HTTP", retryable: true },
+  store_unavailable: { message: "Posthaste could not read the destination's settings", retryable: true },
+  forbidden_address: { message: "the host resolves to an address Posthaste may not call", retryable: false },
+  endpoint_missing: { message: "the endpoint does not exist", retryable: false },
+  endpoint_invalid: { message: "the endpoint's settings are not allowed", retryable: false },
+  target_missing: { message: "the HTTP target does not exist", retryable: false },
+  target_invalid: { message: "the HTTP target's settings are not allowed", retryable: false },
+  account_missing: { message: "the WhatsApp account does not exist", retryable: false },
+  payload_invalid: { message: "the payload says neither a template nor a text that could be sent", retryable: false }
+} as const satisfies Record<string, Omit<DeliveryError, "code">>
+
+export type FailureCode = keyof typeof failures
+
+/** The outcome of an attempt that got no status. */
+export const outcomeOfFailure = (code: FailureCode, durationMs: number, detail?: string): AttemptOutcome => {
+  const { message, retryable } = failures[code]
+  const error = { code, message: detail === undefined ? message : `${message}: ${detail}`, retryable }
+  return retryable
+    ? { type: "Unreachable", error, status: null, retryAfterMs: null, durationMs }
+    : { type: "Refused", error, status: null, durationMs }
+}
+
+/** The outcome of an attempt that got a status, where a 2xx is also the proof of delivery. */
+export const outcomeOfStatus = (status: number, durationMs: number, retryAfterMs: number | null): AttemptOutcome => {
+  const verdict = classifyStatus(status)
+  if (verdict === "accepted") return { type: "Accepted", status, providerMessageId: null, delivered: true, durationMs }
+  const redirect = status >= 300 && status < 400
+  const error = {
+    code: redirect ? "redirect" : `http_${status}`,
+    message: redirect ? `answered ${status}; redirects are not followed` : `answered ${status}`,
+    retryable: verdict === "retry"
+  }
+  return verdict === "retry"
+    ? { type: "Unreachable", error, status, retryAfterMs, durationMs }
+    : { type: "Refused", error, status, durationMs }
+}
+
+/** How long after a try that may have been taken it makes sense to ask what became of it. */
+export const RECONCILE_AFTER_MS = 5_000
+
+/** Answers outside 4xx that say in so many words that the request was not taken. */
+const turnedAway: ReadonlySet<number> = new Set([307, 308, 503])
+
+/**
+ * The same outcome where a duplicate would not be dropped. To send again is then allowed only when nothing
+ * can have been taken: no byte had left (`begun` is false), or the far side said so. A gateway that gave up,
+ * a server that broke off and a redirect after the deed do not say so.
+ */
+export const withoutDedupe = (outcome: AttemptOutcome, begun: boolean): AttemptOutcome => {
+  if (outcome.type !== "Unreachable" || !begun) return outcome
+  const { status, error, durationMs } = outcome
+  if (status !== null && (turnedAway.has(status) || (status >= 400 && status < 500))) return outcome
+  return { type: "Unknown", error, status, reconcileAfterMs: RECONCILE_AFTER_MS, durationMs }
+}
+
+/** The one date form HTTP still writes. `Date.parse` alone would read a date into "apples 5". */
+const httpDate =
+  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}:\d{2} GMT$/
+
+/**
+ * How long a `Retry-After` header asks to wait, in milliseconds from `now` (unix milliseconds). Null
+ * when it asks nothing that can be understood; 0 when the moment has passed. The retry policy bounds it.
+ */
+export const retryAfterMs = (header: string | null | undefined, now: number): number | null => {
+  const text = header?.trim() ?? ""
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, Number.MAX_SAFE_INTEGER)
+  if (!httpDate.test(text)) return null
+  const at = Date.parse(text)
+  return Number.isNaN(at) ? null : Math.max(0, at - now)
+}

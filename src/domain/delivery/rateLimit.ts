@@ -1,0 +1,45 @@
+/**
+ * A rate limit as one moment in time: the generic cell rate algorithm. The far end of what was handed out
+ * moves ahead by one interval per message and may run ahead of now by a small burst. Data in, data out; the
+ * clock is the caller's.
+ *
+ * The burst is what one claim may hand out at once; the slack makes up for claims that come a little late, so
+ * that the limit is also reached. Both are small: with n per second, no second sees more than n × 1.045 + 1
+ * messages leave the queue.
+ */
+
+export interface RateLimit {
+  readonly limit: number
+  readonly periodMs: number
+}
+
+const BURST_MS = 25
+const SLACK_MS = 20
+
+/** A message that could not start for so long after it was handed out goes back: late ones would add up to a burst. */
+export const SLOT_FRESH_MS = 60
+
+const shapeOf = ({ limit, periodMs }: RateLimit) => {
+  const interval = periodMs / limit
+  const burst = Math.max(1, Math.floor(BURST_MS / interval))
+  // Worth a visit when half a burst can be handed out; one message at a time would keep a worker busy with asking.
+  const worthwhile = Math.ceil(burst / 2)
+  return { interval, burst, lead: (burst - worthwhile) * interval }
+}
+
+/** The far end of what was handed out. */
+const endOf = (lead: number, nextClaimAt: number | null, now: number): number =>
+  Math.max(nextClaimAt === null ? Number.NEGATIVE_INFINITY : nextClaimAt + lead, now - SLACK_MS)
+
+/** How many messages may be handed out now. `nextClaimAt` is what `taken` answered the last time; null: never. */
+export const slotsFree = (rate: RateLimit, nextClaimAt: number | null, now: number): number => {
+  const { interval, burst, lead } = shapeOf(rate)
+  // A hundredth of a message forgives what rounding to microseconds takes.
+  return Math.max(0, Math.floor((now - endOf(lead, nextClaimAt, now)) / interval + 0.01) + burst)
+}
+
+/** When the lane is worth a visit again after `count` more messages were handed out. */
+export const taken = (rate: RateLimit, nextClaimAt: number | null, now: number, count: number): number => {
+  const { interval, lead } = shapeOf(rate)
+  return endOf(lead, nextClaimAt, now) + count * interval - lead
+}

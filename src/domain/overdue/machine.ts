@@ -1,0 +1,12 @@
+/** The law of overdue backlog as data: it begins once, and only what has begun can end. */
+import { setup } from "xstate"
+import type { OverdueFact } from "./facts.ts"
+
+export const overdueMachine = setup({ types: { events: {} as OverdueFact } }).createMachine({
+  id: "overdue",
+  initial: "CALM",
+  states: {
+    CALM: { on: { OverdueBegan: "LATE" } },
+    LATE: { on: { OverdueEnded: "CALM" } }
+  }
+})

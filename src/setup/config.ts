@@ -1,0 +1,227 @@
+/**
+ * Everything that can be set from outside, read once at the start. A value that can't be meant stops the
+ * start with one line that names the variable; the line never repeats a secret. An empty variable counts as
+ * absent, because that is what `NAME=` in an env file means.
+ */
+import { Config, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
+import { type Network, parseNetworks } from "../adapters/channels/net/addressGuard.ts"
+import { type CodeOverrides, parseCodes } from "../adapters/channels/whatsapp/errors.ts"
+import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
+
+export const roles = ["api", "worker", "relay", "projector"] as const
+export type Role = (typeof roles)[number]
+
+export interface Settings {
+  /** 0 takes any free port. */
+  readonly port: number
+  readonly host: string
+  /** Null: the embedded server. */
+  readonly databaseUrl: Redacted.Redacted | null
+  readonly dataDir: string
+  /** Null: the streams of messages are in PostgreSQL too. */
+  readonly eventStoreUrl: Redacted.Redacted | null
+  readonly roles: ReadonlySet<Role>
+  /** Null only with the embedded database, which keeps a generated one. */
+  readonly operatorKey: Redacted.Redacted | null
+  /** Null only with the embedded database, which keeps a generated one. */
+  readonly encryptionKey: Redacted.Redacted<Uint8Array> | null
+  readonly allowedNetworks: ReadonlyArray<Network>
+  /** How long a worker may be silent before others take over what it holds. */
+  readonly lease: Duration.Duration
+  /** Sends under way at once in this process. */
+  readonly concurrency: number
+  /** When the circuit of a destination opens, and for how long. */
+  readonly circuit: CircuitPolicy
+  /** Where Meta's Graph API is. */
+  readonly whatsappBaseUrl: URL
+  /** What the operator says about Meta's error codes. */
+  readonly whatsappCodes: CodeOverrides
+  /** How long messages that ended well are kept; null keeps them for ever. */
+  readonly retention: Duration.Duration | null
+}
+
+export class WrongSetting extends Schema.TaggedError<WrongSetting>()("WrongSetting", {
+  variable: Schema.String,
+  problem: Schema.String
+}) {
+  override get message(): string {
+    return `${this.variable} ${this.problem}`
+  }
+}
+
+type Parse<A> = (text: string) => Result.Result<A, string>
+
+/** Null when the variable is absent. */
+const variable = <A>(name: string, parse: Parse<A>): Effect.Effect<A | null, WrongSetting> =>
+  Config.option(Config.String(name)).pipe(
+    Effect.mapError((error) => new WrongSetting({ variable: name, problem: `can't be read: ${error.message}` })),
+    Effect.flatMap((given) => {
+      const text = Option.getOrElse(given, () => "").trim()
+      if (text === "") return Effect.succeed(null)
+      return Effect.fromResult(parse(text)).pipe(
+        Effect.mapError((problem) => new WrongSetting({ variable: name, problem }))
+      )
+    })
+  )
+
+const withDefault =
+  <A>(fallback: A) =>
+  (setting: Effect.Effect<A | null, WrongSetting>): Effect.Effect<A, WrongSetting> =>
+    Effect.map(setting, (value) => value ?? fallback)
+
+const text: Parse<string> = Result.succeed
+
+const wholeNumber =
+  (min: number, max: number): Parse<number> =>
+  (given) =>
+    /^\d{1,15}$/.test(given) && Number(given) >= min && Number(given) <= max
+      ? Result.succeed(Number(given))
+      : Result.fail(`must be a whole number from ${min} to ${max}, not "${given}"`)
+
+const postgresUrl: Parse<Redacted.Redacted> = (given) => {
+  const url = URL.parse(given)
+  return url !== null && (url.protocol === "postgres:" || url.protocol === "postgresql:")
+    ? Result.succeed(Redacted.make(given))
+    : Result.fail("must look like postgres://user:password@host:5432/database")
+}
+
+/** One host, or several of a cluster. What may be asked of the connection is up to the client. */
+const eventStoreUrl: Parse<Redacted.Redacted> = (given) =>
+  /^esdb(\+discover)?:\/\/([^\s@/?]+@)?[^\s@/?:,]+(:\d{1,5})?(,[^\s@/?:,]+(:\d{1,5})?)*\/?(\?\S*)?$/.test(given)
+    ? Result.succeed(Redacted.make(given))
+    : Result.fail("must look like esdb://user:password@host:2113?tls=true")
+
+const httpUrl: Parse<URL> = (given) => {
+  const url = URL.parse(given)
+  const isPlain = url !== null && url.username === "" && url.password === "" && url.search === "" && url.hash === ""
+  return isPlain && (url.protocol === "https:" || url.protocol === "http:")
+    ? Result.succeed(url)
+    : Result.fail("must look like https://graph.facebook.com, without user, query or fragment")
+}
+
+const isRole = (name: string): name is Role => roles.some((role) => role === name)
+
+const roleSet: Parse<ReadonlySet<Role>> = (given) => {
+  const names = given
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "")
+  const wrong = names.find((name) => !isRole(name))
+  if (wrong !== undefined) return Result.fail(`knows the roles ${roles.join(", ")}, not "${wrong}"`)
+  return names.length > 0 ? Result.succeed(new Set(names.filter(isRole))) : Result.fail("names no role")
+}
+
+const KEY_LENGTH_MIN = 16
+
+const bearerKey: Parse<Redacted.Redacted> = (given) =>
+  given.length >= KEY_LENGTH_MIN && /^[\x21-\x7e]+$/.test(given)
+    ? Result.succeed(Redacted.make(given))
+    : Result.fail(`must have at least ${KEY_LENGTH_MIN} characters, printable ASCII without blanks`)
+
+const ENCRYPTION_KEY_BYTES = 32
+
+export const encryptionKeyOf: Parse<Redacted.Redacted<Uint8Array>> = (given) => {
+  const isHex = /^[0-9a-fA-F]{64}$/.test(given)
+  const isBase64 = /^[A-Za-z0-9+/_-]{43}=?$/.test(given)
+  const bytes = isHex ? Buffer.from(given, "hex") : isBase64 ? Buffer.from(given, "base64") : null
+  return bytes?.length === ENCRYPTION_KEY_BYTES
+    ? Result.succeed(Redacted.make(new Uint8Array(bytes)))
+    : Result.fail("must be 32 random bytes as base64 (openssl rand -base64 32) or 64 hex digits")
+}
+
+/** Refused rather than ignored: whoever sets it counts on it. */
+const notBuiltIn = (name: string, what: string) =>
+  variable(name, () => Result.fail(`is set, but this release has no ${what}: unset it`))
+
+const requiredWithDatabaseUrl = (variable: string) =>
+  new WrongSetting({
+    variable,
+    problem: "is required with DATABASE_URL: all processes on one database must share it, so none is generated"
+  })
+
+const circuit = Effect.gen(function* () {
+  const openMs = yield* variable("POSTHASTE_CIRCUIT_OPEN_MS", wholeNumber(100, 3_600_000)).pipe(
+    withDefault(circuitDefaults.openMs)
+  )
+  return {
+    failuresMax: yield* variable("POSTHASTE_CIRCUIT_FAILURES", wholeNumber(1, 1_000_000)).pipe(
+      withDefault(circuitDefaults.failuresMax)
+    ),
+    openMs,
+    openMaxMs: Math.max(openMs, circuitDefaults.openMaxMs)
+  }
+})
+
+export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(function* () {
+  const databaseUrl = yield* variable("DATABASE_URL", postgresUrl)
+  const operatorKey = yield* variable("POSTHASTE_OPERATOR_KEY", bearerKey)
+  const encryptionKey = yield* variable("POSTHASTE_ENCRYPTION_KEY", encryptionKeyOf)
+  if (databaseUrl !== null && operatorKey === null) {
+    return yield* requiredWithDatabaseUrl("POSTHASTE_OPERATOR_KEY")
+  }
+  if (databaseUrl !== null && encryptionKey === null) {
+    return yield* requiredWithDatabaseUrl("POSTHASTE_ENCRYPTION_KEY")
+  }
+  yield* notBuiltIn("AMQP_URL", "RabbitMQ adapter")
+  return {
+    port: yield* variable("PORT", wholeNumber(0, 65_535)).pipe(withDefault(8080)),
+    host: yield* variable("HOST", text).pipe(withDefault("127.0.0.1")),
+    databaseUrl,
+    dataDir: yield* variable("POSTHASTE_DATA_DIR", text).pipe(withDefault(".posthaste")),
+    eventStoreUrl: yield* variable("EVENTSTORE_URL", eventStoreUrl),
+    roles: yield* variable("POSTHASTE_ROLES", roleSet).pipe(withDefault<ReadonlySet<Role>>(new Set(roles))),
+    operatorKey,
+    encryptionKey,
+    allowedNetworks: yield* variable("POSTHASTE_ALLOWED_NETWORKS", (given) =>
+      Result.mapError(parseNetworks(given), (problem) => `is not a list of networks: ${problem}`)
+    ).pipe(withDefault<ReadonlyArray<Network>>([])),
+    lease: Duration.millis(
+      yield* variable("POSTHASTE_LEASE_MS", wholeNumber(1_000, 3_600_000)).pipe(withDefault(15_000))
+    ),
+    concurrency: yield* variable("POSTHASTE_CONCURRENCY", wholeNumber(1, 10_000)).pipe(withDefault(512)),
+    circuit: yield* circuit,
+    whatsappBaseUrl: yield* variable("WHATSAPP_BASE_URL", httpUrl).pipe(
+      withDefault(new URL("https://graph.facebook.com"))
+    ),
+    whatsappCodes: yield* variable("POSTHASTE_WHATSAPP_CODES", parseCodes).pipe(withDefault<CodeOverrides>(new Map())),
+    retention: yield* variable("POSTHASTE_RETENTION_DAYS", wholeNumber(0, 36_500)).pipe(
+      withDefault(7),
+      Effect.map((days) => (days === 0 ? null : Duration.days(days)))
+    )
+  }
+})
+
+/** Where the ground truth is: all that whoever works on it directly needs to know. */
+export type StoreSettings = Pick<Settings, "databaseUrl" | "dataDir" | "eventStoreUrl">
+
+export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.gen(function* () {
+  return {
+    databaseUrl: yield* variable("DATABASE_URL", postgresUrl),
+    dataDir: yield* variable("POSTHASTE_DATA_DIR", text).pipe(withDefault(".posthaste")),
+    eventStoreUrl: yield* variable("EVENTSTORE_URL", eventStoreUrl)
+  }
+})
+
+/** How the command line calls a Posthaste that runs. */
+export interface CallSettings {
+  readonly url: string
+  readonly dataDir: string
+  readonly org: string | null
+  readonly apiKey: Redacted.Redacted | null
+  readonly operatorKey: Redacted.Redacted | null
+}
+
+const serviceUrl: Parse<string> = (given) =>
+  /^https?:$/.test(URL.parse(given)?.protocol ?? "")
+    ? Result.succeed(given)
+    : Result.fail("must look like http://127.0.0.1:8080")
+
+export const callSettings: Effect.Effect<CallSettings, WrongSetting> = Effect.gen(function* () {
+  return {
+    url: yield* variable("POSTHASTE_URL", serviceUrl).pipe(withDefault("http://127.0.0.1:8080")),
+    dataDir: yield* variable("POSTHASTE_DATA_DIR", text).pipe(withDefault(".posthaste")),
+    org: yield* variable("POSTHASTE_ORG", text),
+    apiKey: yield* variable("POSTHASTE_API_KEY", bearerKey),
+    operatorKey: yield* variable("POSTHASTE_OPERATOR_KEY", bearerKey)
+  }
+})

@@ -1,0 +1,106 @@
+/**
+ * What a first start finds ready: an org with a key, and an endpoint that leads to the built-in receiver.
+ * Each is made once. What its owner revoked or removed does not come back as it was: a revoked key stays
+ * revoked, and a removed endpoint is replaced by a new one, because the receiver is of no use without.
+ */
+import type { IncomingHttpHeaders } from "node:http"
+import { Effect, type Redacted, type Scope } from "effect"
+import * as SampleReceiver from "../../demo/SampleReceiver.ts"
+import { generateSecret, verify } from "../adapters/channels/webhook/signature.ts"
+import { generateKey, hashOf, storedHash } from "../adapters/http/keys/apiKey.ts"
+import { ApiKeys } from "../application/ports/ApiKeys.ts"
+import { Endpoints } from "../application/ports/Endpoints.ts"
+import { DestinationId, OrgId } from "../domain/ids.ts"
+import { type DataFileFailed, dataFile } from "./dataFiles.ts"
+
+export const firstOrg = OrgId.make("default")
+
+/** The key of the first org; null once it was revoked. */
+export const firstOrgKey = Effect.fnUntraced(function* (dataDir: string) {
+  const keys = yield* ApiKeys
+  const file = dataFile(dataDir, "default-org-key")
+  const known = yield* file.read
+  if (known !== null) return (yield* keys.holderOf(storedHash(hashOf(known))))?.orgId === firstOrg ? known : null
+  const key = generateKey()
+  yield* keys.create(firstOrg, "made at the first start", storedHash(hashOf(key)))
+  yield* file.write(key)
+  return key
+})
+
+/** The receiver that runs, where its endpoint is remembered, and how it learns which secret to trust. */
+export interface Sample {
+  readonly dataDir: string
+  readonly address: string
+  readonly port: number
+  readonly url: string
+  /** Until it is told, the receiver trusts nobody. */
+  readonly trust: (secret: Redacted.Redacted) => void
+}
+
+/** The receiver keeps its port over restarts where it can, so that its endpoint stays the same. */
+export const startReceiver = Effect.fnUntraced(function* (
+  dataDir: string
+): Effect.fn.Return<Sample, DataFileFailed, Scope.Scope> {
+  const file = dataFile(dataDir, "sample-receiver-port")
+  let trusted: Redacted.Redacted | null = null
+  const preferredPort = Number(yield* file.read) || 0
+  const { address, port } = yield* SampleReceiver.start({
+    preferredPort,
+    verify: (headers, body) => trusted !== null && isSignedBy(trusted, headers, body)
+  })
+  if (port !== preferredPort) yield* file.write(String(port))
+  return {
+    dataDir,
+    address,
+    port,
+    url: `http://${address}:${port}/`,
+    trust: (secret) => {
+      trusted = secret
+    }
+  }
+})
+
+export const isSignedBy = (secret: Redacted.Redacted, headers: IncomingHttpHeaders, body: string): boolean =>
+  verify(
+    secret,
+    {
+      id: String(headers["webhook-id"]),
+      timestamp: String(headers["webhook-timestamp"]),
+      signature: String(headers["webhook-signature"])
+    },
+    body,
+    Math.floor(Date.now() / 1000)
+  )
+
+/** The id of the endpoint that leads to the receiver. */
+export const sampleEndpoint = Effect.fnUntraced(function* ({ dataDir, url, trust }: Sample) {
+  const endpoints = yield* Endpoints
+  const file = dataFile(dataDir, "sample-endpoint-id")
+  const known = yield* file.read
+  const signing = known === null ? null : yield* endpoints.signing(firstOrg, DestinationId.make(known))
+  if (signing !== null) {
+    trust(signing.secrets[0]!)
+    if (signing.endpoint.url !== url) yield* endpoints.update(firstOrg, signing.endpoint.id, { url })
+    return signing.endpoint.id
+  }
+  const secret = generateSecret()
+  const { id } = yield* endpoints.create(
+    firstOrg,
+    {
+      url,
+      eventTypes: null,
+      description: "The built-in sample receiver",
+      signature: "standard",
+      retry: null,
+      rateLimit: null,
+      maxInFlight: 10,
+      timeoutMs: 5_000,
+      onDeadLetter: "skip",
+      headers: {}
+    },
+    secret
+  )
+  trust(secret)
+  yield* file.write(id)
+  return id
+})

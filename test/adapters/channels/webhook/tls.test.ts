@@ -1,0 +1,121 @@
+import { createServer } from "node:https"
+import type { AddressInfo } from "node:net"
+import tls from "node:tls"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Resolve } from "../../../../src/adapters/channels/net/guardedConnect.ts"
+import { receiver, until } from "../net/receiver.ts"
+import { selfSigned } from "./certificate.ts"
+import { channelFor, endpointAt, messageTo } from "./endpoint.ts"
+
+const resolve: Resolve = (_host, callback) => callback(null, [{ address: "127.0.0.1", family: 4 }])
+const certificate = selfSigned("hooks.example")
+
+/** An HTTPS receiver with that certificate; says what server names and how many full handshakes it saw. */
+const secureReceiver = Effect.acquireRelease(
+  Effect.callback<{
+    port: number
+    names: Array<string>
+    resumed: Array<boolean>
+    requests: () => number
+    stop: () => void
+  }>((resume) => {
+    let requests = 0
+    const names: Array<string> = []
+    const resumed: Array<boolean> = []
+    const server = createServer(certificate, (request, response) => {
+      requests += 1
+      request.resume().on("end", () => response.setHeader("connection", "close").end("ok"))
+    })
+    server.on("secureConnection", (socket: tls.TLSSocket & { servername?: string }) => {
+      names.push(String(socket.servername))
+      resumed.push(socket.isSessionReused())
+    })
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo
+      const stop = () => server.close().closeAllConnections()
+      resume(Effect.succeed({ port, names, resumed, requests: () => requests, stop }))
+    })
+  }),
+  ({ stop }) => Effect.sync(stop)
+)
+
+const trusting = <A, E, R>(body: Effect.Effect<A, E, R>) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => {
+      const before = tls.getCACertificates("default")
+      tls.setDefaultCACertificates([...before, certificate.cert])
+      return before
+    }),
+    () => body,
+    (before) => Effect.sync(() => tls.setDefaultCACertificates(before))
+  )
+
+const sendTo = (url: string, timeoutMs = 5_000) =>
+  Effect.gen(function* () {
+    const endpoint = endpointAt(url, { timeoutMs })
+    const channel = yield* channelFor([endpoint], { resolve })
+    return (yield* channel.send(messageTo(endpoint))).outcome
+  })
+
+describe("a message over TLS", () => {
+  it.live("arrives when the certificate is trusted and names the host; sessions are resumed", () =>
+    trusting(
+      Effect.gen(function* () {
+        const far = yield* secureReceiver
+        const endpoint = endpointAt(`https://hooks.example:${far.port}/`)
+        const channel = yield* channelFor([endpoint], { resolve })
+        for (let i = 0; i < 3; i++) {
+          expect((yield* channel.send(messageTo(endpoint))).outcome).toMatchObject({ type: "Accepted", status: 200 })
+        }
+        expect(far.names).toEqual(["hooks.example", "hooks.example", "hooks.example"])
+        expect(far.resumed).toEqual([false, true, true])
+      })
+    )
+  )
+
+  it.live("is not sent when nobody trusts the certificate", () =>
+    Effect.gen(function* () {
+      const far = yield* secureReceiver
+      const outcome = yield* sendTo(`https://hooks.example:${far.port}/`)
+      expect(outcome).toMatchObject({ type: "Unreachable", error: { code: "tls_failed", retryable: true } })
+      expect(far.requests()).toBe(0)
+    })
+  )
+
+  it.live("is not sent when the certificate names another host", () =>
+    trusting(
+      Effect.gen(function* () {
+        const far = yield* secureReceiver
+        for (const host of ["other.example", "127.0.0.1"]) {
+          const outcome = yield* sendTo(`https://${host}:${far.port}/`)
+          expect(outcome).toMatchObject({ type: "Unreachable", error: { code: "tls_failed" } })
+        }
+        expect(far.requests()).toBe(0)
+      })
+    )
+  )
+
+  it.live("is not sent to who speaks no TLS", () =>
+    Effect.gen(function* () {
+      const far = yield* receiver({ connection: (socket) => void socket.write("HTTP/1.1 400 Bad Request\r\n\r\n") })
+      expect(yield* sendTo(`https://hooks.example:${far.port}/`)).toMatchObject({ error: { code: "tls_failed" } })
+    })
+  )
+
+  it.live("fails as a handshake when that is where the far side hangs up", () =>
+    Effect.gen(function* () {
+      const far = yield* receiver({ connection: (socket) => void socket.once("data", () => socket.resetAndDestroy()) })
+      expect(yield* sendTo(`https://hooks.example:${far.port}/`)).toMatchObject({ error: { code: "tls_failed" } })
+    })
+  )
+
+  it.live("waits for a handshake that stalls no longer than its deadline, and leaves no socket behind", () =>
+    Effect.gen(function* () {
+      const far = yield* receiver({})
+      expect(yield* sendTo(`https://hooks.example:${far.port}/`, 200)).toMatchObject({ error: { code: "timeout" } })
+      yield* until(() => far.open.size === 0)
+      expect(far.connections()).toBe(1)
+    })
+  )
+})

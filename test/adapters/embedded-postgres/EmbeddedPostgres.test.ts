@@ -1,0 +1,177 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import pg from "pg"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { postmasterOf } from "../../../src/adapters/embedded-postgres/postmaster.ts"
+
+let directory: string
+let processes: Array<ChildProcess> = []
+
+/** mkdtemp makes a directory only its owner may enter: as root, the server's own account can't. */
+beforeEach(() => {
+  directory = join(mkdtempSync(join(tmpdir(), "posthaste-embedded-")), "data")
+})
+
+afterEach(async () => {
+  for (const process of processes) process.kill("SIGKILL")
+  processes = []
+  await killPostmaster()
+  rmSync(join(directory, ".."), { recursive: true, force: true })
+})
+
+const postmasterPid = () => postmasterOf(join(directory, "postgres"))?.pid
+
+const killPostmaster = async () => {
+  const pid = postmasterPid()
+  if (pid === undefined) return
+  process.kill(pid, "SIGKILL")
+  while (postmasterPid() === pid) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+interface Serving {
+  readonly child: ChildProcess
+  readonly exited: Promise<unknown>
+  readonly printed: () => string
+  readonly url: string
+  readonly failure: string | null
+}
+
+/** A Posthaste-like process in a process group of its own, as a terminal would start it. */
+const serve = async (): Promise<Serving> => {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "serve.ts"), directory], {
+    detached: true,
+    stdio: ["ignore", "pipe", "inherit"]
+  })
+  processes.push(child)
+  const exited = once(child, "close")
+  let text = ""
+  child.stdout.on("data", (chunk) => {
+    text += String(chunk)
+  })
+  for (;;) {
+    const [, said, rest] = /^(url|failed) (.+)\n/m.exec(text) ?? []
+    const serving = { child, exited, printed: () => text }
+    if (said === "url") return { ...serving, url: rest!, failure: null }
+    if (said === "failed") return { ...serving, url: "", failure: rest! }
+    if (child.exitCode !== null) throw new Error(`the process ended with ${child.exitCode}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+const ask = async (url: string, text: string): Promise<Array<Record<string, unknown>>> => {
+  const client = new pg.Client({ connectionString: url })
+  client.on("error", () => {})
+  await client.connect()
+  try {
+    return (await client.query(text)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+const endByCtrlC = async ({ child, exited }: Serving) => {
+  process.kill(-child.pid!, "SIGINT")
+  await exited
+}
+
+const log = () => readFileSync(join(directory, "postgres.log"), "utf8")
+
+describe("the embedded server", () => {
+  it("stops cleanly at Ctrl-C and has its data at the next start", async () => {
+    const first = await serve()
+    await ask(first.url, "create table kept as select 42 as answer")
+    await endByCtrlC(first)
+    expect(postmasterPid()).toBeUndefined()
+    const second = await serve()
+    expect(await ask(second.url, "select answer from kept")).toEqual([{ answer: 42 }])
+    expect(log()).not.toContain("not properly shut down")
+  })
+
+  it("outlives Ctrl-C until whoever uses it has drained", async () => {
+    const serving = await serve()
+    await endByCtrlC(serving)
+    expect(serving.printed()).toContain("drained")
+  })
+
+  it("is durable and speaks UTF-8", async () => {
+    const { url } = await serve()
+    const [settings] = await ask(
+      url,
+      `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit,
+              current_setting('server_encoding') as encoding, current_setting('data_checksums') as checksums`
+    )
+    expect(settings).toEqual({ fsync: "on", commit: "on", encoding: "UTF8", checksums: "on" })
+  })
+
+  it("opens only with the password, which only its owner can read", async () => {
+    const { url } = await serve()
+    expect(statSync(join(directory, "postgres-password")).mode & 0o777).toBe(0o600)
+    await expect(ask(url.replace(/:[^:@]+@/, ":wrong@"), "select 1")).rejects.toThrow("password authentication failed")
+  })
+
+  it("is taken over from a process that was killed", async () => {
+    const first = await serve()
+    const pid = postmasterPid()
+    first.child.kill("SIGKILL")
+    await first.exited
+    const second = await serve()
+    expect(second.failure).toBeNull()
+    expect(postmasterPid()).toBe(pid)
+    await endByCtrlC(second)
+    expect(postmasterPid()).toBeUndefined()
+  })
+
+  it("refuses a second process in one line and keeps serving the first", async () => {
+    const first = await serve()
+    const second = await serve()
+    expect(second.failure).toBe(
+      "Another Posthaste is using this data directory: stop it, or choose another POSTHASTE_DATA_DIR"
+    )
+    await second.exited
+    expect(await ask(first.url, "select 1 as one")).toEqual([{ one: 1 }])
+  })
+
+  it("lets one of two processes that start together win", async () => {
+    const both = await Promise.all([serve(), serve()])
+    expect(both.filter(({ failure }) => failure === null)).toHaveLength(1)
+    const winner = both.find(({ failure }) => failure === null)!
+    expect(await ask(winner.url, "select 1 as one")).toEqual([{ one: 1 }])
+  })
+
+  it("comes back on the same port when it is killed under a running process, with what was committed", async () => {
+    const { url } = await serve()
+    await ask(url, "create table kept as select 42 as answer")
+    await killPostmaster()
+    const answer = await new Promise((resolve) => {
+      const retry = (): void => void ask(url, "select answer from kept").then(resolve, () => setTimeout(retry, 100))
+      retry()
+    })
+    expect(answer).toEqual([{ answer: 42 }])
+  })
+
+  it("starts although the pid in a stale lock file is another process by now", async () => {
+    const first = await serve()
+    const lockFile = join(directory, "postgres", "postmaster.pid")
+    const lines = readFileSync(lockFile, "utf8").split("\n")
+    first.child.kill("SIGKILL")
+    await first.exited
+    await killPostmaster()
+    // Only a process of the server's own account could be another server.
+    const { uid, gid } = statSync(lockFile)
+    const other = spawn("sleep", ["60"], { uid, gid, cwd: "/" })
+    processes.push(other)
+    writeFileSync(lockFile, [String(other.pid), ...lines.slice(1)].join("\n"))
+    const second = await serve()
+    expect(second.failure).toBeNull()
+  })
+
+  it("says that the data is another version's instead of touching it", async () => {
+    await endByCtrlC(await serve())
+    writeFileSync(join(directory, "postgres", "PG_VERSION"), "17\n")
+    const { failure } = await serve()
+    expect(failure).toMatch(/is PostgreSQL 17's and this is PostgreSQL 18/)
+  })
+})

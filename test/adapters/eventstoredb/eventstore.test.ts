@@ -1,0 +1,45 @@
+/**
+ * What memory and Postgres promise, with the streams in EventStoreDB. One server for all tests: they must not meet in it.
+ * Suites of ports that neither read nor write messages (endpoints, keys, lists …) are not run again: their adapters and
+ * their tables are the same.
+ */
+import { afterAll } from "@effect/vitest"
+import { Effect, Exit, Layer, Redacted, Scope } from "effect"
+import * as EventStoreDbPorts from "../../../src/adapters/eventstoredb/EventStoreDbPorts.ts"
+import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
+import { orderContract } from "../../contracts/deliver/orderContract.ts"
+import { queueContract } from "../../contracts/deliver/queueContract.ts"
+import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
+import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
+import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
+import { replaysContract } from "../../contracts/replays/replaysContract.ts"
+import { retentionContract } from "../../contracts/retention/retentionContract.ts"
+import { eventStoreContract } from "../../contracts/store/eventStoreContract.ts"
+import { journalsContract } from "../../contracts/store/journalsContract.ts"
+import { eventStoreUrl } from "../../servers/eventStoreUrl.ts"
+import { freshDatabase } from "../../servers/freshDatabase.ts"
+
+const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
+const scope = Scope.makeUnsafe()
+const server = Effect.runPromise(Scope.provide(eventStoreUrl, scope))
+afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+
+const ports = Layer.unwrap(
+  Effect.gen(function* () {
+    const url = yield* freshDatabase
+    const streams = Redacted.make(yield* Effect.promise(() => server))
+    return EventStoreDbPorts.layer(streams).pipe(
+      Layer.provideMerge(PostgresPorts.withoutStreams({ url, encryptionKey }))
+    )
+  })
+)
+
+eventStoreContract("eventstoredb", ports)
+queueContract("eventstoredb", ports)
+bodiesContract("eventstoredb", ports)
+orderContract("eventstoredb", ports)
+providerMessagesContract("eventstoredb", ports)
+journalsContract("eventstoredb", ports)
+replaysContract("eventstoredb", ports)
+retentionContract("eventstoredb", ports)
+circuitsContract("eventstoredb", ports)

@@ -1,0 +1,151 @@
+import { describe, expect, it } from "vitest"
+import { field, start } from "../served.ts"
+
+const { call } = await start()
+const endpoints = "/api/v1/webhook-endpoints"
+const create = (body: object) => call("POST", endpoints, { body })
+
+describe("a webhook endpoint", () => {
+  it("shows its secret in the answer that made it, and never again", async () => {
+    const made = await create({ url: "https://shop.example/hook" })
+    expect(made.status).toBe(201)
+    const { secret, ...rest } = made.json
+    expect(secret).toBe("whsec_made-by-the-policy")
+    expect(rest).toEqual({
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      orgId: "acme",
+      url: "https://shop.example/hook",
+      eventTypes: null,
+      description: null,
+      signature: "standard",
+      retry: null,
+      rateLimit: null,
+      maxInFlight: 50,
+      timeoutMs: 15_000,
+      onDeadLetter: "skip",
+      headers: {},
+      paused: false,
+      version: 1,
+      createdAt: expect.stringMatching(/Z$/),
+      updatedAt: expect.stringMatching(/Z$/)
+    })
+    expect(made.headers.get("location")).toBe(`${endpoints}/${rest["id"]}`)
+    const read = await call("GET", `${endpoints}/${rest["id"]}`)
+    expect(read.json).toEqual(rest)
+    const listed = await call("GET", endpoints)
+    expect(listed.json["items"]).toContainEqual(rest)
+    expect(read.text + listed.text).not.toContain("whsec_")
+  })
+
+  it("takes everything it can be told", async () => {
+    const told = {
+      url: "https://shop.example/all",
+      eventTypes: ["order.paid", "order.*"],
+      description: "all of it",
+      signature: "legacy",
+      retry: {
+        strategy: "exponential",
+        baseMs: 100,
+        capMs: 1000,
+        factor: 3,
+        attemptsMax: 4,
+        ageMaxMs: 5000,
+        jitter: [0.5, 1]
+      },
+      rateLimit: { limit: 10, periodMs: 1000 },
+      maxInFlight: 3,
+      timeoutMs: 2000,
+      headers: { "x-tenant": "5" }
+    }
+    const made = await create({ ...told, secret: "whsec_mine" })
+    expect(made.json).toMatchObject({ ...told, secret: "whsec_mine" })
+  })
+
+  it.each([
+    ["no URL", {}, ["url"]],
+    ["a URL the policy forbids", { url: "https://forbidden" }, ["url"]],
+    ["headers the policy forbids", { url: "https://x", headers: { forbidden: "1" } }, ["headers"]],
+    ["a secret the policy forbids", { url: "https://x", secret: "short" }, ["secret"]],
+    ["a header that is no text", { url: "https://x", headers: { a: 1 } }, ["headers.a"]],
+    ["bounds that are crossed", { url: "https://x", maxInFlight: 0, timeoutMs: 60_000 }, ["maxInFlight", "timeoutMs"]],
+    ["half a rate limit", { url: "https://x", rateLimit: { limit: 1 } }, ["rateLimit.periodMs"]],
+    ["an unknown signature", { url: "https://x", signature: "none" }, ["signature"]],
+    ["a field that is none", { url: "https://x", disabled: true }, ["disabled"]]
+  ])("is refused by name: %s", async (_, body, wrong) => {
+    const answer = await create(body)
+    expect(answer.status).toBe(400)
+    expect([...field(answer)].sort()).toEqual(wrong)
+  })
+
+  it("changes only what was named, and null puts a field back", async () => {
+    const { id } = (await create({ url: "https://a", description: "d", maxInFlight: 3, eventTypes: ["x"] })).json
+    const changed = await call("PATCH", `${endpoints}/${id}`, { body: { maxInFlight: 7, description: null } })
+    expect(changed.status).toBe(200)
+    expect(changed.json).toMatchObject({
+      url: "https://a",
+      description: null,
+      maxInFlight: 7,
+      eventTypes: ["x"],
+      version: 2
+    })
+    const reset = await call("PATCH", `${endpoints}/${id}`, { body: { maxInFlight: null, eventTypes: null } })
+    expect(reset.json).toMatchObject({ maxInFlight: 50, eventTypes: null })
+    const refused = await call("PATCH", `${endpoints}/${id}`, { body: { url: "https://forbidden", secret: "x" } })
+    expect(field(refused)).toEqual(["secret"])
+    expect(field(await call("PATCH", `${endpoints}/${id}`, { body: { url: "https://forbidden" } }))).toEqual(["url"])
+  })
+
+  it("is gone once it is removed", async () => {
+    const { id } = (await create({ url: "https://a" })).json
+    const removed = await call("DELETE", `${endpoints}/${id}`)
+    expect([removed.status, removed.text]).toEqual([204, ""])
+    expect((await call("GET", `${endpoints}/${id}`)).status).toBe(404)
+    expect((await call("DELETE", `${endpoints}/${id}`)).status).toBe(404)
+    const sent = await call("POST", "/api/v1/outbound/messages", {
+      body: { channel: "webhook", to: id, payloadJson: 1 }
+    })
+    expect(field(sent)).toEqual(["to"])
+  })
+
+  it("is listed page by page", async () => {
+    const org = "pager"
+    const ids: Array<string> = []
+    for (let n = 0; n < 5; n++)
+      ids.push((await call("POST", endpoints, { org, body: { url: "https://a" } })).json["id"])
+    const first = (await call("GET", `${endpoints}?limit=3`, { org })).json
+    const second = (await call("GET", `${endpoints}?limit=3&cursor=${first["nextCursor"]}`, { org })).json
+    const seen = [...first["items"], ...second["items"]].map((item: { id: string }) => item.id)
+    expect(seen.sort()).toEqual(ids.sort())
+    expect(second["nextCursor"]).toBeNull()
+  })
+})
+
+describe("a retry policy", () => {
+  it("is the webhook default until the endpoint has its own, and again once that is removed", async () => {
+    const { id } = (await create({ url: "https://a" })).json
+    const path = `${endpoints}/${id}/retry-config`
+    const standard = { strategy: "schedule", waitsMs: [1000, 5000, 15_000, 60_000, 300_000] }
+    expect((await call("GET", path)).json).toEqual(standard)
+    const own = { strategy: "linear", baseMs: 10, attemptsMax: 2 }
+    const put = await call("PUT", path, { body: own })
+    expect([put.status, put.json]).toEqual([200, own])
+    expect((await call("GET", path)).json).toEqual(own)
+    expect((await call("GET", `${endpoints}/${id}`)).json["retry"]).toEqual(own)
+    expect((await call("DELETE", path)).status).toBe(204)
+    expect((await call("GET", path)).json).toEqual(standard)
+  })
+
+  it.each([
+    ["no strategy", { waitsMs: [1] }, ["body"]],
+    ["no waits", { strategy: "schedule", waitsMs: [] }, ["waitsMs"]],
+    ["a wait of a text", { strategy: "schedule", waitsMs: [1, "2"] }, ["waitsMs[1]"]],
+    ["fields of another strategy", { strategy: "fixed", baseMs: 1, waitsMs: [1] }, ["waitsMs"]],
+    ["a range the wrong way round", { strategy: "fixed", baseMs: 1, jitter: [2, 1] }, ["jitter"]],
+    ["too many attempts", { strategy: "fixed", baseMs: 1, attemptsMax: 101 }, ["attemptsMax"]]
+  ])("is refused by name: %s", async (_, body, wrong) => {
+    const { id } = (await create({ url: "https://a" })).json
+    const answer = await call("PUT", `${endpoints}/${id}/retry-config`, { body })
+    expect(answer.status).toBe(400)
+    expect(field(answer)).toEqual(wrong)
+  })
+})

@@ -1,0 +1,172 @@
+/**
+ * A real server on a free port over memory adapters, and a client that speaks plain HTTP to it. Nothing in
+ * between is replaced, the log is kept to look into, and `wrap` puts something in front of the event store where a test needs a bad day.
+ */
+import { Cause, DateTime, Effect, Layer, Logger, ManagedRuntime, Redacted } from "effect"
+import { afterAll } from "vitest"
+import * as PagerDutyAlerts from "../../../src/adapters/channels/pagerduty/PagerDutyAlerts.ts"
+import * as WebhookAlerts from "../../../src/adapters/channels/webhook/WebhookAlerts.ts"
+import * as MetaReceipts from "../../../src/adapters/channels/whatsapp/MetaReceipts.ts"
+import type { FeedOptions } from "../../../src/adapters/http/log/feed.ts"
+import * as HttpApiServer from "../../../src/adapters/http/server/HttpApiServer.ts"
+import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
+import { entryOf } from "../../../src/application/entry.ts"
+import { LogReader } from "../../../src/application/log/LogReader.ts"
+import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
+import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
+import { Bodies } from "../../../src/application/ports/Bodies.ts"
+import { EndpointPolicy } from "../../../src/application/ports/EndpointPolicy.ts"
+import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { HttpTargetPolicy } from "../../../src/application/ports/HttpTargetPolicy.ts"
+import { applyReceiptsOnce } from "../../../src/application/receipts/applyReceipts.ts"
+import { MessageId } from "../../../src/domain/ids.ts"
+import { replay } from "../../../src/domain/message/decider.ts"
+import type { MessageFact } from "../../../src/domain/message/facts.ts"
+import * as MemoryPorts from "../../model/MemoryPorts.ts"
+
+export const OPERATOR = "an operator's key"
+
+/** Judges by the words in the value, so that a test can provoke each refusal. */
+const policy = Layer.succeed(EndpointPolicy, {
+  checkUrl: (url) => (url.includes("forbidden") ? "must not be forbidden" : null),
+  checkHeaders: (headers) => ("forbidden" in headers ? "must not hold forbidden" : null),
+  checkSecret: (secret) => (Redacted.value(secret).startsWith("whsec_") ? null : "must start with whsec_"),
+  generateSecret: () => Redacted.make("whsec_made-by-the-policy")
+})
+
+const targetPolicy = Layer.succeed(HttpTargetPolicy, {
+  faultsOf: ({ url, headers, secretNames }) => [
+    ...(url.includes("forbidden") ? [{ field: "url" as const, reason: "must not be forbidden" }] : []),
+    ...Object.values(headers)
+      .filter((value) => value.startsWith("{{") && !secretNames.includes(value.slice(2, -2)))
+      .map(() => ({ field: "headers" as const, reason: "must name a secret there is" }))
+  ],
+  checkSecret: (_, value) => (value.startsWith("forbidden") ? "must not be forbidden" : null)
+})
+
+const alertFormats = Layer.succeed(AlertFormats, {
+  webhook: WebhookAlerts.format,
+  pagerduty: PagerDutyAlerts.format
+})
+
+type Store = EventStore["Service"]
+
+const storeIn = (wrap: (store: Store) => Store) =>
+  Layer.effect(EventStore, Effect.map(EventStore, wrap)).pipe(Layer.provideMerge(MemoryPorts.layer))
+
+export interface Json {
+  // Tests look into answers of any shape.
+  // biome-ignore lint/suspicious/noExplicitAny: the shape is what the tests are about
+  readonly [field: string]: any
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly json: Json
+}
+
+export interface Call {
+  readonly key?: string | null
+  readonly org?: string | null
+  readonly headers?: Record<string, string>
+  /** A string is sent as it is, anything else as JSON. */
+  readonly body?: unknown
+}
+
+export const start = async (wrap: (store: Store) => Store = (store) => store, feed?: FeedOptions) => {
+  const logged: Array<string> = []
+  const log = Logger.make(({ message, cause }) => {
+    logged.push([message, Cause.pretty(cause)].flat().map(String).join(" "))
+  })
+  const runtime = ManagedRuntime.make(
+    HttpApiServer.layer({
+      host: "127.0.0.1",
+      port: 0,
+      operatorKey: Redacted.make(OPERATOR),
+      ...(feed && { feed })
+    }).pipe(
+      Layer.provideMerge(LogReader.layer),
+      Layer.provideMerge(storeIn(wrap)),
+      Layer.provideMerge(MetaReceipts.layer(new Map())),
+      Layer.provide([NodeFingerprint.layer, policy, targetPolicy, alertFormats, Logger.layer([log])])
+    )
+  )
+  const url = await runtime.runPromise(HttpApiServer.url)
+  afterAll(() => runtime.dispose())
+
+  /** As the operator for the org `acme`, unless the call says otherwise. */
+  const call = async (method: string, path: string, { key, org, headers, body }: Call = {}): Promise<Answer> => {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: {
+        ...(key === null ? {} : { authorization: `Bearer ${key ?? OPERATOR}` }),
+        ...(org === null ? {} : { "x-org-id": org ?? "acme" }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers
+      },
+      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) })
+    })
+    const text = await response.text()
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      json: text === "" ? {} : (JSON.parse(text) as Json)
+    }
+  }
+
+  const endpoint = async (org = "acme", settings: object = {}): Promise<string> =>
+    (await call("POST", "/api/v1/webhook-endpoints", { org, body: { url: "https://shop.example/hook", ...settings } }))
+      .json["id"]
+
+  const send = (request: object, { headers, ...rest }: Call = {}) =>
+    call("POST", "/api/v1/outbound/messages", { ...rest, headers: headers ?? {}, body: request })
+
+  /** Appends what a worker would have appended. */
+  const append = (id: string, facts: ReadonlyArray<MessageFact>, response: string | null = null) =>
+    runtime.runPromise(
+      Effect.gen(function* () {
+        const store = yield* EventStore
+        const messageId = MessageId.make(id)
+        const stream = yield* store.load(messageId)
+        const before = replay(stream.facts.map(({ fact }) => fact))
+        const { entry } = entryOf(messageId, before, stream.version, facts, yield* DateTime.now, {
+          response:
+            response === null
+              ? null
+              : { epoch: before.progress.epoch, attempt: before.progress.attempt, body: response }
+        })
+        return yield* store.append([entry])
+      })
+    )
+
+  /** The exact text that would be delivered. */
+  const bodyOf = (id: string) => runtime.runPromise(Effect.flatMap(Bodies, (bodies) => bodies.load(MessageId.make(id))))
+
+  const project = () => runtime.runPromise(projectOnce())
+
+  /** Applies the receipts that are due; how many. */
+  const applyReceipts = () => runtime.runPromise(Effect.provide(applyReceiptsOnce(), Logger.layer([log])))
+
+  const makeKey = async (orgId: string): Promise<string> =>
+    (await call("POST", "/api/v1/api-keys", { org: null, body: { orgId, name: "test" } })).json["key"]
+
+  return {
+    url,
+    call,
+    endpoint,
+    send,
+    append,
+    bodyOf,
+    project,
+    applyReceipts,
+    makeKey,
+    logged,
+    stop: () => runtime.dispose()
+  }
+}
+
+export const field = (answer: Answer): ReadonlyArray<string> =>
+  (answer.json["errors"] as ReadonlyArray<{ field: string }>).map((error) => error.field)

@@ -1,0 +1,97 @@
+import { describe, expect, it } from "vitest"
+import { Api } from "../../../../src/adapters/http/server/Api.ts"
+import { start } from "../served.ts"
+
+const { call, url } = await start()
+const document = (await call("GET", "/openapi.json", { key: null, org: null })).json
+
+/** Needs no key. */
+const calledByMeta = "/api/v1/webhooks/whatsapp/inbound"
+
+const methods = new Set(["get", "post", "put", "patch", "delete"])
+const operations = Object.entries(document["paths"] as Record<string, Record<string, Record<string, never>>>).flatMap(
+  ([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ path, method, operation: operation as never as Operation }))
+)
+interface Operation {
+  readonly operationId: string
+  readonly summary?: string
+  readonly parameters?: ReadonlyArray<{ readonly name: string; readonly in: string; readonly schema: object }>
+  readonly requestBody?: { readonly content: object }
+  readonly responses: Record<string, { readonly content?: Record<string, { readonly schema: { $ref?: string } }> }>
+  readonly security?: ReadonlyArray<object>
+}
+
+describe("the OpenAPI document", () => {
+  it("is OpenAPI 3.1 and lists every route that is served, and no other", () => {
+    expect(document["openapi"]).toMatch(/^3\.1\./)
+    const served = Object.values(Api.groups).flatMap((group) =>
+      Object.values(group.endpoints).map(
+        ({ method, path }) => `${method.toLowerCase()} ${path.replaceAll(/:(\w+)/g, "{$1}")}`
+      )
+    )
+    expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([...served].sort())
+    expect(served).toHaveLength(63)
+  })
+
+  it("has operations that are complete", () => {
+    const ids = operations.map(({ operation }) => operation.operationId)
+    expect(new Set(ids).size).toBe(ids.length)
+    for (const { path, method, operation } of operations) {
+      expect(methods.has(method)).toBe(true)
+      expect(operation.summary, path).toBeTruthy()
+      const inPath = (operation.parameters ?? []).filter((parameter) => parameter.in === "path").map(({ name }) => name)
+      expect(inPath, path).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name))
+      expect(Object.keys(operation.responses).some((status) => status.startsWith("2"))).toBe(true)
+      const saysAll = /\/(pause|resume|test|rebuild)$/.test(path)
+      expect(operation.requestBody !== undefined, path).toBe(["post", "put", "patch"].includes(method) && !saysAll)
+      if (path.startsWith("/api/") && path !== calledByMeta) {
+        expect(operation.security, path).toEqual([{ apiKey: [] }])
+        expect(Object.keys(operation.responses), path).toEqual(expect.arrayContaining(["400", "401", "403", "503"]))
+      }
+    }
+  })
+
+  it("has no reference that leads nowhere, and one form of problem", () => {
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)].map(
+      ([, name]) => name!
+    )
+    const schemas = Object.keys(document["components"].schemas)
+    expect(references.filter((name) => !schemas.includes(name))).toEqual([])
+    expect(schemas.filter((name) => !references.includes(name))).toEqual([])
+    expect(schemas.filter((name) => name.startsWith("Problem"))).toEqual(["Problem"])
+    for (const { operation } of operations) {
+      for (const [status, response] of Object.entries(operation.responses)) {
+        if (Number(status) < 400) continue
+        expect(response.content!["application/problem+json"]!.schema).toEqual({ $ref: "#/components/schemas/Problem" })
+      }
+    }
+  })
+
+  it("names the fields and limits a caller must know", () => {
+    const { schemas } = document["components"]
+    expect(schemas["MessageRequest"].required).toEqual(["channel", "to", "payloadJson"])
+    expect(schemas["MessageRequest"].additionalProperties).toBe(false)
+    const list = operations.find(({ operation }) => operation.operationId === "messages.list")!.operation
+    expect(list.parameters!.find(({ name }) => name === "limit")!.schema).toEqual({
+      type: "integer",
+      minimum: 1,
+      maximum: 200,
+      default: 50
+    })
+  })
+})
+
+describe("the docs page", () => {
+  it("brings everything it shows with it", async () => {
+    const response = await fetch(`${url}/docs`)
+    expect(response.headers.get("content-type")).toMatch(/^text\/html/)
+    const page = await response.text()
+    expect(page).toContain("/api/v1/outbound/messages")
+    // Outside its one inlined script, nothing is fetched from anywhere.
+    const frame = page.replace(/<script>[\s\S]*<\/script>/, "")
+    expect(frame).toContain("<title>Posthaste</title>")
+    expect(frame).not.toMatch(/\b(src|href)=|@import|url\(/)
+    expect(page).not.toMatch(/<script[^>]+src=["']?https?:/)
+  })
+})

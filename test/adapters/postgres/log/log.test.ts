@@ -1,0 +1,214 @@
+/**
+ * The log of all facts under transactions that commit slowly, late, out of order or not at all: what `EventStore.readAll`
+ * promises about them, and who is named when one of them keeps everybody waiting.
+ */
+import { randomUUID } from "node:crypto"
+import { describe, expect, it } from "@effect/vitest"
+import { DateTime, Duration, Effect, Redacted, Schedule, type Scope } from "effect"
+import pg from "pg"
+import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
+import type { StoreUnavailable } from "../../../../src/application/errors.ts"
+import { EventStore, type LoggedFact } from "../../../../src/application/ports/EventStore.ts"
+import { Projections } from "../../../../src/application/ports/Projections.ts"
+import { opened, started } from "../../../contracts/sample.ts"
+import { freshDatabase } from "../../../servers/freshDatabase.ts"
+
+const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
+const SECONDS = 4
+
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+const client = (url: string, application: string) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const one = new pg.Client({ connectionString: url, application_name: application })
+      await one.connect()
+      return one
+    }),
+    (one) => Effect.promise(() => one.end())
+  )
+
+const test = (
+  rule: string,
+  body: (url: string) => Effect.Effect<void, StoreUnavailable, EventStore | Projections | Scope.Scope>
+) =>
+  it.live(
+    rule,
+    () =>
+      Effect.gen(function* () {
+        const url = yield* freshDatabase
+        yield* Effect.scoped(body(Redacted.value(url))).pipe(
+          Effect.provide(PostgresPorts.layer({ url, encryptionKey }))
+        )
+      }),
+    30_000
+  )
+
+/** Other databases of the same server keep everybody waiting too, for as long as their own tests write. */
+const eventually = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (answer: A) => boolean) =>
+  Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(
+    Effect.timeout("10 seconds"),
+    Effect.orDie
+  )
+
+const place = ({ stream, version }: Pick<LoggedFact, "stream" | "version">) => `${stream}@${version}`
+
+describe("the log under slow commits", () => {
+  test("shows a reader every fact that was committed, once, and nothing that was not", (url) =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const shared = Array.from({ length: 4 }, () => ({ name: `test-${randomUUID()}`, id: randomUUID() }))
+      const committed = new Set<string>()
+      const undone = new Set<string>()
+      const until = performance.now() + SECONDS * 1_000
+
+      /** Takes its place in the order early, writes to streams that others write to as well, and commits late or not at all. */
+      const slowWriter = Effect.fnUntraced(function* (n: number) {
+        const one = yield* client(url, `slow writer ${n}`)
+        yield* Effect.promise(async () => {
+          for (let i = 0; performance.now() < until; i++) {
+            await one.query("begin")
+            await one.query("select pg_current_xact_id()")
+            // Some long enough for others, who came later, to commit on the same stream first.
+            await pause(Math.random() < 0.3 ? 250 : Math.random() * 10)
+            const written: Array<string> = []
+            for (const stream of [shared[i % shared.length]!, { name: `test-${randomUUID()}`, id: randomUUID() }]) {
+              const { rows } = await one.query(
+                `insert into posthaste.event (stream_id, stream, tx, at, version, name, data)
+                  select $1, $2, pg_current_xact_id()::text::bigint, now(), coalesce(max(version), 0) + 1, 'Tested@1', '{}'
+                  from posthaste.event where stream_id = $1
+                on conflict do nothing returning version`,
+                [stream.id, stream.name]
+              )
+              for (const { version } of rows) written.push(place({ stream: stream.name, version }))
+              await pause(Math.random() * 40)
+            }
+            const isUndone = Math.random() < 0.2
+            await one.query(isUndone ? "rollback" : "commit")
+            for (const fact of written) (isUndone ? undone : committed).add(fact)
+          }
+        })
+      })
+
+      /** What the product itself writes meanwhile. */
+      const quickWriter = Effect.gen(function* () {
+        while (performance.now() < until) {
+          const queued = opened()
+          const begun = started(queued.after)
+          for (const { entry } of [queued, begun]) {
+            yield* store.append([entry])
+            committed.add(place({ stream: `message-${entry.messageId}`, version: entry.expected + 1 }))
+          }
+          yield* Effect.sleep("1 millis")
+        }
+      })
+
+      const seen: Array<LoggedFact> = []
+      const subscriber = Effect.gen(function* () {
+        let after: string | null = null
+        for (;;) {
+          const hasEnded = performance.now() > until + 1_000
+          const page: ReadonlyArray<LoggedFact> = yield* store.readAll(after, 50)
+          seen.push(...page)
+          after = page.at(-1)?.position ?? after
+          if (page.length === 0 && hasEnded && seen.length >= committed.size) return
+          if (performance.now() > until + 10_000) return
+          if (page.length < 50) yield* Effect.sleep("2 millis")
+        }
+      })
+
+      /** One that trusts the sequence alone, to know that this run would have misled it. */
+      const naive = yield* client(url, "naive reader")
+      const naively = new Set<string>()
+      const naiveSubscriber = Effect.promise(async () => {
+        let after = "0"
+        while (performance.now() < until + 1_000) {
+          const { rows } = await naive.query(
+            "select coalesce(stream, 'message-' || stream_id) as stream, version, position from posthaste.event where position > $1 order by position limit 50",
+            [after]
+          )
+          for (const row of rows) naively.add(place(row))
+          after = rows.at(-1)?.position ?? after
+          if (rows.length < 50) await pause(2)
+        }
+      })
+
+      yield* Effect.all(
+        [
+          ...Array.from({ length: 5 }, (_, n) => Effect.scoped(slowWriter(n))),
+          quickWriter,
+          quickWriter,
+          subscriber,
+          naiveSubscriber
+        ],
+        { concurrency: "unbounded" }
+      )
+
+      const places = seen.map(place)
+      const known = new Set(places)
+      expect(committed.size).toBeGreaterThan(500)
+      expect(undone.size).toBeGreaterThan(5)
+      expect([...committed].filter((fact) => !known.has(fact))).toEqual([])
+      expect(places.length).toBe(known.size)
+      expect(known.size).toBe(committed.size)
+
+      // A stream can come out of version order: gated by version it does not.
+      const reached = new Map<string, number>()
+      const early = new Map<string, Set<number>>()
+      const gated: Array<string> = []
+      let inversions = 0
+      for (const { stream, version } of seen) {
+        const waiting = early.get(stream) ?? new Set()
+        early.set(stream, waiting.add(version))
+        let next = (reached.get(stream) ?? 0) + 1
+        if (version > next) inversions++
+        for (; waiting.delete(next); next++) gated.push(place({ stream, version: next }))
+        reached.set(stream, next - 1)
+      }
+      expect(gated.length).toBe(seen.length)
+      expect(inversions).toBeGreaterThan(0)
+      expect([...committed].filter((fact) => !naively.has(fact)).length).toBeGreaterThan(0)
+
+      // Whoever reads it later reads the same in the same order.
+      const later = yield* eventually(store.readAll(null, 100_000), (facts) => facts.length >= places.length)
+      expect(later.map(place)).toEqual(places)
+    }))
+
+  test("waits for an open transaction, names it, and goes on when it has ended", (url) =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const { stall } = yield* Projections
+      const forAMoment = Duration.millis(200)
+      const one = yield* client(url, "the nightly report")
+      yield* Effect.promise(async () => {
+        await one.query("begin")
+        await one.query("select pg_current_xact_id()")
+      })
+      const begun = DateTime.nowUnsafe()
+      yield* store.append([opened().entry])
+      expect(yield* store.readAll(null, 10)).toEqual([])
+      expect(yield* stall(Duration.hours(1))).toBeNull()
+      yield* Effect.sleep("400 millis")
+      const { rows } = yield* Effect.promise(() => one.query("select pg_backend_pid() as pid"))
+      const found = yield* eventually(stall(forAMoment), (one) => one?.pid === rows[0].pid)
+      expect(found).toMatchObject({ application: "the nightly report" })
+      expect(Math.abs(Duration.toMillis(DateTime.distance(found!.since, begun)))).toBeLessThan(1_000)
+      yield* Effect.promise(() => one.query("commit"))
+      yield* eventually(store.readAll(null, 10), (facts) => facts.length === 1)
+      expect((yield* stall(Duration.zero))?.pid).not.toBe(rows[0].pid)
+    }))
+
+  test("is not kept waiting by who only reads", (url) =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const one = yield* client(url, "a long look")
+      yield* Effect.promise(async () => {
+        await one.query("begin isolation level repeatable read")
+        await one.query("select count(*) from posthaste.event")
+      })
+      yield* store.append([opened().entry])
+      yield* eventually(store.readAll(null, 10), (facts) => facts.length === 1)
+      const { rows } = yield* Effect.promise(() => one.query("select pg_backend_pid() as pid"))
+      expect((yield* (yield* Projections).stall(Duration.zero))?.pid).not.toBe(rows[0].pid)
+    }))
+})

@@ -1,0 +1,181 @@
+/** What every adapter of `Replays` promises. `layer` gives an empty store to each test. */
+import { randomUUID } from "node:crypto"
+import { describe, expect, it } from "@effect/vitest"
+import { Duration, Effect, type Layer } from "effect"
+import type { StoreUnavailable } from "../../../src/application/errors.ts"
+import { type Opening, Replays } from "../../../src/application/ports/Replays.ts"
+import { type OrgId, ReplayId } from "../../../src/domain/ids.ts"
+import { delivered, inMillis, newMessageId, newOrg, next, now, type Sample, type StorePorts } from "../sample.ts"
+import { ended, projected, refused } from "./deadLetterSamples.ts"
+
+const LEASE = Duration.seconds(30)
+
+const listed = (orgId: OrgId, count: number, change: Partial<Opening> = {}): Opening => {
+  const ids = Array.from({ length: count }, newMessageId)
+  return {
+    id: ReplayId.make(randomUUID()),
+    orgId,
+    wanted: { ids },
+    reason: "the endpoint is back",
+    requestedAt: now(),
+    set: ids.map((messageId, index) => ({ messageId, epoch: index + 1 })),
+    idempotency: null,
+    ...change
+  }
+}
+
+export const replaysContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
+  const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
+    it.live(rule, () => Effect.provide(body, layer), 20_000)
+
+  describe(`${name} replays`, () => {
+    test(
+      "keep what was asked for, and its messages in their order",
+      Effect.gen(function* () {
+        const replays = yield* Replays
+        const opening = listed(newOrg(), 5)
+        const { set, idempotency: _, ...asked } = opening
+        const job = { ...asked, matched: 5 }
+        expect(yield* replays.open(opening)).toEqual({ type: "Opened", job })
+        expect(yield* replays.get(opening.orgId, opening.id)).toEqual(job)
+        expect(yield* replays.items(opening.id, 0, 100)).toEqual(set)
+        expect(yield* replays.items(opening.id, 2, 2)).toEqual((set as ReadonlyArray<unknown>).slice(2, 4))
+        expect(yield* replays.items(opening.id, 5, 2)).toEqual([])
+      })
+    )
+
+    test(
+      "belong to their org",
+      Effect.gen(function* () {
+        const replays = yield* Replays
+        const opening = listed(newOrg(), 1)
+        yield* replays.open(opening)
+        expect(yield* replays.get(newOrg(), opening.id)).toBeNull()
+        expect(yield* replays.list(newOrg(), { cursor: null, limit: 10 })).toEqual({ items: [], nextCursor: null })
+      })
+    )
+
+    test(
+      "of a filter are for the dead letters there are now, in the order they were accepted",
+      Effect.gen(function* () {
+        const replays = yield* Replays
+        const orgId = newOrg()
+        const dead: Array<Sample> = []
+        for (let i = 0; i < 4; i++) {
+          // The later it was accepted, the earlier it died.
+          const acceptedAt = inMillis(i * 1_000 - 60_000)
+          dead.push(yield* ended(refused(), inMillis(-i * 1_000), { orgId, acceptedAt }))
+        }
+        const others = [
+          yield* ended(refused("http_410"), now(), { orgId }),
+          yield* ended(delivered, now(), { orgId }),
+          yield* ended(refused(), now())
+        ]
+        const twice = next(dead[0]!, { type: "ReplayMessage", now: now(), reason: null })
+        yield* projected([...dead, ...others])
+        const filter = { errorCode: "http_400" }
+        const opening = listed(orgId, 0, { wanted: { filter }, set: filter })
+        const result = yield* replays.open(opening)
+        expect(result.type).toBe("Opened")
+        expect(result.job).toMatchObject({ matched: 4, wanted: { filter } })
+        expect(yield* replays.items(opening.id, 0, 100)).toEqual(
+          dead.map(({ id, message }) => ({ messageId: id, epoch: message.progress.epoch }))
+        )
+        expect(twice.after.message.progress.epoch).toBe(2)
+        // What dies later is not in the set.
+        yield* projected([yield* ended(refused(), now(), { orgId })])
+        expect(yield* replays.items(opening.id, 0, 100)).toHaveLength(4)
+      })
+    )
+
+    test(
+      "with one key are one replay, whoever asks first",
+      Effect.gen(function* () {
+        const replays = yield* Replays
+        const orgId = newOrg()
+        const idempotency = { key: "k", requestHash: "h" }
+        const openings = Array.from({ length: 8 }, () => listed(orgId, 2, { idempotency }))
+        const results = yield* Effect.all(openings.map(replays.open), { concurrency: "unbounded" })
+        const [first, ...more] = results.filter(({ type }) => type === "Opened")
+        expect(more).toEqual([])
+        for (const result of results) {
+          expect(result.job).toEqual(first!.job)
+          if (result.type === "DuplicateKey") expect(result.requestHash).toBe("h")
+        }
+        const lost = openings.filter(({ id }) => id !== first!.job.id)
+        for (const { id } of lost) expect(yield* replays.items(id, 0, 10)).toEqual([])
+        expect((yield* replays.list(orgId, { cursor: null, limit: 10 })).items).toHaveLength(1)
+        expect((yield* replays.open(listed(newOrg(), 1, { idempotency }))).type).toBe("Opened")
+      })
+    )
+
+    test(
+      "are listed newest first, each on exactly one page",
+      Effect.gen(function* () {
+        const replays = yield* Replays
+        const orgId = newOrg()
+        const ids = Array.from({ length: 5 }, (_, n) => ReplayId.make(`0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a0${n}`))
+        for (const id of ids) yield* replays.open(listed(orgId, 1, { id }))
+        const seen: Array<string> = []
+        let cursor: string | null = null
+        do {
+          const page: Effect.Success<ReturnType<typeof replays.list>> = yield* replays.list(orgId, { cursor, limit: 2 })
+          seen.push(...page.items.map(({ id }) => id))
+          cursor = page.nextCursor
+        } while (cursor !== null)
+        expect(seen).toEqual(ids.toReversed())
+      })
+    )
+
+    test(
+      "are taken by one at a time, and again when the lease is over",
+      Effect.gen(function* () {
+        const replays = yield* Replays
+        const opening = listed(newOrg(), 1)
+        yield* replays.open(opening)
+        for (let round = 0; round < 20; round++) {
+          const taken = yield* Effect.all(
+            Array.from({ length: 8 }, () => replays.take(LEASE)),
+            { concurrency: "unbounded" }
+          )
+          expect(taken.filter((job) => job !== null).map(({ id }) => id)).toEqual([opening.id])
+          yield* replays.back(opening.id, Duration.zero)
+        }
+        yield* replays.take(Duration.millis(200))
+        expect(yield* replays.take(LEASE)).toBeNull()
+        yield* Effect.sleep("300 millis")
+        expect((yield* replays.take(LEASE))?.id).toBe(opening.id)
+      })
+    )
+
+    test(
+      "that were put back wait out their pause, while others take their turn",
+      Effect.gen(function* () {
+        const replays = yield* Replays
+        const [one, two] = [listed(newOrg(), 1), listed(newOrg(), 1)]
+        yield* replays.open(one)
+        expect((yield* replays.take(LEASE))?.id).toBe(one.id)
+        yield* replays.back(one.id, Duration.millis(200))
+        yield* replays.open(two)
+        expect((yield* replays.take(LEASE))?.id).toBe(two.id)
+        expect(yield* replays.take(LEASE)).toBeNull()
+        yield* Effect.sleep("300 millis")
+        expect((yield* replays.take(LEASE))?.id).toBe(one.id)
+      })
+    )
+
+    test(
+      "that are closed are never taken again, and still known",
+      Effect.gen(function* () {
+        const replays = yield* Replays
+        const opening = listed(newOrg(), 3)
+        yield* replays.open(opening)
+        yield* replays.close(opening.id)
+        yield* replays.back(opening.id, Duration.zero)
+        expect(yield* replays.take(LEASE)).toBeNull()
+        expect(yield* replays.items(opening.id, 0, 10)).toEqual([])
+        expect((yield* replays.get(opening.orgId, opening.id))?.matched).toBe(3)
+      })
+    )
+  })
+}

@@ -1,0 +1,133 @@
+/** What every adapter of `Retention` promises. `layer` gives an empty store to each test. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, type Layer } from "effect"
+import type { StoreUnavailable } from "../../../src/application/errors.ts"
+import { Bodies } from "../../../src/application/ports/Bodies.ts"
+import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
+import { Retention } from "../../../src/application/ports/Retention.ts"
+import { ended, projected, refused } from "../replays/deadLetterSamples.ts"
+import { delivered, inMillis, newOrg, next, opened, type Sample, type StorePorts } from "../sample.ts"
+
+const HOUR = 3_600_000
+
+export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
+  const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
+    it.live(rule, () => Effect.provide(body, layer), 20_000)
+
+  /** Sweeps to the end; how many went in each step. */
+  const sweepAll = Effect.fnUntraced(function* (limit: number) {
+    const retention = yield* Retention
+    const steps: Array<number> = []
+    let from: string | null = null
+    do {
+      const sweep: Effect.Success<ReturnType<typeof retention.sweep>> = yield* retention.sweep(
+        inMillis(-HOUR),
+        from,
+        limit
+      )
+      steps.push(sweep!.removed)
+      from = sweep!.next
+    } while (from !== null)
+    return steps
+  })
+
+  describe(`${name} retention`, () => {
+    test(
+      "has nothing to do in an empty store",
+      Effect.gen(function* () {
+        expect(yield* sweepAll(10)).toEqual([0])
+      })
+    )
+
+    test(
+      "forgets what ended well long ago with all that belongs to it, and nothing else",
+      Effect.gen(function* () {
+        const store = yield* EventStore
+        const bodies = yield* Bodies
+        const orgId = newOrg()
+        const long = { orgId, acceptedAt: inMillis(-3 * HOUR) }
+        const key = { orgId, key: "k", requestHash: "h" }
+        const old = yield* ended(delivered, inMillis(-2 * HOUR), { ...long, idempotency: key })
+        const cancelled = opened(long)
+        yield* store.append([{ ...cancelled.entry, at: inMillis(-3 * HOUR) }])
+        const cancel = next(cancelled.after, { type: "CancelMessage", reason: null })
+        yield* store.append([{ ...cancel.entry, at: inMillis(-2 * HOUR) }])
+        const recent = yield* ended(delivered, inMillis(-HOUR / 2), long)
+        const dead = yield* ended(refused(), inMillis(-2 * HOUR), long)
+        const waiting = opened(long)
+        yield* store.append([{ ...waiting.entry, at: inMillis(-3 * HOUR) }])
+        const gone: ReadonlyArray<Sample> = [old, cancel.after]
+        const kept: ReadonlyArray<Sample> = [recent, dead, waiting.after]
+        yield* projected([...gone, ...kept])
+
+        expect((yield* sweepAll(100)).reduce((a, b) => a + b)).toBe(2)
+
+        for (const { id } of gone) {
+          expect((yield* store.load(id)).version).toBe(0)
+          expect(yield* bodies.load(id)).toBeNull()
+        }
+        for (const { id, version } of kept) {
+          expect((yield* store.load(id)).version).toBe(version)
+          expect(yield* bodies.load(id)).not.toBeNull()
+        }
+        const views = yield* MessageViews
+        const listed = (yield* views.list(orgId, {}, { cursor: null, limit: 10 })).items.map(({ id }) => id)
+        expect(listed.toSorted()).toEqual(kept.map(({ id }) => id).toSorted())
+        expect((yield* views.stats(orgId)).byStatus).toMatchObject({
+          DELIVERED: 1,
+          CANCELLED: 0,
+          FAILED: 1,
+          QUEUED: 1
+        })
+        // The key is free again, and what is left can still be read in order.
+        const again = opened({ orgId, idempotency: key })
+        expect((yield* store.append([again.entry]))[0]!.type).toBe("Appended")
+        const left = new Set((yield* store.readAll(null, 1_000)).map(({ messageId }) => messageId))
+        expect(left).toEqual(new Set([...kept.map(({ id }) => id), again.after.id]))
+      })
+    )
+
+    test(
+      "forgets each message once, however many sweep at the same moment",
+      Effect.gen(function* () {
+        const retention = yield* Retention
+        const orgId = newOrg()
+        const samples: Array<Sample> = []
+        for (let i = 0; i < 20; i++) {
+          samples.push(yield* ended(delivered, inMillis(-2 * HOUR), { orgId, acceptedAt: inMillis(-3 * HOUR) }))
+        }
+        yield* projected(samples)
+        const sweeps = yield* Effect.all(
+          Array.from({ length: 6 }, () => retention.sweep(inMillis(-HOUR), null, 100)),
+          { concurrency: "unbounded" }
+        )
+        expect(sweeps.reduce((sum, sweep) => sum + (sweep?.removed ?? 0), 0)).toBe(20)
+        expect((yield* (yield* MessageViews).stats(orgId)).byStatus.DELIVERED).toBe(0)
+      })
+    )
+
+    test(
+      "goes through everything in small steps, org by org, past what stays",
+      Effect.gen(function* () {
+        const orgs = [newOrg(), newOrg(), newOrg()]
+        const samples: Array<Sample> = []
+        for (const orgId of orgs) {
+          for (let i = 0; i < 5; i++) {
+            const wishes = { orgId, acceptedAt: inMillis(i * 1_000 - 3 * HOUR) }
+            samples.push(yield* ended(i < 2 ? refused() : delivered, inMillis(-2 * HOUR), wishes))
+          }
+        }
+        yield* projected(samples)
+        const steps = yield* sweepAll(2)
+        expect(steps.reduce((a, b) => a + b)).toBe(9)
+        expect(Math.max(...steps)).toBeLessThanOrEqual(2)
+        const views = yield* MessageViews
+        for (const orgId of orgs) {
+          expect((yield* views.stats(orgId)).byStatus).toMatchObject({ DELIVERED: 0, FAILED: 2 })
+        }
+        expect((yield* sweepAll(2)).reduce((a, b) => a + b)).toBe(0)
+      })
+    )
+  })
+}

@@ -1,0 +1,328 @@
+/**
+ * What every Archive promises of the log, and what MessageData and DerivedRows promise of the rest: what they show, and that
+ * another store can be made of it. `layer` gives an empty store to each test.
+ */
+import { randomUUID } from "node:crypto"
+import { describe, expect, it } from "@effect/vitest"
+import { DateTime, Duration, Effect, type Layer } from "effect"
+import type { StoreUnavailable } from "../../../src/application/errors.ts"
+import { Archive, type ArchivedFact } from "../../../src/application/ports/Archive.ts"
+import { Circuits } from "../../../src/application/ports/Circuits.ts"
+import { DerivedRows } from "../../../src/application/ports/DerivedRows.ts"
+import { EventStore, type LoggedFact } from "../../../src/application/ports/EventStore.ts"
+import { Journals } from "../../../src/application/ports/Journals.ts"
+import { MessageData } from "../../../src/application/ports/MessageData.ts"
+import { Queue } from "../../../src/application/ports/Queue.ts"
+import { initialState, stateOf } from "../../../src/domain/circuit/state.ts"
+import type { MessageId } from "../../../src/domain/ids.ts"
+import type { Place, Wait } from "../../../src/domain/message/place.ts"
+import {
+  delivered,
+  inMillis,
+  newLane,
+  newMessageId,
+  now,
+  opened,
+  type Step,
+  settled,
+  started,
+  unreachable
+} from "../sample.ts"
+
+type LogPorts = Archive | EventStore | Journals
+
+const write = (...steps: ReadonlyArray<Step>) =>
+  Effect.gen(function* () {
+    const store = yield* EventStore
+    for (const { entry } of steps) expect((yield* store.append([entry]))[0]!.type).toBe("Appended")
+  })
+
+const whole = Effect.gen(function* () {
+  return yield* (yield* EventStore).readAll(null, 1_000)
+})
+
+/** Three streams whose facts lie between each other in the log. */
+const populated = Effect.gen(function* () {
+  const [one, other] = [opened(), opened()]
+  const begun = started(one.after)
+  yield* write(one, other, begun)
+  const journal = `circuit-${randomUUID()}` as const
+  yield* (yield* Journals).append(journal, 0, [{ name: "Counted@1", data: '{"n":1}' }], now(), "operator")
+  yield* write(settled(begun.after, delivered))
+  return { one: one.after.id, other: other.after.id, journal }
+})
+
+const withoutPosition = ({ stream, version, name, data, at, actor }: LoggedFact): ArchivedFact => ({
+  stream,
+  version,
+  name,
+  data,
+  at,
+  actor
+})
+
+export const archiveContract = <E>(name: string, layer: Layer.Layer<LogPorts, E>) => {
+  const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, LogPorts>) =>
+    it.live(rule, () => Effect.provide(body, layer, { local: true }), 20_000)
+
+  describe(`${name} archive`, () => {
+    for (const limit of [1, 2, 100]) {
+      test(
+        `gives every stream whole and by version, ${limit} facts at a time`,
+        Effect.gen(function* () {
+          const archive = yield* Archive
+          yield* populated
+          const all = yield* whole
+          const seen: Array<LoggedFact> = []
+          for (;;) {
+            const page = yield* archive.byStream(seen.at(-1) ?? null, limit)
+            expect(page.length).toBeLessThanOrEqual(limit)
+            if (page.length === 0) break
+            seen.push(...page)
+          }
+          expect(seen.toSorted((a, b) => archive.order(a.position, b.position))).toEqual(all)
+          const streams = seen.map(({ stream }) => stream).filter((stream, i, each) => stream !== each[i - 1])
+          expect(new Set(streams).size).toBe(streams.length)
+          for (const stream of streams) {
+            const versions = seen.filter((fact) => fact.stream === stream).map(({ version }) => version)
+            expect(versions).toEqual(versions.map((_, index) => index + 1))
+          }
+        })
+      )
+    }
+
+    test(
+      "gives the streams that were asked for, of messages and journals, and leaves out those that are not there",
+      Effect.gen(function* () {
+        const archive = yield* Archive
+        const { one, journal } = yield* populated
+        const all = yield* whole
+        const names = [`message-${one}`, journal]
+        const found = yield* archive.streams([...names, `message-${newMessageId()}`])
+        expect([...found.keys()].toSorted()).toEqual(names.toSorted())
+        for (const each of names) expect(found.get(each)).toEqual(all.filter(({ stream }) => stream === each))
+      })
+    )
+
+    test(
+      "knows which messages it has",
+      Effect.gen(function* () {
+        const { one, other } = yield* populated
+        const known = yield* (yield* Archive).known([other, newMessageId(), one])
+        expect([...known].toSorted()).toEqual([one, other].toSorted())
+      })
+    )
+
+    test(
+      "orders positions as the log is",
+      Effect.gen(function* () {
+        const { order } = yield* Archive
+        yield* populated
+        const positions = (yield* whole).map(({ position }) => position)
+        for (const [at, position] of positions.entries()) {
+          expect(positions.map((other) => order(position, other))).toEqual(positions.map((_, i) => Math.sign(at - i)))
+        }
+      })
+    )
+
+    it.live(
+      "makes the same log of the same facts, and nothing else",
+      () =>
+        Effect.gen(function* () {
+          const facts = yield* Effect.provide(Effect.andThen(populated, whole), layer, { local: true })
+          yield* Effect.provide(
+            Effect.gen(function* () {
+              const archive = yield* Archive
+              yield* archive.restore(facts.slice(0, 2).map(withoutPosition))
+              yield* archive.restore(facts.slice(2).map(withoutPosition))
+              yield* archive.restore([])
+              expect((yield* whole).map(withoutPosition)).toEqual(facts.map(withoutPosition))
+            }),
+            layer,
+            { local: true }
+          )
+        }),
+      20_000
+    )
+
+    test(
+      "goes on with no stream but where it ends",
+      Effect.gen(function* () {
+        const archive = yield* Archive
+        const { one } = yield* populated
+        const before = yield* whole
+        const [first] = (yield* archive.streams([`message-${one}`])).get(`message-${one}`)!
+        const fact = withoutPosition(first!)
+        for (const version of [1, 4, 6, 7]) {
+          expect(yield* archive.restore([{ ...fact, version }]).pipe(Effect.flip, Effect.orDie)).toMatchObject({
+            _tag: "NotContinued",
+            version
+          })
+        }
+        expect(yield* whole).toEqual(before)
+        yield* archive.restore([{ ...fact, version: 5 }]).pipe(Effect.orDie)
+        expect(yield* whole).toHaveLength(before.length + 1)
+      })
+    )
+  })
+}
+
+type AllPorts = LogPorts | MessageData | DerivedRows | Queue | Circuits
+
+const waitOf = ({ entry }: Step): Wait => {
+  const { queue, expected, facts } = entry
+  if (queue?.type !== "Wait") throw new Error("it does not wait")
+  const { type: _, ...wait } = queue
+  return { ...wait, version: expected + facts.length }
+}
+const waiting = (step: Step): Place & { readonly type: "Waiting" } => ({ type: "Waiting", ...waitOf(step) })
+
+const claimAll = Effect.gen(function* () {
+  const claim = yield* (yield* Queue).claim({
+    worker: "w",
+    limit: 100,
+    perLane: 100,
+    room: new Map(),
+    lease: Duration.seconds(30)
+  })
+  return claim?.messages ?? []
+})
+
+export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>) => {
+  const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, AllPorts>) =>
+    it.live(rule, () => Effect.provide(body, layer, { local: true }), 20_000)
+  const look = (messageId: MessageId, wait: Wait | null) =>
+    Effect.gen(function* () {
+      return (yield* (yield* DerivedRows).look([{ messageId, wait }])).get(messageId)!
+    })
+
+  describe(`${name} belongings`, () => {
+    test(
+      "are what came with a message, and can be brought back where they are missing",
+      Effect.gen(function* () {
+        const dataOfMessages = yield* MessageData
+        const step = opened({ body: '{"a":1.10}', idempotency: { orgId: "o" as never, key: "k 1", requestHash: "h" } })
+        const begun = started(step.after)
+        yield* write(
+          step,
+          begun,
+          settled(begun.after, unreachable(), { response: { epoch: 1, attempt: 1, body: "no" } })
+        )
+        const { id } = step.after
+        const expected = {
+          messageId: id,
+          body: '{"a":1.10}',
+          key: { orgId: "o", key: "k 1", requestHash: "h" },
+          responses: [{ epoch: 1, attempt: 1, body: "no" }]
+        }
+        const stranger = newMessageId()
+        expect(yield* dataOfMessages.load([id, stranger])).toEqual(new Map([[id, expected]]))
+        const copy = { ...expected, messageId: stranger, key: { ...expected.key, key: "k 2" } } as never
+        yield* dataOfMessages.restore([copy, { ...expected, body: "another", key: null } as never])
+        yield* dataOfMessages.restore([copy])
+        expect(yield* dataOfMessages.load([id, stranger])).toEqual(
+          new Map([
+            [id, expected],
+            [stranger, copy]
+          ])
+        )
+      })
+    )
+  })
+
+  describe(`${name} derived rows`, () => {
+    test(
+      "show a waiting message in its lane, then in a worker's hands, and nowhere as it is not",
+      Effect.gen(function* () {
+        const step = opened()
+        yield* write(step)
+        const { id } = step.after
+        const wait = waitOf(step)
+        expect(yield* look(id, wait)).toMatchObject({ isReady: true, held: 0, turn: null, hasBody: true, view: null })
+        const others: ReadonlyArray<Wait> = [
+          { ...wait, lane: newLane() },
+          { ...wait, dueAt: DateTime.add(wait.dueAt, { milliseconds: 1 }) },
+          { ...wait, version: 2 },
+          { ...wait, epoch: 2 },
+          { ...wait, attempt: 1 }
+        ]
+        for (const other of others) expect(yield* look(id, other)).toMatchObject({ isReady: false, held: 0 })
+        expect(yield* look(id, null)).toMatchObject({ isReady: false, held: 0 })
+        yield* claimAll
+        expect(yield* look(id, wait)).toMatchObject({ isReady: false, held: 1 })
+        expect(yield* look(id, { ...wait, version: 2 })).toMatchObject({ isReady: false, held: 0 })
+        expect(yield* look(newMessageId(), wait)).toMatchObject({ isReady: false, held: 0, hasBody: false })
+      })
+    )
+
+    test(
+      "list every row of the queue, everybody in a line and every owner of something, page by page",
+      Effect.gen(function* () {
+        const derived = yield* DerivedRows
+        const lane = newLane()
+        const steps = [1, 2, 3].map((n) =>
+          opened({ destination: lane, orderingKey: n === 1 ? null : "line", dueAt: inMillis(n) })
+        )
+        yield* write(...steps)
+        const ids = steps.map(({ after }) => after.id)
+        const first = yield* derived.ready(null, 1)
+        const second = yield* derived.ready(first.next, 10)
+        expect(yield* derived.ready(second.next, 10)).toEqual({ rows: [], next: null })
+        // The third stands behind the second.
+        expect([...first.rows, ...second.rows]).toEqual(
+          steps.slice(0, 2).map((step) => {
+            const { dueAt, version, epoch, attempt } = waitOf(step)
+            return { messageId: step.after.id, lane, dueAt, version, epoch, attempt }
+          })
+        )
+        const turns = yield* derived.turns(null, 1)
+        expect([...turns, ...(yield* derived.turns(turns[0]!, 10))]).toEqual(ids.slice(1).toSorted())
+        const owners = yield* derived.owners(null, 2)
+        expect([...owners, ...(yield* derived.owners(owners[1]!, 10))]).toEqual(ids.toSorted())
+        expect((yield* look(ids[1]!, null)).turn).toEqual({ lane, line: "line", state: "GIVEN" })
+        expect((yield* look(ids[2]!, null)).turn).toEqual({ lane, line: "line", state: "WAITING" })
+        expect(yield* derived.brokenLines).toEqual([])
+      })
+    )
+
+    test(
+      "are made again where they are missing, in lines as they come, and once",
+      Effect.gen(function* () {
+        const derived = yield* DerivedRows
+        const lane = newLane()
+        const steps = [1, 2, 3].map((n) => opened({ destination: lane, orderingKey: n === 1 ? null : "line" }))
+        const held = opened()
+        const rows = [
+          ...steps.map((step) => ({ messageId: step.after.id, place: waiting(step) })),
+          { messageId: held.after.id, place: { ...waiting(held), type: "UnderWay" as const } }
+        ]
+        yield* derived.restoreQueue(rows)
+        yield* derived.restoreQueue(rows)
+        const [plain, head, behind] = steps.map(({ after }) => after.id)
+        expect((yield* derived.ready(null, 10)).rows.map(({ messageId }) => messageId).toSorted()).toEqual(
+          [plain, head].toSorted()
+        )
+        expect((yield* look(behind!, null)).turn).toEqual({ lane, line: "line", state: "WAITING" })
+        expect(yield* derived.brokenLines).toEqual([])
+        expect(yield* look(held.after.id, waitOf(held))).toMatchObject({ isReady: false, held: 1 })
+        const [taken] = yield* (yield* Queue).takeOver("w", Duration.seconds(30), 10)
+        expect(taken!.messages.map(({ messageId, version }) => [messageId, version])).toEqual([[held.after.id, 1]])
+      })
+    )
+
+    test(
+      "make a lane obey its circuit again, unless it knows better",
+      Effect.gen(function* () {
+        const derived = yield* DerivedRows
+        const circuits = yield* Circuits
+        const destination = newLane()
+        const until = inMillis(60_000)
+        const state = stateOf({ status: "OPEN", memory: { failures: 5, openings: 1, until, probe: null } }, 3)
+        yield* derived.restoreCircuits([{ destination, state }])
+        expect(yield* circuits.states([destination])).toEqual([state])
+        yield* derived.restoreCircuits([{ destination, state: { ...initialState, generation: 2 } }])
+        expect(yield* circuits.states([destination])).toEqual([state])
+      })
+    )
+  })
+}

@@ -1,0 +1,48 @@
+/** `facts/` holds one sample of each shape ever stored: added, never edited. */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { Result } from "effect"
+import { describe, expect, it } from "vitest"
+import { changesOf } from "../../../src/domain/destination/changes.ts"
+import { recorded } from "../../../src/domain/destination/facts.ts"
+import { fromRecorded, toRecorded } from "../../../src/domain/destination/recorded.ts"
+import { OrgId } from "../../../src/domain/ids.ts"
+
+const folder = join(import.meta.dirname, "facts")
+const names = readdirSync(folder).map((file) => file.replace(/\.json$/, ""))
+const sample = (name: string): unknown => JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"))
+const read = (name: string) => fromRecorded({ name, data: JSON.stringify(sample(name)) })
+
+describe("facts of destinations and keys", () => {
+  it("have a sample of every shape ever written", () => {
+    expect(names.toSorted()).toEqual(Object.keys(recorded).toSorted())
+  })
+
+  it.each(names)("%s is read, and written as its sample shows it", (name) => {
+    const written = toRecorded(Result.getOrThrow(read(name)))
+    expect(written.name).toBe(name)
+    expect(JSON.parse(written.data)).toEqual(sample(name))
+  })
+
+  it.each(names)("%s says whose it is", (name) => {
+    expect(sample(name)).toMatchObject({ orgId: "acme" })
+  })
+
+  it("tell what was set by name only", () => {
+    const of = { orgId: OrgId.make("acme"), channel: "http" } as const
+    const facts = changesOf(
+      of,
+      { url: "https://psp.example/?token=s3cret", timeoutMs: 5 },
+      { apiKey: "s3cret", old: null }
+    )
+    expect(facts).toEqual([
+      { type: "DestinationChanged", ...of, fields: ["timeoutMs", "url"] },
+      { type: "DestinationSecretsChanged", ...of, names: ["apiKey", "old"] }
+    ])
+    expect(JSON.stringify(facts.map(toRecorded))).not.toContain("s3cret")
+  })
+
+  it("are none where nothing was set", () => {
+    expect(changesOf({ orgId: OrgId.make("acme"), channel: "webhook" }, {})).toEqual([])
+  })
+})

@@ -1,0 +1,173 @@
+/**
+ * The "database" of the memory adapters: plain tables that every memory port reads and writes.
+ *
+ * It promises what a transaction promises, by the simplest means there is: JavaScript runs one step at a
+ * time, so a change made without an `await` or a `yield*` in its middle is seen whole or not at all. Every
+ * port therefore does its work in one synchronous step.
+ *
+ * Time is the clock the store was built with, not the caller's: leases are judged by the store. It leaves
+ * out durability. Nothing outlives the process, and nothing is ever trimmed.
+ */
+import { Clock, Context, DateTime, Effect, Layer, type Redacted } from "effect"
+import type { Notice } from "../../src/application/ports/AlertProgress.ts"
+import type { AlertTarget } from "../../src/application/ports/AlertTargets.ts"
+import type { ApiKey } from "../../src/application/ports/ApiKeys.ts"
+import type { AuditRow } from "../../src/application/ports/AuditTrail.ts"
+import type { Endpoint } from "../../src/application/ports/Endpoints.ts"
+import type { Calling } from "../../src/application/ports/HttpTargets.ts"
+import type { JournalFact, JournalName } from "../../src/application/ports/Journals.ts"
+import type { Run } from "../../src/application/ports/Projections.ts"
+import type { AbandonedMessage, BatchId } from "../../src/application/ports/Queue.ts"
+import type { HeldReceipt } from "../../src/application/ports/ReceiptInbox.ts"
+import type { ReplayItem, ReplayJob } from "../../src/application/ports/Replays.ts"
+import type { TimelineRow, WithdrawalState } from "../../src/application/ports/Timelines.ts"
+import type { WhatsAppAccount, WhatsAppSecrets } from "../../src/application/ports/WhatsAppAccounts.ts"
+import type { DestinationId, MessageId, ReplayId } from "../../src/domain/ids.ts"
+import type { MessageView } from "../../src/domain/message/view.ts"
+import type { RecordedFact } from "../../src/domain/recorded.ts"
+import type { LaneRow } from "./deliver/lanes.ts"
+import type { Turn } from "./deliver/lines.ts"
+
+export interface StoredRow extends RecordedFact {
+  readonly at: DateTime.Utc
+  readonly actor: string | null
+}
+
+/** The lease of one batch. That the row exists is the fence; `until` only says when others may take it over. */
+export interface ClaimRow {
+  readonly worker: string
+  readonly until: DateTime.Utc
+  readonly messages: ReadonlyArray<AbandonedMessage>
+}
+
+export interface ReplayRow {
+  readonly job: ReplayJob
+  readonly idempotency: { readonly key: string; readonly requestHash: string } | null
+  items: ReadonlyArray<ReplayItem>
+  /** Null once it is closed. */
+  nextAt: DateTime.Utc | null
+}
+
+export interface Tables {
+  readonly streams: Map<MessageId, Array<StoredRow>>
+  /** Every fact in the order it was committed; a position is a place in this list. */
+  readonly feed: Array<{ readonly stream: string; readonly messageId: MessageId | null; readonly version: number }>
+  readonly journals: Map<string, ReadonlyArray<JournalFact>>
+  readonly bodies: Map<MessageId, string>
+  readonly responses: Map<MessageId, Map<string, string>>
+  readonly idempotencyKeys: Map<string, { readonly messageId: MessageId; readonly requestHash: string }>
+  /**
+   * What waits, per lane, in the order it will be handed out. The order of the lanes is the order of their
+   * turns: a lane that was just visited goes to the end.
+   */
+  readonly lanes: Map<DestinationId, Array<AbandonedMessage>>
+  /** Who stands in line behind whom, per lane and ordering key (see lines.ts). */
+  readonly lines: Map<string, ReadonlyArray<Turn>>
+  /** What lanes may hand out, where anything was said about it. */
+  readonly laneRows: Map<DestinationId, LaneRow>
+  readonly claims: Map<BatchId, ClaimRow>
+  readonly endpoints: Map<DestinationId, { endpoint: Endpoint; readonly secrets: ReadonlyArray<Redacted.Redacted> }>
+  readonly httpTargets: Map<DestinationId, Calling>
+  readonly whatsAppAccounts: Map<
+    DestinationId,
+    { readonly account: WhatsAppAccount; readonly secrets: WhatsAppSecrets }
+  >
+  readonly apiKeys: Map<string, ApiKey & { readonly keyHash: string }>
+  readonly receipts: Map<string, { receipt: HeldReceipt; dueAt: DateTime.Utc; parkedAt: DateTime.Utc | null }>
+  /** Rows of `messages`, by generation. */
+  readonly views: Map<number, Map<MessageId, MessageView>>
+  /** Rows of `audit` and of `activity`, by generation and place (see entries.ts). */
+  readonly audit: Map<number, Map<string, AuditRow>>
+  readonly timelines: Map<number, Map<string, TimelineRow>>
+  /** By generation and consent. */
+  readonly withdrawals: Map<number, Map<string, WithdrawalState>>
+  readonly runs: Array<Run>
+  /** What retention removed. */
+  readonly forgotten: Set<MessageId>
+  readonly replays: Map<ReplayId, ReplayRow>
+  /** Those of destinations that are gone too. */
+  readonly alertTargets: Map<DestinationId, AlertTarget>
+  /** How far alerting has read the feed, and what it told of lately. */
+  readonly alerting: { position: string | null; readonly notices: Map<string, Notice> }
+  batchesMade: number
+  /** Due work was put in the queue and nobody was told yet. */
+  hasNews: boolean
+}
+
+export class Memory extends Context.Service<
+  Memory,
+  {
+    readonly tables: Tables
+    readonly now: () => DateTime.Utc
+    /** Called after each change that puts due work in the queue. */
+    readonly onDueWork: Set<() => void>
+  }
+>()("posthaste/test/model/Memory") {}
+
+/** On top of what is there: whoever calls has looked. */
+export const addToJournal = (
+  { journals, feed }: Tables,
+  journal: JournalName,
+  facts: ReadonlyArray<RecordedFact>,
+  at: DateTime.Utc,
+  actor: string | null
+): void => {
+  const history = journals.get(journal) ?? []
+  const added = facts.map(({ name, data }, index) => ({ name, data, at, actor, version: history.length + index + 1 }))
+  journals.set(journal, [...history, ...added])
+  for (const { version } of added) feed.push({ stream: journal, messageId: null, version })
+}
+
+/** Live, and nothing in it yet. */
+export const firstRun = (name: string, version: number, startedAt: DateTime.Utc): Run => ({
+  name,
+  generation: 1,
+  version,
+  live: true,
+  position: null,
+  facts: 0,
+  total: 0,
+  factsPerSecond: null,
+  startedAt
+})
+
+/** A fresh, empty store. */
+export const layer = Layer.effect(
+  Memory,
+  Effect.gen(function* () {
+    const clock = yield* Clock.Clock
+    const now = () => DateTime.makeUnsafe(clock.currentTimeMillisUnsafe())
+    return Memory.of({
+      tables: {
+        streams: new Map(),
+        feed: [],
+        journals: new Map(),
+        bodies: new Map(),
+        responses: new Map(),
+        idempotencyKeys: new Map(),
+        lanes: new Map(),
+        lines: new Map(),
+        laneRows: new Map(),
+        claims: new Map(),
+        endpoints: new Map(),
+        httpTargets: new Map(),
+        whatsAppAccounts: new Map(),
+        apiKeys: new Map(),
+        receipts: new Map(),
+        views: new Map(),
+        audit: new Map(),
+        timelines: new Map(),
+        withdrawals: new Map(),
+        runs: [firstRun("messages", 1, now())],
+        forgotten: new Set(),
+        replays: new Map(),
+        alertTargets: new Map(),
+        alerting: { position: null, notices: new Map() },
+        batchesMade: 0,
+        hasNews: false
+      },
+      now,
+      onDueWork: new Set()
+    })
+  })
+)

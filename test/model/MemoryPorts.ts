@@ -1,0 +1,57 @@
+/**
+ * Every port of the store over one `Memory`. Several of these on one `Memory` are several processes on one
+ * database; `layer` is the usual case, one process with an empty store of its own.
+ */
+import { Layer } from "effect"
+import * as MemoryAlertProgress from "./alerts/MemoryAlertProgress.ts"
+import * as MemoryAlertSubjects from "./alerts/MemoryAlertSubjects.ts"
+import * as MemoryAlertTargets from "./alerts/MemoryAlertTargets.ts"
+import * as MemoryQueue from "./deliver/MemoryQueue.ts"
+import * as MemoryCircuits from "./destinations/MemoryCircuits.ts"
+import * as MemoryEndpoints from "./destinations/MemoryEndpoints.ts"
+import * as MemoryHttpTargets from "./destinations/MemoryHttpTargets.ts"
+import * as MemoryWhatsAppAccounts from "./destinations/MemoryWhatsAppAccounts.ts"
+import * as MemoryApiKeys from "./keys/MemoryApiKeys.ts"
+import * as MemoryAuditTrail from "./log/MemoryAuditTrail.ts"
+import * as MemoryProjections from "./log/MemoryProjections.ts"
+import * as MemoryTimelines from "./log/MemoryTimelines.ts"
+import * as Memory from "./Memory.ts"
+import * as MemoryBodies from "./messages/MemoryBodies.ts"
+import * as MemoryMessageViews from "./messages/MemoryMessageViews.ts"
+import * as MemoryProviderMessages from "./receipts/MemoryProviderMessages.ts"
+import * as MemoryReceiptInbox from "./receipts/MemoryReceiptInbox.ts"
+import * as MemoryReplays from "./replays/MemoryReplays.ts"
+import * as MemoryRetention from "./retention/MemoryRetention.ts"
+import * as MemoryArchive from "./store/MemoryArchive.ts"
+import * as MemoryDerived from "./store/MemoryDerivedRows.ts"
+import * as MemoryEventStore from "./store/MemoryEventStore.ts"
+import * as MemoryJournals from "./store/MemoryJournals.ts"
+import * as MemoryBelongings from "./store/MemoryMessageData.ts"
+
+export const layerShared = Layer.mergeAll(
+  MemoryEventStore.layer,
+  MemoryQueue.layer,
+  MemoryJournals.layer,
+  MemoryCircuits.layer,
+  MemoryBodies.layer,
+  MemoryEndpoints.layer,
+  MemoryHttpTargets.layer,
+  MemoryWhatsAppAccounts.layer,
+  MemoryApiKeys.layer,
+  MemoryMessageViews.layer,
+  MemoryAuditTrail.layer,
+  MemoryTimelines.layer,
+  MemoryProjections.layer,
+  MemoryProviderMessages.layer,
+  MemoryReceiptInbox.layer,
+  MemoryReplays.layer,
+  MemoryRetention.layer,
+  MemoryArchive.layer,
+  MemoryBelongings.layer,
+  MemoryDerived.layer,
+  MemoryAlertTargets.layer,
+  MemoryAlertSubjects.layer,
+  MemoryAlertProgress.layer
+)
+
+export const layer = layerShared.pipe(Layer.provide(Memory.layer))

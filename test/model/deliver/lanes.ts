@@ -1,0 +1,124 @@
+/**
+ * What each lane may hand out: the working copy of its circuit, whether it is paused, and its rate limit. A
+ * lane nobody said anything about hands out everything.
+ */
+import { DateTime } from "effect"
+import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
+import { toRecorded } from "../../../src/domain/circuit/recorded.ts"
+import { type CircuitState, initialState } from "../../../src/domain/circuit/state.ts"
+import { type RateLimit, slotsFree, taken } from "../../../src/domain/delivery/rateLimit.ts"
+import type { DestinationId } from "../../../src/domain/ids.ts"
+import type { OnDeadLetter } from "../../../src/domain/message/queueChange.ts"
+import { addToJournal, type Memory, type Tables } from "../Memory.ts"
+import { freeLines } from "./lines.ts"
+import { announceDueWork } from "./waiting.ts"
+
+export interface LaneRow {
+  readonly state: CircuitState
+  readonly paused: boolean
+  readonly rateLimit: RateLimit | null
+  /** Of the rate limit or a deferral, in unix milliseconds; null before there was either. */
+  readonly nextClaimAt: number | null
+  /** A dead letter blocks its line. */
+  readonly blocks: boolean
+  /** How long a probe may take: longer than any request to this destination. */
+  readonly permitMs: number
+}
+
+/** Of a lane whose destination has no settings here: longer than any request. */
+const PERMIT_DEFAULT_MS = 32_000
+/** Between the end of the longest request and the end of its permit. */
+const PERMIT_SPARE_MS = 2_000
+
+export const permitOf = (timeoutMs: number): number => timeoutMs + PERMIT_SPARE_MS
+
+const untouched: LaneRow = {
+  state: initialState,
+  paused: false,
+  rateLimit: null,
+  nextClaimAt: null,
+  blocks: false,
+  permitMs: PERMIT_DEFAULT_MS
+}
+
+export const laneOf = ({ laneRows }: Tables, lane: DestinationId): LaneRow => laneRows.get(lane) ?? untouched
+
+export const changeLane = ({ laneRows }: Tables, lane: DestinationId, change: Partial<LaneRow>): void => {
+  laneRows.set(lane, { ...(laneRows.get(lane) ?? untouched), ...change })
+}
+
+/** When the lane may be visited; null when only a command can open it. */
+export const claimableAt = ({ state, paused, nextClaimAt }: LaneRow): number | null =>
+  paused || state.status === "HELD"
+    ? null
+    : Math.max(state.blockedUntil === null ? 0 : DateTime.toEpochMillis(state.blockedUntil), nextClaimAt ?? 0)
+
+/** How many messages the lane may hand out now. */
+export const allowance = (row: LaneRow, now: number): number => {
+  const opensAt = claimableAt(row)
+  if (opensAt === null || now < opensAt) return 0
+  const { state, rateLimit, nextClaimAt } = row
+  const byRate = rateLimit === null ? Number.POSITIVE_INFINITY : slotsFree(rateLimit, nextClaimAt, now)
+  const byCircuit = state.status === "CLOSED" ? (state.inFlightMax ?? Number.POSITIVE_INFINITY) : 1
+  return Math.min(byRate, byCircuit)
+}
+
+/** Counts what was handed out against the rate limit. */
+export const handedOut = (tables: Tables, lane: DestinationId, now: number, count: number): void => {
+  const { rateLimit, nextClaimAt } = laneOf(tables, lane)
+  if (rateLimit !== null) changeLane(tables, lane, { nextClaimAt: taken(rateLimit, nextClaimAt, now, count) })
+}
+
+/** Facts and standing in one step. */
+export const writeCircuit = (
+  { tables, now }: Memory["Service"],
+  lane: DestinationId,
+  facts: ReadonlyArray<CircuitFact>,
+  after: CircuitState,
+  actor: string | null = null
+): void => {
+  addToJournal(tables, `circuit-${lane}`, facts.map(toRecorded), now(), actor)
+  changeLane(tables, lane, { state: after })
+}
+
+/** What the settings of a destination mean for its lane. A limit that was changed counts from now on. */
+export const instructLane = (
+  memory: Memory["Service"],
+  destination: {
+    readonly id: DestinationId
+    readonly rateLimit: RateLimit | null
+    readonly timeoutMs: number
+    readonly paused?: boolean
+    readonly onDeadLetter: OnDeadLetter
+  }
+): void => {
+  const { tables } = memory
+  const { id, rateLimit, timeoutMs, paused = false, onDeadLetter } = destination
+  const before = laneOf(tables, id).rateLimit
+  const same = before?.limit === rateLimit?.limit && before?.periodMs === rateLimit?.periodMs
+  const blocks = onDeadLetter === "block"
+  changeLane(tables, id, {
+    rateLimit,
+    paused,
+    blocks,
+    permitMs: permitOf(timeoutMs),
+    ...(same ? {} : { nextClaimAt: null })
+  })
+  if (!blocks) freeLines(memory, id)
+  tables.hasNews = true
+  announceDueWork(memory)
+}
+
+/** What waits for a destination that is gone must be able to come to its end. */
+export const freeLane = (memory: Memory["Service"], lane: DestinationId): void => {
+  const { tables } = memory
+  changeLane(tables, lane, { rateLimit: null, nextClaimAt: null, paused: false, blocks: false })
+  freeLines(memory, lane)
+  const { status, generation } = laneOf(tables, lane).state
+  if (status !== "CLOSED") {
+    const reset = { type: "CircuitReset", reason: "the destination was removed" } as const
+    writeCircuit(memory, lane, [reset], { ...initialState, generation: generation + 1 })
+  }
+  tables.hasNews = true
+  announceDueWork(memory)
+}

@@ -1,0 +1,80 @@
+/** Circuits over plain maps: the journal of each, and its standing in the row of its lane. */
+import { DateTime, Effect, Layer, Result } from "effect"
+import { Circuits, type Report } from "../../../src/application/ports/Circuits.ts"
+import { widened } from "../../../src/domain/circuit/policy.ts"
+import { fromRecorded } from "../../../src/domain/circuit/recorded.ts"
+import type { CircuitState } from "../../../src/domain/circuit/state.ts"
+import { journalOf } from "../../../src/domain/destination/changes.ts"
+import { fromRecorded as configurationFact } from "../../../src/domain/destination/recorded.ts"
+import { ChannelName, type DestinationId } from "../../../src/domain/ids.ts"
+import { changeLane, laneOf, writeCircuit } from "../deliver/lanes.ts"
+import { announceDueWork } from "../deliver/waiting.ts"
+import { Memory } from "../Memory.ts"
+
+/** How long after a probe that told nothing the next one may start. */
+const GIVEN_BACK_MS = 1_000
+
+const counted = (state: CircuitState, { succeeded, failures }: Report): CircuitState =>
+  state.status !== "CLOSED"
+    ? state
+    : {
+        ...state,
+        failures: succeeded ? failures : state.failures + failures,
+        inFlightMax: succeeded ? widened(state.inFlightMax) : state.inFlightMax
+      }
+
+export const layer = Layer.effect(
+  Circuits,
+  Effect.gen(function* () {
+    const memory = yield* Memory
+    const { tables, now } = memory
+    const stateOf = (destination: DestinationId) => laneOf(tables, destination).state
+
+    return Circuits.of({
+      load: (destination) =>
+        Effect.sync(() => ({
+          facts: (tables.journals.get(`circuit-${destination}`) ?? []).map((row) => ({
+            at: row.at,
+            fact: Result.getOrThrow(fromRecorded(row))
+          })),
+          now: now()
+        })),
+      states: (destinations) => Effect.sync(() => destinations.map(stateOf)),
+      report: (reports) =>
+        Effect.sync(() => {
+          const answers = new Map<DestinationId, CircuitState>()
+          for (const report of reports) {
+            const state = stateOf(report.destination)
+            if (state.generation !== report.generation) continue
+            const after = counted(state, report)
+            changeLane(tables, report.destination, { state: after })
+            answers.set(report.destination, after)
+          }
+          return answers
+        }),
+      giveBack: (destination, generation) =>
+        Effect.sync(() => {
+          const state = stateOf(destination)
+          if (state.generation !== generation || state.status !== "HALF_OPEN") return
+          const blockedUntil = DateTime.add(now(), { milliseconds: GIVEN_BACK_MS })
+          changeLane(tables, destination, { state: { ...state, blockedUntil } })
+        }),
+      orgOf: (destination) =>
+        Effect.sync(() => {
+          // Its journal outlives a destination that is removed.
+          const [made] = ChannelName.literals.flatMap(
+            (channel) => tables.journals.get(journalOf(channel, destination)) ?? []
+          )
+          return made === undefined ? null : Result.getOrThrow(configurationFact(made)).orgId
+        }),
+      append: (destination, generation, facts, after, actor) =>
+        Effect.sync(() => {
+          if (stateOf(destination).generation !== generation) return "Overtaken"
+          writeCircuit(memory, destination, facts, after, actor)
+          tables.hasNews = true
+          announceDueWork(memory)
+          return "Appended"
+        })
+    })
+  })
+)

@@ -1,0 +1,40 @@
+import { alertTargetsContract } from "../contracts/alerts/alertTargetsContract.ts"
+import { orderContract } from "../contracts/deliver/orderContract.ts"
+import { queueContract } from "../contracts/deliver/queueContract.ts"
+import { circuitsContract } from "../contracts/destinations/circuitsContract.ts"
+import { configurationContract } from "../contracts/destinations/configurationContract.ts"
+import { endpointsContract } from "../contracts/destinations/endpointsContract.ts"
+import { httpTargetsContract } from "../contracts/destinations/httpTargetsContract.ts"
+import { whatsAppAccountsContract } from "../contracts/destinations/whatsAppAccountsContract.ts"
+import { apiKeysContract } from "../contracts/keys/apiKeysContract.ts"
+import { auditContract } from "../contracts/log/auditContract.ts"
+import { projectionsContract } from "../contracts/log/projectionsContract.ts"
+import { bodiesContract } from "../contracts/messages/bodiesContract.ts"
+import { messageViewsContract } from "../contracts/messages/messageViewsContract.ts"
+import { providerMessagesContract } from "../contracts/receipts/providerMessagesContract.ts"
+import { receiptInboxContract } from "../contracts/receipts/receiptInboxContract.ts"
+import { replaysContract } from "../contracts/replays/replaysContract.ts"
+import { retentionContract } from "../contracts/retention/retentionContract.ts"
+import { eventStoreContract } from "../contracts/store/eventStoreContract.ts"
+import { journalsContract } from "../contracts/store/journalsContract.ts"
+import * as MemoryPorts from "./MemoryPorts.ts"
+
+eventStoreContract("memory", MemoryPorts.layer)
+queueContract("memory", MemoryPorts.layer)
+bodiesContract("memory", MemoryPorts.layer)
+endpointsContract("memory", MemoryPorts.layer)
+httpTargetsContract("memory", MemoryPorts.layer)
+whatsAppAccountsContract("memory", MemoryPorts.layer)
+apiKeysContract("memory", MemoryPorts.layer)
+messageViewsContract("memory", MemoryPorts.layer)
+projectionsContract("memory", MemoryPorts.layer)
+journalsContract("memory", MemoryPorts.layer)
+providerMessagesContract("memory", MemoryPorts.layer)
+receiptInboxContract("memory", MemoryPorts.layer)
+replaysContract("memory", MemoryPorts.layer)
+retentionContract("memory", MemoryPorts.layer)
+circuitsContract("memory", MemoryPorts.layer)
+orderContract("memory", MemoryPorts.layer)
+alertTargetsContract("memory", MemoryPorts.layer)
+configurationContract("memory", MemoryPorts.layer)
+auditContract("memory", MemoryPorts.layer)

@@ -1,0 +1,77 @@
+/** The list projection over a map: every question is a filter and a sort. */
+import { DateTime, Effect, Layer } from "effect"
+import { countsOf, type MessageFilter, MessageViews } from "../../../src/application/ports/MessageViews.ts"
+import type { MessageView } from "../../../src/domain/message/view.ts"
+import { clearRows, liveViews, moveRun, rowsOf } from "../log/runs.ts"
+import { Memory } from "../Memory.ts"
+import { deadLettersIn } from "../replays/deadLetters.ts"
+
+const matches = (view: MessageView, filter: MessageFilter): boolean => {
+  const { createdAfter, createdBefore, ...equal } = filter
+  return (
+    (createdAfter === undefined || DateTime.isGreaterThan(view.createdAt, createdAfter)) &&
+    (createdBefore === undefined || DateTime.isLessThan(view.createdAt, createdBefore)) &&
+    Object.entries(equal).every(([field, wanted]) => view[field as keyof typeof equal] === wanted)
+  )
+}
+
+/** Where a view stands in the list; as text it sorts the way the list does. */
+const placeAt = (time: DateTime.Utc, { id }: MessageView) =>
+  `${String(DateTime.toEpochMillis(time)).padStart(16, "0")} ${id}`
+const place = (view: MessageView) => placeAt(view.createdAt, view)
+const placeOfDead = (view: MessageView) => placeAt(view.endedAt!, view)
+
+export const layer = Layer.effect(
+  MessageViews,
+  Effect.gen(function* () {
+    const { tables, now } = yield* Memory
+    const ofOrg = (orgId: string) => [...liveViews(tables).values()].filter((view) => view.orgId === orgId)
+
+    return MessageViews.of({
+      list: (orgId, filter, { cursor, limit }) =>
+        Effect.sync(() => {
+          const left = ofOrg(orgId)
+            .filter((view) => matches(view, filter))
+            .filter((view) => cursor === null || place(view) < cursor)
+            .toSorted((a, b) => (place(a) > place(b) ? -1 : 1))
+          const items = left.slice(0, limit)
+          return { items, nextCursor: left.length > limit ? place(items.at(-1)!) : null }
+        }),
+      deadLetters: (orgId, filter, { cursor, limit }) =>
+        Effect.sync(() => {
+          const left = deadLettersIn(tables, orgId, filter)
+            .filter((view) => cursor === null || placeOfDead(view) < cursor)
+            .toSorted((a, b) => (placeOfDead(a) > placeOfDead(b) ? -1 : 1))
+          const items = left.slice(0, limit)
+          return { items, nextCursor: left.length > limit ? placeOfDead(items.at(-1)!) : null }
+        }),
+      countDeadLetters: (orgId, filter) =>
+        Effect.sync(() => {
+          const dead = deadLettersIn(tables, orgId, filter)
+          return { matched: dead.length, contradicted: dead.filter(({ contradicted }) => contradicted).length }
+        }),
+      stats: (orgId) =>
+        Effect.sync(() => {
+          const views = ofOrg(orgId)
+          const late = views.flatMap(({ nextAttemptAt }) =>
+            nextAttemptAt !== null && DateTime.isLessThan(nextAttemptAt, now()) ? [nextAttemptAt] : []
+          )
+          return {
+            ...countsOf(views.map(({ channel, status }) => ({ channel, status, count: 1 }))),
+            oldestDueAt: late.length === 0 ? null : late.reduce((a, b) => DateTime.min(a, b))
+          }
+        }),
+      project: (step, news) =>
+        Effect.sync(() => {
+          if (!moveRun(tables, "messages", step)) return false
+          const views = rowsOf(tables.views, step.generation)
+          for (const view of news) {
+            if (tables.forgotten.has(view.id)) continue
+            if (view.version > (views.get(view.id)?.version ?? 0)) views.set(view.id, view)
+          }
+          return true
+        }),
+      clear: () => Effect.sync(() => clearRows(tables, "messages", tables.views))
+    })
+  })
+)

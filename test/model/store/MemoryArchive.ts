@@ -1,0 +1,74 @@
+/** The log of all facts, grouped by stream, over plain maps. Positions are places in the log. */
+import { Effect, Layer, Order } from "effect"
+import { Archive, type ArchivedFact, NotContinued } from "../../../src/application/ports/Archive.ts"
+import type { LoggedFact } from "../../../src/application/ports/EventStore.ts"
+import type { JournalName } from "../../../src/application/ports/Journals.ts"
+import { messageOf } from "../../../src/domain/streams.ts"
+import { addToJournal, Memory, type StoredRow, type Tables } from "../Memory.ts"
+
+const rowsOf = (tables: Tables, stream: string): ReadonlyArray<StoredRow> => {
+  const id = messageOf(stream)
+  return (id === null ? tables.journals.get(stream) : tables.streams.get(id)) ?? []
+}
+
+/** By stream, as a text sorts. */
+const factsIn = (tables: Tables): ReadonlyMap<string, ReadonlyArray<LoggedFact>> => {
+  const streams = new Map<string, Array<LoggedFact>>()
+  for (const [place, { stream, messageId, version }] of tables.feed.entries()) {
+    const row = rowsOf(tables, stream)[version - 1]
+    if (row === undefined) continue
+    const { name, data, at, actor } = row
+    const facts = streams.get(stream) ?? []
+    facts.push({ stream, messageId, version, at, actor, name, data, position: String(place + 1) })
+    streams.set(stream, facts)
+  }
+  return new Map([...streams].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+const write = (tables: Tables, { stream, name, data, at, actor }: ArchivedFact): void => {
+  const messageId = messageOf(stream)
+  if (messageId === null) {
+    addToJournal(tables, stream as JournalName, [{ name, data }], at, actor)
+    return
+  }
+  const rows = tables.streams.get(messageId) ?? []
+  tables.feed.push({ stream, messageId, version: rows.push({ name, data, at, actor }) })
+  tables.streams.set(messageId, rows)
+}
+
+export const layer = Layer.effect(
+  Archive,
+  Effect.gen(function* () {
+    const { tables } = yield* Memory
+    return Archive.of({
+      order: Order.mapInput(Order.Number, Number),
+      adopt: Effect.void,
+      byStream: (after, limit) =>
+        Effect.sync(() =>
+          [...factsIn(tables).values()]
+            .flat()
+            .filter(
+              ({ stream, version }) =>
+                after === null || stream > after.stream || (stream === after.stream && version > after.version)
+            )
+            .slice(0, limit)
+        ),
+      streams: (names) =>
+        Effect.sync(() => {
+          const all = factsIn(tables)
+          return new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!] as const] : [])))
+        }),
+      known: (ids) => Effect.sync(() => new Set(ids.filter((id) => tables.streams.has(id)))),
+      restore: (facts) =>
+        Effect.suspend(() => {
+          for (const fact of facts) {
+            if (fact.version !== rowsOf(tables, fact.stream).length + 1) {
+              return Effect.fail(new NotContinued({ stream: fact.stream, version: fact.version }))
+            }
+            write(tables, fact)
+          }
+          return Effect.void
+        })
+    })
+  })
+)
