@@ -1,0 +1,141 @@
+/**
+ * `facts/` holds one sample of every shape in which a fact was ever stored, named `Type@version`. Samples are
+ * added and never edited: they are what a database in production holds.
+ *
+ * The table lists the codec of every kind of stream. What only one kind promises stands beside that kind.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { Result } from "effect"
+import { describe, expect, it } from "vitest"
+import * as circuit from "../../src/domain/circuit/facts.ts"
+import * as circuitCodec from "../../src/domain/circuit/recorded.ts"
+import * as consent from "../../src/domain/consent/facts.ts"
+import * as consentCodec from "../../src/domain/consent/recorded.ts"
+import * as destination from "../../src/domain/destination/facts.ts"
+import * as destinationCodec from "../../src/domain/destination/recorded.ts"
+import * as message from "../../src/domain/message/facts.ts"
+import * as messageCodec from "../../src/domain/message/recorded.ts"
+import * as overdue from "../../src/domain/overdue/facts.ts"
+import * as overdueCodec from "../../src/domain/overdue/recorded.ts"
+import type { RecordedFact, UnreadableFact } from "../../src/domain/recorded.ts"
+import * as replay from "../../src/domain/replay/facts.ts"
+import * as replayCodec from "../../src/domain/replay/recorded.ts"
+
+interface Codec<Fact extends { readonly type: string }> {
+  readonly toRecorded: (fact: Fact) => RecordedFact
+  readonly fromRecorded: (recorded: RecordedFact) => Result.Result<Fact, UnreadableFact>
+}
+
+interface Kind {
+  readonly shapes: ReadonlyArray<string>
+  readonly fromRecorded: (recorded: RecordedFact) => Result.Result<{ readonly type: string }, UnreadableFact>
+  /** Reads a fact and stores it again. */
+  readonly rewrite: (recorded: RecordedFact) => Result.Result<RecordedFact, UnreadableFact>
+}
+
+const kind = <Fact extends { readonly type: string }>(
+  { recorded }: { readonly recorded: object },
+  { toRecorded, fromRecorded }: Codec<Fact>
+): Kind => ({
+  shapes: Object.keys(recorded),
+  fromRecorded,
+  rewrite: (recorded: RecordedFact) => Result.map(fromRecorded(recorded), toRecorded)
+})
+
+const kinds = {
+  circuit: kind(circuit, circuitCodec),
+  consent: kind(consent, consentCodec),
+  destination: kind(destination, destinationCodec),
+  message: kind(message, messageCodec),
+  overdue: kind(overdue, overdueCodec),
+  replay: kind(replay, replayCodec)
+}
+
+const folder = join(import.meta.dirname, "facts")
+const sample = (name: string): object => JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"))
+const typeOf = (name: string) => name.split("@")[0]!
+const versionOf = (name: string) => Number(name.split("@")[1])
+const shapes = Object.values(kinds).flatMap((kind) => kind.shapes)
+const newest = (type: string) =>
+  shapes
+    .filter((name) => typeOf(name) === type)
+    .toSorted((a, b) => versionOf(a) - versionOf(b))
+    .at(-1)!
+
+describe("the stored facts", () => {
+  it("have a sample of every shape ever written, and of no other", () => {
+    const samples = readdirSync(folder).map((file) => file.replace(/\.json$/, ""))
+    expect(samples.toSorted()).toEqual(shapes.toSorted())
+  })
+
+  it("are all in this table: every room of the domain that stores facts", () => {
+    const domain = join(import.meta.dirname, "../../src/domain")
+    const rooms = readdirSync(domain).filter((room) => existsSync(join(domain, room, "recorded.ts")))
+    expect(Object.keys(kinds).toSorted()).toEqual(rooms.toSorted())
+  })
+
+  it("belong to one kind of stream each", () => {
+    expect(shapes.filter((name, index) => shapes.indexOf(name) !== index)).toEqual([])
+  })
+})
+
+describe.each(Object.entries(kinds))("a stored fact of kind %s", (_, { shapes, fromRecorded, rewrite }) => {
+  const read = (name: string, data = JSON.stringify(sample(name))) => fromRecorded({ name, data })
+
+  it.each(shapes)("%s is read, and leaves its type to its name", (name) => {
+    expect(Result.getOrThrow(read(name)).type).toBe(typeOf(name))
+    expect(sample(name)).not.toHaveProperty("type")
+  })
+
+  it.each(shapes)("%s is written again in the newest shape of its type, and nothing is lost", (name) => {
+    const written = Result.getOrThrow(rewrite({ name, data: JSON.stringify(sample(name)) }))
+    expect(written.name).toBe(newest(typeOf(name)))
+    expect(fromRecorded(written)).toEqual(read(name))
+    if (name === written.name) expect(JSON.parse(written.data)).toEqual(sample(name))
+  })
+
+  it.each(["Nothing@1", "toString", "__proto__", typeOf(shapes[0]!), `${typeOf(shapes[0]!)}@9`])(
+    "is refused under the name %s",
+    (name) => {
+      expect(Result.merge(read(name, "{}"))).toMatchObject({ _tag: "UnreadableFact", name })
+    }
+  )
+
+  it.each(['{"a":1', "", "null", "[]", '"text"'])("is refused when its data is no object: %s", (data) => {
+    const name = shapes.find((name) => Object.keys(sample(name)).length > 0)!
+    expect(Result.merge(read(name, data))).toMatchObject({ _tag: "UnreadableFact", name })
+  })
+})
+
+describe("data of another shape is refused", () => {
+  it.each([
+    ["CircuitOpened@1", '{"failures": "many"}'],
+    ["ReplayAdvanced@1", '{"from":0,"to":1,"replayed":1}'],
+    ["AttemptStarted@1", '{"proof":"response"}'],
+    ["AttemptStarted@1", '{"type":"MessageCancelled","epoch":1,"attempt":1}']
+  ])("%s %s", (name, data) => {
+    const owner = Object.values(kinds).find(({ shapes }) => shapes.includes(name))!
+    expect(Result.merge(owner.fromRecorded({ name, data }))).toMatchObject({ _tag: "UnreadableFact", name })
+  })
+
+  it("and the field that is missing is named", () => {
+    const refused = Result.merge(messageCodec.fromRecorded({ name: "AttemptStarted@1", data: '{"epoch":1}' }))
+    expect(refused).toMatchObject({ message: expect.stringContaining('["attempt"]') })
+  })
+})
+
+describe("a fact of a dossier, a destination or a key", () => {
+  it.each([...kinds.consent.shapes, ...kinds.destination.shapes])("%s says which org it belongs to", (name) => {
+    expect(sample(name)).toMatchObject({ orgId: "acme" })
+  })
+})
+
+describe("a replay", () => {
+  it("is stored with a list of messages too", () => {
+    const wanted = { ids: ["0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a02"] }
+    const request = { ...sample("ReplayRequested@1"), wanted }
+    const written = kinds.replay.rewrite({ name: "ReplayRequested@1", data: JSON.stringify(request) })
+    expect(JSON.parse(Result.getOrThrow(written).data)).toEqual(request)
+  })
+})
