@@ -144,7 +144,7 @@ const receipts = [
 const page = [
   "# The life of a message",
   "",
-  "Drawn from the machine in `src/domain/message/machine.ts` by `test/domain/lifecycle.test.ts`; not edited by hand.",
+  "Drawn from the machine in `src/domain/message/machine.ts` by `test/domain/message/lifecycle.test.ts`; not edited by hand.",
   "Arrows are stored facts, in brackets what must hold for one to follow. Whatever is not listed cannot happen.",
   "",
   ...picture,
@@ -155,7 +155,7 @@ const page = [
 
 describe("docs/lifecycle.md", () => {
   it("shows the machine as it is", async () => {
-    await expect(page).toMatchFileSnapshot("../../docs/lifecycle.md")
+    await expect(page).toMatchFileSnapshot("../../../docs/lifecycle.md")
   })
 
   it("has words for everything the machine uses, and for nothing else", () => {

@@ -1,0 +1,140 @@
+/**
+ * The pages for readers agree with each other and with the code: every link leads somewhere, every variable and every
+ * route stands in its page, and the code samples verify what Posthaste signs. What the sentences say is left to people.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto"
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
+import { dirname, join, normalize } from "node:path"
+import { Redacted } from "effect"
+import { OpenApi } from "effect/http-api"
+import { describe, expect, it } from "vitest"
+import { signingKey, signLegacy, signStandard } from "../src/adapters/channels/webhook/signature.ts"
+import { Api } from "../src/adapters/http/server/Api.ts"
+
+const root = join(import.meta.dirname, "..")
+const read = (page: string) => readFileSync(join(root, page), "utf8")
+
+const pages: ReadonlyArray<string> = [
+  ...readdirSync(root),
+  ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }).map((name) => `docs/${name}`)
+].filter((name) => name.endsWith(".md"))
+
+/** A page without its code, in which brackets and hashes mean something else. */
+const proseOf = (page: string) => read(page).replace(/^```.*?^```/gms, "")
+
+/** The anchors of a page, as GitHub makes them of headings. */
+const anchorsOf = (page: string): ReadonlySet<string> =>
+  new Set(
+    [...proseOf(page).matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+      heading!
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N}\s_-]/gu, "")
+        .replaceAll(" ", "-")
+    )
+  )
+
+interface Link {
+  readonly page: string
+  readonly href: string
+}
+
+const links: ReadonlyArray<Link> = pages.flatMap((page) =>
+  [...proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, href]) => ({ page, href: href! }))
+    .filter(({ href }) => !/^https?:/.test(href))
+)
+
+const isBroken = ({ page, href }: Link): boolean => {
+  const [path, anchor] = href.split("#") as [string, string | undefined]
+  const target = path === "" ? page : normalize(join(dirname(page), path))
+  if (!existsSync(join(root, target))) return true
+  if (anchor === undefined) return false
+  return statSync(join(root, target)).isDirectory() || !anchorsOf(target).has(anchor)
+}
+
+describe("the pages", () => {
+  it("are there", () => {
+    expect(pages).toEqual(expect.arrayContaining(["README.md", "docs/README.md", "docs/api.md"]))
+    expect(links.length).toBeGreaterThan(50)
+  })
+
+  it("link to files and headings that exist", () => {
+    expect(links.filter(isBroken)).toEqual([])
+  })
+
+  it("are all found from the index", () => {
+    const linked = new Set(
+      links.filter(({ page }) => page === "docs/README.md").map(({ href }) => normalize(join("docs", href)))
+    )
+    const found = pages.filter((page) => page.startsWith("docs/") && page !== "docs/README.md")
+    expect(found.filter((page) => !linked.has(page))).toEqual([])
+  })
+})
+
+describe("docs/configuration.md", () => {
+  it("has every variable that is read, and no other", () => {
+    const known = [...read("src/setup/config.ts").matchAll(/\(\s*"([A-Z][A-Z_]+)"/g)].map(([, name]) => name!)
+    const documented = [...read("docs/configuration.md").matchAll(/^\| `([A-Z_]+)` \||^`([A-Z_]+)` is reserved/gm)]
+    expect(new Set(documented.map(([, name, reserved]) => name ?? reserved))).toEqual(new Set(known))
+  })
+})
+
+describe("docs/api.md", () => {
+  it("has every route of the OpenAPI document, and no other", () => {
+    const served = Object.entries(OpenApi.fromApi(Api).paths).flatMap(([path, operations]) =>
+      Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`)
+    )
+    const documented = [...read("docs/api.md").matchAll(/^\|(.*?)\|/gm)].flatMap(([, cell]) =>
+      [...cell!.matchAll(/`((?:[A-Z]+ )+)(\/\S+)`/g)].flatMap(([, methods, path]) =>
+        methods!
+          .trim()
+          .split(" ")
+          .map((method) => `${method} ${path}`)
+      )
+    )
+    expect(documented.toSorted()).toEqual(served.toSorted())
+  })
+})
+
+describe("the receivers in the pages", () => {
+  const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+  const id = "msg_p5jXN8AQM9LWM0D4loKWxJek"
+  const timestamp = "1614265330"
+  const body = '{"test": 2432232314}'
+  const now = Number(timestamp)
+  const keys = [signingKey(Redacted.make(secret))] as const
+
+  type Verify = (headers: Record<string, string>, body: string, now: number) => boolean
+
+  /** The function of the page's sample, as a reader would copy it. */
+  const sampleOf = (page: string): Verify => {
+    const [text] = /^function isFromPosthaste\(.*?^}$/ms.exec(read(page))!
+    const key = Buffer.from(secret.slice("whsec_".length), "base64")
+    return new Function("createHmac", "timingSafeEqual", "key", `${text}; return isFromPosthaste`)(
+      createHmac,
+      timingSafeEqual,
+      key
+    ) as Verify
+  }
+
+  it("believe a standard signature and nothing else", () => {
+    const verify = sampleOf("README.md")
+    const signature = signStandard(keys, id, timestamp, Buffer.from(body))
+    expect(read("docs/receiving-webhooks.md")).toContain(`\`${signature}\``)
+    const headers = { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature }
+    expect(verify(headers, body, now)).toBe(true)
+    expect(verify({ ...headers, "webhook-signature": `v1,other ${signature}` }, body, now)).toBe(true)
+    expect(verify(headers, `${body} `, now)).toBe(false)
+    expect(verify(headers, body, now + 301)).toBe(false)
+    expect(verify({}, body, now)).toBe(false)
+  })
+
+  it("believe an older signature and nothing else", () => {
+    const verify = sampleOf("docs/receiving-webhooks.md")
+    const headers = { "x-timestamp": timestamp, "x-signature": signLegacy(keys[0], timestamp, Buffer.from(body)) }
+    expect(verify(headers, body, now)).toBe(true)
+    expect(verify(headers, `${body} `, now)).toBe(false)
+    expect(verify(headers, body, now + 301)).toBe(false)
+    expect(verify({}, body, now)).toBe(false)
+  })
+})
