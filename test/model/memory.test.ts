@@ -17,7 +17,10 @@ import { replaysContract } from "../contracts/replays/replaysContract.ts"
 import { retentionContract } from "../contracts/retention/retentionContract.ts"
 import { eventStoreContract } from "../contracts/store/eventStoreContract.ts"
 import { journalsContract } from "../contracts/store/journalsContract.ts"
+import { simulateTime } from "../simulatedTime.ts"
 import * as MemoryPorts from "./MemoryPorts.ts"
+
+simulateTime()
 
 eventStoreContract("memory", MemoryPorts.layer)
 queueContract("memory", MemoryPorts.layer)

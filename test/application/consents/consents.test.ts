@@ -21,6 +21,9 @@ import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { type ChannelName, type MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { delivered, inMillis, type StorePorts, unreachable } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
+import { simulateTime } from "../../simulatedTime.ts"
+
+simulateTime()
 
 const acme = OrgId.make("acme")
 const limits = { retry: null, maxInFlight: 5, timeoutMs: 1_000, onDeadLetter: "skip" } as const

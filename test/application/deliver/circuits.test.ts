@@ -7,12 +7,17 @@ import { Channels, type OutboundMessage, type Reply } from "../../../src/applica
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import { Endpoints } from "../../../src/application/ports/Endpoints.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { Queue } from "../../../src/application/ports/Queue.ts"
 import { initialState } from "../../../src/domain/circuit/state.ts"
 import { outcomeOfFailure, outcomeOfStatus } from "../../../src/domain/delivery/classify.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
+import { SLOT_FRESH_MS } from "../../../src/domain/delivery/rateLimit.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import { delivered, inMillis, newLane, newOrg, opened, type StorePorts } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
+import { simulateTime } from "../../simulatedTime.ts"
+
+simulateTime()
 
 const OPEN_MS = 150
 const down = outcomeOfStatus(503, 1, null)
@@ -33,13 +38,24 @@ const settings = {
 } as const
 
 interface World {
-  /** When each request came, in milliseconds since the start. */
+  /** When each request came, in milliseconds. */
   readonly sent: ReadonlyArray<{ readonly at: number; readonly message: OutboundMessage }>
   readonly underWayMost: () => number
   readonly resetUnderWay: () => void
 }
 
+const now = () => DateTime.toEpochMillis(inMillis(0))
+
 type Far = (message: OutboundMessage, nth: number) => Effect.Effect<AttemptOutcome>
+
+const aWorker = (n: number) =>
+  dispatch({
+    worker: `worker-${n}`,
+    concurrency: 8,
+    lease: Duration.seconds(10),
+    grace: Duration.seconds(5),
+    circuit
+  })
 
 /** `count` workers over one empty store, sending to `far`. */
 const withWorkers = <A, E>(
@@ -48,13 +64,12 @@ const withWorkers = <A, E>(
   body: (world: World) => Effect.Effect<A, E, StorePorts | Channels | Scope.Scope>
 ) => {
   const sent: Array<World["sent"][number]> = []
-  const began = DateTime.toEpochMillis(inMillis(0))
   let underWay = 0
   let most = 0
   const channel = {
     send: (message: OutboundMessage): Effect.Effect<Reply> =>
       Effect.gen(function* () {
-        sent.push({ at: DateTime.toEpochMillis(inMillis(0)) - began, message })
+        sent.push({ at: now(), message })
         underWay += 1
         most = Math.max(most, underWay)
         const outcome = yield* far(message, sent.length)
@@ -71,15 +86,7 @@ const withWorkers = <A, E>(
       most = underWay
     }
   }
-  const workers = Effect.forEach(Array.from({ length: count }), (_, n) =>
-    dispatch({
-      worker: `worker-${n}`,
-      concurrency: 8,
-      lease: Duration.seconds(10),
-      grace: Duration.seconds(5),
-      circuit
-    })
-  )
+  const workers = Effect.forEach(Array.from({ length: count }), (_, n) => aWorker(n))
   return Effect.scoped(Effect.andThen(workers, body(world))).pipe(
     Effect.provideService(Channels, { webhook: channel }),
     Effect.provide(MemoryPorts.layer)
@@ -340,26 +347,43 @@ describe("what must wait", () => {
 
 describe("a worker that has no actor to spare", () => {
   it.live("gives back what a rate limit allowed too long ago, and sends no burst when it can send again", () => {
-    const busy = [newLane(), newLane()]
+    // One for each actor.
+    const busy = Array.from({ length: 8 }, newLane)
     const far: Far = ({ destination }) =>
       busy.includes(destination) ? Effect.delay(Effect.succeed(delivered), "500 millis") : Effect.succeed(delivered)
-    return withWorkers(1, far, ({ sent }) =>
+    return withWorkers(0, far, ({ sent }) =>
       Effect.gen(function* () {
-        yield* Effect.forEach(busy, (lane) => put(lane, CAPACITY))
-        yield* until(Effect.sync(() => sent.length === 2 * CAPACITY))
+        const queue = yield* Queue
+        const allowedAt = new Map<MessageId, number>()
+        let handedOut = 0
+        const noting = {
+          ...queue,
+          claim: (...request: Parameters<typeof queue.claim>) =>
+            Effect.tap(queue.claim(...request), (claim) =>
+              Effect.sync(() => {
+                for (const { messageId, lane } of claim?.messages ?? []) {
+                  allowedAt.set(messageId, now())
+                  if (!busy.includes(lane)) handedOut++
+                }
+              })
+            )
+        }
+        yield* aWorker(0).pipe(Effect.provideService(Queue, noting))
+        yield* Effect.forEach(busy, (lane) => put(lane, 1))
+        yield* until(Effect.sync(() => sent.length === busy.length))
         const { id } = yield* (yield* Endpoints).create(
           newOrg(),
           { ...settings, rateLimit: { limit: 20, periodMs: 1_000 } },
           Redacted.make("whsec_x")
         )
         const ids = yield* put(id, 12)
-        yield* until(Effect.sync(() => sent.length > 2 * CAPACITY))
-        const times = () => sent.slice(2 * CAPACITY).map(({ at }) => at)
-        yield* Effect.sleep("100 millis")
-        // In half a second ten were allowed. What is sent now was allowed a tenth of a second ago at most.
-        expect(times().length).toBeLessThanOrEqual(6)
+        yield* until(Effect.sync(() => sent.length > busy.length))
         yield* until(allDelivered(ids))
-        expect(times().at(-1)! - times()[0]!).toBeGreaterThan(250)
+        expect(handedOut).toBeGreaterThan(ids.length)
+        const late = sent.slice(busy.length).map(({ at, message }) => at - allowedAt.get(message.messageId)!)
+        expect(Math.max(...late)).toBeLessThanOrEqual(SLOT_FRESH_MS)
+        const times = sent.slice(busy.length).map(({ at }) => at)
+        expect(times.at(-1)! - times[0]!).toBeGreaterThan(250)
       })
     )
   })

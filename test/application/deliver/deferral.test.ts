@@ -13,6 +13,9 @@ import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
 import { delivered, inMillis, newLane, opened, type StorePorts } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
+import { simulateTime } from "../../simulatedTime.ts"
+
+simulateTime()
 
 const OPEN_MS = 300
 const CAPACITY = 4
@@ -100,7 +103,10 @@ const until = <R, E>(holds: Effect.Effect<boolean, E, R>) =>
     Effect.timeout("15 seconds")
   )
 const allDelivered = (ids: ReadonlyArray<MessageId>) =>
-  Effect.map(messages(ids), (all) => all.every(({ status }) => status === "DELIVERED"))
+  Effect.map(
+    Effect.flatMap(EventStore, (store) => store.loadMany(ids)),
+    (streams) => [...streams.values()].every(({ facts }) => facts.at(-1)!.fact.type === "MessageDelivered")
+  )
 
 describe("a message that is put off", { timeout: 20_000 }, () => {
   it.live("waits by itself, and has its attempt still before it", () => {
@@ -302,7 +308,7 @@ describe("a destination that somebody must put right", { timeout: 20_000 }, () =
         const ids = new Map<DestinationId, ReadonlyArray<MessageId>>()
         for (const lane of lanes) ids.set(lane, yield* put(lane, 200))
         const others = lanes.filter((lane) => lane !== expired).flatMap((lane) => ids.get(lane)!)
-        yield* until(allDelivered(others).pipe(Effect.delay("50 millis")))
+        yield* until(allDelivered(others).pipe(Effect.delay("500 millis")))
         const to = (lane: DestinationId) => sent.filter(({ destination }) => destination === lane).length
         for (const lane of lanes) if (lane !== expired) expect(to(lane)).toBe(200)
         const waiting = yield* messages(ids.get(expired)!)

@@ -22,6 +22,9 @@ import {
   unreachable
 } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
+import { simulateTime } from "../../simulatedTime.ts"
+
+simulateTime()
 
 type Far = (message: OutboundMessage) => Effect.Effect<AttemptOutcome>
 
@@ -291,6 +294,28 @@ describe("a worker", () => {
         // The batch it works on now is its own.
         expect((yield* store.append([started(open!, { fence: claim!.batch }).entry]))[0]!.type).toBe("FenceLost")
       })
+    )
+  )
+})
+
+describe("a lease", () => {
+  it.live("is kept for as long as the work takes, and nobody else gets the message meanwhile", () =>
+    withWorker(
+      () => Effect.delay(Effect.succeed(delivered), "45 seconds"),
+      (sent) =>
+        Effect.gen(function* () {
+          yield* worker({ name: "one" })
+          yield* worker({ name: "other" })
+          const [message] = yield* put(opened())
+          yield* Effect.sleep("1 minute")
+          expect(yield* history(message!.id)).toEqual([
+            "MessageQueued",
+            "AttemptStarted",
+            "AttemptSucceeded",
+            "MessageDelivered"
+          ])
+          expect(sent).toHaveLength(1)
+        })
     )
   )
 })

@@ -20,6 +20,9 @@ import {
   unreachable
 } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
+import { simulateTime } from "../../simulatedTime.ts"
+
+simulateTime()
 
 const unknown = (reconcileAfterMs: number | null = 1): AttemptOutcome => ({
   type: "Unknown",

@@ -27,6 +27,9 @@ import {
   unreachable
 } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
+import { simulateTime } from "../../simulatedTime.ts"
+
+simulateTime()
 
 const wamid = () => `wamid.${randomUUID()}`
 const accepted = (providerMessageId: string): AttemptOutcome => ({

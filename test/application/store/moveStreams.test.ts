@@ -14,6 +14,9 @@ import type { MessageId } from "../../../src/domain/ids.ts"
 import { opened, started } from "../../contracts/sample.ts"
 import { populated } from "../../contracts/store/everyPlace.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
+import { simulateTime } from "../../simulatedTime.ts"
+
+simulateTime()
 
 const layer = Layer.provideMerge(LogReader.layer, MemoryPorts.layer)
 const inStore = Effect.provide(layer, { local: true })
