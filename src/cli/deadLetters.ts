@@ -113,7 +113,7 @@ const replay = Command.make(
     ...filterFlags,
     id: Flag.String("id").pipe(Flag.withDescription("This message; may be given again"), Flag.atLeast(0)),
     all: Flag.Boolean("all").pipe(Flag.withDescription("All dead letters there are"), Flag.withDefault(false)),
-    reason: text("reason", "DataFile with the replay"),
+    reason: text("reason", "Kept with the replay"),
     key: text("key", "Idempotency key: the same replay however often it is asked for with it"),
     preview: Flag.Boolean("preview").pipe(Flag.withDescription("Only count"), Flag.withDefault(false)),
     yes: Flag.Boolean("yes").pipe(Flag.withAlias("y"), Flag.withDescription("Do not ask"), Flag.withDefault(false)),

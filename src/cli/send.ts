@@ -14,7 +14,7 @@ const fields = {
   to: text("to", "Where to: the id of a webhook endpoint or HTTP target, a phone number"),
   channel: text("channel", "webhook (default), http or whatsapp"),
   eventType: text("event-type", "What the message tells of, such as order.paid"),
-  templateCode: text("template-code", "DataFile with the message"),
+  templateCode: text("template-code", "Kept with the message"),
   dossierId: text("dossier", "The business case it belongs to"),
   orderingKey: text("ordering-key", "Messages to one destination with the same key go one after the other"),
   correlationId: text("correlation-id", "Handed on to the receiver"),

@@ -74,7 +74,7 @@ const result = (claimed: AbandonedMessage, { facts }: Stream): "unstarted" | "op
   return first!.fact.type === "AttemptStarted" && rest.length === 0 ? "open" : "settled"
 }
 
-/** DataFile in any state, and no step of the message's own. */
+/** Kept in any state, and no step of the message's own. */
 const isAside = ({ type }: MessageFact) => type === "ReceiptRecorded" || type === "MessageBodyErased"
 
 /**

@@ -2,7 +2,7 @@
  * How long to stay away from what Meta throttles: 1 s, 4 s, 16 s, … after one refusal and the next, which is the
  * backoff Meta asks for. What is refused while the wait is on was under way already and makes it no longer.
  *
- * DataFile in this process's memory: it spares refusals and is no promise. A process that does not know of a wait is
+ * Kept in this process's memory: it spares refusals and is no promise. A process that does not know of a wait is
  * told by Meta.
  */
 

@@ -30,7 +30,7 @@ const take = HttpApiEndpoint.post("take", PATH, {
   error: [problemOf(400), problemOf(401), problemOf(413), problemOf(415), problemOf(503)]
 }).annotateMerge(
   about(
-    "What Meta tells about messages. DataFile at once and applied a moment later; signed with the account's app secret."
+    "What Meta tells about messages. Kept at once and applied a moment later; signed with the account's app secret."
   )
 )
 
