@@ -357,6 +357,6 @@ describe("the stored facts", () => {
       err: expect.stringContaining("posthaste migrate")
     })
     const ran = await onStore(databaseUrl, "migrate")
-    expect(ran).toMatchObject({ code: 0, out: expect.stringContaining("ran 0001_streams_and_queue.sql") })
+    expect(ran).toMatchObject({ code: 0, out: expect.stringContaining("ran schema/0001_streams.sql") })
   })
 })

@@ -1,4 +1,4 @@
-/** Facts that are kept beside the queue too (see migrations/0014_eventstore.sql and PostgresProviderMessages.ts). */
+/** Facts that are kept beside the queue too (see schema/0009_event_store.sql and PostgresProviderMessages.ts). */
 import type { MessageFact } from "../../domain/message/facts.ts"
 import type { RecordedFact } from "../../domain/recorded.ts"
 

@@ -9,7 +9,7 @@
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import pg from "pg"
 import { StoreUnavailable } from "../../application/errors.ts"
-import { migrate, requireMigrated } from "./migrate.ts"
+import { migrate, requireMigrated, SCHEMA_DEFAULT, searchPathOf } from "./migrate.ts"
 
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", {
   /** SQLSTATE; null when the server did not answer. */
@@ -76,7 +76,7 @@ export const layer = (options: Options) =>
     })
   )
 
-/** Only brings the database up to date; answers the names of the migrations that ran. */
+/** Only brings the database up to date; answers the names of the schema's files and functions that ran. */
 export const migrateAt = (url: Redacted.Redacted) =>
   Effect.scoped(Effect.flatMap(acquirePool(url, 1, ""), (pool) => Effect.mapError(migrate(pool), queryFailed)))
 
@@ -89,7 +89,7 @@ const acquirePool = (url: Redacted.Redacted, max: number, settings: string) =>
         idleTimeoutMillis: 60_000,
         connectionTimeoutMillis: 10_000,
         application_name: "posthaste",
-        options: `-c idle_in_transaction_session_timeout=30s -c TimeZone=UTC ${settings}`
+        options: `-c idle_in_transaction_session_timeout=30s -c TimeZone=UTC -c search_path=${searchPathOf(SCHEMA_DEFAULT)} ${settings}`
       })
       // An idle connection that breaks is replaced on next use; without a listener it would end the process.
       pool.on("error", () => {})

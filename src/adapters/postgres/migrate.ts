@@ -1,81 +1,60 @@
 /**
- * Numbered, forward-only migrations, run at start-up under a lock, each in its own transaction with the
- * row that says it ran. A database written by a newer release is refused rather than guessed at, and so is one
- * whose migrations were others than the ones we know under the same numbers.
+ * Brings a database to where this release needs it, at every start: the numbered files of `schema/` run once each, forward
+ * only; the functions of `functions/`, one file each, are created again when their text or their planning changed, and
+ * dropped when their file is gone. Each transaction takes one lock, looks, and does one thing, so that several starts at
+ * once do the same as one.
+ *
+ * A database that a newer release brought further is refused rather than guessed at, and so is one on which another file
+ * ran under a number we know. SQL names nothing but tables and functions: the schema is the `search_path` of the
+ * connection, and of each function.
  */
 import { hash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
-import type pg from "pg"
+import pg from "pg"
+import { planning } from "./planning.ts"
 
-const folder = join(import.meta.dirname, "migrations")
-const LOCK = 7_699_999
+export const SCHEMA_DEFAULT = "posthaste"
 
-interface Migration {
-  readonly number: number
+/** Temporary tables come last, where they can't take the place of ours. */
+export const searchPathOf = (schema: string): string => `${schema},pg_temp`
+
+interface SqlFile {
   readonly name: string
   readonly sql: string
   readonly checksum: string
 }
 
-const migrations = (): ReadonlyArray<Migration> =>
-  readdirSync(folder)
+const filesIn = (folder: string, about: (name: string) => unknown = () => ""): ReadonlyArray<SqlFile> =>
+  readdirSync(join(import.meta.dirname, folder))
     .filter((file) => file.endsWith(".sql"))
     .toSorted()
     .map((file) => {
-      const sql = readFileSync(join(folder, file), "utf8")
-      return { number: Number(file.slice(0, 4)), name: file, sql, checksum: hash("sha256", sql, "hex") }
+      const name = file.slice(0, -".sql".length)
+      const sql = readFileSync(join(import.meta.dirname, folder, file), "utf8")
+      return { name, sql, checksum: hash("sha256", sql + JSON.stringify(about(name) ?? null), "hex") }
     })
 
-/** Answers the names of those that ran now. */
-export const migrate = (pool: pg.Pool): Effect.Effect<ReadonlyArray<string>, unknown> =>
+const numbered = () => filesIn("schema").map((file) => ({ ...file, number: Number(file.name.slice(0, 4)) }))
+const functions = () => filesIn("functions", (name) => planning[name])
+
+/** Answers the names of the files that ran now. */
+export const migrate = (pool: pg.Pool, schema = SCHEMA_DEFAULT): Effect.Effect<ReadonlyArray<string>, unknown> =>
   Effect.tryPromise({
     try: async () => {
       const client = await pool.connect()
       try {
-        await client.query("select pg_advisory_lock($1)", [LOCK])
-        await client.query("create schema if not exists posthaste")
-        await client.query(
-          `create table if not exists posthaste.migration (
-            number int primary key, name text not null, checksum text not null, at timestamptz not null default now())`
-        )
-        const done = await client.query<{ number: number; checksum: string }>(
-          "select number, checksum from posthaste.migration order by number"
-        )
-        const last = done.rows.at(-1)?.number ?? 0
-        const known = migrations()
-        for (const { number, name, checksum } of known) {
-          if (done.rows.some((ran) => ran.number === number && ran.checksum !== checksum)) {
-            throw new Error(`${name} is not the migration that ran on this database under its number`)
-          }
+        const ran: Array<string> = []
+        for (;;) {
+          const name = await inTransaction(client, schema, () => runNext(client))
+          if (name === null) break
+          ran.push(name)
         }
-        if (last > (known.at(-1)?.number ?? 0)) {
-          throw new Error(
-            `the database was migrated to ${last} by a newer release; this one knows up to ${known.at(-1)?.number}`
-          )
-        }
-        const due = known.filter(({ number }) => number > last)
-        for (const migration of due) {
-          await client.query("begin")
-          try {
-            await client.query(migration.sql)
-            await client.query("insert into posthaste.migration (number, name, checksum) values ($1, $2, $3)", [
-              migration.number,
-              migration.name,
-              migration.checksum
-            ])
-            await client.query("commit")
-          } catch (error) {
-            await client.query("rollback")
-            throw new Error(`migration ${migration.name} failed`, { cause: error })
-          }
-        }
-        await client.query("select pg_advisory_unlock($1)", [LOCK])
+        ran.push(...(await inTransaction(client, schema, () => createFunctions(client))))
         client.release()
-        return due.map(({ name }) => name)
+        return ran
       } catch (error) {
-        // Ending the session also gives the lock back.
         client.release(true)
         throw error
       }
@@ -83,22 +62,129 @@ export const migrate = (pool: pg.Pool): Effect.Effect<ReadonlyArray<string>, unk
     catch: (error) => error
   })
 
+const inTransaction = async <A>(client: pg.PoolClient, schema: string, work: () => Promise<A>): Promise<A> => {
+  const identifier = pg.escapeIdentifier(schema)
+  await client.query("begin")
+  // The lock `lock_key(0)`, before there is such a function.
+  await client.query("select pg_advisory_xact_lock(hashtext($1)::bigint << 16)", [schema])
+  await client.query(`create schema if not exists ${identifier}`)
+  await client.query(`set local search_path = ${identifier}, pg_temp`)
+  await client.query(
+    `create table if not exists migration (
+      number int primary key, name text not null, checksum text not null, at timestamptz not null default now())`
+  )
+  await client.query("create table if not exists installed_function (name text primary key, checksum text not null)")
+  const result = await work()
+  await client.query("commit")
+  return result
+}
+
+/** Null when there is none left. */
+const runNext = async (client: pg.PoolClient): Promise<string | null> => {
+  const known = numbered()
+  const done = await client.query<{ number: number; checksum: string }>(
+    "select number, checksum from migration order by number"
+  )
+  const wrong = known.find(({ number, checksum }) =>
+    done.rows.some((ran) => ran.number === number && ran.checksum !== checksum)
+  )
+  if (wrong !== undefined) {
+    throw new Error(`${wrong.name}.sql is not what ran on this database under its number`)
+  }
+  const last = done.rows.at(-1)?.number ?? 0
+  if (last > known.at(-1)!.number) throw new Error(newerRelease(last))
+  const next = known.find(({ number }) => number > last)
+  if (next === undefined) return null
+  await running(client, next)
+  await client.query("insert into migration (number, name, checksum) values ($1, $2, $3)", [
+    next.number,
+    next.name,
+    next.checksum
+  ])
+  return `schema/${next.name}.sql`
+}
+
+/**
+ * A function may get other parameters or another result, which `create or replace` can't give it: so it is dropped first,
+ * except for trigger functions, which have neither.
+ */
+const createFunctions = async (client: pg.PoolClient): Promise<ReadonlyArray<string>> => {
+  const installed = await client.query<{ name: string; checksum: string }>(
+    "select name, checksum from installed_function"
+  )
+  const checksums = new Map(installed.rows.map(({ name, checksum }) => [name, checksum]))
+  const known = functions()
+  const changed = known.filter(({ name, checksum }) => checksums.get(name) !== checksum)
+  const gone = installed.rows.filter(({ name }) => known.every((file) => file.name !== name))
+  // Functions name each other: which is created first must not matter.
+  await client.query("set local check_function_bodies = off")
+  for (const { name } of gone) {
+    for (const { signature } of await signaturesOf(client, name))
+      await client.query(`drop function ${signature} cascade`)
+    await client.query("delete from installed_function where name = $1", [name])
+  }
+  for (const file of changed) {
+    for (const { signature, trigger } of await signaturesOf(client, file.name)) {
+      if (!trigger) await client.query(`drop function ${signature}`)
+    }
+    await running(client, file)
+    for (const setting of await settingsOf(client, file.name)) await client.query(setting)
+    await client.query(
+      `insert into installed_function (name, checksum) values ($1, $2)
+        on conflict (name) do update set checksum = excluded.checksum`,
+      [file.name, file.checksum]
+    )
+  }
+  return changed.map(({ name }) => `functions/${name}.sql`)
+}
+
+const signaturesOf = async (client: pg.PoolClient, name: string) =>
+  (
+    await client.query<{ signature: string; trigger: boolean; constant: boolean }>(
+      `select oid::regprocedure::text as signature, prorettype = 'trigger'::regtype as trigger, provolatile = 'i' as constant
+        from pg_proc where proname = $1 and pronamespace = current_schema()::regnamespace`,
+      [name]
+    )
+  ).rows
+
+/** An immutable function has no setting, because one that has can't be inlined. */
+const settingsOf = async (client: pg.PoolClient, name: string): Promise<ReadonlyArray<string>> => {
+  const [found] = await signaturesOf(client, name)
+  if (found === undefined) throw new Error(`functions/${name}.sql creates no function of this name`)
+  const settings = Object.entries(planning[name] ?? {}).map(([setting, value]) => `set ${setting} = ${value}`)
+  const all = found.constant ? settings : ["set search_path from current", ...settings]
+  return [
+    `alter function ${found.signature} reset all`,
+    ...all.map((set) => `alter function ${found.signature} ${set}`)
+  ]
+}
+
+const running = async (client: pg.PoolClient, { name, sql }: SqlFile): Promise<void> => {
+  try {
+    await client.query(sql)
+  } catch (error) {
+    throw new Error(`${name}.sql failed`, { cause: error })
+  }
+}
+
+const newerRelease = (found: number) =>
+  `the database was migrated to ${found} by a newer release; this one knows up to ${numbered().at(-1)!.number}`
+
 /** Fails unless the database is where this release would bring it: for whoever only looks. */
-export const requireMigrated = (pool: pg.Pool): Effect.Effect<void, unknown> =>
+export const requireMigrated = (pool: pg.Pool, schema = SCHEMA_DEFAULT): Effect.Effect<void, unknown> =>
   Effect.tryPromise({
     try: async () => {
-      const last = migrations().at(-1)?.number ?? 0
-      const exists = await pool.query<{ is: boolean }>("select to_regclass('posthaste.migration') is not null as is")
+      const needed = numbered().at(-1)!.number
+      const table = `${pg.escapeIdentifier(schema)}.migration`
+      const exists = await pool.query<{ is: boolean }>("select to_regclass($1) is not null as is", [table])
       if (!exists.rows[0]?.is) throw new Error("there is no Posthaste in this database: run `posthaste migrate` first")
-      const done = await pool.query<{ last: number }>("select max(number) as last from posthaste.migration")
+      const done = await pool.query<{ last: number | null }>(`select max(number) as last from ${table}`)
       const found = done.rows[0]?.last ?? 0
-      if (found < last) {
+      if (found > needed) throw new Error(newerRelease(found))
+      if (found < needed) {
         throw new Error(
-          `the database was migrated to ${found}, and this release needs ${last}: run \`posthaste migrate\``
+          `the database was migrated to ${found}, and this release needs ${needed}: run \`posthaste migrate\``
         )
-      }
-      if (found > last) {
-        throw new Error(`the database was migrated to ${found} by a newer release; this one knows up to ${last}`)
       }
     },
     catch: (error) => error

@@ -41,7 +41,7 @@ describe("migrating", () => {
     Effect.gen(function* () {
       const open = yield* pool
       yield* Effect.promise(() => open.query("update posthaste.migration set checksum = 'other' where number = 1"))
-      expect(yield* refusal(open)).toContain("0001_streams_and_queue.sql")
+      expect(yield* refusal(open)).toContain("0001_streams.sql")
     })
   )
 })

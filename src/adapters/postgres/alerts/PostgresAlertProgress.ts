@@ -10,7 +10,7 @@ const noticesStatement = {
 }
 const advanceStatement = {
   name: "advance_alerts",
-  text: "select posthaste.advance_alerts($1, $2, $3::uuid[], $4::uuid[], $5::timestamptz[], $6) as done"
+  text: "select advance_alerts($1, $2, $3::uuid[], $4::uuid[], $5::timestamptz[], $6) as done"
 }
 
 interface NoticeRow {

@@ -1,6 +1,6 @@
 /**
- * The queue: `posthaste.claim_due`, `put_back`, `release`, `take_over` and one update for all leases of a worker. The
- * statements and what settles each race are in migrations/0001_streams_and_queue.sql.
+ * The queue: `claim_due`, `put_back`, `release`, `take_over` and one update for all leases of a worker. The
+ * statements and what settles each race are in schema/0002_queue.sql and `functions/`.
  */
 import { DateTime, Duration, Effect, Layer } from "effect"
 import {
@@ -21,34 +21,34 @@ import { WorkSignal } from "../WorkSignal.ts"
 
 const claimStatement = {
   name: "claim_due",
-  text: "select batch, messages from posthaste.claim_due($1, $2, $3, $4::uuid[], $5::int[], $6)"
+  text: "select batch, messages from claim_due($1, $2, $3, $4::uuid[], $5::int[], $6)"
 }
-const putBackStatement = { name: "put_back", text: "select posthaste.put_back($1::bigint, $2::uuid[])" }
+const putBackStatement = { name: "put_back", text: "select put_back($1::bigint, $2::uuid[])" }
 const releaseStatement = {
   name: "release",
-  text: "select posthaste.release($1::bigint, $2::uuid[], $3::timestamptz[], $4::uuid[], $5::int[], $6::int[], $7::int[])"
+  text: "select release($1::bigint, $2::uuid[], $3::timestamptz[], $4::uuid[], $5::int[], $6::int[], $7::int[])"
 }
 const renewStatement = {
   name: "renew",
-  text: `update posthaste.claim set lease_until = clock_timestamp() + make_interval(secs => $2 / 1000.0)
+  text: `update claim set lease_until = clock_timestamp() + make_interval(secs => $2 / 1000.0)
     where batch = any ($1::bigint[]) returning batch`
 }
 const takeOverStatement = {
   name: "take_over",
   text: `select batch::text, messages::text[], lanes::text[], dues_ms::text[]::float8[] as dues, versions, epochs, attempts
-    from posthaste.take_over($1, $2, $3)`
+    from take_over($1, $2, $3)`
 }
 // Of a lane without a rate limit too: visit_at is never before slot_at.
 const deferLaneStatement = {
   name: "defer_lane",
-  text: `insert into posthaste.lane as l (lane, ready_at, slot_at)
+  text: `insert into lane as l (lane, ready_at, slot_at)
     values ($1, 'infinity', clock_timestamp() + make_interval(secs => $2 / 1000.0))
     on conflict (lane) do update set slot_at = greatest(l.slot_at, excluded.slot_at)
     where l.slot_at is null or l.slot_at < excluded.slot_at`
 }
 const nextDueStatement = {
   name: "next_due",
-  text: "select (extract(epoch from visit_at) * 1000)::bigint from posthaste.lane where visit_at < 'infinity' order by visit_at limit 1"
+  text: "select (extract(epoch from visit_at) * 1000)::bigint from lane where visit_at < 'infinity' order by visit_at limit 1"
 }
 
 interface TakenRow {

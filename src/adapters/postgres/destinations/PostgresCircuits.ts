@@ -1,6 +1,6 @@
 /**
  * Circuits in PostgreSQL: facts in the log, standing in the lane's row, both changed by one function call. What
- * settles each race is in migrations/0006_circuits.sql.
+ * settles each race is in functions/change_circuit.sql.
  */
 import { DateTime, Effect, Layer, Result } from "effect"
 import { Circuits, type Report } from "../../../application/ports/Circuits.ts"
@@ -30,7 +30,7 @@ const statesStatement = {
 }
 const reportStatement = {
   name: "report_outcomes",
-  text: `select ${stateColumns} from posthaste.report_outcomes($1::uuid[], $2::int[], $3::boolean[], $4::int[])`
+  text: `select ${stateColumns} from report_outcomes($1::uuid[], $2::int[], $3::boolean[], $4::int[])`
 }
 const giveBackStatement = {
   name: "give_back_permit",
@@ -45,7 +45,7 @@ const orgOfStatement = {
 }
 const appendStatement = {
   name: "change_circuit",
-  text: "select posthaste.change_circuit($1, $2, $3, $4::text[], $5::text[], $6, $7, $8, $9, $10)"
+  text: "select change_circuit($1, $2, $3, $4::text[], $5::text[], $6, $7, $8, $9, $10)"
 }
 
 export const layer = Layer.effect(

@@ -16,25 +16,25 @@ interface KeyRow {
 const createStatement = {
   name: "create_key",
   text: `with key as (
-      insert into posthaste.api_key (id, org_id, name, key_hash, created_at) values ($1, $2, $3, $4, $5)
+      insert into api_key (id, org_id, name, key_hash, created_at) values ($1, $2, $3, $4, $5)
       returning id, org_id, name, created_at
     )
     select key.*, ${appendToJournalSql(6)} from key`
 }
 const holderStatement = {
   name: "holder_of_key",
-  text: "select id, org_id from posthaste.api_key where key_hash = $1 and revoked_at is null"
+  text: "select id, org_id from api_key where key_hash = $1 and revoked_at is null"
 }
 const listStatement = {
   name: "list_keys",
-  text: `select id, org_id, name, created_at from posthaste.api_key
+  text: `select id, org_id, name, created_at from api_key
     where revoked_at is null and ($1::text is null or org_id = $1) order by created_at, id`
 }
-const ownerStatement = { name: "owner_of_key", text: "select org_id from posthaste.api_key where id = $1" }
+const ownerStatement = { name: "owner_of_key", text: "select org_id from api_key where id = $1" }
 const revokeStatement = {
   name: "revoke_key",
   text: `with key as (
-      update posthaste.api_key set revoked_at = $3 where id = $1 and org_id = $2 and revoked_at is null returning id
+      update api_key set revoked_at = $3 where id = $1 and org_id = $2 and revoked_at is null returning id
     )
     select key.id, ${appendToJournalSql(4)} from key`
 }

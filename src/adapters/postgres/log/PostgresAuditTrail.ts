@@ -1,4 +1,4 @@
-/** The projection `audit` in rows, written by `posthaste.project_audit`. */
+/** The projection `audit` in rows, written by `project_audit`. */
 import { DateTime, Effect, Layer } from "effect"
 import { type AuditFilter, type AuditItem, type AuditRow, AuditTrail } from "../../../application/ports/AuditTrail.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
@@ -11,12 +11,12 @@ import { joined, placed, stepped } from "./projectionRows.ts"
 
 const projectStatement = {
   name: "project_audit",
-  text: `select posthaste.project_audit($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12, $13, $14, $15, $16) as done`
+  text: `select project_audit($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12, $13, $14, $15, $16) as done`
 }
 const clearStatement = {
   name: "clear_audit",
-  text: `delete from posthaste.audit where ctid = any (array(
-      select ctid from posthaste.audit where generation < ${oldestGeneration("audit")} limit $1))
+  text: `delete from audit where ctid = any (array(
+      select ctid from audit where generation < ${oldestGeneration("audit")} limit $1))
     returning 1`
 }
 
@@ -114,7 +114,7 @@ const listQuery = (
   return {
     text: `select stream_id, version, org_id, at, operation, subject_type, subject_id, channel, actor, correlation_id,
         dossier_id, details
-      from posthaste.audit where ${where.join(" and ")} order by at desc, stream_id desc, version desc limit $2`,
+      from audit where ${where.join(" and ")} order by at desc, stream_id desc, version desc limit $2`,
     values
   }
 }

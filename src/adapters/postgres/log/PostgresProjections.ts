@@ -1,5 +1,5 @@
 /**
- * The runs of projections: a row each, moved by `posthaste.advance_projection` in the transaction that writes the rows
+ * The runs of projections: a row each, moved by `advance_projection` in the transaction that writes the rows
  * it stands for.
  */
 import { DateTime, Duration, Effect, Layer } from "effect"
@@ -10,13 +10,13 @@ const columns =
   "name, generation, version, live, position, facts::float8 as facts, total::float8 as total, rate, started_at"
 const runsStatement = {
   name: "projection_runs",
-  text: `select ${columns} from posthaste.projection order by name, live desc`
+  text: `select ${columns} from projection order by name, live desc`
 }
 const buildStatement = {
   name: "build_projection",
-  text: `select ${columns} from posthaste.build_projection($1, $2, $3)`
+  text: `select ${columns} from build_projection($1, $2, $3)`
 }
-const swapStatement = { name: "swap_projection", text: "select posthaste.swap_projection($1, $2) as done" }
+const swapStatement = { name: "swap_projection", text: "select swap_projection($1, $2) as done" }
 // The oldest transaction that may still write is where the log ends for all its readers, whatever database of the
 // server it is in.
 const stallStatement = {

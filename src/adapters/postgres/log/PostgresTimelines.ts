@@ -1,4 +1,4 @@
-/** The projection `activity` in rows, written by `posthaste.project_activity`. */
+/** The projection `activity` in rows, written by `project_activity`. */
 import { DateTime, Effect, Layer } from "effect"
 import type { Step } from "../../../application/ports/Projections.ts"
 import {
@@ -18,27 +18,27 @@ import { joined, placed, stepped } from "./projectionRows.ts"
 
 const projectStatement = {
   name: "project_activity",
-  text: `select posthaste.project_activity($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12::uuid[], $13, $14, $15) as done`
+  text: `select project_activity($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12::uuid[], $13, $14, $15) as done`
 }
 const live = `generation = ${liveGeneration("activity")}`
 const listStatement = {
   name: "list_activity",
   text: `select stream_id, version, org_id, dossier_id, at, activity, channel, message_id, actor, details
-    from posthaste.activity
+    from activity
     where ${live} and org_id = $1 and dossier_id = $2
       and ($4::timestamptz is null or (at, stream_id, version) < ($4::timestamptz, $5::uuid, $6::int))
     order by at desc, stream_id desc, version desc limit $3`
 }
 const messagesStatement = {
   name: "messages_of_dossier",
-  text: `select message_id from posthaste.activity
+  text: `select message_id from activity
     where ${live} and org_id = $1 and dossier_id = $2 and channel = $3 and activity = 'MESSAGE_CREATED'
       and ($4::uuid is null or message_id > $4)
     order by message_id limit $5`
 }
 const openStatement = {
   name: "open_withdrawals",
-  text: `select org_id, dossier_id, channel from posthaste.withdrawal where ${live} and open limit $1`
+  text: `select org_id, dossier_id, channel from withdrawal where ${live} and open limit $1`
 }
 const clearStatements = ["activity", "withdrawal"].map((table) => ({
   name: `clear_${table}`,

@@ -3,15 +3,15 @@ import { Bodies } from "../../../application/ports/Bodies.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { Postgres, unavailable } from "../Postgres.ts"
 
-const loadStatement = { name: "body", text: "select body from posthaste.body where message_id = $1" }
+const loadStatement = { name: "body", text: "select body from body where message_id = $1" }
 const responsesStatement = {
   name: "responses",
-  text: "select epoch || '/' || attempt, body from posthaste.response where message_id = $1"
+  text: "select epoch || '/' || attempt, body from response where message_id = $1"
 }
 const eraseStatement = {
   name: "erase",
-  text: `with bodies as (delete from posthaste.body where message_id = $1 returning 1),
-    responses as (delete from posthaste.response where message_id = $1 returning 1)
+  text: `with bodies as (delete from body where message_id = $1 returning 1),
+    responses as (delete from response where message_id = $1 returning 1)
     select (select count(*) from bodies) + (select count(*) from responses)`
 }
 

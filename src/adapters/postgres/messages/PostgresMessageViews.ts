@@ -1,4 +1,4 @@
-/** The list projection: rows to search and counters to sum, written by `posthaste.project_messages`. */
+/** The list projection: rows to search and counters to sum, written by `project_messages`. */
 import { DateTime, Effect, Layer, Schema } from "effect"
 import { countsOf, type DeadCount, type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
@@ -15,34 +15,34 @@ import { isDeadLetter } from "../replays/deadLetters.ts"
 
 const projectStatement = {
   name: "project_messages",
-  text: `select posthaste.project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16, $17) as done`
+  text: `select project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16, $17) as done`
 }
 const clearStatements = [
   {
     name: "clear_message_views",
-    text: `delete from posthaste.message_view where ctid = any (array(
-        select ctid from posthaste.message_view where generation < ${oldestGeneration("messages")} limit $1))
+    text: `delete from message_view where ctid = any (array(
+        select ctid from message_view where generation < ${oldestGeneration("messages")} limit $1))
       returning 1`
   },
   {
     name: "clear_message_counts",
-    text: `delete from posthaste.message_count where generation < ${oldestGeneration("messages")} and $1::int > 0 returning 1`
+    text: `delete from message_count where generation < ${oldestGeneration("messages")} and $1::int > 0 returning 1`
   }
 ]
 const countsStatement = {
   name: "message_counts",
-  text: `select channel, status, count::float8 as count from posthaste.message_count where generation = ${liveGeneration("messages")} and org_id = $1`
+  text: `select channel, status, count::float8 as count from message_count where generation = ${liveGeneration("messages")} and org_id = $1`
 }
 // The first waiting message of each lane that has due work: two index probes a lane.
 const oldestStatement = {
   name: "oldest_due",
   text: `select min(r.due_at) as oldest
-    from posthaste.lane l
+    from lane l
     cross join lateral (
-      select due_at, message_id from posthaste.ready r where r.lane = l.lane and r.due_at <= clock_timestamp()
+      select due_at, message_id from ready r where r.lane = l.lane and r.due_at <= clock_timestamp()
       order by r.lane, r.due_at, r.message_id limit 1
     ) r
-    join posthaste.event e on e.stream_id = r.message_id and e.version = 1
+    join event e on e.stream_id = r.message_id and e.version = 1
     where l.ready_at <= clock_timestamp() and e.data ->> 'orgId' = $1`
 }
 
@@ -78,7 +78,7 @@ export const layer = Layer.effect(
         values.push(...page.cursor.split("/"))
         where += ` and (ended_at, id) < ($${values.length - 1}::timestamptz, $${values.length}::uuid)`
       }
-      const text = `select view from posthaste.message_view where ${where} order by ended_at desc, id desc limit $1`
+      const text = `select view from message_view where ${where} order by ended_at desc, id desc limit $1`
       const rows = yield* unavailable(reads.query<{ view: unknown }>({ text }, values))
       const items = rows.slice(0, page.limit).map(({ view }) => decode(view))
       const last = items.at(-1)
@@ -92,7 +92,7 @@ export const layer = Layer.effect(
       const values: Array<unknown> = []
       const text = `select count(*)::int as matched,
           (count(*) filter (where (view ->> 'contradicted')::boolean))::int as contradicted
-        from posthaste.message_view where ${isDeadLetter(orgId, filter, values)}`
+        from message_view where ${isDeadLetter(orgId, filter, values)}`
       return unavailable(reads.query<DeadCount>({ text }, values)).pipe(Effect.map((rows) => rows[0]!))
     }
 
@@ -177,7 +177,7 @@ const listQuery = (
     where.push(`(created_at, id) < ($${values.length - 1}::timestamptz, $${values.length}::uuid)`)
   }
   return {
-    text: `select view from posthaste.message_view where ${where.join(" and ")} order by created_at desc, id desc limit $2`,
+    text: `select view from message_view where ${where.join(" and ")} order by created_at desc, id desc limit $2`,
     values
   }
 }

@@ -1,4 +1,4 @@
-/** Names of messages at their providers: an index on the facts that tell them (migrations/0015_provider_messages.sql). */
+/** Names of messages at their providers: an index on the facts that tell them (schema/0001_streams.sql). */
 import { Effect, Layer } from "effect"
 import { ProviderMessages } from "../../../application/ports/ProviderMessages.ts"
 import type { MessageId } from "../../../domain/ids.ts"
@@ -7,7 +7,7 @@ import { Postgres, unavailable } from "../Postgres.ts"
 // Its condition is the index's, or the index would not be used.
 const findStatement = {
   name: "find_provider_message",
-  text: `select distinct stream_id from posthaste.event
+  text: `select distinct stream_id from event
     where name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and data ->> 'providerMessageId' = $1`
 }
 

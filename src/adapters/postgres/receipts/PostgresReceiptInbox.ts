@@ -10,35 +10,35 @@ import { Postgres, unavailable } from "../Postgres.ts"
 
 const addStatement = {
   name: "add_receipts",
-  text: `insert into posthaste.receipt_inbox (org_id, account_id, raw, digest, due_at)
+  text: `insert into receipt_inbox (org_id, account_id, raw, digest, due_at)
     select n.org_id, n.account_id, n.raw, sha256(convert_to(n.raw, 'UTF8')), clock_timestamp()
     from unnest(string_to_array($1, E'\\x1e'), $2::uuid[], string_to_array($3, E'\\x1e')) n(org_id, account_id, raw)
     on conflict (account_id, digest) do nothing`
 }
 const claimStatement = {
   name: "claim_receipts",
-  text: "select id, org_id, account_id, raw, tries from posthaste.claim_receipts($1, $2) order by id"
+  text: "select id, org_id, account_id, raw, tries from claim_receipts($1, $2) order by id"
 }
 const settleStatement = {
   name: "settle_receipts",
   text: `with done as (
-      delete from posthaste.receipt_inbox where id = any ($1::bigint[])
+      delete from receipt_inbox where id = any ($1::bigint[])
     ), again as (
-      update posthaste.receipt_inbox r
+      update receipt_inbox r
       set tries = a.tries, due_at = clock_timestamp() + a.after_ms * interval '1 millisecond'
       from unnest($2::bigint[], $3::int[], $4::bigint[]) a(id, tries, after_ms) where r.id = a.id
     )
-    update posthaste.receipt_inbox set parked_at = clock_timestamp() where id = any ($5::bigint[]) and parked_at is null`
+    update receipt_inbox set parked_at = clock_timestamp() where id = any ($5::bigint[]) and parked_at is null`
 }
 const countStatement = {
   name: "count_receipts",
   text: `select count(*) filter (where parked_at is null), count(*) filter (where parked_at is not null)
-    from posthaste.receipt_inbox where org_id = $1`
+    from receipt_inbox where org_id = $1`
 }
 const forgetStatement = {
   name: "forget_receipts",
   text: `with gone as (
-      delete from posthaste.receipt_inbox
+      delete from receipt_inbox
       where parked_at is not null and parked_at < clock_timestamp() - $1::bigint * interval '1 millisecond' returning 1
     )
     select count(*) from gone`

@@ -1,4 +1,4 @@
-/** Which messages each replay is for, and which replays want work: `posthaste.replay` and `posthaste.replay_item`. */
+/** Which messages each replay is for, and which replays want work: `replay` and `replay_item`. */
 import { DateTime, Duration, Effect, Layer, Schema } from "effect"
 import { type Opening, type ReplayItem, type ReplayJob, Replays } from "../../../application/ports/Replays.ts"
 import type { MessageId, OrgId, ReplayId } from "../../../domain/ids.ts"
@@ -16,36 +16,36 @@ interface JobRow {
 }
 
 const columns = "id, org_id, wanted, reason, matched, requested_at"
-const getStatement = { name: "replay", text: `select ${columns} from posthaste.replay where id = $1 and org_id = $2` }
+const getStatement = { name: "replay", text: `select ${columns} from replay where id = $1 and org_id = $2` }
 const knownStatement = {
   name: "replay_of_key",
-  text: `select ${columns}, request_hash from posthaste.replay where org_id = $1 and key = $2`
+  text: `select ${columns}, request_hash from replay where org_id = $1 and key = $2`
 }
 // Ids are made of the time, so they sort as the requests came.
 const listStatement = {
   name: "replays",
-  text: `select ${columns} from posthaste.replay where org_id = $1 and ($2::uuid is null or id < $2) order by id desc limit $3`
+  text: `select ${columns} from replay where org_id = $1 and ($2::uuid is null or id < $2) order by id desc limit $3`
 }
 const itemsStatement = {
   name: "replay_items",
-  text: `select message_id, epoch from posthaste.replay_item where replay_id = $1 and number > $2 order by number limit $3`
+  text: `select message_id, epoch from replay_item where replay_id = $1 and number > $2 order by number limit $3`
 }
 const takeStatement = {
   name: "take_replay",
-  text: `update posthaste.replay set next_at = clock_timestamp() + make_interval(secs => $1 / 1000.0)
+  text: `update replay set next_at = clock_timestamp() + make_interval(secs => $1 / 1000.0)
     where id = (
-      select id from posthaste.replay where next_at <= clock_timestamp() order by next_at limit 1 for update skip locked
+      select id from replay where next_at <= clock_timestamp() order by next_at limit 1 for update skip locked
     ) and next_at <= clock_timestamp() returning ${columns}`
 }
 const backStatement = {
   name: "replay_back",
-  text: `update posthaste.replay set next_at = clock_timestamp() + make_interval(secs => $2 / 1000.0)
+  text: `update replay set next_at = clock_timestamp() + make_interval(secs => $2 / 1000.0)
     where id = $1 and next_at < 'infinity'`
 }
 const closeStatement = {
   name: "close_replay",
-  text: `with items as (delete from posthaste.replay_item where replay_id = $1)
-    update posthaste.replay set next_at = 'infinity' where id = $1`
+  text: `with items as (delete from replay_item where replay_id = $1)
+    update replay set next_at = 'infinity' where id = $1`
 }
 
 const encodeSelection = Schema.encodeSync(ReplaySelection)
@@ -84,17 +84,17 @@ const openQuery = ({ id, orgId, wanted, reason, requestedAt, set, idempotency }:
     found = "select m.id, m.epoch, m.number from unnest($8::uuid[], $9::int[]) with ordinality m(id, epoch, number)"
   } else {
     found = `select id, (view ->> 'epoch')::int as epoch, row_number() over (order by created_at, id) as number
-      from posthaste.message_view where ${isDeadLetter(orgId, set as Exclude<typeof set, ReadonlyArray<unknown>>, values)}`
+      from message_view where ${isDeadLetter(orgId, set as Exclude<typeof set, ReadonlyArray<unknown>>, values)}`
   }
   const text = `with found as materialized (${found}),
     opened as (
-      insert into posthaste.replay (id, org_id, key, request_hash, wanted, reason, requested_at, matched, next_at)
+      insert into replay (id, org_id, key, request_hash, wanted, reason, requested_at, matched, next_at)
         select $1, $2, $3, $4, $5, $6, $7, (select count(*) from found), clock_timestamp()
       on conflict do nothing
       returning ${columns}
     ),
     items as (
-      insert into posthaste.replay_item (replay_id, number, message_id, epoch)
+      insert into replay_item (replay_id, number, message_id, epoch)
         select o.id, f.number, f.id, f.epoch from opened o cross join found f
     )
     select ${columns} from opened`

@@ -1,4 +1,4 @@
-/** A filter for dead letters as conditions on `posthaste.message_view`, for whoever lists, counts or replays them. */
+/** A filter for dead letters as conditions on `message_view`, for whoever lists, counts or replays them. */
 import { DateTime } from "effect"
 import type { OrgId } from "../../../domain/ids.ts"
 import type { DeadLetterFilter } from "../../../domain/replay/facts.ts"

@@ -1,4 +1,4 @@
-/** Sweeps by `posthaste.sweep_ended`; a cursor is the org, the time and the id of the last message looked at. */
+/** Sweeps by `sweep_ended`; a cursor is the org, the time and the id of the last message looked at. */
 import { DateTime, Effect, Layer } from "effect"
 import { Retention } from "../../../application/ports/Retention.ts"
 import { Postgres, unavailable } from "../Postgres.ts"
@@ -6,7 +6,7 @@ import { Postgres, unavailable } from "../Postgres.ts"
 const sweepStatement = {
   name: "sweep_ended",
   text: `select removed::text, next_org, to_json(next_created) #>> '{}', next_id::text
-    from posthaste.sweep_ended($1, $2, $3::timestamptz, $4::uuid, $5)`
+    from sweep_ended($1, $2, $3::timestamptz, $4::uuid, $5)`
 }
 
 export const layer = Layer.effect(

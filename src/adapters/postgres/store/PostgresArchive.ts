@@ -11,7 +11,7 @@ import { loggedColumns, loggedOf } from "./logged.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
 // Only what this store wrote: rows that inherit from it are copies of facts that live elsewhere.
-const facts = `select ${loggedColumns} from only posthaste.event`
+const facts = `select ${loggedColumns} from only event`
 const byStreamStatement = {
   name: "facts_by_stream",
   text: `${facts} where (stream_id, version) > ($1::uuid, $2::int) order by stream_id, version limit $3`
@@ -22,7 +22,7 @@ const streamsStatement = {
 }
 const knownStatement = {
   name: "known_streams",
-  text: `select id from unnest($1::uuid[]) id where exists (select 1 from only posthaste.event e where e.stream_id = id)`
+  text: `select id from unnest($1::uuid[]) id where exists (select 1 from only event e where e.stream_id = id)`
 }
 // `wrong` refuses what does not follow; the primary key refuses the second of two racers.
 const restoreStatement = {
@@ -35,9 +35,9 @@ const restoreStatement = {
           select g.*, row_number() over (partition by g.stream_id order by g.n) as nth from fact g
         ) f
         where f.version <> f.nth + (
-          select coalesce(max(e.version), 0) from only posthaste.event e where e.stream_id = f.stream_id)
+          select coalesce(max(e.version), 0) from only event e where e.stream_id = f.stream_id)
     ), written as (
-      insert into posthaste.event (stream_id, stream, tx, at, actor, version, name, data)
+      insert into event (stream_id, stream, tx, at, actor, version, name, data)
         select f.stream_id, f.journal, pg_current_xact_id()::text::bigint,
           'epoch'::timestamptz + f.at_ms * interval '1 millisecond', f.actor, f.version, f.name, f.data::json
         from fact f where not exists (select 1 from wrong) order by f.n
@@ -48,7 +48,7 @@ const restoreStatement = {
 // Copies of first facts, and what was under way to where they lived: the facts themselves are here now.
 const adoptStatement = {
   name: "adopt_facts",
-  text: "truncate posthaste.copied, posthaste.intent, posthaste.applied"
+  text: "truncate copied, intent, applied"
 }
 
 const NOBODY = "00000000-0000-0000-0000-000000000000"

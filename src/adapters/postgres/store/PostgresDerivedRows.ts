@@ -20,15 +20,15 @@ import { streamIdOf } from "./PostgresJournals.ts"
 const lookStatement = {
   name: "look",
   text: `with live as materialized (
-      select generation, position from posthaste.projection where name = 'messages' and live
+      select generation, position from projection where name = 'messages' and live
     ), held as materialized (
-      select m.id, m.version, count(*) as n from posthaste.claim c, unnest(c.messages, c.versions) m(id, version)
+      select m.id, m.version, count(*) as n from claim c, unnest(c.messages, c.versions) m(id, version)
       where m.id = any ($1::uuid[]) group by m.id, m.version
     )
     select a.id,
       -- Times are whole milliseconds, but for rows that were made by hand.
       exists (
-        select 1 from posthaste.ready r where r.lane = a.lane and r.message_id = a.id
+        select 1 from ready r where r.lane = a.lane and r.message_id = a.id
           and r.due_at >= 'epoch'::timestamptz + a.due_ms * interval '1 millisecond'
           and r.due_at < 'epoch'::timestamptz + (a.due_ms + 1) * interval '1 millisecond'
           and (r.version, r.epoch, r.attempt) = (a.version, a.epoch, a.attempt)
@@ -38,78 +38,78 @@ const lookStatement = {
       (extract(epoch from v.ended_at) * 1000)::bigint, v.error_code
     from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) a(id, lane, due_ms, version, epoch, attempt)
     left join held h on h.id = a.id and h.version = a.version
-    left join posthaste.turn t on t.message_id = a.id
-    left join posthaste.body b on b.message_id = a.id
-    left join posthaste.message_view v on v.generation = (select generation from live) and v.id = a.id`
+    left join turn t on t.message_id = a.id
+    left join body b on b.message_id = a.id
+    left join message_view v on v.generation = (select generation from live) and v.id = a.id`
 }
 const readyStatement = {
   name: "ready_rows",
   text: `select lane, floor(extract(epoch from due_at) * 1000)::bigint, message_id, version, epoch, attempt, to_json(due_at) #>> '{}'
-    from posthaste.ready where (lane, due_at, message_id) > ($1::uuid, $2::timestamptz, $3::uuid)
+    from ready where (lane, due_at, message_id) > ($1::uuid, $2::timestamptz, $3::uuid)
     order by lane, due_at, message_id limit $4`
 }
 const turnsStatement = {
   name: "turn_rows",
-  text: "select message_id from posthaste.turn where message_id > $1 order by message_id limit $2"
+  text: "select message_id from turn where message_id > $1 order by message_id limit $2"
 }
-const liveGeneration = "(select generation from posthaste.projection where name = 'messages' and live)"
+const liveGeneration = "(select generation from projection where name = 'messages' and live)"
 const ownersStatement = {
   name: "owners",
-  text: `(select message_id from posthaste.body where message_id > $1 order by message_id limit $2)
-    union (select distinct message_id from posthaste.response where message_id > $1 order by message_id limit $2)
-    union (select message_id from posthaste.idempotency where message_id > $1 order by message_id limit $2)
-    union (select id from posthaste.message_view where generation = ${liveGeneration} and id > $1 order by id limit $2)
+  text: `(select message_id from body where message_id > $1 order by message_id limit $2)
+    union (select distinct message_id from response where message_id > $1 order by message_id limit $2)
+    union (select message_id from idempotency where message_id > $1 order by message_id limit $2)
+    union (select id from message_view where generation = ${liveGeneration} and id > $1 order by id limit $2)
     order by 1 limit $2`
 }
 const brokenLinesStatement = {
   text: `select lane, line from (
       select t.lane, t.line, t.standing, row_number() over (partition by t.lane, t.line order by t.nth) as place
-      from posthaste.turn t
+      from turn t
     ) t
     group by lane, line having bool_or((place = 1) = (standing = 'WAITING')) order by lane, line limit 1000`
 }
 const wrongCountsStatement = {
   text: `select org_id, channel, status, coalesce(c.count, 0), coalesce(v.count, 0)
-    from (select * from posthaste.message_count where generation = ${liveGeneration}) c
+    from (select * from message_count where generation = ${liveGeneration}) c
     full join (
-      select org_id, channel, status, count(*) from posthaste.message_view where generation = ${liveGeneration}
+      select org_id, channel, status, count(*) from message_view where generation = ${liveGeneration}
       group by org_id, channel, status
     ) v using (org_id, channel, status)
     where coalesce(c.count, 0) <> coalesce(v.count, 0) order by 1, 2, 3 limit 1000`
 }
 const restoreReadyStatement = {
-  text: `insert into posthaste.ready (lane, due_at, message_id, version, epoch, attempt)
+  text: `insert into ready (lane, due_at, message_id, version, epoch, attempt)
     select u.lane, 'epoch'::timestamptz + u.due_ms * interval '1 millisecond', u.id, u.version, u.epoch, u.attempt
     from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) u(id, lane, due_ms, version, epoch, attempt)
-    where not exists (select 1 from posthaste.claim c where u.id = any (c.messages))
+    where not exists (select 1 from claim c where u.id = any (c.messages))
     on conflict do nothing`
 }
 // Dead ones stand in the way only where their lane says so.
 const restoreTurnsStatement = {
-  text: `insert into posthaste.turn (message_id, lane, line, standing, due_at, version, epoch, attempt)
+  text: `insert into turn (message_id, lane, line, standing, due_at, version, epoch, attempt)
     select u.id, u.lane, u.line, u.standing, 'epoch'::timestamptz + u.due_ms * interval '1 millisecond', u.version, u.epoch, u.attempt
     from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::int[], $7::int[], $8::int[])
       with ordinality u(id, lane, line, standing, due_ms, version, epoch, attempt, n)
-    where u.standing <> 'DEAD' or exists (select 1 from posthaste.lane l where l.lane = u.lane and l.blocks)
+    where u.standing <> 'DEAD' or exists (select 1 from lane l where l.lane = u.lane and l.blocks)
     order by u.n
     on conflict do nothing`
 }
-const moveUpStatement = { text: "select posthaste.move_up($1::uuid[], $2::text[])" }
+const moveUpStatement = { text: "select move_up($1::uuid[], $2::text[])" }
 const wakeStatement = {
-  text: `select posthaste.wake_lanes($1::uuid[], array(
+  text: `select wake_lanes($1::uuid[], array(
     select 'epoch'::timestamptz + ms * interval '1 millisecond' from unnest($2::bigint[]) with ordinality u(ms, n) order by n))`
 }
 // The lease has run out, so the next worker that looks takes it over.
 const restoreClaimStatement = {
-  text: `insert into posthaste.claim (batch, worker, lease_until, messages, lanes, dues, versions, epochs, attempts)
-    select nextval('posthaste.batch'), 'restored', clock_timestamp(), array_agg(u.id), array_agg(u.lane),
+  text: `insert into claim (batch, worker, lease_until, messages, lanes, dues, versions, epochs, attempts)
+    select nextval('batch'), 'restored', clock_timestamp(), array_agg(u.id), array_agg(u.lane),
       array_agg('epoch'::timestamptz + u.due_ms * interval '1 millisecond'), array_agg(u.version), array_agg(u.epoch), array_agg(u.attempt)
     from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) u(id, lane, due_ms, version, epoch, attempt)
-    where not exists (select 1 from posthaste.claim c where u.id = any (c.messages))
+    where not exists (select 1 from claim c where u.id = any (c.messages))
     having count(*) > 0`
 }
 const restoreCircuitsStatement = {
-  text: `insert into posthaste.lane as l (lane, ready_at, circuit, generation, failures, shut_until, in_flight_max, circuit_stream)
+  text: `insert into lane as l (lane, ready_at, circuit, generation, failures, shut_until, in_flight_max, circuit_stream)
     select u.lane, 'infinity', u.circuit, u.generation, u.failures, 'epoch'::timestamptz + u.shut_ms * interval '1 millisecond',
       u.in_flight_max, u.stream
     from unnest($1::uuid[], $2::text[], $3::int[], $4::int[], $5::bigint[], $6::int[], $7::uuid[])
@@ -119,14 +119,14 @@ const restoreCircuitsStatement = {
       where l.generation < excluded.generation`
 }
 const restoreReplaysStatement = {
-  text: `insert into posthaste.replay (id, org_id, wanted, reason, matched, requested_at, next_at)
+  text: `insert into replay (id, org_id, wanted, reason, matched, requested_at, next_at)
     select u.id, u.org, u.wanted::json, u.reason, u.matched, 'epoch'::timestamptz + u.at_ms * interval '1 millisecond', 'infinity'
     from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::int[], $6::bigint[]) u(id, org, wanted, reason, matched, at_ms)
     on conflict do nothing`
 }
 const forgetPositionsStatement = {
-  text: `with alerting as (update posthaste.alert_progress set position = null)
-    update posthaste.projection set position = null, facts = 0`
+  text: `with alerting as (update alert_progress set position = null)
+    update projection set position = null, facts = 0`
 }
 
 const NOBODY = "00000000-0000-0000-0000-000000000000"

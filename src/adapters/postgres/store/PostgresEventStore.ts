@@ -1,5 +1,5 @@
 /**
- * Streams in PostgreSQL. An append is one call of `posthaste.append` for everybody who is waiting at that
+ * Streams in PostgreSQL. An append is one call of `append` for everybody who is waiting at that
  * moment (see groupCommit.ts): facts, queue changes, bodies and idempotency keys commit together.
  */
 import { DateTime, Effect, Layer, Result } from "effect"
@@ -26,20 +26,20 @@ const storedFact = (version: string, atMs: string, name: string, data: string): 
 const columns = "version, (extract(epoch from at) * 1000)::bigint, name, data"
 const loadStatement = {
   name: "load",
-  text: `select ${columns} from only posthaste.event where stream_id = $1 order by version`
+  text: `select ${columns} from only event where stream_id = $1 order by version`
 }
 const loadManyStatement = {
   name: "load_many",
-  text: `select ${columns}, stream_id from only posthaste.event where stream_id = any ($1::uuid[]) order by stream_id, version`
+  text: `select ${columns}, stream_id from only event where stream_id = any ($1::uuid[]) order by stream_id, version`
 }
 const acceptedUnderStatement = {
   name: "accepted_under",
-  text: "select message_id, request_hash from posthaste.idempotency where org_id = $1 and key = $2"
+  text: "select message_id, request_hash from idempotency where org_id = $1 and key = $2"
 }
 // Below the snapshot's xmin every transaction has ended, so nothing can still appear before what is read here.
 const readAllStatement = {
   name: "read_all",
-  text: `select ${loggedColumns} from only posthaste.event
+  text: `select ${loggedColumns} from only event
     where (tx, position) > ($1::bigint, $2::bigint) and tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
     order by tx, position limit $3`
 }
@@ -47,10 +47,10 @@ const readAllStatement = {
 const extentStatement = {
   name: "log_extent",
   text: `select head.tx, head.position,
-      case when known.facts < 10000000 then (select count(*) from posthaste.event) else known.facts end
-    from (select reltuples::bigint as facts from pg_class where oid = 'posthaste.event'::regclass) known
+      case when known.facts < 10000000 then (select count(*) from event) else known.facts end
+    from (select reltuples::bigint as facts from pg_class where oid = 'event'::regclass) known
     left join lateral (
-      select tx, position from posthaste.event where tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+      select tx, position from event where tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
       order by tx desc, position desc limit 1
     ) head on true`
 }

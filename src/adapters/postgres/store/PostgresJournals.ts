@@ -10,7 +10,7 @@ import { Postgres, unavailable } from "../Postgres.ts"
 
 const loadStatement = {
   name: "load_journal",
-  text: `select version, (extract(epoch from at) * 1000)::bigint, name, data, actor from posthaste.event
+  text: `select version, (extract(epoch from at) * 1000)::bigint, name, data, actor from event
     where stream_id = $1 order by version`
 }
 // The `where` refuses a stale or impossible `expected`; the primary key refuses the second of two racers, and
@@ -20,13 +20,13 @@ const appendStatement = {
   text: `with fact as (
       select f.name, f.data, f.n from unnest($4::text[], $5::text[]) with ordinality f(name, data, n)
     ), head as (
-      insert into posthaste.event (stream_id, stream, tx, at, actor, version, name, data)
+      insert into event (stream_id, stream, tx, at, actor, version, name, data)
         select $1, $2, pg_current_xact_id()::text::bigint, $6, $7, $3::int + 1, fact.name, fact.data::json from fact
-        where fact.n = 1 and $3::int = (select coalesce(max(version), 0) from posthaste.event where stream_id = $1)
+        where fact.n = 1 and $3::int = (select coalesce(max(version), 0) from event where stream_id = $1)
       on conflict do nothing
       returning version
     ), rest as (
-      insert into posthaste.event (stream_id, stream, tx, at, actor, version, name, data)
+      insert into event (stream_id, stream, tx, at, actor, version, name, data)
         select $1, $2, pg_current_xact_id()::text::bigint, $6, $7, $3::int + fact.n, fact.name, fact.data::json
         from fact cross join head where fact.n > 1
     )

@@ -1,5 +1,5 @@
 /**
- * The ledger in PostgreSQL. What settles each race is in migrations/0014_eventstore.sql.
+ * The ledger in PostgreSQL. What settles each race is in schema/0009_event_store.sql, `functions/reserve.sql` and `functions/apply_stored.sql`.
  *
  * A reservation reaches the disk before it is answered: the body of a message must be there when its first fact is.
  * What is applied need not. If a crash of the server takes it back, it also takes back every later position of the
@@ -21,95 +21,95 @@ const TIDY_AT_ONCE = 5_000
 
 const reserveStatement = {
   name: "reserve",
-  text: "select n, verdict, other, hash, age_ms, null from posthaste.reserve($1) union all select null, null, null, null, null, clock_timestamp()::text"
+  text: "select n, verdict, other, hash, age_ms, null from reserve($1) union all select null, null, null, null, null, clock_timestamp()::text"
 }
-const withdrawStatement = { name: "withdraw", text: "select posthaste.withdraw($1::uuid[])" }
-const applyStatement = { name: "apply_stored", text: "select posthaste.apply_stored($1, $2::timestamptz)" }
-const advanceStatement = { name: "advance", text: "select posthaste.advance($1, $2, $3, $4, $5, $6)" }
+const withdrawStatement = { name: "withdraw", text: "select withdraw($1::uuid[])" }
+const applyStatement = { name: "apply_stored", text: "select apply_stored($1, $2::timestamptz)" }
+const advanceStatement = { name: "advance", text: "select advance($1, $2, $3, $4, $5, $6)" }
 const takenStatement = {
   name: "accepted_under",
-  text: "select message_id, request_hash from posthaste.idempotency where org_id = $1 and key = $2"
+  text: "select message_id, request_hash from idempotency where org_id = $1 and key = $2"
 }
 // Streams that are being moved may still be in the log of Postgres itself.
 const knownStatement = {
   name: "known_messages",
   text: `select u.id from unnest($1::uuid[]) u(id)
-    where exists (select 1 from posthaste.event e where e.stream_id = u.id)
-      or exists (select 1 from posthaste.intent i where i.message_id = u.id)`
+    where exists (select 1 from event e where e.stream_id = u.id)
+      or exists (select 1 from intent i where i.message_id = u.id)`
 }
 const knownJournalsStatement = {
   name: "known_journals",
-  text: "select u.name from unnest($1::uuid[], $2::text[]) u(id, name) where exists (select 1 from posthaste.event e where e.stream_id = u.id)"
+  text: "select u.name from unnest($1::uuid[], $2::text[]) u(id, name) where exists (select 1 from event e where e.stream_id = u.id)"
 }
 const followStatement = {
   name: "follow",
-  text: `update posthaste.follower set holder = $2, lease_until = clock_timestamp() + ${LEASE_MS} * interval '1 millisecond'
+  text: `update follower set holder = $2, lease_until = clock_timestamp() + ${LEASE_MS} * interval '1 millisecond'
     where name = $1 and (holder = $2 or lease_until < clock_timestamp()) returning position`
 }
-const followedStatement = { name: "followed", text: "select sum(facts) from posthaste.follower" }
+const followedStatement = { name: "followed", text: "select sum(facts) from follower" }
 const leaveStatement = {
   name: "leave_followers",
-  text: "update posthaste.follower set lease_until = '-infinity' where holder = $1"
+  text: "update follower set lease_until = '-infinity' where holder = $1"
 }
 const tidyStatement = {
   name: "tidy_applied",
-  text: `delete from posthaste.applied where message_id = any (array(
-    select message_id from posthaste.applied
+  text: `delete from applied where message_id = any (array(
+    select message_id from applied
     where at < clock_timestamp() - interval '2 minutes' and log_at <= $1 order by at limit ${TIDY_AT_ONCE}))`
 }
 const journalsStatement = {
   name: "journals_after",
   text: `select stream, version, (extract(epoch from at) * 1000)::bigint, actor, name, data, tx || ':' || position
-    from only posthaste.event
+    from only event
     where stream is not null and (tx, position) > ($1::bigint, $2::bigint)
       and tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
     order by tx, position limit $3`
 }
 const messagesAfterStatement = {
   name: "messages_after",
-  text: `select 'message-' || stream_id from posthaste.event
+  text: `select 'message-' || stream_id from event
     where version = 1 and stream is null and stream_id > $1::uuid order by stream_id limit $2`
 }
 const journalNamesStatement = {
   name: "journal_names_after",
-  text: `select stream from only posthaste.event where version = 1 and stream is not null and stream_id > $1::uuid
+  text: `select stream from only event where version = 1 and stream is not null and stream_id > $1::uuid
     order by stream_id limit $2`
 }
 const expectHistoryStatement = {
   name: "expect_history",
   text: `with copies as (
-      insert into posthaste.copied (stream_id, tx, position, at, version, name, data, actor)
+      insert into copied (stream_id, tx, position, at, version, name, data, actor)
         select $1, 0, 0, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name, c.data, c.actor
         from json_to_recordset($3) c(version int, name text, data json, at_ms bigint, actor text)
-        where not exists (select 1 from only posthaste.event e where e.stream_id = $1 and e.version = c.version)
+        where not exists (select 1 from only event e where e.stream_id = $1 and e.version = c.version)
       on conflict do nothing
     ), counted as (
-      update posthaste.follower set facts = facts + $4 where name = 'queue'
+      update follower set facts = facts + $4 where name = 'queue'
     )
-    insert into posthaste.applied as a (message_id, version) values ($1, $2)
+    insert into applied as a (message_id, version) values ($1, $2)
     on conflict (message_id) do update set version = greatest(a.version, excluded.version)`
 }
 const adoptStatement = {
   name: "adopt_log",
   text: `with copies as (
-        insert into posthaste.copied (stream_id, tx, position, at, version, name, data, actor)
-          select stream_id, 0, 0, at, version, name, data, actor from only posthaste.event
+        insert into copied (stream_id, tx, position, at, version, name, data, actor)
+          select stream_id, 0, 0, at, version, name, data, actor from only event
           where stream is null and (version = 1 or data ->> 'providerMessageId' is not null)
         on conflict do nothing
       ),
-      moved as (delete from only posthaste.event where stream is null),
-      past as (update posthaste.applied set log_at = 0 where log_at is null)
-    update posthaste.follower set position = $1 where name = 'queue'`
+      moved as (delete from only event where stream is null),
+      past as (update applied set log_at = 0 where log_at is null)
+    update follower set position = $1 where name = 'queue'`
 }
 const NOBODY = "00000000-0000-0000-0000-000000000000"
-const forgottenStatement = { name: "forgotten", text: "select message_id from posthaste.forgotten_stream limit $1" }
+const forgottenStatement = { name: "forgotten", text: "select message_id from forgotten_stream limit $1" }
 const forgotStatement = {
   name: "forgot",
-  text: "delete from posthaste.forgotten_stream where message_id = any ($1::uuid[])"
+  text: "delete from forgotten_stream where message_id = any ($1::uuid[])"
 }
 const leftBehindStatement = {
   name: "left_behind",
-  text: `select event_id, message_id from posthaste.intent where at < clock_timestamp() - interval '1 day' order by at limit $1`
+  text: `select event_id, message_id from intent where at < clock_timestamp() - interval '1 day' order by at limit $1`
 }
 
 export const layer = Layer.effect(
@@ -215,7 +215,7 @@ export const layer = Layer.effect(
   })
 )
 
-/** A `posthaste.reservation`. */
+/** A `reservation`. */
 const asked = ({ id, entry }: Intent, n: number) => ({
   n,
   id,
@@ -265,7 +265,7 @@ const copied = ({ version, name, data, at, actor }: Copy) => ({
   actor
 })
 
-/** A `posthaste.stored`. */
+/** A `stored`. */
 const meant = ({ ids, messageId, copies, erased, queue, version, expected, logAt }: Stored) => ({
   ids,
   message: messageId,

@@ -9,24 +9,24 @@ const loadStatement = {
   name: "belongings",
   text: `select a.id, b.body, k.org_id, k.key, k.request_hash,
       (select json_agg(json_build_object('epoch', r.epoch, 'attempt', r.attempt, 'body', r.body) order by r.epoch, r.attempt)
-        from posthaste.response r where r.message_id = a.id)
+        from response r where r.message_id = a.id)
     from unnest($1::uuid[]) a(id)
-    left join posthaste.body b on b.message_id = a.id
-    left join posthaste.idempotency k on k.message_id = a.id`
+    left join body b on b.message_id = a.id
+    left join idempotency k on k.message_id = a.id`
 }
 const restoreStatement = {
   name: "restore_belongings",
   text: `with bodies as (
-      insert into posthaste.body (message_id, body)
+      insert into body (message_id, body)
         select u.id, u.body from unnest($1::uuid[], $2::text[]) u(id, body) where u.body is not null
       on conflict do nothing
     ), keys as (
-      insert into posthaste.idempotency (org_id, key, message_id, request_hash, at)
+      insert into idempotency (org_id, key, message_id, request_hash, at)
         select u.org, u.key, u.id, u.hash, clock_timestamp()
         from unnest($1::uuid[], $3::text[], $4::text[], $5::text[]) u(id, org, key, hash) where u.key is not null
       on conflict do nothing
     )
-    insert into posthaste.response (message_id, epoch, attempt, body)
+    insert into response (message_id, epoch, attempt, body)
       select u.id, u.epoch, u.attempt, u.body from unnest($6::uuid[], $7::int[], $8::int[], $9::text[]) u(id, epoch, attempt, body)
     on conflict do nothing`
 }

@@ -1,5 +1,5 @@
 /**
- * Entries as the parameters of `posthaste.append`, and its answer as results.
+ * Entries as the parameters of `append`, and its answer as results.
  *
  * Ids and numbers go as array literals, texts of facts joined by U+001E (which JSON text can't hold): both
  * cost one string join here and one split in the server. pg's own array escaping takes eleven times as long as a join.
@@ -55,7 +55,7 @@ const parameterTypes = [
 
 export const appendStatement = {
   name: "append",
-  text: `select stream, verdict, other, hash from posthaste.append(${parameterTypes.map((type, i) => `$${i + 1}::${type}`).join(", ")})`
+  text: `select stream, verdict, other, hash from append(${parameterTypes.map((type, i) => `$${i + 1}::${type}`).join(", ")})`
 }
 
 export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unknown> => {

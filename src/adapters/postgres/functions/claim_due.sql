@@ -1,12 +1,9 @@
 -- Promises: a claim hands out what it did, in a document that costs less to write.
 
-create or replace function posthaste.claim_due(
+create or replace function claim_due(
   p_worker text, p_limit int, p_per_lane int, p_room_lanes uuid[], p_rooms int[], p_lease_ms int
 ) returns table (batch bigint, messages text)
 language plpgsql volatile
-set search_path = posthaste, pg_temp
-set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off
-set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
@@ -23,7 +20,7 @@ declare
   v_batch bigint;
   -- Of lanes about which there is something to say, which healthy lanes are not; each of their messages names its entry.
   v_odd boolean[];
-  v_row posthaste.lane;
+  v_row lane;
   v_generations int[] := '{}'; v_cares text[] := '{}'; v_limited boolean[] := '{}'; v_in_flight int[] := '{}';
   v_passes int[] := '{}';
   v_now timestamptz;
@@ -98,7 +95,7 @@ begin
   perform settle_lanes(v_visited, v_drained);
 
   if cardinality(v_messages) = 0 then return; end if;
-  v_batch := nextval('posthaste.batch');
+  v_batch := nextval('batch');
   insert into claim (batch, worker, lease_until, messages, lanes, dues, versions, epochs, attempts)
     values (v_batch, p_worker, clock_timestamp() + make_interval(secs => p_lease_ms / 1000.0),
       v_messages, v_message_lanes, v_dues, v_versions, v_epochs, v_attempts);

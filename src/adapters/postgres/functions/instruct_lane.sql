@@ -1,0 +1,55 @@
+-- The lane does what its destination's settings say, from the same commit on. What waits for a destination that was removed
+-- must be able to come to its end, so nothing holds it back.
+create or replace function instruct_lane() returns trigger
+language plpgsql as $$
+declare
+  v_removed boolean := new.removed_at is not null;
+  v_limit int := case when v_removed then null else (new.settings #>> '{rateLimit,limit}')::int end;
+  v_period int := case when v_removed then null else (new.settings #>> '{rateLimit,periodMs}')::int end;
+  -- Not every kind of destination can be paused.
+  v_paused boolean := coalesce((to_jsonb(new) ->> 'paused')::boolean, false) and not v_removed;
+  -- Longer than any request: the spare time covers what comes before and after it.
+  v_permit int := coalesce((new.settings ->> 'timeoutMs')::int, 30000) + 2000;
+  v_blocks boolean := coalesce(new.settings ->> 'onDeadLetter', '') = 'block' and not v_removed;
+  v_freed boolean := not v_blocks and exists (select 1 from lane l where l.lane = new.id and l.blocks);
+  v_bucket bigint;
+  v_lines text[];
+begin
+  -- Before the lane's row, like everybody else, and all of them: no line may be blocked by an append that still read
+  -- the lane as it was.
+  if v_freed then
+    for v_bucket in select lock_key(128 + n) from generate_series(0, 127) n order by 1 loop
+      perform pg_advisory_xact_lock(v_bucket);
+    end loop;
+  end if;
+  insert into lane as l (lane, ready_at, paused, rate_limit, rate_period_ms, permit_ms, blocks)
+    values (new.id, 'infinity', v_paused, v_limit, v_period, v_permit, v_blocks)
+  on conflict (lane) do update set
+    paused = excluded.paused, rate_limit = excluded.rate_limit, rate_period_ms = excluded.rate_period_ms,
+    permit_ms = excluded.permit_ms, blocks = excluded.blocks,
+    -- A limit that was changed counts from now on.
+    slot_at = case when not v_removed
+      and (l.rate_limit, l.rate_period_ms) is not distinct from (excluded.rate_limit, excluded.rate_period_ms)
+      then l.slot_at end
+  where (l.paused, l.rate_limit, l.rate_period_ms, l.permit_ms, l.blocks)
+    is distinct from (excluded.paused, excluded.rate_limit, excluded.rate_period_ms, excluded.permit_ms, excluded.blocks)
+    or (v_removed and l.slot_at is not null);
+  if v_freed then
+    perform pg_advisory_xact_lock_shared(lane_bucket(new.id));
+    with aside as (delete from turn t where t.lane = new.id and t.standing = 'DEAD' returning t.line)
+    select array_agg(a.line) into v_lines from aside a;
+    if v_lines is not null then perform move_up(array_fill(new.id, array[cardinality(v_lines)]), v_lines); end if;
+  end if;
+  if v_removed then
+    perform change_circuit(l.lane, l.generation, l.circuit_stream, array['CircuitReset@1'],
+        array['{"reason":"the destination was removed"}'], 'CLOSED', 0, null, null)
+      from lane l where l.lane = new.id and l.circuit <> 'CLOSED';
+  end if;
+  return null;
+end $$;
+create or replace trigger instruct_lane after insert or update of settings, paused, removed_at on endpoint
+  for each row execute function instruct_lane();
+create or replace trigger instruct_lane after insert or update of settings, removed_at on http_target
+  for each row execute function instruct_lane();
+create or replace trigger instruct_lane after insert or update of settings, paused, removed_at on whatsapp_account
+  for each row execute function instruct_lane();

@@ -1,0 +1,14 @@
+-- Promises: a change of configuration and the facts that tell of it commit together. Audit, timelines and open withdrawals are
+-- derived, live in generations like every projection, and lose a message when it is forgotten.
+
+-- Facts at the end of a journal, whatever stands there. Called for a row that the same statement has just changed, so that
+-- whoever changes it next waits for this one and finds its facts; the primary key would refuse anybody who did not.
+create or replace function note(p_journal text, p_stream uuid, p_names text[], p_data text[], p_at timestamptz, p_actor text)
+returns void
+language plpgsql volatile as $$
+begin
+  insert into event (stream_id, stream, tx, at, actor, version, name, data)
+    select p_stream, p_journal, pg_current_xact_id()::text::bigint, p_at, p_actor,
+      (select coalesce(max(e.version), 0) from event e where e.stream_id = p_stream) + f.n, f.name, f.data::json
+    from unnest(p_names, p_data) with ordinality f(name, data, n);
+end $$;

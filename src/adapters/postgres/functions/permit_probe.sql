@@ -1,0 +1,19 @@
+-- Promises: the facts of a circuit and the standing its lane obeys change in one transaction, and only on top of the
+-- generation that was seen: they never disagree, and of many who want to change a circuit one succeeds.
+
+-- Part of claim_due, which holds the lane's row: lets one message through to find out. The row's generation has
+-- been counted up. The permit is the new generation; it is worth something until it expires.
+create or replace function permit_probe(p_lane lane, p_probe uuid) returns void
+language plpgsql volatile as $$
+declare
+  v_now timestamptz := date_trunc('milliseconds', clock_timestamp());
+  v_expires timestamptz := v_now + p_lane.permit_ms * interval '1 millisecond';
+begin
+  insert into event (stream_id, stream, tx, at, version, name, data) values (
+    p_lane.circuit_stream, 'circuit-' || p_lane.lane, pg_current_xact_id()::text::bigint, v_now, p_lane.generation,
+    'CircuitProbed@1',
+    json_build_object('probe', p_probe,
+      'expiresAt', to_char(v_expires at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')));
+  update lane l set circuit = 'HALF_OPEN', generation = p_lane.generation, shut_until = v_expires
+    where l.lane = p_lane.lane;
+end $$;

@@ -1,0 +1,57 @@
+-- What has to be true and kept before an append: entries whose fence is lost or whose gate is closed are named, and so are
+-- those whose key is taken, with its message and for how long it has been. All others may be appended; their key, first
+-- body and intent are kept. Nothing stays locked: whatever changes before the append meets the version check.
+create or replace function reserve(p_entries json) returns table (n int, verdict text, other uuid, hash text, age_ms bigint)
+language plpgsql volatile as $$
+#variable_conflict use_column
+declare
+  v_asked reservation[] := array(select a from json_populate_recordset(null::reservation, p_entries) a);
+  v_refused int[];
+begin
+  v_refused := array(
+    select a.n from unnest(v_asked) a where a.fence is not null and not exists (select 1 from claim c where c.batch = a.fence));
+  return query select r, 'fence', null::uuid, null::text, null::bigint from unnest(v_refused) r;
+  return query
+    select a.n, 'gate', null::uuid, null::text, null::bigint from unnest(v_asked) a
+    where a.lane is not null and a.n <> all (v_refused)
+      and exists (select 1 from lane l where l.lane = a.lane and (l.generation <> a.generation or l.paused));
+  v_refused := v_refused || array(
+    select a.n from unnest(v_asked) a
+    where a.lane is not null and exists (select 1 from lane l where l.lane = a.lane and (l.generation <> a.generation or l.paused)));
+
+  -- Sorted, so that two batches with the same keys wait for each other instead of deadlocking.
+  if exists (select 1 from unnest(v_asked) a where a.key is not null) then
+    with taken as (
+      insert into idempotency (org_id, key, message_id, request_hash, at)
+        select a.org, a.key, a.message, a.hash, clock_timestamp() from unnest(v_asked) a
+        where a.key is not null and a.n <> all (v_refused) order by a.org, a.key, a.n
+      on conflict do nothing
+      returning message_id
+    )
+    select v_refused || coalesce(array_agg(a.n), '{}') into v_refused
+      from unnest(v_asked) a where a.key is not null and a.message not in (select t.message_id from taken t);
+    -- A new statement, so it sees the row that the insert above lost to.
+    return query
+      select a.n, 'taken', i.message_id, i.request_hash, (extract(epoch from clock_timestamp() - i.at) * 1000)::bigint
+      from unnest(v_asked) a join idempotency i on i.org_id = a.org and i.key = a.key
+      where a.key is not null and a.n = any (v_refused);
+  end if;
+
+  -- A claim need not reach the disk, but must before its attempt is started elsewhere: a crash that takes it back would put
+  -- the message in the queue again, for somebody who takes the attempt for an own one. A commit that writes takes
+  -- everything before it along.
+  if exists (select 1 from unnest(v_asked) a where a.fence is not null and a.lane is not null) then
+    perform pg_logical_emit_message(true, current_schema(), 'an attempt starts');
+  end if;
+
+  -- A message that is there already keeps its body, or none if it was erased.
+  insert into body (message_id, body)
+    select a.message, a.body from unnest(v_asked) a
+    where a.opens and a.expected = 0 and a.n <> all (v_refused)
+      and not exists (select 1 from copied o where o.stream_id = a.message)
+  on conflict do nothing;
+  insert into intent (event_id, message_id, body, epoch, attempt, response)
+    select a.id, a.message, case when a.expected > 0 then a.body end, a.epoch, a.attempt, a.response from unnest(v_asked) a
+    where (a.opens or a.response is not null) and a.n <> all (v_refused)
+  on conflict do nothing;
+end $$;

@@ -1,0 +1,46 @@
+-- Looks at the next messages of one org in the order they were accepted and forgets those that ended well before
+-- p_before. Answers nothing while another sweep is under way; `next_org` null says that all was looked at.
+create or replace function sweep_ended(
+  p_before timestamptz, p_org text, p_created timestamptz, p_id uuid, p_limit int
+) returns table (removed int, next_org text, next_created timestamptz, next_id uuid)
+language plpgsql volatile
+as $$
+declare
+  v_generation int;
+  v_ids uuid[];
+  v_seen int;
+begin
+  if not pg_try_advisory_xact_lock(lock_key(1)) then return; end if;
+  -- Every projector takes its row first too: so none waits for the other's rows in a circle, and a step that comes after
+  -- this sees what was forgotten.
+  perform 1 from projection order by name, generation for update;
+  v_generation := (select generation from projection where name = 'messages' and live);
+  p_org := coalesce(p_org, (select min(org_id) from message_count where generation = v_generation));
+  if p_org is null then
+    return query select 0, null::text, null::timestamptz, null::uuid;
+    return;
+  end if;
+  select count(*), coalesce(array_agg(v.id) filter (
+      where v.status in ('DELIVERED', 'CANCELLED', 'EXPIRED') and v.ended_at < p_before), '{}'),
+    max(v.created_at), (array_agg(v.id order by v.created_at desc, v.id desc))[1]
+    into v_seen, v_ids, p_created, p_id
+    from (
+      select id, status, created_at, ended_at from message_view
+      where generation = v_generation and org_id = p_org and created_at < p_before
+        and (p_created is null or (created_at, id) > (p_created, p_id))
+      order by generation desc, org_id desc, created_at, id limit p_limit
+    ) v;
+  delete from event where stream_id = any (v_ids);
+  delete from body where message_id = any (v_ids);
+  delete from response where message_id = any (v_ids);
+  delete from idempotency where message_id = any (v_ids);
+  -- Longer than any projector holds on to what it has read.
+  delete from forgotten where at < clock_timestamp() - interval '1 day';
+  insert into forgotten (message_id) select unnest(v_ids) on conflict do nothing;
+  if v_seen < p_limit then
+    p_org := (select min(c.org_id) from message_count c where c.generation = v_generation and c.org_id > p_org);
+    p_created := null;
+    p_id := null;
+  end if;
+  return query select cardinality(v_ids), p_org, p_created, p_id;
+end $$;

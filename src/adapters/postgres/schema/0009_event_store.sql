@@ -1,0 +1,64 @@
+-- Promises: where the streams of messages live in EventStoreDB, everything kept here agrees with them. What comes with a
+-- fact is written down before the fact; what a fact means for the queue is applied once, whoever does it and how often;
+-- and how far the log was followed commits with what was made of it.
+
+-- Copies of the few facts that are looked for here: the first of each message, because a claim hands it out, and those that
+-- tell the name a provider gave it. A message that has one is ours. As a child of event it is found where such facts are
+-- looked for, and forgotten with its message.
+create table copied (primary key (stream_id, version)) inherits (event);
+create index copied_provider_message on copied ((data ->> 'providerMessageId'))
+  where name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and data ->> 'providerMessageId' is not null;
+
+-- What comes with an append, named by the id of its first event: there before the event, gone when it was applied. One whose
+-- event never came is what a crash left behind.
+create table intent (
+  event_id uuid primary key,
+  message_id uuid not null,
+  -- A body that takes the place of another one. A first body needs no waiting: nobody is handed it yet.
+  body text,
+  epoch int,
+  attempt int,
+  response text,
+  at timestamptz not null default clock_timestamp()
+);
+create index intent_of_message on intent (message_id);
+create index intent_age on intent (at);
+
+-- The last version of each message whose queue change was applied. Two may come to apply it, whoever appended and whoever
+-- follows the log, so a row stays until the log was followed beyond it (log_at) and the first can't come any more (at).
+create table applied (
+  message_id uuid primary key,
+  version int not null,
+  log_at bigint,
+  at timestamptz not null default clock_timestamp()
+) with (fillfactor = 80);
+create index applied_age on applied (at);
+
+-- How far a log was followed, and who is at it.
+create table follower (
+  name text primary key,
+  position text,
+  holder text,
+  lease_until timestamptz not null default '-infinity',
+  -- So many facts of ours were found.
+  facts bigint not null default 0
+);
+insert into follower (name) values ('queue'), ('journals');
+
+-- Streams that are to go from EventStoreDB too.
+create table forgotten_stream (message_id uuid primary key);
+
+-- One entry of an append before it is appended, as the function `reserve` is told it.
+create type reservation as (
+  n int, id uuid, message uuid, expected int, fence bigint, lane uuid, generation int,
+  opens boolean, body text, org text, key text, hash text, at_ms bigint,
+  epoch int, attempt int, response text
+);
+
+-- What stored facts of one message mean here: `copies` are those to be found here too, `erased` the version that erased its
+-- body, `move` the queue change of `version`, decided on top of `expected`; each null when there is none.
+create type stored as (
+  ids uuid[], message uuid, expected int, version int, log_at bigint,
+  copies json, erased int,
+  move text, lane uuid, line text, due_ms bigint, epoch int, attempt int
+);

@@ -1,0 +1,80 @@
+/**
+ * Laws of the functions of the database, read from their files and from the statements in the code: each is defined once,
+ * in the file of its name; each is called; and what is called is one of them or comes with PostgreSQL.
+ */
+import { readdirSync, readFileSync } from "node:fs"
+import { basename, join } from "node:path"
+import pg from "pg"
+import { beforeAll, describe, expect, inject, it } from "vitest"
+import { planning } from "../../../src/adapters/postgres/planning.ts"
+import { inDatabase } from "../../servers/postgres.ts"
+
+const src = join(import.meta.dirname, "../../../src")
+const filesOf = (folder: string, ending: string) =>
+  readdirSync(join(src, folder), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(ending))
+    .map((file) => ({ file, text: readFileSync(join(src, folder, file), "utf8") }))
+
+const withoutComments = (sql: string) => sql.replaceAll(/--.*$/gm, "")
+const functions = filesOf("adapters/postgres/functions", ".sql").map(({ file, text }) => ({
+  name: basename(file, ".sql"),
+  sql: withoutComments(text)
+}))
+const names = functions.map(({ name }) => name)
+
+/** The SQL in a file of code: its literals that begin like a statement, or name a function first. */
+const statementsIn = (code: string): ReadonlyArray<string> =>
+  (code.match(/`[^`]*`|"[^"\n]*"/g) ?? [])
+    .map((literal) => literal.slice(1, -1).replaceAll(/\$\{[^}]*\}/g, "x"))
+    .filter((text) => /^\s*(select|insert|update|delete|with|truncate|[a-z_]+\()/.test(text))
+
+const statements = filesOf("adapters/postgres", ".ts").flatMap(({ text }) => statementsIn(text))
+
+/** What is called in SQL: a name before a bracket, but for the names of what was called. */
+const calledIn = (sql: string): ReadonlySet<string> => {
+  const bare = withoutComments(sql)
+    .replaceAll(/'[^']*'/g, "''")
+    .replaceAll(/\b(function|table|type|index|into|as|with|on|join|from|,)\s+\w+\s+\(/g, " (")
+    .replaceAll(/\)\s*(with ordinality\s+)?(as\s+)?\w+\(/g, ") (")
+    .replaceAll(/create or replace function \w+\(/g, "(")
+  return new Set([...bare.matchAll(/(?<![.\w])([a-z_]\w*)\(/g)].map(([, name]) => name!))
+}
+
+let own: ReadonlySet<string>
+beforeAll(async () => {
+  const { url, template } = inject("postgres")
+  const client = new pg.Client({ connectionString: inDatabase(url, template) })
+  await client.connect()
+  const known = await client.query<{ name: string }>(
+    "select proname as name from pg_proc where pronamespace = 'pg_catalog'::regnamespace union select word from pg_get_keywords()"
+  )
+  await client.end()
+  own = new Set(known.rows.map(({ name }) => name))
+})
+
+describe("functions of the database", () => {
+  it("are defined once, each in the file of its name", () => {
+    const defined = [...functions, ...filesOf("adapters/postgres/schema", ".sql").map(({ text }) => ({ sql: text }))]
+      .flatMap(({ sql }) => [...withoutComments(sql).matchAll(/create (?:or replace )?function (\w+)/g)])
+      .map(([, name]) => name!)
+    expect(defined.toSorted()).toEqual(names.toSorted())
+    expect(names.length).toBeGreaterThan(20)
+  })
+
+  it.each(names)("%s is called", (name) => {
+    const others = functions.filter((each) => each.name !== name).map(({ sql }) => sql)
+    const triggered = functions.some(({ sql }) => sql.includes(`execute function ${name}()`))
+    expect(triggered || [...others, ...statements].some((sql) => calledIn(sql).has(name))).toBe(true)
+  })
+
+  it("call, and are called beside, nothing that is neither theirs nor PostgreSQL's", () => {
+    const unknown = (called: ReadonlySet<string>) =>
+      [...called].filter((name) => !names.includes(name) && !own.has(name))
+    expect(functions.flatMap(({ sql }) => unknown(calledIn(sql)))).toEqual([])
+    expect(statements.flatMap((sql) => unknown(calledIn(sql)))).toEqual([])
+  })
+
+  it("are planned by name, and each name is one of them", () => {
+    expect(Object.keys(planning).filter((name) => !names.includes(name))).toEqual([])
+  })
+})
