@@ -9,9 +9,10 @@
 import { DateTime, Duration, Effect, Result } from "effect"
 import { decide, type OldestDue, replay } from "../../domain/overdue/decider.ts"
 import { fromRecorded, toRecorded } from "../../domain/overdue/recorded.ts"
+import { appendToJournal, command } from "../command.ts"
 import { AlertSubjects } from "../ports/AlertSubjects.ts"
 import { type AlertTarget, AlertTargets } from "../ports/AlertTargets.ts"
-import { type JournalName, Journals } from "../ports/Journals.ts"
+import { type JournalFact, type JournalName, Journals } from "../ports/Journals.ts"
 
 const PAUSE = Duration.seconds(2)
 
@@ -23,7 +24,7 @@ export const watchOverdueOnce = Effect.fnUntraced(function* () {
   const orgs = [...new Set(watching.map(({ orgId }) => orgId))]
   const oldest = orgs.length === 0 ? new Map() : yield* (yield* AlertSubjects).oldestDue(orgs)
   // Those that do not watch any more too: what had begun must end.
-  yield* Effect.forEach(targets, (target) => note(target, oldest.get(target.orgId) ?? null), {
+  yield* Effect.forEach(targets, (target) => record(target, oldest.get(target.orgId) ?? null), {
     discard: true,
     concurrency: 4
   })
@@ -31,16 +32,24 @@ export const watchOverdueOnce = Effect.fnUntraced(function* () {
 
 const limitOf = ({ events, oldestDueSeconds }: AlertTarget) => (events.includes("oldestDue") ? oldestDueSeconds : null)
 
-const note = Effect.fnUntraced(function* (target: AlertTarget, oldest: OldestDue | null) {
-  const journals = yield* Journals
+const record = (target: AlertTarget, oldest: OldestDue | null) => {
   const journal: JournalName = `overdue-${target.id}`
-  const history = yield* journals.load(journal)
-  const overdue = replay(history.map((stored) => Result.getOrThrow(fromRecorded(stored))))
-  const now = yield* DateTime.now
-  const facts = decide(overdue, target.orgId, { now, oldest, limitSeconds: limitOf(target) })
-  // A conflict means that somebody else saw the same.
-  if (facts.length > 0) yield* journals.append(journal, history.length, facts.map(toRecorded), now, null)
-})
+  return command(
+    {
+      load: Effect.flatMap(Journals, (journals) => journals.load(journal)),
+      decide: Effect.fnUntraced(function* (history: ReadonlyArray<JournalFact>) {
+        const overdue = replay(history.map((stored) => Result.getOrThrow(fromRecorded(stored))))
+        const at = yield* DateTime.now
+        const facts = decide(overdue, target.orgId, { now: at, oldest, limitSeconds: limitOf(target) })
+        const entry = { expected: history.length, facts: facts.map(toRecorded), at }
+        return { entry: facts.length === 0 ? null : entry, answer: null }
+      }),
+      append: appendToJournal(journal)
+    },
+    { tries: 1 }
+    // Another process saw the same and was first.
+  ).pipe(Effect.catchTag("Overtaken", () => Effect.void))
+}
 
 /** Runs until interrupted. */
 export const watchOverdue = watchOverdueOnce().pipe(

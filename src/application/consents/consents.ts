@@ -19,6 +19,7 @@ import { fromRecorded, toRecorded } from "../../domain/consent/recorded.ts"
 import type { ChannelName, OrgId } from "../../domain/ids.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
 import { Actor } from "../actor.ts"
+import { appendToJournal, command } from "../command.ts"
 import { StoreUnavailable } from "../errors.ts"
 import { Journals } from "../ports/Journals.ts"
 
@@ -45,8 +46,9 @@ const load = Effect.fnUntraced(function* (of: ConsentOf) {
   return stored.map((row) => ({ ...row, fact: Result.getOrThrow(fromRecorded(row)) as ConsentFact }))
 })
 
-const consentIn = (history: ReadonlyArray<{ readonly fact: ConsentFact }>): Consent =>
-  replay(history.map(({ fact }) => fact))
+type History = Effect.Success<ReturnType<typeof load>>
+
+const consentIn = (history: History): Consent => replay(history.map(({ fact }) => fact))
 
 export const readConsent = Effect.fnUntraced(function* (of: ConsentOf) {
   const view: ConsentView = {
@@ -64,37 +66,52 @@ export const readConsent = Effect.fnUntraced(function* (of: ConsentOf) {
 const TRIES = 10
 
 /** The consent once the command has taken effect. */
-export const commandConsent = Effect.fnUntraced(function* (of: ConsentOf, command: ConsentCommand) {
-  const journals = yield* Journals
-  const actor = yield* Actor
-  for (let tries = 0; tries < TRIES; tries++) {
-    const history = yield* load(of)
-    const before = consentIn(history)
-    const facts = decide(before, of, command)
-    if (facts.length === 0) return before
-    const at = yield* DateTime.now
-    const result = yield* journals.append(journalOf(of), history.length, facts.map(toRecorded), at, actor)
-    if (result === "Appended") return facts.reduce(evolve, before)
-  }
-  return yield* new StoreUnavailable({ cause: new Error("the consent changes all the time") })
+export const commandConsent = (of: ConsentOf, consentCommand: ConsentCommand) =>
+  command(
+    {
+      load: load(of),
+      decide: (history) => decideOn(history, of, consentCommand),
+      append: appendToJournal(journalOf(of))
+    },
+    { tries: TRIES }
+  ).pipe(
+    Effect.catchTag("Overtaken", () =>
+      Effect.fail(new StoreUnavailable({ cause: new Error("the consent changes all the time") }))
+    )
+  )
+
+const decideOn = Effect.fnUntraced(function* (history: History, of: ConsentOf, consentCommand: ConsentCommand) {
+  const before = consentIn(history)
+  const facts = decide(before, of, consentCommand)
+  const entry = { expected: history.length, facts: facts.map(toRecorded), at: yield* DateTime.now }
+  return { entry: facts.length === 0 ? null : entry, answer: facts.reduce(evolve, before) }
 })
 
-/** A withdrawal whose messages may wait still, and who is behind it; null when there is none. */
+export interface OpenWithdrawal {
+  readonly of: ConsentOf
+  readonly history: History
+  /** The actor of the withdrawal. */
+  readonly actor: string | null
+}
+
+/** A withdrawal whose waiting messages may not all be cancelled yet; null when there is none. */
 export const openWithdrawal = Effect.fnUntraced(function* (of: ConsentOf) {
   const history = yield* load(of)
-  const consent = consentIn(history)
   const actor = history.findLast(({ fact }) => fact.type === "ConsentWithdrawn")?.actor ?? null
-  return consent.open ? { of, consent, version: history.length, actor } : null
+  return consentIn(history).open ? ({ of, history, actor } satisfies OpenWithdrawal) : null
 })
 
-/** Says that it is applied; when another answer came meanwhile, it says nothing. */
-export const closeWithdrawal = Effect.fnUntraced(function* (
-  { of, consent, version }: { readonly of: ConsentOf; readonly consent: Consent; readonly version: number },
-  cancelled: number
-) {
-  const facts = decide(consent, of, { type: "ApplyWithdrawal", cancelled })
-  yield* (yield* Journals).append(journalOf(of), version, facts.map(toRecorded), yield* DateTime.now, yield* Actor)
-})
+/** Writes that it is applied; when another answer was recorded meanwhile, it writes nothing. */
+export const closeWithdrawal = ({ of, history }: OpenWithdrawal, cancelled: number) =>
+  command(
+    {
+      known: history,
+      load: load(of),
+      decide: (known) => decideOn(known, of, { type: "ApplyWithdrawal", cancelled }),
+      append: appendToJournal(journalOf(of))
+    },
+    { tries: 1 }
+  ).pipe(Effect.catchTag("Overtaken", () => Effect.void))
 
 /** Why a message of this dossier may not be sent now; null when it may. */
 export const objectionTo = Effect.fnUntraced(function* (orgId: OrgId, dossierId: string, channel: ChannelName) {

@@ -20,11 +20,11 @@ import { decide, replay } from "../../domain/message/decider.ts"
 import type { DeliveryError, MessageQueued } from "../../domain/message/facts.ts"
 import { resume } from "../../domain/message/resume.ts"
 import type { Message } from "../../domain/message/transitions.ts"
+import { appendToMessage, command, type Patience, storePauses, whileUnavailable } from "../command.ts"
 import { cancelReason, objectionTo } from "../consents/consents.ts"
 import { entryOf } from "../entry.ts"
 import { type Channel, Channels, type Reply } from "../ports/Channels.ts"
 import {
-  type Append,
   type AppendResult,
   type AttemptResponse,
   EventStore,
@@ -43,8 +43,6 @@ interface Snapshot {
   readonly startedAt: StreamVersion
 }
 
-const RETRY_FIRST = Duration.millis(50)
-const RETRY_MAX_MS = 2_000
 /** Between an answer that opens the circuit and the circuit's own silence. */
 const UNTIL_OPEN_MS = 250
 
@@ -79,81 +77,88 @@ const deferLane = Effect.fnUntraced(function* (
   yield* Effect.ignore((yield* Queue).deferLane(lane, Duration.millis(waitMs)))
 })
 
-/** The message with its attempt open, or why there is nothing to send. */
+/** The message with its attempt open; null when there is nothing to send. */
 const start = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: HeldBatch) {
-  const store = yield* EventStore
   const known = resume(claimed.queued, claimed.epoch, claimed.attempt, claimed.version, claimed.dueAt)
-  let snapshot: Snapshot =
-    known === null ? yield* load(claimed) : { message: known, version: claimed.version, startedAt: 0 }
-  let loaded = known === null
-  while (!heldBatch.lost) {
-    const { message, version } = snapshot
-    if (message.status === "SENDING") {
-      if (!isOursToFinish(message, claimed)) return null
-      // One in doubt waits for its outcome, not for another start. An open one right after our claim is our own
-      // start whose answer was lost, if the claim outlived the load: until then nobody else could start one.
-      return message.progress.phase === "unresolved" || (yield* isStillHeld(heldBatch)) ? snapshot : null
-    }
-    if (message.status !== "QUEUED" || (loaded && isElsewhere(message, claimed))) return null
-    const { dossierId } = claimed.queued
-    const reason = dossierId === null ? null : yield* objection(claimed.queued, dossierId, heldBatch)
-    const now = yield* DateTime.now
-    const decided = decide(message, reason === null ? { type: "StartAttempt", now } : { type: "CancelMessage", reason })
-    if (Result.isFailure(decided)) return null
-    const { entry, after } = entryOf(claimed.messageId, message, version, decided.success, now, {
-      fence: heldBatch.batch,
-      gate: { lane: claimed.lane, generation: claimed.pass.generation }
-    })
-    const result = yield* appendOne(store, entry)
-    if (result?.type === "Appended") {
-      const { version } = result
-      return after.status === "SENDING" ? { message: after, version, startedAt: version } : null
-    }
-    if (result?.type === "GateClosed") return result.type
-    if (result?.type === "FenceLost") {
-      heldBatch.lose()
-      return null
-    }
-    snapshot = yield* load(claimed)
-    loaded = true
-  }
-  return null
+  const atClaim: Snapshot | null = known === null ? null : { message: known, version: claimed.version, startedAt: 0 }
+  const nothing = { entry: null, answer: null }
+  const result = yield* command(
+    {
+      known: atClaim,
+      load: load(claimed),
+      decide: Effect.fnUntraced(function* (snapshot) {
+        const { message, version } = snapshot
+        if (heldBatch.lost) return nothing
+        if (message.status === "SENDING") {
+          if (!isOursToFinish(message, claimed)) return nothing
+          // One in doubt waits for its outcome, not for another start. An open one right after our claim is our own
+          // start whose answer was lost, if the claim outlived the load: until then nobody else could start one.
+          const isOurs = message.progress.phase === "unresolved" || (yield* isStillHeld(heldBatch))
+          return isOurs ? { entry: null, answer: snapshot } : nothing
+        }
+        if (message.status !== "QUEUED" || (snapshot !== atClaim && isElsewhere(message, claimed))) return nothing
+        const reason = yield* objection(claimed.queued)
+        const now = yield* DateTime.now
+        const decided = decide(
+          message,
+          reason === null ? { type: "StartAttempt", now } : { type: "CancelMessage", reason }
+        )
+        if (Result.isFailure(decided)) return nothing
+        const { entry, after } = entryOf(claimed.messageId, message, version, decided.success, now, {
+          fence: heldBatch.batch,
+          gate: { lane: claimed.lane, generation: claimed.pass.generation }
+        })
+        const startedAt = version + decided.success.length
+        const answer = after.status === "SENDING" ? { message: after, version: startedAt, startedAt } : null
+        return { entry, answer }
+      }),
+      append: appendToMessage
+    },
+    whileHeld(heldBatch)
+  ).pipe(unlessLost)
+  return result !== null && "type" in result ? refused(result, heldBatch) : result
 })
 
 /** Why the consent of its dossier forbids another attempt, by now; null when it does not. */
-const objection = Effect.fnUntraced(function* (
-  { orgId, channel }: MessageQueued,
-  dossierId: string,
-  heldBatch: HeldBatch
-) {
-  for (let tries = 0; !heldBatch.lost; tries++) {
-    const answer = yield* objectionTo(orgId, dossierId, channel).pipe(
-      Effect.map((reason) => ({ reason })),
-      Effect.catchTag("StoreUnavailable", () => Effect.succeed(null))
-    )
-    if (answer !== null) return answer.reason === null ? null : cancelReason(dossierId, channel, answer.reason)
-    yield* Effect.sleep(pause(tries))
-  }
-  return null
+const objection = Effect.fnUntraced(function* ({ orgId, channel, dossierId }: MessageQueued) {
+  if (dossierId === null) return null
+  const reason = yield* objectionTo(orgId, dossierId, channel)
+  return reason === null ? null : cancelReason(dossierId, channel, reason)
 })
 
-/** Null when the store did not answer: it may or may not have been written. */
-const appendOne = (store: EventStore["Service"], entry: Append): Effect.Effect<AppendResult | null> =>
-  Effect.match(store.append([entry]), { onSuccess: (results) => results[0]!, onFailure: () => null })
+/**
+ * Asks until the store answers or the batch is lost: an actor that can't read has nothing better to do, and to take
+ * silence for a no would leave the whole batch to its lease.
+ */
+const whileHeld = (heldBatch: HeldBatch): Patience => ({
+  tries: Number.POSITIVE_INFINITY,
+  unavailable: { schedule: storePauses, while: () => !heldBatch.lost }
+})
 
-/** Asks until the store answers: to take its silence for a no would leave the whole batch to its lease. */
+/** A batch that was lost while the store did not answer is somebody else's. */
+const unlessLost = Effect.catchTags({
+  StoreUnavailable: () => Effect.succeed(null),
+  Overtaken: () => Effect.succeed(null)
+})
+
+const refused = ({ type }: AppendResult, heldBatch: HeldBatch): "GateClosed" | null => {
+  if (type === "FenceLost") heldBatch.lose()
+  return type === "GateClosed" ? type : null
+}
+
 const isStillHeld = Effect.fnUntraced(function* (heldBatch: HeldBatch) {
-  const queue = yield* Queue
-  for (let tries = 0; !heldBatch.lost; tries++) {
-    const renewed = yield* queue
-      .renew([heldBatch.batch], heldBatch.lease)
-      .pipe(Effect.catchTag("StoreUnavailable", () => Effect.succeed(null)))
-    if (renewed?.has(heldBatch.batch)) return true
-    if (renewed !== null) heldBatch.lose()
-    else yield* Effect.sleep(pause(tries))
-  }
+  if (heldBatch.lost) return false
+  const renewed = yield* (yield* Queue).renew([heldBatch.batch], heldBatch.lease)
+  if (renewed.has(heldBatch.batch)) return true
+  heldBatch.lose()
   return false
 })
+
+/** As `isStillHeld`, outside of a command. */
+const isSurelyHeld = (heldBatch: HeldBatch) =>
+  whileUnavailable(isStillHeld(heldBatch), whileHeld(heldBatch).unavailable!).pipe(
+    Effect.catchTag("StoreUnavailable", () => Effect.succeed(false))
+  )
 
 /** An epoch or attempt beyond the one we claimed: the message moved on and waits in the queue again. */
 const isElsewhere = ({ progress }: Message, claimed: ClaimedMessage): boolean =>
@@ -182,7 +187,7 @@ const send = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: He
   const dedupes = yield* channel.dedupes(orgId, destination)
   const failed = dedupes ? broken : unknown(ourFault, yield* doubtMsOf(channel, claimed.queued))
   // We may have stood still since the start was committed, and somebody else have found out and sent it again.
-  if (!dedupes && !(yield* isStillHeld(heldBatch))) return failed
+  if (!dedupes && !(yield* isSurelyHeld(heldBatch))) return failed
   return yield* channel.send({ ...about, body: claimed.body }).pipe(orElse(failed))
 })
 
@@ -225,51 +230,43 @@ const settle = Effect.fnUntraced(function* (
   started: Snapshot,
   { outcome, responseBody }: Reply
 ) {
-  const store = yield* EventStore
-  const { epoch, attempt } = started.message.progress
+  const { epoch, attempt, doubts } = started.message.progress
   // A try that does not count leaves its number, and with it the place of its answer, to the next one.
   const isKept = responseBody !== null && responseBody !== "" && outcome.type !== "Deferred"
   const response: AttemptResponse | null = isKept ? { epoch, attempt, body: responseBody } : null
   const die = (yield* Random.Random).nextDoubleUnsafe()
-  let snapshot = started
-  let tries = 0
-  while (!heldBatch.lost) {
-    const now = yield* DateTime.now
-    const decided = decide(snapshot.message, { type: "SettleAttempt", attempt, outcome, now, die })
-    if (Result.isFailure(decided)) return
-    const { entry } = entryOf(claimed.messageId, snapshot.message, snapshot.version, decided.success, now, {
-      fence: heldBatch.batch,
-      // Erased while we were sending: the answer must not bring back what was to go.
-      response: snapshot.message.progress.erased ? null : response
-    })
-    const result = yield* appendOne(store, entry)
-    if (result?.type === "Appended") return
-    if (result?.type === "FenceLost") return heldBatch.lose()
-    if (result === null) yield* Effect.sleep(pause(tries++))
-    // A receipt came between, or our own settlement was written and its answer lost: the stream tells.
-    snapshot = yield* load(claimed)
-    if (snapshot.startedAt !== started.startedAt || !isOpen(snapshot.message.progress.phase)) return
-    // Another doubt than the one we came with is our own: written twice, it would wait and be asked about twice.
-    if (snapshot.message.progress.doubts !== started.message.progress.doubts) return
-  }
+  const nothing = { entry: null, answer: null }
+  const result = yield* command(
+    {
+      known: started,
+      load: load(claimed),
+      decide: Effect.fnUntraced(function* ({ message, version, startedAt }) {
+        if (heldBatch.lost) return nothing
+        // Our own settlement was written and its answer lost, or somebody else made it.
+        if (startedAt !== started.startedAt || !isOpen(message.progress.phase)) return nothing
+        // Another doubt than the one we came with is our own: written twice, it would wait and be asked about twice.
+        if (message.progress.doubts !== doubts) return nothing
+        const now = yield* DateTime.now
+        const decided = decide(message, { type: "SettleAttempt", attempt, outcome, now, die })
+        if (Result.isFailure(decided)) return nothing
+        const { entry } = entryOf(claimed.messageId, message, version, decided.success, now, {
+          fence: heldBatch.batch,
+          // Erased while we were sending: the answer must not bring back what was to go.
+          response: message.progress.erased ? null : response
+        })
+        return { entry, answer: null }
+      }),
+      append: appendToMessage
+    },
+    whileHeld(heldBatch)
+  ).pipe(unlessLost)
+  if (result !== null) refused(result, heldBatch)
 })
 
 const isOpen = (phase: Message["progress"]["phase"]) => phase === "open" || phase === "unresolved"
 
-const pause = (tries: number) =>
-  Duration.min(Duration.times(RETRY_FIRST, 2 ** Math.min(tries, 10)), Duration.millis(RETRY_MAX_MS))
-
-/** Asks until the store answers: an actor that can't read has nothing better to do, and its lease bounds it. */
-const load: (claimed: ClaimedMessage) => Effect.Effect<Snapshot, never, EventStore> = Effect.fnUntraced(function* ({
-  messageId
-}) {
-  const store = yield* EventStore
-  for (let tries = 0; ; tries++) {
-    const stream = yield* store.load(messageId).pipe(Effect.catchTag("StoreUnavailable", () => Effect.succeed(null)))
-    if (stream !== null) return snapshotOf(stream)
-    yield* Effect.sleep(pause(tries))
-  }
-})
+const load = ({ messageId }: ClaimedMessage) =>
+  Effect.flatMap(EventStore, (store) => Effect.map(store.load(messageId), snapshotOf))
 
 const snapshotOf = ({ version, facts }: Stream): Snapshot => ({
   message: replay(facts.map(({ fact }) => fact)),

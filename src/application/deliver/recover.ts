@@ -11,9 +11,10 @@ import { DateTime, type Duration, Effect, Random, Result } from "effect"
 import { decide, replay } from "../../domain/message/decider.ts"
 import type { MessageFact, MessageQueued } from "../../domain/message/facts.ts"
 import type { Message } from "../../domain/message/transitions.ts"
+import { commandMessages } from "../command.ts"
 import { entryOf } from "../entry.ts"
 import { Channels } from "../ports/Channels.ts"
-import { type Append, EventStore, type Stream } from "../ports/EventStore.ts"
+import type { Stream } from "../ports/EventStore.ts"
 import { type AbandonedMessage, type BatchId, Queue } from "../ports/Queue.ts"
 import { doubtMsOf } from "./deliver.ts"
 
@@ -37,44 +38,30 @@ export const recoverBatch = Effect.fn("recoverBatch")(function* (
   messages: ReadonlyArray<AbandonedMessage>,
   reason: string
 ) {
-  const store = yield* EventStore
-  const queue = yield* Queue
   const doubtOf = yield* doubtOnce
-  let open = messages
-  const notStarted: Array<AbandonedMessage> = []
-  while (open.length > 0) {
-    const streams = yield* store.loadMany(open.map(({ messageId }) => messageId))
-    const abandoned: Array<Append> = []
-    for (const message of open) {
-      const stream = streams.get(message.messageId)
-      if (stream === undefined) continue
-      switch (result(message, stream)) {
-        case "unstarted":
-          notStarted.push({ ...message, version: stream.version })
-          break
-        case "open":
-          abandoned.push(yield* abandon(batch, message, stream, reason, doubtOf))
-          break
-        case "settled":
-          break
-      }
-    }
-    const results = yield* store.append(abandoned)
-    // A receipt may have come between; what lost the race is looked at again.
-    const again = new Set(abandoned.filter((_, i) => results[i]!.type === "VersionConflict").map((e) => e.messageId))
-    open = open.filter(({ messageId }) => again.has(messageId))
-  }
-  yield* queue.release(batch, notStarted)
+  const decided = yield* commandMessages(
+    messages,
+    Effect.fnUntraced(function* (message, stream) {
+      const found = stream === undefined ? "settled" : foundOf(message, stream)
+      const entry = found === "open" ? yield* abandon(batch, message, stream!, reason, doubtOf) : null
+      return { entry, answer: found === "not started" ? { ...message, version: stream!.version } : null }
+    }),
+    { tries: Number.POSITIVE_INFINITY }
+  ).pipe(Effect.catchTag("Overtaken", Effect.die))
+  yield* (yield* Queue).release(
+    batch,
+    decided.filter((message) => message !== null)
+  )
 })
 
-const result = (claimed: AbandonedMessage, { facts }: Stream): "unstarted" | "open" | "settled" => {
+const foundOf = (claimed: AbandonedMessage, { facts }: Stream): "not started" | "open" | "settled" => {
   const since = facts.filter(({ version, fact }) => version > claimed.version && !isAside(fact))
-  if (since.length === 0) return "unstarted"
+  if (since.length === 0) return "not started"
   const [first, ...rest] = since
   return first!.fact.type === "AttemptStarted" && rest.length === 0 ? "open" : "settled"
 }
 
-/** Kept in any state, and no step of the message's own. */
+/** May come in any state, and is no step of the message's own. */
 const isAside = ({ type }: MessageFact) => type === "ReceiptRecorded" || type === "MessageBodyErased"
 
 /**

@@ -11,13 +11,14 @@
  * another probe.
  */
 import { Effect, Latch, Random, Result, Schedule } from "effect"
-import { type CircuitCommand, decide, evolve, replay } from "../../domain/circuit/decider.ts"
+import { type CircuitCommand, decide } from "../../domain/circuit/decider.ts"
 import { type Evidence, evidenceOf, openingErrorOf } from "../../domain/circuit/evidence.ts"
 import type { CircuitError } from "../../domain/circuit/facts.ts"
 import type { CircuitPolicy } from "../../domain/circuit/policy.ts"
-import { type CircuitState, stateOf } from "../../domain/circuit/state.ts"
+import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { DestinationId } from "../../domain/ids.ts"
+import { changeCircuit } from "../destinations/changeCircuit.ts"
 import { Circuits, type Report } from "../ports/Circuits.ts"
 import type { Claim, ClaimedMessage, Queue } from "../ports/Queue.ts"
 
@@ -86,16 +87,15 @@ export const watchCircuits = (
 
   /** Changes the circuit by what the domain makes of the command, unless it has another generation by now. */
   const change = Effect.fnUntraced(function* ({ destination, generation }: Observation, command: Told) {
-    const circuits = yield* Circuits
-    const { facts: history, now } = yield* circuits.load(destination)
-    if (history.length !== generation) return
-    const circuit = replay(history.map(({ fact }) => fact))
-    const full: CircuitCommand = { ...command, now, policy, die: yield* Random.next }
-    const facts = Result.getOrElse(decide(circuit, full), () => [])
-    if (facts.length === 0) return
-    const after = stateOf(facts.reduce(evolve, circuit), generation + facts.length)
-    const answer = yield* circuits.append(destination, generation, facts, after, null)
-    if (answer === "Appended") yield* learnt(destination, after)
+    const after = yield* changeCircuit(
+      destination,
+      Effect.fnUntraced(function* (circuit, { facts, now }) {
+        if (facts.length !== generation) return []
+        return Result.getOrElse(decide(circuit, { ...command, now, policy, die: yield* Random.next }), () => [])
+      }),
+      { tries: 1 }
+    ).pipe(Effect.catchTag("Overtaken", () => Effect.succeed(null)))
+    if (after !== null) yield* learnt(destination, after)
   })
 
   const settle = Effect.fnUntraced(function* (observation: Observation, state: CircuitState) {

@@ -5,15 +5,15 @@
  * A destination of another org is not found, exactly like one that never was.
  */
 import { Effect, Result } from "effect"
-import { type CircuitCommand, decide, evolve, replay } from "../../domain/circuit/decider.ts"
-import { type CircuitState, stateOf } from "../../domain/circuit/state.ts"
+import { type CircuitCommand, decide } from "../../domain/circuit/decider.ts"
+import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
-import { Actor } from "../actor.ts"
 import { type Page, StoreUnavailable } from "../errors.ts"
 import { Circuits } from "../ports/Circuits.ts"
 import { Endpoints } from "../ports/Endpoints.ts"
 import { HttpTargets } from "../ports/HttpTargets.ts"
 import { WhatsAppAccounts } from "../ports/WhatsAppAccounts.ts"
+import { changeCircuit } from "./changeCircuit.ts"
 
 export interface CircuitView {
   readonly destination: DestinationId
@@ -50,21 +50,16 @@ export const commandCircuit = Effect.fnUntraced(function* (orgId: OrgId, destina
     (yield* (yield* HttpTargets).get(orgId, destination)) ??
     (yield* (yield* WhatsAppAccounts).get(orgId, destination))
   if (known === null) return null
-  const state = yield* tryCommand(destination, command).pipe(Effect.repeat({ while: isOvertaken, times: TRIES }))
-  if (state === null) return yield* new StoreUnavailable({ cause: new Error("the circuit changes all the time") })
-  return { destination, state }
+  const changed = yield* changeCircuit(
+    destination,
+    (circuit) => Effect.succeed(Result.getOrThrow(decide(circuit, command))),
+    { tries: TRIES }
+  ).pipe(
+    Effect.catchTag("Overtaken", () =>
+      Effect.fail(new StoreUnavailable({ cause: new Error("the circuit changes all the time") }))
+    )
+  )
+  return { destination, state: changed ?? (yield* (yield* Circuits).states([destination]))[0]! }
 })
 
 const TRIES = 10
-const isOvertaken = (state: CircuitState | null) => state === null
-
-/** Null when somebody else changed the circuit between our look and our append. */
-const tryCommand = Effect.fnUntraced(function* (destination: DestinationId, command: ByHand) {
-  const circuits = yield* Circuits
-  const { facts: history } = yield* circuits.load(destination)
-  const circuit = replay(history.map(({ fact }) => fact))
-  const facts = Result.getOrThrow(decide(circuit, command))
-  if (facts.length === 0) return (yield* circuits.states([destination]))[0]!
-  const after = stateOf(facts.reduce(evolve, circuit), history.length + facts.length)
-  return (yield* circuits.append(destination, history.length, facts, after, yield* Actor)) === "Appended" ? after : null
-})

@@ -10,15 +10,14 @@ import { decide, type MessageCommand, replay } from "../../domain/message/decide
 import type { Message } from "../../domain/message/transitions.ts"
 import { viewOf } from "../../domain/message/view.ts"
 import { Actor } from "../actor.ts"
+import { appendFreely, command } from "../command.ts"
 import { entryOf } from "../entry.ts"
 import { Bodies } from "../ports/Bodies.ts"
-import { EventStore } from "../ports/EventStore.ts"
 import { loadStream } from "./readMessage.ts"
 
 export type CallerCommand = Extract<MessageCommand, { type: "CancelMessage" | "ReplayMessage" }>["type"]
 
-/** What is asked of the message, once the time is known. */
-type Order = (now: DateTime.Utc) => MessageCommand
+type CommandAt = (now: DateTime.Utc) => MessageCommand
 
 /** The law says no while the message is in this status; `allowed` names what it would say yes to. */
 export class CommandRefused extends Schema.TaggedError<CommandRefused>()("CommandRefused", {
@@ -29,18 +28,15 @@ export class CommandRefused extends Schema.TaggedError<CommandRefused>()("Comman
 /** The message changed under our hands every time we tried. Nothing was done; asking again will help. */
 export class MessageBusy extends Schema.TaggedError<MessageBusy>()("MessageBusy", { id: Schema.String }) {}
 
-/** Somebody appended between our load and our append. */
-class Overtaken extends Schema.TaggedError<Overtaken>()("Overtaken", {}) {}
-
 export const commandMessage = (orgId: OrgId, id: MessageId, type: CallerCommand, reason: string | null) =>
-  command(orgId, id, (now) => ({ type, now, reason }), null)
+  decideFor(orgId, id, (now) => ({ type, now, reason }), null)
 
 /**
  * As `ReplayMessage`, with another body in place of the one before. The one before is not kept: under one id
  * there is one body, and the facts say that it was edited, when and why.
  */
 export const replayEdited = (orgId: OrgId, id: MessageId, body: string, reason: string | null) =>
-  command(orgId, id, (now) => ({ type: "ReplayMessage", now, reason, edited: true }), body)
+  decideFor(orgId, id, (now) => ({ type: "ReplayMessage", now, reason, edited: true }), body)
 
 /**
  * Removes body and answers at once; the facts stay and say so. A message that waits is refused at its next
@@ -53,36 +49,34 @@ export const eraseMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Messa
   const bodies = yield* Bodies
   yield* loadStream(orgId, id)
   yield* bodies.erase(id)
-  const view = yield* command(orgId, id, () => ({ type: "EraseBody", reason }), null)
+  const view = yield* decideFor(orgId, id, () => ({ type: "EraseBody", reason }), null)
   yield* bodies.erase(id)
   return view
 })
 
-const command = (orgId: OrgId, id: MessageId, order: Order, body: string | null) =>
-  tryCommand(orgId, id, order, body).pipe(
-    Effect.retry({ while: (error) => error._tag === "Overtaken", times: 5 }),
-    Effect.catchTag("Overtaken", () => Effect.fail(new MessageBusy({ id })))
-  )
+const TRIES = 6
 
-const tryCommand = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, order: Order, body: string | null) {
-  const store = yield* EventStore
-  const { version, facts: history } = yield* loadStream(orgId, id)
-  const message = replay(history.map(({ fact }) => fact))
-  const now = yield* DateTime.now
-  const decided = decide(message, order(now))
-  if (Result.isFailure(decided)) {
-    return yield* new CommandRefused({ status: message.status, allowed: allowedIn(message, now) })
-  }
-  if (decided.success.length === 0) return viewOf(id, history)!
-  const { entry } = entryOf(id, message, version, decided.success, now, {
-    opening: body === null ? null : { body, idempotency: null },
-    actor: yield* Actor
-  })
-  const result = (yield* store.append([entry]))[0]!
-  if (result.type !== "Appended") return yield* new Overtaken()
-  const added = decided.success.map((fact, index) => ({ version: version + 1 + index, at: now, fact }))
-  return viewOf(id, [...history, ...added])!
-})
+const decideFor = (orgId: OrgId, id: MessageId, commandAt: CommandAt, body: string | null) =>
+  command(
+    {
+      load: loadStream(orgId, id),
+      decide: Effect.fnUntraced(function* ({ version, facts: history }) {
+        const message = replay(history.map(({ fact }) => fact))
+        const now = yield* DateTime.now
+        const decided = decide(message, commandAt(now))
+        if (Result.isFailure(decided)) {
+          return yield* new CommandRefused({ status: message.status, allowed: allowedIn(message, now) })
+        }
+        const facts = decided.success
+        const opening = body === null ? null : { body, idempotency: null }
+        const { entry } = entryOf(id, message, version, facts, now, { opening, actor: yield* Actor })
+        const added = facts.map((fact, index) => ({ version: version + 1 + index, at: now, fact }))
+        return { entry: facts.length === 0 ? null : entry, answer: viewOf(id, [...history, ...added])! }
+      }),
+      append: appendFreely
+    },
+    { tries: TRIES }
+  ).pipe(Effect.catchTag("Overtaken", () => Effect.fail(new MessageBusy({ id }))))
 
 const allowedIn = (message: Message, now: DateTime.Utc): ReadonlyArray<CallerCommand> =>
   (["CancelMessage", "ReplayMessage"] as const).filter((type) =>

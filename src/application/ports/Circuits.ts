@@ -58,6 +58,6 @@ export class Circuits extends Context.Service<
       facts: ReadonlyArray<CircuitFact>,
       after: CircuitState,
       actor: string | null
-    ) => Effect.Effect<"Appended" | "Overtaken", StoreUnavailable>
+    ) => Effect.Effect<"Appended" | "VersionConflict", StoreUnavailable>
   }
 >()("posthaste/application/ports/Circuits") {}

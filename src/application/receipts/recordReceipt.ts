@@ -11,10 +11,11 @@ import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { decide, replay } from "../../domain/message/decider.ts"
 import type { DeliveryError, ReceiptStatus } from "../../domain/message/facts.ts"
 import { Actor } from "../actor.ts"
+import { appendFreely, command, type Decision } from "../command.ts"
 import { entryOf } from "../entry.ts"
 import type { StoreUnavailable } from "../errors.ts"
 import { MessageBusy } from "../messages/commandMessage.ts"
-import { EventStore, type Stream } from "../ports/EventStore.ts"
+import { type Append, EventStore, type Stream } from "../ports/EventStore.ts"
 import { ProviderMessages } from "../ports/ProviderMessages.ts"
 
 export interface Receipt {
@@ -52,29 +53,23 @@ export const recordReceipt = Effect.fn("recordReceipt")(function* (
   return answer
 })
 
-const recordFor = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, receipt: Receipt) {
-  const store = yield* EventStore
-  const actor = yield* Actor
-  const { providerMessageId, epoch, attempt, reportedAt, error } = receipt
-  for (let tries = 0; tries < TRIES; tries++) {
-    const stream = yield* store.load(id)
-    const owner = ownerOf(stream)
-    if (owner !== orgId) return owner === null ? "unknown" : "foreign"
-    const message = replay(stream.facts.map(({ fact }) => fact))
-    const facts = Result.getOrThrow(
-      decide(message, {
-        type: "RecordReceipt",
-        receipt: receipt.receipt,
-        ...{ providerMessageId, epoch, attempt, reportedAt, error }
-      })
-    )
-    if (facts.length === 0) return "repeated"
-    const { entry } = entryOf(id, message, stream.version, facts, yield* DateTime.now, { actor })
-    const [result] = yield* store.append([entry])
-    if (result!.type === "Appended") return "recorded"
-  }
-  return yield* new MessageBusy({ id })
-})
+const recordFor = (orgId: OrgId, id: MessageId, { receipt, ...details }: Receipt) =>
+  command(
+    {
+      load: Effect.flatMap(EventStore, (store) => store.load(id)),
+      decide: Effect.fnUntraced(function* (stream: Stream): Effect.fn.Return<Decision<Append, ReceiptAnswer>> {
+        const owner = ownerOf(stream)
+        if (owner !== orgId) return { entry: null, answer: owner === null ? "unknown" : "foreign" }
+        const message = replay(stream.facts.map(({ fact }) => fact))
+        const facts = Result.getOrThrow(decide(message, { type: "RecordReceipt", receipt, ...details }))
+        if (facts.length === 0) return { entry: null, answer: "repeated" }
+        const { entry } = entryOf(id, message, stream.version, facts, yield* DateTime.now, { actor: yield* Actor })
+        return { entry, answer: "recorded" }
+      }),
+      append: appendFreely
+    },
+    { tries: TRIES }
+  ).pipe(Effect.catchTag("Overtaken", () => Effect.fail(new MessageBusy({ id }))))
 
 const ownerOf = ({ facts: [first] }: Stream): OrgId | null =>
   first?.fact.type === "MessageQueued" ? first.fact.orgId : null

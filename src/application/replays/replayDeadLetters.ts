@@ -16,6 +16,7 @@
 import { DateTime, Duration, Effect, Result } from "effect"
 import { decide, replay } from "../../domain/message/decider.ts"
 import { progressOf, statusOf } from "../../domain/replay/decider.ts"
+import { commandMessages, type Decision } from "../command.ts"
 import { entryOf } from "../entry.ts"
 import { type Append, EventStore, type Stream } from "../ports/EventStore.ts"
 import { type ReplayItem, type ReplayJob, Replays } from "../ports/Replays.ts"
@@ -53,44 +54,31 @@ const advance = Effect.fnUntraced(function* ({ job, replay }: Snapshot) {
 
 /** Gives each item its next epoch, or finds out why not. */
 const replayItems = Effect.fnUntraced(function* (job: ReplayJob, items: ReadonlyArray<ReplayItem>) {
-  const store = yield* EventStore
-  let open = items
-  let replayed = 0
-  let skipped = 0
-  while (open.length > 0) {
-    const streams = yield* store.loadMany(open.map(({ messageId }) => messageId))
-    const now = yield* DateTime.now
-    const entries: Array<Append> = []
-    for (const item of open) {
-      const result = fateOf(job, item, streams.get(item.messageId), now)
-      if (result === "replayed") replayed += 1
-      else if (result === "skipped") skipped += 1
-      else entries.push(result)
-    }
-    const results = yield* store.append(entries)
-    const lost = new Set(entries.filter((_, i) => results[i]!.type !== "Appended").map(({ messageId }) => messageId))
-    replayed += entries.length - lost.size
-    // A receipt came between, or somebody else's replay: the stream tells which.
-    open = open.filter(({ messageId }) => lost.has(messageId))
-  }
-  return { replayed, skipped }
+  const answers = yield* commandMessages(items, (item, stream) => replayItem(job, item, stream), {
+    tries: Number.POSITIVE_INFINITY
+  }).pipe(Effect.catchTag("Overtaken", Effect.die))
+  const replayed = answers.filter((answer) => answer === "replayed").length
+  return { replayed, skipped: answers.length - replayed }
 })
 
-/** Done by this job before, not to be done, or the entry that does it. */
-const fateOf = (
+/** Done by this job before, not to be done, or to be done now. */
+const replayItem = Effect.fnUntraced(function* (
   { id, reason }: ReplayJob,
   { messageId, epoch }: ReplayItem,
-  stream: Stream | undefined,
-  now: DateTime.Utc
-): "replayed" | "skipped" | Append => {
-  if (stream === undefined) return "skipped"
+  stream: Stream | undefined
+): Effect.fn.Return<Decision<Append, "replayed" | "skipped">> {
+  if (stream === undefined) return { entry: null, answer: "skipped" }
   const facts = stream.facts.map(({ fact }) => fact)
   const reopened = facts.find((fact) => fact.type === "MessageReplayed" && fact.epoch === epoch + 1)
-  if (reopened?.type === "MessageReplayed") return reopened.replayId === id ? "replayed" : "skipped"
+  if (reopened?.type === "MessageReplayed") {
+    return { entry: null, answer: reopened.replayId === id ? "replayed" : "skipped" }
+  }
   const message = replay(facts)
+  const now = yield* DateTime.now
   const decided = decide(message, { type: "ReplayMessage", now, reason, replayId: id })
-  return Result.isFailure(decided) ? "skipped" : entryOf(messageId, message, stream.version, decided.success, now).entry
-}
+  if (Result.isFailure(decided)) return { entry: null, answer: "skipped" }
+  return { entry: entryOf(messageId, message, stream.version, decided.success, now).entry, answer: "replayed" }
+})
 
 /** Most of the stretch before still waits for its first attempt, and has not done so for too long. */
 const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot) {

@@ -13,10 +13,10 @@ import { type ReplayFact, ReplaySelection } from "../../domain/replay/facts.ts"
 import type { ReplayStatus } from "../../domain/replay/machine.ts"
 import { fromRecorded, toRecorded } from "../../domain/replay/recorded.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
-import { Actor } from "../actor.ts"
+import { appendToJournal, command } from "../command.ts"
 import { EventStore, type StreamVersion } from "../ports/EventStore.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
-import { type JournalName, Journals } from "../ports/Journals.ts"
+import { type JournalFact, type JournalName, Journals } from "../ports/Journals.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
 import { type ReplayItem, type ReplayJob, Replays } from "../ports/Replays.ts"
 
@@ -104,9 +104,15 @@ const canonicalText = (wanted: ReplaySelection, reason: string | null): string =
 
 // --------------------------------------------------------------------------------------------- the journal
 
+interface TimedFact {
+  readonly at: DateTime.Utc
+  readonly fact: ReplayFact
+}
+
 /** A replay as far as its journal goes. */
 export interface Snapshot {
   readonly job: ReplayJob
+  readonly history: ReadonlyArray<TimedFact>
   readonly replay: Replay
   readonly version: StreamVersion
   /** When its journal was last written. */
@@ -116,41 +122,57 @@ export interface Snapshot {
 
 const journalOf = ({ id }: ReplayJob): JournalName => `replay-${id}`
 
-/** A request that was set down is the replay; whoever comes across it first begins its journal. */
-export const loadReplay = Effect.fnUntraced(function* (job: ReplayJob) {
-  const journals = yield* Journals
-  for (;;) {
-    const history = yield* journals.load(journalOf(job))
-    if (history.length > 0) {
-      const facts = history.map((stored) => Result.getOrThrow(fromRecorded(stored)))
-      const end = facts.findIndex(({ type }) => type === "ReplayCompleted" || type === "ReplayCancelled")
-      const snapshot: Snapshot = {
-        job,
-        replay: replay(facts),
-        version: history.length,
-        lastAt: history.at(-1)!.at,
-        endedAt: end === -1 ? null : history[end]!.at
-      }
-      return snapshot
-    }
-    const { orgId, wanted, reason, matched, requestedAt } = job
-    const request = { type: "ReplayRequested", orgId, wanted, reason, matched, requestedAt } as const
-    const facts = Result.getOrThrow(decide(replay([]), { type: "RequestReplay", request }))
-    yield* journals.append(journalOf(job), 0, facts.map(toRecorded), requestedAt, yield* Actor)
-  }
-})
+/** A request that was stored is the replay; whoever comes across it first begins its journal. */
+export const loadReplay = (job: ReplayJob) =>
+  command(
+    {
+      load: Effect.flatMap(Journals, (journals) => journals.load(journalOf(job))),
+      decide: (history: ReadonlyArray<JournalFact>) => {
+        if (history.length > 0) return Effect.succeed({ entry: null, answer: snapshotOf(job, history.map(decoded)) })
+        const { orgId, wanted, reason, matched, requestedAt: at } = job
+        const request = { type: "ReplayRequested", orgId, wanted, reason, matched, requestedAt: at } as const
+        const facts = Result.getOrThrow(decide(replay([]), { type: "RequestReplay", request }))
+        const answer = snapshotOf(
+          job,
+          facts.map((fact) => ({ at, fact }))
+        )
+        return Effect.succeed({ entry: { expected: 0, facts: facts.map(toRecorded), at }, answer })
+      },
+      append: appendToJournal(journalOf(job))
+    },
+    untilFirst
+  ).pipe(Effect.catchTag("Overtaken", Effect.die))
 
-/** Decides on what the journal says now, as often as somebody else writes first. */
-export const commandReplay = Effect.fnUntraced(function* (job: ReplayJob, command: ReplayCommand) {
-  const journals = yield* Journals
-  for (;;) {
-    const snapshot = yield* loadReplay(job)
-    const facts: ReadonlyArray<ReplayFact> = yield* Effect.fromResult(decide(snapshot.replay, command))
-    if (facts.length === 0) return snapshot
-    const at = yield* DateTime.now
-    const result = yield* journals.append(journalOf(job), snapshot.version, facts.map(toRecorded), at, yield* Actor)
-    if (result === "Appended") return yield* loadReplay(job)
-  }
+/** The replay once the command has taken effect, whoever writes to its journal meanwhile. */
+export const commandReplay = (job: ReplayJob, replayCommand: ReplayCommand) =>
+  command(
+    {
+      load: loadReplay(job),
+      decide: Effect.fnUntraced(function* ({ history, replay, version }: Snapshot) {
+        const facts = yield* Effect.fromResult(decide(replay, replayCommand))
+        const at = yield* DateTime.now
+        const answer = snapshotOf(job, [...history, ...facts.map((fact) => ({ at, fact }))])
+        return {
+          entry: facts.length === 0 ? null : { expected: version, facts: facts.map(toRecorded), at },
+          answer
+        }
+      }),
+      append: appendToJournal(journalOf(job))
+    },
+    untilFirst
+  ).pipe(Effect.catchTag("Overtaken", Effect.die))
+
+const untilFirst = { tries: Number.POSITIVE_INFINITY }
+
+const decoded = (stored: JournalFact): TimedFact => ({ at: stored.at, fact: Result.getOrThrow(fromRecorded(stored)) })
+
+const snapshotOf = (job: ReplayJob, history: ReadonlyArray<TimedFact>): Snapshot => ({
+  job,
+  history,
+  replay: replay(history.map(({ fact }) => fact)),
+  version: history.length,
+  lastAt: history.at(-1)!.at,
+  endedAt: history.find(({ fact: { type } }) => type === "ReplayCompleted" || type === "ReplayCancelled")?.at ?? null
 })
 
 const viewIn = ({ job, replay, endedAt }: Snapshot): ReplayView => {

@@ -130,7 +130,7 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
         expect(answers.filter((answer) => answer === "Appended")).toHaveLength(1)
         expect(yield* types(lane)).toEqual(["CircuitHeld"])
         expect(yield* circuits.append(lane, 0, [{ type: "CircuitReset", reason: null }], initialState, null)).toBe(
-          "Overtaken"
+          "VersionConflict"
         )
         expect(yield* state(lane)).toEqual(after)
       })

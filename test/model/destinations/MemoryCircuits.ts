@@ -69,7 +69,7 @@ export const layer = Layer.effect(
         }),
       append: (destination, generation, facts, after, actor) =>
         Effect.sync(() => {
-          if (stateOf(destination).generation !== generation) return "Overtaken"
+          if (stateOf(destination).generation !== generation) return "VersionConflict"
           writeCircuit(memory, destination, facts, after, actor)
           tables.hasNews = true
           announceDueWork(memory)

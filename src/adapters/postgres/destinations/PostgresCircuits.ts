@@ -107,7 +107,7 @@ export const layer = Layer.effect(
           actor
         ])
       )
-      if (rows[0]![0] !== "t") return "Overtaken" as const
+      if (rows[0]![0] !== "t") return "VersionConflict" as const
       yield* signal.changed
       return "Appended" as const
     })

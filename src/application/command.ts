@@ -1,0 +1,155 @@
+/**
+ * The one way to change what is kept as facts: load it, decide on what it is now, append what was decided on top of what
+ * was loaded. Whoever finds that another writer was first loads and decides again.
+ *
+ * - Nothing is written on top of a state that was not loaded (or known): the store refuses every other version.
+ * - Nothing is decided twice about one state, so a command that came too late sees what the earlier one did.
+ * - How long to go on is the caller's patience, and its only choice.
+ *
+ * It knows neither messages nor journals: what is loaded, decided and appended is the caller's.
+ */
+import { Effect, Schedule, Schema } from "effect"
+import type { MessageId } from "../domain/ids.ts"
+import { Actor } from "./actor.ts"
+import type { StoreUnavailable } from "./errors.ts"
+import { type Append, EventStore, type Stream, type StreamVersion } from "./ports/EventStore.ts"
+import { type JournalFact, type JournalName, Journals } from "./ports/Journals.ts"
+
+/** Another writer was first each time. Nothing was written; asking again will help. */
+export class Overtaken extends Schema.TaggedError<Overtaken>()("Overtaken", {}) {}
+
+/** What to append, and the command's answer once it is there. Without an entry there is nothing to append. */
+export interface Decision<Entry, Answer> {
+  readonly entry: Entry | null
+  readonly answer: Answer
+}
+
+export interface Command<State, Entry, Result extends Typed, Answer, E1, R1, E2, R2, E3, R3> {
+  /** The state the first decision is made on, where the caller has it already. */
+  readonly known?: State | null
+  readonly load: Effect.Effect<State, E1, R1>
+  readonly decide: (state: State) => Effect.Effect<Decision<Entry, Answer>, E2, R2>
+  /** `Appended` ends the command, `VersionConflict` begins it again, and any other result is its answer. */
+  readonly append: (entry: Entry) => Effect.Effect<Result, E3, R3>
+}
+
+interface Typed {
+  readonly type: string
+}
+
+type Refusal<Result> = Exclude<Result, { readonly type: "Appended" | "VersionConflict" }>
+
+export interface Patience {
+  /** How many states are decided on before `Overtaken`. */
+  readonly tries: number
+  /**
+   * Repeats the command while the store does not answer. What was being appended may or may not be there, so the state
+   * is loaded again. Left out, `StoreUnavailable` is the caller's.
+   */
+  readonly unavailable?: { readonly schedule: Schedule.Schedule<unknown>; readonly while: () => boolean }
+}
+
+/** Pauses between calls to a store that does not answer. */
+export const storePauses = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("2 seconds")])
+
+export const command = <State, Entry, Result extends Typed, Answer, E1, R1, E2, R2, E3, R3>(
+  steps: Command<State, Entry, Result, Answer, E1, R1, E2, R2, E3, R3>,
+  { tries, unavailable }: Patience
+): Effect.Effect<Answer | Refusal<Result>, E1 | E2 | E3 | Overtaken, R1 | R2 | R3> =>
+  unavailable === undefined
+    ? untilAppended(steps, tries)
+    : // Every attempt of every message comes by here: the schedule is only set up once it is needed.
+      Effect.catch(untilAppended(steps, tries), (error) =>
+        isUnavailable(error)
+          ? whileUnavailable(untilAppended({ ...steps, known: null }, tries), unavailable)
+          : Effect.fail(error)
+      )
+
+/** Asks again while the store does not answer. */
+export const whileUnavailable = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  { schedule, while: goesOn }: NonNullable<Patience["unavailable"]>
+): Effect.Effect<A, E, R> => Effect.retry(effect, { schedule, while: (error) => isUnavailable(error) && goesOn() })
+
+const isUnavailable = (error: unknown): boolean => (error as StoreUnavailable)._tag === "StoreUnavailable"
+
+const untilAppended = Effect.fnUntraced(function* <State, Entry, Result extends Typed, Answer, E1, R1, E2, R2, E3, R3>(
+  { known, load, decide, append }: Command<State, Entry, Result, Answer, E1, R1, E2, R2, E3, R3>,
+  tries: number
+): Effect.fn.Return<Answer | Refusal<Result>, E1 | E2 | E3 | Overtaken, R1 | R2 | R3> {
+  for (let left = tries, state = known ?? null; left > 0; left--, state = null) {
+    const { entry, answer } = yield* decide(state ?? (yield* load))
+    if (entry === null) return answer
+    const result = yield* append(entry)
+    if (result.type === "Appended") return answer
+    if (result.type !== "VersionConflict") return result as Refusal<Result>
+  }
+  return yield* new Overtaken()
+})
+
+/** The append of a command to one message. */
+export const appendToMessage = (entry: Append) =>
+  Effect.flatMap(EventStore, (store) => Effect.map(store.append([entry]), (results) => results[0]!))
+
+/** The same of an entry without fence, gate and key: nothing but its version can refuse it. */
+export const appendFreely = (entry: Append) =>
+  Effect.map(appendToMessage(entry), ({ type }) => {
+    if (type === "Appended" || type === "VersionConflict") return { type }
+    throw new Error(`an entry without conditions was answered ${type}`)
+  })
+
+interface JournalEntry {
+  readonly expected: StreamVersion
+  readonly facts: ReadonlyArray<Pick<JournalFact, "name" | "data">>
+  readonly at: JournalFact["at"]
+}
+
+/** The append of a command to a journal. */
+export const appendToJournal =
+  (journal: JournalName) =>
+  ({ expected, facts, at }: JournalEntry) =>
+    Effect.gen(function* () {
+      const type = yield* (yield* Journals).append(journal, expected, facts, at, yield* Actor)
+      return { type }
+    })
+
+/**
+ * The same for many messages, which are loaded together and appended to together; each is decided on its own. Answers
+ * what was decided of each, in no promised order. A message whose entry was refused for another reason than its version
+ * has no answer.
+ */
+export const commandMessages = Effect.fnUntraced(function* <
+  Item extends { readonly messageId: MessageId },
+  Answer,
+  E,
+  R
+>(
+  items: ReadonlyArray<Item>,
+  decide: (item: Item, stream: Stream | undefined) => Effect.Effect<Decision<Append, Answer>, E, R>,
+  patience: Patience
+) {
+  const store = yield* EventStore
+  const answers: Array<Answer> = []
+  let open = items
+  yield* command(
+    {
+      load: Effect.suspend(() => store.loadMany(open.map(({ messageId }) => messageId))),
+      decide: Effect.fnUntraced(function* (streams: ReadonlyMap<MessageId, Stream>) {
+        const decided = yield* Effect.forEach(open, (item) =>
+          Effect.map(decide(item, streams.get(item.messageId)), (decision) => ({ item, ...decision }))
+        )
+        for (const { entry, answer } of decided) if (entry === null) answers.push(answer)
+        const writes = decided.filter(({ entry }) => entry !== null)
+        return { entry: writes.length === 0 ? null : writes, answer: null }
+      }),
+      append: Effect.fnUntraced(function* (writes: ReadonlyArray<Decision<Append, Answer> & { readonly item: Item }>) {
+        const results = yield* store.append(writes.map(({ entry }) => entry!))
+        for (const [i, { answer }] of writes.entries()) if (results[i]!.type === "Appended") answers.push(answer)
+        open = writes.flatMap(({ item }, i) => (results[i]!.type === "VersionConflict" ? [item] : []))
+        return { type: open.length === 0 ? "Appended" : "VersionConflict" } as const
+      })
+    },
+    patience
+  )
+  return answers
+})

@@ -1,0 +1,37 @@
+/**
+ * Changes the circuit of a destination by what the domain makes of its own facts; the facts and the state that claims obey
+ * are written together. Answers the state after the change, or what `decide` answers where there is nothing to change.
+ */
+import { Effect } from "effect"
+import { type Circuit, evolve, replay } from "../../domain/circuit/decider.ts"
+import type { CircuitFact } from "../../domain/circuit/facts.ts"
+import { stateOf } from "../../domain/circuit/state.ts"
+import type { DestinationId } from "../../domain/ids.ts"
+import { Actor } from "../actor.ts"
+import { command, type Patience } from "../command.ts"
+import { type CircuitHistory, Circuits } from "../ports/Circuits.ts"
+
+export const changeCircuit = <E>(
+  destination: DestinationId,
+  decide: (circuit: Circuit, history: CircuitHistory) => Effect.Effect<ReadonlyArray<CircuitFact>, E>,
+  patience: Patience
+) =>
+  command(
+    {
+      load: Effect.flatMap(Circuits, (circuits) => circuits.load(destination)),
+      decide: Effect.fnUntraced(function* (history: CircuitHistory) {
+        const circuit = replay(history.facts.map(({ fact }) => fact))
+        const generation = history.facts.length
+        const facts = yield* decide(circuit, history)
+        const after = stateOf(facts.reduce(evolve, circuit), generation + facts.length)
+        return facts.length === 0
+          ? { entry: null, answer: null }
+          : { entry: { generation, facts, after }, answer: after }
+      }),
+      append: Effect.fnUntraced(function* ({ generation, facts, after }) {
+        const type = yield* (yield* Circuits).append(destination, generation, facts, after, yield* Actor)
+        return { type }
+      })
+    },
+    patience
+  )
