@@ -6,6 +6,7 @@
  * are remembered as far as they were folded, so that a fact costs no read.
  */
 import { Clock, Effect, Result } from "effect"
+import { background } from "../../application/background.ts"
 import type { Position } from "../../application/ports/EventStore.ts"
 import { Ledger, type Stored } from "../../application/ports/Ledger.ts"
 import type { MessageId } from "../../domain/ids.ts"
@@ -36,19 +37,12 @@ interface Folded {
 
 /** Runs until interrupted. One process at a time follows; the others wait for its place. */
 export const followQueue = (holder: string) =>
-  Effect.gen(function* () {
-    const ledger = yield* Ledger
-    const place = yield* ledger.follow("queue", holder)
-    return place === null ? yield* Effect.sleep(PAUSE_MS) : yield* Effect.scoped(followFrom(holder, place.position))
-  }).pipe(
-    Effect.catchTags({
-      StoreUnavailable: () => Effect.sleep(PAUSE_MS),
-      EventStoreDbUnavailable: () => Effect.sleep(PAUSE_MS)
-    }),
-    Effect.catchDefect((defect) =>
-      Effect.logError("the log of messages can't be followed", defect).pipe(Effect.andThen(Effect.sleep(PAUSE_MS)))
-    ),
-    Effect.forever
+  background(
+    "following the log of messages",
+    Effect.gen(function* () {
+      const place = yield* (yield* Ledger).follow("queue", holder)
+      return place === null ? yield* Effect.sleep(PAUSE_MS) : yield* Effect.scoped(followFrom(holder, place.position))
+    })
   )
 
 const followFrom = Effect.fnUntraced(function* (holder: string, start: Position | null) {

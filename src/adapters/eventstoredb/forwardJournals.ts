@@ -6,6 +6,7 @@
  * copy at once. Most facts are copied by whoever wrote them (EventStoreDbJournals.ts); this finds the others.
  */
 import { Effect } from "effect"
+import { background } from "../../application/background.ts"
 import type { Position } from "../../application/ports/EventStore.ts"
 import { type JournalFact, type JournalName, Journals } from "../../application/ports/Journals.ts"
 import { type JournalEntry, Ledger } from "../../application/ports/Ledger.ts"
@@ -16,23 +17,16 @@ const AT_ONCE = 500
 /** Few enough for one append to be written without waiting for the connection. */
 const TOGETHER = 10
 const EVERY_MS = 1_000
-const PAUSE_MS = 1_000
 
 /** Runs until interrupted. One process at a time copies. */
 export const forwardJournals = (holder: string) =>
-  Effect.gen(function* () {
-    const place = yield* (yield* Ledger).follow("journals", holder)
-    const copied = place === null ? 0 : yield* copyFrom(holder, place.position)
-    if (copied < AT_ONCE) yield* Effect.sleep(EVERY_MS)
-  }).pipe(
-    Effect.catchTags({
-      StoreUnavailable: () => Effect.sleep(PAUSE_MS),
-      EventStoreDbUnavailable: () => Effect.sleep(PAUSE_MS)
-    }),
-    Effect.catchDefect((defect) =>
-      Effect.logError("journals can't be copied", defect).pipe(Effect.andThen(Effect.sleep(PAUSE_MS)))
-    ),
-    Effect.forever
+  background(
+    "copying journals",
+    Effect.gen(function* () {
+      const place = yield* (yield* Ledger).follow("journals", holder)
+      const copied = place === null ? 0 : yield* copyFrom(holder, place.position)
+      if (copied < AT_ONCE) yield* Effect.sleep(EVERY_MS)
+    })
   )
 
 const copyFrom = Effect.fnUntraced(function* (holder: string, from: Position | null) {

@@ -12,6 +12,7 @@
  */
 import { Duration, Effect } from "effect"
 import { quietSince } from "../../domain/alert/triggers.ts"
+import { background } from "../background.ts"
 import { LogReader } from "../log/LogReader.ts"
 import { AlertProgress } from "../ports/AlertProgress.ts"
 import { AlertTargets } from "../ports/AlertTargets.ts"
@@ -21,7 +22,6 @@ import { raiseAlerts } from "./raiseAlerts.ts"
 const FACTS_AT_ONCE = 2_000
 const PAUSE_BUSY = Duration.millis(100)
 const PAUSE_UNWANTED = Duration.seconds(1)
-const PAUSE_STORE = Duration.seconds(1)
 
 /** One step. Answers what it found: facts, no facts, or nobody who wants to be told. */
 export const alertOnFactsOnce = Effect.fnUntraced(function* () {
@@ -51,11 +51,4 @@ const pause = Effect.fnUntraced(function* (found: Effect.Success<ReturnType<type
 })
 
 /** Runs until interrupted. */
-export const alertOnFacts = alertOnFactsOnce().pipe(
-  Effect.flatMap(pause),
-  Effect.catchTag("StoreUnavailable", () => Effect.sleep(PAUSE_STORE)),
-  Effect.catchDefect((defect) =>
-    Effect.logError("alerting on facts failed", defect).pipe(Effect.andThen(Effect.sleep(PAUSE_STORE)))
-  ),
-  Effect.forever
-)
+export const alertOnFacts = background("alerting", Effect.flatMap(alertOnFactsOnce(), pause))

@@ -9,6 +9,7 @@
 import { DateTime, Duration, Effect, Result } from "effect"
 import { decide, type OldestDue, replay } from "../../domain/overdue/decider.ts"
 import { fromRecorded, toRecorded } from "../../domain/overdue/recorded.ts"
+import { background } from "../background.ts"
 import { appendToJournal, command } from "../command.ts"
 import { AlertSubjects } from "../ports/AlertSubjects.ts"
 import { type AlertTarget, AlertTargets } from "../ports/AlertTargets.ts"
@@ -52,9 +53,8 @@ const record = (target: AlertTarget, oldest: OldestDue | null) => {
 }
 
 /** Runs until interrupted. */
-export const watchOverdue = watchOverdueOnce().pipe(
-  Effect.catchTag("StoreUnavailable", (error) => Effect.logWarning("overdue messages could not be looked for", error)),
-  Effect.catchDefect((defect) => Effect.logError("looking for overdue messages failed", defect)),
-  Effect.andThen(Effect.sleep(PAUSE)),
-  Effect.forever
+export const watchOverdue = background(
+  "looking for overdue messages",
+  Effect.andThen(watchOverdueOnce(), Effect.sleep(PAUSE)),
+  PAUSE
 )

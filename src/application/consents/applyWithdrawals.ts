@@ -14,6 +14,7 @@ import type { ConsentOf } from "../../domain/consent/consent.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import { replay } from "../../domain/message/decider.ts"
 import { Actor } from "../actor.ts"
+import { background } from "../background.ts"
 import { commandMessage } from "../messages/commandMessage.ts"
 import { EventStore } from "../ports/EventStore.ts"
 import { Timelines } from "../ports/Timelines.ts"
@@ -70,9 +71,7 @@ export const applyWithdrawalsOnce = Effect.fnUntraced(function* () {
 })
 
 /** Runs until interrupted. Any number of processes may: what one has cancelled, another finds cancelled. */
-export const applyWithdrawals = Effect.suspend(applyWithdrawalsOnce).pipe(
-  Effect.catchTag("StoreUnavailable", () => Effect.void),
-  Effect.catchDefect((defect) => Effect.logError("withdrawals could not be applied", defect)),
-  Effect.andThen(Effect.sleep(PAUSE)),
-  Effect.forever
+export const applyWithdrawals = background(
+  "applying withdrawals",
+  Effect.andThen(Effect.suspend(applyWithdrawalsOnce), Effect.sleep(PAUSE))
 )

@@ -13,6 +13,7 @@ import { Clock, DateTime, Duration, Effect, Fiber, Schedule } from "effect"
 import { type CircuitPolicy, circuitDefaults } from "../../domain/circuit/policy.ts"
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
+import { background } from "../background.ts"
 import { Channels } from "../ports/Channels.ts"
 import { type AbandonedMessage, type ClaimedMessage, type Pass, Queue } from "../ports/Queue.ts"
 import { deliver } from "./deliver.ts"
@@ -164,14 +165,8 @@ const feed = Effect.fnUntraced(function* (
     yield* Effect.raceFirst(queue.awaitWork(Duration.min(until, POLL_FLOOR)), waitingRoom.hungry)
   })
 
-  return yield* Effect.suspend(claimOnce).pipe(
-    Effect.flatMap((claimed) => (claimed ? Effect.void : rest())),
-    Effect.catchTag("StoreUnavailable", () => Effect.sleep(STORE_PAUSE)),
-    Effect.catchDefect((defect) =>
-      Effect.logError("claiming failed", defect).pipe(Effect.andThen(Effect.sleep(STORE_PAUSE)))
-    ),
-    Effect.forever
-  )
+  const step = Effect.flatMap(Effect.suspend(claimOnce), (claimed) => (claimed ? Effect.void : rest()))
+  return yield* background("claiming messages", step, STORE_PAUSE)
 })
 
 /**
@@ -299,12 +294,11 @@ const keep = Effect.fnUntraced(function* ({ worker, lease }: WorkerSettings, hel
       }
     }
   })
-  return yield* Effect.suspend(renew).pipe(
+  const pause = Duration.divideUnsafe(lease, 3)
+  const step = Effect.suspend(renew).pipe(
     // A stop may not come between taking a batch over and giving it up: its messages would wait for one more lease.
     Effect.andThen(Effect.uninterruptible(recover(worker, lease))),
-    Effect.catchTag("StoreUnavailable", (error) => Effect.logWarning("leases could not be renewed", error)),
-    Effect.catchDefect((defect) => Effect.logError("recovery failed", defect)),
-    Effect.andThen(Effect.sleep(Duration.divideUnsafe(lease, 3))),
-    Effect.forever
+    Effect.andThen(Effect.sleep(pause))
   )
+  return yield* background("renewing leases", step, pause)
 })

@@ -18,6 +18,7 @@ import type { CircuitPolicy } from "../../domain/circuit/policy.ts"
 import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { DestinationId } from "../../domain/ids.ts"
+import { background } from "../background.ts"
 import { changeCircuit } from "../destinations/changeCircuit.ts"
 import { Circuits, type Report } from "../ports/Circuits.ts"
 import type { Claim, ClaimedMessage, Queue } from "../ports/Queue.ts"
@@ -156,12 +157,6 @@ export const watchCircuits = (
       add(claimed, verdict, outcome === null ? null : openingErrorOf(outcome))
     },
     flush,
-    run: news.await.pipe(
-      Effect.andThen(Effect.uninterruptible(flush)),
-      Effect.catchDefect((defect) =>
-        Effect.logError("circuits could not be kept", defect).pipe(Effect.andThen(Effect.sleep("1 second")))
-      ),
-      Effect.forever
-    )
+    run: background("reporting to circuits", Effect.andThen(news.await, Effect.uninterruptible(flush)))
   }
 }

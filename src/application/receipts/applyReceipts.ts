@@ -10,6 +10,7 @@
  * number of processes may run this.
  */
 import { Duration, Effect, Result } from "effect"
+import { background } from "../background.ts"
 import { type HeldReceipt, ReceiptInbox, type ReceiptResult } from "../ports/ReceiptInbox.ts"
 import { WhatsAppReceipts } from "../ports/WhatsAppReceipts.ts"
 import { type Receipt, recordReceipt } from "./recordReceipt.ts"
@@ -19,7 +20,6 @@ const CONCURRENCY = 32
 /** Far longer than a batch takes: who is slower repeats some work, and no harm is done. */
 const LEASE = Duration.seconds(30)
 const PAUSE = Duration.millis(200)
-const PAUSE_STORE = Duration.seconds(1)
 
 /** 1 s, 2 s, 4 s, … up to ten minutes: in all about an hour. */
 const WAIT_FIRST_MS = 1_000
@@ -29,6 +29,7 @@ export const TRIES_MAX = 14
 const WAIT_BUSY_MS = 1_000
 
 const PARKED_FOR = Duration.days(7)
+const FORGET_EVERY = Duration.hours(1)
 
 /** Applies some; how many it has looked at. */
 export const applyReceiptsOnce = Effect.fnUntraced(function* () {
@@ -99,19 +100,15 @@ const notFound = (one: HeldReceipt, receipt: Receipt): Effect.Effect<ReceiptResu
 const described = ({ account }: HeldReceipt, { receipt, providerMessageId, messageId }: Receipt) =>
   `the receipt "${receipt}" for ${providerMessageId ?? messageId} from WhatsApp account ${account}`
 
-const forgetParked = Effect.flatMap(ReceiptInbox, ({ forget }) => forget(PARKED_FOR)).pipe(
-  Effect.catchTag("StoreUnavailable", (error) => Effect.logWarning("parked receipts could not be forgotten", error)),
-  Effect.andThen(Effect.sleep("1 hour")),
-  Effect.forever
-)
-
 /** Runs until interrupted. */
-export const applyReceipts = Effect.suspend(applyReceiptsOnce).pipe(
-  Effect.flatMap((looked) => (looked === 0 ? Effect.sleep(PAUSE) : Effect.void)),
-  Effect.catchTag("StoreUnavailable", () => Effect.sleep(PAUSE_STORE)),
-  Effect.catchDefect((defect) =>
-    Effect.andThen(Effect.logError("receipts could not be applied", defect), Effect.sleep(PAUSE_STORE))
+export const applyReceipts = Effect.raceFirst(
+  background(
+    "applying receipts",
+    Effect.flatMap(Effect.suspend(applyReceiptsOnce), (claimed) => (claimed === 0 ? Effect.sleep(PAUSE) : Effect.void))
   ),
-  Effect.forever,
-  Effect.raceFirst(forgetParked)
+  background(
+    "forgetting parked receipts",
+    Effect.flatMap(ReceiptInbox, ({ forget }) => forget(PARKED_FOR)).pipe(Effect.andThen(Effect.sleep(FORGET_EVERY))),
+    FORGET_EVERY
+  )
 )

@@ -13,9 +13,10 @@
  * of the one before has had its first attempt, however fast or slow its destinations are. One that can't be
  * reached at all slows a replay down, but does not stop it for the others.
  */
-import { DateTime, Duration, Effect, Result } from "effect"
+import { DateTime, Duration, Effect, Result, Schedule } from "effect"
 import { decide, replay } from "../../domain/message/decider.ts"
 import { progressOf, statusOf } from "../../domain/replay/decider.ts"
+import { background } from "../background.ts"
 import { commandMessages, type Decision } from "../command.ts"
 import { entryOf } from "../entry.ts"
 import { type Append, EventStore, type Stream } from "../ports/EventStore.ts"
@@ -28,7 +29,8 @@ const LEASE = Duration.seconds(10)
 const PAUSE = Duration.millis(100)
 /** How long a stretch may keep the next one waiting. */
 const PATIENCE = Duration.minutes(1)
-const PAUSE_IDLE_MAX = Duration.seconds(1)
+/** While no replay wants work. */
+const idlePauses = Schedule.min([Schedule.exponential(Duration.times(PAUSE, 2)), Schedule.spaced("1 second")])
 
 /** One stretch of one replay; false when none wanted work. */
 export const replayOnce = Effect.fnUntraced(function* () {
@@ -92,17 +94,10 @@ const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot)
 })
 
 /** Runs until interrupted. Any number of processes may: each replay is taken by one of them at a time. */
-export const replayDeadLetters = Effect.gen(function* () {
-  let pause = PAUSE
-  return yield* Effect.suspend(replayOnce).pipe(
-    Effect.flatMap((worked) => {
-      pause = worked ? PAUSE : Duration.min(Duration.times(pause, 2), PAUSE_IDLE_MAX)
-      return Effect.sleep(pause)
-    }),
-    Effect.catchTag("StoreUnavailable", () => Effect.sleep(PAUSE_IDLE_MAX)),
-    Effect.catchDefect((defect) =>
-      Effect.logError("replaying failed", defect).pipe(Effect.andThen(Effect.sleep(PAUSE_IDLE_MAX)))
-    ),
-    Effect.forever
+export const replayDeadLetters = background(
+  "replaying dead letters",
+  Effect.suspend(replayOnce).pipe(
+    Effect.repeat({ until: (worked) => worked, schedule: idlePauses }),
+    Effect.andThen(Effect.sleep(PAUSE))
   )
-})
+)

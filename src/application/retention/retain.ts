@@ -3,6 +3,7 @@
  * notice. Dead letters stay until somebody deals with them.
  */
 import { DateTime, Duration, Effect } from "effect"
+import { background } from "../background.ts"
 import { Retention } from "../ports/Retention.ts"
 
 const AT_ONCE = 1_000
@@ -28,17 +29,12 @@ export const forgetEnded = Effect.fnUntraced(function* (keep: Duration.Duration)
 })
 
 /** Runs until interrupted. What a failed pass left over goes with the next. */
-export const retain = (keep: Duration.Duration) =>
-  Effect.sleep(FIRST_AFTER).pipe(
-    Effect.andThen(
-      forgetEnded(keep).pipe(
-        Effect.tap((removed) =>
-          removed === 0 ? Effect.void : Effect.logInfo(`${removed} messages that ended well were forgotten`)
-        ),
-        Effect.catchTag("StoreUnavailable", (error) => Effect.logWarning("old messages could not be forgotten", error)),
-        Effect.catchDefect((defect) => Effect.logError("forgetting old messages failed", defect)),
-        Effect.andThen(Effect.sleep(EVERY)),
-        Effect.forever
-      )
-    )
+export const retain = (keep: Duration.Duration) => {
+  const pass = Effect.flatMap(forgetEnded(keep), (removed) =>
+    removed === 0 ? Effect.void : Effect.logInfo(`${removed} messages that ended well were forgotten`)
   )
+  return Effect.andThen(
+    Effect.sleep(FIRST_AFTER),
+    background("forgetting old messages", Effect.andThen(pass, Effect.sleep(EVERY)), EVERY)
+  )
+}

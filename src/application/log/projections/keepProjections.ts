@@ -10,7 +10,7 @@
  * live, in its own way, until the new ones are there: fresh is worth more than uniform for so short a time.
  */
 import { DateTime, Duration, Effect, Semaphore } from "effect"
-import type { StoreUnavailable } from "../../errors.ts"
+import { background } from "../../background.ts"
 import { EventStore, type LoggedFact } from "../../ports/EventStore.ts"
 import { Projections, type Run, type Step } from "../../ports/Projections.ts"
 import { LogReader } from "../LogReader.ts"
@@ -22,7 +22,6 @@ const BUILD_AT_ONCE = 2_000
 /** More facts come together meanwhile, and cost less together. */
 const PAUSE_BUSY = Duration.millis(100)
 const PAUSE_OVERTAKEN = Duration.seconds(1)
-const PAUSE_STORE = Duration.seconds(1)
 /** How long the wish for a build waits for us at most. */
 const PAUSE_NO_BUILD = Duration.seconds(1)
 const PAUSE_MEETING = Duration.millis(10)
@@ -145,15 +144,6 @@ const tellOfStalls = Effect.gen(function* () {
   }
 })
 
-const untilInterrupted = <A, R>(what: string, effect: Effect.Effect<A, StoreUnavailable, R>) =>
-  effect.pipe(
-    Effect.catchTag("StoreUnavailable", () => Effect.sleep(PAUSE_STORE)),
-    Effect.catchDefect((defect) =>
-      Effect.logError(`${what} failed`, defect).pipe(Effect.andThen(Effect.sleep(PAUSE_STORE)))
-    ),
-    Effect.forever
-  )
-
 /** Runs until interrupted. */
 export const keepProjections = Effect.suspend(() => {
   // What is far behind takes turns, live or built anew: all at once would keep every core from those who wait for an answer.
@@ -161,10 +151,10 @@ export const keepProjections = Effect.suspend(() => {
   return Effect.all(
     [
       ...projections.flatMap((projection) => [
-        untilInterrupted(`projecting ${projection.name}`, follow(projection, turns)),
-        untilInterrupted(`building ${projection.name}`, build(projection, turns))
+        background(`projecting ${projection.name}`, follow(projection, turns)),
+        background(`building ${projection.name}`, build(projection, turns))
       ]),
-      untilInterrupted("looking for stalls", tellOfStalls)
+      background("looking for stalls", tellOfStalls)
     ],
     { concurrency: "unbounded", discard: true }
   )
