@@ -43,7 +43,7 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "forgets that a body was erased": 20,
   "replays what is dead by now, not what was dead when it was asked": 500,
   "sets down a replay twice under one key": 20,
-  "closes a replay with its first stretch": 200,
+  "closes a replay with its first stretch": 300,
   "names no replay in what it replays": 50
 }
 
