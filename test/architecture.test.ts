@@ -144,6 +144,20 @@ describe("the source tree", () => {
   })
 })
 
+describe("the simulation's judge", () => {
+  it("asks nothing of the code it judges: it knows the shapes of facts and how they are stored, no rule", () => {
+    const judge = join(import.meta.dirname, "simulation/judge")
+    const asked = readdirSync(judge).flatMap((file) => {
+      const source = withoutComments(readFileSync(join(judge, file), "utf8")).replaceAll(/^import type [^\n]*$/gm, "")
+      return importsOf(join("test/simulation/judge", file), source)
+        .filter(({ target }) => target.startsWith("src/"))
+        .flatMap(({ names }) => names ?? ["everything"])
+        .map((name) => `${file}: ${name}`)
+    })
+    expect(asked.filter((name) => !name.endsWith(": fromRecorded"))).toEqual([])
+  })
+})
+
 describe("the check", () => {
   it.each([
     [

@@ -9,7 +9,7 @@ import { readMessage } from "../../src/application/messages/readMessage.ts"
 import type { MessageId } from "../../src/domain/ids.ts"
 import { ask, failureOf, insist } from "./asking.ts"
 import { EPOCH } from "./clock.ts"
-import type { Offer } from "./oracle.ts"
+import type { Offer } from "./judge/answers.ts"
 import { Process } from "./process.ts"
 import type { LaneOfWorld, World } from "./world.ts"
 
@@ -53,7 +53,8 @@ const bodyOf = ({ channel, id }: LaneOfWorld, text: string): string =>
 
 /** Starts every client of the world; `done` is called when the last one has nothing more to ask. */
 export const startClients = (world: World, done: () => void): void => {
-  const { dice, swarm, oracle } = world
+  const { dice, swarm } = world
+  const { answers } = world.oracle
   const client = new Process("client", world.machinery)
   let requests = 0
   let edits = 0
@@ -62,10 +63,10 @@ export const startClients = (world: World, done: () => void): void => {
     switch (answer.type) {
       case "Accepted":
       case "AlreadyAccepted":
-        oracle.accepted(offer, answer.message)
+        answers.accepted(offer, answer.message)
         return answer.message.id
       case "KeyReused":
-        oracle.keyReused(offer)
+        answers.keyReused(offer)
         return null
       case "Refused":
         world.tally("a request was refused")
@@ -76,7 +77,7 @@ export const startClients = (world: World, done: () => void): void => {
   }
 
   const post = Effect.fnUntraced(function* (offer: Offer) {
-    oracle.offered(offer)
+    answers.offered(offer)
     const accept = Effect.map(acceptMessages(offer.orgId, [offer.request]), (answers) => answers[0]!)
     if (offer.request.idempotencyKey !== null) {
       const answer = yield* insist(world, client, accept)
@@ -92,7 +93,7 @@ export const startClients = (world: World, done: () => void): void => {
 
   /** Several in one request, one of them for an endpoint that does not exist. */
   const postBatch = Effect.fnUntraced(function* (offers: ReadonlyArray<Offer>) {
-    for (const offer of offers) oracle.offered(offer)
+    for (const offer of offers) answers.offered(offer)
     const unknown: MessageRequest = {
       ...offers[0]!.request,
       channel: "webhook",
@@ -112,35 +113,35 @@ export const startClients = (world: World, done: () => void): void => {
 
   const follow = Effect.fnUntraced(function* ({ orgId, lane }: Offer, id: MessageId) {
     const read = yield* insist(world, client, readMessage(orgId, id, null))
-    oracle.found(id, Result.isSuccess(read) ? read.success : null)
+    answers.found(id, Result.isSuccess(read) ? read.success : null)
     if (dice.chance(0.25)) {
       yield* Effect.sleep(dice.next() * dice.pick([2, 50, 3_000]))
       const answer = yield* insist(world, client, commandMessage(orgId, id, "CancelMessage", "changed our mind"))
       if (Result.isSuccess(answer)) {
-        oracle.cancelled(id)
+        answers.cancelled(id)
         world.tally("a cancel was accepted")
       }
     }
     for (let round = 0; round < 3 && dice.chance(0.6); round++) {
       yield* Effect.sleep(dice.next() * dice.pick([500, swarm.healAtMs / 2]))
       if (dice.chance(swarm.erasures)) {
-        oracle.erasing(id)
+        answers.erasing(id)
         const erased = yield* insist(world, client, eraseMessage(orgId, id, "asked for"))
-        if (Result.isSuccess(erased)) oracle.erased(id)
+        if (Result.isSuccess(erased)) answers.erased(id)
       }
       if (dice.chance(0.15)) {
         const answer = yield* insist(world, client, commandMessage(orgId, id, "CancelMessage", "changed our mind"))
-        if (Result.isSuccess(answer)) oracle.cancelled(id)
+        if (Result.isSuccess(answer)) answers.cancelled(id)
       }
       const edited = dice.chance(0.3) ? bodyOf(world.laneOf(lane), `edited ${edits++}`) : null
-      if (edited !== null) oracle.editing(id, edited)
+      if (edited !== null) answers.editing(id, edited)
       const replay =
         edited === null
           ? commandMessage(orgId, id, "ReplayMessage", null)
           : replayEdited(orgId, id, edited, "with other words")
       const answer = yield* insist(world, client, replay)
       if (Result.isSuccess(answer)) {
-        oracle.replayed(id, answer.success.epoch)
+        answers.replayed(id, answer.success.epoch)
         world.tally(edited === null ? "a replay was accepted" : "an edited replay was accepted")
       }
     }

@@ -21,7 +21,7 @@ const tell = (world: World, message: OutboundMessage, receipt: Receipt, heard: (
     lost()
     return
   }
-  world.oracle.told(message, receipt)
+  world.oracle.requests.told(message, receipt)
   const { process, services } = api
   const notHeard = world.timeline.after(5_000, lost)
   process.schedule(() => {

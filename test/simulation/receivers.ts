@@ -123,7 +123,7 @@ export const channelOf = (world: World, process: Process): Channel => {
         const deferMs = scope === undefined ? null : dice.pick([0, 400, 3_000])
         const took = status === 200 || (isOpen(status) && dice.chance(0.5))
         world.trace(process, `sends ${what}: ${behaviour}${took ? "" : ", not taken"}`)
-        world.oracle.received(process, {
+        world.oracle.requests.received(process, {
           message,
           status,
           took,
@@ -153,7 +153,7 @@ export const channelOf = (world: World, process: Process): Channel => {
     if (!askable) return "nobody"
     if (channel === "whatsapp") return "notTaken"
     if (!world.healed && dice.chance(0.3)) return "silence"
-    return world.oracle.wasTaken(about) ? "taken" : "notTaken"
+    return world.oracle.requests.wasTaken(about) ? "taken" : "notTaken"
   }
 
   const reconcile = (about: Doubted) =>
@@ -165,7 +165,7 @@ export const channelOf = (world: World, process: Process): Channel => {
           const answer = answerTo(about)
           world.decided(process, "ask", answer)
           world.trace(process, `asks about ${named(about)}: ${answer}`)
-          world.oracle.asked(about, answer)
+          world.oracle.requests.asked(about, answer)
           const durationMs = Math.round(timeline.now - began)
           const error = { code: answer, message: "asked what became of it", retryable: true }
           const outcomes: Record<typeof answer, AttemptOutcome> = {

@@ -18,9 +18,8 @@ import type { HttpTarget } from "../../src/application/ports/HttpTargets.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import type { WhatsAppAccount } from "../../src/application/ports/WhatsAppAccounts.ts"
 import { replayDeadLetters } from "../../src/application/replays/replayDeadLetters.ts"
-import { presets, RETRY_AFTER_MAX_MS, retryWaitMs } from "../../src/domain/delivery/retry.ts"
 import { DestinationId, type MessageId, OrgId } from "../../src/domain/ids.ts"
-import { instructLane, permitOf } from "../model/deliver/lanes.ts"
+import { instructLane } from "../model/deliver/lanes.ts"
 import * as Memory from "../model/Memory.ts"
 import * as MemoryPorts from "../model/MemoryPorts.ts"
 import type { ApiServices } from "./asking.ts"
@@ -28,8 +27,9 @@ import { startClients } from "./clients.ts"
 import { storeClock, Timeline } from "./clock.ts"
 import { type Dice, makeDice } from "./dice.ts"
 import { faultyPorts, type StorePorts } from "./faults.ts"
+import { Oracle } from "./judge/oracle.ts"
+import { PERMIT_SPARE_MS, waitAfter, webhookWaitsMs } from "./judge/rules.ts"
 import { Operators } from "./operators.ts"
-import { Oracle } from "./oracle.ts"
 import { type Machinery, Process } from "./process.ts"
 import { channelOf } from "./receivers.ts"
 import { RunQueue } from "./scheduler.ts"
@@ -327,7 +327,7 @@ export class World {
             this.trace(process, "has stopped")
             // What was still on its way to the store has arrived by then.
             this.timeline.after(5, () => {
-              this.oracle.stopped(process, undisturbed && process.disturbedUntil === before)
+              this.oracle.hands.stopped(process, undisturbed && process.disturbedUntil === before)
               stopped()
             })
           })
@@ -403,15 +403,16 @@ export class World {
   /** Longest a message may take once nothing goes wrong: one wait, two leases and the clocks' disagreement. */
   #bound(): number {
     const { swarm } = this
-    const waits = this.lanes.flatMap(({ retry }) =>
-      Array.from({ length: 6 }, (_, index) => retryWaitMs(retry ?? presets.webhook, index + 1, 1, 3_000))
-    )
+    const waits = this.lanes.flatMap(({ retry }) => {
+      const policy = retry ?? { strategy: "schedule", waitsMs: webhookWaitsMs }
+      return Array.from({ length: 6 }, (_, index) => Math.max(waitAfter(policy, index + 1).longest, 3_000))
+    })
     const wrong = [...this.#workers.values(), ...this.#apis.values()].map(({ process }) => Math.abs(process.wallOffset))
     return (
-      Math.min(Math.max(...waits), RETRY_AFTER_MAX_MS) +
+      Math.max(...waits) +
       4 * swarm.leaseMs +
       2 * Math.max(3_000, ...wrong) +
-      4 * (swarm.circuit.openMaxMs + permitOf(swarm.deadlineMs)) +
+      4 * (swarm.circuit.openMaxMs + swarm.deadlineMs + PERMIT_SPARE_MS) +
       swarm.healAtMs +
       // The last doubt before everything healed may have been the fourth.
       4 ** 4 * Math.max(...this.lanes.map(({ doubtMs }) => doubtMs)) +
@@ -421,7 +422,7 @@ export class World {
 
   #watch(settledAt: number, until: number): void {
     this.timeline.after(500, () => {
-      if (this.timeline.now > settledAt) this.oracle.whileHealthy(2_500, this.swarm.leaseMs / 3 + 1_000)
+      if (this.timeline.now > settledAt) this.oracle.hands.whileHealthy(2_500, this.swarm.leaseMs / 3 + 1_000)
       const open = [
         ...this.oracle.unfinished(),
         ...this.oracle.looseEnds(),

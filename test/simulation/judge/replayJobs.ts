@@ -4,13 +4,13 @@
  * journal accounts for all of them.
  */
 import { Result } from "effect"
-import type { MessageId, ReplayId } from "../../src/domain/ids.ts"
-import type { FactOf } from "../../src/domain/message/facts.ts"
-import type { RecordedFact } from "../../src/domain/recorded.ts"
-import type { ReplayFact } from "../../src/domain/replay/facts.ts"
-import { fromRecorded } from "../../src/domain/replay/recorded.ts"
-import type { Tables } from "../model/Memory.ts"
-import type { World } from "./world.ts"
+import type { MessageId, ReplayId } from "../../../src/domain/ids.ts"
+import type { FactOf } from "../../../src/domain/message/facts.ts"
+import type { RecordedFact } from "../../../src/domain/recorded.ts"
+import type { ReplayFact } from "../../../src/domain/replay/facts.ts"
+import { fromRecorded } from "../../../src/domain/replay/recorded.ts"
+import type { Tables } from "../../model/Memory.ts"
+import type { World } from "../world.ts"
 
 type Status = "NEW" | "RUNNING" | "COMPLETED" | "CANCELLED"
 

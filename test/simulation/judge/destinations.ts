@@ -4,15 +4,15 @@
  * their facts, settings as their owner made them; how lanes keep them is not looked at.
  */
 import { DateTime, Result } from "effect"
-import type { CircuitFact } from "../../src/domain/circuit/facts.ts"
-import { fromRecorded } from "../../src/domain/circuit/recorded.ts"
-import type { RateLimit } from "../../src/domain/delivery/rateLimit.ts"
-import type { DestinationId, MessageId } from "../../src/domain/ids.ts"
-import type { OnDeadLetter } from "../../src/domain/message/queueChange.ts"
-import type { RecordedFact } from "../../src/domain/recorded.ts"
-import type { Tables } from "../model/Memory.ts"
-import { EPOCH } from "./clock.ts"
-import type { World } from "./world.ts"
+import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
+import { fromRecorded } from "../../../src/domain/circuit/recorded.ts"
+import type { RateLimit } from "../../../src/domain/delivery/rateLimit.ts"
+import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
+import type { OnDeadLetter } from "../../../src/domain/message/queueChange.ts"
+import type { RecordedFact } from "../../../src/domain/recorded.ts"
+import type { Tables } from "../../model/Memory.ts"
+import { EPOCH } from "../clock.ts"
+import type { World } from "../world.ts"
 
 export interface Settings {
   readonly paused: boolean
@@ -28,6 +28,7 @@ interface State {
   until: number
   probe: MessageId | null
   deferredUntil: number
+  handedOutAt: number
   paused: boolean
   /** When somebody last let it go: it was reset, closed or resumed. */
   letGoAt: number
@@ -70,7 +71,7 @@ export class Destinations {
     if (known !== undefined) return known
     const { rateLimit: limit } = this.settingsOf(lane)
     const fresh: State = {
-      ...{ status: "CLOSED", until: 0, probe: null, deferredUntil: 0 },
+      ...{ status: "CLOSED", until: 0, probe: null, deferredUntil: 0, handedOutAt: 0 },
       ...{ paused: false, letGoAt: 0, requests: [], limit }
     }
     this.#states.set(lane, fresh)
@@ -86,6 +87,14 @@ export class Destinations {
 
   statusOf(lane: DestinationId): Status {
     return this.#of(lane).status
+  }
+
+  /** When it may have its next request; null while nobody can say, because a command must come first. */
+  opensAt(lane: DestinationId): number | null {
+    const { status, until, deferredUntil, paused, limit, handedOutAt } = this.#of(lane)
+    if (status === "HELD" || paused) return null
+    const interval = limit === null ? 0 : limit.periodMs / limit.limit
+    return Math.max(status === "CLOSED" ? 0 : until, EPOCH + Math.max(deferredUntil, handedOutAt + interval))
   }
 
   letGoAt(lane: DestinationId): number {
@@ -133,8 +142,9 @@ export class Destinations {
   }
 
   handedOut(lane: DestinationId): void {
-    const { deferredUntil } = this.#of(lane)
-    const early = deferredUntil - this.#world.timeline.now
+    const state = this.#of(lane)
+    const early = state.deferredUntil - this.#world.timeline.now
+    state.handedOutAt = this.#world.timeline.now
     this.#check("I31 a lane that was deferred hands out nothing", early <= 1, () => `${lane}: ${early} ms too early`)
   }
 

@@ -3,7 +3,7 @@
  * first, one at a time; a dead letter steps aside or, where its destination says so, blocks; a replay goes to the end,
  * or to the place that its dead letter kept.
  */
-import type { DestinationId, MessageId } from "../../src/domain/ids.ts"
+import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 
 interface Turn {
   readonly id: MessageId
