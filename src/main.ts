@@ -83,15 +83,12 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     given.retention === null ? Layer.empty : Layer.effectDiscard(Effect.forkScoped(retain(given.retention)))
   )
 
-  /** Moves commands that come by other ways than HTTP. There is no such way yet, so it has nothing to do. */
-  const relay = Layer.empty
-
   const inRole = <E, R>(role: Role, layer: Layer.Layer<never, E, R>): Layer.Layer<never, E, R> =>
     given.roles.has(role) ? layer : Layer.empty
 
   // What stands further down starts earlier and stops later: work is settled while all it needs is there.
   return announce(given, databaseAndKeys).pipe(
-    Layer.provide([inRole("worker", worker), inRole("projector", projector), inRole("relay", relay)]),
+    Layer.provide([inRole("worker", worker), inRole("projector", projector)]),
     Layer.provideMerge(inRole("api", api)),
     Layer.provide(LogReader.layer),
     Layer.provide(storeOf(given, databaseAndKeys)),

@@ -1,6 +1,7 @@
 /** `posthaste show`: one message, where it is, why, and what next, with all that happened to it. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { detailsOf } from "../domain/message/facts.ts"
 import { orgService, type Service, serviceFlags } from "./service.ts"
 import { colourOf, Failed, fromNow, type Paints, paints, print, printJson } from "./terminal.ts"
 import { type Event, type Message, type Surroundings, tellOf, whyOf } from "./why.ts"
@@ -79,6 +80,18 @@ const surroundingsOf = Effect.fnUntraced(function* (service: Service, message: M
 /** `createdBefore` leaves out its own moment. */
 const later = (iso: string) => new Date(Date.parse(iso) + 1).toISOString()
 
+/** What its caller said about it, as far as anything was said. */
+const detailLine = ({ eventType: _, ...message }: Message): ReadonlyArray<string> => {
+  const said = Object.entries(detailsOf(message)).flatMap(([name, detail]) => {
+    if (detail === null) return []
+    return `${wordsOf(name)} ${typeof detail === "string" ? detail : JSON.stringify(detail)}`
+  })
+  return said.length === 0 ? [] : [said.join(" · ")]
+}
+
+/** `orderingKey` becomes `ordering key`. */
+const wordsOf = (name: string) => name.replaceAll(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)
+
 const textOf = (
   paint: Paints,
   message: Message,
@@ -94,11 +107,11 @@ const textOf = (
       `attempt ${message.attempts} of ${message.attemptsMax}`,
       message.epoch > 1 ? `epoch ${message.epoch}` : null,
       `accepted ${fromNow(message.createdAt, now)}`,
-      message.nextAttemptAt === null ? null : `next ${fromNow(message.nextAttemptAt, now)} (${message.nextAttemptAt})`,
-      message.orderingKey === null ? null : `ordering key ${message.orderingKey}`
+      message.nextAttemptAt === null ? null : `next ${fromNow(message.nextAttemptAt, now)} (${message.nextAttemptAt})`
     ]
       .filter((part) => part !== null)
       .join(" · "),
+    ...detailLine(message),
     `why: ${whyOf(message, events, around, now)}`
   ]
   const width = Math.max(...events.map(({ status }) => status.length))

@@ -1,9 +1,10 @@
 /**
  * Why a message is where it is, in a sentence, from what the API tells of it and of its destination. Data in, data out.
  */
+import type { MessageDetails } from "../domain/message/facts.ts"
 import { fromNow } from "./terminal.ts"
 
-export interface Message {
+export interface Message extends MessageDetails {
   readonly id: string
   readonly channel: string
   readonly to: string
@@ -13,9 +14,6 @@ export interface Message {
   readonly attemptsMax: number
   readonly nextAttemptAt: string | null
   readonly lastError: { readonly code: string; readonly message: string } | null
-  readonly eventType: string | null
-  readonly orderingKey: string | null
-  readonly correlationId: string | null
   readonly createdAt: string
 }
 

@@ -8,6 +8,7 @@ import { type Network, parseNetworks } from "../adapters/channels/net/addressGua
 import { type CodeOverrides, parseCodes } from "../adapters/channels/whatsapp/errors.ts"
 import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
 
+/** `relay` is for commands that come by other ways than HTTP. There is no such way yet: the role is accepted and does nothing. */
 export const roles = ["api", "worker", "relay", "projector"] as const
 export type Role = (typeof roles)[number]
 

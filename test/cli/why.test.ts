@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { type Event, type Message, type Surroundings, tellOf, whyOf } from "../../src/cli/why.ts"
+import { detailsOf } from "../../src/domain/message/facts.ts"
 
 const now = Date.parse("2026-01-01T12:00:00.000Z")
 const inSeconds = (seconds: number) => new Date(now + seconds * 1000).toISOString()
@@ -14,9 +15,7 @@ const message = (change: Partial<Message> = {}): Message => ({
   attemptsMax: 6,
   nextAttemptAt: inSeconds(-1),
   lastError: null,
-  eventType: null,
-  orderingKey: null,
-  correlationId: null,
+  ...detailsOf({}),
   createdAt: inSeconds(-60),
   ...change
 })

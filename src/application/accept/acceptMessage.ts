@@ -18,7 +18,7 @@ import type { MessageBlocked } from "../../domain/consent/facts.ts"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
 import { decide, initial } from "../../domain/message/decider.ts"
-import type { MessageQueued } from "../../domain/message/facts.ts"
+import { detailsOf, type MessageDetails, type MessageQueued } from "../../domain/message/facts.ts"
 import { type MessageView, viewOf } from "../../domain/message/view.ts"
 import { Actor } from "../actor.ts"
 import { objectionsTo, recordBlocked } from "../consents/consents.ts"
@@ -30,15 +30,9 @@ import { Fingerprint } from "../ports/Fingerprint.ts"
 import { type Addressing, addressesOf } from "./addressing.ts"
 import { newMessageIds } from "./messageIds.ts"
 
-export interface MessageRequest {
+export interface MessageRequest extends MessageDetails {
   readonly channel: ChannelName
   readonly to: string
-  readonly eventType: string | null
-  readonly templateCode: string | null
-  readonly dossierId: string | null
-  readonly orderingKey: string | null
-  readonly correlationId: string | null
-  readonly metadata: Readonly<Record<string, string>> | null
   readonly deliverAt: DateTime.Utc | null
   readonly expiresAt: DateTime.Utc | null
   readonly retry: RetryPolicy | null
@@ -166,12 +160,7 @@ const draft = (
     channel: request.channel,
     to,
     destination,
-    eventType: request.eventType,
-    templateCode: request.templateCode,
-    dossierId: request.dossierId,
-    orderingKey: request.orderingKey,
-    correlationId: request.correlationId,
-    metadata: request.metadata,
+    ...detailsOf(request),
     retry: request.retry ?? retry,
     acceptedAt: now,
     // A time that has passed means now: a message can't jump its lane's queue by being dated back.
@@ -208,16 +197,13 @@ const faultsOf = ({ deliverAt, expiresAt }: MessageRequest, now: DateTime.Utc): 
 
 /** One text per meaning of a request: fields in a fixed order, then the payload as it was written. */
 const canonicalText = (request: MessageRequest): string => {
-  const { retry, metadata, deliverAt, expiresAt } = request
+  const { retry, deliverAt, expiresAt } = request
   return JSON.stringify([
     request.channel,
     request.to,
-    request.eventType,
-    request.templateCode,
-    request.dossierId,
-    request.orderingKey,
-    request.correlationId,
-    metadata === null ? null : sortedEntries(metadata),
+    ...Object.values(detailsOf(request)).map((detail) =>
+      detail === null || typeof detail === "string" ? detail : sortedEntries(detail)
+    ),
     deliverAt === null ? null : DateTime.toEpochMillis(deliverAt),
     expiresAt === null ? null : DateTime.toEpochMillis(expiresAt),
     retry === null ? null : sortedEntries(retry),

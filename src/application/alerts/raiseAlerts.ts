@@ -8,6 +8,7 @@
 import { Effect, Array as EffectArray } from "effect"
 import type { Alert } from "../../domain/alert/alert.ts"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
+import { detailsOf } from "../../domain/message/facts.ts"
 import { acceptMessages, type MessageRequest } from "../accept/acceptMessage.ts"
 import { AlertFormats } from "../ports/AlertFormats.ts"
 import type { AlertTarget } from "../ports/AlertTargets.ts"
@@ -27,12 +28,7 @@ export const raiseAlerts = Effect.fnUntraced(function* (raised: ReadonlyArray<Ra
     return {
       channel,
       to: target.id,
-      eventType: alert.type,
-      templateCode: null,
-      dossierId: null,
-      orderingKey: alert.subject,
-      correlationId: null,
-      metadata: null,
+      ...detailsOf({ eventType: alert.type, orderingKey: alert.subject }),
       deliverAt: null,
       expiresAt: null,
       retry: null,

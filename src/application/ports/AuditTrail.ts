@@ -34,7 +34,7 @@ export interface AuditFilter {
 }
 
 /**
- * The projection `audit`: what was done, to what and by whom, an entry for each fact that says so. DerivedRows, a little
+ * The projection `audit`: what was done, to what and by whom, an entry for each fact that says so. It is derived, a little
  * behind, rebuildable; everybody reads the live generation. Entries of a message that is forgotten go with it.
  *
  * `project` writes rows and position together; a row that is there already is left as it is.

@@ -52,7 +52,7 @@ export interface DeadCount {
 }
 
 /**
- * The projection `messages`: what was folded from each stream, for searching and counting. DerivedRows, always a
+ * The projection `messages`: what was folded from each stream, for searching and counting. It is derived, always a
  * little behind, rebuildable; everybody reads the live generation. `project` is version-gated: an older view never
  * replaces a newer one, and the position moves forward in the same transaction as the rows it stands for.
  */

@@ -35,7 +35,7 @@ export interface WithdrawalState {
 }
 
 /**
- * The projection `activity`: the timeline of each dossier, and the withdrawals that are not applied yet. DerivedRows, a
+ * The projection `activity`: the timeline of each dossier, and the withdrawals that are not applied yet. It is derived, a
  * little behind, rebuildable; everybody reads the live generation. What is about a forgotten message goes with it.
  *
  * `project` writes rows and position together; a row that is there already is left as it is, and so is the state of a

@@ -22,18 +22,33 @@ export type DeliveryError = typeof DeliveryError.Type
 
 export const Metadata = Schema.Record(Schema.String, Schema.String)
 
+/**
+ * What a caller says about a message besides where it goes and when. Each field has one name in the request, in
+ * `MessageQueued`, in the view and in lists: all of them are made from this list.
+ */
+export const MessageDetails = Schema.Struct({
+  eventType: Text,
+  templateCode: Text,
+  dossierId: Text,
+  orderingKey: Text,
+  correlationId: Text,
+  metadata: Schema.NullOr(Metadata)
+})
+export type MessageDetails = typeof MessageDetails.Type
+
+const detailNames = Object.keys(MessageDetails.fields) as ReadonlyArray<keyof MessageDetails>
+
+/** The details among other fields; null for each that is missing. */
+export const detailsOf = (from: { readonly [Name in keyof MessageDetails]?: MessageDetails[Name] }): MessageDetails =>
+  Object.fromEntries(detailNames.map((name) => [name, from[name] ?? null])) as MessageDetails
+
 export const MessageQueued = Schema.Struct({
   type: Schema.tag("MessageQueued"),
   orgId: OrgId,
   channel: ChannelName,
   to: Schema.String,
   destination: DestinationId,
-  eventType: Text,
-  templateCode: Text,
-  dossierId: Text,
-  orderingKey: Text,
-  correlationId: Text,
-  metadata: Schema.NullOr(Metadata),
+  ...MessageDetails.fields,
   retry: RetryPolicy,
   acceptedAt: Time,
   dueAt: Time,

@@ -2,10 +2,10 @@
  * A message as people ask to see it: where it is, why, and what next. A fold of its stream and nothing
  * else, so that lists, single reads and rebuilt projections can only agree.
  */
-import { type DateTime, Schema } from "effect"
+import { DateTime, Schema } from "effect"
 import { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
 import { denies, evolve, initial } from "./decider.ts"
-import { DeliveryError, type MessageFact, Metadata } from "./facts.ts"
+import { DeliveryError, detailsOf, MessageDetails, type MessageFact, type ReceiptStatus } from "./facts.ts"
 import { type MessageStatus, statuses } from "./machine.ts"
 import type { Message, Status } from "./transitions.ts"
 
@@ -32,6 +32,9 @@ export const isDead = (status: Status): boolean => status === "FAILED" || status
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
+/** Absent in a view that was stored before the field was added: until its message changes or the projection is rebuilt. */
+const AddedTime = Schema.optionalKey(Schema.NullOr(Time))
+
 /** The view and, as its encoded side, the JSON it is stored and shown as. */
 export const MessageViewJson = Schema.Struct({
   id: MessageId,
@@ -47,22 +50,23 @@ export const MessageViewJson = Schema.Struct({
   nextAttemptAt: Schema.NullOr(Time),
   lastError: Schema.NullOr(DeliveryError),
   providerMessageId: Text,
-  eventType: Text,
-  templateCode: Text,
-  dossierId: Text,
-  orderingKey: Text,
-  correlationId: Text,
-  metadata: Schema.NullOr(Metadata),
+  ...MessageDetails.fields,
+  /** The time before which its caller does not want it sent; null when it was to be sent at once. */
+  deliverAt: AddedTime,
   expiresAt: Schema.NullOr(Time),
   createdAt: Time,
   updatedAt: Time,
+  /** When the last attempt was started. */
+  lastAttemptAt: AddedTime,
   /** When this epoch came to its ending; null while it goes on. */
   endedAt: Schema.NullOr(Time),
+  /** When it reached its recipient in this epoch: by a receipt, as the provider says. */
+  deliveredAt: AddedTime,
+  /** When its recipient read it in this epoch, as the provider says. */
+  readAt: AddedTime,
   bodyErased: Schema.Boolean,
   /** A provider's receipt says the opposite of the status. Look before you replay. */
-  contradicted: Schema.Boolean,
-  /** When the recipient read it, as the provider says. Absent in what was stored before this was told. */
-  readAt: Schema.optionalKey(Schema.NullOr(Time))
+  contradicted: Schema.Boolean
 })
 export type MessageView = typeof MessageViewJson.Type
 
@@ -100,18 +104,16 @@ export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): Messa
     nextAttemptAt: message.status === "QUEUED" ? progress.dueAt : null,
     lastError: lastErrorOf(history),
     providerMessageId: providerMessageIdOf(history, progress.epoch),
-    eventType: queued.eventType,
-    templateCode: queued.templateCode,
-    dossierId: queued.dossierId,
-    orderingKey: queued.orderingKey,
-    correlationId: queued.correlationId,
-    metadata: queued.metadata,
+    ...detailsOf(queued),
+    deliverAt: DateTime.isGreaterThan(queued.dueAt, queued.acceptedAt) ? queued.dueAt : null,
     expiresAt: progress.expiresAt,
     createdAt: first.at,
     updatedAt: last.at,
+    lastAttemptAt: history.findLast(({ fact }) => fact.type === "AttemptStarted")?.at ?? null,
     endedAt: endedAtOf(history),
+    deliveredAt: deliveredAtOf(history, progress.epoch),
+    readAt: reportedAtOf(history, progress.epoch, ["read"]),
     bodyErased: progress.erased,
-    readAt: readAtOf(history, progress.epoch),
     contradicted:
       history.some(({ fact }) => fact.type === "ReceiptRecorded" && fact.contradicts) || isOverruled(message)
   }
@@ -176,12 +178,23 @@ const providerMessageIdOf = (history: ReadonlyArray<StoredFact>, current: number
   return told
 }
 
-/** What a provider said of this epoch first. */
-const readAtOf = (history: ReadonlyArray<StoredFact>, current: number): DateTime.Utc | null => {
+/** Read is delivered: a provider may report nothing else. */
+const deliveredAtOf = (history: ReadonlyArray<StoredFact>, current: number): DateTime.Utc | null => {
+  const proven = history.findLast(({ fact }) => fact.type === "MessageDelivered" || fact.type === "MessageReplayed")
+  if (proven?.fact.type !== "MessageDelivered") return null
+  return (proven.fact.proof === "receipt" ? reportedAtOf(history, current, ["delivered", "read"]) : null) ?? proven.at
+}
+
+/** The time of the first receipt about this epoch that says one of these. */
+const reportedAtOf = (
+  history: ReadonlyArray<StoredFact>,
+  current: number,
+  receipts: ReadonlyArray<ReceiptStatus>
+): DateTime.Utc | null => {
   let epoch = 1
   for (const { fact } of history) {
     if (fact.type === "MessageReplayed") epoch = fact.epoch
-    if (fact.type !== "ReceiptRecorded" || fact.receipt !== "read") continue
+    if (fact.type !== "ReceiptRecorded" || !receipts.includes(fact.receipt)) continue
     if ((fact.epoch ?? epoch) === current) return fact.reportedAt
   }
   return null

@@ -74,9 +74,12 @@ describe("a view", () => {
       orderingKey: "order-9",
       correlationId: "c-1",
       metadata: { source: "checkout" },
+      deliverAt: noonPlus(60_000),
       expiresAt: noonPlus(90_000),
       createdAt: noon,
       updatedAt: noon,
+      lastAttemptAt: null,
+      deliveredAt: null,
       endedAt: null,
       bodyErased: false,
       contradicted: false,
@@ -173,6 +176,27 @@ describe("a view", () => {
     const readBefore = [...the.endings.FAILED, received("read", { contradicts: true }), the.replayed(2)]
     expect(view(...readBefore).readAt).toBeNull()
     expect(view(...readBefore, received("read", { epoch: null, providerMessageId: "wamid.2" })).readAt).toEqual(noon)
+  })
+
+  it("knows when the message was delivered in the current epoch: by its own answer, else as the provider reported", () => {
+    expect(view(queued(), started(1), succeeded(1)).deliveredAt).toBeNull()
+    const answered = view(queued(), started(1), succeeded(1), delivered("response"))
+    expect(answered.deliveredAt).toEqual(answered.updatedAt)
+    const sent = [queued(), started(1), succeeded(1)]
+    const at = noonPlus(7_000)
+    for (const receipt of ["delivered", "read"] as const) {
+      const history = [...sent, received(receipt, { reportedAt: at }), delivered("receipt")]
+      expect(view(...history).deliveredAt).toEqual(at)
+    }
+    const replayed = [...the.endings.FAILED, received("delivered", { contradicts: true }), the.replayed(2)]
+    expect(view(...replayed).deliveredAt).toBeNull()
+  })
+
+  it("knows when the last attempt was started", () => {
+    const failedOnce = [queued(), started(1), failed(1, noonPlus(60_000))]
+    expect(view(queued()).lastAttemptAt).toBeNull()
+    expect(view(...failedOnce).lastAttemptAt).toEqual(noonPlus(1_000))
+    expect(view(...failedOnce, started(2)).lastAttemptAt).toEqual(noonPlus(3_000))
   })
 
   it("counts attempts in the current epoch", () => {
@@ -335,8 +359,14 @@ describe("any life of a message", () => {
     )
   })
 
-  it("can be read as it was stored before it told when it was read", () => {
-    const { readAt: _, ...before } = Schema.encodeSync(MessageViewJson)(view(queued()))
+  it("can be read as it was stored before some of its times were added", () => {
+    const {
+      readAt: _,
+      deliverAt: __,
+      lastAttemptAt: ___,
+      deliveredAt: ____,
+      ...before
+    } = Schema.encodeSync(MessageViewJson)(view(queued()))
     expect(Schema.decodeUnknownSync(MessageViewJson)(before).status).toBe("QUEUED")
   })
 

@@ -2,19 +2,21 @@
 import { DateTime } from "effect"
 import { typeOf } from "../../../application/log/feed.ts"
 import type { StreamFact } from "../../../application/log/readStream.ts"
+import { detailsOf } from "../../../domain/message/facts.ts"
 import type { MessageStatus } from "../../../domain/message/machine.ts"
 import { toRecorded } from "../../../domain/message/recorded.ts"
 import type { Status } from "../../../domain/message/transitions.ts"
 import type { AttemptView, MessageView, StoredFact } from "../../../domain/message/view.ts"
 
 export const moment = (time: DateTime.Utc): string => DateTime.formatIso(time)
-const momentOrNull = (time: DateTime.Utc | null) => (time === null ? null : moment(time))
+const momentOrNull = (time: DateTime.Utc | null | undefined) => (time ? moment(time) : null)
 
 export const messageJson = (view: MessageView) => ({
   id: view.id,
   orgId: view.orgId,
   channel: view.channel,
   to: view.to,
+  destination: view.destination,
   status: view.status,
   epoch: view.epoch,
   attempts: view.attempts,
@@ -22,12 +24,17 @@ export const messageJson = (view: MessageView) => ({
   nextAttemptAt: momentOrNull(view.nextAttemptAt),
   lastError: view.lastError,
   providerMessageId: view.providerMessageId,
-  eventType: view.eventType,
-  dossierId: view.dossierId,
-  orderingKey: view.orderingKey,
-  correlationId: view.correlationId,
+  ...detailsOf(view),
+  deliverAt: momentOrNull(view.deliverAt),
+  expiresAt: momentOrNull(view.expiresAt),
   createdAt: moment(view.createdAt),
-  updatedAt: moment(view.updatedAt)
+  updatedAt: moment(view.updatedAt),
+  lastAttemptAt: momentOrNull(view.lastAttemptAt),
+  endedAt: momentOrNull(view.endedAt),
+  deliveredAt: momentOrNull(view.deliveredAt),
+  readAt: momentOrNull(view.readAt),
+  bodyErased: view.bodyErased,
+  contradicted: view.contradicted
 })
 
 /** A fact as it is stored, of any stream. */

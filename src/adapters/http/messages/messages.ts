@@ -4,8 +4,8 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import {
   type Acceptance,
-  acceptMessages,
-  type MessageRequest as ReplaySelection
+  type MessageRequest as AcceptedRequest,
+  acceptMessages
 } from "../../../application/accept/acceptMessage.ts"
 import { readStream } from "../../../application/log/readStream.ts"
 import { commandMessage, eraseMessage, replayEdited } from "../../../application/messages/commandMessage.ts"
@@ -13,6 +13,7 @@ import { MessageNotFound, readAttempts, readEvents, readMessage } from "../../..
 import { type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
 import { isUuid, MessageId } from "../../../domain/ids.ts"
+import { detailsOf } from "../../../domain/message/facts.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { openCursor, sealCursor } from "../server/cursor.ts"
@@ -32,15 +33,14 @@ const decodeBatch = decoderOf(
   Schema.Struct({ messages: Schema.Array(Schema.Unknown).check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX)) })
 )
 
-const wanted = (request: typeof MessageRequest.Type, body: string, idempotencyKey: string | null): ReplaySelection => ({
+const requestOf = (
+  request: typeof MessageRequest.Type,
+  body: string,
+  idempotencyKey: string | null
+): AcceptedRequest => ({
   channel: request.channel,
   to: request.to,
-  eventType: request.eventType ?? null,
-  templateCode: request.templateCode ?? null,
-  dossierId: request.dossierId ?? null,
-  orderingKey: request.orderingKey ?? null,
-  correlationId: request.correlationId ?? null,
-  metadata: request.metadata ?? null,
+  ...detailsOf(request),
   deliverAt: request.deliverAt ?? null,
   expiresAt: request.expiresAt ?? null,
   retry: request.retry ?? null,
@@ -54,7 +54,7 @@ const send = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerR
   const decodedRequest = yield* decoded(decodeRequest, json)
   // Decoding has shown that the member is there.
   const body = rawMember(json.text, "payloadJson")!
-  const [acceptance] = yield* acceptMessages(orgId, [wanted(decodedRequest, body, key)])
+  const [acceptance] = yield* acceptMessages(orgId, [requestOf(decodedRequest, body, key)])
   const { status, message, problem } = answerTo(acceptance!, "")
   return message === undefined
     ? toResponse(problem)
@@ -94,7 +94,7 @@ const sendBatch = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSe
   const bodies = rawMembers(json.text, "messages", "payloadJson")
   const entries = messages.map((message, index) =>
     Result.map(decodeEntry(message, `messages[${index}]`), ({ idempotencyKey, ...fields }) =>
-      wanted(fields, bodies[index]!, idempotencyKey ?? null)
+      requestOf(fields, bodies[index]!, idempotencyKey ?? null)
     )
   )
   const acceptances = yield* acceptMessages(

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { ChannelName } from "../../../domain/ids.ts"
-import { DeliveryError } from "../../../domain/message/facts.ts"
+import { DeliveryError, MessageDetails } from "../../../domain/message/facts.ts"
 import { statuses } from "../../../domain/message/machine.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { headerText, idParam, listOf, Moment, optional, paging, Retry, Time, text } from "../server/fields.ts"
@@ -70,6 +70,7 @@ export const Message = Schema.Struct({
   orgId: Schema.String,
   channel: ChannelName,
   to: Schema.String,
+  destination: Schema.String.annotate({ description: "The id of the endpoint, target or account it is sent through." }),
   status: Status,
   epoch: Schema.Int,
   attempts: Schema.Int,
@@ -77,12 +78,21 @@ export const Message = Schema.Struct({
   nextAttemptAt: Schema.NullOr(Moment),
   lastError: Schema.NullOr(DeliveryError),
   providerMessageId: Text,
-  eventType: Text,
-  dossierId: Text,
-  orderingKey: Text,
-  correlationId: Text,
+  ...MessageDetails.fields,
+  deliverAt: Schema.NullOr(Moment),
+  expiresAt: Schema.NullOr(Moment),
   createdAt: Moment,
-  updatedAt: Moment
+  updatedAt: Moment,
+  lastAttemptAt: Schema.NullOr(Moment).annotate({ description: "When the last attempt was started." }),
+  endedAt: Schema.NullOr(Moment).annotate({
+    description: "When it came to its ending; null again once it is replayed."
+  }),
+  deliveredAt: Schema.NullOr(Moment),
+  readAt: Schema.NullOr(Moment),
+  bodyErased: Schema.Boolean,
+  contradicted: Schema.Boolean.annotate({
+    description: "A provider's receipt says the opposite of the status. Look before you replay."
+  })
 }).annotate({ identifier: "Message" })
 
 const Event = Schema.Struct({

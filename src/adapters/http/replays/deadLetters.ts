@@ -30,7 +30,6 @@ const encodeFilter = Schema.encodeSync(DeadLetterFilter)
 const deadLetterJson = ({ message, deadLetteredAt, wouldReplayTo }: DeadLetter) => ({
   ...messageJson(message),
   deadLetteredAt: moment(deadLetteredAt),
-  contradicted: message.contradicted,
   wouldReplayTo
 })
 

@@ -33,9 +33,6 @@ const FilterAnswer = Schema.Struct({
 const DeadLetter = Schema.Struct({
   ...Message.fields,
   deadLetteredAt: Moment,
-  contradicted: Schema.Boolean.annotate({
-    description: "A provider reported the opposite: it may have been delivered. Look before you replay."
-  }),
   wouldReplayTo: Schema.Struct({
     destination: Schema.String,
     url: Text.annotate({ description: "Without query and user info. Null when the destination is gone." }),

@@ -33,6 +33,7 @@ const shape = [
   "orgId",
   "channel",
   "to",
+  "destination",
   "status",
   "epoch",
   "attempts",
@@ -41,17 +42,36 @@ const shape = [
   "lastError",
   "providerMessageId",
   "eventType",
+  "templateCode",
   "dossierId",
   "orderingKey",
   "correlationId",
+  "metadata",
+  "deliverAt",
+  "expiresAt",
   "createdAt",
-  "updatedAt"
+  "updatedAt",
+  "lastAttemptAt",
+  "endedAt",
+  "deliveredAt",
+  "readAt",
+  "bodyErased",
+  "contradicted"
 ]
 
 describe("a message that is sent", () => {
   it("is answered with 201 and the message, waiting", async () => {
     const answer = await send(
-      request({ eventType: "order.paid", dossierId: "D-1", orderingKey: "o", correlationId: "c", templateCode: "t" })
+      request({
+        eventType: "order.paid",
+        dossierId: "D-1",
+        orderingKey: "o",
+        correlationId: "c",
+        templateCode: "t",
+        metadata: { source: "shop" },
+        deliverAt: "2100-01-01T00:00:00.000Z",
+        expiresAt: "2100-01-02T00:00:00.000Z"
+      })
     )
     expect(answer.status).toBe(201)
     expect(Object.keys(answer.json)).toEqual(shape)
@@ -67,7 +87,17 @@ describe("a message that is sent", () => {
       eventType: "order.paid",
       dossierId: "D-1",
       orderingKey: "o",
-      correlationId: "c"
+      correlationId: "c",
+      templateCode: "t",
+      metadata: { source: "shop" },
+      deliverAt: "2100-01-01T00:00:00.000Z",
+      expiresAt: "2100-01-02T00:00:00.000Z",
+      lastAttemptAt: null,
+      endedAt: null,
+      deliveredAt: null,
+      readAt: null,
+      bodyErased: false,
+      contradicted: false
     })
     expect(answer.json["id"]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     expect(answer.json["createdAt"]).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
