@@ -80,8 +80,10 @@ describe("docs/configuration.md", () => {
 })
 
 describe("docs/api.md", () => {
+  const openApi = OpenApi.fromApi(Api)
+
   it("has every route of the OpenAPI document, and no other", () => {
-    const served = Object.entries(OpenApi.fromApi(Api).paths).flatMap(([path, operations]) =>
+    const served = Object.entries(openApi.paths).flatMap(([path, operations]) =>
       Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`)
     )
     const documented = [...read("docs/api.md").matchAll(/^\|(.*?)\|/gm)].flatMap(([, cell]) =>
@@ -93,6 +95,20 @@ describe("docs/api.md", () => {
       )
     )
     expect(documented.toSorted()).toEqual(served.toSorted())
+  })
+
+  it("has every field of a message, asked for and answered", () => {
+    const [asked, answered] = read("docs/api.md").split("### A message in an answer")
+    const fieldsIn = (text: string) =>
+      new Set(
+        [...text.matchAll(/^\|([^|]*)\|/gm)].flatMap(([, cell]) => [...cell!.matchAll(/`(\w+)`/g)].map(([, f]) => f))
+      )
+    const fieldsOf = (shape: string) => {
+      const { properties } = openApi.components.schemas[shape] as { readonly properties: Record<string, unknown> }
+      return Object.keys(properties)
+    }
+    expect(fieldsOf("MessageRequest").filter((field) => !fieldsIn(asked!).has(field))).toEqual([])
+    expect(fieldsOf("Message").filter((field) => !fieldsIn(answered!).has(field))).toEqual([])
   })
 })
 
