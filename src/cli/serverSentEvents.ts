@@ -1,4 +1,9 @@
-/** Server-sent events out of pieces of text, wherever the pieces were cut. Data in, data out. */
+/**
+ * Server-sent events out of pieces of text, wherever the pieces were cut. Data in, data out.
+ *
+ * Effect's own parser passes on only events with data. The feed also sends an id alone, and whoever lost that would come
+ * back to an older place, or to none.
+ */
 export interface ServerSentEvent {
   /** Where to go on from once this was seen; null leaves it where it was. */
   readonly id: string | null

@@ -20,7 +20,7 @@
 import { ErrorType, type EventData, EventStoreDBClient, NO_STREAM } from "@eventstore/db-client"
 import services from "@eventstore/db-client/generated/streams_grpc_pb.js"
 import type { ReadReq, ReadResp } from "@eventstore/db-client/generated/streams_pb.js"
-import { Cause, Clock, Context, Effect, Layer, Queue, Redacted, Schema, type Scope, Semaphore } from "effect"
+import { Cause, Context, Effect, Layer, Queue, Redacted, Schedule, Schema, type Scope, Semaphore } from "effect"
 import { allRequest, commitOf, eventOf, type LogPosition, type News, newsOf, streamRequest } from "./requests.ts"
 import type { ReadEvent } from "./streams.ts"
 
@@ -77,9 +77,10 @@ const APPEND_LINGERS_MS = 30_000
 /** A server may have to look through much that is not ours before it finds something. */
 const LOOK_THROUGH_MS = 60_000
 /** How long an append whose outcome is unknown is tried. */
-const PATIENCE_MS = 2_000
-const PAUSE_FIRST_MS = 20
-const PAUSE_MAX_MS = 250
+const PATIENCE = "2 seconds"
+const retries = Schedule.min([Schedule.exponential("20 millis"), Schedule.spaced("250 millis")]).pipe(
+  Schedule.upTo({ duration: PATIENCE })
+)
 /** Servers take 100 calls over one connection; others wait in the client, with their deadlines running. */
 const CALLS_AT_ONCE = 80
 const READ_MAX = 100_000
@@ -123,7 +124,7 @@ export const layer = (url: Redacted.Redacted) =>
         ).pipe(permits.withPermit)
 
       const append = (stream: string, version: number, events: ReadonlyArray<EventData>) =>
-        insist(tryAppend(stream, version, events)).pipe(
+        untilKnown(tryAppend(stream, version, events)).pipe(
           Effect.map(({ position }) => ({ type: "Appended", logAt: position?.commit ?? null }) as const),
           Effect.catchIf(
             ({ cause }) => typeOf(cause) === ErrorType.WRONG_EXPECTED_VERSION,
@@ -172,15 +173,15 @@ export const layer = (url: Redacted.Redacted) =>
         }).pipe(within(withinMs), permits.withPermit)
 
       const read = (stream: string, from = 0, count = READ_MAX) =>
-        insist(readOnce(streamRequest(stream, from, count), "readStream"))
+        untilKnown(readOnce(streamRequest(stream, from, count), "readStream"))
 
       const readAll = (after: LogPosition | null, limit: number) =>
-        insist(readOnce(allRequest(after, { typeLike: FACT_TYPE }, limit + 1), "readAll", LOOK_THROUGH_MS)).pipe(
+        untilKnown(readOnce(allRequest(after, { typeLike: FACT_TYPE }, limit + 1), "readAll", LOOK_THROUGH_MS)).pipe(
           Effect.map((events) => events.filter(({ position }) => position !== after).slice(0, limit))
         )
 
       const readBack = (before: LogPosition | null, limit: number) =>
-        insist(
+        untilKnown(
           readOnce(allRequest(before, { typeLike: FACT_TYPE }, limit + 1, "back"), "readAll", LOOK_THROUGH_MS)
         ).pipe(Effect.map((events) => events.filter(({ position }) => position !== before).slice(0, limit)))
 
@@ -247,17 +248,8 @@ const within =
 const call = <A>(made: () => Promise<A>) => within(CALL_MS)(Effect.tryPromise({ try: made, catch: unavailable }))
 
 /** Asks again while asking again may help. */
-const insist = Effect.fnUntraced(function* <A>(effect: Effect.Effect<A, Unavailable>) {
-  const clock = yield* Clock.Clock
-  const giveUpAt = clock.currentTimeMillisUnsafe() + PATIENCE_MS
-  for (let pause = PAUSE_FIRST_MS; ; pause = Math.min(pause * 2, PAUSE_MAX_MS)) {
-    const tried = yield* Effect.result(effect)
-    if (tried._tag === "Success") return tried.success
-    const { failure } = tried
-    if (isFinal(failure.cause) || clock.currentTimeMillisUnsafe() + pause > giveUpAt) return yield* failure
-    yield* Effect.sleep(pause)
-  }
-})
+const untilKnown = <A>(effect: Effect.Effect<A, Unavailable>) =>
+  Effect.retry(effect, { schedule: retries, while: ({ cause }) => !isFinal(cause) })
 
 /** The client's own name for an error; of a read that was made here, what the server's answer says. */
 const typeOf = (cause: unknown): unknown => {

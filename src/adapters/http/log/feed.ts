@@ -8,6 +8,7 @@
 import type { ServerResponse } from "node:http"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Clock, Duration, Effect, Layer, Stream } from "effect"
+import { Sse } from "effect/encoding"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { type FeedFact, type FeedFilter, readFeed, typeOf } from "../../../application/log/feed.ts"
@@ -42,11 +43,12 @@ const idOf = (position: Position | null) => sealCursor(LIST, position ?? BEGINNI
 
 const eventOf = ({ logged, message }: FeedFact): string => {
   const { stream, version, name, at, actor, data, position } = logged
-  // The data is JSON already, on one line.
-  return `id: ${idOf(position)}\ndata: {"stream":${JSON.stringify(stream)},"version":${version},"type":${JSON.stringify(typeOf(logged))},"name":${JSON.stringify(name)},"at":"${moment(at)}","actor":${JSON.stringify(actor)},"data":${data},"message":${JSON.stringify(message)}}\n\n`
+  // The fact's data is JSON already.
+  const json = `{"stream":${JSON.stringify(stream)},"version":${version},"type":${JSON.stringify(typeOf(logged))},"name":${JSON.stringify(name)},"at":"${moment(at)}","actor":${JSON.stringify(actor)},"data":${data},"message":${JSON.stringify(message)}}`
+  return Sse.encoder.write({ _tag: "Event", event: "message", id: idOf(position), data: json })
 }
 
-/** Without data it is no event, but the browser remembers the id: it comes back to here. */
+/** Without data it is no event (Effect's encoder writes none), but browsers remember the id and come back to it. */
 const comment = (position: Position | null, words: string): string => `: ${words}\nid: ${idOf(position)}\n\n`
 
 interface Place {

@@ -4,7 +4,7 @@
  * it never tells how we are built.
  */
 import { Effect, Schema } from "effect"
-import { HttpServerResponse } from "effect/http"
+import { HttpServerResponse, ProblemDetails } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
 import type { Fault, StoreUnavailable } from "../../../application/errors.ts"
 import type { CallerCommand, CommandRefused, MessageBusy } from "../../../application/messages/commandMessage.ts"
@@ -22,11 +22,9 @@ export const ProblemBody = Schema.Struct({
 }).annotate({ identifier: "Problem" })
 export type ProblemBody = typeof ProblemBody.Type
 
-const CONTENT_TYPE = "application/problem+json"
-
 /** The document's promise that an endpoint can answer with this status. */
 export const problemOf = (status: number) =>
-  ProblemBody.pipe(HttpApiSchema.status(status), HttpApiSchema.asJson({ contentType: CONTENT_TYPE }))
+  ProblemBody.pipe(HttpApiSchema.status(status), HttpApiSchema.asJson({ contentType: ProblemDetails.contentType }))
 
 /** A refusal on its way to the caller. */
 export class Problem extends Schema.TaggedError<Problem>()("Problem", {
@@ -143,7 +141,7 @@ const problemFor = (failure: Failure): Problem => {
 }
 
 export const toResponse = ({ body, headers }: Problem): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.jsonUnsafe(body, { status: body.status, contentType: CONTENT_TYPE, headers })
+  HttpServerResponse.setHeaders(ProblemDetails.toResponse({ ...body }), headers)
 
 /** The cause of an outage is for our log only: it can name hosts, tables and users. */
 export const refuse = (failure: Failure): Effect.Effect<HttpServerResponse.HttpServerResponse> => {

@@ -1,0 +1,123 @@
+/**
+ * What a reader of the log asks next about its facts: the stream each belongs to, and the org of each stream. Answered from
+ * the facts that were read before; only what came earlier is asked of the store.
+ */
+import { Effect, Result, Schema } from "effect"
+import { DestinationId, isUuid, type MessageId, OrgId } from "../../domain/ids.ts"
+import { fromRecorded, queuedOf } from "../../domain/message/recorded.ts"
+import type { StoredFact } from "../../domain/message/view.ts"
+import { halvesOf, streamOf } from "../../domain/streams.ts"
+import type { Circuits } from "../ports/Circuits.ts"
+import type { EventStore, LoggedFact } from "../ports/EventStore.ts"
+import type { JournalName, Journals } from "../ports/Journals.ts"
+
+export type History = ReadonlyArray<StoredFact>
+
+export type LoggedStream = Pick<LoggedFact, "stream" | "messageId" | "version" | "data">
+
+type Store = EventStore["Service"]
+
+const STREAMS_MAX = 20_000
+/** Others get their turn after so many facts were decoded, which takes about a millisecond. */
+const TURN = 200
+
+export const streamsOf = (store: Store) => {
+  const known = bounded<MessageId, Array<StoredFact>>(STREAMS_MAX)
+  return Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
+    const streams = new Map<MessageId, History>()
+    const unknown = new Set<MessageId>()
+    for (const [index, logged] of facts.entries()) {
+      if (index % TURN === TURN - 1) yield* Effect.yieldNow
+      const id = logged.messageId
+      if (id === null || unknown.has(id)) continue
+      const stream = known.get(id) ?? []
+      // The fact itself may be known from another reader, who is further on.
+      if (logged.version === stream.length + 1) stream.push(decoded(logged))
+      if (logged.version > stream.length) {
+        unknown.add(id)
+        streams.delete(id)
+        continue
+      }
+      if (stream.length === 1) known.set(id, stream)
+      streams.set(id, stream)
+    }
+    if (unknown.size > 0) {
+      for (const [id, { facts: history }] of yield* store.loadMany([...unknown])) {
+        known.set(id, [...history])
+        streams.set(id, history)
+      }
+    }
+    return streams
+  })
+}
+
+const decoded = ({ version, at, name, data }: LoggedFact): StoredFact => ({
+  version,
+  at,
+  fact: name === "MessageQueued@1" ? queuedOf(name, JSON.parse(data)) : Result.getOrThrow(fromRecorded({ name, data }))
+})
+
+const ORGS_MAX = 50_000
+
+const decodeOrg = Schema.decodeUnknownSync(Schema.Struct({ orgId: Schema.optionalKey(OrgId) }))
+
+export const orgsOf = (store: Store, journals: Journals["Service"], circuits: Circuits["Service"]) => {
+  const known = bounded<string, OrgId>(ORGS_MAX)
+
+  /** Every journal says in its first fact whose it is, but a circuit, which is its destination's. */
+  const ofJournal = Effect.fnUntraced(function* (journal: JournalName) {
+    const [kind, id] = halvesOf(journal)
+    if (kind === "circuit") return isUuid(id) ? yield* circuits.orgOf(DestinationId.make(id)) : null
+    const [first] = yield* journals.load(journal)
+    return first === undefined ? null : (decodeOrg(JSON.parse(first.data)).orgId ?? null)
+  })
+
+  return Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedStream>) {
+    const orgs = new Map<string, OrgId>()
+    const asked = new Set<string>()
+    const messages: Array<MessageId> = []
+    const found = (stream: string, org: OrgId | null | undefined) => {
+      if (org === null || org === undefined) return
+      known.set(stream, org)
+      orgs.set(stream, org)
+    }
+    for (const { stream, messageId, version, data } of facts) {
+      if (orgs.has(stream) || asked.has(stream)) continue
+      const org = known.get(stream)
+      if (org !== undefined) orgs.set(stream, org)
+      else if (messageId !== null && version === 1) found(stream, decodeOrg(JSON.parse(data)).orgId)
+      else {
+        asked.add(stream)
+        if (messageId !== null) messages.push(messageId)
+        else found(stream, yield* ofJournal(stream as JournalName))
+      }
+    }
+    if (messages.length > 0) {
+      for (const [id, { facts: history }] of yield* store.loadMany(messages)) {
+        const opening = history[0]?.fact
+        if (opening?.type === "MessageQueued") found(streamOf(id), opening.orgId)
+      }
+    }
+    return orgs
+  })
+}
+
+/** Remembers the last `max` that were asked for or set. Asked for every fact of the log: an effect each would cost more. */
+const bounded = <Key, Value>(max: number) => {
+  const entries = new Map<Key, Value>()
+  return {
+    get: (key: Key): Value | undefined => {
+      const value = entries.get(key)
+      if (value !== undefined) {
+        entries.delete(key)
+        entries.set(key, value)
+      }
+      return value
+    },
+    set: (key: Key, value: Value): void => {
+      entries.delete(key)
+      entries.set(key, value)
+      if (entries.size > max) entries.delete(entries.keys().next().value!)
+    }
+  }
+}

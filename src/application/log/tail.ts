@@ -1,0 +1,102 @@
+/**
+ * The end of the log: the last facts are kept in memory for all readers that have come there. It is read from the store
+ * while a reader waits, and by readers that ask for more than is kept.
+ */
+import { Clock, Duration, Effect, Latch, Schedule, Semaphore } from "effect"
+import type { StoreUnavailable } from "../errors.ts"
+import type { EventStore, LoggedFact, Position } from "../ports/EventStore.ts"
+
+const RECENT_MAX = 20_000
+const TAIL_AT_ONCE = 2_000
+/** How long what was found at the end is good enough for the next who asks. */
+const FRESH = Duration.toMillis("20 millis")
+const LOOK_MIN = Duration.millis(50)
+const lookPauses = Schedule.min([Schedule.exponential(LOOK_MIN, 1.5), Schedule.spaced("250 millis")])
+
+/** Begins where the log ended at the first read. */
+export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
+  const scope = yield* Effect.scope
+  const one = Semaphore.makeUnsafe(1)
+  const grown = Latch.makeUnsafe()
+  // Facts are numbered from 1 as they are read here; `first` is the number of the oldest that is still kept.
+  const facts: Array<LoggedFact> = []
+  const numbers = new Map<Position | null, number>()
+  let first = 1
+  let head: Position | null = null
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let hasBegun = false
+  let isWatched = false
+
+  const last = () => first + facts.length - 1
+
+  const look = one.withPermits(1)(
+    Effect.gen(function* () {
+      if (!hasBegun) {
+        head = (yield* store.extent).head
+        numbers.set(head, 0)
+        hasBegun = true
+      }
+      const now = yield* Clock.currentTimeMillis
+      // Clocks jump, also backwards.
+      if (Math.abs(now - lookedAt) < FRESH) return
+      const found = yield* store.readAll(head, TAIL_AT_ONCE)
+      lookedAt = found.length === TAIL_AT_ONCE ? Number.NEGATIVE_INFINITY : now
+      if (found.length === 0) return
+      for (const fact of found) {
+        facts.push(fact)
+        numbers.set(fact.position, last())
+      }
+      head = found.at(-1)!.position
+      // Now and then, not each time.
+      if (facts.length > 2 * RECENT_MAX) {
+        for (const { position } of facts.splice(0, facts.length - RECENT_MAX)) numbers.delete(position)
+        first = numbers.get(facts[0]!.position)!
+      }
+      yield* grown.release
+    })
+  )
+
+  /** Null for a place that is not near the end. An answer that is short of the limit reaches to the end as it is now. */
+  const after = Effect.fnUntraced(function* (position: Position | null, limit: number) {
+    if (!hasBegun || (numbers.get(position) ?? Number.NEGATIVE_INFINITY) + limit > last()) yield* look
+    const number = numbers.get(position)
+    return number === undefined || number + 1 < first
+      ? null
+      : facts.slice(number + 1 - first, number + 1 - first + limit)
+  })
+
+  /** Reads again and again while a reader waits, seldom while nothing happens. */
+  let waiting = 0
+  const untilGrown = Effect.suspend(() => {
+    const before = last()
+    return Effect.ignore(look).pipe(
+      Effect.repeat({ until: () => last() > before || waiting === 0, schedule: lookPauses })
+    )
+  })
+  const watch = untilGrown.pipe(
+    Effect.andThen(Effect.sleep(LOOK_MIN)),
+    Effect.repeat({ while: () => waiting > 0 }),
+    // Whatever ended it, no reader may wait for ever.
+    Effect.ensuring(
+      Effect.suspend(() => {
+        isWatched = false
+        return grown.release
+      })
+    )
+  )
+
+  const news = (position: Position | null): Effect.Effect<void, StoreUnavailable> =>
+    Effect.suspend(() => {
+      // Another process may be further on than we have looked.
+      if (!numbers.has(position)) return Effect.andThen(Effect.sleep(LOOK_MIN), look)
+      if (numbers.get(position) !== last()) return Effect.void
+      waiting++
+      const begin = isWatched ? Effect.void : Effect.forkIn(watch, scope)
+      isWatched = true
+      return begin.pipe(Effect.andThen(grown.await), Effect.ensuring(Effect.sync(() => waiting--)))
+    })
+
+  const end = Effect.map(look, () => head)
+
+  return { after, news, end }
+})
