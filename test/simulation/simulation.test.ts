@@ -76,12 +76,12 @@ const runAll = () => {
         ...behaviours,
         "crashBefore",
         "crashAfter"
-      ].map((behaviour) => `fate send: ${behaviour}`),
+      ].map((behaviour) => `fault send: ${behaviour}`),
       "whoever is asked about a doubt answers in every way": ["taken", "notTaken", "nobody", "silence"].map(
-        (answer) => `fate ask: ${answer}`
+        (answer) => `fault ask: ${answer}`
       ),
       "operators do everything they may": operations.map((operation) => `operation: ${operation}`),
-      "requests, answers and wake-ups get lost": ["fate request: lost", "fate answer: lost", "fate wake-up: lost"],
+      "requests, answers and wake-ups get lost": ["fault request: lost", "fault answer: lost", "fault wake-up: lost"],
       "processes are disturbed in every way": disturbances.map((kind) => `disturbance: ${kind}`),
       "the rare paths are taken": [
         "a process was killed",
@@ -113,7 +113,7 @@ const runAll = () => {
     }
 
     it("and says how much happened", () => {
-      const faults = [...seen].filter(([what]) => what.startsWith("fate") && !what.endsWith(" ok"))
+      const faults = [...seen].filter(([what]) => what.startsWith("fault") && !what.endsWith(" ok"))
       console.info(
         `${sum.worlds} worlds, ${(sum.simulatedMs / 3_600_000).toFixed(1)} simulated hours, ${sum.decisions} decision points, ` +
           `${faults.reduce((total, [_, times]) => total + times, 0)} of them not plain, ${seen.get("a process was killed")} kills`
