@@ -1,15 +1,25 @@
 /**
  * Three kinds of tests: `unit` needs no server, `postgres` needs one (test/servers provides it), and
- * `simulation` needs time.
+ * `simulation` needs time. Their files share what cores there are: while one waits for a process, another computes.
  */
+import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
+
+/** Vitest leaves a core free; on a small machine that was half of it. */
+const maxWorkers = Math.max(2, availableParallelism())
 
 export default defineConfig({
   test: {
+    maxWorkers,
     projects: [
       {
         test: {
           name: "unit",
+          maxWorkers,
+          // Files share one world of modules: loading it anew for each took longer than all tests together.
+          isolate: false,
+          // Some laws are tried a thousand times, on machines that do other things too.
+          testTimeout: 30_000,
           include: ["test/**/*.test.ts"],
           exclude: [
             "test/adapters/postgres/**",
@@ -23,6 +33,7 @@ export default defineConfig({
       {
         test: {
           name: "postgres",
+          maxWorkers,
           globalSetup: ["test/servers/postgres.ts"],
           include: [
             "test/adapters/postgres/**/*.test.ts",
@@ -35,7 +46,7 @@ export default defineConfig({
         }
       },
       {
-        test: { name: "simulation", include: ["test/simulation/**/*.test.ts"], testTimeout: 180_000 }
+        test: { name: "simulation", maxWorkers, include: ["test/simulation/**/*.test.ts"], testTimeout: 180_000 }
       }
     ]
   }

@@ -12,6 +12,8 @@ export interface Posthaste {
 }
 
 const main = join(import.meta.dirname, "../../src/main.ts")
+/** Compiled code is kept from one process to the next, as the command `posthaste` does: a third less work per start. */
+export const compileCache = { NODE_COMPILE_CACHE: join(import.meta.dirname, "../../node_modules/.cache/posthaste") }
 
 /** Runs `src/<program>` to its end. */
 export const runToEnd = async (env: Record<string, string>, program = main) => {
@@ -34,7 +36,7 @@ export const startPosthaste = async (env: Record<string, string>): Promise<Posth
 
 const launch = (env: Record<string, string>, program: string) => {
   const child = spawn(process.execPath, [program], {
-    env: { PATH: process.env["PATH"], PORT: "0", ...env },
+    env: { PATH: process.env["PATH"], PORT: "0", ...compileCache, ...env },
     stdio: ["ignore", "pipe", "pipe"]
   })
   let text = ""

@@ -6,6 +6,7 @@ import { join } from "node:path"
 import pg from "pg"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { postmasterOf } from "../../../src/adapters/embedded-postgres/postmaster.ts"
+import { compileCache } from "../../servers/posthaste.ts"
 
 let directory: string
 let processes: Array<ChildProcess> = []
@@ -43,6 +44,7 @@ interface Serving {
 const serve = async (): Promise<Serving> => {
   const child = spawn(process.execPath, [join(import.meta.dirname, "serve.ts"), directory], {
     detached: true,
+    env: { ...process.env, ...compileCache },
     stdio: ["ignore", "pipe", "inherit"]
   })
   processes.push(child)
