@@ -102,7 +102,7 @@ describe("messages with an ordering key", () => {
               Array.from({ length: MESSAGES / KEYS }, (_, i) => Number(key.slice(4)) + i * KEYS)
             )
           }
-          expect(await count("select count(*) from posthaste.turn")).toBe(0)
+          expect(await count("select count(*) from posthaste.line_entry")).toBe(0)
           expect(await count("select count(*) from posthaste.ready")).toBe(0)
           for (const worker of workers) if (worker !== victim) expect(await worker.stop()).toBe(0)
           await client.end()

@@ -16,15 +16,15 @@ export const planning: Readonly<Record<string, Planning>> = {
   claim_receipts: { ...inIndexOrder, ...once },
   forget_entries: byIndex,
   forget_views: byIndex,
-  keep_lines: byIndex,
-  move_up: byIndex,
+  change_lines: byIndex,
+  advance_lines: byIndex,
   project_activity: { ...byIndex, ...once },
   project_audit: { ...byIndex, ...once },
   // A plan that was kept from when the table was empty reads all of another index for each view. To plan each time takes a
   // fiftieth of the step.
   project_messages: { ...byIndex, plan_cache_mode: "force_custom_plan" },
   report_outcomes: byIndex,
-  reserve: byIndex,
-  sweep_ended: { enable_seqscan: "off", ...once },
-  withdraw: { enable_seqscan: "off" }
+  reserve_appends: byIndex,
+  forget_ended: { enable_seqscan: "off", ...once },
+  withdraw_intents: { enable_seqscan: "off" }
 }

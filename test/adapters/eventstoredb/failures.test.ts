@@ -81,7 +81,7 @@ const claimedWithin = (context: Context.Context<Queue>, atMost: Duration.Input) 
   })
 
 const followed = ({ sql }: Effect.Success<ReturnType<typeof world>>) =>
-  Effect.map(sql("select position, facts::int from posthaste.follower where name = 'queue'"), ([row]) => row!)
+  Effect.map(sql("select position, facts::int from posthaste.log_follower where name = 'queue'"), ([row]) => row!)
 
 describe("an append", () => {
   for (const fault of [
@@ -429,7 +429,7 @@ describe("whoever follows the log", () => {
       const place = yield* world()
       const { process, sql } = place
       const holder = Effect.map(
-        sql("select holder from posthaste.follower where name = 'queue'"),
+        sql("select holder from posthaste.log_follower where name = 'queue'"),
         ([row]) => row!["holder"]
       )
       const first = yield* Effect.scoped(

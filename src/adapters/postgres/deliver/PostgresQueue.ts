@@ -38,7 +38,7 @@ const takeOverStatement = {
   text: `select batch::text, messages::text[], lanes::text[], dues_ms::text[]::float8[] as dues, versions, epochs, attempts
     from take_over($1, $2, $3)`
 }
-// Of a lane without a rate limit too: visit_at is never before slot_at.
+// Of a lane without a rate limit too: next_claim_at is never before slot_at.
 const deferLaneStatement = {
   name: "defer_lane",
   text: `insert into lane as l (lane, ready_at, slot_at)
@@ -48,7 +48,7 @@ const deferLaneStatement = {
 }
 const nextDueStatement = {
   name: "next_due",
-  text: "select (extract(epoch from visit_at) * 1000)::bigint from lane where visit_at < 'infinity' order by visit_at limit 1"
+  text: "select (extract(epoch from next_claim_at) * 1000)::bigint from lane where next_claim_at < 'infinity' order by next_claim_at limit 1"
 }
 
 interface TakenRow {

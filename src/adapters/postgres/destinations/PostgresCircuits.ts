@@ -23,10 +23,10 @@ const loadStatement = {
     from (select 1) one left join posthaste.event e on e.stream_id = $1 order by e.version`
 }
 const stateColumns =
-  "lane, circuit, generation, failures, (extract(epoch from shut_until) * 1000)::bigint, in_flight_max"
+  "lane, circuit, generation, failures, (extract(epoch from blocked_until) * 1000)::bigint, in_flight_max"
 const statesStatement = {
   name: "circuit_states",
-  text: `select ${stateColumns} from posthaste.lane where lane = any ($1::uuid[])`
+  text: `select ${stateColumns} from lane where lane = any ($1::uuid[])`
 }
 const reportStatement = {
   name: "report_outcomes",
@@ -34,7 +34,7 @@ const reportStatement = {
 }
 const giveBackStatement = {
   name: "give_back_permit",
-  text: `update posthaste.lane set shut_until = clock_timestamp() + $3::int * interval '1 millisecond'
+  text: `update lane set blocked_until = clock_timestamp() + $3::int * interval '1 millisecond'
     where lane = $1 and generation = $2 and circuit = 'HALF_OPEN'`
 }
 const orgOfStatement = {

@@ -120,7 +120,7 @@ begin
         and r.lane = l.lane and r.due_at = l.due and r.message_id = p_streams[l.entry];
   end if;
   if cardinality(p_line_entry) > 0 then
-    perform keep_lines(
+    perform change_lines(
         array_agg(p_streams[l.entry] order by l.i), array_agg(l.lane order by l.i), array_agg(l.key order by l.i),
         array_agg(l.move order by l.i),
         array_agg('epoch'::timestamptz + l.due_ms * interval '1 millisecond' order by l.i),

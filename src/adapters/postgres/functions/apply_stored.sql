@@ -1,23 +1,23 @@
 -- Applies what has not been applied yet. Whoever appended tells when it began: after a minute it is too late for that, because
--- the rows of applied which would stop it may be gone, and the follower does it.
+-- the rows of applied_change that would stop it may be gone, and the follower does it.
 create or replace function apply_stored(p_stored json, p_begun timestamptz) returns void
 language plpgsql volatile as $$
 declare
-  v_stored stored[] := array(select s from json_populate_recordset(null::stored, p_stored) s);
-  v_todo stored[];
+  v_stored stored_change[] := array(select s from json_populate_recordset(null::stored_change, p_stored) s);
+  v_todo stored_change[];
   v_fresh uuid[];
   v_bucket bigint;
 begin
   if p_begun < clock_timestamp() - interval '1 minute' then return; end if;
 
-  insert into copied (stream_id, tx, position, at, version, name, data, actor)
+  insert into copied_fact (stream_id, tx, position, at, version, name, data, actor)
     select s.message, 0, 0, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name, c.data, c.actor
     from unnest(v_stored) s
       cross join json_to_recordset(s.copies) c(version int, name text, data json, at_ms bigint, actor text)
     where s.copies is not null order by s.message, c.version
   on conflict do nothing;
   with came as (
-    delete from intent i using (select u.id from unnest(v_stored) s cross join unnest(s.ids) u(id)) s
+    delete from append_intent i using (select u.id from unnest(v_stored) s cross join unnest(s.ids) u(id)) s
       where i.event_id = s.id returning i.*
   ), bodies as (
     insert into body (message_id, body) select c.message_id, c.body from came c where c.body is not null
@@ -29,7 +29,7 @@ begin
   -- Unless another body came with a later fact.
   if exists (select 1 from unnest(v_stored) s where s.erased is not null) then
     v_fresh := array(select s.message from unnest(v_stored) s where s.erased is not null and not exists (
-      select 1 from applied a where a.message_id = s.message and a.version > s.erased));
+      select 1 from applied_change a where a.message_id = s.message and a.version > s.erased));
     delete from body where message_id = any (v_fresh);
     delete from response where message_id = any (v_fresh);
   end if;
@@ -37,7 +37,7 @@ begin
   -- Rows are taken in the order of their messages, so that two who apply the same wait for each other.
   v_fresh := '{}';
   with first as (
-    insert into applied (message_id, version, log_at)
+    insert into applied_change (message_id, version, log_at)
       select s.message, s.version, s.log_at from unnest(v_stored) s where s.move is not null order by s.message
     on conflict do nothing
     returning message_id
@@ -45,15 +45,15 @@ begin
   select coalesce(array_agg(f.message_id), '{}') into v_fresh from first f;
   v_todo := array(select s from unnest(v_stored) s where s.move is not null and s.message = any (v_fresh));
   if cardinality(v_todo) < (select count(*) from unnest(v_stored) s where s.move is not null) then
-    perform 1 from applied a join unnest(v_stored) s on s.message = a.message_id
+    perform 1 from applied_change a join unnest(v_stored) s on s.message = a.message_id
       where s.move is not null order by a.message_id for update of a;
     v_todo := v_todo || array(
-      select s from unnest(v_stored) s join applied a on a.message_id = s.message
+      select s from unnest(v_stored) s join applied_change a on a.message_id = s.message
       where s.move is not null and s.message <> all (v_fresh) and a.version <= s.expected);
-    update applied a set version = s.version, log_at = s.log_at, at = clock_timestamp() from unnest(v_todo) s
+    update applied_change a set version = s.version, log_at = s.log_at, at = clock_timestamp() from unnest(v_todo) s
       where a.message_id = s.message and s.message <> all (v_fresh);
     -- Who appended does not always learn where.
-    update applied a set log_at = s.log_at from unnest(v_stored) s where a.message_id = s.message and a.log_at is null;
+    update applied_change a set log_at = s.log_at from unnest(v_stored) s where a.message_id = s.message and a.log_at is null;
   end if;
   if cardinality(v_todo) = 0 then return; end if;
 
@@ -71,7 +71,7 @@ begin
   delete from ready r using unnest(v_todo) s
     where s.move = 'leave' and r.lane = s.lane and r.message_id = s.message
       and r.due_at = 'epoch'::timestamptz + s.due_ms * interval '1 millisecond';
-  perform keep_lines(
+  perform change_lines(
       array_agg(s.message order by s.i), array_agg(s.lane order by s.i), array_agg(s.line order by s.i),
       array_agg(s.move order by s.i),
       array_agg('epoch'::timestamptz + s.due_ms * interval '1 millisecond' order by s.i),

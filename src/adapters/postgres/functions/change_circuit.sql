@@ -1,13 +1,13 @@
 -- Answers false, and changes nothing, when the circuit has another generation by now.
 create or replace function change_circuit(
   p_lane uuid, p_generation int, p_stream uuid, p_names text[], p_data text[],
-  p_circuit text, p_failures int, p_shut_until timestamptz, p_in_flight_max int, p_actor text default null
+  p_circuit text, p_failures int, p_blocked_until timestamptz, p_in_flight_max int, p_actor text default null
 ) returns boolean
 language plpgsql volatile as $$
 begin
   insert into lane (lane, ready_at) values (p_lane, 'infinity') on conflict do nothing;
   update lane l set circuit = p_circuit, generation = p_generation + cardinality(p_names), failures = p_failures,
-      shut_until = p_shut_until, in_flight_max = p_in_flight_max, circuit_stream = p_stream
+      blocked_until = p_blocked_until, in_flight_max = p_in_flight_max, circuit_stream = p_stream
     where l.lane = p_lane and l.generation = p_generation;
   if not found then return false; end if;
   insert into event (stream_id, stream, tx, at, actor, version, name, data)

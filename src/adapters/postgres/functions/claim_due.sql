@@ -28,9 +28,9 @@ declare
 begin
   select array_agg(t.lane), array_agg(t.odd) into v_lanes, v_odd from (
     select l.lane, l.generation > 0 or l.failures > 0 or l.rate_limit is not null as odd from lane l
-    where l.visit_at <= clock_timestamp()
+    where l.next_claim_at <= clock_timestamp()
       and not exists (select 1 from unnest(p_room_lanes, p_rooms) full_lane(id, room) where full_lane.id = l.lane and full_lane.room = 0)
-    order by l.visit_at limit least(64, p_limit) for update of l skip locked
+    order by l.next_claim_at limit least(64, p_limit) for update of l skip locked
   ) t;
   if v_lanes is null then return; end if;
 
@@ -77,7 +77,7 @@ begin
         end if;
         if v_row.circuit <> 'CLOSED' then
           v_row.generation := v_row.generation + 1;
-          perform permit_probe(v_row, m[1]);
+          perform begin_probe(v_row, m[1]);
         end if;
         v_generations := v_generations || v_row.generation;
         v_cares := v_cares || case
@@ -92,7 +92,7 @@ begin
     v_visited := v_visited || v_lane;
     v_drained := v_drained || (v_n < v_take);
   end loop;
-  perform settle_lanes(v_visited, v_drained);
+  perform schedule_lanes(v_visited, v_drained);
 
   if cardinality(v_messages) = 0 then return; end if;
   v_batch := nextval('batch');

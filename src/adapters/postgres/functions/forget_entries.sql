@@ -7,5 +7,5 @@ begin
     where a.generation = g.generation and a.stream_id = g.message_id;
   return null;
 end $$;
-create or replace trigger forget_entries after insert on forgotten referencing new table as gone
+create or replace trigger forget_entries after insert on forgotten_message referencing new table as gone
   for each statement execute function forget_entries();

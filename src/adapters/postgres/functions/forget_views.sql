@@ -12,5 +12,5 @@ begin
     where c.generation = s.generation and c.org_id = s.org_id and c.channel = s.channel and c.status = s.status;
   return null;
 end $$;
-create or replace trigger forget_views after insert on forgotten referencing new table as gone
+create or replace trigger forget_views after insert on forgotten_message referencing new table as gone
   for each statement execute function forget_views();

@@ -16,7 +16,7 @@ begin
           string_to_array(p_activities, E'\x1e'), string_to_array(p_channels, E'\x1e'), p_messages,
           string_to_array(p_actors, E'\x1e', ''), string_to_array(p_details, E'\x1e'))
         n(stream_id, version, at_ms, org_id, dossier_id, activity, channel, message_id, actor, details)
-      where not exists (select 1 from forgotten f where f.message_id = n.stream_id)
+      where not exists (select 1 from forgotten_message f where f.message_id = n.stream_id)
     on conflict do nothing;
   end if;
   insert into withdrawal as w (generation, org_id, dossier_id, channel, version, open)

@@ -20,7 +20,7 @@ begin
         string_to_array(p_correlations, E'\x1e', ''), string_to_array(p_dossiers, E'\x1e', ''),
         string_to_array(p_details, E'\x1e'))
       n(stream_id, version, at_ms, org_id, operation, subject_type, subject_id, channel, actor, correlation_id, dossier_id, details)
-    where not exists (select 1 from forgotten f where f.message_id = n.stream_id)
+    where not exists (select 1 from forgotten_message f where f.message_id = n.stream_id)
   on conflict do nothing;
   return true;
 end $$;

@@ -9,13 +9,13 @@ import { isDeadLetter } from "./deadLetters.ts"
 interface JobRow {
   readonly id: string
   readonly org_id: string
-  readonly wanted: unknown
+  readonly selection: unknown
   readonly reason: string | null
   readonly matched: number
   readonly requested_at: Date
 }
 
-const columns = "id, org_id, wanted, reason, matched, requested_at"
+const columns = "id, org_id, selection, reason, matched, requested_at"
 const getStatement = { name: "replay", text: `select ${columns} from replay where id = $1 and org_id = $2` }
 const knownStatement = {
   name: "replay_of_key",
@@ -54,7 +54,7 @@ const decodeSelection = Schema.decodeUnknownSync(ReplaySelection)
 const jobOf = (row: JobRow): ReplayJob => ({
   id: row.id as ReplayId,
   orgId: row.org_id as OrgId,
-  wanted: decodeSelection(row.wanted),
+  wanted: decodeSelection(row.selection),
   reason: row.reason,
   matched: row.matched,
   requestedAt: DateTime.fromDateUnsafe(row.requested_at)
@@ -88,7 +88,7 @@ const openQuery = ({ id, orgId, wanted, reason, requestedAt, set, idempotency }:
   }
   const text = `with found as materialized (${found}),
     opened as (
-      insert into replay (id, org_id, key, request_hash, wanted, reason, requested_at, matched, next_at)
+      insert into replay (id, org_id, key, request_hash, selection, reason, requested_at, matched, next_at)
         select $1, $2, $3, $4, $5, $6, $7, (select count(*) from found), clock_timestamp()
       on conflict do nothing
       returning ${columns}

@@ -12,9 +12,9 @@ create table ready (
   primary key (lane, due_at, message_id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
 
--- When a lane is worth visiting. ready_at is never later than its first due message (see settle_lanes); what its
+-- When a lane is worth visiting. ready_at is never later than its first due message (see schedule_lanes); what its
 -- destination allows comes on top: nothing while it is paused or its circuit is open or held, no more than its rate
--- limit. Lanes that have nothing to hand out now lie beyond now() in lane_turn and are not touched. A visited lane
+-- limit. Lanes that have nothing to hand out now lie beyond now() in lane_next_claim and are not touched. A visited lane
 -- goes to the back. A healthy lane is written by its visits alone.
 create table lane (
   lane uuid primary key,
@@ -32,14 +32,14 @@ create table lane (
   circuit text not null default 'CLOSED' check (circuit in ('CLOSED', 'OPEN', 'HALF_OPEN', 'HELD')),
   generation int not null default 0,
   failures int not null default 0,
-  shut_until timestamptz,
+  blocked_until timestamptz,
   in_flight_max int,
   circuit_stream uuid,
-  visit_at timestamptz not null generated always as (
-    case when paused or circuit = 'HELD' then 'infinity'::timestamptz else greatest(ready_at, shut_until, slot_at) end
+  next_claim_at timestamptz not null generated always as (
+    case when paused or circuit = 'HELD' then 'infinity'::timestamptz else greatest(ready_at, blocked_until, slot_at) end
   ) stored
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
-create index lane_turn on lane (visit_at);
+create index lane_next_claim on lane (next_claim_at);
 
 -- One row per claimed batch: the lease and, by its removal or renaming, the fence.
 create sequence batch;
@@ -58,15 +58,15 @@ create table claim (
 -- The line of each ordering key: of the messages of one lane with one key at most one is in `ready`, claimed or under way,
 -- and they take their turns in the order they were accepted. The head is GIVEN to the queue; whoever stands behind it is
 -- WAITING, with what its row in `ready` will say. A DEAD head was dead-lettered and holds its place, where its lane says so.
-create table turn (
+create table line_entry (
   message_id uuid primary key,
   lane uuid not null,
   line text not null,
   nth bigint not null generated always as identity (cache 1),
-  standing text not null check (standing in ('WAITING', 'GIVEN', 'DEAD')),
+  state text not null check (state in ('WAITING', 'GIVEN', 'DEAD')),
   due_at timestamptz not null,
   version int not null,
   epoch int not null,
   attempt int not null
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
-create unique index turn_order on turn (lane, line, nth);
+create unique index line_entry_order on line_entry (lane, line, nth);

@@ -111,8 +111,8 @@ create table withdrawal (
 create index withdrawal_open on withdrawal (generation) where open;
 
 -- Messages that retention removed of late. A projector may hold facts of them that it read before: it must not write them.
-create table forgotten (
+create table forgotten_message (
   message_id uuid primary key,
   at timestamptz not null default clock_timestamp()
 );
-create index forgotten_at on forgotten (at);
+create index forgotten_message_at on forgotten_message (at);

@@ -6,7 +6,7 @@ create table replay (
   org_id text not null,
   key text,
   request_hash text,
-  wanted json not null,
+  selection json not null,
   reason text,
   matched int not null,
   requested_at timestamptz not null,
@@ -15,7 +15,7 @@ create table replay (
   unique (org_id, key)
 );
 create index replay_of_org on replay (org_id, id desc);
-create index replay_turn on replay (next_at) where next_at < 'infinity';
+create index replay_next on replay (next_at) where next_at < 'infinity';
 
 create table replay_item (
   replay_id uuid not null,

@@ -5,13 +5,13 @@
 -- Copies of the few facts that are looked for here: the first of each message, because a claim hands it out, and those that
 -- tell the name a provider gave it. A message that has one is ours. As a child of event it is found where such facts are
 -- looked for, and forgotten with its message.
-create table copied (primary key (stream_id, version)) inherits (event);
-create index copied_provider_message on copied ((data ->> 'providerMessageId'))
+create table copied_fact (primary key (stream_id, version)) inherits (event);
+create index copied_fact_provider_message on copied_fact ((data ->> 'providerMessageId'))
   where name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and data ->> 'providerMessageId' is not null;
 
 -- What comes with an append, named by the id of its first event: there before the event, gone when it was applied. One whose
 -- event never came is what a crash left behind.
-create table intent (
+create table append_intent (
   event_id uuid primary key,
   message_id uuid not null,
   -- A body that takes the place of another one. A first body needs no waiting: nobody is handed it yet.
@@ -21,21 +21,21 @@ create table intent (
   response text,
   at timestamptz not null default clock_timestamp()
 );
-create index intent_of_message on intent (message_id);
-create index intent_age on intent (at);
+create index append_intent_of_message on append_intent (message_id);
+create index append_intent_age on append_intent (at);
 
 -- The last version of each message whose queue change was applied. Two may come to apply it, whoever appended and whoever
 -- follows the log, so a row stays until the log was followed beyond it (log_at) and the first can't come any more (at).
-create table applied (
+create table applied_change (
   message_id uuid primary key,
   version int not null,
   log_at bigint,
   at timestamptz not null default clock_timestamp()
 ) with (fillfactor = 80);
-create index applied_age on applied (at);
+create index applied_change_age on applied_change (at);
 
 -- How far a log was followed, and who is at it.
-create table follower (
+create table log_follower (
   name text primary key,
   position text,
   holder text,
@@ -43,7 +43,7 @@ create table follower (
   -- So many facts of ours were found.
   facts bigint not null default 0
 );
-insert into follower (name) values ('queue'), ('journals');
+insert into log_follower (name) values ('queue'), ('journals');
 
 -- Streams that are to go from EventStoreDB too.
 create table forgotten_stream (message_id uuid primary key);
@@ -57,7 +57,7 @@ create type reservation as (
 
 -- What stored facts of one message mean here: `copies` are those to be found here too, `erased` the version that erased its
 -- body, `move` the queue change of `version`, decided on top of `expected`; each null when there is none.
-create type stored as (
+create type stored_change as (
   ids uuid[], message uuid, expected int, version int, log_at bigint,
   copies json, erased int,
   move text, lane uuid, line text, due_ms bigint, epoch int, attempt int

@@ -48,7 +48,7 @@ const restoreStatement = {
 // Copies of first facts, and what was under way to where they lived: the facts themselves are here now.
 const adoptStatement = {
   name: "adopt_facts",
-  text: "truncate copied, intent, applied"
+  text: "truncate copied_fact, append_intent, applied_change"
 }
 
 const NOBODY = "00000000-0000-0000-0000-000000000000"

@@ -32,13 +32,13 @@ const lookStatement = {
           and r.due_at >= 'epoch'::timestamptz + a.due_ms * interval '1 millisecond'
           and r.due_at < 'epoch'::timestamptz + (a.due_ms + 1) * interval '1 millisecond'
           and (r.version, r.epoch, r.attempt) = (a.version, a.epoch, a.attempt)
-      ), coalesce(h.n, 0), t.lane, t.line, t.standing, b.message_id is not null,
+      ), coalesce(h.n, 0), t.lane, t.line, t.state, b.message_id is not null,
       (select position from live), v.view, v.org_id, v.version, v.status, v.channel,
       v.recipient, v.event_type, v.dossier_id, v.correlation_id, (extract(epoch from v.created_at) * 1000)::bigint,
       (extract(epoch from v.ended_at) * 1000)::bigint, v.error_code
     from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) a(id, lane, due_ms, version, epoch, attempt)
     left join held h on h.id = a.id and h.version = a.version
-    left join turn t on t.message_id = a.id
+    left join line_entry t on t.message_id = a.id
     left join body b on b.message_id = a.id
     left join message_view v on v.generation = (select generation from live) and v.id = a.id`
 }
@@ -50,7 +50,7 @@ const readyStatement = {
 }
 const turnsStatement = {
   name: "turn_rows",
-  text: "select message_id from turn where message_id > $1 order by message_id limit $2"
+  text: "select message_id from line_entry where message_id > $1 order by message_id limit $2"
 }
 const liveGeneration = "(select generation from projection where name = 'messages' and live)"
 const ownersStatement = {
@@ -63,10 +63,10 @@ const ownersStatement = {
 }
 const brokenLinesStatement = {
   text: `select lane, line from (
-      select t.lane, t.line, t.standing, row_number() over (partition by t.lane, t.line order by t.nth) as place
-      from turn t
+      select t.lane, t.line, t.state, row_number() over (partition by t.lane, t.line order by t.nth) as place
+      from line_entry t
     ) t
-    group by lane, line having bool_or((place = 1) = (standing = 'WAITING')) order by lane, line limit 1000`
+    group by lane, line having bool_or((place = 1) = (state = 'WAITING')) order by lane, line limit 1000`
 }
 const wrongCountsStatement = {
   text: `select org_id, channel, status, coalesce(c.count, 0), coalesce(v.count, 0)
@@ -86,15 +86,15 @@ const restoreReadyStatement = {
 }
 // Dead ones stand in the way only where their lane says so.
 const restoreTurnsStatement = {
-  text: `insert into turn (message_id, lane, line, standing, due_at, version, epoch, attempt)
-    select u.id, u.lane, u.line, u.standing, 'epoch'::timestamptz + u.due_ms * interval '1 millisecond', u.version, u.epoch, u.attempt
+  text: `insert into line_entry (message_id, lane, line, state, due_at, version, epoch, attempt)
+    select u.id, u.lane, u.line, u.state, 'epoch'::timestamptz + u.due_ms * interval '1 millisecond', u.version, u.epoch, u.attempt
     from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::int[], $7::int[], $8::int[])
-      with ordinality u(id, lane, line, standing, due_ms, version, epoch, attempt, n)
-    where u.standing <> 'DEAD' or exists (select 1 from lane l where l.lane = u.lane and l.blocks)
+      with ordinality u(id, lane, line, state, due_ms, version, epoch, attempt, n)
+    where u.state <> 'DEAD' or exists (select 1 from lane l where l.lane = u.lane and l.blocks)
     order by u.n
     on conflict do nothing`
 }
-const moveUpStatement = { text: "select move_up($1::uuid[], $2::text[])" }
+const moveUpStatement = { text: "select advance_lines($1::uuid[], $2::text[])" }
 const wakeStatement = {
   text: `select wake_lanes($1::uuid[], array(
     select 'epoch'::timestamptz + ms * interval '1 millisecond' from unnest($2::bigint[]) with ordinality u(ms, n) order by n))`
@@ -109,19 +109,19 @@ const restoreClaimStatement = {
     having count(*) > 0`
 }
 const restoreCircuitsStatement = {
-  text: `insert into lane as l (lane, ready_at, circuit, generation, failures, shut_until, in_flight_max, circuit_stream)
-    select u.lane, 'infinity', u.circuit, u.generation, u.failures, 'epoch'::timestamptz + u.shut_ms * interval '1 millisecond',
+  text: `insert into lane as l (lane, ready_at, circuit, generation, failures, blocked_until, in_flight_max, circuit_stream)
+    select u.lane, 'infinity', u.circuit, u.generation, u.failures, 'epoch'::timestamptz + u.blocked_ms * interval '1 millisecond',
       u.in_flight_max, u.stream
     from unnest($1::uuid[], $2::text[], $3::int[], $4::int[], $5::bigint[], $6::int[], $7::uuid[])
-      u(lane, circuit, generation, failures, shut_ms, in_flight_max, stream)
+      u(lane, circuit, generation, failures, blocked_ms, in_flight_max, stream)
     on conflict (lane) do update set circuit = excluded.circuit, generation = excluded.generation, failures = excluded.failures,
-      shut_until = excluded.shut_until, in_flight_max = excluded.in_flight_max, circuit_stream = excluded.circuit_stream
+      blocked_until = excluded.blocked_until, in_flight_max = excluded.in_flight_max, circuit_stream = excluded.circuit_stream
       where l.generation < excluded.generation`
 }
 const restoreReplaysStatement = {
-  text: `insert into replay (id, org_id, wanted, reason, matched, requested_at, next_at)
-    select u.id, u.org, u.wanted::json, u.reason, u.matched, 'epoch'::timestamptz + u.at_ms * interval '1 millisecond', 'infinity'
-    from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::int[], $6::bigint[]) u(id, org, wanted, reason, matched, at_ms)
+  text: `insert into replay (id, org_id, selection, reason, matched, requested_at, next_at)
+    select u.id, u.org, u.selection::json, u.reason, u.matched, 'epoch'::timestamptz + u.at_ms * interval '1 millisecond', 'infinity'
+    from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::int[], $6::bigint[]) u(id, org, selection, reason, matched, at_ms)
     on conflict do nothing`
 }
 const forgetPositionsStatement = {

@@ -1,5 +1,5 @@
 /**
- * The ledger in PostgreSQL. What settles each race is in schema/0009_event_store.sql, `functions/reserve.sql` and `functions/apply_stored.sql`.
+ * The ledger in PostgreSQL. What settles each race is in schema/0009_event_store.sql, `functions/reserve_appends.sql` and `functions/apply_stored.sql`.
  *
  * A reservation reaches the disk before it is answered: the body of a message must be there when its first fact is.
  * What is applied need not. If a crash of the server takes it back, it also takes back every later position of the
@@ -21,11 +21,11 @@ const TIDY_AT_ONCE = 5_000
 
 const reserveStatement = {
   name: "reserve",
-  text: "select n, verdict, other, hash, age_ms, null from reserve($1) union all select null, null, null, null, null, clock_timestamp()::text"
+  text: "select n, verdict, other, hash, age_ms, null from reserve_appends($1) union all select null, null, null, null, null, clock_timestamp()::text"
 }
-const withdrawStatement = { name: "withdraw", text: "select withdraw($1::uuid[])" }
+const withdrawStatement = { name: "withdraw", text: "select withdraw_intents($1::uuid[])" }
 const applyStatement = { name: "apply_stored", text: "select apply_stored($1, $2::timestamptz)" }
-const advanceStatement = { name: "advance", text: "select advance($1, $2, $3, $4, $5, $6)" }
+const advanceStatement = { name: "advance", text: "select advance_follower($1, $2, $3, $4, $5, $6)" }
 const takenStatement = {
   name: "accepted_under",
   text: "select message_id, request_hash from idempotency where org_id = $1 and key = $2"
@@ -35,7 +35,7 @@ const knownStatement = {
   name: "known_messages",
   text: `select u.id from unnest($1::uuid[]) u(id)
     where exists (select 1 from event e where e.stream_id = u.id)
-      or exists (select 1 from intent i where i.message_id = u.id)`
+      or exists (select 1 from append_intent i where i.message_id = u.id)`
 }
 const knownJournalsStatement = {
   name: "known_journals",
@@ -43,18 +43,18 @@ const knownJournalsStatement = {
 }
 const followStatement = {
   name: "follow",
-  text: `update follower set holder = $2, lease_until = clock_timestamp() + ${LEASE_MS} * interval '1 millisecond'
+  text: `update log_follower set holder = $2, lease_until = clock_timestamp() + ${LEASE_MS} * interval '1 millisecond'
     where name = $1 and (holder = $2 or lease_until < clock_timestamp()) returning position`
 }
-const followedStatement = { name: "followed", text: "select sum(facts) from follower" }
+const followedStatement = { name: "followed", text: "select sum(facts) from log_follower" }
 const leaveStatement = {
   name: "leave_followers",
-  text: "update follower set lease_until = '-infinity' where holder = $1"
+  text: "update log_follower set lease_until = '-infinity' where holder = $1"
 }
 const tidyStatement = {
   name: "tidy_applied",
-  text: `delete from applied where message_id = any (array(
-    select message_id from applied
+  text: `delete from applied_change where message_id = any (array(
+    select message_id from applied_change
     where at < clock_timestamp() - interval '2 minutes' and log_at <= $1 order by at limit ${TIDY_AT_ONCE}))`
 }
 const journalsStatement = {
@@ -78,28 +78,28 @@ const journalNamesStatement = {
 const expectHistoryStatement = {
   name: "expect_history",
   text: `with copies as (
-      insert into copied (stream_id, tx, position, at, version, name, data, actor)
+      insert into copied_fact (stream_id, tx, position, at, version, name, data, actor)
         select $1, 0, 0, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name, c.data, c.actor
         from json_to_recordset($3) c(version int, name text, data json, at_ms bigint, actor text)
         where not exists (select 1 from only event e where e.stream_id = $1 and e.version = c.version)
       on conflict do nothing
     ), counted as (
-      update follower set facts = facts + $4 where name = 'queue'
+      update log_follower set facts = facts + $4 where name = 'queue'
     )
-    insert into applied as a (message_id, version) values ($1, $2)
+    insert into applied_change as a (message_id, version) values ($1, $2)
     on conflict (message_id) do update set version = greatest(a.version, excluded.version)`
 }
 const adoptStatement = {
   name: "adopt_log",
   text: `with copies as (
-        insert into copied (stream_id, tx, position, at, version, name, data, actor)
+        insert into copied_fact (stream_id, tx, position, at, version, name, data, actor)
           select stream_id, 0, 0, at, version, name, data, actor from only event
           where stream is null and (version = 1 or data ->> 'providerMessageId' is not null)
         on conflict do nothing
       ),
       moved as (delete from only event where stream is null),
-      past as (update applied set log_at = 0 where log_at is null)
-    update follower set position = $1 where name = 'queue'`
+      past as (update applied_change set log_at = 0 where log_at is null)
+    update log_follower set position = $1 where name = 'queue'`
 }
 const NOBODY = "00000000-0000-0000-0000-000000000000"
 const forgottenStatement = { name: "forgotten", text: "select message_id from forgotten_stream limit $1" }
@@ -109,7 +109,7 @@ const forgotStatement = {
 }
 const leftBehindStatement = {
   name: "left_behind",
-  text: `select event_id, message_id from intent where at < clock_timestamp() - interval '1 day' order by at limit $1`
+  text: `select event_id, message_id from append_intent where at < clock_timestamp() - interval '1 day' order by at limit $1`
 }
 
 export const layer = Layer.effect(

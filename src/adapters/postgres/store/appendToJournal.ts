@@ -13,7 +13,7 @@ import { streamIdOf } from "./PostgresJournals.ts"
 /** An SQL call; its six parameters begin at `$first`. */
 export const appendToJournalSql = (first: number): string => {
   const [journal, stream, names, data, at, actor] = Array.from({ length: 6 }, (_, n) => `$${first + n}`)
-  return `note(${journal}::text, ${stream}::uuid, ${names}::text[], ${data}::text[], ${at}::timestamptz, ${actor}::text)`
+  return `append_to_journal(${journal}::text, ${stream}::uuid, ${names}::text[], ${data}::text[], ${at}::timestamptz, ${actor}::text)`
 }
 
 export const appendToJournalValues = (

@@ -9,7 +9,7 @@ export class StreamsElsewhere extends Schema.TaggedError<StreamsElsewhere>()("St
   message: Schema.String
 }) {}
 
-const copiesStatement = { text: "select 1 from copied limit 1" }
+const copiesStatement = { text: "select 1 from copied_fact limit 1" }
 const streamsStatement = { text: "select 1 from only event where stream is null limit 1" }
 
 /** `posthaste store copy` moves streams from one to the other. */

@@ -9,7 +9,7 @@ const lane = "0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a01"
 const head = "0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a02"
 const next = "0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a03"
 
-const move = `select posthaste.keep_lines(array[$1::uuid], array['${lane}'::uuid], array['a'], array[$2], array[now()],
+const move = `select posthaste.change_lines(array[$1::uuid], array['${lane}'::uuid], array['a'], array[$2], array[now()],
   array[1], array[1], array[0])`
 
 describe("a line", () => {

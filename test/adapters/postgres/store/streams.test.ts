@@ -234,14 +234,14 @@ describe("a check of all streams", () => {
     ],
     [
       "a message that is not in its line",
-      (at) => `delete from posthaste.turn where message_id = ${id(at.behind)}`,
+      (at) => `delete from posthaste.line_entry where message_id = ${id(at.behind)}`,
       "not-in-queue",
       (at) => `message-${at.behind.id}`,
       1
     ],
     [
       "a message that is in a line and ended",
-      (at) => `update posthaste.turn set message_id = ${id(at.cancelled)} where message_id = ${id(at.behind)}`,
+      (at) => `update posthaste.line_entry set message_id = ${id(at.cancelled)} where message_id = ${id(at.behind)}`,
       "misplaced",
       (at) => `message-${at.cancelled.id}`,
       2
@@ -334,7 +334,7 @@ describe("a check of all streams", () => {
           url,
           Effect.gen(function* () {
             const { behind } = yield* populated
-            yield* Effect.promise(() => sql("delete from posthaste.turn where standing = 'GIVEN'"))
+            yield* Effect.promise(() => sql("delete from posthaste.line_entry where state = 'GIVEN'"))
             const { violations } = yield* verify
             expect(violations.map(({ rule, stream }) => [rule, stream])).toContainEqual([
               "broken-line",
@@ -368,7 +368,7 @@ describe("a check of all streams", () => {
 const derivedRows = async (sql: Sql) => ({
   ready: await sql("select * from posthaste.ready order by 1, 2, 3"),
   lines: await sql(
-    "select message_id, lane, line, row_number() over (partition by lane, line order by nth), standing, due_at, version, epoch, attempt from posthaste.turn order by 1"
+    "select message_id, lane, line, row_number() over (partition by lane, line order by nth), state, due_at, version, epoch, attempt from posthaste.line_entry order by 1"
   ),
   claims: await sql(
     "select m.* from posthaste.claim c, unnest(c.messages, c.lanes, c.dues, c.versions, c.epochs, c.attempts) m(message, lane, due, version, epoch, attempt) order by 1"
@@ -376,9 +376,9 @@ const derivedRows = async (sql: Sql) => ({
   views: await sql("select *, view::text from posthaste.message_view order by id"),
   counts: await sql("select * from posthaste.message_count order by org_id, channel, status"),
   circuits: await sql(
-    "select lane, circuit, generation, failures, shut_until, circuit_stream from posthaste.lane where generation > 0 order by 1"
+    "select lane, circuit, generation, failures, blocked_until, circuit_stream from posthaste.lane where generation > 0 order by 1"
   ),
-  replays: await sql("select id, org_id, wanted::text, reason, matched, requested_at from posthaste.replay order by 1"),
+  replays: await sql("select id, org_id, selection::text, reason, matched, requested_at from posthaste.replay order by 1"),
   audit: await sql("select to_jsonb(a) as row from posthaste.audit a order by 1"),
   bodies: await sql("select * from posthaste.body order by 1"),
   responses: await sql("select * from posthaste.response order by 1, 2, 3"),

@@ -1,4 +1,4 @@
-create or replace function move_up(p_lanes uuid[], p_lines text[]) returns void
+create or replace function advance_lines(p_lanes uuid[], p_lines text[]) returns void
 language plpgsql volatile as $$
 declare
   v_lanes uuid[];
@@ -7,11 +7,11 @@ begin
   with head as (
     select h.* from (select distinct u.lane, u.line from unnest(p_lanes, p_lines) u(lane, line)) l
       cross join lateral (
-        select * from turn t where t.lane = l.lane and t.line = l.line order by t.lane, t.line, t.nth limit 1
+        select * from line_entry t where t.lane = l.lane and t.line = l.line order by t.lane, t.line, t.nth limit 1
       ) h
-      where h.standing = 'WAITING'
+      where h.state = 'WAITING'
   ), given as (
-    update turn t set standing = 'GIVEN' from head h where t.message_id = h.message_id
+    update line_entry t set state = 'GIVEN' from head h where t.message_id = h.message_id
     returning t.lane, t.due_at, t.message_id, t.version, t.epoch, t.attempt
   ), put as (
     insert into ready (lane, due_at, message_id, version, epoch, attempt) select * from given on conflict do nothing

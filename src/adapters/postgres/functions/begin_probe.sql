@@ -3,7 +3,7 @@
 
 -- Part of claim_due, which holds the lane's row: lets one message through to find out. The row's generation has
 -- been counted up. The permit is the new generation; it is worth something until it expires.
-create or replace function permit_probe(p_lane lane, p_probe uuid) returns void
+create or replace function begin_probe(p_lane lane, p_probe uuid) returns void
 language plpgsql volatile as $$
 declare
   v_now timestamptz := date_trunc('milliseconds', clock_timestamp());
@@ -14,6 +14,6 @@ begin
     'CircuitProbed@1',
     json_build_object('probe', p_probe,
       'expiresAt', to_char(v_expires at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')));
-  update lane l set circuit = 'HALF_OPEN', generation = p_lane.generation, shut_until = v_expires
+  update lane l set circuit = 'HALF_OPEN', generation = p_lane.generation, blocked_until = v_expires
     where l.lane = p_lane.lane;
 end $$;

@@ -1,6 +1,6 @@
 -- Looks at the next messages of one org in the order they were accepted and forgets those that ended well before
 -- p_before. Answers nothing while another sweep is under way; `next_org` null says that all was looked at.
-create or replace function sweep_ended(
+create or replace function forget_ended(
   p_before timestamptz, p_org text, p_created timestamptz, p_id uuid, p_limit int
 ) returns table (removed int, next_org text, next_created timestamptz, next_id uuid)
 language plpgsql volatile
@@ -35,8 +35,8 @@ begin
   delete from response where message_id = any (v_ids);
   delete from idempotency where message_id = any (v_ids);
   -- Longer than any projector holds on to what it has read.
-  delete from forgotten where at < clock_timestamp() - interval '1 day';
-  insert into forgotten (message_id) select unnest(v_ids) on conflict do nothing;
+  delete from forgotten_message where at < clock_timestamp() - interval '1 day';
+  insert into forgotten_message (message_id) select unnest(v_ids) on conflict do nothing;
   if v_seen < p_limit then
     p_org := (select min(c.org_id) from message_count c where c.generation = v_generation and c.org_id > p_org);
     p_created := null;

@@ -1,7 +1,7 @@
 -- What has to be true and kept before an append: entries whose fence is lost or whose gate is closed are named, and so are
 -- those whose key is taken, with its message and for how long it has been. All others may be appended; their key, first
 -- body and intent are kept. Nothing stays locked: whatever changes before the append meets the version check.
-create or replace function reserve(p_entries json) returns table (n int, verdict text, other uuid, hash text, age_ms bigint)
+create or replace function reserve_appends(p_entries json) returns table (n int, verdict text, other uuid, hash text, age_ms bigint)
 language plpgsql volatile as $$
 #variable_conflict use_column
 declare
@@ -48,9 +48,9 @@ begin
   insert into body (message_id, body)
     select a.message, a.body from unnest(v_asked) a
     where a.opens and a.expected = 0 and a.n <> all (v_refused)
-      and not exists (select 1 from copied o where o.stream_id = a.message)
+      and not exists (select 1 from copied_fact o where o.stream_id = a.message)
   on conflict do nothing;
-  insert into intent (event_id, message_id, body, epoch, attempt, response)
+  insert into append_intent (event_id, message_id, body, epoch, attempt, response)
     select a.id, a.message, case when a.expected > 0 then a.body end, a.epoch, a.attempt, a.response from unnest(v_asked) a
     where (a.opens or a.response is not null) and a.n <> all (v_refused)
   on conflict do nothing;

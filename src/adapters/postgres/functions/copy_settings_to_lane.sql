@@ -1,6 +1,6 @@
 -- The lane does what its destination's settings say, from the same commit on. What waits for a destination that was removed
 -- must be able to come to its end, so nothing holds it back.
-create or replace function instruct_lane() returns trigger
+create or replace function copy_settings_to_lane() returns trigger
 language plpgsql as $$
 declare
   v_removed boolean := new.removed_at is not null;
@@ -36,9 +36,9 @@ begin
     or (v_removed and l.slot_at is not null);
   if v_freed then
     perform pg_advisory_xact_lock_shared(lane_bucket(new.id));
-    with aside as (delete from turn t where t.lane = new.id and t.standing = 'DEAD' returning t.line)
+    with aside as (delete from line_entry t where t.lane = new.id and t.state = 'DEAD' returning t.line)
     select array_agg(a.line) into v_lines from aside a;
-    if v_lines is not null then perform move_up(array_fill(new.id, array[cardinality(v_lines)]), v_lines); end if;
+    if v_lines is not null then perform advance_lines(array_fill(new.id, array[cardinality(v_lines)]), v_lines); end if;
   end if;
   if v_removed then
     perform change_circuit(l.lane, l.generation, l.circuit_stream, array['CircuitReset@1'],
@@ -47,9 +47,9 @@ begin
   end if;
   return null;
 end $$;
-create or replace trigger instruct_lane after insert or update of settings, paused, removed_at on endpoint
-  for each row execute function instruct_lane();
-create or replace trigger instruct_lane after insert or update of settings, removed_at on http_target
-  for each row execute function instruct_lane();
-create or replace trigger instruct_lane after insert or update of settings, paused, removed_at on whatsapp_account
-  for each row execute function instruct_lane();
+create or replace trigger copy_settings_to_lane after insert or update of settings, paused, removed_at on endpoint
+  for each row execute function copy_settings_to_lane();
+create or replace trigger copy_settings_to_lane after insert or update of settings, removed_at on http_target
+  for each row execute function copy_settings_to_lane();
+create or replace trigger copy_settings_to_lane after insert or update of settings, paused, removed_at on whatsapp_account
+  for each row execute function copy_settings_to_lane();

@@ -1,7 +1,7 @@
 -- Puts lanes where they belong after a visit: to the back while they have more, to sleep until their next message otherwise.
 -- All in one update: one per lane cost 10 µs more each, for each sets up the generated column anew. Part of
 -- claim_due, and planned under its settings.
-create or replace function settle_lanes(p_lanes uuid[], p_drained boolean[]) returns void language plpgsql volatile as $$
+create or replace function schedule_lanes(p_lanes uuid[], p_drained boolean[]) returns void language plpgsql volatile as $$
 declare v_asleep boolean[];
 begin
   -- Two statements, so that the second one sees what was put in before the lock was taken.

@@ -3,7 +3,7 @@
 
 -- Facts at the end of a journal, whatever stands there. Called for a row that the same statement has just changed, so that
 -- whoever changes it next waits for this one and finds its facts; the primary key would refuse anybody who did not.
-create or replace function note(p_journal text, p_stream uuid, p_names text[], p_data text[], p_at timestamptz, p_actor text)
+create or replace function append_to_journal(p_journal text, p_stream uuid, p_names text[], p_data text[], p_at timestamptz, p_actor text)
 returns void
 language plpgsql volatile as $$
 begin
