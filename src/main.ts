@@ -97,8 +97,8 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
 }
 
 /** Everything that is kept. The streams of messages may be elsewhere than the rest. */
-const storeOf = ({ eventStoreUrl }: Settings, { url, encryptionKey }: DatabaseAndKeys) => {
-  const postgres = { url, encryptionKey }
+const storeOf = ({ eventStoreUrl, schema }: Settings, { url, encryptionKey }: DatabaseAndKeys) => {
+  const postgres = { url, schema, encryptionKey }
   return eventStoreUrl === null
     ? PostgresPorts.layer(postgres)
     : EventStoreDbPorts.layer(eventStoreUrl).pipe(Layer.provideMerge(PostgresPorts.withoutStreams(postgres)))

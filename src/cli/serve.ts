@@ -1,7 +1,7 @@
 /** `posthaste serve`, which is what `npm start` does, and `posthaste migrate`, which only brings the database up to date. */
 import { ConfigProvider, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { roles } from "../setup/config.ts"
+import { roles, storeSettings } from "../setup/config.ts"
 import { json } from "./service.ts"
 import { databaseUrl } from "./store.ts"
 import { print, printJson } from "./terminal.ts"
@@ -62,7 +62,7 @@ export const serve = Command.make("serve", flags, (given) =>
 export const migrate = Command.make("migrate", { json }, ({ json }) =>
   Effect.gen(function* () {
     const Postgres = yield* Effect.promise(() => import("../adapters/postgres/Postgres.ts"))
-    const ran = yield* Postgres.migrateAt(yield* databaseUrl)
+    const ran = yield* Postgres.migrateAt(yield* databaseUrl, (yield* storeSettings).schema)
     if (json) yield* printJson({ ran })
     else if (ran.length === 0) yield* print("The database is up to date: nothing to migrate.")
     else yield* print(ran.map((name) => `ran ${name}`).join("\n"))

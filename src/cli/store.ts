@@ -37,17 +37,17 @@ export type Kind = (typeof kinds)[number]
 export const storeOfKind = (kind: Kind, asItIs: boolean) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { eventStoreUrl } = yield* storeSettings
+      const { eventStoreUrl, schema } = yield* storeSettings
       const url = yield* databaseUrl
       const PostgresPorts = yield* postgresPorts
-      if (kind === "postgres") return Layer.provideMerge(LogReader.layer, PostgresPorts.truth({ url, asItIs }))
+      if (kind === "postgres") return Layer.provideMerge(LogReader.layer, PostgresPorts.truth({ url, schema, asItIs }))
       const message = "EVENTSTORE_URL is not set: it says where EventStoreDB is"
       if (eventStoreUrl === null) return yield* new Failed({ message })
       return Layer.provideMerge(
         LogReader.layer,
         (yield* eventStoreDbPorts)
           .truth(eventStoreUrl)
-          .pipe(Layer.provideMerge(PostgresPorts.truthWithoutStreams({ url, asItIs })))
+          .pipe(Layer.provideMerge(PostgresPorts.truthWithoutStreams({ url, schema, asItIs })))
       )
     })
   )

@@ -6,6 +6,7 @@
 import { Config, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
 import { type Network, parseNetworks } from "../adapters/channels/net/addressGuard.ts"
 import { type CodeOverrides, parseCodes } from "../adapters/channels/whatsapp/errors.ts"
+import { isSchemaName, SCHEMA_DEFAULT } from "../adapters/postgres/schemaName.ts"
 import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
 
 /** `relay` is for commands that come by other ways than HTTP. There is no such way yet: the role is accepted and does nothing. */
@@ -18,6 +19,8 @@ export interface Settings {
   readonly host: string
   /** Null: the embedded server. */
   readonly databaseUrl: Redacted.Redacted | null
+  /** What holds our tables; several Posthastes may share a database. */
+  readonly schema: string
   readonly dataDir: string
   /** Null: the streams of messages are in PostgreSQL too. */
   readonly eventStoreUrl: Redacted.Redacted | null
@@ -85,6 +88,14 @@ const postgresUrl: Parse<Redacted.Redacted> = (given) => {
     ? Result.succeed(Redacted.make(given))
     : Result.fail("must look like postgres://user:password@host:5432/database")
 }
+
+const schema = variable("POSTHASTE_SCHEMA", (given) =>
+  isSchemaName(given)
+    ? Result.succeed(given)
+    : Result.fail(
+        `must be up to 31 lower-case letters, digits and _, and must not begin with a digit or pg_, unlike "${given}"`
+      )
+).pipe(withDefault(SCHEMA_DEFAULT))
 
 /** One host, or several of a cluster. What may be asked of the connection is up to the client. */
 const eventStoreUrl: Parse<Redacted.Redacted> = (given) =>
@@ -168,6 +179,7 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
     port: yield* variable("PORT", wholeNumber(0, 65_535)).pipe(withDefault(8080)),
     host: yield* variable("HOST", text).pipe(withDefault("127.0.0.1")),
     databaseUrl,
+    schema: yield* schema,
     dataDir: yield* variable("POSTHASTE_DATA_DIR", text).pipe(withDefault(".posthaste")),
     eventStoreUrl: yield* variable("EVENTSTORE_URL", eventStoreUrl),
     roles: yield* variable("POSTHASTE_ROLES", roleSet).pipe(withDefault<ReadonlySet<Role>>(new Set(roles))),
@@ -193,11 +205,12 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
 })
 
 /** Where the ground truth is: all that whoever works on it directly needs to know. */
-export type StoreSettings = Pick<Settings, "databaseUrl" | "dataDir" | "eventStoreUrl">
+export type StoreSettings = Pick<Settings, "databaseUrl" | "schema" | "dataDir" | "eventStoreUrl">
 
 export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.gen(function* () {
   return {
     databaseUrl: yield* variable("DATABASE_URL", postgresUrl),
+    schema: yield* schema,
     dataDir: yield* variable("POSTHASTE_DATA_DIR", text).pipe(withDefault(".posthaste")),
     eventStoreUrl: yield* variable("EVENTSTORE_URL", eventStoreUrl)
   }

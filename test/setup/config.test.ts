@@ -30,6 +30,7 @@ describe("settings", () => {
       port: 8080,
       host: "127.0.0.1",
       databaseUrl: null,
+      schema: "posthaste",
       eventStoreUrl: null,
       dataDir: ".posthaste",
       operatorKey: null,
@@ -110,6 +111,12 @@ describe("a wrong value", () => {
       (url): [Record<string, string>, string] => [
         { EVENTSTORE_URL: url },
         "EVENTSTORE_URL must look like esdb://user:password@host:2113?tls=true"
+      ]
+    ),
+    ...["Posthaste", "1st", "a-b", "pg_own", "a".repeat(32), 'a"; drop table b'].map(
+      (schema): [Record<string, string>, string] => [
+        { POSTHASTE_SCHEMA: schema },
+        `POSTHASTE_SCHEMA must be up to 31 lower-case letters, digits and _, and must not begin with a digit or pg_, unlike "${schema}"`
       ]
     ),
     ...["graph.facebook.com", "ftp://graph.facebook.com", "https://user@graph.facebook.com", "https://x/?a=b"].map(

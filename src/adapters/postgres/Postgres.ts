@@ -9,7 +9,8 @@
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import pg from "pg"
 import { StoreUnavailable } from "../../application/errors.ts"
-import { migrate, requireMigrated, SCHEMA_DEFAULT, searchPathOf } from "./migrate.ts"
+import { migrate, requireMigrated } from "./migrate.ts"
+import { channelOf, SCHEMA_DEFAULT, searchPathOf } from "./schemaName.ts"
 
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", {
   /** SQLSTATE; null when the server did not answer. */
@@ -42,13 +43,14 @@ export class Postgres extends Context.Service<
     readonly queue: Connections
     readonly reads: Connections
     readonly derived: Connections
-    /** Calls back on every notification of `channel`, over a connection that is made again when it breaks. */
-    readonly listen: (channel: string, heard: () => void) => Effect.Effect<void>
+    /** Calls back on every notification of `topic` in our schema, over a connection that is made again when it breaks. */
+    readonly listen: (topic: string, heard: () => void) => Effect.Effect<void>
   }
 >()("posthaste/adapters/postgres/Postgres") {}
 
 export interface Options {
   readonly url: Redacted.Redacted
+  readonly schema?: string
   /** Connections for appends: each carries one group commit. */
   readonly writers?: number
   readonly readers?: number
@@ -60,9 +62,12 @@ export const layer = (options: Options) =>
   Layer.effect(
     Postgres,
     Effect.gen(function* () {
-      const pool = (max: number, settings: string) => acquirePool(options.url, max, settings)
+      const schema = options.schema ?? SCHEMA_DEFAULT
+      const pool = (max: number, settings: string) => acquirePool(options.url, schema, max, settings)
       const durable = yield* pool(options.writers ?? 2, "")
-      yield* (options.asItIs ? requireMigrated(durable) : migrate(durable)).pipe(Effect.mapError(queryFailed))
+      yield* (options.asItIs ? requireMigrated(durable, schema) : migrate(durable, schema)).pipe(
+        Effect.mapError(queryFailed)
+      )
       const queue = yield* pool(3, "-c synchronous_commit=off")
       const reads = yield* pool(options.readers ?? 6, "")
       const derived = yield* pool(3, "-c synchronous_commit=off")
@@ -71,16 +76,18 @@ export const layer = (options: Options) =>
         queue: connections(queue),
         reads: connections(reads),
         derived: connections(derived),
-        listen: (channel, heard) => listen(options.url, channel, heard)
+        listen: (topic, heard) => listen(options.url, channelOf(schema, topic), heard)
       })
     })
   )
 
 /** Only brings the database up to date; answers the names of the schema's files and functions that ran. */
-export const migrateAt = (url: Redacted.Redacted) =>
-  Effect.scoped(Effect.flatMap(acquirePool(url, 1, ""), (pool) => Effect.mapError(migrate(pool), queryFailed)))
+export const migrateAt = (url: Redacted.Redacted, schema: string) =>
+  Effect.scoped(
+    Effect.flatMap(acquirePool(url, schema, 1, ""), (pool) => Effect.mapError(migrate(pool, schema), queryFailed))
+  )
 
-const acquirePool = (url: Redacted.Redacted, max: number, settings: string) =>
+const acquirePool = (url: Redacted.Redacted, schema: string, max: number, settings: string) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const pool = new pg.Pool({
@@ -89,7 +96,7 @@ const acquirePool = (url: Redacted.Redacted, max: number, settings: string) =>
         idleTimeoutMillis: 60_000,
         connectionTimeoutMillis: 10_000,
         application_name: "posthaste",
-        options: `-c idle_in_transaction_session_timeout=30s -c TimeZone=UTC -c search_path=${searchPathOf(SCHEMA_DEFAULT)} ${settings}`
+        options: `-c idle_in_transaction_session_timeout=30s -c TimeZone=UTC -c search_path=${searchPathOf(schema)} ${settings}`
       })
       // An idle connection that breaks is replaced on next use; without a listener it would end the process.
       pool.on("error", () => {})

@@ -7,9 +7,9 @@ import { Clock, Context, Duration, Effect, Layer } from "effect"
 import type { Append } from "../../application/ports/EventStore.ts"
 import { Postgres } from "./Postgres.ts"
 
-const CHANNEL = "posthaste_work"
+const TOPIC = "work"
 const NOTIFY_EVERY_MS = 10
-const notifyStatement = { name: "notify_work", text: `select pg_notify('${CHANNEL}', '')` }
+const notifyStatement = { name: "notify_work", text: `select pg_notify(current_schema() || '_${TOPIC}', '')` }
 
 export class WorkSignal extends Context.Service<
   WorkSignal,
@@ -38,7 +38,7 @@ export const layer = Layer.effect(
     }
 
     // Everybody listens, also the process that notifies: it then simply looks once more.
-    yield* Effect.forkScoped(postgres.listen(CHANNEL, ring))
+    yield* Effect.forkScoped(postgres.listen(TOPIC, ring))
 
     let notified = Number.NEGATIVE_INFINITY
     let owed = false

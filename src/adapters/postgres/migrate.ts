@@ -12,13 +12,9 @@ import { hash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
-import pg from "pg"
+import type pg from "pg"
 import { planning } from "./planning.ts"
-
-export const SCHEMA_DEFAULT = "posthaste"
-
-/** Temporary tables come last, where they can't take the place of ours. */
-export const searchPathOf = (schema: string): string => `${schema},pg_temp`
+import { SCHEMA_DEFAULT, searchPathOf } from "./schemaName.ts"
 
 interface SqlFile {
   readonly name: string
@@ -63,12 +59,11 @@ export const migrate = (pool: pg.Pool, schema = SCHEMA_DEFAULT): Effect.Effect<R
   })
 
 const inTransaction = async <A>(client: pg.PoolClient, schema: string, work: () => Promise<A>): Promise<A> => {
-  const identifier = pg.escapeIdentifier(schema)
   await client.query("begin")
   // The lock `lock_key(0)`, before there is such a function.
   await client.query("select pg_advisory_xact_lock(hashtext($1)::bigint << 16)", [schema])
-  await client.query(`create schema if not exists ${identifier}`)
-  await client.query(`set local search_path = ${identifier}, pg_temp`)
+  await client.query(`create schema if not exists ${schema}`)
+  await client.query(`set local search_path = ${searchPathOf(schema)}`)
   await client.query(
     `create table if not exists migration (
       number int primary key, name text not null, checksum text not null, at timestamptz not null default now())`
@@ -171,11 +166,11 @@ const newerRelease = (found: number) =>
   `the database was migrated to ${found} by a newer release; this one knows up to ${numbered().at(-1)!.number}`
 
 /** Fails unless the database is where this release would bring it: for whoever only looks. */
-export const requireMigrated = (pool: pg.Pool, schema = SCHEMA_DEFAULT): Effect.Effect<void, unknown> =>
+export const requireMigrated = (pool: pg.Pool, schema: string): Effect.Effect<void, unknown> =>
   Effect.tryPromise({
     try: async () => {
       const needed = numbered().at(-1)!.number
-      const table = `${pg.escapeIdentifier(schema)}.migration`
+      const table = `${schema}.migration`
       const exists = await pool.query<{ is: boolean }>("select to_regclass($1) is not null as is", [table])
       if (!exists.rows[0]?.is) throw new Error("there is no Posthaste in this database: run `posthaste migrate` first")
       const done = await pool.query<{ last: number | null }>(`select max(number) as last from ${table}`)

@@ -74,6 +74,10 @@ describe("functions of the database", () => {
     expect(statements.flatMap((sql) => unknown(calledIn(sql)))).toEqual([])
   })
 
+  it("and statements leave the schema to the connection", () => {
+    expect([...functions.map(({ sql }) => sql), ...statements].filter((sql) => /\bposthaste\./.test(sql))).toEqual([])
+  })
+
   it("are planned by name, and each name is one of them", () => {
     expect(Object.keys(planning).filter((name) => !names.includes(name))).toEqual([])
   })

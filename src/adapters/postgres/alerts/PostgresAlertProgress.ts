@@ -3,10 +3,10 @@ import { AlertProgress, type Notice } from "../../../application/ports/AlertProg
 import type { DestinationId } from "../../../domain/ids.ts"
 import { Postgres, unavailable } from "../Postgres.ts"
 
-const positionStatement = { name: "alert_position", text: "select position from posthaste.alert_progress" }
+const positionStatement = { name: "alert_position", text: "select position from alert_progress" }
 const noticesStatement = {
   name: "alert_notices",
-  text: "select target_id, destination, at from posthaste.alert_notice where destination = any ($1::uuid[])"
+  text: "select target_id, destination, at from alert_notice where destination = any ($1::uuid[])"
 }
 const advanceStatement = {
   name: "advance_alerts",

@@ -18,7 +18,7 @@ interface SubjectRow {
   readonly removed: boolean
 }
 
-const isNoAlertTarget = (id: string) => `not exists (select 1 from posthaste.alert_target t where t.id = ${id})`
+const isNoAlertTarget = (id: string) => `not exists (select 1 from alert_target t where t.id = ${id})`
 
 const amongStatement = {
   name: "alert_subjects",
@@ -28,7 +28,7 @@ const amongStatement = {
         channel,
         table
       ]) => `select id, org_id, '${channel}' as channel, settings ->> 'url' as url, removed_at is not null as removed
-        from posthaste.${table} d where d.id = any ($1::uuid[]) and ${isNoAlertTarget("d.id")}`
+        from ${table} d where d.id = any ($1::uuid[]) and ${isNoAlertTarget("d.id")}`
     )
     .join(" union all ")
 }
@@ -38,10 +38,10 @@ const amongStatement = {
 const oldestDueStatement = {
   name: "oldest_due_of_orgs",
   text: `select distinct on (d.org_id) d.org_id, d.id, r.message_id, r.due_at
-    from (${kinds.map(([_, table]) => `select id, org_id from posthaste.${table} where org_id = any ($1::text[])`).join(" union all ")}) d
-    join posthaste.lane l on l.lane = d.id and l.ready_at <= clock_timestamp()
+    from (${kinds.map(([_, table]) => `select id, org_id from ${table} where org_id = any ($1::text[])`).join(" union all ")}) d
+    join lane l on l.lane = d.id and l.ready_at <= clock_timestamp()
     cross join lateral (
-      select r.due_at, r.message_id from posthaste.ready r where r.lane = l.lane and r.due_at <= clock_timestamp()
+      select r.due_at, r.message_id from ready r where r.lane = l.lane and r.due_at <= clock_timestamp()
       order by r.lane, r.due_at, r.message_id limit 1
     ) r
     where ${isNoAlertTarget("d.id")}

@@ -24,28 +24,28 @@ interface TargetRow {
 const columns = "id, org_id, type, settings, created_at, updated_at"
 const addStatement = {
   name: "add_alert_target",
-  text: `insert into posthaste.alert_target (${columns}) values ($1, $2, $3, $4, $5, $5) returning ${columns}`
+  text: `insert into alert_target (${columns}) values ($1, $2, $3, $4, $5, $5) returning ${columns}`
 }
 const getStatement = {
   name: "get_alert_target",
-  text: `select ${columns} from posthaste.living_alert_target where org_id = $1 and id = $2`
+  text: `select ${columns} from living_alert_target where org_id = $1 and id = $2`
 }
 const listStatement = {
   name: "list_alert_targets",
-  text: `select ${columns} from posthaste.living_alert_target
+  text: `select ${columns} from living_alert_target
     where org_id = $1 and ($2::uuid is null or id > $2) order by id limit $3`
 }
 const updateStatement = {
   name: "update_alert_target",
   text: `with target as (
-      update posthaste.alert_target set settings = settings || $3, updated_at = $4
-      where id = (select id from posthaste.living_alert_target where org_id = $1 and id = $2) returning ${columns}
+      update alert_target set settings = settings || $3, updated_at = $4
+      where id = (select id from living_alert_target where org_id = $1 and id = $2) returning ${columns}
     )
     select target.*, ${appendToJournalSql(5)} from target`
 }
 const allStatement = {
   name: "all_alert_targets",
-  text: `select ${columns} from posthaste.living_alert_target order by id`
+  text: `select ${columns} from living_alert_target order by id`
 }
 
 const targetOf = (row: TargetRow): AlertTarget => ({

@@ -20,7 +20,7 @@ const GIVEN_BACK_MS = 1_000
 const loadStatement = {
   name: "load_circuit",
   text: `select (extract(epoch from clock_timestamp()) * 1000)::bigint, (extract(epoch from e.at) * 1000)::bigint, e.name, e.data
-    from (select 1) one left join posthaste.event e on e.stream_id = $1 order by e.version`
+    from (select 1) one left join event e on e.stream_id = $1 order by e.version`
 }
 const stateColumns =
   "lane, circuit, generation, failures, (extract(epoch from blocked_until) * 1000)::bigint, in_flight_max"
@@ -39,9 +39,9 @@ const giveBackStatement = {
 }
 const orgOfStatement = {
   name: "org_of_destination",
-  text: `select org_id from posthaste.endpoint where id = $1
-    union all select org_id from posthaste.http_target where id = $1
-    union all select org_id from posthaste.whatsapp_account where id = $1`
+  text: `select org_id from endpoint where id = $1
+    union all select org_id from http_target where id = $1
+    union all select org_id from whatsapp_account where id = $1`
 }
 const appendStatement = {
   name: "change_circuit",

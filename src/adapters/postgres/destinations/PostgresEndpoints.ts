@@ -36,26 +36,26 @@ const ofRow = (row: string) => columns.replaceAll(/\w+/g, `${row}.$&`)
 const createStatement = {
   name: "create_endpoint",
   text: `with endpoint as (
-      insert into posthaste.endpoint (id, org_id, version, settings, created_at, updated_at)
+      insert into endpoint (id, org_id, version, settings, created_at, updated_at)
       values ($1, $2, 1, $3, $4, $4) returning ${columns}
     ), secret as (
-      insert into posthaste.endpoint_secret (endpoint_id, number, sealed, created_at) values ($1, 1, $5, $4)
+      insert into endpoint_secret (endpoint_id, number, sealed, created_at) values ($1, 1, $5, $4)
     )
     select endpoint.*, ${appendToJournalSql(6)} from endpoint`
 }
 const getStatement = {
   name: "get_endpoint",
-  text: `select ${columns} from posthaste.endpoint where org_id = $1 and id = $2 and removed_at is null`
+  text: `select ${columns} from endpoint where org_id = $1 and id = $2 and removed_at is null`
 }
 const listStatement = {
   name: "list_endpoints",
-  text: `select ${columns} from posthaste.endpoint
+  text: `select ${columns} from endpoint
     where org_id = $1 and removed_at is null and ($2::uuid is null or id > $2) order by id limit $3`
 }
 const updateStatement = {
   name: "update_endpoint",
   text: `with endpoint as (
-      update posthaste.endpoint set settings = settings || $3, version = version + 1, updated_at = $4
+      update endpoint set settings = settings || $3, version = version + 1, updated_at = $4
       where org_id = $1 and id = $2 and removed_at is null returning ${columns}
     )
     select endpoint.*, ${appendToJournalSql(5)} from endpoint`
@@ -63,9 +63,9 @@ const updateStatement = {
 const pauseStatement = {
   name: "pause_endpoint",
   text: `with before as (
-      select id, paused as was from posthaste.endpoint where org_id = $1 and id = $2 and removed_at is null for update
+      select id, paused as was from endpoint where org_id = $1 and id = $2 and removed_at is null for update
     ), endpoint as (
-      update posthaste.endpoint e set paused = $3, updated_at = case when was = $3 then updated_at else $4 end
+      update endpoint e set paused = $3, updated_at = case when was = $3 then updated_at else $4 end
       from before where e.id = before.id returning ${ofRow("e")}, was
     )
     select endpoint.*, case when was <> $3 then ${appendToJournalSql(5)} end from endpoint`
@@ -73,15 +73,15 @@ const pauseStatement = {
 const removeStatement = {
   name: "remove_endpoint",
   text: `with endpoint as (
-      update posthaste.endpoint set removed_at = $3 where org_id = $1 and id = $2 and removed_at is null returning id
+      update endpoint set removed_at = $3 where org_id = $1 and id = $2 and removed_at is null returning id
     )
     select endpoint.id, ${appendToJournalSql(4)} from endpoint`
 }
 const signingStatement = {
   name: "signing",
   text: `select ${ofRow("e")}, s.number, s.sealed
-    from posthaste.endpoint e
-    join posthaste.endpoint_secret s on s.endpoint_id = e.id and (s.retires_at is null or s.retires_at > clock_timestamp())
+    from endpoint e
+    join endpoint_secret s on s.endpoint_id = e.id and (s.retires_at is null or s.retires_at > clock_timestamp())
     where e.org_id = $1 and e.id = $2 and e.removed_at is null order by s.number desc`
 }
 

@@ -37,24 +37,24 @@ const columns = "id, org_id, version, settings, secrets, created_at, updated_at"
 const createStatement = {
   name: "create_http_target",
   text: `with target as (
-      insert into posthaste.http_target (id, org_id, version, settings, secrets, created_at, updated_at)
+      insert into http_target (id, org_id, version, settings, secrets, created_at, updated_at)
       values ($1, $2, 1, $3, $4, $5, $5) returning ${columns}
     )
     select target.*, ${appendToJournalSql(6)} from target`
 }
 const getStatement = {
   name: "get_http_target",
-  text: `select ${columns} from posthaste.http_target where org_id = $1 and id = $2 and removed_at is null`
+  text: `select ${columns} from http_target where org_id = $1 and id = $2 and removed_at is null`
 }
 const listStatement = {
   name: "list_http_targets",
-  text: `select ${columns} from posthaste.http_target
+  text: `select ${columns} from http_target
     where org_id = $1 and removed_at is null and ($2::uuid is null or id > $2) order by id limit $3`
 }
 const updateStatement = {
   name: "update_http_target",
   text: `with target as (
-      update posthaste.http_target
+      update http_target
       set settings = settings || $3, secrets = (secrets || $4) - $5::text[], version = version + 1, updated_at = $6
       where org_id = $1 and id = $2 and removed_at is null returning ${columns}
     )
@@ -63,7 +63,7 @@ const updateStatement = {
 const removeStatement = {
   name: "remove_http_target",
   text: `with target as (
-      update posthaste.http_target set removed_at = $3, secrets = '{}'
+      update http_target set removed_at = $3, secrets = '{}'
       where org_id = $1 and id = $2 and removed_at is null returning id
     )
     select target.id, ${appendToJournalSql(4)} from target`

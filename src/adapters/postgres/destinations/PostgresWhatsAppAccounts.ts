@@ -33,7 +33,7 @@ interface AccountRow {
 }
 
 const columns = "id, org_id, phone_number_id, version, paused, settings, secrets, created_at, updated_at"
-const table = "posthaste.whatsapp_account"
+const table = "whatsapp_account"
 const living = "removed_at is null"
 const createStatement = {
   name: "create_whatsapp_account",

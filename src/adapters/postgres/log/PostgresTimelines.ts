@@ -42,8 +42,8 @@ const openStatement = {
 }
 const clearStatements = ["activity", "withdrawal"].map((table) => ({
   name: `clear_${table}`,
-  text: `delete from posthaste.${table} where ctid = any (array(
-      select ctid from posthaste.${table} where generation < ${oldestGeneration("activity")} limit $1))
+  text: `delete from ${table} where ctid = any (array(
+      select ctid from ${table} where generation < ${oldestGeneration("activity")} limit $1))
     returning 1`
 }))
 

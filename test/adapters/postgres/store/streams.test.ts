@@ -378,7 +378,9 @@ const derivedRows = async (sql: Sql) => ({
   circuits: await sql(
     "select lane, circuit, generation, failures, blocked_until, circuit_stream from posthaste.lane where generation > 0 order by 1"
   ),
-  replays: await sql("select id, org_id, selection::text, reason, matched, requested_at from posthaste.replay order by 1"),
+  replays: await sql(
+    "select id, org_id, selection::text, reason, matched, requested_at from posthaste.replay order by 1"
+  ),
   audit: await sql("select to_jsonb(a) as row from posthaste.audit a order by 1"),
   bodies: await sql("select * from posthaste.body order by 1"),
   responses: await sql("select * from posthaste.response order by 1, 2, 3"),
