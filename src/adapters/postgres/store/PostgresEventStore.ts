@@ -98,14 +98,17 @@ export const layer = Layer.effect(
       }))
     )
 
-    const commit = yield* groupCommit((entries: ReadonlyArray<Append>) =>
-      postgres.durable.rows(appendStatement, appendValues(entries)).pipe(
-        Effect.map((rows) => resultsOf(entries, rows)),
-        Effect.tap(() => signal.queued(entries))
-      )
-    )
-    const append = (entries: ReadonlyArray<Append>): ReturnType<EventStore["Service"]["append"]> =>
-      entries.length === 0 ? Effect.succeed<ReadonlyArray<AppendResult>>([]) : unavailable(commit(entries))
+    const commit = yield* groupCommit<Append, AppendResult>({
+      keyOf: ({ messageId }) => messageId,
+      atOnce: 2,
+      max: 1_000,
+      run: (entries) =>
+        postgres.durable.rows(appendStatement, appendValues(entries)).pipe(
+          Effect.map((rows) => resultsOf(entries, rows)),
+          Effect.tap(() => signal.queued(entries))
+        )
+    })
+    const append = (entries: ReadonlyArray<Append>) => unavailable(commit(entries))
 
     return EventStore.of({ load, loadMany, append, acceptedUnder, readAll, extent })
   })

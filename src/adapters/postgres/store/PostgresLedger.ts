@@ -11,7 +11,7 @@ import type { JournalName } from "../../../application/ports/Journals.ts"
 import { type Copy, type Intent, Ledger, type Reservation, type Stored } from "../../../application/ports/Ledger.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { messageOf } from "../../../domain/streams.ts"
-import { batched } from "../batched.ts"
+import { groupCommit } from "../groupCommit.ts"
 import { Postgres, unavailable } from "../Postgres.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
@@ -118,7 +118,7 @@ export const layer = Layer.effect(
     const { durable, queue, reads } = yield* Postgres
     const signal = yield* WorkSignal
 
-    const reserve = batched<Intent, Reservation>({
+    const reserve = yield* groupCommit<Intent, Reservation>({
       keyOf: ({ id }) => id,
       atOnce: 2,
       max: 500,
@@ -128,7 +128,7 @@ export const layer = Layer.effect(
           .pipe(Effect.map((rows) => reservationsOf(intents.length, rows)))
     })
 
-    const apply = batched<{ readonly stored: Stored; readonly begun: string }, void>({
+    const apply = yield* groupCommit<{ readonly stored: Stored; readonly begun: string }, void>({
       keyOf: ({ stored }) => stored.messageId,
       atOnce: 2,
       max: 500,
@@ -143,9 +143,9 @@ export const layer = Layer.effect(
     })
 
     return Ledger.of({
-      reserve: (intents) => unavailable(Effect.forEach(intents, reserve, { concurrency: "unbounded" })),
+      reserve: (intents) => unavailable(reserve(intents)),
       withdraw: (ids) => unavailable(durable.rows(withdrawStatement, [ids])).pipe(Effect.asVoid),
-      apply: (stored, begun) => unavailable(apply({ stored, begun })),
+      apply: (stored, begun) => unavailable(apply([{ stored, begun }])).pipe(Effect.asVoid),
       takenBy: (orgId, key) =>
         unavailable(reads.rows(takenStatement, [orgId, key])).pipe(
           Effect.map(([row]) => (row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }))
