@@ -30,7 +30,7 @@ const releaseStatement = {
 }
 const renewStatement = {
   name: "renew",
-  text: `update claim set lease_until = clock_timestamp() + make_interval(secs => $2 / 1000.0)
+  text: `update claim set lease_until = statement_timestamp() + make_interval(secs => $2 / 1000.0)
     where batch = any ($1::bigint[]) returning batch`
 }
 const takeOverStatement = {

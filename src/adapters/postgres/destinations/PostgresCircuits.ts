@@ -34,7 +34,7 @@ const reportStatement = {
 }
 const giveBackStatement = {
   name: "give_back_permit",
-  text: `update lane set blocked_until = clock_timestamp() + $3::int * interval '1 millisecond'
+  text: `update lane set blocked_until = statement_timestamp() + $3::int * interval '1 millisecond'
     where lane = $1 and generation = $2 and circuit = 'HALF_OPEN'`
 }
 const orgOfStatement = {

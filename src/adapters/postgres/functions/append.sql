@@ -18,7 +18,7 @@ create or replace function append(
 language plpgsql volatile
 as $$
 declare
-  v_tx bigint := pg_current_xact_id()::text::bigint;
+  v_tx bigint := log_tx();
   v_actors text[] := string_to_array(p_actors, E'\x1e', '');
   v_held bigint[];
   v_refused int[] := '{}';

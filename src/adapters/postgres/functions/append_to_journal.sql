@@ -6,9 +6,11 @@
 create or replace function append_to_journal(p_journal text, p_stream uuid, p_names text[], p_data text[], p_at timestamptz, p_actor text)
 returns void
 language plpgsql volatile as $$
+declare
+  v_tx bigint := log_tx();
 begin
   insert into event (stream_id, stream, tx, at, actor, version, name, data)
-    select p_stream, p_journal, pg_current_xact_id()::text::bigint, p_at, p_actor,
+    select p_stream, p_journal, v_tx, p_at, p_actor,
       (select coalesce(max(e.version), 0) from event e where e.stream_id = p_stream) + f.n, f.name, f.data::json
     from unnest(p_names, p_data) with ordinality f(name, data, n);
 end $$;

@@ -7,11 +7,12 @@ declare
   v_todo stored_change[];
   v_fresh uuid[];
   v_bucket bigint;
+  v_now timestamptz := clock_timestamp();
 begin
-  if p_begun < clock_timestamp() - interval '1 minute' then return; end if;
+  if p_begun < v_now - interval '1 minute' then return; end if;
 
-  insert into copied_fact (stream_id, tx, position, at, version, name, data, actor)
-    select s.message, 0, 0, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name, c.data, c.actor
+  insert into copied_fact (stream_id, at, version, name, data, actor)
+    select s.message, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name, c.data, c.actor
     from unnest(v_stored) s
       cross join json_to_recordset(s.copies) c(version int, name text, data json, at_ms bigint, actor text)
     where s.copies is not null order by s.message, c.version
@@ -50,7 +51,7 @@ begin
     v_todo := v_todo || array(
       select s from unnest(v_stored) s join applied_change a on a.message_id = s.message
       where s.move is not null and s.message <> all (v_fresh) and a.version <= s.expected);
-    update applied_change a set version = s.version, log_at = s.log_at, at = clock_timestamp() from unnest(v_todo) s
+    update applied_change a set version = s.version, log_at = s.log_at, at = v_now from unnest(v_todo) s
       where a.message_id = s.message and s.message <> all (v_fresh);
     -- Who appended does not always learn where.
     update applied_change a set log_at = s.log_at from unnest(v_stored) s where a.message_id = s.message and a.log_at is null;

@@ -10,7 +10,7 @@ declare
   v_expires timestamptz := v_now + p_lane.permit_ms * interval '1 millisecond';
 begin
   insert into event (stream_id, stream, tx, at, version, name, data) values (
-    p_lane.circuit_stream, 'circuit-' || p_lane.lane, pg_current_xact_id()::text::bigint, v_now, p_lane.generation,
+    p_lane.circuit_stream, 'circuit-' || p_lane.lane, log_tx(), v_now, p_lane.generation,
     'CircuitProbed@1',
     json_build_object('probe', p_probe,
       'expiresAt', to_char(v_expires at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')));

@@ -2,12 +2,14 @@
 -- fold was making, whose rows are nobody's then.
 create or replace function build_projection(p_name text, p_version int, p_total bigint) returns setof projection
 language plpgsql volatile as $$
+declare
+  v_now timestamptz := clock_timestamp();
 begin
   insert into projection (name, generation, version, live, total) values (p_name, 1, p_version, true, p_total) on conflict do nothing;
   if not found then
     perform 1 from projection p where p.name = p_name order by p.generation for update;
     update projection p set generation = generation + 1, version = p_version, position = null, facts = 0, total = p_total,
-        rate = null, started_at = clock_timestamp(), moved_at = clock_timestamp()
+        rate = null, started_at = v_now, moved_at = v_now
       where p.name = p_name and not p.live and p.version < p_version;
     insert into projection (name, generation, version, live, total)
       select p_name, p.generation + 1, p_version, false, p_total from projection p where p.name = p_name and p.live

@@ -4,6 +4,9 @@ create or replace function change_circuit(
   p_circuit text, p_failures int, p_blocked_until timestamptz, p_in_flight_max int, p_actor text default null
 ) returns boolean
 language plpgsql volatile as $$
+declare
+  v_now timestamptz := date_trunc('milliseconds', clock_timestamp());
+  v_tx bigint := log_tx();
 begin
   insert into lane (lane, ready_at) values (p_lane, 'infinity') on conflict do nothing;
   update lane l set circuit = p_circuit, generation = p_generation + cardinality(p_names), failures = p_failures,
@@ -11,7 +14,7 @@ begin
     where l.lane = p_lane and l.generation = p_generation;
   if not found then return false; end if;
   insert into event (stream_id, stream, tx, at, actor, version, name, data)
-    select p_stream, 'circuit-' || p_lane, pg_current_xact_id()::text::bigint, date_trunc('milliseconds', clock_timestamp()), p_actor,
+    select p_stream, 'circuit-' || p_lane, v_tx, v_now, p_actor,
       p_generation + f.n, f.name, f.data::json
     from unnest(p_names, p_data) with ordinality f(name, data, n);
   return true;

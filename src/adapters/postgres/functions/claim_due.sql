@@ -110,6 +110,6 @@ begin
       ',' order by c.i) || ']'
     from unnest(v_messages, v_message_lanes, v_dues, v_versions, v_epochs, v_attempts, v_passes) with ordinality
       c(message, lane, due, version, epoch, attempt, pass, i)
-    join event q on q.stream_id = c.message and q.version = 1
+    join message_fact q on q.stream_id = c.message and q.version = 1
     left join body b on b.message_id = c.message;
 end $$;

@@ -9,6 +9,7 @@ declare
   v_generation int;
   v_ids uuid[];
   v_seen int;
+  v_now timestamptz := clock_timestamp();
 begin
   if not pg_try_advisory_xact_lock(lock_key(1)) then return; end if;
   -- Every projector takes its row first too: so none waits for the other's rows in a circle, and a step that comes after
@@ -31,11 +32,12 @@ begin
       order by generation desc, org_id desc, created_at, id limit p_limit
     ) v;
   delete from event where stream_id = any (v_ids);
+  delete from copied_fact where stream_id = any (v_ids);
   delete from body where message_id = any (v_ids);
   delete from response where message_id = any (v_ids);
   delete from idempotency where message_id = any (v_ids);
   -- Longer than any projector holds on to what it has read.
-  delete from forgotten_message where at < clock_timestamp() - interval '1 day';
+  delete from forgotten_message where at < v_now - interval '1 day';
   insert into forgotten_message (message_id) select unnest(v_ids) on conflict do nothing;
   if v_seen < p_limit then
     p_org := (select min(c.org_id) from message_count c where c.generation = v_generation and c.org_id > p_org);

@@ -2,15 +2,18 @@
 create or replace function take_over(p_worker text, p_lease_ms int, p_max int) returns table (
   batch bigint, messages uuid[], lanes uuid[], dues_ms bigint[], versions int[], epochs int[], attempts int[]
 )
-language sql volatile as $$
-  with expired as (
-    select batch from claim where lease_until < clock_timestamp() order by lease_until limit p_max for update skip locked
-  )
-  update claim c set
-    batch = nextval('batch'), worker = p_worker,
-    lease_until = clock_timestamp() + make_interval(secs => p_lease_ms / 1000.0)
-  from expired x where c.batch = x.batch
-  returning c.batch, c.messages, c.lanes,
-    (select array_agg((extract(epoch from d) * 1000)::bigint order by i) from unnest(c.dues) with ordinality u(d, i)),
-    c.versions, c.epochs, c.attempts
-$$;
+language plpgsql volatile as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := clock_timestamp();
+  v_expired bigint[] := array(
+    select c.batch from claim c where c.lease_until < v_now order by c.lease_until limit p_max for update skip locked);
+  v_names bigint[] := array(select nextval('batch') from unnest(v_expired));
+begin
+  return query
+    update claim c set batch = x.name, worker = p_worker, lease_until = v_now + make_interval(secs => p_lease_ms / 1000.0)
+    from unnest(v_expired, v_names) x(expired, name) where c.batch = x.expired
+    returning c.batch, c.messages, c.lanes,
+      (select array_agg((extract(epoch from d) * 1000)::bigint order by i) from unnest(c.dues) with ordinality u(d, i)),
+      c.versions, c.epochs, c.attempts;
+end $$;

@@ -42,7 +42,7 @@ const oldestStatement = {
       select due_at, message_id from ready r where r.lane = l.lane and r.due_at <= clock_timestamp()
       order by r.lane, r.due_at, r.message_id limit 1
     ) r
-    join event e on e.stream_id = r.message_id and e.version = 1
+    join message_fact e on e.stream_id = r.message_id and e.version = 1
     where l.ready_at <= clock_timestamp() and e.data ->> 'orgId' = $1`
 }
 

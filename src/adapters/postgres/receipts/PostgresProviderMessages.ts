@@ -7,7 +7,7 @@ import { Postgres, unavailable } from "../Postgres.ts"
 // Its condition is the index's, or the index would not be used.
 const findStatement = {
   name: "find_provider_message",
-  text: `select distinct stream_id from event
+  text: `select distinct stream_id from message_fact
     where name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and data ->> 'providerMessageId' = $1`
 }
 

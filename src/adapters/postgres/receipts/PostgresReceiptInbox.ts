@@ -25,10 +25,10 @@ const settleStatement = {
       delete from receipt_inbox where id = any ($1::bigint[])
     ), again as (
       update receipt_inbox r
-      set tries = a.tries, due_at = clock_timestamp() + a.after_ms * interval '1 millisecond'
+      set tries = a.tries, due_at = statement_timestamp() + a.after_ms * interval '1 millisecond'
       from unnest($2::bigint[], $3::int[], $4::bigint[]) a(id, tries, after_ms) where r.id = a.id
     )
-    update receipt_inbox set parked_at = clock_timestamp() where id = any ($5::bigint[]) and parked_at is null`
+    update receipt_inbox set parked_at = statement_timestamp() where id = any ($5::bigint[]) and parked_at is null`
 }
 const countStatement = {
   name: "count_receipts",
@@ -39,7 +39,7 @@ const forgetStatement = {
   name: "forget_receipts",
   text: `with gone as (
       delete from receipt_inbox
-      where parked_at is not null and parked_at < clock_timestamp() - $1::bigint * interval '1 millisecond' returning 1
+      where parked_at is not null and parked_at < statement_timestamp() - $1::bigint * interval '1 millisecond' returning 1
     )
     select count(*) from gone`
 }

@@ -32,14 +32,14 @@ const itemsStatement = {
 }
 const takeStatement = {
   name: "take_replay",
-  text: `update replay set next_at = clock_timestamp() + make_interval(secs => $1 / 1000.0)
+  text: `update replay set next_at = statement_timestamp() + make_interval(secs => $1 / 1000.0)
     where id = (
-      select id from replay where next_at <= clock_timestamp() order by next_at limit 1 for update skip locked
-    ) and next_at <= clock_timestamp() returning ${columns}`
+      select id from replay where next_at <= statement_timestamp() order by next_at limit 1 for update skip locked
+    ) and next_at <= statement_timestamp() returning ${columns}`
 }
 const backStatement = {
   name: "replay_back",
-  text: `update replay set next_at = clock_timestamp() + make_interval(secs => $2 / 1000.0)
+  text: `update replay set next_at = statement_timestamp() + make_interval(secs => $2 / 1000.0)
     where id = $1 and next_at < 'infinity'`
 }
 const closeStatement = {

@@ -1,6 +1,12 @@
 -- Promises: a fact is inserted once and never changed. (stream_id, version) is the only optimistic lock.
 
--- All facts. Readers of all streams order by (tx, position) and stay below pg_snapshot_xmin: a sequence alone would let
+-- Transaction ids of two servers are not comparable: a database that was moved or restored would write new facts below old
+-- ones, where no reader looks any more. So the order of the log has a base, which is added to every transaction id, and
+-- which whoever moves a database raises above all that is stored. One row.
+create table log_base (one boolean primary key default true check (one), base bigint not null default 0);
+insert into log_base default values;
+
+-- All facts. Readers of all streams order by (tx, position) and stay below `log_end()`: a sequence alone would let
 -- them step over a transaction that commits late. A message's stream is its id; the stream of anything else (a circuit, a
 -- replay, a consent, an endpoint) has a name, and its id is derived from that name.
 create sequence event_position cache 1000;

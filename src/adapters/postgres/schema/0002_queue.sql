@@ -58,11 +58,12 @@ create table claim (
 -- The line of each ordering key: of the messages of one lane with one key at most one is in `ready`, claimed or under way,
 -- and they take their turns in the order they were accepted. The head is GIVEN to the queue; whoever stands behind it is
 -- WAITING, with what its row in `ready` will say. A DEAD head was dead-lettered and holds its place, where its lane says so.
+create sequence line_entry_nth;
 create table line_entry (
   message_id uuid primary key,
   lane uuid not null,
   line text not null,
-  nth bigint not null generated always as identity (cache 1),
+  nth bigint not null default nextval('line_entry_nth'),
   state text not null check (state in ('WAITING', 'GIVEN', 'DEAD')),
   due_at timestamptz not null,
   version int not null,

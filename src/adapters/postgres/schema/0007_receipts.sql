@@ -1,7 +1,8 @@
 -- Promises: a receipt that was answered for is here until it is applied or parked; the same words of the same account stand
 -- here once; a claim is a lease, by this server's clock.
+create sequence receipt_inbox_id;
 create table receipt_inbox (
-  id bigint generated always as identity primary key,
+  id bigint primary key default nextval('receipt_inbox_id'),
   org_id text not null,
   account_id uuid not null,
   -- Text and not JSON: what a provider writes may hold characters that JSON types refuse.

@@ -3,11 +3,23 @@
 -- and how far the log was followed commits with what was made of it.
 
 -- Copies of the few facts that are looked for here: the first of each message, because a claim hands it out, and those that
--- tell the name a provider gave it. A message that has one is ours. As a child of event it is found where such facts are
--- looked for, and forgotten with its message.
-create table copied_fact (primary key (stream_id, version)) inherits (event);
+-- tell the name a provider gave it. A message that has one is ours, and it is forgotten with its message.
+create table copied_fact (
+  stream_id uuid not null,
+  at timestamptz not null,
+  actor text,
+  version int not null,
+  name text not null,
+  data json not null,
+  primary key (stream_id, version)
+);
 create index copied_fact_provider_message on copied_fact ((data ->> 'providerMessageId'))
   where name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and data ->> 'providerMessageId' is not null;
+
+-- Facts of messages, wherever their streams are. In a database either event or copied_fact has those of a message.
+create view message_fact as
+  select stream_id, version, name, data from event where stream is null
+  union all select stream_id, version, name, data from copied_fact;
 
 -- What comes with an append, named by the id of its first event: there before the event, gone when it was applied. One whose
 -- event never came is what a crash left behind.

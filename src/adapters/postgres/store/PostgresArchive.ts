@@ -10,8 +10,7 @@ import { Postgres, type QueryFailed, unavailable } from "../Postgres.ts"
 import { loggedColumns, loggedOf } from "./logged.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
-// Only what this store wrote: rows that inherit from it are copies of facts that live elsewhere.
-const facts = `select ${loggedColumns} from only event`
+const facts = `select ${loggedColumns} from event`
 const byStreamStatement = {
   name: "facts_by_stream",
   text: `${facts} where (stream_id, version) > ($1::uuid, $2::int) order by stream_id, version limit $3`
@@ -22,7 +21,7 @@ const streamsStatement = {
 }
 const knownStatement = {
   name: "known_streams",
-  text: `select id from unnest($1::uuid[]) id where exists (select 1 from only event e where e.stream_id = id)`
+  text: `select id from unnest($1::uuid[]) id where exists (select 1 from event e where e.stream_id = id)`
 }
 // `wrong` refuses what does not follow; the primary key refuses the second of two racers.
 const restoreStatement = {
@@ -35,10 +34,10 @@ const restoreStatement = {
           select g.*, row_number() over (partition by g.stream_id order by g.n) as nth from fact g
         ) f
         where f.version <> f.nth + (
-          select coalesce(max(e.version), 0) from only event e where e.stream_id = f.stream_id)
+          select coalesce(max(e.version), 0) from event e where e.stream_id = f.stream_id)
     ), written as (
       insert into event (stream_id, stream, tx, at, actor, version, name, data)
-        select f.stream_id, f.journal, pg_current_xact_id()::text::bigint,
+        select f.stream_id, f.journal, log_tx(),
           'epoch'::timestamptz + f.at_ms * interval '1 millisecond', f.actor, f.version, f.name, f.data::json
         from fact f where not exists (select 1 from wrong) order by f.n
     )

@@ -22,25 +22,23 @@ const storedFact = (version: string, atMs: string, name: string, data: string): 
   fact: Result.getOrThrow(fromRecorded({ name, data }))
 })
 
-// Only what this store wrote: rows that inherit from it are copies of facts that live elsewhere.
 const columns = "version, (extract(epoch from at) * 1000)::bigint, name, data"
 const loadStatement = {
   name: "load",
-  text: `select ${columns} from only event where stream_id = $1 order by version`
+  text: `select ${columns} from event where stream_id = $1 order by version`
 }
 const loadManyStatement = {
   name: "load_many",
-  text: `select ${columns}, stream_id from only event where stream_id = any ($1::uuid[]) order by stream_id, version`
+  text: `select ${columns}, stream_id from event where stream_id = any ($1::uuid[]) order by stream_id, version`
 }
 const acceptedUnderStatement = {
   name: "accepted_under",
   text: "select message_id, request_hash from idempotency where org_id = $1 and key = $2"
 }
-// Below the snapshot's xmin every transaction has ended, so nothing can still appear before what is read here.
 const readAllStatement = {
   name: "read_all",
-  text: `select ${loggedColumns} from only event
-    where (tx, position) > ($1::bigint, $2::bigint) and tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+  text: `select ${loggedColumns} from event
+    where (tx, position) > ($1::bigint, $2::bigint) and tx < (select log_end())
     order by tx, position limit $3`
 }
 // Counting takes a second for some ten million rows; beyond, what vacuum last found is near enough.
@@ -50,7 +48,7 @@ const extentStatement = {
       case when known.facts < 10000000 then (select count(*) from event) else known.facts end
     from (select reltuples::bigint as facts from pg_class where oid = 'event'::regclass) known
     left join lateral (
-      select tx, position from event where tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+      select tx, position from event where tx < (select log_end())
       order by tx desc, position desc limit 1
     ) head on true`
 }

@@ -21,13 +21,13 @@ const appendStatement = {
       select f.name, f.data, f.n from unnest($4::text[], $5::text[]) with ordinality f(name, data, n)
     ), head as (
       insert into event (stream_id, stream, tx, at, actor, version, name, data)
-        select $1, $2, pg_current_xact_id()::text::bigint, $6, $7, $3::int + 1, fact.name, fact.data::json from fact
+        select $1, $2, log_tx(), $6, $7, $3::int + 1, fact.name, fact.data::json from fact
         where fact.n = 1 and $3::int = (select coalesce(max(version), 0) from event where stream_id = $1)
       on conflict do nothing
       returning version
     ), rest as (
       insert into event (stream_id, stream, tx, at, actor, version, name, data)
-        select $1, $2, pg_current_xact_id()::text::bigint, $6, $7, $3::int + fact.n, fact.name, fact.data::json
+        select $1, $2, log_tx(), $6, $7, $3::int + fact.n, fact.name, fact.data::json
         from fact cross join head where fact.n > 1
     )
     select version from head`

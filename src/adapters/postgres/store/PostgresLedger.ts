@@ -34,7 +34,7 @@ const takenStatement = {
 const knownStatement = {
   name: "known_messages",
   text: `select u.id from unnest($1::uuid[]) u(id)
-    where exists (select 1 from event e where e.stream_id = u.id)
+    where exists (select 1 from message_fact e where e.stream_id = u.id)
       or exists (select 1 from append_intent i where i.message_id = u.id)`
 }
 const knownJournalsStatement = {
@@ -43,8 +43,8 @@ const knownJournalsStatement = {
 }
 const followStatement = {
   name: "follow",
-  text: `update log_follower set holder = $2, lease_until = clock_timestamp() + ${LEASE_MS} * interval '1 millisecond'
-    where name = $1 and (holder = $2 or lease_until < clock_timestamp()) returning position`
+  text: `update log_follower set holder = $2, lease_until = statement_timestamp() + ${LEASE_MS} * interval '1 millisecond'
+    where name = $1 and (holder = $2 or lease_until < statement_timestamp()) returning position`
 }
 const followedStatement = { name: "followed", text: "select sum(facts) from log_follower" }
 const leaveStatement = {
@@ -55,33 +55,33 @@ const tidyStatement = {
   name: "tidy_applied",
   text: `delete from applied_change where message_id = any (array(
     select message_id from applied_change
-    where at < clock_timestamp() - interval '2 minutes' and log_at <= $1 order by at limit ${TIDY_AT_ONCE}))`
+    where at < statement_timestamp() - interval '2 minutes' and log_at <= $1 order by at limit ${TIDY_AT_ONCE}))`
 }
 const journalsStatement = {
   name: "journals_after",
   text: `select stream, version, (extract(epoch from at) * 1000)::bigint, actor, name, data, tx || ':' || position
-    from only event
+    from event
     where stream is not null and (tx, position) > ($1::bigint, $2::bigint)
-      and tx < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+      and tx < (select log_end())
     order by tx, position limit $3`
 }
 const messagesAfterStatement = {
   name: "messages_after",
-  text: `select 'message-' || stream_id from event
-    where version = 1 and stream is null and stream_id > $1::uuid order by stream_id limit $2`
+  text: `select 'message-' || stream_id from message_fact
+    where version = 1 and stream_id > $1::uuid order by stream_id limit $2`
 }
 const journalNamesStatement = {
   name: "journal_names_after",
-  text: `select stream from only event where version = 1 and stream is not null and stream_id > $1::uuid
+  text: `select stream from event where version = 1 and stream is not null and stream_id > $1::uuid
     order by stream_id limit $2`
 }
 const expectHistoryStatement = {
   name: "expect_history",
   text: `with copies as (
-      insert into copied_fact (stream_id, tx, position, at, version, name, data, actor)
-        select $1, 0, 0, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name, c.data, c.actor
+      insert into copied_fact (stream_id, at, version, name, data, actor)
+        select $1, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name, c.data, c.actor
         from json_to_recordset($3) c(version int, name text, data json, at_ms bigint, actor text)
-        where not exists (select 1 from only event e where e.stream_id = $1 and e.version = c.version)
+        where not exists (select 1 from event e where e.stream_id = $1 and e.version = c.version)
       on conflict do nothing
     ), counted as (
       update log_follower set facts = facts + $4 where name = 'queue'
@@ -92,12 +92,12 @@ const expectHistoryStatement = {
 const adoptStatement = {
   name: "adopt_log",
   text: `with copies as (
-        insert into copied_fact (stream_id, tx, position, at, version, name, data, actor)
-          select stream_id, 0, 0, at, version, name, data, actor from only event
+        insert into copied_fact (stream_id, at, version, name, data, actor)
+          select stream_id, at, version, name, data, actor from event
           where stream is null and (version = 1 or data ->> 'providerMessageId' is not null)
         on conflict do nothing
       ),
-      moved as (delete from only event where stream is null),
+      moved as (delete from event where stream is null),
       past as (update applied_change set log_at = 0 where log_at is null)
     update log_follower set position = $1 where name = 'queue'`
 }
@@ -109,7 +109,7 @@ const forgotStatement = {
 }
 const leftBehindStatement = {
   name: "left_behind",
-  text: `select event_id, message_id from append_intent where at < clock_timestamp() - interval '1 day' order by at limit $1`
+  text: `select event_id, message_id from append_intent where at < statement_timestamp() - interval '1 day' order by at limit $1`
 }
 
 export const layer = Layer.effect(

@@ -10,7 +10,7 @@ export class StreamsElsewhere extends Schema.TaggedError<StreamsElsewhere>()("St
 }) {}
 
 const copiesStatement = { text: "select 1 from copied_fact limit 1" }
-const streamsStatement = { text: "select 1 from only event where stream is null limit 1" }
+const streamsStatement = { text: "select 1 from event where stream is null limit 1" }
 
 /** `posthaste store copy` moves streams from one to the other. */
 export const expect = (where: "here" | "elsewhere") =>

@@ -75,7 +75,7 @@ describe("the log under slow commits", () => {
             for (const stream of [shared[i % shared.length]!, { name: `test-${randomUUID()}`, id: randomUUID() }]) {
               const { rows } = await one.query(
                 `insert into posthaste.event (stream_id, stream, tx, at, version, name, data)
-                  select $1, $2, pg_current_xact_id()::text::bigint, now(), coalesce(max(version), 0) + 1, 'Tested@1', '{}'
+                  select $1, $2, posthaste.log_tx(), now(), coalesce(max(version), 0) + 1, 'Tested@1', '{}'
                   from posthaste.event where stream_id = $1
                 on conflict do nothing returning version`,
                 [stream.id, stream.name]
@@ -210,5 +210,36 @@ describe("the log under slow commits", () => {
       yield* eventually(store.readAll(null, 10), (facts) => facts.length === 1)
       const { rows } = yield* Effect.promise(() => one.query("select pg_backend_pid() as pid"))
       expect((yield* (yield* Projections).stall(Duration.zero))?.pid).not.toBe(rows[0].pid)
+    }))
+
+  test("goes on in order when its base was raised, as on another server, and still waits for an open transaction", (url) =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const append = Effect.gen(function* () {
+        const { entry } = opened()
+        yield* store.append([entry])
+        return entry.messageId
+      })
+      const before = [yield* append, yield* append]
+      const read = yield* eventually(store.readAll(null, 10), (facts) => facts.length === 2)
+      const one = yield* client(url, "the move")
+      // What a server with lower transaction ids is given: more than all that is stored.
+      yield* Effect.promise(() => one.query("update posthaste.log_base set base = base + 1000000000000"))
+      const after = [yield* append, yield* append]
+      const whole = yield* eventually(store.readAll(null, 10), (facts) => facts.length === 4)
+      expect(whole.map(({ messageId }) => messageId)).toEqual([...before, ...after])
+      const rest = yield* store.readAll(read.at(-1)!.position, 10)
+      expect(rest.map(({ messageId }) => messageId)).toEqual(after)
+      expect((yield* store.extent).head).toBe(whole.at(-1)!.position)
+
+      yield* Effect.promise(async () => {
+        await one.query("begin")
+        await one.query("select pg_current_xact_id()")
+      })
+      const hidden = yield* append
+      expect(yield* store.readAll(whole.at(-1)!.position, 10)).toEqual([])
+      yield* Effect.promise(() => one.query("commit"))
+      const found = yield* eventually(store.readAll(whole.at(-1)!.position, 10), (facts) => facts.length === 1)
+      expect(found[0]!.messageId).toBe(hidden)
     }))
 })
