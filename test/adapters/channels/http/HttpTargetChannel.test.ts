@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
-import { DateTime, Effect, Fiber, Redacted, Result, type Scope } from "effect"
+import { DateTime, Effect, Redacted, Result, type Scope } from "effect"
 import * as HttpTargetChannel from "../../../../src/adapters/channels/http/HttpTargetChannel.ts"
 import { parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
 import type { Resolve } from "../../../../src/adapters/channels/net/guardedConnect.ts"
@@ -8,7 +8,7 @@ import { StoreUnavailable } from "../../../../src/application/errors.ts"
 import type { Channel, OutboundMessage, Reply } from "../../../../src/application/ports/Channels.ts"
 import { type Calling, type HttpTargetSettings, HttpTargets } from "../../../../src/application/ports/HttpTargets.ts"
 import { DestinationId, MessageId, OrgId } from "../../../../src/domain/ids.ts"
-import { answer, receiver, until } from "../net/receiver.ts"
+import { answer, receiver } from "../net/receiver.ts"
 
 const org = OrgId.make("acme")
 
@@ -406,17 +406,6 @@ describe("a channel", () => {
       expect(yield* asked(null)).toEqual([128, false])
       expect(yield* asked(away)).toEqual([1, false])
       expect(yield* asked(unreadable)).toEqual([1, false])
-    })
-  )
-
-  it.live("takes the request back when it is interrupted", () =>
-    Effect.gen(function* () {
-      const far = yield* receiver({})
-      const channel = yield* channelFor(callingAt(far.url))
-      const sending = yield* Effect.forkChild(channel.send(aMessage()))
-      yield* until(() => far.requests.length === 1)
-      yield* Fiber.interrupt(sending)
-      yield* until(() => far.open.size === 0)
     })
   )
 })

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
-import { DateTime, Effect, Fiber, Redacted, Result, type Scope } from "effect"
+import { DateTime, Effect, Redacted, Result, type Scope } from "effect"
 import { documentedCodes } from "../../../../demo/meta/graphErrors.ts"
 import * as StandInMeta from "../../../../demo/meta/StandInMeta.ts"
 import { type CodeClass, parseCodes } from "../../../../src/adapters/channels/whatsapp/errors.ts"
@@ -397,14 +397,6 @@ describe("a message of which no byte was written", () => {
       expect(said(yield* channel.send(aMessage()))).toEqual(["Unreachable", "connection_failed"])
     })
   )
-
-  it.live("because there was no TLS may be tried again", () =>
-    Effect.gen(function* () {
-      const plain = yield* receiver({ connection: (socket) => void socket.end("not TLS") })
-      const channel = yield* channelAt(`https://127.0.0.1:${plain.port}`)
-      expect(said(yield* channel.send(aMessage()))).toEqual(["Unreachable", "tls_failed"])
-    })
-  )
 })
 
 describe("the access token", () => {
@@ -442,17 +434,6 @@ describe("the WhatsApp channel", () => {
       expect(yield* capacity(accountOf())).toBe(7)
       expect(yield* capacity(() => Effect.succeed(null))).toBeGreaterThan(7)
       expect(yield* capacity(() => Effect.die("does not open"))).toBe(1)
-    })
-  )
-
-  it.live("sends nothing after it was interrupted", () =>
-    Effect.gen(function* () {
-      const far = yield* receiver({})
-      const channel = yield* channelAt(`http://127.0.0.1:${far.port}`)
-      const fiber = yield* Effect.forkChild(channel.send(aMessage()))
-      yield* Fiber.interrupt(fiber)
-      yield* Effect.sleep("50 millis")
-      expect(far.requests).toEqual([])
     })
   )
 })

@@ -4,9 +4,9 @@ import tls from "node:tls"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Resolve } from "../../../../src/adapters/channels/net/guardedConnect.ts"
-import { receiver, until } from "../net/receiver.ts"
 import { selfSigned } from "./certificate.ts"
-import { channelFor, endpointAt, messageTo } from "./endpoint.ts"
+import { receiver, until } from "./receiver.ts"
+import { destinationAt, posting } from "./trying.ts"
 
 const resolve: Resolve = (_host, callback) => callback(null, [{ address: "127.0.0.1", family: 4 }])
 const certificate = selfSigned("hooks.example")
@@ -51,22 +51,21 @@ const trusting = <A, E, R>(body: Effect.Effect<A, E, R>) =>
     (before) => Effect.sync(() => tls.setDefaultCACertificates(before))
   )
 
-const sendTo = (url: string, timeoutMs = 5_000) =>
+const postTo = (url: string, timeoutMs = 5_000) =>
   Effect.gen(function* () {
-    const endpoint = endpointAt(url, { timeoutMs })
-    const channel = yield* channelFor([endpoint], { resolve })
-    return (yield* channel.send(messageTo(endpoint))).outcome
+    const post = yield* posting({ resolve })
+    return (yield* post(destinationAt(url, { timeoutMs }))).outcome
   })
 
-describe("a message over TLS", () => {
+describe("a request over TLS", () => {
   it.live("arrives when the certificate is trusted and names the host; sessions are resumed", () =>
     trusting(
       Effect.gen(function* () {
         const far = yield* secureReceiver
-        const endpoint = endpointAt(`https://hooks.example:${far.port}/`)
-        const channel = yield* channelFor([endpoint], { resolve })
+        const destination = destinationAt(`https://hooks.example:${far.port}/`)
+        const post = yield* posting({ resolve })
         for (let i = 0; i < 3; i++) {
-          expect((yield* channel.send(messageTo(endpoint))).outcome).toMatchObject({ type: "Accepted", status: 200 })
+          expect((yield* post(destination)).outcome).toMatchObject({ type: "Accepted", status: 200 })
         }
         expect(far.names).toEqual(["hooks.example", "hooks.example", "hooks.example"])
         expect(far.resumed).toEqual([false, true, true])
@@ -77,7 +76,7 @@ describe("a message over TLS", () => {
   it.live("is not sent when nobody trusts the certificate", () =>
     Effect.gen(function* () {
       const far = yield* secureReceiver
-      const outcome = yield* sendTo(`https://hooks.example:${far.port}/`)
+      const outcome = yield* postTo(`https://hooks.example:${far.port}/`)
       expect(outcome).toMatchObject({ type: "Unreachable", error: { code: "tls_failed", retryable: true } })
       expect(far.requests()).toBe(0)
     })
@@ -88,7 +87,7 @@ describe("a message over TLS", () => {
       Effect.gen(function* () {
         const far = yield* secureReceiver
         for (const host of ["other.example", "127.0.0.1"]) {
-          const outcome = yield* sendTo(`https://${host}:${far.port}/`)
+          const outcome = yield* postTo(`https://${host}:${far.port}/`)
           expect(outcome).toMatchObject({ type: "Unreachable", error: { code: "tls_failed" } })
         }
         expect(far.requests()).toBe(0)
@@ -99,21 +98,21 @@ describe("a message over TLS", () => {
   it.live("is not sent to who speaks no TLS", () =>
     Effect.gen(function* () {
       const far = yield* receiver({ connection: (socket) => void socket.write("HTTP/1.1 400 Bad Request\r\n\r\n") })
-      expect(yield* sendTo(`https://hooks.example:${far.port}/`)).toMatchObject({ error: { code: "tls_failed" } })
+      expect(yield* postTo(`https://hooks.example:${far.port}/`)).toMatchObject({ error: { code: "tls_failed" } })
     })
   )
 
   it.live("fails as a handshake when that is where the far side hangs up", () =>
     Effect.gen(function* () {
       const far = yield* receiver({ connection: (socket) => void socket.once("data", () => socket.resetAndDestroy()) })
-      expect(yield* sendTo(`https://hooks.example:${far.port}/`)).toMatchObject({ error: { code: "tls_failed" } })
+      expect(yield* postTo(`https://hooks.example:${far.port}/`)).toMatchObject({ error: { code: "tls_failed" } })
     })
   )
 
   it.live("waits for a handshake that stalls no longer than its deadline, and leaves no socket behind", () =>
     Effect.gen(function* () {
       const far = yield* receiver({})
-      expect(yield* sendTo(`https://hooks.example:${far.port}/`, 200)).toMatchObject({ error: { code: "timeout" } })
+      expect(yield* postTo(`https://hooks.example:${far.port}/`, 200)).toMatchObject({ error: { code: "timeout" } })
       yield* until(() => far.open.size === 0)
       expect(far.connections()).toBe(1)
     })

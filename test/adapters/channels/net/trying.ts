@@ -1,0 +1,42 @@
+/** Tries with a plain POST, over real sockets: what every channel builds on, without any channel. */
+import { randomUUID } from "node:crypto"
+import { Duration, Effect, Result } from "effect"
+import { parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
+import type { Resolve } from "../../../../src/adapters/channels/net/guardedConnect.ts"
+import { type Destination, makeTries, timeoutNanosOf } from "../../../../src/adapters/channels/net/tries.ts"
+import { receiver } from "./receiver.ts"
+
+export const destinationAt = (url: string, { timeoutMs = 5_000 } = {}): Destination => ({
+  url: new URL(url),
+  timeoutNanos: timeoutNanosOf(timeoutMs)
+})
+
+/** Posts to any destination; loopback may be called unless told otherwise. Each request has a name of its own. */
+export const posting = (
+  options: { readonly networks?: string; readonly exempt?: number; readonly resolve?: Resolve } = {}
+) =>
+  Effect.map(
+    makeTries(
+      {
+        allowedNetworks: Result.getOrThrow(parseNetworks(options.networks ?? "127.0.0.0/8")),
+        exemptions: options.exempt === undefined ? [] : [{ address: "127.0.0.1", port: options.exempt }]
+      },
+      options.resolve
+    ),
+    (attempt) => (destination: Destination) =>
+      attempt(destination, () => ({
+        method: "POST",
+        path: destination.url.pathname + destination.url.search,
+        headers: ["content-type", "application/json", "x-name", randomUUID()],
+        body: Buffer.from('{"a":1}')
+      }))
+  )
+
+/** Makes one try at a receiver that answers so. */
+export const postTo = (on: Parameters<typeof receiver>[0], timeoutMs = 5_000) =>
+  Effect.gen(function* () {
+    const far = yield* receiver(on)
+    const post = yield* posting()
+    const [took, reply] = yield* Effect.timed(post(destinationAt(far.url, { timeoutMs })))
+    return { far, reply, tookMs: Duration.toMillis(took) }
+  })
