@@ -133,8 +133,8 @@ describe("a fact of a dossier, a destination or a key", () => {
 
 describe("a replay", () => {
   it("is stored with a list of messages too", () => {
-    const wanted = { ids: ["0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a02"] }
-    const request = { ...sample("ReplayRequested@1"), wanted }
+    const selection = { ids: ["0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a02"] }
+    const request = { ...sample("ReplayRequested@1"), selection }
     const written = kinds.replay.rewrite({ name: "ReplayRequested@1", data: JSON.stringify(request) })
     expect(JSON.parse(Result.getOrThrow(written).data)).toEqual(request)
   })

@@ -221,9 +221,10 @@ export const mutants = {
   }),
 
   "gives a probe a permit that never ends": claiming((claim, { tables }) => {
-    for (const { lane, pass } of claim) {
+    for (const { lane, terms } of claim) {
       const blockedUntil = DateTime.makeUnsafe(EPOCH + 365 * 24 * 3_600_000)
-      if (pass.care === "probe") changeLane(tables, lane, { state: { ...laneOf(tables, lane).state, blockedUntil } })
+      if (terms.circuitMode === "probe")
+        changeLane(tables, lane, { state: { ...laneOf(tables, lane).state, blockedUntil } })
     }
   }),
 
@@ -297,7 +298,7 @@ export const mutants = {
 
   "lets a dead letter step aside although it blocks": appending((entry) => ({
     ...entry,
-    queue: entry.queue?.type === "Pass" ? { ...entry.queue, dead: false } : entry.queue
+    queue: entry.queue?.type === "LeaveLine" ? { ...entry.queue, dead: false } : entry.queue
   })),
 
   "keeps a line blocked although its dead letter was replayed": appending((entry) => ({

@@ -76,8 +76,8 @@ const CALL_MS = 1_500
 const APPEND_LINGERS_MS = 30_000
 /** A server may have to look through much that is not ours before it finds something. */
 const LOOK_THROUGH_MS = 60_000
-/** How long an append whose outcome is unknown is tried. */
-const PATIENCE = "2 seconds"
+/** How long a call whose outcome is unknown is repeated after its first failure; no longer than one call may take. */
+const PATIENCE = "1500 millis"
 const retries = Schedule.min([Schedule.exponential("20 millis"), Schedule.spaced("250 millis")]).pipe(
   Schedule.upTo({ duration: PATIENCE })
 )

@@ -106,7 +106,7 @@ const start = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: H
         if (Result.isFailure(decided)) return nothing
         const { entry, after } = entryOf(claimed.messageId, message, version, decided.success, now, {
           fence: heldBatch.batch,
-          gate: { lane: claimed.lane, generation: claimed.pass.generation }
+          gate: { lane: claimed.lane, generation: claimed.terms.generation }
         })
         const startedAt = version + decided.success.length
         const answer = after.status === "SENDING" ? { message: after, version: startedAt, startedAt } : null

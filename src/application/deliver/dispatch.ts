@@ -14,8 +14,9 @@ import { type CircuitPolicy, circuitDefaults } from "../../domain/circuit/policy
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import { background } from "../background.ts"
+import { storePauses } from "../command.ts"
 import { Channels } from "../ports/Channels.ts"
-import { type AbandonedMessage, type ClaimedMessage, type Pass, Queue } from "../ports/Queue.ts"
+import { type AbandonedMessage, type ClaimedMessage, type ClaimTerms, Queue } from "../ports/Queue.ts"
 import { deliver } from "./deliver.ts"
 import { type HeldBatch, type HeldBatches, makeHeldBatches } from "./heldBatches.ts"
 import { recover, recoverBatch } from "./recover.ts"
@@ -49,7 +50,6 @@ const POLL_SOON = Duration.millis(20)
 const STORE_PAUSE = Duration.millis(250)
 /** A message we can't process because of a bug in Posthaste: kept, shown in the log, tried again later. */
 const DEFECT_PAUSE = Duration.minutes(1)
-const insist = Schedule.min([Schedule.exponential(STORE_PAUSE), Schedule.spaced("5 seconds")])
 
 /** Starts the worker; it runs until the scope closes. */
 export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
@@ -59,7 +59,7 @@ export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
     if (status === "CLOSED") return Effect.sync(() => waitingRoom.limit(lane, inFlightMax))
     return Effect.suspend(() =>
       putBack(
-        waitingRoom.withdraw(lane, ({ claimed }) => claimed.pass.generation < generation),
+        waitingRoom.withdraw(lane, ({ claimed }) => claimed.terms.generation < generation),
         heldBatches
       )
     )
@@ -146,13 +146,13 @@ const feed = Effect.fnUntraced(function* (
     )
     const offeredAt = clock.monotonicTimeNanosUnsafe()
     for (const [index, [lane, messages]] of lanes.entries()) {
-      const { pass } = messages[0]!
-      const startBy = startByOf(pass, askedAt, offeredAt)
+      const { terms } = messages[0]!
+      const startBy = startByOf(terms, askedAt, offeredAt)
       waitingRoom.offer(
         lane,
         capacities[index]!,
         messages.map((claimed) => ({ claimed, heldBatch, startBy })),
-        pass.inFlightMax
+        terms.inFlightMax
       )
     }
     return true
@@ -173,11 +173,11 @@ const feed = Effect.fnUntraced(function* (
  * A probe's permit runs from the claim. What a rate limit handed out gets half its time also after a claim that took
  * all of it: a store that is slow to answer must not mean that nothing ever starts.
  */
-const startByOf = ({ care, freshMs }: Pass, askedAt: bigint, offeredAt: bigint): bigint | null => {
-  if (freshMs === null) return null
-  const fresh = BigInt(freshMs) * NANOS_PER_MILLI
+const startByOf = ({ circuitMode, startWithinMs }: ClaimTerms, askedAt: bigint, offeredAt: bigint): bigint | null => {
+  if (startWithinMs === null) return null
+  const fresh = BigInt(startWithinMs) * NANOS_PER_MILLI
   const late = offeredAt - askedAt - fresh / 2n
-  return askedAt + fresh + (care === "probe" || late < 0n ? 0n : late)
+  return askedAt + fresh + (circuitMode === "probe" || late < 0n ? 0n : late)
 }
 
 // ---------------------------------------------------------------------------------------------- actors
@@ -211,8 +211,8 @@ const act = Effect.fnUntraced(function* (
     sent()
     if (later === "GateClosed") {
       // What else we hold of the lane was claimed under the same conditions.
-      const { generation } = claimed.pass
-      others = waitingRoom.withdraw(claimed.lane, (other) => other.claimed.pass.generation === generation)
+      const { generation } = claimed.terms
+      others = waitingRoom.withdraw(claimed.lane, (other) => other.claimed.terms.generation === generation)
       yield* putBack([task, ...others], heldBatches)
     } else {
       yield* putBack(others, heldBatches)
@@ -238,7 +238,7 @@ const putBack = Effect.fnUntraced(function* (tasks: ReadonlyArray<Task>, heldBat
   const queue = yield* Queue
   for (const [heldBatch, mine] of Map.groupBy(tasks, (task) => task.heldBatch)) {
     const messages = mine.map(({ claimed }) => claimed)
-    if (heldBatch.left === mine.length) heldBatch.notStarted.push(...messages)
+    if (heldBatch.remaining === mine.length) heldBatch.notStarted.push(...messages)
     else if (!heldBatch.lost) {
       heldBatch.unanswered += 1
       const answered = () => {
@@ -248,7 +248,7 @@ const putBack = Effect.fnUntraced(function* (tasks: ReadonlyArray<Task>, heldBat
       const ids = messages.map(({ messageId }) => messageId)
       // Once asked, the answer is awaited: a stop in between would not know what is still ours.
       yield* Effect.uninterruptible(Effect.map(queue.putBack(heldBatch.batch, ids), answered)).pipe(
-        Effect.retry(insist),
+        Effect.retry(storePauses),
         Effect.orDie
       )
     }
@@ -266,14 +266,14 @@ const finish = (heldBatch: HeldBatch, heldBatches: HeldBatches, later: Abandoned
 /** The last message releases the batch. */
 const lessen = (heldBatch: HeldBatch, heldBatches: HeldBatches, count: number) =>
   Effect.suspend(() => {
-    heldBatch.left -= count
-    return heldBatch.left > 0 ? Effect.void : release(heldBatch, heldBatches)
+    heldBatch.remaining -= count
+    return heldBatch.remaining > 0 ? Effect.void : release(heldBatch, heldBatches)
   })
 
 const release = Effect.fnUntraced(function* (heldBatch: HeldBatch, heldBatches: HeldBatches) {
   const queue = yield* Queue
   if (!heldBatch.lost)
-    yield* queue.release(heldBatch.batch, heldBatch.notStarted).pipe(Effect.retry(insist), Effect.orDie)
+    yield* queue.release(heldBatch.batch, heldBatch.notStarted).pipe(Effect.retry(storePauses), Effect.orDie)
   heldBatches.remove(heldBatch)
 })
 

@@ -14,7 +14,7 @@ export interface HeldBatch {
   unanswered: number
   readonly lease: Duration.Duration
   /** Messages still on somebody's hands. */
-  left: number
+  remaining: number
   /** What goes back to the queue when the batch is released. */
   readonly notStarted: Array<AbandonedMessage>
   readonly lost: boolean
@@ -37,7 +37,7 @@ export const makeHeldBatches = (lease: Duration.Duration): HeldBatches => {
         messages,
         unanswered: 0,
         lease,
-        left: messages.length,
+        remaining: messages.length,
         notStarted: [],
         get lost() {
           return lost

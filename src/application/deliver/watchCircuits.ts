@@ -10,7 +10,7 @@
  * The result of a probe is told again for a while; if nobody hears it, the permit runs out and makes room for
  * another probe.
  */
-import { Effect, Latch, Random, Result, Schedule } from "effect"
+import { Effect, Latch, Random, Result } from "effect"
 import { type CircuitCommand, decide } from "../../domain/circuit/decider.ts"
 import { type Evidence, evidenceOf, openingErrorOf } from "../../domain/circuit/evidence.ts"
 import type { CircuitError } from "../../domain/circuit/facts.ts"
@@ -19,6 +19,7 @@ import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { DestinationId } from "../../domain/ids.ts"
 import { background } from "../background.ts"
+import { storePauses } from "../command.ts"
 import { changeCircuit } from "../destinations/changeCircuit.ts"
 import { Circuits, type Report } from "../ports/Circuits.ts"
 import type { Claim, ClaimedMessage, Queue } from "../ports/Queue.ts"
@@ -42,11 +43,9 @@ interface Observation extends Report {
   readonly error: CircuitError | null
 }
 
-type Told =
+type CircuitChange =
   | Pick<Extract<CircuitCommand, { readonly type: "CountFailures" }>, "type" | "failures" | "error">
   | Pick<Extract<CircuitCommand, { readonly type: "SettleProbe" }>, "type" | "succeeded" | "error">
-
-const insist = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")])
 
 /** `onState` is told where a circuit stands whenever that was learnt. */
 export const watchCircuits = (
@@ -58,10 +57,10 @@ export const watchCircuits = (
   let pending = new Map<DestinationId, Observation>()
   const news = Latch.makeUnsafe(false)
 
-  const add = (claimed: ClaimedMessage, verdict: Evidence, error: CircuitError | null) => {
-    const { lane: destination, pass } = claimed
-    const { generation } = pass
-    const probe = pass.care === "probe"
+  const add = (claimed: ClaimedMessage, evidence: Evidence, error: CircuitError | null) => {
+    const { lane: destination, terms } = claimed
+    const { generation } = terms
+    const probe = terms.circuitMode === "probe"
     const before = pending.get(destination)
     const known = before?.generation === generation ? before : null
     // What was seen under an older generation than something already pending is void.
@@ -69,10 +68,10 @@ export const watchCircuits = (
     pending.set(destination, {
       destination,
       generation,
-      succeeded: verdict === "success" || (known?.succeeded ?? false),
-      failures: verdict === "success" ? 0 : (known?.failures ?? 0) + (verdict === "failure" ? 1 : 0),
+      succeeded: evidence === "success" || (known?.succeeded ?? false),
+      failures: evidence === "success" ? 0 : (known?.failures ?? 0) + (evidence === "failure" ? 1 : 0),
       probe,
-      unclear: probe && verdict === "none",
+      unclear: probe && evidence === "none",
       // A success beside it does not put right what is wrong.
       error: error ?? known?.error ?? null
     })
@@ -87,7 +86,7 @@ export const watchCircuits = (
   }
 
   /** Changes the circuit by what the domain makes of the command, unless it has another generation by now. */
-  const change = Effect.fnUntraced(function* ({ destination, generation }: Observation, command: Told) {
+  const change = Effect.fnUntraced(function* ({ destination, generation }: Observation, command: CircuitChange) {
     const after = yield* changeCircuit(
       destination,
       Effect.fnUntraced(function* (circuit, { facts, now }) {
@@ -119,14 +118,14 @@ export const watchCircuits = (
   const flush = Effect.gen(function* () {
     const circuits = yield* Circuits
     news.closeUnsafe()
-    const told = pending
+    const observations = pending
     pending = new Map()
-    if (told.size === 0) return
-    const states = yield* circuits.report([...told.values()]).pipe(
+    if (observations.size === 0) return
+    const states = yield* circuits.report([...observations.values()]).pipe(
       Effect.catchTag("StoreUnavailable", () =>
         // Reporting a probe counts nothing, and where one failure is enough no second one counts: both may be said twice.
         Effect.sync(() => {
-          for (const [destination, observation] of told) {
+          for (const [destination, observation] of observations) {
             if ((observation.probe || observation.error !== null) && !pending.has(destination))
               pending.set(destination, observation)
           }
@@ -137,24 +136,29 @@ export const watchCircuits = (
     )
     if (states === null) return yield* Effect.sleep("100 millis")
     for (const [destination, state] of states) {
-      yield* settle(told.get(destination)!, state).pipe(Effect.retry({ schedule: insist, times: 10 }), Effect.ignore)
+      yield* settle(observations.get(destination)!, state).pipe(
+        Effect.retry({ schedule: storePauses, times: 10 }),
+        Effect.ignore
+      )
     }
   })
 
   return {
     claimed: ({ messages }) => {
-      for (const { lane, pass } of messages) {
-        if (pass.care === "watched") watched.add(lane)
+      for (const { lane, terms } of messages) {
+        if (terms.circuitMode === "watched") watched.add(lane)
         else if (!pending.has(lane)) watched.delete(lane)
       }
     },
     observe: (claimed, outcome) => {
-      const verdict = outcome === null ? "none" : evidenceOf(outcome)
+      const evidence = outcome === null ? "none" : evidenceOf(outcome)
       const isNews =
-        claimed.pass.care === "probe" || verdict === "failure" || (verdict === "success" && watched.has(claimed.lane))
+        claimed.terms.circuitMode === "probe" ||
+        evidence === "failure" ||
+        (evidence === "success" && watched.has(claimed.lane))
       if (!isNews) return
-      if (verdict === "failure") watched.add(claimed.lane)
-      add(claimed, verdict, outcome === null ? null : openingErrorOf(outcome))
+      if (evidence === "failure") watched.add(claimed.lane)
+      add(claimed, evidence, outcome === null ? null : openingErrorOf(outcome))
     },
     flush,
     run: background("reporting to circuits", Effect.andThen(news.await, Effect.uninterruptible(flush)))

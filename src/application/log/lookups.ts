@@ -19,7 +19,7 @@ type Store = EventStore["Service"]
 
 const STREAMS_MAX = 20_000
 /** Others get their turn after so many facts were decoded, which takes about a millisecond. */
-const TURN = 200
+const YIELD_EVERY = 200
 
 export const streamsOf = (store: Store) => {
   const known = bounded<MessageId, Array<StoredFact>>(STREAMS_MAX)
@@ -27,7 +27,7 @@ export const streamsOf = (store: Store) => {
     const streams = new Map<MessageId, History>()
     const unknown = new Set<MessageId>()
     for (const [index, logged] of facts.entries()) {
-      if (index % TURN === TURN - 1) yield* Effect.yieldNow
+      if (index % YIELD_EVERY === YIELD_EVERY - 1) yield* Effect.yieldNow
       const id = logged.messageId
       if (id === null || unknown.has(id)) continue
       const stream = known.get(id) ?? []

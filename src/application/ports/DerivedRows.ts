@@ -6,19 +6,19 @@ import type { ReplayRequested } from "../../domain/replay/facts.ts"
 import type { StoreUnavailable } from "../errors.ts"
 import type { Position } from "./EventStore.ts"
 
-export interface Asked {
+export interface Lookup {
   readonly messageId: MessageId
   /** Null: it is in no queue; only what stands in a line is looked for. */
   readonly wait: Wait | null
 }
 
 /** What there is about one message, all of one moment. */
-export interface Found {
+export interface DerivedState {
   /** A row in its lane that says exactly what was asked for, due time and all. */
   readonly isReady: boolean
   /** How many batches hold it as it was when it began to wait. */
   readonly held: number
-  readonly turn: { readonly lane: DestinationId; readonly line: string; readonly state: LinePosition } | null
+  readonly linePlace: { readonly lane: DestinationId; readonly line: string; readonly state: LinePosition } | null
   readonly hasBody: boolean
   /** As JSON; null when there is none. */
   readonly view: unknown
@@ -56,13 +56,15 @@ export interface Restored {
 export class DerivedRows extends Context.Service<
   DerivedRows,
   {
-    readonly look: (asked: ReadonlyArray<Asked>) => Effect.Effect<ReadonlyMap<MessageId, Found>, StoreUnavailable>
+    readonly look: (
+      asked: ReadonlyArray<Lookup>
+    ) => Effect.Effect<ReadonlyMap<MessageId, DerivedState>, StoreUnavailable>
     /** `after` is what the page before named as `next`; null where there was none left. */
     readonly ready: (
       after: string | null,
       limit: number
     ) => Effect.Effect<{ readonly rows: ReadonlyArray<ReadyRow>; readonly next: string | null }, StoreUnavailable>
-    readonly turns: (
+    readonly messagesInLines: (
       after: MessageId | null,
       limit: number
     ) => Effect.Effect<ReadonlyArray<MessageId>, StoreUnavailable>

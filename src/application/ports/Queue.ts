@@ -7,16 +7,16 @@ import type { StoreUnavailable } from "../errors.ts"
 export type BatchId = string & Brand.Brand<"BatchId">
 
 /** What its lane allows a message that was handed out. */
-export interface Pass {
+export interface ClaimTerms {
   /** The circuit's generation that the claim saw: under another one the attempt may not start. */
   readonly generation: number
   /**
    * `watched`: the lane counts failures or lets traffic back in, so a success is worth telling. `probe`: the
    * message was let through to find out. Null: only a failure is news.
    */
-  readonly care: "watched" | "probe" | null
+  readonly circuitMode: "watched" | "probe" | null
   /** How long after the claim the attempt may still start; null: as long as the claim is held. */
-  readonly freshMs: number | null
+  readonly startWithinMs: number | null
   /** How many messages of the lane may be under way in this worker; null: no limit but the channel's. */
   readonly inFlightMax: number | null
 }
@@ -34,7 +34,7 @@ export interface ClaimedMessage {
   readonly queued: MessageQueued
   /** Null when it was erased. */
   readonly body: string | null
-  readonly pass: Pass
+  readonly terms: ClaimTerms
 }
 
 export interface Claim {

@@ -13,7 +13,7 @@ export interface ReplayItem {
 export interface ReplayJob {
   readonly id: ReplayId
   readonly orgId: OrgId
-  readonly wanted: ReplaySelection
+  readonly selection: ReplaySelection
   readonly reason: string | null
   readonly matched: number
   readonly requestedAt: DateTime.Utc
@@ -22,7 +22,7 @@ export interface ReplayJob {
 export interface Opening {
   readonly id: ReplayId
   readonly orgId: OrgId
-  readonly wanted: ReplaySelection
+  readonly selection: ReplaySelection
   readonly reason: string | null
   readonly requestedAt: DateTime.Utc
   /** The dead letters themselves, or a filter for the store to find them by. */

@@ -15,7 +15,7 @@ import { type ArrivedReceipt, ReceiptInbox } from "../ports/ReceiptInbox.ts"
 import { type WhatsAppAccount, WhatsAppAccounts } from "../ports/WhatsAppAccounts.ts"
 import { type Notice, WhatsAppReceipts } from "../ports/WhatsAppReceipts.ts"
 
-export interface Told {
+export interface ReceiptCall {
   /** As it came, before anything has parsed it. */
   readonly body: Uint8Array
   readonly signature: string | null
@@ -30,27 +30,27 @@ export type ReceiptAnswer =
   | { readonly type: "Unreadable"; readonly reason: string }
 
 /** All numbers of a body are one app's. If none of the first is believed, it is not asked about the others. */
-const ASKED_FIRST = 100
+const NUMBERS_FIRST = 100
 
 export const receiveReceipts = Effect.fn("receiveReceipts")(function* (
-  told: Told
+  call: ReceiptCall
 ): Effect.fn.Return<ReceiptAnswer, StoreUnavailable, WhatsAppAccounts | WhatsAppReceipts | ReceiptInbox> {
   const notices = yield* WhatsAppReceipts
-  const numbers = notices.numbersIn(told.body)
-  const believed = yield* believedOf(told, numbers.slice(0, ASKED_FIRST))
+  const numbers = notices.numbersIn(call.body)
+  const believed = yield* believedOf(call, numbers.slice(0, NUMBERS_FIRST))
   if (believed.size === 0) {
-    yield* Effect.logWarning(`a notice from WhatsApp was refused: ${whyNot(told, numbers)}`)
+    yield* Effect.logWarning(`a notice from WhatsApp was refused: ${whyNot(call, numbers)}`)
     return { type: "Unproven" }
   }
-  for (const [number, account] of yield* believedOf(told, numbers.slice(ASKED_FIRST))) believed.set(number, account)
+  for (const [number, account] of yield* believedOf(call, numbers.slice(NUMBERS_FIRST))) believed.set(number, account)
 
-  const read = notices.read(told.body)
+  const read = notices.read(call.body)
   if (Result.isFailure(read)) return { type: "Unreadable", reason: read.failure }
   const receipts: Array<ArrivedReceipt> = []
   for (const notice of read.success) {
     const account = notice.phoneNumberId === null ? undefined : believed.get(notice.phoneNumberId)
     if (account === undefined) yield* skipped(notice, "no account is proven for its phone number")
-    else if (told.org !== null && told.org !== account.orgId) yield* skipped(notice, "X-Org-Id names another org")
+    else if (call.org !== null && call.org !== account.orgId) yield* skipped(notice, "X-Org-Id names another org")
     else {
       const { orgId, id } = account
       receipts.push(...notice.statuses.map((raw) => ({ orgId, account: id, raw })))
@@ -61,7 +61,7 @@ export const receiveReceipts = Effect.fn("receiveReceipts")(function* (
   return { type: "Taken" }
 })
 
-const whyNot = ({ signature }: Told, numbers: ReadonlyArray<string>): string => {
+const whyNot = ({ signature }: ReceiptCall, numbers: ReadonlyArray<string>): string => {
   if (signature === null) return "it is not signed"
   return numbers.length === 0
     ? "it names no phone number"
@@ -72,7 +72,7 @@ const skipped = ({ phoneNumberId, statuses }: Notice, reason: string) =>
   Effect.logWarning(`${statuses.length} WhatsApp receipts for phone number ${phoneNumberId} skipped: ${reason}`)
 
 /** The accounts that stand behind the body, by their phone numbers. */
-const believedOf = Effect.fnUntraced(function* ({ body, signature }: Told, numbers: ReadonlyArray<string>) {
+const believedOf = Effect.fnUntraced(function* ({ body, signature }: ReceiptCall, numbers: ReadonlyArray<string>) {
   const accounts = yield* WhatsAppAccounts
   const { isSigned } = yield* WhatsAppReceipts
   const believed = new Map<string, WhatsAppAccount>()

@@ -34,26 +34,26 @@ export class ReplayNotFound extends Schema.TaggedError<ReplayNotFound>()("Replay
 export class ReplayKeyReused extends Schema.TaggedError<ReplayKeyReused>()("ReplayKeyReused", {}) {}
 
 /** How many dead letters a request would be for, and how many of them to look at first. Nothing is done. */
-export const previewReplay = Effect.fnUntraced(function* (orgId: OrgId, wanted: ReplaySelection) {
-  if ("filter" in wanted) return yield* (yield* MessageViews).countDeadLetters(orgId, wanted.filter)
-  const dead = yield* deadAmong(orgId, wanted.ids)
+export const previewReplay = Effect.fnUntraced(function* (orgId: OrgId, selection: ReplaySelection) {
+  if ("filter" in selection) return yield* (yield* MessageViews).countDeadLetters(orgId, selection.filter)
+  const dead = yield* deadAmong(orgId, selection.ids)
   return { matched: dead.length, contradicted: dead.filter(({ contradicted }) => contradicted).length }
 })
 
 export const requestReplay = Effect.fnUntraced(function* (
   orgId: OrgId,
-  wanted: ReplaySelection,
+  selection: ReplaySelection,
   { reason, idempotencyKey }: { readonly reason: string | null; readonly idempotencyKey: string | null }
 ) {
-  const requestHash = (yield* Fingerprint).of(canonicalText(wanted, reason))
+  const requestHash = (yield* Fingerprint).of(canonicalText(selection, reason))
   const [id] = yield* newMessageIds(1)
   const result = yield* (yield* Replays).open({
     id: ReplayId.make(id!),
     orgId,
-    wanted,
+    selection,
     reason,
     requestedAt: yield* DateTime.now,
-    set: "ids" in wanted ? (yield* deadAmong(orgId, wanted.ids)).map(itemOf) : wanted.filter,
+    set: "ids" in selection ? (yield* deadAmong(orgId, selection.ids)).map(itemOf) : selection.filter,
     idempotency: idempotencyKey === null ? null : { key: idempotencyKey, requestHash }
   })
   if (result.type === "DuplicateKey" && result.requestHash !== requestHash) return yield* new ReplayKeyReused()
@@ -95,8 +95,8 @@ const deadAmong = Effect.fnUntraced(function* (orgId: OrgId, ids: ReadonlyArray<
 
 const itemOf = ({ id, epoch }: MessageView): ReplayItem => ({ messageId: id, epoch })
 
-const canonicalText = (wanted: ReplaySelection, reason: string | null): string => {
-  const asked = Schema.encodeSync(ReplaySelection)(wanted)
+const canonicalText = (selection: ReplaySelection, reason: string | null): string => {
+  const asked = Schema.encodeSync(ReplaySelection)(selection)
   const parts =
     "ids" in asked ? asked.ids.toSorted() : Object.entries(asked.filter).toSorted(([a], [b]) => (a < b ? -1 : 1))
   return JSON.stringify(["ids" in asked ? "ids" : "filter", parts, reason])
@@ -129,8 +129,8 @@ export const loadReplay = (job: ReplayJob) =>
       load: Effect.flatMap(Journals, (journals) => journals.load(journalOf(job))),
       decide: (history: ReadonlyArray<JournalFact>) => {
         if (history.length > 0) return Effect.succeed({ entry: null, answer: snapshotOf(job, history.map(decoded)) })
-        const { orgId, wanted, reason, matched, requestedAt: at } = job
-        const request = { type: "ReplayRequested", orgId, wanted, reason, matched, requestedAt: at } as const
+        const { orgId, selection, reason, matched, requestedAt: at } = job
+        const request = { type: "ReplayRequested", orgId, selection, reason, matched, requestedAt: at } as const
         const facts = Result.getOrThrow(decide(replay([]), { type: "RequestReplay", request }))
         const answer = snapshotOf(
           job,

@@ -8,7 +8,7 @@ import { can as circuitAllows, evolve as evolveCircuit, initial as firstCircuit 
 import { fromRecorded as circuitFact } from "../../domain/circuit/recorded.ts"
 import { fromRecorded as dossierFact } from "../../domain/consent/recorded.ts"
 import { fromRecorded as configurationFact } from "../../domain/destination/recorded.ts"
-import { beginning, type Course, follow } from "../../domain/message/place.ts"
+import { beginning, type TrackedMessage, track } from "../../domain/message/place.ts"
 import { fromRecorded as messageFact } from "../../domain/message/recorded.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
 import { evolve as evolveOverdue, initial as firstOverdue } from "../../domain/overdue/decider.ts"
@@ -30,7 +30,7 @@ export interface Breach {
 }
 
 export interface Lawful {
-  readonly course: Course
+  readonly tracked: TrackedMessage
   readonly history: ReadonlyArray<StoredFact>
 }
 
@@ -79,20 +79,20 @@ const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ")
 /** Also gives the history, because the view is folded from it. */
 export const judgeMessage = (facts: ReadonlyArray<LoggedFact>): Result.Result<Lawful, Breach> => {
   const history: Array<StoredFact> = []
-  const course = judge(
+  const tracked = judge(
     {
       read: messageFact,
       start: beginning,
-      advance: (before: Course, fact, { version, at }) => {
+      advance: (before: TrackedMessage, fact, { version, at }) => {
         const stored = { version, at, fact }
         history.push(stored)
-        return follow(before, stored)
+        return track(before, stored)
       },
       describe: ({ message }) => message.status
     },
     facts
   )
-  return Result.map(course, (found) => ({ course: found, history }))
+  return Result.map(tracked, (found) => ({ tracked: found, history }))
 }
 
 export const judgeCircuit = (facts: ReadonlyArray<LoggedFact>) =>

@@ -55,7 +55,7 @@ export const restoreDerived = Effect.fnUntraced(function* () {
         if (place === null) continue
         const row: Restored = { messageId, place }
         if (place.line === null) rows.push(row)
-        else lined.push({ row, enteredAt: facts[lawful.success.course.enteredAt - 1]!.position })
+        else lined.push({ row, enteredAt: facts[lawful.success.tracked.enteredAt - 1]!.position })
       }
       yield* derived.restoreQueue(rows)
     })
@@ -67,10 +67,10 @@ export const restoreDerived = Effect.fnUntraced(function* () {
 })
 
 /** Null when there is nothing to put back. */
-const standOf = ({ course, history }: Lawful): Restored["place"] | null => {
-  const place = placeOf(course)
+const standOf = ({ tracked, history }: Lawful): Restored["place"] | null => {
+  const place = placeOf(tracked)
   if (place.type !== "Out") return place
-  const { destination, orderingKey } = course.message.progress
+  const { destination, orderingKey } = tracked.message.progress
   if (!place.dead || destination === null || orderingKey === null) return null
   // A receipt comes after the message was taken, and its line had moved on by then.
   const last = history.findLast(({ fact }) => fact.type === "MessageFailed" || fact.type === "MessageDeadLettered")

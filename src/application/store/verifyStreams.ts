@@ -22,7 +22,7 @@ import { messageOf, streamOf } from "../../domain/streams.ts"
 import type { StoreUnavailable } from "../errors.ts"
 import { Archive } from "../ports/Archive.ts"
 import { Circuits } from "../ports/Circuits.ts"
-import { type Asked, DerivedRows, type Found, type ReadyRow } from "../ports/DerivedRows.ts"
+import { DerivedRows, type DerivedState, type Lookup, type ReadyRow } from "../ports/DerivedRows.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
 import { eachStream } from "./archiveStreams.ts"
 import { type Breach, judgeCircuit, judgeJournal, judgeMessage, type Lawful } from "./laws.ts"
@@ -83,14 +83,14 @@ export const verifyStreams = Effect.fnUntraced(function* <E, R>(
       for (const facts of streams) {
         const { stream, messageId } = facts[0]!
         if (messageId === null) {
-          const verdict = judgeJournal(stream, facts)
-          if (Result.isFailure(verdict)) yield* hooks.violation({ stream, ...verdict.failure })
+          const judgement = judgeJournal(stream, facts)
+          if (Result.isFailure(judgement)) yield* hooks.violation({ stream, ...judgement.failure })
           else if (yield* isCircuitWrong(stream, facts)) suspects.push(stream)
           continue
         }
-        const verdict = judgeMessage(facts)
-        if (Result.isFailure(verdict)) yield* hooks.violation({ stream, ...verdict.failure })
-        else messages.push(judged(messageId, facts, verdict.success))
+        const judgement = judgeMessage(facts)
+        if (Result.isFailure(judgement)) yield* hooks.violation({ stream, ...judgement.failure })
+        else messages.push(judged(messageId, facts, judgement.success))
       }
       const found = yield* lookAt(messages)
       const order = (yield* Archive).order
@@ -98,7 +98,7 @@ export const verifyStreams = Effect.fnUntraced(function* <E, R>(
       for (const message of messages) {
         const there = found.get(message.messageId)!
         if (disagreements(message, there, order).length > 0) suspects.push(message.facts[0]!.stream)
-        if (!there.hasBody && !message.lawful.course.message.progress.erased) bodiless += 1
+        if (!there.hasBody && !message.lawful.tracked.message.progress.erased) bodiless += 1
       }
       const again = yield* Effect.forEach(suspects, lookAgain, { concurrency: LOOKS_AT_ONCE })
       for (const violation of again.flat()) yield* hooks.violation(violation)
@@ -138,25 +138,27 @@ const judged = (messageId: MessageId, facts: ReadonlyArray<LoggedFact>, lawful: 
   messageId,
   facts,
   lawful,
-  place: placeOf(lawful.course)
+  place: placeOf(lawful.tracked)
 })
 
-const askedOf = ({ messageId, place }: Judged): Asked => ({ messageId, wait: place.type === "Out" ? null : place })
+const lookupOf = ({ messageId, place }: Judged): Lookup => ({ messageId, wait: place.type === "Out" ? null : place })
 
 const lookAt = Effect.fnUntraced(function* (messages: ReadonlyArray<Judged>) {
-  return messages.length === 0 ? new Map<MessageId, Found>() : yield* (yield* DerivedRows).look(messages.map(askedOf))
+  return messages.length === 0
+    ? new Map<MessageId, DerivedState>()
+    : yield* (yield* DerivedRows).look(messages.map(lookupOf))
 })
 
 type Disagreement = Pick<Violation, "rule" | "version" | "detail">
 
 const disagreements = (
   message: Judged,
-  found: Found,
+  found: DerivedState,
   order: Archive["Service"]["order"]
 ): ReadonlyArray<Disagreement> => {
   const { version } = message.facts.at(-1)!
   const said = [queueDisagreement(message, found), viewDisagreement(message, found, order)]
-  if (found.hasBody && message.lawful.course.message.progress.erased) {
+  if (found.hasBody && message.lawful.tracked.message.progress.erased) {
     said.push({ rule: "body-not-erased", detail: "its facts say that its body was erased, and there is one" })
   }
   return said.flatMap((each) => (each === null ? [] : [{ version, ...each }]))
@@ -164,19 +166,22 @@ const disagreements = (
 
 type Said = Pick<Violation, "rule" | "detail"> | null
 
-const queueDisagreement = ({ place }: Judged, { isReady, held, turn }: Found): Said => {
+const queueDisagreement = ({ place }: Judged, { isReady, held, linePlace }: DerivedState): Said => {
   const places = held + (isReady ? 1 : 0)
   if (place.type === "Out") {
-    const mayStandDead = place.dead && turn?.state === "DEAD"
-    return turn === null || mayStandDead ? null : misplaced(`nothing is to be done, and it stands in line ${turn.line}`)
+    const mayStandDead = place.dead && linePlace?.state === "DEAD"
+    return linePlace === null || mayStandDead
+      ? null
+      : misplaced(`nothing is to be done, and it stands in line ${linePlace.line}`)
   }
   if (place.line === null) {
-    if (turn !== null) return misplaced(`it has no ordering key, and stands in line ${turn.line}`)
+    if (linePlace !== null) return misplaced(`it has no ordering key, and stands in line ${linePlace.line}`)
   } else {
-    if (turn === null) return missing(`it has the ordering key ${place.line}, and stands in no line`)
-    if (turn.line !== place.line || turn.lane !== place.lane) return misplaced(`it stands in line ${turn.line}`)
-    if (turn.state === "DEAD") return misplaced("it stands dead in its line, and is not")
-    if (turn.state === "WAITING") {
+    if (linePlace === null) return missing(`it has the ordering key ${place.line}, and stands in no line`)
+    if (linePlace.line !== place.line || linePlace.lane !== place.lane)
+      return misplaced(`it stands in line ${linePlace.line}`)
+    if (linePlace.state === "DEAD") return misplaced("it stands dead in its line, and is not")
+    if (linePlace.state === "WAITING") {
       if (place.type === "UnderWay") return missing("an attempt is under way, and its line has it waiting")
       return places === 0 ? null : twice("behind somebody in its line and in its lane")
     }
@@ -195,7 +200,7 @@ const twice = (detail: string) => ({ rule: "twice-in-queue" as const, detail })
 
 const viewDisagreement = (
   { messageId, facts, lawful }: Judged,
-  found: Found,
+  found: DerivedState,
   order: Archive["Service"]["order"]
 ): Said => {
   const { view, viewsAt } = found
@@ -257,9 +262,9 @@ const violationsOf = Effect.fnUntraced(function* (stream: string, facts: Readonl
   if (messageId === null) return (yield* isCircuitWrong(stream, facts)) ? [wrongCircuit(stream, facts)] : []
   // Forgotten as a whole meanwhile.
   if (facts.length === 0) return []
-  const verdict = judgeMessage(facts)
-  if (Result.isFailure(verdict)) return [{ stream, ...verdict.failure }]
-  const message = judged(messageId, facts, verdict.success)
+  const judgement = judgeMessage(facts)
+  if (Result.isFailure(judgement)) return [{ stream, ...judgement.failure }]
+  const message = judged(messageId, facts, judgement.success)
   const found = (yield* lookAt([message])).get(messageId)!
   return disagreements(message, found, (yield* Archive).order).map((each): Violation => ({ stream, ...each }))
 })
@@ -303,7 +308,7 @@ const verifyQueue = Effect.fnUntraced(function* <E, R>(report: (violation: Viola
     for (const violation of still) if (violation !== null) yield* report(violation)
   }
   for (let after: MessageId | null = null; ; ) {
-    const ids: ReadonlyArray<MessageId> = yield* derived.turns(after, ROWS_AT_ONCE)
+    const ids: ReadonlyArray<MessageId> = yield* derived.messagesInLines(after, ROWS_AT_ONCE)
     if (ids.length === 0) break
     after = ids.at(-1)!
     const known = yield* archive.known(ids)
@@ -316,9 +321,9 @@ const verifyQueue = Effect.fnUntraced(function* <E, R>(report: (violation: Viola
 /** Null when the row is where its facts put it, or when its facts can't tell, which was reported with them. */
 const strayDetail = (row: ReadyRow, facts: ReadonlyArray<LoggedFact> | undefined): Said => {
   if (facts === undefined) return { rule: "no-stream", detail: "it waits in a lane" }
-  const verdict = judgeMessage(facts)
-  if (Result.isFailure(verdict)) return null
-  const place = placeOf(verdict.success.course)
+  const judgement = judgeMessage(facts)
+  if (Result.isFailure(judgement)) return null
+  const place = placeOf(judgement.success.tracked)
   if (place.type === "Out") return misplaced("nothing is to be done, and it waits in a lane")
   if (place.type === "UnderWay") return twice("an attempt is under way, and it waits in a lane")
   const same =
@@ -340,8 +345,8 @@ const stillStray = Effect.fnUntraced(function* (row: ReadyRow) {
   const isThere = (yield* derived.look([{ messageId, wait: { ...row, line: null } }])).get(messageId)!.isReady
   if (said === null || !isThere) return null
   const violation: Violation = { ...said, stream, version: facts?.length ?? null }
-  const verdict = judgeMessage(facts ?? [])
-  const place = Result.isSuccess(verdict) ? placeOf(verdict.success.course) : null
+  const judgement = judgeMessage(facts ?? [])
+  const place = Result.isSuccess(judgement) ? placeOf(judgement.success.tracked) : null
   if (place?.type !== "Waiting") return violation
   const { isReady, held } = (yield* derived.look([{ messageId, wait: place }])).get(messageId)!
   return isReady || held > 0 ? { ...violation, ...twice("it waits where its facts say, and once more") } : violation

@@ -51,15 +51,15 @@ export const outcomeOfFailure = (code: FailureCode, durationMs: number, detail?:
 
 /** The outcome of an attempt that got a status, where a 2xx is also the proof of delivery. */
 export const outcomeOfStatus = (status: number, durationMs: number, retryAfterMs: number | null): AttemptOutcome => {
-  const verdict = classifyStatus(status)
-  if (verdict === "accepted") return { type: "Accepted", status, providerMessageId: null, delivered: true, durationMs }
+  const kind = classifyStatus(status)
+  if (kind === "accepted") return { type: "Accepted", status, providerMessageId: null, delivered: true, durationMs }
   const redirect = status >= 300 && status < 400
   const error = {
     code: redirect ? "redirect" : `http_${status}`,
     message: redirect ? `answered ${status}; redirects are not followed` : `answered ${status}`,
-    retryable: verdict === "retry"
+    retryable: kind === "retry"
   }
-  return verdict === "retry"
+  return kind === "retry"
     ? { type: "Unreachable", error, status, retryAfterMs, durationMs }
     : { type: "Refused", error, status, durationMs }
 }

@@ -150,8 +150,8 @@ const settleAttempt = (message: Message, command: Settle): ReadonlyArray<Message
       providerMessageId: ours ?? proven.providerMessageId,
       durationMs
     }
-    const verdict = ours === null ? proven.verdict : message.progress.verdict
-    return [taken, ...afterTaken(verdict, outcome.type === "Accepted" && outcome.delivered, null)]
+    const receiptOutcome = ours === null ? proven.receiptOutcome : message.progress.receiptOutcome
+    return [taken, ...afterTaken(receiptOutcome, outcome.type === "Accepted" && outcome.delivered, null)]
   }
   switch (outcome.type) {
     case "Refused":
@@ -227,15 +227,15 @@ const mayAskAgain = (
  * A receipt that overtook us proves what our own request could not. That it failed at the provider proves that it
  * got there, unless the provider told us itself that it did not.
  */
-const isProven = ({ progress: { taken, verdict } }: Message, outcome: AttemptOutcome): boolean =>
-  taken || (verdict === "failed" && (outcome.type === "Unreachable" || outcome.type === "Unknown"))
+const isProven = ({ progress: { taken, receiptOutcome } }: Message, outcome: AttemptOutcome): boolean =>
+  taken || (receiptOutcome === "failed" && (outcome.type === "Unreachable" || outcome.type === "Unknown"))
 
 /**
  * Which try of this epoch receipts prove, and what they say of it. Several may have been taken; one that is not known to have failed
  * counts, and of one that has, that was the last word, in whatever order both were told.
  */
 const provenBy = (progress: Progress) => {
-  const { providerIds, epoch, receipts, verdict } = progress
+  const { providerIds, epoch, receipts, receiptOutcome } = progress
   const said = (receipt: ReceiptStatus, providerMessageId: string) =>
     receipts.includes(receiptKey(progress, { receipt, epoch, providerMessageId }))
   const names = providerIds.flatMap((known) => (known.epoch === epoch ? [known.id] : []))
@@ -243,7 +243,7 @@ const provenBy = (progress: Progress) => {
   const name = taken.findLast((id) => !said("failed", id)) ?? taken.at(-1)
   return {
     providerMessageId: name ?? names.at(-1) ?? null,
-    verdict: verdict ?? (name !== undefined && said("failed", name) ? ("failed" as const) : null)
+    receiptOutcome: receiptOutcome ?? (name !== undefined && said("failed", name) ? ("failed" as const) : null)
   }
 }
 
@@ -251,22 +251,22 @@ const takenWords = ["sent", "delivered", "read"] as const satisfies ReadonlyArra
 
 /** What receipts make of a message that has just become SENT. */
 const afterTaken = (
-  verdict: Progress["verdict"],
+  receiptOutcome: Progress["receiptOutcome"],
   delivered: boolean,
   error: DeliveryError | null
 ): ReadonlyArray<MessageFact> => {
   if (delivered) return [{ type: "MessageDelivered", proof: "response" }]
-  if (verdict === "delivered") return [{ type: "MessageDelivered", proof: "receipt" }]
-  if (verdict === "failed") return [{ type: "MessageFailed", by: "receipt", error: error ?? reportedFailure }]
+  if (receiptOutcome === "delivered") return [{ type: "MessageDelivered", proof: "receipt" }]
+  if (receiptOutcome === "failed") return [{ type: "MessageFailed", by: "receipt", error: error ?? reportedFailure }]
   return []
 }
 
 /** Receipts settle an attempt: one that was left behind, one in doubt, or one that we thought had failed. */
 const takenAfterAll = ({ progress }: Message, error: DeliveryError | null = null): ReadonlyArray<MessageFact> => {
-  const { providerMessageId, verdict } = provenBy(progress)
+  const { providerMessageId, receiptOutcome } = provenBy(progress)
   return [
     { type: "AttemptSucceeded", attempt: progress.attempt, status: null, providerMessageId, durationMs: 0 },
-    ...afterTaken(verdict, false, error)
+    ...afterTaken(receiptOutcome, false, error)
   ]
 }
 
@@ -281,8 +281,8 @@ const abandonAttempt = (
   command: Extract<MessageCommand, { readonly type: "AbandonAttempt" }>
 ): ReadonlyArray<MessageFact> => {
   const { attempt, reason } = command
-  const { taken, verdict } = message.progress
-  if (taken || verdict === "failed") return takenAfterAll(message)
+  const { taken, receiptOutcome } = message.progress
+  if (taken || receiptOutcome === "failed") return takenAfterAll(message)
   const retryAt = retryTime(message, command, null)
   const abandoned: MessageFact = { type: "AttemptAbandoned", attempt, reason, retryAt }
   return retryAt === null
@@ -320,7 +320,7 @@ const recordReceipt = (message: Message, command: RecordReceipt): ReadonlyArray<
   const { receipt, providerMessageId, attempt, reportedAt, error } = command
   const { progress } = message
   const epoch = epochOf(progress, command)
-  const verdict = epoch === progress.epoch ? decides(progress, command) : null
+  const receiptOutcome = epoch === progress.epoch ? decides(progress, command) : null
   const recorded: FactOf<"ReceiptRecorded"> = {
     type: "ReceiptRecorded",
     receipt,
@@ -330,11 +330,13 @@ const recordReceipt = (message: Message, command: RecordReceipt): ReadonlyArray<
     reportedAt,
     error,
     contradicts:
-      epoch === progress.epoch ? contradicts(message, verdict) : receipt === "delivered" || receipt === "read"
+      epoch === progress.epoch ? contradicts(message, receiptOutcome) : receipt === "delivered" || receipt === "read"
   }
   if (progress.receipts.includes(receiptKey(progress, recorded))) return []
   const after = step(message, recorded)
-  return epoch === progress.epoch && after !== null ? [recorded, ...whatFollows(after, command, verdict)] : [recorded]
+  return epoch === progress.epoch && after !== null
+    ? [recorded, ...whatFollows(after, command, receiptOutcome)]
+    : [recorded]
 }
 
 /**
@@ -352,16 +354,16 @@ const epochOf = ({ providerIds, epoch, attempt }: Progress, command: RecordRecei
 const whatFollows = (
   message: Message,
   { receipt, error }: RecordReceipt,
-  verdict: Progress["verdict"]
+  receiptOutcome: Progress["receiptOutcome"]
 ): ReadonlyArray<MessageFact> => {
   const { status, progress } = message
   const taken = receipt !== "failed" && progress.attempt > 0
   switch (status) {
     case "SENT":
-      return verdict === null ? [] : afterTaken(progress.verdict, false, error)
+      return receiptOutcome === null ? [] : afterTaken(progress.receiptOutcome, false, error)
     case "SENDING":
       // While we wait for an answer it will say more; what was in doubt is settled by the first receipt that knows.
-      return progress.phase === "unresolved" && (taken || verdict !== null) ? takenAfterAll(message, error) : []
+      return progress.phase === "unresolved" && (taken || receiptOutcome !== null) ? takenAfterAll(message, error) : []
     case "QUEUED":
       return taken ? takenAfterAll(message, error) : []
     default:
@@ -370,19 +372,20 @@ const whatFollows = (
 }
 
 /** A receipt that says the opposite of an ending: the message is not revived, but whoever could replay must see it. */
-const contradicts = ({ status, progress }: Message, verdict: Progress["verdict"]): boolean =>
-  verdict !== null && ((progress.verdict !== null && progress.verdict !== verdict) || denies(verdict, status))
+const contradicts = ({ status, progress }: Message, receiptOutcome: Progress["receiptOutcome"]): boolean =>
+  receiptOutcome !== null &&
+  ((progress.receiptOutcome !== null && progress.receiptOutcome !== receiptOutcome) || denies(receiptOutcome, status))
 
 /** Whether a receipt's word is the opposite of how the message ended. */
-export const denies = (verdict: Progress["verdict"], status: Status): boolean => {
+export const denies = (receiptOutcome: Progress["receiptOutcome"], status: Status): boolean => {
   switch (status) {
     case "DELIVERED":
-      return verdict === "failed"
+      return receiptOutcome === "failed"
     case "FAILED":
     case "DEAD_LETTER":
     case "CANCELLED":
     case "EXPIRED":
-      return verdict === "delivered"
+      return receiptOutcome === "delivered"
     default:
       return false
   }

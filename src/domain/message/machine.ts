@@ -33,7 +33,7 @@ export interface Progress {
   /** A receipt says that an attempt of this epoch was taken, whatever we heard of it ourselves. */
   readonly taken: boolean
   /** The first receipt of this epoch that decides: later ones that say otherwise are kept but change nothing. */
-  readonly verdict: "delivered" | "failed" | null
+  readonly receiptOutcome: "delivered" | "failed" | null
   /** Receipts seen, of all epochs, so that a repeated one adds no fact. */
   readonly receipts: ReadonlyArray<string>
   /** Under which names the provider knows the message, and since which epoch: a receipt may be about an earlier one. */
@@ -56,7 +56,7 @@ const empty: Progress = {
   phase: "none",
   doubts: 0,
   taken: false,
-  verdict: null,
+  receiptOutcome: null,
   receipts: [],
   providerIds: [],
   sentAs: null
@@ -91,7 +91,7 @@ export const receiptKey = (
 export const decides = (
   { attempt, phase, sentAs }: Progress,
   receipt: Pick<Receipt, "receipt" | "attempt" | "providerMessageId">
-): Progress["verdict"] => {
+): Progress["receiptOutcome"] => {
   switch (receipt.receipt) {
     case "sent":
       return null
@@ -160,7 +160,7 @@ const changes = {
     phase: "none",
     dueAt: event.dueAt,
     // It was about the try that does not count.
-    verdict: context.verdict === "failed" ? null : context.verdict
+    receiptOutcome: context.receiptOutcome === "failed" ? null : context.receiptOutcome
   }),
   settle: (): Partial<Progress> => ({ phase: "settled", dueAt: null }),
   succeed: ({ context, event }: Step<"AttemptSucceeded">): Partial<Progress> => ({
@@ -184,7 +184,7 @@ const changes = {
     // The wish not to be late belonged to the run that ended; whoever replays wants it sent.
     expiresAt: null,
     taken: false,
-    verdict: null,
+    receiptOutcome: null,
     sentAs: null
   }),
   erase: (): Partial<Progress> => ({ erased: true }),
@@ -199,7 +199,7 @@ const changes = {
       ...kept,
       // Before the first attempt nothing can have been taken, whatever the receipt says.
       taken: context.taken || (event.receipt !== "failed" && context.attempt > 0),
-      verdict: context.verdict ?? decides(context, event)
+      receiptOutcome: context.receiptOutcome ?? decides(context, event)
     }
   }
 }

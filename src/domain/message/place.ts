@@ -28,21 +28,21 @@ export type Place =
   | { readonly type: "Out"; readonly dead: boolean }
 
 /** A message on its way, with what the queue was told last. */
-export interface Course {
+export interface TrackedMessage {
   readonly message: Message
   readonly wait: Wait | null
   /** The fact that put it at the end of its line. */
   readonly enteredAt: number
 }
 
-export const beginning: Course = { message: initial, wait: null, enteredAt: 0 }
+export const beginning: TrackedMessage = { message: initial, wait: null, enteredAt: 0 }
 
 /** Null where the law does not allow the fact. */
-export const follow = (course: Course, { version, fact }: StoredFact): Course | null => {
-  const message = step(course.message, fact)
+export const track = (tracked: TrackedMessage, { version, fact }: StoredFact): TrackedMessage | null => {
+  const message = step(tracked.message, fact)
   if (message === null) return null
   const enters = fact.type === "MessageQueued" || fact.type === "MessageReplayed"
-  const change = queueChange(course.message, fact, message)
+  const change = queueChange(tracked.message, fact, message)
   return {
     message,
     wait:
@@ -55,12 +55,12 @@ export const follow = (course: Course, { version, fact }: StoredFact): Course | 
             epoch: change.epoch,
             attempt: change.attempt
           }
-        : course.wait,
-    enteredAt: enters ? version : course.enteredAt
+        : tracked.wait,
+    enteredAt: enters ? version : tracked.enteredAt
   }
 }
 
-export const placeOf = ({ message: { status, progress }, wait }: Course): Place => {
+export const placeOf = ({ message: { status, progress }, wait }: TrackedMessage): Place => {
   if (wait !== null) {
     if (status === "QUEUED") return { type: "Waiting", ...wait }
     if (status === "SENDING") return { type: progress.phase === "unresolved" ? "Waiting" : "UnderWay", ...wait }

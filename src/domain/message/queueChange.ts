@@ -24,7 +24,7 @@ export type QueueChange =
   /** It waits no longer, and steps out of its line. */
   | { readonly type: "Leave"; readonly lane: DestinationId; readonly dueAt: DateTime.Utc; readonly line: string | null }
   /** It is through, and the next in its line may go; a dead letter may block the line instead, as its lane says. */
-  | { readonly type: "Pass"; readonly lane: DestinationId; readonly line: string; readonly dead: boolean }
+  | { readonly type: "LeaveLine"; readonly lane: DestinationId; readonly line: string; readonly dead: boolean }
 
 /** What a dead letter does to those who stand in line behind it. */
 export const onDeadLetter = ["block", "skip"] as const
@@ -50,12 +50,12 @@ export const queueChange = (before: Message, fact: MessageFact, after: Message):
       // Settled by a receipt, while it was in doubt or waited for a retry: nobody needs to come back for it.
       return before.status === "QUEUED" || before.progress.phase === "unresolved"
         ? leave(lane, before)
-        : pass(lane, after, false)
+        : leaveLine(lane, after, false)
     case "MessageFailed":
       // A provider's receipt comes after the message was taken, and the line has moved on since.
-      return fact.by === "response" ? pass(lane, after, true) : null
+      return fact.by === "response" ? leaveLine(lane, after, true) : null
     case "MessageDeadLettered":
-      return pass(lane, after, true)
+      return leaveLine(lane, after, true)
     case "AttemptStarted":
     case "MessageDelivered":
     case "MessageBodyErased":
@@ -82,5 +82,5 @@ const leave = (lane: DestinationId, message: Message): QueueChange | null => {
   return dueAt === null ? null : { type: "Leave", lane, dueAt, line: message.progress.orderingKey }
 }
 
-const pass = (lane: DestinationId, { progress: { orderingKey } }: Message, dead: boolean): QueueChange | null =>
-  orderingKey === null ? null : { type: "Pass", lane, line: orderingKey, dead }
+const leaveLine = (lane: DestinationId, { progress: { orderingKey } }: Message, dead: boolean): QueueChange | null =>
+  orderingKey === null ? null : { type: "LeaveLine", lane, line: orderingKey, dead }

@@ -120,7 +120,7 @@ export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): Messa
 }
 
 /** A receipt came first, contradicting nothing, and the message then ended otherwise. */
-const isOverruled = ({ status, progress: { verdict } }: Message): boolean => denies(verdict, status)
+const isOverruled = ({ status, progress: { receiptOutcome } }: Message): boolean => denies(receiptOutcome, status)
 
 /** The ending of the last epoch; a replay starts over. */
 const endedAtOf = (history: ReadonlyArray<StoredFact>): DateTime.Utc | null => {

@@ -30,7 +30,7 @@ export type ReplaySelection = typeof ReplaySelection.Type
 export const ReplayRequested = Schema.Struct({
   type: Schema.tag("ReplayRequested"),
   orgId: OrgId,
-  wanted: ReplaySelection,
+  selection: ReplaySelection,
   reason: Text,
   /** How many dead letters it was for; the set does not change any more. */
   matched: Schema.Int,

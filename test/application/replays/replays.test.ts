@@ -81,7 +81,7 @@ describe("a preview", () => {
       yield* store(6, 6, [queued({ orgId: globex }), ...endings.FAILED.slice(1)])
       yield* store(7, 7, [...endings.FAILED, received("delivered", { contradicts: true })])
       yield* project
-      const preview = (wanted: ReplaySelection) => previewReplay(acme, wanted)
+      const preview = (selection: ReplaySelection) => previewReplay(acme, selection)
       expect(yield* preview(all)).toEqual({ matched: 4, contradicted: 1 })
       expect(yield* preview({ filter: { errorCode: "http_503" } })).toEqual({ matched: 0, contradicted: 0 })
       expect(yield* preview({ ids: [1, 1, 4, 6, 7, 99].map(idOf) })).toEqual({ matched: 2, contradicted: 1 })
@@ -266,7 +266,7 @@ describe("a replay that is cut off", () => {
       yield* (yield* Replays).open({
         id,
         orgId: acme,
-        wanted: all,
+        selection: all,
         reason: null,
         requestedAt: yield* DateTime.now,
         set: {},

@@ -235,7 +235,12 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           })
           const probes = claims.flatMap((claim) => claim?.messages ?? [])
           expect(probes).toHaveLength(1)
-          expect(probes[0]!.pass).toEqual({ generation: 2, care: "probe", freshMs: 1_000, inFlightMax: 1 })
+          expect(probes[0]!.terms).toEqual({
+            generation: 2,
+            circuitMode: "probe",
+            startWithinMs: 1_000,
+            inFlightMax: 1
+          })
           const { facts, now } = yield* (yield* Circuits).load(lane)
           const probed = facts[1]!.fact
           expect(probed).toMatchObject({ type: "CircuitProbed", probe: probes[0]!.messageId })
@@ -260,7 +265,7 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           expect(yield* claimAll).toEqual([])
           yield* Effect.sleep("600 millis")
           const next = yield* queue.claim(asWorker("next"))
-          expect(next!.messages.map(({ pass }) => pass.generation)).toEqual([3])
+          expect(next!.messages.map(({ terms }) => terms.generation)).toEqual([3])
           expect(next!.messages[0]!.messageId).not.toBe(lost!.messages[0]!.messageId)
           // What the lost one has to say comes too late.
           expect((yield* (yield* Circuits).report([seen(lane, 2, { succeeded: true })])).size).toBe(0)
@@ -298,8 +303,8 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           yield* queue.claim(asWorker("w"))
           expect(yield* settleProbe(lane, true)).toBe("Appended")
           const first = yield* queue.claim(asWorker("w"))
-          expect(first!.messages.map(({ pass }) => pass)).toEqual([
-            { generation: 3, care: "watched", freshMs: null, inFlightMax: 1 }
+          expect(first!.messages.map(({ terms }) => terms)).toEqual([
+            { generation: 3, circuitMode: "watched", startWithinMs: null, inFlightMax: 1 }
           ])
           yield* circuits.report([seen(lane, 3, { succeeded: true })])
           yield* circuits.report([seen(lane, 3, { succeeded: true })])
@@ -343,8 +348,8 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           const lane = newLane()
           yield* put(lane, 1)
           const claim = yield* (yield* Queue).claim(asWorker("w"))
-          const quiet = { generation: 0, care: null, freshMs: null, inFlightMax: null }
-          expect(claim!.messages.map(({ pass }) => pass)).toEqual([quiet])
+          const quiet = { generation: 0, circuitMode: null, startWithinMs: null, inFlightMax: null }
+          expect(claim!.messages.map(({ terms }) => terms)).toEqual([quiet])
         })
       )
 
@@ -355,7 +360,7 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           yield* put(lane, 1)
           yield* (yield* Circuits).report([seen(lane, 0, { failures: 1 })])
           const claim = yield* (yield* Queue).claim(asWorker("w"))
-          expect(claim!.messages[0]!.pass).toMatchObject({ generation: 0, care: "watched", inFlightMax: null })
+          expect(claim!.messages[0]!.terms).toMatchObject({ generation: 0, circuitMode: "watched", inFlightMax: null })
         })
       )
     })
@@ -480,8 +485,8 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
             Effect.gen(function* () {
               while (DateTime.toEpochMillis(inMillis(0)) < began + 900) {
                 const claim = yield* queue.claim(asWorker(name))
-                for (const { pass } of claim?.messages ?? []) {
-                  expect(pass.freshMs).toBe(60)
+                for (const { terms } of claim?.messages ?? []) {
+                  expect(terms.startWithinMs).toBe(60)
                   got.push(DateTime.toEpochMillis(inMillis(0)) - began)
                 }
                 yield* Effect.sleep("5 millis")

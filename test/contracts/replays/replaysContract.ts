@@ -15,7 +15,7 @@ const listed = (orgId: OrgId, count: number, change: Partial<Opening> = {}): Ope
   return {
     id: ReplayId.make(randomUUID()),
     orgId,
-    wanted: { ids },
+    selection: { ids },
     reason: "the endpoint is back",
     requestedAt: now(),
     set: ids.map((messageId, index) => ({ messageId, epoch: index + 1 })),
@@ -74,10 +74,10 @@ export const replaysContract = <E>(name: string, layer: Layer.Layer<StorePorts, 
         const twice = next(dead[0]!, { type: "ReplayMessage", now: now(), reason: null })
         yield* projected([...dead, ...others])
         const filter = { errorCode: "http_400" }
-        const opening = listed(orgId, 0, { wanted: { filter }, set: filter })
+        const opening = listed(orgId, 0, { selection: { filter }, set: filter })
         const result = yield* replays.open(opening)
         expect(result.type).toBe("Opened")
-        expect(result.job).toMatchObject({ matched: 4, wanted: { filter } })
+        expect(result.job).toMatchObject({ matched: 4, selection: { filter } })
         expect(yield* replays.items(opening.id, 0, 100)).toEqual(
           dead.map(({ id, message }) => ({ messageId: id, epoch: message.progress.epoch }))
         )

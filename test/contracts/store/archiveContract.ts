@@ -238,7 +238,13 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
         yield* write(step)
         const { id } = step.after
         const wait = waitOf(step)
-        expect(yield* look(id, wait)).toMatchObject({ isReady: true, held: 0, turn: null, hasBody: true, view: null })
+        expect(yield* look(id, wait)).toMatchObject({
+          isReady: true,
+          held: 0,
+          linePlace: null,
+          hasBody: true,
+          view: null
+        })
         const others: ReadonlyArray<Wait> = [
           { ...wait, lane: newLane() },
           { ...wait, dueAt: DateTime.add(wait.dueAt, { milliseconds: 1 }) },
@@ -275,12 +281,12 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
             return { messageId: step.after.id, lane, dueAt, version, epoch, attempt }
           })
         )
-        const turns = yield* derived.turns(null, 1)
-        expect([...turns, ...(yield* derived.turns(turns[0]!, 10))]).toEqual(ids.slice(1).toSorted())
+        const turns = yield* derived.messagesInLines(null, 1)
+        expect([...turns, ...(yield* derived.messagesInLines(turns[0]!, 10))]).toEqual(ids.slice(1).toSorted())
         const owners = yield* derived.owners(null, 2)
         expect([...owners, ...(yield* derived.owners(owners[1]!, 10))]).toEqual(ids.toSorted())
-        expect((yield* look(ids[1]!, null)).turn).toEqual({ lane, line: "line", state: "GIVEN" })
-        expect((yield* look(ids[2]!, null)).turn).toEqual({ lane, line: "line", state: "WAITING" })
+        expect((yield* look(ids[1]!, null)).linePlace).toEqual({ lane, line: "line", state: "GIVEN" })
+        expect((yield* look(ids[2]!, null)).linePlace).toEqual({ lane, line: "line", state: "WAITING" })
         expect(yield* derived.brokenLines).toEqual([])
       })
     )
@@ -302,7 +308,7 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
         expect((yield* derived.ready(null, 10)).rows.map(({ messageId }) => messageId).toSorted()).toEqual(
           [plain, head].toSorted()
         )
-        expect((yield* look(behind!, null)).turn).toEqual({ lane, line: "line", state: "WAITING" })
+        expect((yield* look(behind!, null)).linePlace).toEqual({ lane, line: "line", state: "WAITING" })
         expect(yield* derived.brokenLines).toEqual([])
         expect(yield* look(held.after.id, waitOf(held))).toMatchObject({ isReady: false, held: 1 })
         const [taken] = yield* (yield* Queue).takeOver("w", Duration.seconds(30), 10)

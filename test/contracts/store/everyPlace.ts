@@ -149,7 +149,7 @@ export const populated = Effect.gen(function* () {
   const request = {
     type: "ReplayRequested",
     orgId,
-    wanted: { filter: { errorCode: "http_400" } },
+    selection: { filter: { errorCode: "http_400" } },
     reason: null,
     matched: 2,
     requestedAt: now()

@@ -299,8 +299,18 @@ describe("the table and the machine it is made from", () => {
     for (const { history } of fc.sample(anyLife, { seed: 17, numRuns: 1_000 })) {
       for (const message of messagesOf(history)) {
         const { status, progress } = message
-        const { phase, attempt, attemptsMax, epoch, taken, verdict, receipts, doubts } = progress
-        const kind = [status, phase, attempt, attemptsMax, epoch > 1, taken, verdict, receipts.length, doubts].join()
+        const { phase, attempt, attemptsMax, epoch, taken, receiptOutcome, receipts, doubts } = progress
+        const kind = [
+          status,
+          phase,
+          attempt,
+          attemptsMax,
+          epoch > 1,
+          taken,
+          receiptOutcome,
+          receipts.length,
+          doubts
+        ].join()
         if (judged.has(kind)) continue
         judged.add(kind)
         for (const fact of neighboursOf(progress)) expect(step(message, fact), kind).toEqual(judge(message, fact))

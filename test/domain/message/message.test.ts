@@ -456,7 +456,13 @@ describe("a replay", () => {
         .then(the.replayed(2))
         .in("QUEUED")
       const message = replay([...the.endings[status], the.replayed(2)])
-      expect(message.progress).toMatchObject({ epoch: 2, attempt: 0, phase: "none", verdict: null, receipts: [] })
+      expect(message.progress).toMatchObject({
+        epoch: 2,
+        attempt: 0,
+        phase: "none",
+        receiptOutcome: null,
+        receipts: []
+      })
     }
   )
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest"
 import type { MessageFact } from "../../../src/domain/message/facts.ts"
-import { beginning, follow, placeOf } from "../../../src/domain/message/place.ts"
+import { beginning, placeOf, track } from "../../../src/domain/message/place.ts"
 import * as the from "./samples.ts"
 
 const { queued, started, failed, succeeded, unresolved, noon, noonPlus, lane } = the
 
 const courseOf = (...history: ReadonlyArray<MessageFact>) =>
-  history.reduce((course, fact, index) => follow(course, { version: index + 1, at: noon, fact })!, beginning)
+  history.reduce((course, fact, index) => track(course, { version: index + 1, at: noon, fact })!, beginning)
 const placeAfter = (...history: ReadonlyArray<MessageFact>) => placeOf(courseOf(...history))
 
 const wait = { lane, dueAt: noon, line: null, version: 1, epoch: 1, attempt: 0 }
@@ -61,7 +61,7 @@ describe("a message enters its line", () => {
 describe("a course", () => {
   it("does not go on with a fact that the law forbids", () => {
     expect(
-      follow(courseOf(queued()), { version: 2, at: noon, fact: { type: "MessageDelivered", proof: "response" } })
+      track(courseOf(queued()), { version: 2, at: noon, fact: { type: "MessageDelivered", proof: "response" } })
     ).toBeNull()
   })
 })

@@ -148,13 +148,13 @@ describe("a message with an ordering key", () => {
   })
 
   it("makes way once the destination has taken it", () => {
-    expect(changeAfter(keyed(), started(1), succeeded(1))).toEqual({ type: "Pass", lane, line, dead: false })
+    expect(changeAfter(keyed(), started(1), succeeded(1))).toEqual({ type: "LeaveLine", lane, line, dead: false })
   })
 
   it("makes way as a dead letter when it failed for good", () => {
     const over = [keyed(), started(1), failed(1, null)]
-    expect(changeAfter(...over, the.refusedForGood("response"))).toEqual({ type: "Pass", lane, line, dead: true })
-    expect(changeAfter(...over, the.deadLettered())).toEqual({ type: "Pass", lane, line, dead: true })
+    expect(changeAfter(...over, the.refusedForGood("response"))).toEqual({ type: "LeaveLine", lane, line, dead: true })
+    expect(changeAfter(...over, the.deadLettered())).toEqual({ type: "LeaveLine", lane, line, dead: true })
   })
 
   it("has made way long before a provider reports its failure", () => {

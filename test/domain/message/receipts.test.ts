@@ -155,7 +155,7 @@ describe("a receipt that says failed, among the others", () => {
       for (const commands of interleaved(order)) {
         const { message, facts } = play(sending, commands)
         expect(message.status, order.join()).toBe(first === "failed" ? "FAILED" : "DELIVERED")
-        expect(message.progress.verdict).toBe(first)
+        expect(message.progress.receiptOutcome).toBe(first)
         const ended = facts.filter(({ type }) => type === "MessageFailed" || type === "MessageDelivered")
         expect(ended.length).toBe(1)
       }
@@ -420,7 +420,7 @@ describe("a receipt of an earlier epoch", () => {
 
   it("proves nothing about the attempts of this one", () => {
     const { message } = play([...known, started(1, 2)], [recordReceipt("delivered"), settle(1, outcomes.unreachable())])
-    expect(message).toMatchObject({ status: "QUEUED", progress: { taken: false, verdict: null } })
+    expect(message).toMatchObject({ status: "QUEUED", progress: { taken: false, receiptOutcome: null } })
   })
 
   it("is what one is taken for that says nothing of itself while nothing was tried in this one", () => {

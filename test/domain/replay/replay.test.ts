@@ -18,7 +18,7 @@ import { replayMachine, replayStatuses } from "../../../src/domain/replay/machin
 const requested = (matched: number): ReplayRequested => ({
   type: "ReplayRequested",
   orgId: OrgId.make("acme"),
-  wanted: { filter: {} },
+  selection: { filter: {} },
   reason: null,
   matched,
   requestedAt: DateTime.makeUnsafe("2026-01-03T12:00:00.000Z")

@@ -4,7 +4,7 @@ import {
   type AbandonedMessage,
   type BatchId,
   type ClaimRequest,
-  type Pass,
+  type ClaimTerms,
   Queue
 } from "../../../src/application/ports/Queue.ts"
 import { decide, evolve, replay } from "../../../src/domain/circuit/decider.ts"
@@ -21,7 +21,7 @@ import { announceDueWork, isDue, putWaiting, removeWaiting } from "./waiting.ts"
 
 interface Handout {
   readonly message: AbandonedMessage
-  readonly pass: Pass
+  readonly terms: ClaimTerms
 }
 
 /** What the lanes hand out now, each giving what it may and then going to the end of the line. */
@@ -40,19 +40,19 @@ const takeDue = (memory: Memory["Service"], { limit, perLane, room }: ClaimReque
     tables.lanes.set(lane, waiting)
     for (const message of given) removeWaiting(tables, message)
     handedOut(tables, lane, nowMs, given.length)
-    const pass = passOf(memory, lane, given[0]!)
-    taken.push(...given.map((message) => ({ message, pass })))
+    const terms = termsOf(memory, lane, given[0]!)
+    taken.push(...given.map((message) => ({ message, terms })))
   }
   return taken
 }
 
 /** A circuit whose silence is over lets `first` through to find out; the permit is written with it. */
-const passOf = (memory: Memory["Service"], lane: DestinationId, first: AbandonedMessage): Pass => {
+const termsOf = (memory: Memory["Service"], lane: DestinationId, first: AbandonedMessage): ClaimTerms => {
   const { state, rateLimit, permitMs } = laneOf(memory.tables, lane)
   const { status, generation, failures, inFlightMax } = state
   if (status === "CLOSED") {
-    const care = failures > 0 || inFlightMax !== null ? "watched" : null
-    return { generation, care, freshMs: rateLimit === null ? null : SLOT_FRESH_MS, inFlightMax }
+    const circuitMode = failures > 0 || inFlightMax !== null ? "watched" : null
+    return { generation, circuitMode, startWithinMs: rateLimit === null ? null : SLOT_FRESH_MS, inFlightMax }
   }
   const circuit = replay(historyOf(memory.tables, lane))
   const command = { type: "StartProbe", probe: first.messageId, now: memory.now(), permitMs } as const
@@ -60,17 +60,17 @@ const passOf = (memory: Memory["Service"], lane: DestinationId, first: Abandoned
   const opened = { ...circuit, memory: { ...circuit.memory, until: state.blockedUntil } }
   const facts = Result.getOrThrow(decide(opened, command))
   writeCircuit(memory, lane, facts, stateOf(facts.reduce(evolve, circuit), generation + facts.length))
-  return { generation: generation + facts.length, care: "probe", freshMs: PROBE_FRESH_MS, inFlightMax: 1 }
+  return { generation: generation + facts.length, circuitMode: "probe", startWithinMs: PROBE_FRESH_MS, inFlightMax: 1 }
 }
 
 const historyOf = (tables: Tables, lane: DestinationId): ReadonlyArray<CircuitFact> =>
   (tables.journals.get(`circuit-${lane}`) ?? []).map((row) => Result.getOrThrow(circuitFact(row)))
 
 /** What its worker needs to start without reading the stream. */
-const claimed = (tables: Tables, { message, pass }: Handout) => {
+const claimed = (tables: Tables, { message, terms }: Handout) => {
   const opening = Result.getOrThrow(fromRecorded(tables.streams.get(message.messageId)![0]!))
   if (opening.type !== "MessageQueued") throw new Error(`${message.messageId} does not begin with MessageQueued`)
-  return { ...message, queued: opening, body: tables.bodies.get(message.messageId) ?? null, pass }
+  return { ...message, queued: opening, body: tables.bodies.get(message.messageId) ?? null, terms }
 }
 
 export const layer = Layer.effect(

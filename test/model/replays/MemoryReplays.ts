@@ -23,7 +23,7 @@ export const layer = Layer.effect(
     return Replays.of({
       open: (opening) =>
         Effect.sync(() => {
-          const { id, orgId, wanted, reason, requestedAt, idempotency } = opening
+          const { id, orgId, selection, reason, requestedAt, idempotency } = opening
           const known = [...replays.values()].find(
             (row) => row.job.orgId === orgId && idempotency !== null && row.idempotency?.key === idempotency.key
           )
@@ -31,7 +31,7 @@ export const layer = Layer.effect(
             return { type: "DuplicateKey", job: known.job, requestHash: known.idempotency!.requestHash } as const
           }
           const items = itemsOf(tables, opening)
-          const job = { id, orgId, wanted, reason, requestedAt, matched: items.length }
+          const job = { id, orgId, selection, reason, requestedAt, matched: items.length }
           replays.set(id, { job, idempotency, items, nextAt: now() })
           return { type: "Opened", job } as const
         }),

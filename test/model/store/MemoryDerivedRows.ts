@@ -1,9 +1,9 @@
 /** The queue, its lines and the list, looked at from outside and made again, over plain maps. */
 import { DateTime, Effect, Layer } from "effect"
 import {
-  type Asked,
   DerivedRows,
-  type Found,
+  type DerivedState,
+  type Lookup,
   type ReadyRow,
   type Restored
 } from "../../../src/application/ports/DerivedRows.ts"
@@ -15,7 +15,7 @@ import { announceDueWork, putWaiting } from "../deliver/waiting.ts"
 import { liveViews } from "../log/runs.ts"
 import { Memory, type Tables } from "../Memory.ts"
 
-const isSame = (row: AbandonedMessage, { messageId, wait }: Asked): boolean =>
+const isSame = (row: AbandonedMessage, { messageId, wait }: Lookup): boolean =>
   wait !== null &&
   row.messageId === messageId &&
   row.lane === wait.lane &&
@@ -28,7 +28,7 @@ const isSame = (row: AbandonedMessage, { messageId, wait }: Asked): boolean =>
 const turnsIn = ({ lines }: Tables): ReadonlyArray<{ readonly line: string; readonly turn: Turn }> =>
   [...lines].flatMap(([name, turns]) => turns.map((turn) => ({ line: name.slice(name.indexOf("/") + 1), turn })))
 
-const look = (tables: Tables, asked: Asked): Found => {
+const look = (tables: Tables, asked: Lookup): DerivedState => {
   const { messageId, wait } = asked
   const claimed = [...tables.claims.values()].flatMap(({ messages }) => messages)
   const stands = turnsIn(tables).find(({ turn }) => turn.message.messageId === messageId)
@@ -36,7 +36,8 @@ const look = (tables: Tables, asked: Asked): Found => {
   return {
     isReady: [...tables.lanes.values()].flat().some((row) => isSame(row, asked)),
     held: claimed.filter((row) => row.messageId === messageId && row.version === wait?.version).length,
-    turn: stands === undefined ? null : { lane: stands.turn.message.lane, line: stands.line, state: stands.turn.state },
+    linePlace:
+      stands === undefined ? null : { lane: stands.turn.message.lane, line: stands.line, state: stands.turn.state },
     hasBody: tables.bodies.has(messageId),
     view: view === undefined ? null : JSON.parse(JSON.stringify(view)),
     isViewFindable: true,
@@ -98,7 +99,7 @@ export const layer = Layer.effect(
             .slice(0, limit)
           return { rows, next: rows.length === 0 ? null : placeIn(rows.at(-1)!) }
         }),
-      turns: (after, limit) =>
+      messagesInLines: (after, limit) =>
         Effect.sync(() =>
           page(
             turnsIn(tables).map(({ turn }) => turn.message.messageId),
@@ -145,8 +146,8 @@ export const layer = Layer.effect(
         Effect.sync(() => {
           for (const { id, request } of replays) {
             if (tables.replays.has(id)) continue
-            const { orgId, wanted, reason, matched, requestedAt } = request
-            const job = { id, orgId, wanted, reason, matched, requestedAt }
+            const { orgId, selection, reason, matched, requestedAt } = request
+            const job = { id, orgId, selection, reason, matched, requestedAt }
             tables.replays.set(id, { job, idempotency: null, items: [], nextAt: null })
           }
         }),

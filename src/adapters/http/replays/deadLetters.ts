@@ -33,14 +33,24 @@ const deadLetterJson = ({ message, deadLetteredAt, wouldReplayTo }: DeadLetter) 
   wouldReplayTo
 })
 
-const replayJson = ({ id, status, matched, replayed, skipped, wanted, reason, requestedAt, endedAt }: ReplayView) => ({
+const replayJson = ({
   id,
   status,
   matched,
   replayed,
   skipped,
-  filter: "filter" in wanted ? encodeFilter(wanted.filter) : null,
-  ids: "ids" in wanted ? wanted.ids : null,
+  selection,
+  reason,
+  requestedAt,
+  endedAt
+}: ReplayView) => ({
+  id,
+  status,
+  matched,
+  replayed,
+  skipped,
+  filter: "filter" in selection ? encodeFilter(selection.filter) : null,
+  ids: "ids" in selection ? selection.ids : null,
   reason,
   requestedAt: moment(requestedAt),
   endedAt: endedAt === null ? null : moment(endedAt)
@@ -63,9 +73,9 @@ const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: DeadLett
 const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const orgId = yield* ActingOrg
   const given = yield* decoded(decodeRequest, yield* readJson(request, limits.single))
-  const wanted = yield* selectionOf(given)
-  if (given.preview === true) return HttpServerResponse.jsonUnsafe(yield* previewReplay(orgId, wanted))
-  const view = yield* requestReplay(orgId, wanted, {
+  const selection = yield* selectionOf(given)
+  if (given.preview === true) return HttpServerResponse.jsonUnsafe(yield* previewReplay(orgId, selection))
+  const view = yield* requestReplay(orgId, selection, {
     reason: given.reason ?? null,
     idempotencyKey: given.idempotencyKey ?? null
   }).pipe(Effect.catchTag("ReplayKeyReused", () => Effect.fail(keyReused())))

@@ -8,7 +8,7 @@ import {
   type BatchId,
   type ClaimedMessage,
   type ClaimRequest,
-  type Pass,
+  type ClaimTerms,
   Queue
 } from "../../../application/ports/Queue.ts"
 import { PROBE_FRESH_MS } from "../../../domain/circuit/policy.ts"
@@ -146,20 +146,25 @@ type ClaimedRow = readonly [
   queued: Record<string, unknown>,
   body: string | null,
   /** Absent where there is nothing to say about the lane. */
-  pass?: readonly [generation: number | null, care: Pass["care"], limited: boolean | null, inFlightMax: number | null]
+  terms?: readonly [
+    generation: number | null,
+    circuitMode: ClaimTerms["circuitMode"],
+    limited: boolean | null,
+    inFlightMax: number | null
+  ]
 ]
 
-const plain: Pass = { generation: 0, care: null, freshMs: null, inFlightMax: null }
+const plain: ClaimTerms = { generation: 0, circuitMode: null, startWithinMs: null, inFlightMax: null }
 
-const passOf = ([generation, care, limited, inFlightMax]: Required<ClaimedRow>[9]): Pass => ({
+const termsOf = ([generation, circuitMode, limited, inFlightMax]: Required<ClaimedRow>[9]): ClaimTerms => ({
   generation: generation ?? 0,
-  care,
-  freshMs: care === "probe" ? PROBE_FRESH_MS : limited === true ? SLOT_FRESH_MS : null,
+  circuitMode,
+  startWithinMs: circuitMode === "probe" ? PROBE_FRESH_MS : limited === true ? SLOT_FRESH_MS : null,
   inFlightMax
 })
 
 const claimed = (row: ClaimedRow): ClaimedMessage => {
-  const [messageId, lane, dueMs, version, epoch, attempt, name, queued, body, pass] = row
+  const [messageId, lane, dueMs, version, epoch, attempt, name, queued, body, terms] = row
   return {
     messageId,
     lane,
@@ -169,6 +174,6 @@ const claimed = (row: ClaimedRow): ClaimedMessage => {
     attempt,
     queued: queuedOf(name, queued),
     body,
-    pass: pass === undefined ? plain : passOf(pass)
+    terms: terms === undefined ? plain : termsOf(terms)
   }
 }

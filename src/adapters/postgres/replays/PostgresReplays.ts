@@ -54,7 +54,7 @@ const decodeSelection = Schema.decodeUnknownSync(ReplaySelection)
 const jobOf = (row: JobRow): ReplayJob => ({
   id: row.id as ReplayId,
   orgId: row.org_id as OrgId,
-  wanted: decodeSelection(row.selection),
+  selection: decodeSelection(row.selection),
   reason: row.reason,
   matched: row.matched,
   requestedAt: DateTime.fromDateUnsafe(row.requested_at)
@@ -64,13 +64,13 @@ const jobOf = (row: JobRow): ReplayJob => ({
  * Request, key and items in one statement. The key's unique constraint decides which of two racers opened it;
  * the other finds no row of its own and writes no items.
  */
-const openQuery = ({ id, orgId, wanted, reason, requestedAt, set, idempotency }: Opening) => {
+const openQuery = ({ id, orgId, selection, reason, requestedAt, set, idempotency }: Opening) => {
   const values: Array<unknown> = [
     id,
     orgId,
     idempotency?.key ?? null,
     idempotency?.requestHash ?? null,
-    JSON.stringify(encodeSelection(wanted)),
+    JSON.stringify(encodeSelection(selection)),
     reason,
     DateTime.formatIso(requestedAt)
   ]

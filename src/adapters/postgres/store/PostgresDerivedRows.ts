@@ -1,10 +1,10 @@
 /** The rows of the queue and of the list projection, looked at from outside and made again. */
 import { DateTime, Effect, Layer, Schema } from "effect"
 import {
-  type Asked,
   DerivedRows,
-  type Found,
+  type DerivedState,
   type LinePosition,
+  type Lookup,
   type ReadyRow,
   type Restored
 } from "../../../application/ports/DerivedRows.ts"
@@ -150,7 +150,7 @@ interface ViewText {
   readonly lastError?: { readonly code: string } | null
 }
 
-const foundIn = (row: ReadonlyArray<string | null>): Found => {
+const foundIn = (row: ReadonlyArray<string | null>): DerivedState => {
   const [_, ready, held, lane, line, state, body, position, view, org, version, status, channel, ...rest] = row
   const [recipient, eventType, dossierId, correlationId, createdAt, endedAt, errorCode] = rest
   const parsed = view == null ? null : (JSON.parse(view) as ViewText)
@@ -159,7 +159,8 @@ const foundIn = (row: ReadonlyArray<string | null>): Found => {
   return {
     isReady: ready === "t",
     held: Number(held),
-    turn: lane == null || line == null ? null : { lane: lane as DestinationId, line, state: state as LinePosition },
+    linePlace:
+      lane == null || line == null ? null : { lane: lane as DestinationId, line, state: state as LinePosition },
     hasBody: body === "t",
     viewsAt: position ?? null,
     view: parsed,
@@ -222,7 +223,7 @@ export const layer = Layer.effect(
     })
 
     return DerivedRows.of({
-      look: (asked: ReadonlyArray<Asked>) =>
+      look: (asked: ReadonlyArray<Lookup>) =>
         unavailable(reads.rows(lookStatement, columnsOf(asked))).pipe(
           Effect.map((rows) => new Map(rows.map((row) => [row[0] as MessageId, foundIn(row)])))
         ),
@@ -234,7 +235,8 @@ export const layer = Layer.effect(
             return { rows: rows.map(readyRowOf), next }
           })
         ),
-      turns: (after, limit) => unavailable(reads.rows(turnsStatement, [after ?? NOBODY, limit])).pipe(Effect.map(ids)),
+      messagesInLines: (after, limit) =>
+        unavailable(reads.rows(turnsStatement, [after ?? NOBODY, limit])).pipe(Effect.map(ids)),
       owners: (after, limit) =>
         unavailable(reads.rows(ownersStatement, [after ?? NOBODY, limit])).pipe(Effect.map(ids)),
       brokenLines: unavailable(reads.rows(brokenLinesStatement, [])).pipe(
@@ -267,7 +269,7 @@ export const layer = Layer.effect(
           durable.rows(restoreReplaysStatement, [
             replays.map(({ id }) => id),
             replays.map(({ request }) => request.orgId),
-            replays.map(({ request }) => JSON.stringify(encodeSelection(request.wanted))),
+            replays.map(({ request }) => JSON.stringify(encodeSelection(request.selection))),
             replays.map(({ request }) => request.reason),
             replays.map(({ request }) => request.matched),
             replays.map(({ request }) => DateTime.toEpochMillis(request.requestedAt))

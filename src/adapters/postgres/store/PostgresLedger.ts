@@ -274,10 +274,10 @@ const meant = ({ ids, messageId, copies, erased, queue, version, expected, logAt
   log_at: logAt === null ? null : String(logAt),
   copies: copies.map(copied),
   erased,
-  move: queue === null ? null : queue.type === "Pass" ? (queue.dead ? "dead" : "pass") : queue.type.toLowerCase(),
+  move: queue === null ? null : queue.type === "LeaveLine" ? (queue.dead ? "dead" : "pass") : queue.type.toLowerCase(),
   lane: queue?.lane ?? null,
   line: queue?.line ?? null,
-  due_ms: queue === null || queue.type === "Pass" ? null : DateTime.toEpochMillis(queue.dueAt),
+  due_ms: queue === null || queue.type === "LeaveLine" ? null : DateTime.toEpochMillis(queue.dueAt),
   epoch: queue?.type === "Wait" ? queue.epoch : null,
   attempt: queue?.type === "Wait" ? queue.attempt : null
 })

@@ -26,7 +26,7 @@ import { LogReader } from "../LogReader.ts"
 import type { Projection } from "./Projection.ts"
 
 /** Others get their turn after so many entries, which take about a millisecond. */
-const TURN = 500
+const YIELD_EVERY = 500
 
 const UUID_LENGTH = 36
 
@@ -82,7 +82,7 @@ const rowsOf = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
     const entry = entryOf(logged, streams, orgs)
     if (entry === null) continue
     const { stream, version, at, actor } = logged
-    if (rows.push({ ...entry, stream, version, at, actor }) % TURN === 0) yield* Effect.yieldNow
+    if (rows.push({ ...entry, stream, version, at, actor }) % YIELD_EVERY === 0) yield* Effect.yieldNow
   }
   return rows
 })

@@ -27,7 +27,7 @@ const PAUSE_NO_BUILD = Duration.seconds(1)
 const PAUSE_MEETING = Duration.millis(10)
 const CLEAR_AT_ONCE = 1_000
 const PAUSE_CLEARING = Duration.millis(100)
-const STALL_TOLD_AFTER = Duration.seconds(10)
+const STALL_AFTER = Duration.seconds(10)
 
 const runsOf = Effect.fnUntraced(function* (name: string) {
   const runs = (yield* (yield* Projections).runs).filter((run) => run.name === name)
@@ -55,7 +55,7 @@ const take = Effect.fnUntraced(function* <R>(projection: Projection<R>, run: Run
 })
 
 /** Follows the log with the rows that are live, until it is overtaken or fails. */
-const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, turns: Semaphore.Semaphore) {
+const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtATime: Semaphore.Semaphore) {
   const log = yield* LogReader
   let run = (yield* runsOf(projection.name)).live ?? (yield* beginBuild(projection))
   // Somebody may have been first while we found nothing live: then we were given a build beside it.
@@ -67,7 +67,7 @@ const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, turns:
     }
     const isFull = facts.length === FOLLOW_AT_ONCE
     const step = take(projection, run, facts)
-    const next = yield* isFull ? turns.withPermits(1)(step) : step
+    const next = yield* isFull ? oneAtATime.withPermits(1)(step) : step
     if (next === null) break
     run = next
     if (!isFull) yield* Effect.sleep(PAUSE_BUSY)
@@ -76,7 +76,7 @@ const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, turns:
 })
 
 /** Builds beside, when there is something to build, and clears what was left behind. */
-const build = Effect.fnUntraced(function* <R>(projection: Projection<R>, turns: Semaphore.Semaphore) {
+const build = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtATime: Semaphore.Semaphore) {
   yield* clear(projection)
   for (;;) {
     const { live, build: under } = yield* runsOf(projection.name)
@@ -86,7 +86,7 @@ const build = Effect.fnUntraced(function* <R>(projection: Projection<R>, turns: 
     if (run !== null && isOutdated && run.version < projection.version) yield* beginBuild(projection)
     else if (run !== null && run.version <= projection.version && !run.live) {
       yield* Effect.logInfo(`building ${projection.name} anew beside what is live, from fact ${run.facts} on`)
-      if (yield* catchUp(projection, run, turns)) {
+      if (yield* catchUp(projection, run, oneAtATime)) {
         yield* Effect.logInfo(`${projection.name} was built anew and took its place`)
         yield* clear(projection)
       } else yield* Effect.sleep(PAUSE_OVERTAKEN)
@@ -96,7 +96,7 @@ const build = Effect.fnUntraced(function* <R>(projection: Projection<R>, turns: 
 })
 
 /** Folds until the build meets the live one and takes its place; false when somebody else is at it. */
-const catchUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, from: Run, turns: Semaphore.Semaphore) {
+const catchUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, from: Run, oneAtATime: Semaphore.Semaphore) {
   const log = yield* LogReader
   const { swap } = yield* Projections
   let run = from
@@ -105,7 +105,7 @@ const catchUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, from:
     const facts = yield* log.read(run.position, BUILD_AT_ONCE)
     isNear = facts.length < BUILD_AT_ONCE
     if (!isNear) {
-      const next = yield* turns.withPermits(1)(take(projection, run, facts))
+      const next = yield* oneAtATime.withPermits(1)(take(projection, run, facts))
       if (next === null) return false
       run = next
       continue
@@ -129,32 +129,32 @@ const clear = Effect.fnUntraced(function* <R>(projection: Projection<R>) {
 })
 
 /** Tells of a transaction that keeps everybody from reading on, once when it is noticed. */
-const tellOfStalls = Effect.gen(function* () {
-  let told: number | null = null
+const logStalls = Effect.gen(function* () {
+  let reportedPid: number | null = null
   for (;;) {
-    const stall = yield* (yield* Projections).stall(STALL_TOLD_AFTER)
-    if (stall !== null && stall.pid !== told) {
+    const stall = yield* (yield* Projections).stall(STALL_AFTER)
+    if (stall !== null && stall.pid !== reportedPid) {
       const seconds = Math.round(Duration.toSeconds(DateTime.distance(stall.since, yield* DateTime.now)))
       yield* Effect.logWarning(
         `no projection can read on: a transaction of process ${stall.pid} (${stall.application}) is open for ${seconds} s`
       )
     }
-    told = stall?.pid ?? null
-    yield* Effect.sleep(STALL_TOLD_AFTER)
+    reportedPid = stall?.pid ?? null
+    yield* Effect.sleep(STALL_AFTER)
   }
 })
 
 /** Runs until interrupted. */
 export const keepProjections = Effect.suspend(() => {
-  // What is far behind takes turns, live or built anew: all at once would keep every core from those who wait for an answer.
-  const turns = Semaphore.makeUnsafe(1)
+  // What is far behind takes oneAtATime, live or built anew: all at once would keep every core from those who wait for an answer.
+  const oneAtATime = Semaphore.makeUnsafe(1)
   return Effect.all(
     [
       ...projections.flatMap((projection) => [
-        background(`projecting ${projection.name}`, follow(projection, turns)),
-        background(`building ${projection.name}`, build(projection, turns))
+        background(`projecting ${projection.name}`, follow(projection, oneAtATime)),
+        background(`building ${projection.name}`, build(projection, oneAtATime))
       ]),
-      background("looking for stalls", tellOfStalls)
+      background("looking for stalls", logStalls)
     ],
     { concurrency: "unbounded", discard: true }
   )

@@ -9,7 +9,7 @@ import { LogReader } from "../LogReader.ts"
 import type { Projection } from "./Projection.ts"
 
 /** Others get their turn after so many folds, which take about a millisecond. */
-const TURN = 100
+const YIELD_EVERY = 100
 
 export const messages: Projection<MessageViews> = {
   name: "messages",
@@ -18,7 +18,7 @@ export const messages: Projection<MessageViews> = {
     const views: Array<MessageView> = []
     let folded = 0
     for (const [id, history] of yield* (yield* LogReader).streams(facts)) {
-      if (++folded % TURN === 0) yield* Effect.yieldNow
+      if (++folded % YIELD_EVERY === 0) yield* Effect.yieldNow
       const view = viewOf(id, history)
       if (view !== null) views.push(view)
     }
