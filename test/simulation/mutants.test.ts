@@ -8,9 +8,9 @@ import { mutants } from "./mutants.ts"
 import { World } from "./world.ts"
 
 const worldsMax: Record<keyof typeof mutants, number> = {
-  "ignores the fence": 50,
+  "ignores the fence": 100,
   "ignores the gate of a circuit": 50,
-  "ignores the expected version": 5,
+  "ignores the expected version": 10,
   "forgets idempotency keys": 5,
   "reads the numbers of a body": 5,
   "makes retries due at once": 20,
@@ -34,7 +34,7 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "goes on although it is paused": 50,
   "hands out the second of a line beside the first": 20,
   "sends a retry to the end of its line": 20,
-  "lets a dead letter step aside although it blocks": 50,
+  "lets a dead letter step aside although it blocks": 100,
   "keeps a line blocked although its dead letter was replayed": 50,
   "counts an attempt that was put off": 20,
   "sends again what is in doubt": 50,
