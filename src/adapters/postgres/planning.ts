@@ -1,7 +1,8 @@
 /**
  * How the functions of the database are planned, in one place: a server that plans otherwise needs another file, not other
  * functions. Statistics say nothing about tables that fill and empty within seconds; with stale ones the planner sorted a
- * whole backlog, or read a whole table, although an index has the right order. So the paths it must not take are closed.
+ * whole backlog, or read a whole table, although an index has the right order. So the paths it must not take are closed. A
+ * function without an entry is planned as its caller is.
  */
 export type Planning = Readonly<Record<string, string>>
 

@@ -6,11 +6,8 @@
 create or replace function append(
   p_streams uuid[], p_expected int[], p_at_ms bigint[], p_actors text, p_fences bigint[],
   p_fact_entry int[], p_fact_nth int[], p_fact_names text, p_fact_data text,
-  p_wait_entry int[], p_wait_lanes uuid[], p_wait_dues_ms bigint[], p_wait_epochs int[], p_wait_attempts int[],
-  p_wait_versions int[],
-  p_leave_entry int[], p_leave_lanes uuid[], p_leave_dues_ms bigint[],
-  p_line_entry int[], p_line_lanes uuid[], p_line_keys text[], p_line_moves text[], p_line_dues_ms bigint[],
-  p_line_epochs int[], p_line_attempts int[], p_line_versions int[],
+  p_move_entry int[], p_moves text[], p_move_lanes uuid[], p_move_lines text[], p_move_dues_ms bigint[],
+  p_move_versions int[], p_move_epochs int[], p_move_attempts int[],
   p_open_entry int[], p_open_bodies text[], p_open_orgs text[], p_open_keys text[], p_open_hashes text[],
   p_response_entry int[], p_response_epochs int[], p_response_attempts int[], p_response_bodies text[],
   p_gates int[], p_gate_lanes uuid[], p_gate_generations int[]
@@ -23,20 +20,14 @@ declare
   v_held bigint[];
   v_refused int[] := '{}';
   v_at timestamptz[] := array(select 'epoch'::timestamptz + ms * interval '1 millisecond' from unnest(p_at_ms) ms);
-  v_wait_dues timestamptz[] := array(select 'epoch'::timestamptz + ms * interval '1 millisecond' from unnest(p_wait_dues_ms) ms);
-  v_leave_dues timestamptz[] := array(select 'epoch'::timestamptz + ms * interval '1 millisecond' from unnest(p_leave_dues_ms) ms);
-  v_shut int[];
+  v_closed int[];
   v_names text[];
   v_data text[];
   v_won uuid[];
   v_all boolean;
-  v_bucket bigint;
 begin
-  -- The shared lock on the claim row keeps a takeover out until this is committed.
   if exists (select 1 from unnest(p_fences) f where f is not null) then
-    select coalesce(array_agg(c.batch), '{}') into v_held from (
-      select batch from claim where batch = any (p_fences) order by batch for key share
-    ) c;
+    v_held := held_fences(p_fences);
     select coalesce(array_agg(u.i), '{}') into v_refused
       from unnest(p_fences) with ordinality u(fence, i) where u.fence is not null and u.fence <> all (v_held);
     return query select p_streams[i], 'fence', null::uuid, null::text from unnest(v_refused) i;
@@ -44,14 +35,12 @@ begin
 
   -- p_gates names the gate of each entry by its place in the other two: each lane is looked at once.
   if cardinality(p_gate_lanes) > 0 then
-    select coalesce(array_agg(g.nth), '{}') into v_shut
-      from unnest(p_gate_lanes, p_gate_generations) with ordinality g(lane, generation, nth)
-      where exists (select 1 from lane l where l.lane = g.lane and (l.generation <> g.generation or l.paused));
-    if cardinality(v_shut) > 0 then
-      select coalesce(array_agg(u.i), '{}') into v_shut
-        from unnest(p_gates) with ordinality u(gate, i) where u.gate = any (v_shut) and u.i <> all (v_refused);
-      return query select p_streams[i], 'gate', null::uuid, null::text from unnest(v_shut) i;
-      v_refused := v_refused || v_shut;
+    v_closed := closed_gates(p_gate_lanes, p_gate_generations);
+    if cardinality(v_closed) > 0 then
+      select coalesce(array_agg(u.i), '{}') into v_closed
+        from unnest(p_gates) with ordinality u(gate, i) where u.gate = any (v_closed) and u.i <> all (v_refused);
+      return query select p_streams[i], 'gate', null::uuid, null::text from unnest(v_closed) i;
+      v_refused := v_refused || v_closed;
     end if;
   end if;
 
@@ -74,12 +63,6 @@ begin
       from unnest(p_open_entry, p_open_orgs, p_open_keys) o(entry, org, key)
       join idempotency i on i.org_id = o.org and i.key = o.key
       where o.entry = any (v_refused);
-  end if;
-
-  if cardinality(p_wait_lanes) + cardinality(p_line_lanes) > 0 then
-    for v_bucket in select distinct lane_bucket(l) from unnest(p_wait_lanes || p_line_lanes) l order by 1 loop
-      perform pg_advisory_xact_lock_shared(v_bucket);
-    end loop;
   end if;
 
   -- The first fact of an entry decides it: the primary key refuses the second of two racers, the `exists` an
@@ -105,29 +88,10 @@ begin
       where f.nth > 1 and (v_all or p_streams[f.entry] = any (v_won));
   end if;
 
-  if cardinality(p_wait_entry) > 0 then
-    insert into ready (lane, due_at, message_id, version, epoch, attempt)
-      select w.lane, w.due, p_streams[w.entry], w.version, w.epoch, w.attempt
-      from unnest(p_wait_entry, p_wait_lanes, v_wait_dues, p_wait_versions, p_wait_epochs, p_wait_attempts)
-        w(entry, lane, due, version, epoch, attempt)
-      where v_all or p_streams[w.entry] = any (v_won)
-    on conflict do nothing;
-    perform wake_lanes(p_wait_lanes, v_wait_dues);
-  end if;
-  if cardinality(p_leave_entry) > 0 then
-    delete from ready r using unnest(p_leave_entry, p_leave_lanes, v_leave_dues) l(entry, lane, due)
-      where (v_all or p_streams[l.entry] = any (v_won))
-        and r.lane = l.lane and r.due_at = l.due and r.message_id = p_streams[l.entry];
-  end if;
-  if cardinality(p_line_entry) > 0 then
-    perform change_lines(
-        array_agg(p_streams[l.entry] order by l.i), array_agg(l.lane order by l.i), array_agg(l.key order by l.i),
-        array_agg(l.move order by l.i),
-        array_agg('epoch'::timestamptz + l.due_ms * interval '1 millisecond' order by l.i),
-        array_agg(l.version order by l.i), array_agg(l.epoch order by l.i), array_agg(l.attempt order by l.i))
-      from unnest(p_line_entry, p_line_lanes, p_line_keys, p_line_moves, p_line_dues_ms, p_line_versions, p_line_epochs,
-        p_line_attempts) with ordinality l(entry, lane, key, move, due_ms, version, epoch, attempt, i)
-      where v_all or p_streams[l.entry] = any (v_won);
+  if cardinality(p_move_entry) > 0 then
+    perform move_in_queue(
+      array(select case when v_all or p_streams[m] = any (v_won) then p_streams[m] end from unnest(p_move_entry) m),
+      p_moves, p_move_lanes, p_move_lines, p_move_dues_ms, p_move_versions, p_move_epochs, p_move_attempts);
   end if;
   if cardinality(p_open_entry) > 0 then
     insert into body (message_id, body)

@@ -6,7 +6,6 @@ declare
   v_stored stored_change[] := array(select s from json_populate_recordset(null::stored_change, p_stored) s);
   v_todo stored_change[];
   v_fresh uuid[];
-  v_bucket bigint;
   v_now timestamptz := clock_timestamp();
 begin
   if p_begun < v_now - interval '1 minute' then return; end if;
@@ -58,26 +57,8 @@ begin
   end if;
   if cardinality(v_todo) = 0 then return; end if;
 
-  for v_bucket in select distinct lane_bucket(s.lane) from unnest(v_todo) s where s.move = 'wait' or s.line is not null order by 1 loop
-    perform pg_advisory_xact_lock_shared(v_bucket);
-  end loop;
-  if exists (select 1 from unnest(v_todo) s where s.move = 'wait' and s.line is null) then
-    insert into ready (lane, due_at, message_id, version, epoch, attempt)
-      select s.lane, 'epoch'::timestamptz + s.due_ms * interval '1 millisecond', s.message, s.version, s.epoch, s.attempt
-      from unnest(v_todo) s where s.move = 'wait' and s.line is null
-    on conflict do nothing;
-    perform wake_lanes(array_agg(s.lane), array_agg('epoch'::timestamptz + s.due_ms * interval '1 millisecond'))
-      from unnest(v_todo) s where s.move = 'wait' and s.line is null;
-  end if;
-  delete from ready r using unnest(v_todo) s
-    where s.move = 'leave' and r.lane = s.lane and r.message_id = s.message
-      and r.due_at = 'epoch'::timestamptz + s.due_ms * interval '1 millisecond';
-  perform change_lines(
-      array_agg(s.message order by s.i), array_agg(s.lane order by s.i), array_agg(s.line order by s.i),
-      array_agg(s.move order by s.i),
-      array_agg('epoch'::timestamptz + s.due_ms * interval '1 millisecond' order by s.i),
-      array_agg(s.version order by s.i), array_agg(s.epoch order by s.i), array_agg(s.attempt order by s.i))
-    from unnest(v_todo) with ordinality
-      s(ids, message, expected, version, log_at, copies, erased, move, lane, line, due_ms, epoch, attempt, i)
-    where s.line is not null;
+  perform move_in_queue(
+      array_agg(s.message), array_agg(s.move), array_agg(s.lane), array_agg(s.line), array_agg(s.due_ms),
+      array_agg(s.version), array_agg(s.epoch), array_agg(s.attempt))
+    from unnest(v_todo) s;
 end $$;

@@ -6,18 +6,20 @@ language plpgsql volatile as $$
 #variable_conflict use_column
 declare
   v_asked reservation[] := array(select a from json_populate_recordset(null::reservation, p_entries) a);
+  v_held bigint[];
+  v_gated reservation[];
+  v_closed int[];
   v_refused int[];
 begin
-  v_refused := array(
-    select a.n from unnest(v_asked) a where a.fence is not null and not exists (select 1 from claim c where c.batch = a.fence));
+  v_held := held_fences(array(select a.fence from unnest(v_asked) a where a.fence is not null));
+  v_refused := array(select a.n from unnest(v_asked) a where a.fence is not null and a.fence <> all (v_held));
   return query select r, 'fence', null::uuid, null::text, null::bigint from unnest(v_refused) r;
-  return query
-    select a.n, 'gate', null::uuid, null::text, null::bigint from unnest(v_asked) a
-    where a.lane is not null and a.n <> all (v_refused)
-      and exists (select 1 from lane l where l.lane = a.lane and (l.generation <> a.generation or l.paused));
-  v_refused := v_refused || array(
-    select a.n from unnest(v_asked) a
-    where a.lane is not null and exists (select 1 from lane l where l.lane = a.lane and (l.generation <> a.generation or l.paused)));
+  v_gated := array(select a from unnest(v_asked) a where a.lane is not null and a.n <> all (v_refused));
+  v_closed := array(
+    select v_gated[i].n from unnest(closed_gates(
+      array(select g.lane from unnest(v_gated) g), array(select g.generation from unnest(v_gated) g))) i);
+  return query select r, 'gate', null::uuid, null::text, null::bigint from unnest(v_closed) r;
+  v_refused := v_refused || v_closed;
 
   -- Sorted, so that two batches with the same keys wait for each other instead of deadlocking.
   if exists (select 1 from unnest(v_asked) a where a.key is not null) then

@@ -14,6 +14,7 @@ import { messageOf } from "../../../domain/streams.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { Postgres, unavailable } from "../Postgres.ts"
 import { WorkSignal } from "../WorkSignal.ts"
+import { moveOf } from "./append.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
 const LEASE_MS = 5_000
@@ -274,7 +275,7 @@ const meant = ({ ids, messageId, copies, erased, queue, version, expected, logAt
   log_at: logAt === null ? null : String(logAt),
   copies: copies.map(copied),
   erased,
-  move: queue === null ? null : queue.type === "LeaveLine" ? (queue.dead ? "dead" : "pass") : queue.type.toLowerCase(),
+  move: queue === null ? null : moveOf(queue),
   lane: queue?.lane ?? null,
   line: queue?.line ?? null,
   due_ms: queue === null || queue.type === "LeaveLine" ? null : DateTime.toEpochMillis(queue.dueAt),

@@ -12,51 +12,26 @@ import { literal } from "../literal.ts"
 
 const SEPARATOR = "\u001e"
 
-const parameterTypes = [
-  "uuid[]",
-  "int[]",
-  "bigint[]",
-  "text",
-  "bigint[]",
-  "int[]",
-  "int[]",
-  "text",
-  "text",
-  "int[]",
-  "uuid[]",
-  "bigint[]",
-  "int[]",
-  "int[]",
-  "int[]",
-  "int[]",
-  "uuid[]",
-  "bigint[]",
-  "int[]",
-  "uuid[]",
-  "text[]",
-  "text[]",
-  "bigint[]",
-  "int[]",
-  "int[]",
-  "int[]",
-  "int[]",
-  "text[]",
-  "text[]",
-  "text[]",
-  "text[]",
-  "int[]",
-  "int[]",
-  "int[]",
-  "text[]",
-  "int[]",
-  "uuid[]",
-  "int[]"
-]
+const parameterTypes = `
+  uuid[] int[] bigint[] text bigint[]
+  int[] int[] text text
+  int[] text[] uuid[] text[] bigint[] int[] int[] int[]
+  int[] text[] text[] text[] text[]
+  int[] int[] int[] text[]
+  int[] uuid[] int[]`
+  .trim()
+  .split(/\s+/)
 
 export const appendStatement = {
   name: "append",
   text: `select stream, verdict, other, hash from append(${parameterTypes.map((type, i) => `$${i + 1}::${type}`).join(", ")})`
 }
+
+/** What `move_in_queue` calls a change of the queue. */
+export type QueueMove = "wait" | "leave" | "pass" | "dead"
+
+export const moveOf = (queue: NonNullable<Append["queue"]>): QueueMove =>
+  queue.type === "Wait" ? "wait" : queue.type === "Leave" ? "leave" : queue.dead ? "dead" : "pass"
 
 export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unknown> => {
   const streams: Array<string> = []
@@ -70,24 +45,15 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
     names: [] as Array<string>,
     data: [] as Array<string>
   }
-  const wait = {
+  const move = {
     entry: [] as Array<number>,
+    moves: [] as Array<QueueMove>,
     lanes: [] as Array<string>,
-    dues: [] as Array<number>,
-    epochs: [] as Array<number>,
-    attempts: [] as Array<number>,
-    versions: [] as Array<number>
-  }
-  const leave = { entry: [] as Array<number>, lanes: [] as Array<string>, dues: [] as Array<number> }
-  const line = {
-    entry: [] as Array<number>,
-    lanes: [] as Array<string>,
-    keys: [] as Array<string>,
-    moves: [] as Array<"wait" | "leave" | "pass" | "dead">,
+    lines: [] as Array<string | null>,
     dues: [] as Array<number | "null">,
+    versions: [] as Array<number>,
     epochs: [] as Array<number | "null">,
-    attempts: [] as Array<number | "null">,
-    versions: [] as Array<number>
+    attempts: [] as Array<number | "null">
   }
   const open = {
     entry: [] as Array<number>,
@@ -119,29 +85,16 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
       fact.names.push(name)
       fact.data.push(data)
     })
-    if (entry.queue !== null && entry.queue.line !== null) {
+    if (entry.queue !== null) {
       const { queue } = entry
-      const waits = queue.type === "Wait" ? queue : null
-      line.entry.push(i)
-      line.lanes.push(queue.lane)
-      line.keys.push(entry.queue.line)
-      line.moves.push(queue.type === "Wait" ? "wait" : queue.type === "Leave" ? "leave" : queue.dead ? "dead" : "pass")
-      line.dues.push(waits === null ? "null" : DateTime.toEpochMillis(waits.dueAt))
-      line.epochs.push(waits?.epoch ?? "null")
-      line.attempts.push(waits?.attempt ?? "null")
-      line.versions.push(entry.expected + entry.facts.length)
-    }
-    if (entry.queue?.type === "Wait" && entry.queue.line === null) {
-      wait.entry.push(i)
-      wait.lanes.push(entry.queue.lane)
-      wait.dues.push(DateTime.toEpochMillis(entry.queue.dueAt))
-      wait.epochs.push(entry.queue.epoch)
-      wait.attempts.push(entry.queue.attempt)
-      wait.versions.push(entry.expected + entry.facts.length)
-    } else if (entry.queue?.type === "Leave") {
-      leave.entry.push(i)
-      leave.lanes.push(entry.queue.lane)
-      leave.dues.push(DateTime.toEpochMillis(entry.queue.dueAt))
+      move.entry.push(i)
+      move.moves.push(moveOf(queue))
+      move.lanes.push(queue.lane)
+      move.lines.push(queue.line)
+      move.dues.push(queue.type === "LeaveLine" ? "null" : DateTime.toEpochMillis(queue.dueAt))
+      move.versions.push(entry.expected + entry.facts.length)
+      move.epochs.push(queue.type === "Wait" ? queue.epoch : "null")
+      move.attempts.push(queue.type === "Wait" ? queue.attempt : "null")
     }
     if (entry.opening !== null) {
       open.entry.push(i)
@@ -169,23 +122,14 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
     literal(fact.nth),
     fact.names.join(SEPARATOR),
     fact.data.join(SEPARATOR),
-    literal(wait.entry),
-    literal(wait.lanes),
-    literal(wait.dues),
-    literal(wait.epochs),
-    literal(wait.attempts),
-    literal(wait.versions),
-    literal(leave.entry),
-    literal(leave.lanes),
-    literal(leave.dues),
-    literal(line.entry),
-    literal(line.lanes),
-    line.keys,
-    literal(line.moves),
-    literal(line.dues),
-    literal(line.epochs),
-    literal(line.attempts),
-    literal(line.versions),
+    literal(move.entry),
+    literal(move.moves),
+    literal(move.lanes),
+    move.lines.some((line) => line !== null) ? move.lines : null,
+    literal(move.dues),
+    literal(move.versions),
+    literal(move.epochs),
+    literal(move.attempts),
     literal(open.entry),
     open.bodies,
     open.orgs,

@@ -1,0 +1,42 @@
+-- Moves messages in the queue as their facts say, in the transaction that knows of the facts. A message that is null is passed
+-- over. 'wait' puts it in, 'leave' takes it out, 'pass' and 'dead' end it for its line only. `p_lines` may be null: no message
+-- has an ordering key then.
+create or replace function move_in_queue(
+  p_messages uuid[], p_moves text[], p_lanes uuid[], p_lines text[], p_dues_ms bigint[], p_versions int[], p_epochs int[],
+  p_attempts int[]
+) returns void
+language plpgsql volatile as $$
+declare
+  v_dues timestamptz[] := array(select 'epoch'::timestamptz + ms * interval '1 millisecond' from unnest(p_dues_ms) ms);
+  v_bucket bigint;
+begin
+  for v_bucket in
+    select distinct lane_bucket(u.lane) from unnest(p_moves, p_lanes, p_lines) u(move, lane, line)
+    where u.move = 'wait' or u.line is not null order by 1
+  loop
+    perform pg_advisory_xact_lock_shared(v_bucket);
+  end loop;
+  if 'wait' = any (p_moves) then
+    insert into ready (lane, due_at, message_id, version, epoch, attempt)
+      select u.lane, u.due, u.message, u.version, u.epoch, u.attempt
+      from unnest(p_messages, p_moves, p_lanes, p_lines, v_dues, p_versions, p_epochs, p_attempts)
+        u(message, move, lane, line, due, version, epoch, attempt)
+      where u.move = 'wait' and u.line is null and u.message is not null
+    on conflict do nothing;
+    perform wake_lanes(array_agg(u.lane), array_agg(u.due)) from unnest(p_moves, p_lanes, p_lines, v_dues) u(move, lane, line, due)
+      where u.move = 'wait' and u.line is null having count(*) > 0;
+  end if;
+  if 'leave' = any (p_moves) then
+    delete from ready r using unnest(p_messages, p_moves, p_lanes, v_dues) u(message, move, lane, due)
+      where u.move = 'leave' and r.lane = u.lane and r.due_at = u.due and r.message_id = u.message;
+  end if;
+  if p_lines is not null then
+    perform change_lines(
+        array_agg(u.message order by u.i), array_agg(u.lane order by u.i), array_agg(u.line order by u.i),
+        array_agg(u.move order by u.i), array_agg(u.due order by u.i), array_agg(u.version order by u.i),
+        array_agg(u.epoch order by u.i), array_agg(u.attempt order by u.i))
+      from unnest(p_messages, p_moves, p_lanes, p_lines, v_dues, p_versions, p_epochs, p_attempts) with ordinality
+        u(message, move, lane, line, due, version, epoch, attempt, i)
+      where u.line is not null and u.message is not null;
+  end if;
+end $$;
