@@ -13,6 +13,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import type pg from "pg"
+import { filled } from "./constants.ts"
 import { planning } from "./planning.ts"
 import { SCHEMA_DEFAULT, searchPathOf } from "./schemaName.ts"
 
@@ -22,18 +23,19 @@ interface SqlFile {
   readonly checksum: string
 }
 
-const filesIn = (folder: string, about: (name: string) => unknown = () => ""): ReadonlyArray<SqlFile> =>
+const filesIn = (folder: string): ReadonlyArray<SqlFile> =>
   readdirSync(join(import.meta.dirname, folder))
     .filter((file) => file.endsWith(".sql"))
     .toSorted()
     .map((file) => {
       const name = file.slice(0, -".sql".length)
-      const sql = readFileSync(join(import.meta.dirname, folder, file), "utf8")
-      return { name, sql, checksum: hash("sha256", sql + JSON.stringify(about(name) ?? null), "hex") }
+      const sql = filled(readFileSync(join(import.meta.dirname, folder, file), "utf8"))
+      const checksum = hash("sha256", sql + JSON.stringify(planning[name] ?? {}), "hex")
+      return { name, sql, checksum }
     })
 
 const numbered = () => filesIn("schema").map((file) => ({ ...file, number: Number(file.name.slice(0, 4)) }))
-const functions = () => filesIn("functions", (name) => planning[name])
+const functions = () => filesIn("functions")
 
 /** Answers the names of the files that ran now. */
 export const migrate = (pool: pg.Pool, schema = SCHEMA_DEFAULT): Effect.Effect<ReadonlyArray<string>, unknown> =>

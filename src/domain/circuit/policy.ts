@@ -21,7 +21,7 @@ export const openWaitMs = ({ openMs, openMaxMs }: CircuitPolicy, openings: numbe
 /** How many messages of a lane may be under way in one worker right after its circuit closed. */
 export const IN_FLIGHT_FIRST = 1
 /** No destination allows more than 1,000: beyond half of that the limit has nothing left to do. */
-const IN_FLIGHT_LAST = 512
+export const IN_FLIGHT_LAST = 512
 
 /** The limit after one more success; null when there is none any more. */
 export const widened = (inFlightMax: number | null): number | null =>
@@ -29,3 +29,8 @@ export const widened = (inFlightMax: number | null): number | null =>
 
 /** A probe that could not start for so long after it was handed out goes back: its permit must outlast its request. */
 export const PROBE_FRESH_MS = 1_000
+
+/** Between the end of the longest request and the end of its permit: it covers what comes before and after the request. */
+export const PERMIT_SPARE_MS = 2_000
+/** What a request may take where no settings of the destination say. */
+export const TIMEOUT_UNKNOWN_MS = 30_000

@@ -13,8 +13,10 @@ export interface RateLimit {
   readonly periodMs: number
 }
 
-const BURST_MS = 25
-const SLACK_MS = 20
+export const BURST_MS = 25
+export const SLACK_MS = 20
+/** A hundredth of a message forgives what rounding to microseconds takes. */
+export const ROUNDING = 0.01
 
 /** A message that could not start for so long after it was handed out goes back: late ones would add up to a burst. */
 export const SLOT_FRESH_MS = 60
@@ -34,8 +36,7 @@ const endOf = (lead: number, nextClaimAt: number | null, now: number): number =>
 /** How many messages may be handed out now. `nextClaimAt` is what `taken` answered the last time; null: never. */
 export const slotsFree = (rate: RateLimit, nextClaimAt: number | null, now: number): number => {
   const { interval, burst, lead } = shapeOf(rate)
-  // A hundredth of a message forgives what rounding to microseconds takes.
-  return Math.max(0, Math.floor((now - endOf(lead, nextClaimAt, now)) / interval + 0.01) + burst)
+  return Math.max(0, Math.floor((now - endOf(lead, nextClaimAt, now)) / interval + ROUNDING) + burst)
 }
 
 /** When the lane is worth a visit again after `count` more messages were handed out. */

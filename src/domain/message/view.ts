@@ -29,6 +29,9 @@ export interface AttemptView {
 /** It is a dead letter: it ended badly, and can be replayed. */
 export const isDead = (status: Status): boolean => status === "FAILED" || status === "DEAD_LETTER"
 
+/** It needs nobody any more, and may be forgotten. */
+export const endedWell = ["DELIVERED", "CANCELLED", "EXPIRED"] as const satisfies ReadonlyArray<Status>
+
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import pg from "pg"
 import { beforeAll, describe, expect, inject, it } from "vitest"
+import { constantNames, filled } from "../../../src/adapters/postgres/constants.ts"
 import { planning } from "../../../src/adapters/postgres/planning.ts"
 import { inDatabase } from "../../servers/postgres.ts"
 
@@ -76,6 +77,16 @@ describe("functions of the database", () => {
 
   it("and statements leave the schema to the connection", () => {
     expect([...functions.map(({ sql }) => sql), ...statements].filter((sql) => /\bposthaste\./.test(sql))).toEqual([])
+  })
+
+  it("hold no constant that is not known, and each constant is held", () => {
+    const texts = functions.map(({ sql }) => sql)
+    for (const sql of texts) expect(() => filled(sql)).not.toThrow()
+    expect(constantNames.filter((name) => texts.every((sql) => !sql.includes(`{{${name}}}`)))).toEqual([])
+  })
+
+  it("write no fact's name or JSON by hand", () => {
+    expect(functions.filter(({ sql }) => /'\w+@\d+'|json_build_object/.test(sql)).map(({ name }) => name)).toEqual([])
   })
 
   it("are planned by name, and each name is one of them", () => {

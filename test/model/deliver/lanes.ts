@@ -4,6 +4,7 @@
  */
 import { DateTime } from "effect"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
+import { PERMIT_SPARE_MS, TIMEOUT_UNKNOWN_MS } from "../../../src/domain/circuit/policy.ts"
 import { toRecorded } from "../../../src/domain/circuit/recorded.ts"
 import { type CircuitState, initialState } from "../../../src/domain/circuit/state.ts"
 import { type RateLimit, slotsFree, taken } from "../../../src/domain/delivery/rateLimit.ts"
@@ -25,11 +26,6 @@ export interface LaneRow {
   readonly permitMs: number
 }
 
-/** Of a lane whose destination has no settings here: longer than any request. */
-const PERMIT_DEFAULT_MS = 32_000
-/** Between the end of the longest request and the end of its permit. */
-const PERMIT_SPARE_MS = 2_000
-
 export const permitOf = (timeoutMs: number): number => timeoutMs + PERMIT_SPARE_MS
 
 const untouched: LaneRow = {
@@ -38,7 +34,7 @@ const untouched: LaneRow = {
   rateLimit: null,
   nextClaimAt: null,
   blocks: false,
-  permitMs: PERMIT_DEFAULT_MS
+  permitMs: permitOf(TIMEOUT_UNKNOWN_MS)
 }
 
 export const laneOf = ({ laneRows }: Tables, lane: DestinationId): LaneRow => laneRows.get(lane) ?? untouched

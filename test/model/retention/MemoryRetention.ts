@@ -2,12 +2,12 @@
 import { DateTime, Effect, Layer } from "effect"
 import { Retention } from "../../../src/application/ports/Retention.ts"
 import type { MessageId } from "../../../src/domain/ids.ts"
-import type { MessageView } from "../../../src/domain/message/view.ts"
+import { endedWell, type MessageView } from "../../../src/domain/message/view.ts"
 import { liveViews } from "../log/runs.ts"
 import { Memory, type Tables } from "../Memory.ts"
 import { forgetEntries } from "../store/entries.ts"
 
-const endedWell: ReadonlySet<MessageView["status"]> = new Set(["DELIVERED", "CANCELLED", "EXPIRED"])
+const ended: ReadonlySet<MessageView["status"]> = new Set(endedWell)
 
 /** Its places in the feed stay, so that positions keep their meaning; there is nothing left to read at them. */
 const forget = (tables: Tables, id: MessageId): void => {
@@ -34,7 +34,7 @@ export const layer = Layer.effect(
             .slice(0, limit)
           const old = seen.filter((id) => {
             const { status, endedAt } = views.get(id)!
-            return endedWell.has(status) && endedAt !== null && DateTime.isLessThan(endedAt, endedBefore)
+            return ended.has(status) && endedAt !== null && DateTime.isLessThan(endedAt, endedBefore)
           })
           for (const id of old) forget(tables, id)
           return { removed: old.length, next: seen.length < limit ? null : seen.at(-1)! }

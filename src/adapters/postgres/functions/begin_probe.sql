@@ -7,13 +7,13 @@ create or replace function begin_probe(p_lane lane, p_probe uuid) returns void
 language plpgsql volatile as $$
 declare
   v_now timestamptz := date_trunc('milliseconds', clock_timestamp());
-  v_expires timestamptz := v_now + p_lane.permit_ms * interval '1 millisecond';
+  v_expires timestamptz := v_now + coalesce(p_lane.permit_ms, {{timeoutUnknownMs}} + {{permitSpareMs}}) * interval '1 millisecond';
 begin
   insert into event (stream_id, stream, tx, at, version, name, data) values (
     p_lane.circuit_stream, 'circuit-' || p_lane.lane, log_tx(), v_now, p_lane.generation,
-    'CircuitProbed@1',
-    json_build_object('probe', p_probe,
-      'expiresAt', to_char(v_expires at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')));
+    {{probedName}},
+    replace(replace({{probedData}}, {{holeId}}, p_probe::text),
+      {{holeTime}}, to_char(v_expires at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))::json);
   update lane l set circuit = 'HALF_OPEN', generation = p_lane.generation, blocked_until = v_expires
     where l.lane = p_lane.lane;
 end $$;

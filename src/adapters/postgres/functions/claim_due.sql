@@ -24,7 +24,7 @@ declare
   v_generations int[] := '{}'; v_cares text[] := '{}'; v_limited boolean[] := '{}'; v_in_flight int[] := '{}';
   v_passes int[] := '{}';
   v_now timestamptz;
-  v_interval float8; v_burst float8; v_lead float8; v_end timestamptz;
+  v_slot_at timestamptz;
 begin
   select array_agg(t.lane), array_agg(t.odd) into v_lanes, v_odd from (
     select l.lane, l.generation > 0 or l.failures > 0 or l.rate_limit is not null as odd from lane l
@@ -47,13 +47,8 @@ begin
       elsif v_row.in_flight_max is not null then v_take := least(v_take, v_row.in_flight_max);
       end if;
       if v_row.rate_limit is not null then
-        -- The same arithmetic as src/domain/rateLimit.ts, where it is explained.
         v_now := clock_timestamp();
-        v_interval := v_row.rate_period_ms::float8 / v_row.rate_limit;
-        v_burst := greatest(1, floor(25 / v_interval));
-        v_lead := (v_burst - ceil(v_burst / 2)) * v_interval;
-        v_end := greatest(v_row.slot_at + v_lead * interval '1 millisecond', v_now - interval '20 milliseconds');
-        v_take := least(v_take, floor(extract(epoch from v_now - v_end) * 1000 / v_interval + 0.01) + v_burst);
+        v_take := least(v_take, slots_free(v_row.rate_limit, v_row.rate_period_ms, v_row.slot_at, v_now));
         continue when v_take < 1;
       end if;
     end if;
@@ -73,7 +68,8 @@ begin
       v_left := v_left - v_n;
       if v_odd[v_nth] then
         if v_row.rate_limit is not null then
-          update lane l set slot_at = v_end + (v_n * v_interval - v_lead) * interval '1 millisecond' where l.lane = v_lane;
+          v_slot_at := slots_taken(v_row.rate_limit, v_row.rate_period_ms, v_row.slot_at, v_now, v_n);
+          update lane l set slot_at = v_slot_at where l.lane = v_lane;
         end if;
         if v_row.circuit <> 'CLOSED' then
           v_row.generation := v_row.generation + 1;

@@ -9,7 +9,7 @@ declare
   -- Not every kind of destination can be paused.
   v_paused boolean := coalesce((to_jsonb(new) ->> 'paused')::boolean, false) and not v_removed;
   -- Longer than any request: the spare time covers what comes before and after it.
-  v_permit int := coalesce((new.settings ->> 'timeoutMs')::int, 30000) + 2000;
+  v_permit int := coalesce((new.settings ->> 'timeoutMs')::int, {{timeoutUnknownMs}}) + {{permitSpareMs}};
   v_blocks boolean := coalesce(new.settings ->> 'onDeadLetter', '') = 'block' and not v_removed;
   v_freed boolean := not v_blocks and exists (select 1 from lane l where l.lane = new.id and l.blocks);
   v_bucket bigint;
@@ -41,8 +41,8 @@ begin
     if v_lines is not null then perform advance_lines(array_fill(new.id, array[cardinality(v_lines)]), v_lines); end if;
   end if;
   if v_removed then
-    perform change_circuit(l.lane, l.generation, l.circuit_stream, array['CircuitReset@1'],
-        array['{"reason":"the destination was removed"}'], 'CLOSED', 0, null, null)
+    perform change_circuit(l.lane, l.generation, l.circuit_stream, array[{{removedName}}],
+        array[{{removedData}}], 'CLOSED', 0, null, null)
       from lane l where l.lane = new.id and l.circuit <> 'CLOSED';
   end if;
   return null;

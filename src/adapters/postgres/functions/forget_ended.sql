@@ -22,7 +22,7 @@ begin
     return;
   end if;
   select count(*), coalesce(array_agg(v.id) filter (
-      where v.status in ('DELIVERED', 'CANCELLED', 'EXPIRED') and v.ended_at < p_before), '{}'),
+      where v.status in ({{endedWell}}) and v.ended_at < p_before), '{}'),
     max(v.created_at), (array_agg(v.id order by v.created_at desc, v.id desc))[1]
     into v_seen, v_ids, p_created, p_id
     from (

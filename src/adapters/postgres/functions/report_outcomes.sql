@@ -9,7 +9,7 @@ begin
   update lane l set
       failures = case when r.succeeded then r.failures else l.failures + r.failures end,
       in_flight_max = case when not r.succeeded then l.in_flight_max
-        when l.in_flight_max < 512 then l.in_flight_max * 2 end
+        when l.in_flight_max < {{inFlightLast}} then l.in_flight_max * {{inFlightFactor}} end
     from unnest(p_lanes, p_generations, p_succeeded, p_failures) r(lane, generation, succeeded, failures)
     where l.lane = r.lane and l.generation = r.generation and l.circuit = 'CLOSED';
   return query

@@ -23,7 +23,8 @@ create table lane (
   paused boolean not null default false,
   rate_limit int,
   rate_period_ms int,
-  permit_ms int not null default 32000,
+  -- How long a probe may take; null where no settings of a destination say.
+  permit_ms int,
   -- Whether a dead-lettered head of a line blocks the line, or steps aside.
   blocks boolean not null default false,
   -- When the rate limit makes a visit worthwhile again.

@@ -1,0 +1,48 @@
+/**
+ * What the domain decides and functions of the database need to know, as SQL. A function's file says `{{name}}` where the
+ * value goes; when a value changes, the functions that hold it are created again.
+ */
+import { DateTime } from "effect"
+import { IN_FLIGHT_LAST, PERMIT_SPARE_MS, TIMEOUT_UNKNOWN_MS, widened } from "../../domain/circuit/policy.ts"
+import { toRecorded } from "../../domain/circuit/recorded.ts"
+import { BURST_MS, ROUNDING, SLACK_MS } from "../../domain/delivery/rateLimit.ts"
+import type { MessageId } from "../../domain/ids.ts"
+import { endedWell } from "../../domain/message/view.ts"
+
+const text = (value: string) => `'${value.replaceAll("'", "''")}'`
+
+/** Of a fact that a function writes: its JSON as the codec writes it, with holes for what only the function knows. */
+const hole = { id: "00000000-0000-0000-0000-000000000000", time: "1970-01-01T00:00:00.000Z" }
+const probed = toRecorded({
+  type: "CircuitProbed",
+  probe: hole.id as MessageId,
+  expiresAt: DateTime.makeUnsafe(hole.time)
+})
+const removed = toRecorded({ type: "CircuitReset", reason: "the destination was removed" })
+
+const constants: Readonly<Record<string, string>> = {
+  holeId: text(hole.id),
+  holeTime: text(hole.time),
+  probedName: text(probed.name),
+  probedData: text(probed.data),
+  removedName: text(removed.name),
+  removedData: text(removed.data),
+  permitSpareMs: String(PERMIT_SPARE_MS),
+  timeoutUnknownMs: String(TIMEOUT_UNKNOWN_MS),
+  inFlightLast: String(IN_FLIGHT_LAST),
+  inFlightFactor: String(widened(1)),
+  burstMs: String(BURST_MS),
+  slackMs: String(SLACK_MS),
+  rounding: String(ROUNDING),
+  endedWell: endedWell.map(text).join(", ")
+}
+
+/** Fails on a name that stands for nothing. */
+export const filled = (sql: string): string =>
+  sql.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {
+    const value = constants[name]
+    if (value === undefined) throw new Error(`{{${name}}} is no constant of the database's functions`)
+    return value
+  })
+
+export const constantNames = Object.keys(constants)
