@@ -106,6 +106,11 @@ begin
       ',' order by c.i) || ']'
     from unnest(v_messages, v_message_lanes, v_dues, v_versions, v_epochs, v_attempts, v_passes) with ordinality
       c(message, lane, due, version, epoch, attempt, pass, i)
-    join message_fact q on q.stream_id = c.message and q.version = 1
+    -- The first fact of each, from wherever it is, looked up by its key: a join with both read all of both.
+    cross join lateral (
+      select e.name, e.data from event e where e.stream_id = c.message and e.version = 1
+      union all select k.name, k.data from copied_fact k where k.stream_id = c.message and k.version = 1
+      limit 1
+    ) q
     left join body b on b.message_id = c.message;
 end $$;

@@ -42,7 +42,11 @@ const oldestStatement = {
       select due_at, message_id from ready r where r.lane = l.lane and r.due_at <= clock_timestamp()
       order by r.lane, r.due_at, r.message_id limit 1
     ) r
-    join message_fact e on e.stream_id = r.message_id and e.version = 1
+    cross join lateral (
+      select e.data from event e where e.stream_id = r.message_id and e.version = 1
+      union all select k.data from copied_fact k where k.stream_id = r.message_id and k.version = 1
+      limit 1
+    ) e
     where l.ready_at <= clock_timestamp() and e.data ->> 'orgId' = $1`
 }
 

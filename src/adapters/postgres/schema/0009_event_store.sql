@@ -16,7 +16,8 @@ create table copied_fact (
 create index copied_fact_provider_message on copied_fact ((data ->> 'providerMessageId'))
   where name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and data ->> 'providerMessageId' is not null;
 
--- Facts of messages, wherever their streams are. In a database either event or copied_fact has those of a message.
+-- Facts of messages, wherever their streams are: either event or copied_fact has those of a message. For a value that is
+-- given, not for a join: a join with it read all of both tables, and a claim took twenty times as long.
 create view message_fact as
   select stream_id, version, name, data from event where stream is null
   union all select stream_id, version, name, data from copied_fact;

@@ -35,7 +35,8 @@ const takenStatement = {
 const knownStatement = {
   name: "known_messages",
   text: `select u.id from unnest($1::uuid[]) u(id)
-    where exists (select 1 from message_fact e where e.stream_id = u.id)
+    where exists (select 1 from event e where e.stream_id = u.id)
+      or exists (select 1 from copied_fact k where k.stream_id = u.id)
       or exists (select 1 from append_intent i where i.message_id = u.id)`
 }
 const knownJournalsStatement = {
