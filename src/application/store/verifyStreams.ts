@@ -16,8 +16,7 @@
 import { Duration, Effect, Result } from "effect"
 import { stateOf } from "../../domain/circuit/state.ts"
 import type { DestinationId, MessageId } from "../../domain/ids.ts"
-import { type Place, placeOf } from "../../domain/message/place.ts"
-import { viewOf } from "../../domain/message/view.ts"
+import { placeOf } from "../../domain/message/place.ts"
 import { messageOf, streamOf } from "../../domain/streams.ts"
 import type { StoreUnavailable } from "../errors.ts"
 import { Archive } from "../ports/Archive.ts"
@@ -25,29 +24,8 @@ import { Circuits } from "../ports/Circuits.ts"
 import { DerivedRows, type DerivedState, type Lookup, type ReadyRow } from "../ports/DerivedRows.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
 import { eachStream } from "./archiveStreams.ts"
-import { type Breach, judgeCircuit, judgeJournal, judgeMessage, type Lawful } from "./laws.ts"
-
-export type Rule =
-  | Breach["rule"]
-  /** It waits, and nobody would find it; or it is under way, and nobody has it. */
-  | "not-in-queue"
-  | "twice-in-queue"
-  /** Something stands in the queue, or in a line, that the facts do not put there. */
-  | "misplaced"
-  | "broken-line"
-  | "wrong-view"
-  | "wrong-counts"
-  | "body-not-erased"
-  | "no-stream"
-  | "wrong-circuit"
-
-export interface Violation {
-  readonly rule: Rule
-  /** A stream, or what else it is about. */
-  readonly stream: string
-  readonly version: number | null
-  readonly detail: string
-}
+import { disagreements, type Judged, judged, strayDetail, twice, type Violation } from "./disagreements.ts"
+import { judgeCircuit, judgeJournal, judgeMessage } from "./laws.ts"
 
 export interface Verified {
   readonly facts: number
@@ -127,20 +105,6 @@ export const verifyStreams = Effect.fnUntraced(function* <E, R>(
 
 // -------------------------------------------------------------------------------------- one message
 
-interface Judged {
-  readonly messageId: MessageId
-  readonly facts: ReadonlyArray<LoggedFact>
-  readonly lawful: Lawful
-  readonly place: Place
-}
-
-const judged = (messageId: MessageId, facts: ReadonlyArray<LoggedFact>, lawful: Lawful): Judged => ({
-  messageId,
-  facts,
-  lawful,
-  place: placeOf(lawful.tracked)
-})
-
 const lookupOf = ({ messageId, place }: Judged): Lookup => ({ messageId, wait: place.type === "Out" ? null : place })
 
 const lookAt = Effect.fnUntraced(function* (messages: ReadonlyArray<Judged>) {
@@ -148,96 +112,6 @@ const lookAt = Effect.fnUntraced(function* (messages: ReadonlyArray<Judged>) {
     ? new Map<MessageId, DerivedState>()
     : yield* (yield* DerivedRows).look(messages.map(lookupOf))
 })
-
-type Disagreement = Pick<Violation, "rule" | "version" | "detail">
-
-const disagreements = (
-  message: Judged,
-  found: DerivedState,
-  order: Archive["Service"]["order"]
-): ReadonlyArray<Disagreement> => {
-  const { version } = message.facts.at(-1)!
-  const said = [queueDisagreement(message, found), viewDisagreement(message, found, order)]
-  if (found.hasBody && message.lawful.tracked.message.progress.erased) {
-    said.push({ rule: "body-not-erased", detail: "its facts say that its body was erased, and there is one" })
-  }
-  return said.flatMap((each) => (each === null ? [] : [{ version, ...each }]))
-}
-
-type Said = Pick<Violation, "rule" | "detail"> | null
-
-const queueDisagreement = ({ place }: Judged, { isReady, held, linePlace }: DerivedState): Said => {
-  const places = held + (isReady ? 1 : 0)
-  if (place.type === "Out") {
-    const mayStandDead = place.dead && linePlace?.state === "DEAD"
-    return linePlace === null || mayStandDead
-      ? null
-      : misplaced(`nothing is to be done, and it stands in line ${linePlace.line}`)
-  }
-  if (place.line === null) {
-    if (linePlace !== null) return misplaced(`it has no ordering key, and stands in line ${linePlace.line}`)
-  } else {
-    if (linePlace === null) return missing(`it has the ordering key ${place.line}, and stands in no line`)
-    if (linePlace.line !== place.line || linePlace.lane !== place.lane)
-      return misplaced(`it stands in line ${linePlace.line}`)
-    if (linePlace.state === "DEAD") return misplaced("it stands dead in its line, and is not")
-    if (linePlace.state === "WAITING") {
-      if (place.type === "UnderWay") return missing("an attempt is under way, and its line has it waiting")
-      return places === 0 ? null : twice("behind somebody in its line and in its lane")
-    }
-  }
-  if (place.type === "UnderWay") {
-    if (isReady) return twice("an attempt is under way, and it waits in its lane")
-    return held === 0 ? missing("an attempt is under way, and no worker holds it") : null
-  }
-  if (places === 0) return missing("it waits, and is neither in its lane nor in a worker's hands")
-  return places === 1 ? null : twice(`it waits once, and was found ${places} times`)
-}
-
-const misplaced = (detail: string): Said => ({ rule: "misplaced", detail })
-const missing = (detail: string): Said => ({ rule: "not-in-queue", detail })
-const twice = (detail: string) => ({ rule: "twice-in-queue" as const, detail })
-
-const viewDisagreement = (
-  { messageId, facts, lawful }: Judged,
-  found: DerivedState,
-  order: Archive["Service"]["order"]
-): Said => {
-  const { view, viewsAt } = found
-  const seen = view === null ? 0 : Number((view as { readonly version?: unknown }).version)
-  const unseen = facts[seen]
-  if (unseen !== undefined && viewsAt !== null && order(unseen.position, viewsAt) <= 0) {
-    return wrongView(view === null ? "it is not in the list" : `the list knows it up to version ${seen}`)
-  }
-  if (view === null) return null
-  if (seen > facts.length) return wrongView(`the list knows version ${seen}, and there are ${facts.length}`)
-  const difference = differenceOf(viewOf(messageId, lawful.history.slice(0, seen)), view)
-  if (difference !== null) return wrongView(difference)
-  return found.isViewFindable ? null : wrongView("what lists are searched by is not what the view says")
-}
-
-const wrongView = (detail: string): Said => ({ rule: "wrong-view", detail })
-
-/** In words; null when they say the same. */
-const differenceOf = (fold: unknown, row: unknown): string | null => {
-  const text = JSON.stringify(fold)
-  if (text === JSON.stringify(row)) return null
-  const [one, other] = [JSON.parse(text) as Fields, row as Fields]
-  for (const field of new Set([...Object.keys(one), ...Object.keys(other)])) {
-    const [folded, listed] = [sorted(one[field]), sorted(other[field])]
-    if (folded !== listed) return `${field} is ${folded} by the facts and ${listed} in the list`
-  }
-  return null
-}
-
-type Fields = Readonly<Record<string, unknown>>
-
-const sorted = (value: unknown): string | undefined =>
-  JSON.stringify(value, (_, each) =>
-    typeof each === "object" && each !== null && !Array.isArray(each)
-      ? Object.fromEntries(Object.entries(each).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : each
-  )
 
 // ------------------------------------------------------------------------------------- a second look
 
@@ -317,23 +191,6 @@ const verifyQueue = Effect.fnUntraced(function* <E, R>(report: (violation: Viola
     }
   }
 })
-
-/** Null when the row is where its facts put it, or when its facts can't tell, which was reported with them. */
-const strayDetail = (row: ReadyRow, facts: ReadonlyArray<LoggedFact> | undefined): Said => {
-  if (facts === undefined) return { rule: "no-stream", detail: "it waits in a lane" }
-  const judgement = judgeMessage(facts)
-  if (Result.isFailure(judgement)) return null
-  const place = placeOf(judgement.success.tracked)
-  if (place.type === "Out") return misplaced("nothing is to be done, and it waits in a lane")
-  if (place.type === "UnderWay") return twice("an attempt is under way, and it waits in a lane")
-  const same =
-    place.lane === row.lane &&
-    place.version === row.version &&
-    place.epoch === row.epoch &&
-    place.attempt === row.attempt &&
-    place.dueAt.epochMilliseconds === row.dueAt.epochMilliseconds
-  return same ? null : misplaced("it waits in its lane otherwise than its facts say")
-}
 
 const stillStray = Effect.fnUntraced(function* (row: ReadyRow) {
   yield* Effect.sleep(LOOK_AGAIN_AFTER)
