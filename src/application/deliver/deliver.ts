@@ -81,37 +81,11 @@ const deferLane = Effect.fnUntraced(function* (
 const start = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: HeldBatch) {
   const known = resume(claimed.queued, claimed.epoch, claimed.attempt, claimed.version, claimed.dueAt)
   const atClaim: Snapshot | null = known === null ? null : { message: known, version: claimed.version, startedAt: 0 }
-  const nothing = { entry: null, answer: null }
   const result = yield* command(
     {
       known: atClaim,
       load: load(claimed),
-      decide: Effect.fnUntraced(function* (snapshot) {
-        const { message, version } = snapshot
-        if (heldBatch.lost) return nothing
-        if (message.status === "SENDING") {
-          if (!isOursToFinish(message, claimed)) return nothing
-          // One in doubt waits for its outcome, not for another start. An open one right after our claim is our own
-          // start whose answer was lost, if the claim outlived the load: until then nobody else could start one.
-          const isOurs = message.progress.phase === "unresolved" || (yield* isStillHeld(heldBatch))
-          return isOurs ? { entry: null, answer: snapshot } : nothing
-        }
-        if (message.status !== "QUEUED" || (snapshot !== atClaim && isElsewhere(message, claimed))) return nothing
-        const reason = yield* objection(claimed.queued)
-        const now = yield* DateTime.now
-        const decided = decide(
-          message,
-          reason === null ? { type: "StartAttempt", now } : { type: "CancelMessage", reason }
-        )
-        if (Result.isFailure(decided)) return nothing
-        const { entry, after } = entryOf(claimed.messageId, message, version, decided.success, now, {
-          fence: heldBatch.batch,
-          gate: { lane: claimed.lane, generation: claimed.terms.generation }
-        })
-        const startedAt = version + decided.success.length
-        const answer = after.status === "SENDING" ? { message: after, version: startedAt, startedAt } : null
-        return { entry, answer }
-      }),
+      decide: (snapshot) => decideStart(claimed, heldBatch, snapshot, snapshot === atClaim),
       append: appendToMessage
     },
     whileHeld(heldBatch)
@@ -119,9 +93,41 @@ const start = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: H
   return result !== null && "type" in result ? refused(result, heldBatch) : result
 })
 
+const nothing = { entry: null, answer: null }
+
+// Not made anew for each message: to wrap a generator costs more than to run it.
+const decideStart = Effect.fnUntraced(function* (
+  claimed: ClaimedMessage,
+  heldBatch: HeldBatch,
+  snapshot: Snapshot,
+  isAsClaimed: boolean
+) {
+  const { message, version } = snapshot
+  if (heldBatch.lost) return nothing
+  if (message.status === "SENDING") {
+    if (!isOursToFinish(message, claimed)) return nothing
+    // One in doubt waits for its outcome, not for another start. An open one right after our claim is our own
+    // start whose answer was lost, if the claim outlived the load: until then nobody else could start one.
+    const isOurs = message.progress.phase === "unresolved" || (yield* isStillHeld(heldBatch))
+    return isOurs ? { entry: null, answer: snapshot } : nothing
+  }
+  if (message.status !== "QUEUED" || (!isAsClaimed && isElsewhere(message, claimed))) return nothing
+  const { dossierId } = claimed.queued
+  const reason = dossierId === null ? null : yield* objection(claimed.queued, dossierId)
+  const now = yield* DateTime.now
+  const decided = decide(message, reason === null ? { type: "StartAttempt", now } : { type: "CancelMessage", reason })
+  if (Result.isFailure(decided)) return nothing
+  const { entry, after } = entryOf(claimed.messageId, message, version, decided.success, now, {
+    fence: heldBatch.batch,
+    gate: { lane: claimed.lane, generation: claimed.terms.generation }
+  })
+  const startedAt = version + decided.success.length
+  const answer = after.status === "SENDING" ? { message: after, version: startedAt, startedAt } : null
+  return { entry, answer }
+})
+
 /** Why the consent of its dossier forbids another attempt, by now; null when it does not. */
-const objection = Effect.fnUntraced(function* ({ orgId, channel, dossierId }: MessageQueued) {
-  if (dossierId === null) return null
+const objection = Effect.fnUntraced(function* ({ orgId, channel }: MessageQueued, dossierId: string) {
   const reason = yield* objectionTo(orgId, dossierId, channel)
   return reason === null ? null : cancelReason(dossierId, channel, reason)
 })
@@ -235,27 +241,26 @@ const settle = Effect.fnUntraced(function* (
   const isKept = responseBody !== null && responseBody !== "" && outcome.type !== "Deferred"
   const response: AttemptResponse | null = isKept ? { epoch, attempt, body: responseBody } : null
   const die = (yield* Random.Random).nextDoubleUnsafe()
-  const nothing = { entry: null, answer: null }
+  const decideSettlement = ({ message, version, startedAt }: Snapshot, now: DateTime.Utc) => {
+    if (heldBatch.lost) return nothing
+    // Our own settlement was written and its answer lost, or somebody else made it.
+    if (startedAt !== started.startedAt || !isOpen(message.progress.phase)) return nothing
+    // Another doubt than the one we came with is our own: written twice, it would wait and be asked about twice.
+    if (message.progress.doubts !== doubts) return nothing
+    const decided = decide(message, { type: "SettleAttempt", attempt, outcome, now, die })
+    if (Result.isFailure(decided)) return nothing
+    const { entry } = entryOf(claimed.messageId, message, version, decided.success, now, {
+      fence: heldBatch.batch,
+      // Erased while we were sending: the answer must not bring back what was to go.
+      response: message.progress.erased ? null : response
+    })
+    return { entry, answer: null }
+  }
   const result = yield* command(
     {
       known: started,
       load: load(claimed),
-      decide: Effect.fnUntraced(function* ({ message, version, startedAt }) {
-        if (heldBatch.lost) return nothing
-        // Our own settlement was written and its answer lost, or somebody else made it.
-        if (startedAt !== started.startedAt || !isOpen(message.progress.phase)) return nothing
-        // Another doubt than the one we came with is our own: written twice, it would wait and be asked about twice.
-        if (message.progress.doubts !== doubts) return nothing
-        const now = yield* DateTime.now
-        const decided = decide(message, { type: "SettleAttempt", attempt, outcome, now, die })
-        if (Result.isFailure(decided)) return nothing
-        const { entry } = entryOf(claimed.messageId, message, version, decided.success, now, {
-          fence: heldBatch.batch,
-          // Erased while we were sending: the answer must not bring back what was to go.
-          response: message.progress.erased ? null : response
-        })
-        return { entry, answer: null }
-      }),
+      decide: (snapshot) => Effect.map(DateTime.now, (now) => decideSettlement(snapshot, now)),
       append: appendToMessage
     },
     whileHeld(heldBatch)
