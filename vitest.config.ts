@@ -1,6 +1,6 @@
 /**
  * Three kinds of tests: `unit` needs no server, `postgres` needs one (test/servers provides it), and
- * `simulation` needs time. Their files share what cores there are: while one waits for a process, another computes.
+ * `simulation` needs time.
  */
 import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
@@ -33,7 +33,9 @@ export default defineConfig({
       {
         test: {
           name: "postgres",
-          maxWorkers,
+          // One file at a time: they measure what they wait for, and share a server whose log shows nothing new as long
+          // as a transaction of anybody's runs.
+          maxWorkers: 1,
           globalSetup: ["test/servers/postgres.ts"],
           include: [
             "test/adapters/postgres/**/*.test.ts",

@@ -10,7 +10,7 @@ import type { AuditTrail } from "../../src/application/ports/AuditTrail.ts"
 import type { Bodies } from "../../src/application/ports/Bodies.ts"
 import type { Circuits } from "../../src/application/ports/Circuits.ts"
 import type { Endpoints } from "../../src/application/ports/Endpoints.ts"
-import type { Append, EventStore, Opening } from "../../src/application/ports/EventStore.ts"
+import { type Append, EventStore, type LoggedFact, type Opening } from "../../src/application/ports/EventStore.ts"
 import type { HttpTargets } from "../../src/application/ports/HttpTargets.ts"
 import type { Journals } from "../../src/application/ports/Journals.ts"
 import type { MessageViews } from "../../src/application/ports/MessageViews.ts"
@@ -139,6 +139,19 @@ export const unreachable = (retryAfterMs: number | null = null): AttemptOutcome 
   status: 503,
   retryAfterMs,
   durationMs: 3
+})
+
+/**
+ * The log from its beginning, once it shows this. A store may show a fact a moment after its commit: as long as another
+ * transaction runs, be it another test's, a fact might still come before it.
+ */
+export const readLogUntil = Effect.fnUntraced(function* (isThere: (facts: ReadonlyArray<LoggedFact>) => boolean) {
+  const store = yield* EventStore
+  for (;;) {
+    const facts = yield* store.readAll(null, 1_000)
+    if (isThere(facts)) return facts
+    yield* Effect.sleep("5 millis")
+  }
 })
 
 /** A step of the live rows to any place: where it is does not matter to these suites, only that it is taken once. */

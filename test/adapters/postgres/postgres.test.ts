@@ -1,4 +1,5 @@
 import { Effect, Layer, Redacted } from "effect"
+import { describe } from "vitest"
 import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
 import { alertTargetsContract } from "../../contracts/alerts/alertTargetsContract.ts"
 import { orderContract } from "../../contracts/deliver/orderContract.ts"
@@ -25,22 +26,25 @@ const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
 
 const ports = Layer.unwrap(Effect.map(freshDatabase, (url) => PostgresPorts.layer({ url, encryptionKey })))
 
-eventStoreContract("postgres", ports)
-queueContract("postgres", ports)
-bodiesContract("postgres", ports)
-endpointsContract("postgres", ports)
-httpTargetsContract("postgres", ports)
-whatsAppAccountsContract("postgres", ports)
-apiKeysContract("postgres", ports)
-messageViewsContract("postgres", ports)
-projectionsContract("postgres", ports)
-journalsContract("postgres", ports)
-providerMessagesContract("postgres", ports)
-receiptInboxContract("postgres", ports)
-replaysContract("postgres", ports)
-retentionContract("postgres", ports)
-circuitsContract("postgres", ports)
-orderContract("postgres", ports)
-alertTargetsContract("postgres", ports)
-configurationContract("postgres", ports)
-auditContract("postgres", ports)
+// Each test has a database of its own, and many of them wait: they wait together.
+describe.concurrent("a store in PostgreSQL", () => {
+  eventStoreContract("postgres", ports)
+  queueContract("postgres", ports)
+  bodiesContract("postgres", ports)
+  endpointsContract("postgres", ports)
+  httpTargetsContract("postgres", ports)
+  whatsAppAccountsContract("postgres", ports)
+  apiKeysContract("postgres", ports)
+  messageViewsContract("postgres", ports)
+  projectionsContract("postgres", ports)
+  journalsContract("postgres", ports)
+  providerMessagesContract("postgres", ports)
+  receiptInboxContract("postgres", ports)
+  replaysContract("postgres", ports)
+  retentionContract("postgres", ports)
+  circuitsContract("postgres", ports)
+  orderContract("postgres", ports)
+  alertTargetsContract("postgres", ports)
+  configurationContract("postgres", ports)
+  auditContract("postgres", ports)
+})

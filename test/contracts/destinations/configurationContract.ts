@@ -6,14 +6,14 @@ import { Actor } from "../../../src/application/actor.ts"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { ApiKeys } from "../../../src/application/ports/ApiKeys.ts"
 import { Endpoints } from "../../../src/application/ports/Endpoints.ts"
-import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import type { LoggedFact } from "../../../src/application/ports/EventStore.ts"
 import { HttpTargets } from "../../../src/application/ports/HttpTargets.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { WhatsAppAccounts } from "../../../src/application/ports/WhatsAppAccounts.ts"
 import { journalOf, journalOfKey } from "../../../src/domain/destination/changes.ts"
 import { fromRecorded } from "../../../src/domain/destination/recorded.ts"
 import { type ChannelName, DestinationId } from "../../../src/domain/ids.ts"
-import { newOrg, type StorePorts } from "../sample.ts"
+import { newOrg, readLogUntil, type StorePorts } from "../sample.ts"
 
 const SECRET = "a secret that no fact may hold"
 const secret = Redacted.make(SECRET)
@@ -175,8 +175,10 @@ export const configurationContract = <E>(name: string, layer: Layer.Layer<StoreP
         // Each pause that was told is followed by its end: none was told twice.
         const turns = types.filter((type) => type === "DestinationPaused" || type === "DestinationResumed")
         expect(turns).toEqual(turns.map((_, n) => (n % 2 === 0 ? "DestinationPaused" : "DestinationResumed")))
-        const logged = yield* (yield* EventStore).readAll(null, 1_000)
-        expect(logged.filter(({ stream }) => stream === journalOf("webhook", id))).toHaveLength(types.length)
+        const ours = (facts: ReadonlyArray<LoggedFact>) =>
+          facts.filter(({ stream }) => stream === journalOf("webhook", id))
+        const logged = yield* readLogUntil((facts) => ours(facts).length >= types.length)
+        expect(ours(logged)).toHaveLength(types.length)
       })
     )
 

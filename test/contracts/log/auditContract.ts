@@ -29,6 +29,7 @@ import {
   next,
   now,
   opened,
+  readLogUntil,
   type StorePorts,
   settled,
   started
@@ -58,9 +59,16 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
       20_000
     )
 
+  /** The log with everything in it that was written. */
+  const wholeLog = Effect.gen(function* () {
+    const { facts: written } = yield* (yield* EventStore).extent
+    return yield* readLogUntil((facts) => facts.length >= written)
+  })
+
   /** Takes a run on to the end of the log, so many facts at a time. */
   const follow = Effect.fnUntraced(function* (projection: (typeof both)[number], run: Run, atOnce: number) {
     const store = yield* EventStore
+    yield* wholeLog
     for (let from = run.position; ; ) {
       const facts = yield* store.readAll(from, atOnce)
       if (facts.length === 0) return
@@ -305,7 +313,7 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
           dossierId: "case-17",
           acceptedAt: inMillis(-7_200_000)
         })
-        const facts = yield* (yield* EventStore).readAll(null, 1_000)
+        const facts = yield* wholeLog
         yield* projected()
         // Retention finds what is old in the lists.
         yield* listed([old])

@@ -23,6 +23,7 @@ import {
   newMessageId,
   now,
   opened,
+  readLogUntil,
   type Step,
   settled,
   started,
@@ -38,7 +39,8 @@ const write = (...steps: ReadonlyArray<Step>) =>
   })
 
 const whole = Effect.gen(function* () {
-  return yield* (yield* EventStore).readAll(null, 1_000)
+  const { facts: written } = yield* (yield* EventStore).extent
+  return yield* readLogUntil((facts) => facts.length >= written)
 })
 
 /** Three streams whose facts lie between each other in the log. */
