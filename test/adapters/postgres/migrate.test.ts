@@ -44,4 +44,24 @@ describe("migrating", () => {
       expect(yield* refusal(open)).toContain("0001_streams.sql")
     })
   )
+
+  it.live("creates a function again when its file is another, and drops it when its file is gone", () =>
+    Effect.gen(function* () {
+      const open = yield* pool
+      const run = (sql: string) => Effect.promise(async () => (await open.query(sql)).rows)
+      const functions = run(
+        "select proname, prosrc, proconfig from pg_proc where pronamespace = 'posthaste'::regnamespace order by 1, 2"
+      )
+      const before = yield* functions
+      // As another release left it: other parameters, another result, another body, and one that nobody calls any more.
+      yield* run("drop function posthaste.put_back")
+      yield* run("create function posthaste.put_back(batch text) returns text language sql as 'select batch'")
+      yield* run("create function posthaste.of_old() returns int language sql as 'select 1'")
+      yield* run("update posthaste.installed_function set checksum = 'other' where name = 'put_back'")
+      yield* run("insert into posthaste.installed_function values ('of_old', 'other')")
+      expect(yield* migrate(open)).toEqual(["functions/put_back.sql"])
+      expect(yield* functions).toEqual(before)
+      expect(yield* migrate(open)).toEqual([])
+    })
+  )
 })

@@ -52,6 +52,7 @@ begin
         continue when v_take < 1;
       end if;
     end if;
+    -- By ctid: found once by the index, and not again to delete it. A server without ctids needs the key here.
     with taken as (
       delete from ready where ctid = any (array(
         select r.ctid from ready r where r.lane = v_lane and r.due_at <= clock_timestamp()

@@ -24,7 +24,8 @@ create table event (
 );
 create index event_order on event (tx, position);
 -- A message is found by the name its provider gave it from the very commit of the fact that tells the name, and for as long
--- as that fact is there. A new shape of either fact must be added here and in PostgresProviderMessages.ts.
+-- as that fact is there. The names stand here, and not only in the domain, because an index on all facts would read the
+-- JSON of each: a new shape of either must be added here, in copied_fact and in PostgresProviderMessages.ts.
 create index event_provider_message on event ((data ->> 'providerMessageId'))
   where name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and data ->> 'providerMessageId' is not null;
 

@@ -2,7 +2,10 @@
  * Entries as the parameters of `append`, and its answer as results.
  *
  * Ids and numbers go as array literals, texts of facts joined by U+001E (which JSON text can't hold): both
- * cost one string join here and one split in the server. pg's own array escaping takes eleven times as long as a join.
+ * cost one string join here and one split in the server. One record set in their place (`jsonb_to_recordset` of one
+ * parameter) would read better and was measured: it cost the server 10 µs an entry to take apart where arrays cost 3, of 39
+ * for the whole append, and 16 µs here in place of 13.
+ * pg's own array escaping takes eleven times as long as a join.
  */
 import { DateTime } from "effect"
 import type { Append, AppendResult, Gate } from "../../../application/ports/EventStore.ts"
