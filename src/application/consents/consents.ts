@@ -1,8 +1,8 @@
 /**
- * What the people behind a dossier agreed to, and what follows from it. A consent is its journal and nothing else: it is
- * folded whenever it is asked for, when a message is accepted and again when an attempt is to start.
+ * The consents of a dossier: whether messages may be sent for it over a channel. A consent is its journal and nothing else;
+ * it is folded when a message is accepted and again when an attempt is to start.
  *
- * A message that names no dossier asks nobody.
+ * A message that names no dossier needs no consent.
  */
 import { DateTime, Effect, Result } from "effect"
 import {
@@ -38,7 +38,7 @@ export interface ConsentView {
   readonly answers: ReadonlyArray<Answer>
 }
 
-/** No two consents have one name: neither an org nor a channel has a colon in its own. */
+/** Unique for each consent: neither the name of an org nor that of a channel has a colon. */
 const journalOf = ({ orgId, dossierId, channel }: ConsentOf) => `consent-${orgId}:${channel}:${dossierId}` as const
 
 const load = Effect.fnUntraced(function* (of: ConsentOf) {
@@ -118,7 +118,7 @@ export const objectionTo = Effect.fnUntraced(function* (orgId: OrgId, dossierId:
   return objection(channel, consentIn(yield* load({ orgId, dossierId, channel })))
 })
 
-/** What the history of a message says that was cancelled for it. */
+/** The reason in the history of a message that was cancelled for lack of consent. */
 export const cancelReason = (dossierId: string, channel: ChannelName, reason: MessageBlocked["reason"]): string =>
   reason === "consent withdrawn"
     ? `the consent of dossier ${dossierId} to ${channel} was withdrawn`
@@ -144,7 +144,7 @@ export const objectionsTo = Effect.fnUntraced(function* (orgId: OrgId, requests:
   return requests.map((request) => found.get(keyOf(request)) ?? null)
 })
 
-/** Writes down which messages were refused together, in one append. */
+/** Records the messages that were blocked, in one append. */
 export const recordBlocked = Effect.fnUntraced(function* (blocked: ReadonlyArray<MessageBlocked>) {
   if (blocked.length === 0) return
   const [id] = yield* newMessageIds(1)

@@ -13,7 +13,7 @@ export interface HeldBatch {
   /** Calls that put messages back and were not answered: until then nobody knows what the batch still holds. */
   unanswered: number
   readonly lease: Duration.Duration
-  /** Messages still on somebody's hands. */
+  /** Messages that are neither delivered, dropped nor handed back. */
   remaining: number
   /** What goes back to the queue when the batch is released. */
   readonly notStarted: Array<AbandonedMessage>

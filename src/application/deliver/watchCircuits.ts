@@ -1,14 +1,13 @@
 /**
- * What this worker's attempts say about their destinations, told to the circuits. Attempts do not wait for
- * it: what they saw is collected per destination and told together, one call at a time.
+ * Reports what this worker's attempts show of their destinations to the circuits.
  *
- * A destination that is well costs nothing: a success is told only while its lane counts failures, lets
- * traffic back in or waits for this very probe. Whether a circuit opens, closes or stays silent is decided here,
- * by the domain, on the circuit's own facts; somebody else may have been faster, and then that counts.
- *
- * Counts are a matter of the moment. If the store does not answer they are dropped rather than counted twice.
- * The result of a probe is told again for a while; if nobody hears it, the permit runs out and makes room for
- * another probe.
+ * - Attempts do not wait for it: observations are collected per destination and reported together, one call at a time.
+ * - A healthy destination costs nothing. A success is reported only while its circuit counts failures, lets traffic back
+ *   in, or waits for this very probe.
+ * - The domain decides, on the circuit's own facts, whether a circuit opens, closes or stays open. When another worker
+ *   changed the circuit first, this worker's report about the older generation is dropped.
+ * - When the store does not answer, counts are dropped rather than counted twice. The result of a probe is reported again
+ *   for a while; after that its permit runs out and another probe may start.
  */
 import { Effect, Latch, Random, Result } from "effect"
 import { type CircuitCommand, decide } from "../../domain/circuit/decider.ts"
@@ -25,13 +24,13 @@ import { Circuits, type Report } from "../ports/Circuits.ts"
 import type { Claim, ClaimedMessage, Queue } from "../ports/Queue.ts"
 
 export interface CircuitWatch {
-  /** What a claim says about the lanes it took from. */
+  /** Remembers from a claim which of its lanes count failures or let traffic back in. */
   readonly claimed: (claim: Claim) => void
-  /** What came of an attempt; null when a message that was handed out led to no attempt. */
+  /** Takes the outcome of an attempt; null when a claimed message led to no attempt. */
   readonly observe: (claimed: ClaimedMessage, outcome: AttemptOutcome | null) => void
-  /** Tells what is left to tell, once. */
+  /** Reports the observations that are left, once. */
   readonly flush: Effect.Effect<void, never, Circuits | Queue>
-  /** Tells whenever there is something; never ends. */
+  /** Reports whenever there is an observation; never ends. */
   readonly run: Effect.Effect<never, never, Circuits | Queue>
 }
 
@@ -52,7 +51,7 @@ export const watchCircuits = (
   policy: CircuitPolicy,
   onState: (destination: DestinationId, state: CircuitState) => Effect.Effect<void, never, Queue>
 ): CircuitWatch => {
-  /** Destinations whose successes are worth telling, as far as this worker knows. */
+  /** Destinations whose successes are reported, as far as this worker knows. */
   const watched = new Set<DestinationId>()
   let pending = new Map<DestinationId, Observation>()
   const news = Latch.makeUnsafe(false)

@@ -25,7 +25,7 @@ export class CommandRefused extends Schema.TaggedError<CommandRefused>()("Comman
   allowed: Schema.Array(Schema.Literals(["CancelMessage", "ReplayMessage"]))
 }) {}
 
-/** The message changed under our hands every time we tried. Nothing was done; asking again will help. */
+/** Other writers changed the message at every try. Nothing was done; asking again will help. */
 export class MessageBusy extends Schema.TaggedError<MessageBusy>()("MessageBusy", { id: Schema.String }) {}
 
 export const commandMessage = (orgId: OrgId, id: MessageId, type: CallerCommand, reason: string | null) =>

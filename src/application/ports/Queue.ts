@@ -6,13 +6,13 @@ import type { StoreUnavailable } from "../errors.ts"
 /** Names one claimed batch: its lease, and by its removal the fence. */
 export type BatchId = string & Brand.Brand<"BatchId">
 
-/** What its lane allows a message that was handed out. */
+/** The conditions under which a claimed message may be sent. */
 export interface ClaimTerms {
   /** The circuit's generation that the claim saw: under another one the attempt may not start. */
   readonly generation: number
   /**
-   * `watched`: the lane counts failures or lets traffic back in, so a success is worth telling. `probe`: the
-   * message was let through to find out. Null: only a failure is news.
+   * `watched`: the circuit counts failures or lets traffic back in, so a success must be reported. `probe`: the
+   * message is the circuit's probe. Null: only a failure must be reported.
    */
   readonly circuitMode: "watched" | "probe" | null
   /** How long after the claim the attempt may still start; null: as long as the claim is held. */

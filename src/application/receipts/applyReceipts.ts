@@ -1,13 +1,12 @@
 /**
- * Applies the receipts that were taken in, each once its message is there to be told:
+ * Applies the stored receipts to their messages:
  *
- *   claim    what is due; nobody else gets it for a while
- *   record   each through recordReceipt.ts, those of one message one after the other
- *   settle   what was recorded goes; what has no message yet waits, longer each time, and is parked in the end
+ *   claim    receipts that are due; no other process gets them while the lease runs
+ *   record   each through recordReceipt.ts, the receipts of one message one after the other
+ *   settle   recorded receipts are removed; a receipt without a message waits, longer each time, and is parked in the end
  *
- * A message's own commit may come after the receipt that speaks of it, by a moment or by as long as a worker was down.
- * A crash anywhere in between repeats what was not settled, and a receipt that is told twice is recorded once. Any
- * number of processes may run this.
+ * A message's own commit may come after its receipt, by a moment or by as long as a worker was down. A crash between the
+ * steps repeats the receipts that were not settled, and recording one twice is safe. Any number of processes may run this.
  */
 import { Duration, Effect, Result } from "effect"
 import { background } from "../background.ts"

@@ -1,12 +1,12 @@
 /**
- * Takes in what Meta tells about messages that were sent. Nothing is read before it is proven, and nothing is done
- * about it here but to keep it: Meta wants its answer within a fraction of a second (see applyReceipts.ts).
+ * Receives the receipts that Meta sends about messages. A call is only stored here, because Meta wants its answer within a
+ * fraction of a second; applyReceipts.ts applies the receipts later.
  *
- *   prove   the body names phone numbers; one whose account's app secret signed these very bytes is believed
- *   read    what the body says about the numbers that are believed, and about no other
- *   keep    all of it in one commit
+ *   prove   the body names phone numbers; a number is believed when its account's app secret signed these very bytes
+ *   read    only the parts of the body about numbers that are believed
+ *   store   all receipts of the call in one commit
  *
- * The org is the account's. A caller that names one gets what belongs to it and no more.
+ * The org is the account's. A caller that names an org gets only receipts of that org's accounts stored.
  */
 import { Effect, Redacted, Result } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
@@ -16,20 +16,20 @@ import { type WhatsAppAccount, WhatsAppAccounts } from "../ports/WhatsAppAccount
 import { type Notice, WhatsAppReceipts } from "../ports/WhatsAppReceipts.ts"
 
 export interface ReceiptCall {
-  /** As it came, before anything has parsed it. */
+  /** The bytes as they arrived: the signature is over these. */
   readonly body: Uint8Array
   readonly signature: string | null
-  /** The org the caller says it is for. */
+  /** The org that the caller names. */
   readonly org: string | null
 }
 
 export type ReceiptAnswer =
   | { readonly type: "Taken" }
-  /** No account stands behind it. Nothing was read or written. */
+  /** No account's secret signed the body. Nothing was read or written. */
   | { readonly type: "Unproven" }
   | { readonly type: "Unreadable"; readonly reason: string }
 
-/** All numbers of a body are one app's. If none of the first is believed, it is not asked about the others. */
+/** All numbers of a body belong to one app. When none of the first is believed, the rest is not looked up. */
 const NUMBERS_FIRST = 100
 
 export const receiveReceipts = Effect.fn("receiveReceipts")(function* (

@@ -1,10 +1,10 @@
 /**
- * What a provider tells us later about a message: found by our own data that came back with it, or by the name the
- * provider gave the message. The stream is loaded, the law decides, the facts are appended on top of what was read;
- * whoever lost the race for the next version reads and decides again. So a receipt that comes before our own commit
- * and one that comes after it end in the same state, and one that comes twice is recorded once.
+ * Records a provider's receipt with the message it is about. The message is found by our own data that came back with the
+ * receipt, or by the provider's id for the message.
  *
- * On `StoreUnavailable` it may or may not have been recorded. Telling it again is safe.
+ * - A receipt that arrives before our own commit and one that arrives after it lead to the same state.
+ * - A receipt that arrives twice is recorded once.
+ * - On `StoreUnavailable` the receipt may or may not have been recorded. Recording it again is safe.
  */
 import { DateTime, Effect, Result } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
@@ -20,19 +20,19 @@ import { ProviderMessages } from "../ports/ProviderMessages.ts"
 
 export interface Receipt {
   readonly receipt: ReceiptStatus
-  /** The next three are our own data that came back with it; null where none did. */
+  /** Message, epoch and attempt are our own data that came back with the receipt; null where none came back. */
   readonly messageId: MessageId | null
   readonly epoch: number | null
   readonly attempt: number | null
   readonly providerMessageId: string | null
   readonly reportedAt: DateTime.Utc
-  /** Why, when it says that the message failed. */
+  /** The provider's reason, when the receipt says that the message failed. */
   readonly error: DeliveryError | null
 }
 
 /**
- * `repeated`: it was recorded before. `unknown`: no message is called that (yet: if our answer is still on its way,
- * telling it again later will find it). `foreign`: the message is another org's; nothing was done.
+ * `repeated`: the receipt was recorded before. `unknown`: there is no such message, or not yet: the provider's id may not
+ * be stored while our own answer is on its way. `foreign`: the message belongs to another org; nothing was done.
  */
 export type ReceiptAnswer = "recorded" | "repeated" | "unknown" | "foreign"
 
