@@ -4,14 +4,9 @@ import { hostname } from "node:os"
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Console, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServer } from "effect/http"
-import * as GuardedTargetPolicy from "./adapters/channels/http/GuardedTargetPolicy.ts"
-import * as HttpTargetChannel from "./adapters/channels/http/HttpTargetChannel.ts"
 import * as PagerDutyAlerts from "./adapters/channels/pagerduty/PagerDutyAlerts.ts"
 import * as WebhookAlerts from "./adapters/channels/webhook/WebhookAlerts.ts"
-import * as WebhookChannel from "./adapters/channels/webhook/WebhookChannel.ts"
-import * as WebhookEndpointPolicy from "./adapters/channels/webhook/WebhookEndpointPolicy.ts"
 import * as MetaReceipts from "./adapters/channels/whatsapp/MetaReceipts.ts"
-import * as WhatsAppChannel from "./adapters/channels/whatsapp/WhatsAppChannel.ts"
 import * as EventStoreDbPorts from "./adapters/eventstoredb/EventStoreDbPorts.ts"
 import * as HttpApiServer from "./adapters/http/server/HttpApiServer.ts"
 import * as NodeFingerprint from "./adapters/node/NodeFingerprint.ts"
@@ -21,15 +16,16 @@ import { alertOnFacts } from "./application/alerts/alertOnFacts.ts"
 import { watchOverdue } from "./application/alerts/watchOverdue.ts"
 import { applyWithdrawals } from "./application/consents/applyWithdrawals.ts"
 import { dispatch } from "./application/deliver/dispatch.ts"
+import * as Senders from "./application/deliver/Senders.ts"
 import { LogReader } from "./application/log/LogReader.ts"
 import { keepProjections } from "./application/log/projections/keepProjections.ts"
 import { AlertFormats } from "./application/ports/AlertFormats.ts"
-import { Channels } from "./application/ports/Channels.ts"
 import { applyReceipts } from "./application/receipts/applyReceipts.ts"
 import { warnOfUnverifiedAccounts } from "./application/receipts/receiveReceipts.ts"
 import { replayDeadLetters } from "./application/replays/replayDeadLetters.ts"
 import { retain } from "./application/retention/retain.ts"
 import { banner, urlOf } from "./setup/banner.ts"
+import * as Channels from "./setup/channels.ts"
 import { type Role, type Settings, settings } from "./setup/config.ts"
 import { type DatabaseAndKeys, readOrCreateDatabaseAndKeys } from "./setup/databaseAndKeys.ts"
 import { firstOrg, firstOrgKey, sampleEndpoint } from "./setup/sample.ts"
@@ -44,14 +40,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     exemptions: databaseAndKeys.sample === null ? [] : [databaseAndKeys.sample]
   }
 
-  const channels = Layer.effect(
-    Channels,
-    Effect.all({
-      webhook: WebhookChannel.make(rules),
-      http: HttpTargetChannel.make(rules),
-      whatsapp: WhatsAppChannel.make({ baseUrl: given.whatsappBaseUrl, codes: given.whatsappCodes })
-    })
-  )
+  const channels = Channels.layer(rules, { baseUrl: given.whatsappBaseUrl, codes: given.whatsappCodes })
 
   const alertFormats = Layer.succeed(AlertFormats, { webhook: WebhookAlerts.format, pagerduty: PagerDutyAlerts.format })
 
@@ -59,7 +48,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     host: given.host,
     port: given.port,
     operatorKey: databaseAndKeys.operatorKey
-  }).pipe(Layer.provide([WebhookEndpointPolicy.layer(rules), GuardedTargetPolicy.layer(rules)]))
+  })
 
   const worker = Layer.effectDiscard(
     dispatch({
@@ -70,7 +59,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
       circuit: given.circuit
     })
   ).pipe(
-    Layer.provide(channels),
+    Layer.provide(Senders.layer),
     Layer.merge(Layer.effectDiscard(Effect.forkScoped(replayDeadLetters))),
     Layer.merge(Layer.effectDiscard(Effect.forkScoped(applyWithdrawals))),
     Layer.merge(Layer.effectDiscard(Effect.forkScoped(applyReceipts)))
@@ -92,7 +81,13 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     Layer.provideMerge(inRole("api", api)),
     Layer.provide(LogReader.layer),
     Layer.provide(storeOf(given, databaseAndKeys)),
-    Layer.provide([NodeFingerprint.layer, NodeRandom.layer, alertFormats, MetaReceipts.layer(given.whatsappCodes)])
+    Layer.provide([
+      NodeFingerprint.layer,
+      NodeRandom.layer,
+      channels,
+      alertFormats,
+      MetaReceipts.layer(given.whatsappCodes)
+    ])
   )
 }
 

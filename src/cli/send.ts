@@ -11,8 +11,8 @@ const text = (name: string, description: string) =>
 
 /** Flags that are fields of the request under another name. */
 const fields = {
-  to: text("to", "Where to: the id of a webhook endpoint or HTTP target, a phone number"),
-  channel: text("channel", "webhook (default), http or whatsapp"),
+  to: text("to", "Where to, as the channel wants it: the id of a webhook endpoint, a phone number"),
+  channel: text("channel", "A channel of the service, such as whatsapp; webhook when left out"),
   eventType: text("event-type", "What the message tells of, such as order.paid"),
   templateCode: text("template-code", "Kept with the message"),
   dossierId: text("dossier", "The business case it belongs to"),

@@ -34,29 +34,27 @@ const find = Effect.fnUntraced(function* <A>(
 /** Nothing that only explains may keep the message itself from being shown. */
 const ifKnown = <A>(effect: Effect.Effect<A | null, Failed>) => Effect.catch(effect, () => Effect.succeed(null))
 
-const kinds: Readonly<Record<string, string>> = {
-  webhook: "/webhook-endpoints",
-  http: "/http-targets",
-  whatsapp: "/whatsapp-accounts"
+interface Channels {
+  readonly items: ReadonlyArray<{ readonly name: string; readonly path: string }>
 }
 
 type Destination = NonNullable<Surroundings["destination"]>
 
 const surroundingsOf = Effect.fnUntraced(function* (service: Service, message: Message, events: ReadonlyArray<Event>) {
   const id = events[0]?.data.destination
-  const path = kinds[message.channel]
-  if (message.status !== "QUEUED" || id === undefined || path === undefined) {
+  if (message.status !== "QUEUED" || id === undefined) {
     return { destination: null, circuit: null, before: null } satisfies Surroundings
   }
-  const destination = service
-    .get<Partial<Destination>>(`${path}/${id}`)
-    .pipe(Effect.map(({ paused = false, rateLimit = null }): Destination => ({ paused, rateLimit })))
-  const circuit = find<{ destination: string; status: string; openUntil: string | null }>(
-    service,
-    "/circuits",
-    {},
-    (each) => each.destination === id
+  const destination = service.get<Channels>("/channels").pipe(
+    Effect.flatMap(({ items }) => {
+      const path = items.find(({ name }) => name === message.channel)?.path
+      return path === undefined
+        ? Effect.fail(new Failed({ message: `the service has no channel ${message.channel}` }))
+        : service.get<Destination>(`${path}/${id}`)
+    }),
+    Effect.map(({ paused, rateLimit }): Destination => ({ paused, rateLimit }))
   )
+  const circuit = service.get<{ status: string; openUntil: string | null }>(`/circuits/${id}`)
   const isBefore = (other: Message) =>
     other.orderingKey === message.orderingKey && other.id !== message.id && other.createdAt <= message.createdAt
   const ahead = ["SENDING", "QUEUED"].map((status) =>

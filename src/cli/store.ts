@@ -14,6 +14,7 @@ import { Failed } from "./terminal.ts"
 const embedded = Effect.promise(() => import("../adapters/embedded-postgres/EmbeddedPostgres.ts"))
 const embeddedRunning = Effect.promise(() => import("../adapters/embedded-postgres/running.ts"))
 const postgresPorts = Effect.promise(() => import("../adapters/postgres/PostgresPorts.ts"))
+const channels = Effect.promise(() => import("../setup/channels.ts"))
 const eventStoreDbPorts = Effect.promise(() => import("../adapters/eventstoredb/EventStoreDbPorts.ts"))
 
 /** The server that runs on the data directory is shared; where none does, it runs for as long as the scope is open. */
@@ -40,11 +41,12 @@ export const storeOfKind = (kind: Kind, asItIs: boolean) =>
       const { eventStoreUrl, schema } = yield* storeSettings
       const url = yield* databaseUrl
       const PostgresPorts = yield* postgresPorts
-      if (kind === "postgres") return Layer.provideMerge(LogReader.layer, PostgresPorts.truth({ url, schema, asItIs }))
+      const beside = Layer.merge(LogReader.layer, (yield* channels).unused)
+      if (kind === "postgres") return Layer.provideMerge(beside, PostgresPorts.truth({ url, schema, asItIs }))
       const message = "EVENTSTORE_URL is not set: it says where EventStoreDB is"
       if (eventStoreUrl === null) return yield* new Failed({ message })
       return Layer.provideMerge(
-        LogReader.layer,
+        beside,
         (yield* eventStoreDbPorts)
           .truth(eventStoreUrl)
           .pipe(Layer.provideMerge(PostgresPorts.truthWithoutStreams({ url, schema, asItIs })))

@@ -24,5 +24,12 @@ export const OrgId = Schema.String.check(
 ).pipe(Schema.brand("OrgId"))
 export type OrgId = typeof OrgId.Type
 
-export const ChannelName = Schema.Literals(["webhook", "whatsapp", "amqp", "http"])
+/**
+ * The name of a channel, as messages and facts say it. Which channels there are is said by the records that the process
+ * is made of (application/ports/Channels.ts); a fact may name one that this release does not have. Not branded: a
+ * channel's name is written by hand in its record and nowhere made from other text.
+ */
+export const ChannelName = Schema.String.check(
+  Schema.isPattern(/^[a-z][a-z0-9-]{0,31}$/, { title: "the name of a channel" })
+)
 export type ChannelName = typeof ChannelName.Type

@@ -8,8 +8,10 @@ import { Effect, type Redacted, type Scope } from "effect"
 import * as SampleReceiver from "../../demo/SampleReceiver.ts"
 import { generateSecret, verify } from "../adapters/channels/webhook/signature.ts"
 import { generateKey, hashOf, storedHash } from "../adapters/http/keys/apiKey.ts"
+import { settingsOf } from "../application/destinations/destinations.ts"
 import { ApiKeys } from "../application/ports/ApiKeys.ts"
-import { Endpoints } from "../application/ports/Endpoints.ts"
+import { Channels } from "../application/ports/Channels.ts"
+import { type Destination, Destinations } from "../application/ports/Destinations.ts"
 import { DestinationId, OrgId } from "../domain/ids.ts"
 import { type DataFileFailed, dataFile } from "./dataFiles.ts"
 
@@ -74,32 +76,30 @@ export const isSignedBy = (secret: Redacted.Redacted, headers: IncomingHttpHeade
 
 /** The id of the endpoint that leads to the receiver. */
 export const sampleEndpoint = Effect.fnUntraced(function* ({ dataDir, url, trust }: Sample) {
-  const endpoints = yield* Endpoints
+  const destinations = yield* Destinations
+  const channel = (yield* Channels).get("webhook")!
   const file = dataFile(dataDir, "sample-endpoint-id")
   const known = yield* file.read
-  const signing = known === null ? null : yield* endpoints.signing(firstOrg, DestinationId.make(known))
-  if (signing !== null) {
-    trust(signing.secrets[0]!)
-    if (signing.endpoint.url !== url) yield* endpoints.update(firstOrg, signing.endpoint.id, { url })
-    return signing.endpoint.id
+  const endpoint = known === null ? null : yield* destinations.forSending(firstOrg, DestinationId.make(known))
+  if (endpoint !== null) {
+    const { id, settings } = endpoint.destination
+    trust(endpoint.secrets["secret"]!)
+    if ((settings as { readonly url?: string }).url !== url) {
+      yield* destinations.change(channel, firstOrg, id, { settings: { url } })
+    }
+    return id
   }
   const secret = generateSecret()
-  const { id } = yield* endpoints.create(
-    firstOrg,
-    {
-      url,
-      eventTypes: null,
-      description: "The built-in sample receiver",
-      signature: "standard",
-      retry: null,
-      rateLimit: null,
-      maxInFlight: 10,
-      timeoutMs: 5_000,
-      onDeadLetter: "skip",
-      headers: {}
-    },
-    secret
-  )
+  const description = "The built-in sample receiver"
+  const made = yield* destinations.create(channel, firstOrg, {
+    settings: settingsOf(channel, { url, description, maxInFlight: 10, timeoutMs: 5_000 }),
+    secrets: { secret },
+    publicKey: null,
+    lookup: null,
+    alerting: null
+  })
+  // An endpoint has no public key that could be taken.
+  const { id } = made as Destination
   trust(secret)
   yield* file.write(id)
   return id

@@ -8,10 +8,10 @@ import { entryOf } from "../../src/application/entry.ts"
 import type { ApiKeys } from "../../src/application/ports/ApiKeys.ts"
 import type { AuditTrail } from "../../src/application/ports/AuditTrail.ts"
 import type { Bodies } from "../../src/application/ports/Bodies.ts"
+import type { Channels } from "../../src/application/ports/Channels.ts"
 import type { Circuits } from "../../src/application/ports/Circuits.ts"
-import type { Endpoints } from "../../src/application/ports/Endpoints.ts"
+import type { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore, type LoggedFact, type Opening } from "../../src/application/ports/EventStore.ts"
-import type { HttpTargets } from "../../src/application/ports/HttpTargets.ts"
 import type { Journals } from "../../src/application/ports/Journals.ts"
 import type { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
@@ -21,7 +21,6 @@ import type { ReceiptInbox } from "../../src/application/ports/ReceiptInbox.ts"
 import type { Replays } from "../../src/application/ports/Replays.ts"
 import type { Retention } from "../../src/application/ports/Retention.ts"
 import type { Timelines } from "../../src/application/ports/Timelines.ts"
-import type { WhatsAppAccounts } from "../../src/application/ports/WhatsAppAccounts.ts"
 import type { AttemptOutcome } from "../../src/domain/delivery/outcome.ts"
 import { DestinationId, MessageId, OrgId } from "../../src/domain/ids.ts"
 import { decide, initial, type MessageCommand } from "../../src/domain/message/decider.ts"
@@ -37,9 +36,8 @@ export type StorePorts =
   | Queue
   | Circuits
   | Bodies
-  | Endpoints
-  | HttpTargets
-  | WhatsAppAccounts
+  | Destinations
+  | Channels
   | ApiKeys
   | Journals
   | MessageViews

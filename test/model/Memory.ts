@@ -10,18 +10,15 @@
  */
 import { Clock, Context, DateTime, Effect, Layer, type Redacted } from "effect"
 import type { Notice } from "../../src/application/ports/AlertProgress.ts"
-import type { AlertTarget } from "../../src/application/ports/AlertTargets.ts"
 import type { ApiKey } from "../../src/application/ports/ApiKeys.ts"
 import type { AuditRow } from "../../src/application/ports/AuditTrail.ts"
-import type { Endpoint } from "../../src/application/ports/Endpoints.ts"
-import type { Calling } from "../../src/application/ports/HttpTargets.ts"
+import type { Destination, Secrets } from "../../src/application/ports/Destinations.ts"
 import type { JournalFact, JournalName } from "../../src/application/ports/Journals.ts"
 import type { Run } from "../../src/application/ports/Projections.ts"
 import type { AbandonedMessage, BatchId } from "../../src/application/ports/Queue.ts"
 import type { HeldReceipt } from "../../src/application/ports/ReceiptInbox.ts"
 import type { ReplayItem, ReplayJob } from "../../src/application/ports/Replays.ts"
 import type { TimelineRow, WithdrawalState } from "../../src/application/ports/Timelines.ts"
-import type { WhatsAppAccount, WhatsAppSecrets } from "../../src/application/ports/WhatsAppAccounts.ts"
 import type { DestinationId, MessageId, ReplayId } from "../../src/domain/ids.ts"
 import type { MessageView } from "../../src/domain/message/view.ts"
 import type { RecordedFact } from "../../src/domain/recorded.ts"
@@ -48,6 +45,15 @@ export interface ReplayRow {
   nextAt: DateTime.Utc | null
 }
 
+export interface DestinationRow {
+  readonly destination: Destination
+  readonly secrets: Secrets
+  readonly publicKey: string | null
+  readonly lookup: Redacted.Redacted | null
+  /** The row stays, because circuits and alerts ask whose it was. */
+  readonly removed: boolean
+}
+
 export interface Tables {
   readonly streams: Map<MessageId, Array<StoredRow>>
   /** Every fact in the order it was committed; a position is a place in this list. */
@@ -66,12 +72,7 @@ export interface Tables {
   /** What lanes may hand out, where anything was said about it. */
   readonly laneRows: Map<DestinationId, LaneRow>
   readonly claims: Map<BatchId, ClaimRow>
-  readonly endpoints: Map<DestinationId, { endpoint: Endpoint; readonly secrets: ReadonlyArray<Redacted.Redacted> }>
-  readonly httpTargets: Map<DestinationId, Calling>
-  readonly whatsAppAccounts: Map<
-    DestinationId,
-    { readonly account: WhatsAppAccount; readonly secrets: WhatsAppSecrets }
-  >
+  readonly destinations: Map<DestinationId, DestinationRow>
   readonly apiKeys: Map<string, ApiKey & { readonly keyHash: string }>
   readonly receipts: Map<string, { receipt: HeldReceipt; dueAt: DateTime.Utc; parkedAt: DateTime.Utc | null }>
   /** Rows of `messages`, by generation. */
@@ -85,8 +86,6 @@ export interface Tables {
   /** What retention removed. */
   readonly forgotten: Set<MessageId>
   readonly replays: Map<ReplayId, ReplayRow>
-  /** Those of destinations that are gone too. */
-  readonly alertTargets: Map<DestinationId, AlertTarget>
   /** How far alerting has read the feed, and what it told of lately. */
   readonly alerting: { position: string | null; readonly notices: Map<string, Notice> }
   batchesMade: number
@@ -149,9 +148,7 @@ export const layer = Layer.effect(
         lines: new Map(),
         laneRows: new Map(),
         claims: new Map(),
-        endpoints: new Map(),
-        httpTargets: new Map(),
-        whatsAppAccounts: new Map(),
+        destinations: new Map(),
         apiKeys: new Map(),
         receipts: new Map(),
         views: new Map(),
@@ -161,7 +158,6 @@ export const layer = Layer.effect(
         runs: [firstRun("messages", 1, now())],
         forgotten: new Set(),
         replays: new Map(),
-        alertTargets: new Map(),
         alerting: { position: null, notices: new Map() },
         batchesMade: 0,
         hasNews: false

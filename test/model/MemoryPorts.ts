@@ -1,16 +1,13 @@
 /**
- * Every port of the store over one `Memory`. Several of these on one `Memory` are several processes on one
+ * Every port of the store over one `Memory`, and the channels there are. Several of these on one `Memory` are several processes on one
  * database; `layer` is the usual case, one process with an empty store of its own.
  */
 import { Layer } from "effect"
+import * as Channels from "../../src/setup/channels.ts"
 import * as MemoryAlertProgress from "./alerts/MemoryAlertProgress.ts"
-import * as MemoryAlertSubjects from "./alerts/MemoryAlertSubjects.ts"
-import * as MemoryAlertTargets from "./alerts/MemoryAlertTargets.ts"
 import * as MemoryQueue from "./deliver/MemoryQueue.ts"
 import * as MemoryCircuits from "./destinations/MemoryCircuits.ts"
-import * as MemoryEndpoints from "./destinations/MemoryEndpoints.ts"
-import * as MemoryHttpTargets from "./destinations/MemoryHttpTargets.ts"
-import * as MemoryWhatsAppAccounts from "./destinations/MemoryWhatsAppAccounts.ts"
+import * as MemoryDestinations from "./destinations/MemoryDestinations.ts"
 import * as MemoryApiKeys from "./keys/MemoryApiKeys.ts"
 import * as MemoryAuditTrail from "./log/MemoryAuditTrail.ts"
 import * as MemoryProjections from "./log/MemoryProjections.ts"
@@ -29,14 +26,13 @@ import * as MemoryJournals from "./store/MemoryJournals.ts"
 import * as MemoryBelongings from "./store/MemoryMessageData.ts"
 
 export const layerShared = Layer.mergeAll(
+  Channels.unused,
   MemoryEventStore.layer,
   MemoryQueue.layer,
   MemoryJournals.layer,
   MemoryCircuits.layer,
   MemoryBodies.layer,
-  MemoryEndpoints.layer,
-  MemoryHttpTargets.layer,
-  MemoryWhatsAppAccounts.layer,
+  MemoryDestinations.layer,
   MemoryApiKeys.layer,
   MemoryMessageViews.layer,
   MemoryAuditTrail.layer,
@@ -49,8 +45,6 @@ export const layerShared = Layer.mergeAll(
   MemoryArchive.layer,
   MemoryBelongings.layer,
   MemoryDerived.layer,
-  MemoryAlertTargets.layer,
-  MemoryAlertSubjects.layer,
   MemoryAlertProgress.layer
 )
 

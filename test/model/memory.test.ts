@@ -1,11 +1,8 @@
-import { alertTargetsContract } from "../contracts/alerts/alertTargetsContract.ts"
+import { alertingContract } from "../contracts/alerts/alertingContract.ts"
 import { orderContract } from "../contracts/deliver/orderContract.ts"
 import { queueContract } from "../contracts/deliver/queueContract.ts"
 import { circuitsContract } from "../contracts/destinations/circuitsContract.ts"
-import { configurationContract } from "../contracts/destinations/configurationContract.ts"
-import { endpointsContract } from "../contracts/destinations/endpointsContract.ts"
-import { httpTargetsContract } from "../contracts/destinations/httpTargetsContract.ts"
-import { whatsAppAccountsContract } from "../contracts/destinations/whatsAppAccountsContract.ts"
+import { destinationsContract } from "../contracts/destinations/destinationsContract.ts"
 import { apiKeysContract } from "../contracts/keys/apiKeysContract.ts"
 import { auditContract } from "../contracts/log/auditContract.ts"
 import { projectionsContract } from "../contracts/log/projectionsContract.ts"
@@ -25,9 +22,7 @@ simulateTime()
 eventStoreContract("memory", MemoryPorts.layer)
 queueContract("memory", MemoryPorts.layer)
 bodiesContract("memory", MemoryPorts.layer)
-endpointsContract("memory", MemoryPorts.layer)
-httpTargetsContract("memory", MemoryPorts.layer)
-whatsAppAccountsContract("memory", MemoryPorts.layer)
+destinationsContract("memory", MemoryPorts.layer)
 apiKeysContract("memory", MemoryPorts.layer)
 messageViewsContract("memory", MemoryPorts.layer)
 projectionsContract("memory", MemoryPorts.layer)
@@ -38,6 +33,5 @@ replaysContract("memory", MemoryPorts.layer)
 retentionContract("memory", MemoryPorts.layer)
 circuitsContract("memory", MemoryPorts.layer)
 orderContract("memory", MemoryPorts.layer)
-alertTargetsContract("memory", MemoryPorts.layer)
-configurationContract("memory", MemoryPorts.layer)
+alertingContract("memory", MemoryPorts.layer)
 auditContract("memory", MemoryPorts.layer)

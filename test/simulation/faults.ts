@@ -6,17 +6,16 @@
 import { Context, Duration, Effect, Exit, type Layer } from "effect"
 import { StoreUnavailable } from "../../src/application/errors.ts"
 import { Bodies } from "../../src/application/ports/Bodies.ts"
+import { Channels } from "../../src/application/ports/Channels.ts"
 import { Circuits } from "../../src/application/ports/Circuits.ts"
-import { Endpoints } from "../../src/application/ports/Endpoints.ts"
+import { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore } from "../../src/application/ports/EventStore.ts"
-import { HttpTargets } from "../../src/application/ports/HttpTargets.ts"
 import { Journals } from "../../src/application/ports/Journals.ts"
 import { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import { ProviderMessages } from "../../src/application/ports/ProviderMessages.ts"
 import { type BatchId, Queue } from "../../src/application/ports/Queue.ts"
 import { Replays } from "../../src/application/ports/Replays.ts"
-import { WhatsAppAccounts } from "../../src/application/ports/WhatsAppAccounts.ts"
 import { Memory } from "../model/Memory.ts"
 import type * as MemoryPorts from "../model/MemoryPorts.ts"
 import type { Process } from "./process.ts"
@@ -199,9 +198,8 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
         )
     }),
     Context.add(Bodies, everyCall("body", Context.get(world.store, Bodies))),
-    Context.add(Endpoints, everyCall("destination", Context.get(world.store, Endpoints))),
-    Context.add(HttpTargets, everyCall("destination", Context.get(world.store, HttpTargets))),
-    Context.add(WhatsAppAccounts, everyCall("destination", Context.get(world.store, WhatsAppAccounts))),
+    Context.add(Channels, Context.get(world.store, Channels)),
+    Context.add(Destinations, everyCall("destination", Context.get(world.store, Destinations))),
     Context.add(ProviderMessages, everyCall("provider", Context.get(world.store, ProviderMessages))),
     Context.add(Journals, everyCall("journal", Context.get(world.store, Journals))),
     Context.add(Replays, {

@@ -9,13 +9,13 @@ import { World } from "./world.ts"
 
 const worldsMax: Record<keyof typeof mutants, number> = {
   "ignores the fence": 100,
-  "ignores the gate of a circuit": 50,
+  "ignores the gate of a circuit": 100,
   "ignores the expected version": 10,
   "forgets idempotency keys": 5,
   "reads the numbers of a body": 5,
   "makes retries due at once": 20,
   "loses the queue change of an append": 5,
-  "answers an append before it is safe, and loses some": 5,
+  "answers an append before it is safe, and loses some": 10,
   "writes the start of an attempt a moment after it said so": 5,
   "hands some messages out twice": 50,
   "takes leases over that still live": 20,

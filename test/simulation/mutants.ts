@@ -5,7 +5,7 @@
 import { Context, DateTime, Effect, Result } from "effect"
 import { Bodies } from "../../src/application/ports/Bodies.ts"
 import { Circuits } from "../../src/application/ports/Circuits.ts"
-import { Endpoints } from "../../src/application/ports/Endpoints.ts"
+import { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore, type Stream } from "../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import { type ClaimedMessage, Queue } from "../../src/application/ports/Queue.ts"
@@ -260,11 +260,11 @@ export const mutants = {
 
   "goes on although it is paused": (store) => {
     const { tables } = Context.get(store, Memory)
-    const real = Context.get(store, Endpoints)
-    return Context.add(store, Endpoints, {
+    const real = Context.get(store, Destinations)
+    return Context.add(store, Destinations, {
       ...real,
-      setPaused: (orgId, id, paused) =>
-        Effect.tap(real.setPaused(orgId, id, paused), () =>
+      setPaused: (kind, orgId, id, paused) =>
+        Effect.tap(real.setPaused(kind, orgId, id, paused), () =>
           Effect.sync(() => changeLane(tables, id, { paused: false }))
         )
     })

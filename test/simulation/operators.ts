@@ -6,31 +6,25 @@
 import { Context, Effect, Exit, Fiber, Result } from "effect"
 import { commandCircuit } from "../../src/application/destinations/commandCircuit.ts"
 import { commandMessage } from "../../src/application/messages/commandMessage.ts"
-import { Endpoints } from "../../src/application/ports/Endpoints.ts"
-import { HttpTargets } from "../../src/application/ports/HttpTargets.ts"
-import { WhatsAppAccounts } from "../../src/application/ports/WhatsAppAccounts.ts"
+import { Destinations } from "../../src/application/ports/Destinations.ts"
 import { cancelReplay, readReplay, requestReplay } from "../../src/application/replays/replays.ts"
 import type { RateLimit } from "../../src/domain/delivery/rateLimit.ts"
 import type { OnDeadLetter } from "../../src/domain/message/queueChange.ts"
+import { http, webhook, whatsapp } from "../contracts/destinations/samples.ts"
 import { type ApiServices, ask, insist } from "./asking.ts"
 import { Process } from "./process.ts"
 import { type Operation, someRate } from "./swarm.ts"
 import type { LaneOfWorld, World } from "./world.ts"
 
 const setPaused = ({ channel, orgId, id }: LaneOfWorld, paused: boolean) =>
-  Effect.gen(function* () {
-    if (channel === "webhook") yield* (yield* Endpoints).setPaused(orgId, id, paused)
-    if (channel === "whatsapp") yield* (yield* WhatsAppAccounts).setPaused(orgId, id, paused)
-  })
+  Effect.flatMap(Destinations, (destinations) => destinations.setPaused(kindOf(channel), orgId, id, paused))
 
 type Change = { readonly rateLimit: RateLimit } | { readonly onDeadLetter: OnDeadLetter }
 
-const update = ({ channel, orgId, id }: LaneOfWorld, change: Change) =>
-  Effect.gen(function* () {
-    if (channel === "webhook") yield* (yield* Endpoints).update(orgId, id, change)
-    if (channel === "http") yield* (yield* HttpTargets).update(orgId, id, change, {})
-    if (channel === "whatsapp") yield* (yield* WhatsAppAccounts).update(orgId, id, change, {})
-  })
+const update = ({ channel, orgId, id }: LaneOfWorld, settings: Change) =>
+  Effect.flatMap(Destinations, (destinations) => destinations.change(kindOf(channel), orgId, id, { settings }))
+
+const kindOf = (channel: LaneOfWorld["channel"]) => ({ webhook, http, whatsapp })[channel]
 
 export class Operators {
   readonly #world: World

@@ -6,7 +6,8 @@
  * sender's answer proves nothing about the recipient: that comes later, in receipts.
  */
 import { Effect } from "effect"
-import type { Channel, Doubted, OutboundMessage, Reply } from "../../src/application/ports/Channels.ts"
+import type { Sender } from "../../src/application/deliver/Senders.ts"
+import type { Doubted, OutboundMessage, Reply } from "../../src/application/ports/Channels.ts"
 import { outcomeOfFailure, outcomeOfStatus, withoutDedupe } from "../../src/domain/delivery/classify.ts"
 import type { AttemptOutcome } from "../../src/domain/delivery/outcome.ts"
 import type { DestinationId } from "../../src/domain/ids.ts"
@@ -75,7 +76,7 @@ const deferred = (scope: "message" | "lane" | "circuit", afterMs: number, durati
 /** Answers that leave it open whether the work was done. */
 const isOpen = (status: number | null) => status === null || status === 500 || status === 302
 
-export const channelOf = (world: World, process: Process): Channel => {
+export const channelOf = (world: World, process: Process): Sender => {
   const { dice, timeline, swarm } = world
   const named = ({ messageId, epoch, attempt }: Doubted) => `${world.nameOf(messageId)} attempt ${epoch}/${attempt}`
 

@@ -6,20 +6,20 @@
  *
  * Nothing in it waits for anything real: a run is one synchronous call.
  */
-import { Clock, Context, Duration, Effect, Exit, Layer, Redacted } from "effect"
+
+import { Clock, Context, Duration, Effect, Exit, Layer } from "effect"
 import * as NodeFingerprint from "../../src/adapters/node/NodeFingerprint.ts"
 import { dispatch } from "../../src/application/deliver/dispatch.ts"
+import { Senders } from "../../src/application/deliver/Senders.ts"
+import { settingsOf } from "../../src/application/destinations/destinations.ts"
 import { LogReader } from "../../src/application/log/LogReader.ts"
 import { keepProjections } from "../../src/application/log/projections/keepProjections.ts"
-import { Channels } from "../../src/application/ports/Channels.ts"
-import type { Endpoint } from "../../src/application/ports/Endpoints.ts"
 import { Fingerprint } from "../../src/application/ports/Fingerprint.ts"
-import type { HttpTarget } from "../../src/application/ports/HttpTargets.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
-import type { WhatsAppAccount } from "../../src/application/ports/WhatsAppAccounts.ts"
 import { replayDeadLetters } from "../../src/application/replays/replayDeadLetters.ts"
 import { DestinationId, type MessageId, OrgId } from "../../src/domain/ids.ts"
-import { instructLane } from "../model/deliver/lanes.ts"
+import { http, webhook, whatsapp } from "../contracts/destinations/samples.ts"
+import { copySettingsToLane } from "../model/deliver/lanes.ts"
 import * as Memory from "../model/Memory.ts"
 import * as MemoryPorts from "../model/MemoryPorts.ts"
 import type { ApiServices } from "./asking.ts"
@@ -241,38 +241,20 @@ export class World {
     const at = now()
     for (const { id, orgId, channel, retry, capacity, dedupes, askable, doubtMs, ...lane } of this.lanes) {
       const { rateLimit, onDeadLetter } = lane
-      const common = { id, orgId, retry, rateLimit, onDeadLetter, maxInFlight: capacity, headers: {}, version: 1 }
-      const shared = { ...common, timeoutMs: this.swarm.deadlineMs, paused: false, createdAt: at, updatedAt: at }
       const url = "https://receiver.example/"
-      switch (channel) {
-        case "webhook": {
-          const endpoint: Endpoint = { ...shared, url, eventTypes: null, description: null, signature: "standard" }
-          tables.endpoints.set(id, { endpoint, secrets: [] })
-          break
-        }
-        case "http": {
-          const idempotency = dedupes ? "header" : "none"
-          const reconcile = askable ? { url } : null
-          const target: HttpTarget = {
-            ...{ ...shared, url, method: "POST", bodyFields: {}, idempotency, reconcile, secretNames: [] }
-          }
-          tables.httpTargets.set(id, { target, secrets: {} })
-          break
-        }
-        case "whatsapp": {
-          const reconcile = { waitMs: doubtMs, otherwise: askable ? "resend" : "deadLetter" } as const
-          const account: WhatsAppAccount = {
-            ...{ ...shared, rateLimit: rateLimit!, reconcile },
-            ...{ phoneNumberId: id, graphVersion: "v1", verifySignature: true }
-          }
-          const secret = Redacted.make("secret")
-          tables.whatsAppAccounts.set(id, {
-            account,
-            secrets: { accessToken: secret, appSecret: secret, verifyToken: secret }
-          })
-        }
+      const own = {
+        webhook: { url },
+        http: { url, idempotency: dedupes ? "header" : "none", reconcile: askable ? { url } : null },
+        whatsapp: { phoneNumberId: id, reconcile: { waitMs: doubtMs, otherwise: askable ? "resend" : "deadLetter" } }
+      }[channel]
+      const common = { retry, rateLimit, onDeadLetter, maxInFlight: capacity, timeoutMs: this.swarm.deadlineMs }
+      const settings = settingsOf({ webhook, http, whatsapp }[channel], { ...common, ...own })
+      const destination = {
+        ...{ id, orgId, channel, settings, secretNames: [], alerting: null },
+        ...{ paused: false, version: 1, createdAt: at, updatedAt: at }
       }
-      instructLane(memory, shared)
+      tables.destinations.set(id, { destination, secrets: {}, publicKey: null, lookup: null, removed: false })
+      copySettingsToLane(memory, destination)
     }
   }
 
@@ -294,7 +276,7 @@ export class World {
     if (this.#stopping) return
     const { swarm } = this
     const process = this.#newProcess(`worker-${n}`, () => this.#startWorker(n))
-    const services = Context.add(faultyPorts(this, process), Channels, channelsOf(this, process))
+    const services = Context.add(faultyPorts(this, process), Senders, channelsOf(this, process))
     const worker = dispatch({
       worker: process.name,
       concurrency: swarm.concurrency,

@@ -1,13 +1,9 @@
 /** Every port of the store over one set of connections. */
-import { Layer, type Redacted } from "effect"
+import { Layer } from "effect"
 import * as PostgresAlertProgress from "./alerts/PostgresAlertProgress.ts"
-import * as PostgresAlertSubjects from "./alerts/PostgresAlertSubjects.ts"
-import * as PostgresAlertTargets from "./alerts/PostgresAlertTargets.ts"
 import * as PostgresQueue from "./deliver/PostgresQueue.ts"
 import * as PostgresCircuits from "./destinations/PostgresCircuits.ts"
-import * as PostgresEndpoints from "./destinations/PostgresEndpoints.ts"
-import * as PostgresHttpTargets from "./destinations/PostgresHttpTargets.ts"
-import * as PostgresWhatsAppAccounts from "./destinations/PostgresWhatsAppAccounts.ts"
+import * as PostgresDestinations from "./destinations/PostgresDestinations.ts"
 import * as PostgresApiKeys from "./keys/PostgresApiKeys.ts"
 import * as PostgresAuditTrail from "./log/PostgresAuditTrail.ts"
 import * as PostgresProjections from "./log/PostgresProjections.ts"
@@ -28,10 +24,7 @@ import * as PostgresBelongings from "./store/PostgresMessageData.ts"
 import * as WhereStreamsAre from "./store/whereStreamsAre.ts"
 import * as WorkSignal from "./WorkSignal.ts"
 
-export interface Options extends Postgres.Options {
-  /** 32 bytes; seals the secrets of endpoints, targets and accounts. */
-  readonly encryptionKey: Redacted.Redacted<Uint8Array>
-}
+export interface Options extends Postgres.Options, PostgresDestinations.Options {}
 
 /** All that does not depend on where the streams of messages are. */
 const beside = (options: Options) =>
@@ -40,9 +33,7 @@ const beside = (options: Options) =>
     PostgresJournals.layer,
     PostgresCircuits.layer,
     PostgresBodies.layer,
-    PostgresEndpoints.layer(options.encryptionKey),
-    PostgresHttpTargets.layer(options.encryptionKey),
-    PostgresWhatsAppAccounts.layer(options.encryptionKey),
+    PostgresDestinations.layer(options),
     PostgresApiKeys.layer,
     PostgresMessageViews.layer,
     PostgresAuditTrail.layer,
@@ -52,8 +43,6 @@ const beside = (options: Options) =>
     PostgresReceiptInbox.layer,
     PostgresReplays.layer,
     PostgresRetention.layer,
-    PostgresAlertTargets.layer,
-    PostgresAlertSubjects.layer,
     PostgresAlertProgress.layer
   )
 

@@ -1,19 +1,14 @@
 /**
- * Where messages go: from what a request says (`channel`, `to` and, for WhatsApp, its payload) to the destination
- * in whose lane it will wait, or to every reason why there is none.
- *
- * The recipient is the destination itself for the channels `webhook` and `http`. For `whatsapp` it is a phone number,
- * and the destination the account it is written to from.
+ * Where messages go: from what a request says (`channel`, `to` and, for some channels, its payload) to the destination
+ * in whose lane it will wait, or to every reason why there is none. How a request names a destination is said by the
+ * record of its channel.
  */
 import { Effect, Result } from "effect"
-import { presets, type RetryPolicy } from "../../domain/delivery/retry.ts"
+import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import { type ChannelName, DestinationId, isUuid, type OrgId } from "../../domain/ids.ts"
-import { readPayload } from "../../domain/whatsapp/content.ts"
-import { recipientOf } from "../../domain/whatsapp/recipient.ts"
-import type { Fault, StoreUnavailable } from "../errors.ts"
-import { Endpoints } from "../ports/Endpoints.ts"
-import { HttpTargets } from "../ports/HttpTargets.ts"
-import { WhatsAppAccounts } from "../ports/WhatsAppAccounts.ts"
+import type { Fault } from "../errors.ts"
+import { type Addressee, type AnyChannel, Channels } from "../ports/Channels.ts"
+import { type Destination, Destinations } from "../ports/Destinations.ts"
 import type { MessageRequest } from "./acceptMessage.ts"
 
 export interface Address {
@@ -28,112 +23,74 @@ export type Addressing = Result.Result<Address, ReadonlyArray<Fault>>
 
 type Request = Pick<MessageRequest, "channel" | "to" | "templateCode" | "body">
 
-/** What a request names, before anybody was asked whether it exists. */
-interface Named {
-  readonly to: string
-  /** Null names none in particular. */
-  readonly destination: string | null
-}
-
-interface Destination {
-  readonly id: DestinationId
-  readonly retry: RetryPolicy | null
-}
+/** What is wrong with the name of a channel that does not exist. */
+export const noSuchChannel = (channels: Channels["Service"]): Fault => ({
+  field: "channel",
+  reason: `must be one of the channels there are: ${[...channels.keys()].join(", ")}`
+})
 
 /** In the order of the requests. Each destination is asked for once, however many requests name it. */
 export const addressesOf = Effect.fnUntraced(function* (orgId: OrgId, requests: ReadonlyArray<Request>) {
-  const find = yield* finder(orgId)
-  const named = requests.map(namedBy)
-  const wanted = new Map<string, readonly [ChannelName, string | null]>()
-  for (const [index, name] of named.entries()) {
+  const channels = yield* Channels
+  const addressees = requests.map((request) => {
+    const channel = channels.get(request.channel)
+    return channel === undefined ? Result.fail([noSuchChannel(channels)]) : channel.addresseeOf(request)
+  })
+  const named = new Map<string, readonly [ChannelName, string | null]>()
+  for (const [index, addressee] of addressees.entries()) {
     const { channel } = requests[index]!
-    if (Result.isSuccess(name)) wanted.set(keyOf(channel, name.success), [channel, name.success.destination])
+    if (Result.isSuccess(addressee))
+      named.set(keyOf(channel, addressee.success), [channel, addressee.success.destination])
   }
   const found = new Map<string, ReadonlyArray<Destination>>()
   yield* Effect.forEach(
-    wanted,
-    ([key, [channel, destination]]) =>
-      Effect.map(find(channel, destination), (destinations) => found.set(key, destinations)),
+    named,
+    ([key, [channel, name]]) => Effect.map(find(orgId, channel, name), (some) => found.set(key, some)),
     { discard: true, concurrency: 8 }
   )
-  return named.map((name, index): Addressing => {
-    const { channel } = requests[index]!
-    return Result.flatMap(name, (one) => addressOf(channel, one, found.get(keyOf(channel, one)) ?? []))
+  return addressees.map((addressee, index): Addressing => {
+    const channel = channels.get(requests[index]!.channel)
+    return Result.flatMap(addressee, (one) => addressOf(channel!, one, found.get(keyOf(channel!.name, one)) ?? []))
   })
 })
 
-const keyOf = (channel: ChannelName, { destination }: Named) => JSON.stringify([channel, destination])
+const keyOf = (channel: ChannelName, { destination }: Addressee) => JSON.stringify([channel, destination])
 
 /**
  * The org's destinations of that name: none, the one, or more than one for a name that is none. What an attempt may
  * work with is good enough here too: these methods remember for a second, and a read of the database for each accept
  * was a third of its cost.
  */
-const finder = Effect.fnUntraced(function* (orgId: OrgId) {
-  const endpoints = yield* Endpoints
-  const targets = yield* HttpTargets
-  const accounts = yield* WhatsAppAccounts
-  const byId = (id: string | null, find: (id: DestinationId) => Effect.Effect<Destination | null, StoreUnavailable>) =>
-    id !== null && isUuid(id)
-      ? Effect.map(find(DestinationId.make(id)), (one) => (one === null ? [] : [one]))
-      : Effect.succeed([])
-  return (channel: ChannelName, name: string | null): Effect.Effect<ReadonlyArray<Destination>, StoreUnavailable> => {
-    switch (channel) {
-      case "webhook":
-        return byId(name, (id) => Effect.map(endpoints.signing(orgId, id), (signing) => signing?.endpoint ?? null))
-      case "http":
-        return byId(name, (id) => Effect.map(targets.calling(orgId, id), (calling) => calling?.target ?? null))
-      case "whatsapp":
-        return accounts.named(orgId, name)
-      case "amqp":
-        return Effect.succeed([])
-    }
-  }
+const find = Effect.fnUntraced(function* (orgId: OrgId, channel: ChannelName, name: string | null) {
+  const destinations = yield* Destinations
+  if (name === null || !isUuid(name)) return yield* destinations.named(orgId, channel, name)
+  const open = yield* destinations.forSending(orgId, DestinationId.make(name))
+  return open?.destination.channel === channel ? [open.destination] : []
 })
 
-const namedBy = ({ channel, to, templateCode, body }: Request): Result.Result<Named, ReadonlyArray<Fault>> => {
-  if (channel !== "whatsapp") return Result.succeed({ to, destination: to })
-  const recipient = recipientOf(to)
-  const payload = readPayload(templateCode, body)
-  return recipient !== null && Result.isSuccess(payload)
-    ? Result.succeed({ to: recipient, destination: payload.success.from })
-    : Result.fail([
-        ...(recipient === null ? [noPhoneNumber] : []),
-        ...(Result.isFailure(payload) ? payload.failure : [])
-      ])
-}
-
-const noPhoneNumber: Fault = {
-  field: "to",
-  reason: "must be a phone number with its country code, 8 to 15 digits, such as +4915112345678"
-}
-
 const addressOf = (
-  channel: ChannelName,
-  { to, destination: name }: Named,
+  channel: AnyChannel,
+  { to, destination: name }: Addressee,
   [destination, ...others]: ReadonlyArray<Destination>
 ): Addressing => {
-  if (destination === undefined) return Result.fail([nobody(channel, name)])
+  const { addressField: field, noun } = channel
+  if (destination === undefined) return Result.fail([notFound(channel, name)])
   if (others.length > 0) {
-    return Result.fail([
-      { field: "payloadJson.from", reason: "is required: this org has more than one WhatsApp account" }
-    ])
+    return Result.fail([{ field, reason: `is required: this org has more than one ${noun}` }])
   }
-  const preset = channel === "whatsapp" ? presets.whatsapp : presets.webhook
-  return Result.succeed({ to, destination: destination.id, retry: destination.retry ?? preset })
+  return Result.succeed({ to, destination: destination.id, retry: destination.settings.retry ?? channel.retry })
 }
 
-const nobody = (channel: ChannelName, name: string | null): Fault => {
-  switch (channel) {
-    case "webhook":
-      return { field: "to", reason: "is not the id of a webhook endpoint of this org" }
-    case "http":
-      return { field: "to", reason: "is not the id of an HTTP target of this org" }
-    case "whatsapp":
-      return name === null
-        ? { field: "channel", reason: "whatsapp needs a WhatsApp account, and this org has none" }
-        : { field: "payloadJson.from", reason: "is not the id or phoneNumberId of a WhatsApp account of this org" }
-    case "amqp":
-      return { field: "channel", reason: "amqp is not built in yet; webhook, http and whatsapp are" }
+const notFound = (channel: AnyChannel, name: string | null): Fault => {
+  const { article, noun, addressField: field } = channel
+  if (name === null) {
+    return { field: "channel", reason: `${channel.name} needs ${article} ${noun}, and this org has none` }
   }
+  const key = publicKeyOf(channel)
+  const names = key === null ? "the id" : `the id or ${key}`
+  return { field, reason: `is not ${names} of ${article} ${noun} of this org` }
 }
+
+/** The setting that is the public key of a channel's destinations; null where they have none. */
+export const publicKeyOf = ({ settings }: AnyChannel): string | null =>
+  Object.keys(settings).find((name) => settings[name]!.publicKey !== undefined) ?? null

@@ -15,8 +15,8 @@ import { quietSince } from "../../domain/alert/triggers.ts"
 import { background } from "../background.ts"
 import { LogReader } from "../log/LogReader.ts"
 import { AlertProgress } from "../ports/AlertProgress.ts"
-import { AlertTargets } from "../ports/AlertTargets.ts"
 import { alertsOfFacts } from "./alertsOfFacts.ts"
+import { allAlertTargets } from "./alertTargets.ts"
 import { raiseAlerts } from "./raiseAlerts.ts"
 
 const FACTS_AT_ONCE = 2_000
@@ -33,7 +33,7 @@ export const alertOnFactsOnce = Effect.fnUntraced(function* () {
   if (last === undefined) return "nothing" as const
   const end = (yield* log.end) ?? last.position
   // After the facts: who is not among them was made after all of these, and would not be told.
-  const targets = yield* (yield* AlertTargets).all
+  const targets = yield* allAlertTargets
   if (targets.length === 0) {
     yield* progress.advance(from, end, [], quietSince(last.at))
     return "unwanted" as const

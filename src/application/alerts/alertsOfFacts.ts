@@ -3,13 +3,13 @@
  * reads the same facts from the same place decides the same.
  *
  * A target hears of its own org, of what it asked for, and of what happened after it was made and not days ago. Nobody hears of a
- * destination that alerts are sent to: AlertSubjects does not know any.
+ * destination that alerts are sent to, or were until it was removed: so there is never an alert about an alert.
  */
 import { DateTime, Effect, Result } from "effect"
 import {
   type Alert,
   type AlertEvent,
-  type Concerned,
+  type AlertedDestination,
   circuitClosed,
   circuitOpened,
   deadLetter,
@@ -19,16 +19,17 @@ import {
 import { circuitNews, deadLetterErrorOf, isNews, mayAlert, mayTellAgain } from "../../domain/alert/triggers.ts"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import { fromRecorded as circuitFact } from "../../domain/circuit/recorded.ts"
-import { DestinationId, type MessageId } from "../../domain/ids.ts"
+import { DestinationId, type MessageId, type OrgId } from "../../domain/ids.ts"
 import type { DeliveryError } from "../../domain/message/facts.ts"
 import { fromRecorded as messageFact } from "../../domain/message/recorded.ts"
 import type { OverdueFact } from "../../domain/overdue/facts.ts"
 import { fromRecorded as overdueFact } from "../../domain/overdue/recorded.ts"
 import { AlertProgress, type Notice } from "../ports/AlertProgress.ts"
-import { type AlertSubject, AlertSubjects } from "../ports/AlertSubjects.ts"
-import type { AlertTarget } from "../ports/AlertTargets.ts"
+import { Channels } from "../ports/Channels.ts"
 import { Circuits } from "../ports/Circuits.ts"
+import { Destinations } from "../ports/Destinations.ts"
 import { EventStore, type LoggedFact, type Stream } from "../ports/EventStore.ts"
+import type { AlertTarget } from "./alertTargets.ts"
 import type { Raised } from "./raiseAlerts.ts"
 
 /** What a fact is about, as far as alerts go. */
@@ -60,8 +61,8 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
     const occasion = occasionOf(logged, destinations)
     return occasion === null ? [] : [{ logged, occasion }]
   })
-  const concernedIds = occasions.flatMap(({ occasion: { destination } }) => destination ?? [])
-  const subjects = yield* (yield* AlertSubjects).among([...new Set(concernedIds)])
+  const ids = occasions.flatMap(({ occasion: { destination } }) => destination ?? [])
+  const subjects = yield* subjectsOf([...new Set(ids)])
   const silences = yield* silencesOf([...new Set(destinations.values())])
 
   const raised: Array<Raised> = []
@@ -134,10 +135,23 @@ const hearing = (
       target.orgId === orgId && target.events.includes(event) && DateTime.isGreaterThanOrEqualTo(at, target.createdAt)
   )
 
-const concerned = ({ id, channel, url }: AlertSubject): Concerned => ({
-  id,
-  channel,
-  origin: url === null ? null : new URL(url).origin
+/** A destination that can be alerted about. */
+interface AlertSubject extends AlertedDestination {
+  readonly orgId: OrgId
+  readonly removed: boolean
+}
+
+const subjectsOf = Effect.fnUntraced(function* (ids: ReadonlyArray<DestinationId>) {
+  const channels = yield* Channels
+  const found = yield* (yield* Destinations).among(ids)
+  return new Map(
+    [...found.values()].flatMap(({ id, orgId, channel, settings, alerting, removed }) => {
+      if (alerting !== null) return []
+      const noun = channels.get(channel)?.noun ?? `${channel} destination`
+      const url = "url" in settings && typeof settings.url === "string" ? URL.parse(settings.url) : null
+      return [[id, { id, orgId, channel, noun, origin: url?.origin ?? null, removed } satisfies AlertSubject]]
+    })
+  )
 })
 
 const circuitAlert = Effect.fnUntraced(function* (
@@ -145,7 +159,7 @@ const circuitAlert = Effect.fnUntraced(function* (
   fact: CircuitFact,
   { at, version }: LoggedFact
 ) {
-  const about = { orgId: subject.orgId, destination: concerned(subject), at }
+  const about = { orgId: subject.orgId, destination: subject, at }
   if (fact.type === "CircuitOpened") return circuitOpened(about, fact)
   // What a reset means to people depends on what came before it.
   const history =
@@ -159,7 +173,7 @@ const deathAlert = (
   subject: AlertSubject,
   { messageId, error }: Extract<Occasion, { type: "death" }>,
   { at }: LoggedFact
-): Alert => deadLetter({ orgId: subject.orgId, destination: concerned(subject), at }, messageId, error)
+): Alert => deadLetter({ orgId: subject.orgId, destination: subject, at }, messageId, error)
 
 const overdueAlert = (
   { id, orgId }: AlertTarget,
@@ -170,7 +184,7 @@ const overdueAlert = (
   const watched = { orgId, target: id, at }
   if (fact.type === "OverdueEnded") return oldestDueRecovered(watched)
   const { messageId, dueAt, limitSeconds } = fact
-  const destination = subject === null ? null : concerned(subject)
+  const destination = subject === null ? null : subject
   return oldestDueExceeded(watched, { destination, messageId, limitSeconds, dueAt: DateTime.formatIso(dueAt) })
 }
 

@@ -11,7 +11,7 @@ import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { detailsOf } from "../../domain/message/facts.ts"
 import { acceptMessages, type MessageRequest } from "../accept/acceptMessage.ts"
 import { AlertFormats } from "../ports/AlertFormats.ts"
-import type { AlertTarget } from "../ports/AlertTargets.ts"
+import type { AlertTarget } from "./alertTargets.ts"
 
 export interface Raised {
   readonly target: AlertTarget

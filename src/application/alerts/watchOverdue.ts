@@ -11,19 +11,19 @@ import { decide, type OldestDue, replay } from "../../domain/overdue/decider.ts"
 import { fromRecorded, toRecorded } from "../../domain/overdue/recorded.ts"
 import { background } from "../background.ts"
 import { appendToJournal, command } from "../command.ts"
-import { AlertSubjects } from "../ports/AlertSubjects.ts"
-import { type AlertTarget, AlertTargets } from "../ports/AlertTargets.ts"
+import { Destinations } from "../ports/Destinations.ts"
 import { type JournalFact, type JournalName, Journals } from "../ports/Journals.ts"
+import { type AlertTarget, allAlertTargets } from "./alertTargets.ts"
 
 const PAUSE = Duration.seconds(2)
 
 /** One look for every target. */
 export const watchOverdueOnce = Effect.fnUntraced(function* () {
-  const targets = yield* (yield* AlertTargets).all
+  const targets = yield* allAlertTargets
   if (targets.length === 0) return
   const watching = targets.filter((target) => limitOf(target) !== null)
   const orgs = [...new Set(watching.map(({ orgId }) => orgId))]
-  const oldest = orgs.length === 0 ? new Map() : yield* (yield* AlertSubjects).oldestDue(orgs)
+  const oldest = orgs.length === 0 ? new Map() : yield* (yield* Destinations).oldestDue(orgs)
   // Those that do not watch any more too: what had begun must end.
   yield* Effect.forEach(targets, (target) => record(target, oldest.get(target.orgId) ?? null), {
     discard: true,

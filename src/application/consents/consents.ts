@@ -21,6 +21,7 @@ import { newMessageIds } from "../accept/messageIds.ts"
 import { Actor } from "../actor.ts"
 import { appendToJournal, command } from "../command.ts"
 import { StoreUnavailable } from "../errors.ts"
+import { Channels } from "../ports/Channels.ts"
 import { Journals } from "../ports/Journals.ts"
 
 /** One answer that was given. */
@@ -115,7 +116,8 @@ export const closeWithdrawal = ({ of, history }: OpenWithdrawal, cancelled: numb
 
 /** Why a message of this dossier may not be sent now; null when it may. */
 export const objectionTo = Effect.fnUntraced(function* (orgId: OrgId, dossierId: string, channel: ChannelName) {
-  return objection(channel, consentIn(yield* load({ orgId, dossierId, channel })))
+  const reachesPerson = (yield* Channels).get(channel)?.reachesPerson ?? false
+  return objection(reachesPerson, consentIn(yield* load({ orgId, dossierId, channel })))
 })
 
 /** The reason in the history of a message that was cancelled for lack of consent. */

@@ -23,7 +23,7 @@ import type { Message } from "../../domain/message/transitions.ts"
 import { appendToMessage, command, type Patience, storePauses, whileUnavailable } from "../command.ts"
 import { cancelReason, objectionTo } from "../consents/consents.ts"
 import { entryOf } from "../entry.ts"
-import { type Channel, Channels, type Reply } from "../ports/Channels.ts"
+import type { Reply } from "../ports/Channels.ts"
 import {
   type AppendResult,
   type AttemptResponse,
@@ -33,6 +33,7 @@ import {
 } from "../ports/EventStore.ts"
 import { type ClaimedMessage, Queue } from "../ports/Queue.ts"
 import type { HeldBatch } from "./heldBatches.ts"
+import { type Sender, Senders } from "./Senders.ts"
 import type { CircuitWatch } from "./watchCircuits.ts"
 
 /** The message and the version it has; what the actor carries from step to step. */
@@ -174,7 +175,7 @@ const isOursToFinish = ({ progress }: Message, claimed: ClaimedMessage): boolean
   progress.epoch === claimed.epoch && progress.attempt === claimed.attempt + 1 && isOpen(progress.phase)
 
 const send = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: HeldBatch, message: Message) {
-  const channel = (yield* Channels)[claimed.queued.channel]
+  const channel = (yield* Senders)[claimed.queued.channel]
   const { orgId, destination, to, eventType, templateCode, correlationId } = claimed.queued
   const { epoch, attempt, phase, erased } = message.progress
   const about = {
@@ -198,7 +199,7 @@ const send = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: He
 })
 
 /** How long to wait before an attempt in doubt is first asked about. */
-export const doubtMsOf = (channel: Channel | undefined, { orgId, destination }: MessageQueued): Effect.Effect<number> =>
+export const doubtMsOf = (channel: Sender | undefined, { orgId, destination }: MessageQueued): Effect.Effect<number> =>
   channel?.doubtMs?.(orgId, destination) ?? Effect.succeed(RECONCILE_AFTER_MS)
 
 /** A bug in a channel must not keep its message open: it counts as a try that failed on our side. */

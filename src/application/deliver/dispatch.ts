@@ -15,11 +15,11 @@ import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import { background } from "../background.ts"
 import { storePauses } from "../command.ts"
-import { Channels } from "../ports/Channels.ts"
 import { type AbandonedMessage, type ClaimedMessage, type ClaimTerms, Queue } from "../ports/Queue.ts"
 import { deliver } from "./deliver.ts"
 import { type HeldBatch, type HeldBatches, makeHeldBatches } from "./heldBatches.ts"
 import { recover, recoverBatch } from "./recover.ts"
+import { Senders } from "./Senders.ts"
 import { makeWaitingRoom, type WaitingRoom, WINDOW_FIRST } from "./waitingRoom.ts"
 import { type CircuitWatch, watchCircuits } from "./watchCircuits.ts"
 
@@ -112,7 +112,7 @@ const feed = Effect.fnUntraced(function* (
 ) {
   const clock = yield* Clock.Clock
   const queue = yield* Queue
-  const channels = yield* Channels
+  const channels = yield* Senders
   const capacity = (channel: ChannelName, orgId: OrgId, lane: DestinationId) =>
     (channels[channel]?.capacity(orgId, lane) ?? Effect.succeed(1)).pipe(
       // What was claimed must reach an actor whatever is wrong with its destination: one that can't be read, such as

@@ -13,10 +13,10 @@ import type { MessageFact, MessageQueued } from "../../domain/message/facts.ts"
 import type { Message } from "../../domain/message/transitions.ts"
 import { commandMessages } from "../command.ts"
 import { entryOf } from "../entry.ts"
-import { Channels } from "../ports/Channels.ts"
 import type { Stream } from "../ports/EventStore.ts"
 import { type AbandonedMessage, type BatchId, Queue } from "../ports/Queue.ts"
 import { doubtMsOf } from "./deliver.ts"
+import { Senders } from "./Senders.ts"
 
 const BATCHES_AT_ONCE = 10
 
@@ -68,7 +68,7 @@ const isAside = ({ type }: MessageFact) => type === "ReceiptRecorded" || type ==
  * How long an attempt at the destination of a message is in doubt before somebody asks; null where duplicates are
  * dropped, so that there is no doubt. Each destination is asked once.
  */
-const doubtOnce = Effect.map(Channels, (channels) => {
+const doubtOnce = Effect.map(Senders, (channels) => {
   const known = new Map<string, number | null>()
   return Effect.fnUntraced(function* (queued: MessageQueued) {
     const { orgId, destination } = queued

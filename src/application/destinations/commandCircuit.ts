@@ -8,11 +8,9 @@ import { Effect, Result } from "effect"
 import { type CircuitCommand, decide } from "../../domain/circuit/decider.ts"
 import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
-import { type Page, StoreUnavailable } from "../errors.ts"
+import { StoreUnavailable } from "../errors.ts"
 import { Circuits } from "../ports/Circuits.ts"
-import { Endpoints } from "../ports/Endpoints.ts"
-import { HttpTargets } from "../ports/HttpTargets.ts"
-import { WhatsAppAccounts } from "../ports/WhatsAppAccounts.ts"
+import { Destinations } from "../ports/Destinations.ts"
 import { changeCircuit } from "./changeCircuit.ts"
 
 export interface CircuitView {
@@ -25,31 +23,23 @@ type ByHand = Extract<CircuitCommand, { readonly type: "HoldCircuit" | "ResetCir
 /** In the order of their destinations' ids. */
 export const listCircuits = Effect.fnUntraced(function* (
   orgId: OrgId,
-  { cursor, limit }: { readonly cursor: string | null; readonly limit: number }
-): Effect.fn.Return<Page<CircuitView>, StoreUnavailable, Endpoints | HttpTargets | WhatsAppAccounts | Circuits> {
-  // Every kind of destination lists by id and its cursor is the last id, so the lists can be read as one.
-  const page = { cursor, limit: limit + 1 }
-  const kinds = [
-    yield* (yield* Endpoints).list(orgId, page),
-    yield* (yield* HttpTargets).list(orgId, page),
-    yield* (yield* WhatsAppAccounts).list(orgId, page)
-  ]
-  const ids = kinds.flatMap(({ items }) => items.map(({ id }) => id)).toSorted()
-  const destinations = ids.slice(0, limit)
-  const states = yield* (yield* Circuits).states(destinations)
-  return {
-    items: destinations.map((destination, index) => ({ destination, state: states[index]! })),
-    nextCursor: ids.length > limit ? destinations.at(-1)! : null
-  }
+  page: { readonly cursor: string | null; readonly limit: number }
+) {
+  const { items, nextCursor } = yield* (yield* Destinations).list(orgId, {}, page)
+  const states = yield* (yield* Circuits).states(items.map(({ id }) => id))
+  return { items: items.map(({ id }, index): CircuitView => ({ destination: id, state: states[index]! })), nextCursor }
+})
+
+/** Null when the org has no such destination. */
+export const readCircuit = Effect.fnUntraced(function* (orgId: OrgId, destination: DestinationId) {
+  if ((yield* (yield* Destinations).get(orgId, destination)) === null) return null
+  const [state] = yield* (yield* Circuits).states([destination])
+  return { destination, state: state! } satisfies CircuitView
 })
 
 /** Null when the org has no such destination. A command that changes nothing is no mistake. */
 export const commandCircuit = Effect.fnUntraced(function* (orgId: OrgId, destination: DestinationId, command: ByHand) {
-  const known =
-    (yield* (yield* Endpoints).get(orgId, destination)) ??
-    (yield* (yield* HttpTargets).get(orgId, destination)) ??
-    (yield* (yield* WhatsAppAccounts).get(orgId, destination))
-  if (known === null) return null
+  if ((yield* (yield* Destinations).get(orgId, destination)) === null) return null
   const changed = yield* changeCircuit(
     destination,
     (circuit) => Effect.succeed(Result.getOrThrow(decide(circuit, command))),

@@ -1,6 +1,11 @@
-import { Context, type Effect } from "effect"
+import { Context, type Effect, type Redacted, type Result, type Schema, type Scope } from "effect"
+import type { FailureCode } from "../../domain/delivery/classify.ts"
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
+import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import type { ChannelName, DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
+import type { Setting } from "../destinations/fields.ts"
+import type { Fault } from "../errors.ts"
+import type { DestinationSettings, OpenDestination } from "./Destinations.ts"
 
 export interface OutboundMessage {
   /** Stable across attempts and replays, so the far side can drop a duplicate. */
@@ -27,26 +32,99 @@ export interface Reply {
 export type Doubted = Omit<OutboundMessage, "body">
 
 /**
- * A way to the outside. `send` makes one try and never fails: whatever happened is an outcome. It returns
- * within the channel's deadline whatever the far side does, and sends nothing after it was interrupted.
- * Where a duplicate would not be dropped, a try that may have been taken is `Unknown` and nothing else.
+ * A channel that is open for sending. `send` makes one try and never fails: whatever happened is an outcome. It returns
+ * within the destination's deadline whatever the far side does, and sends nothing after it was interrupted. Where a
+ * duplicate would not be dropped, a try that may have been taken is `Unknown` and nothing else.
  */
-export interface Channel {
-  readonly send: (message: OutboundMessage) => Effect.Effect<Reply>
-  /** How many sends to one destination may be under way at once in this process. */
-  readonly capacity: (orgId: OrgId, destination: DestinationId) => Effect.Effect<number>
-  /** Whether the far side drops a duplicate by the message's id. False too when that can't be said. */
-  readonly dedupes: (orgId: OrgId, destination: DestinationId) => Effect.Effect<boolean>
-  /** How long to wait before an attempt in doubt is first asked about. Absent: a few seconds. */
-  readonly doubtMs?: (orgId: OrgId, destination: DestinationId) => Effect.Effect<number>
+export interface Connection<Settings extends DestinationSettings> {
+  readonly send: (message: OutboundMessage, to: OpenDestination<Settings>) => Effect.Effect<Reply>
   /**
    * Finds out what became of an attempt in doubt, without sending it. Keeps the promises of `send`; absent
    * where there is nobody to ask. `Unreachable` says that it was not taken and may be sent again.
    */
-  readonly reconcile?: (message: Doubted) => Effect.Effect<Reply>
+  readonly reconcile?: (message: Doubted, to: OpenDestination<Settings>) => Effect.Effect<Reply>
 }
 
-/** Every channel Posthaste can deliver through; a channel that is not built in yet is absent. */
-export class Channels extends Context.Service<Channels, { readonly [Name in ChannelName]?: Channel }>()(
+/** Which destination a request names, before anybody was asked whether it exists. */
+export interface Addressee {
+  /** The recipient as it is stored, sent and shown. */
+  readonly to: string
+  /** An id or a public key; null when there is no choice. */
+  readonly destination: string | null
+}
+
+/** A secret with a name of its own, given beside the settings. */
+export interface SecretField {
+  readonly schema: Schema.Codec<string, string>
+  /** Makes the one that is left out; it is then shown in the answer that made it, and never again. Absent: required. */
+  readonly generate?: () => Redacted.Redacted
+  /** Whether a change may replace it. */
+  readonly replaceable: boolean
+  /** The world outside asks by it whether it is known here (`Destinations.knowsLookup`). */
+  readonly lookup?: true
+}
+
+/** What is judged of a destination: as it would be. A secret is given where it is new, and otherwise only named. */
+export interface DestinationDraft<Settings extends DestinationSettings> {
+  readonly settings: Settings
+  readonly secretNames: ReadonlyArray<string>
+  readonly secrets: Readonly<Record<string, string>>
+  /** The settings that were named in the request. */
+  readonly given: ReadonlyArray<string>
+}
+
+/**
+ * A way to the outside, in one record: what its destinations are called and made of, how a message names one, what it
+ * promises, and how it is opened for sending. Routes, OpenAPI, addressing, audit, alerts, verification and the command
+ * line are made from it; to add a channel is to write its record and to name it in main.ts.
+ */
+export interface Channel<Settings extends DestinationSettings = DestinationSettings> {
+  /** In facts, messages and the API, for ever. */
+  readonly name: ChannelName
+  /** What the journals of its destinations are called before the id, for ever. */
+  readonly journal: string
+  /** Where its destinations are found in the API, such as `webhook-endpoints`. */
+  readonly path: string
+  /** What one is called in the OpenAPI document, such as `WebhookEndpoint`. */
+  readonly typeName: string
+  /** What people call one, such as `a` `webhook endpoint`; an s makes it many. */
+  readonly article: "a" | "an"
+  readonly noun: string
+  /** Its own and those of every kind (`commonSettings`). */
+  readonly settings: { readonly [Name in keyof Settings]: Setting }
+  readonly secrets: Readonly<Record<string, SecretField>>
+  /** How many secrets an owner may name beside these; 0 takes none. */
+  readonly ownSecretsMax: number
+  /** Why a draft can't be such a destination, field by field, in words its owner can act on. No reason repeats a secret. */
+  readonly faultsOf: (draft: DestinationDraft<Settings>) => ReadonlyArray<Fault>
+  /** Reads whom a message is for; the fields are judged as they were written. */
+  readonly addresseeOf: (
+    request: Pick<OutboundMessage, "to" | "templateCode" | "body">
+  ) => Result.Result<Addressee, ReadonlyArray<Fault>>
+  /** The field of a request that names the destination. */
+  readonly addressField: string
+  /** Of messages and destinations that bring no policy of their own. */
+  readonly retry: RetryPolicy
+  /** Whether a message reaches a person: then a dossier's consent is needed first. */
+  readonly reachesPerson: boolean
+  /** Whether the far side drops a duplicate by the message's id. */
+  readonly dedupes: (settings: Settings) => boolean
+  /** How long to wait before an attempt in doubt is first asked about. Absent: a few seconds. */
+  readonly doubtMs?: (settings: Settings) => number
+  /** What a try is called whose destination is gone. */
+  readonly missing: FailureCode
+  /** Connections close with the scope. */
+  readonly open: Effect.Effect<Connection<Settings>, never, Scope.Scope>
+}
+
+// A record is kept among others whose settings are other ones; it is only ever handed destinations of its own kind.
+// biome-ignore lint/suspicious/noExplicitAny: see above
+export type AnyChannel = Channel<any>
+
+/** Every channel Posthaste has, by name. */
+export class Channels extends Context.Service<Channels, ReadonlyMap<ChannelName, AnyChannel>>()(
   "posthaste/application/ports/Channels"
 ) {}
+
+export const channelsOf = (channels: ReadonlyArray<AnyChannel>): ReadonlyMap<ChannelName, AnyChannel> =>
+  new Map(channels.map((channel) => [channel.name, channel]))

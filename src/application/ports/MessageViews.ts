@@ -20,7 +20,7 @@ export interface MessageFilter {
 export interface Stats {
   readonly byStatus: Readonly<Record<MessageStatus, number>>
   /** Channels without messages are absent. */
-  readonly byChannel: { readonly [Channel in ChannelName]?: Readonly<Record<MessageStatus, number>> }
+  readonly byChannel: Readonly<Record<ChannelName, Readonly<Record<MessageStatus, number>>>>
   /** When the message that has waited longest past its due time was due; null when nothing is late. */
   readonly oldestDueAt: DateTime.Utc | null
 }

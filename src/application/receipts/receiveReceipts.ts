@@ -11,9 +11,12 @@
 import { Effect, Redacted, Result } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import { StoreUnavailable } from "../errors.ts"
+import { type Destination, Destinations } from "../ports/Destinations.ts"
 import { type ArrivedReceipt, ReceiptInbox } from "../ports/ReceiptInbox.ts"
-import { type WhatsAppAccount, WhatsAppAccounts } from "../ports/WhatsAppAccounts.ts"
 import { type Notice, WhatsAppReceipts } from "../ports/WhatsAppReceipts.ts"
+
+/** The channel whose receipts these are. */
+export const WHATSAPP = "whatsapp"
 
 export interface ReceiptCall {
   /** The bytes as they arrived: the signature is over these. */
@@ -34,7 +37,7 @@ const NUMBERS_FIRST = 100
 
 export const receiveReceipts = Effect.fn("receiveReceipts")(function* (
   call: ReceiptCall
-): Effect.fn.Return<ReceiptAnswer, StoreUnavailable, WhatsAppAccounts | WhatsAppReceipts | ReceiptInbox> {
+): Effect.fn.Return<ReceiptAnswer, StoreUnavailable, Destinations | WhatsAppReceipts | ReceiptInbox> {
   const notices = yield* WhatsAppReceipts
   const numbers = notices.numbersIn(call.body)
   const believed = yield* believedOf(call, numbers.slice(0, NUMBERS_FIRST))
@@ -73,9 +76,9 @@ const skipped = ({ phoneNumberId, statuses }: Notice, reason: string) =>
 
 /** The accounts that stand behind the body, by their phone numbers. */
 const believedOf = Effect.fnUntraced(function* ({ body, signature }: ReceiptCall, numbers: ReadonlyArray<string>) {
-  const accounts = yield* WhatsAppAccounts
+  const accounts = yield* Destinations
   const { isSigned } = yield* WhatsAppReceipts
-  const believed = new Map<string, WhatsAppAccount>()
+  const believed = new Map<string, Destination>()
   // Numbers of one app share its secret, and a body can be large.
   const tried = new Map<string, boolean>()
   const isProven = (appSecret: Redacted.Redacted): boolean => {
@@ -87,14 +90,14 @@ const believedOf = Effect.fnUntraced(function* ({ body, signature }: ReceiptCall
   }
   for (const number of numbers) {
     // A secret that does not open is our own trouble: Meta shall tell it again.
-    const found = yield* Effect.catchDefect(accounts.receiving(number), (cause) =>
+    const found = yield* Effect.catchDefect(accounts.withPublicKey(WHATSAPP, number), (cause) =>
       Effect.fail(new StoreUnavailable({ cause }))
     )
     if (found === null) continue
-    if (isProven(found.appSecret)) believed.set(number, found.account)
-    else if (!found.account.verifySignature) {
-      yield* warnOfUnverified(found.account)
-      believed.set(number, found.account)
+    if (isProven(found.secrets["appSecret"]!)) believed.set(number, found.destination)
+    else if ("verifySignature" in found.destination.settings && found.destination.settings.verifySignature === false) {
+      yield* warnOfUnverified(found.destination)
+      believed.set(number, found.destination)
     }
   }
   return believed
@@ -103,12 +106,12 @@ const believedOf = Effect.fnUntraced(function* ({ body, signature }: ReceiptCall
 const unverified = ({ id, orgId }: { readonly id: DestinationId; readonly orgId: OrgId }) =>
   `WhatsApp account ${id} of org ${orgId} has verifySignature: false`
 
-const warnOfUnverified = (account: WhatsAppAccount) =>
+const warnOfUnverified = (account: Destination) =>
   Effect.logWarning(`${unverified(account)}: receipts were believed that nothing proves`)
 
 /** Said at every start for as long as it is so. */
 export const warnOfUnverifiedAccounts = Effect.gen(function* () {
-  for (const account of yield* (yield* WhatsAppAccounts).unverified) {
+  for (const account of yield* (yield* Destinations).matching(WHATSAPP, { verifySignature: false })) {
     yield* Effect.logWarning(
       `${unverified(account)}: ANYBODY can make its messages look delivered or failed. Set it to true, except in tests`
     )

@@ -10,12 +10,9 @@ import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import { isDead, type MessageView, viewOf } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
-import type { StoreUnavailable } from "../errors.ts"
-import { Endpoints } from "../ports/Endpoints.ts"
+import { type Destination, Destinations } from "../ports/Destinations.ts"
 import { EventStore } from "../ports/EventStore.ts"
-import { HttpTargets } from "../ports/HttpTargets.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
-import { WhatsAppAccounts } from "../ports/WhatsAppAccounts.ts"
 
 export interface DeadLetter {
   /** `contradicted` says that a provider reported it delivered: look before you replay. */
@@ -66,7 +63,7 @@ const deadLetter = (
     deadLetteredAt: message.endedAt!,
     wouldReplayTo: {
       destination: message.destination,
-      url: known?.url === undefined ? null : withoutSecrets(known.url),
+      url: known === undefined ? null : urlOf(known),
       exists: known !== undefined,
       paused: known?.paused ?? false,
       hasBody: !message.bodyErased,
@@ -76,39 +73,23 @@ const deadLetter = (
   }
 }
 
-interface Destination {
-  readonly url?: string
-  readonly paused?: boolean
-}
-
 /** Destinations that are gone are absent. */
 const destinationsOf = Effect.fnUntraced(function* (orgId: OrgId, messages: ReadonlyArray<MessageView>) {
-  const endpoints = yield* Endpoints
-  const targets = yield* HttpTargets
-  const accounts = yield* WhatsAppAccounts
-  const find = ({ channel, destination }: MessageView): Effect.Effect<Destination | null, StoreUnavailable> => {
-    switch (channel) {
-      case "webhook":
-        return endpoints.get(orgId, destination)
-      case "http":
-        return targets.get(orgId, destination)
-      case "whatsapp":
-        return accounts.get(orgId, destination)
-      case "amqp":
-        return Effect.succeed(null)
-    }
-  }
+  const destinations = yield* Destinations
   const found = new Map<DestinationId, Destination>()
   yield* Effect.forEach(
-    new Map(messages.map((message) => [message.destination, message])).values(),
-    (message) =>
-      Effect.map(find(message), (destination) => {
-        if (destination !== null) found.set(message.destination, destination)
+    new Set(messages.map(({ destination }) => destination)),
+    (id) =>
+      Effect.map(destinations.get(orgId, id), (destination) => {
+        if (destination !== null) found.set(id, destination)
       }),
     { discard: true, concurrency: 8 }
   )
   return found
 })
+
+const urlOf = ({ settings }: Destination): string | null =>
+  "url" in settings && typeof settings.url === "string" ? withoutSecrets(settings.url) : null
 
 const withoutSecrets = (text: string): string => {
   const { protocol, host, pathname } = new URL(text)

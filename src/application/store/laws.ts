@@ -148,13 +148,20 @@ const judges: ReadonlyArray<readonly [prefix: string, judge: Judge]> = [
   ["replay-", judgeReplay],
   ["overdue-", judgeOverdue],
   ...["consent-", "blocked-"].map((prefix) => [prefix, readableBy(dossierFact)] as const),
-  ...["endpoint-", "http-target-", "whatsapp-account-", "key-"].map(
-    (prefix) => [prefix, readableBy(configurationFact)] as const
-  )
+  ["key-", readableBy(configurationFact)]
 ]
 
-/** By the kind that its name tells; of a kind that nobody knows here, only the versions are judged. */
-export const judgeJournal = (name: string, facts: ReadonlyArray<LoggedFact>): Result.Result<unknown, Breach> => {
-  const known = judges.find(([prefix]) => name.startsWith(prefix))
-  return known === undefined ? readableBy((stored) => Result.succeed({ type: stored.name }))(facts) : known[1](facts)
+/**
+ * By the kind that its name tells; `destinations` is what the channels call the journals of their destinations. Of a kind
+ * that nobody knows here, only the versions are judged.
+ */
+export const judgeJournal = (
+  name: string,
+  facts: ReadonlyArray<LoggedFact>,
+  destinations: ReadonlyArray<string>
+): Result.Result<unknown, Breach> => {
+  const isDestination = destinations.some((journal) => name.startsWith(`${journal}-`))
+  const known = judges.find(([prefix]) => name.startsWith(prefix))?.[1]
+  const judge = isDestination ? readableBy(configurationFact) : known
+  return (judge ?? readableBy((stored) => Result.succeed({ type: stored.name })))(facts)
 }

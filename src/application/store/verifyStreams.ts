@@ -20,6 +20,7 @@ import { placeOf } from "../../domain/message/place.ts"
 import { messageOf, streamOf } from "../../domain/streams.ts"
 import type { StoreUnavailable } from "../errors.ts"
 import { Archive } from "../ports/Archive.ts"
+import { Channels } from "../ports/Channels.ts"
 import { Circuits } from "../ports/Circuits.ts"
 import { DerivedRows, type DerivedState, type Lookup, type ReadyRow } from "../ports/DerivedRows.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
@@ -42,7 +43,7 @@ const LOOK_AGAIN_AFTER = Duration.millis(200)
 const LOOKS_AT_ONCE = 100
 const ROWS_AT_ONCE = 1_000
 
-type Needs = Archive | DerivedRows | Circuits
+type Needs = Archive | DerivedRows | Circuits | Channels
 
 export interface Hooks<E, R> {
   /** Called as they are found; failing ends the check. */
@@ -53,6 +54,7 @@ export interface Hooks<E, R> {
 export const verifyStreams = Effect.fnUntraced(function* <E, R>(
   hooks: Hooks<E, R>
 ): Effect.fn.Return<Verified, E | StoreUnavailable, R | Needs> {
+  const journals = [...(yield* Channels).values()].map(({ journal }) => journal)
   let verified: Verified = { facts: 0, streams: 0, messages: 0, waiting: 0, bodiless: 0 }
   yield* eachStream(
     Effect.fnUntraced(function* (streams) {
@@ -61,7 +63,7 @@ export const verifyStreams = Effect.fnUntraced(function* <E, R>(
       for (const facts of streams) {
         const { stream, messageId } = facts[0]!
         if (messageId === null) {
-          const judgement = judgeJournal(stream, facts)
+          const judgement = judgeJournal(stream, facts, journals)
           if (Result.isFailure(judgement)) yield* hooks.violation({ stream, ...judgement.failure })
           else if (yield* isCircuitWrong(stream, facts)) suspects.push(stream)
           continue

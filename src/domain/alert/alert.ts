@@ -29,9 +29,11 @@ export const severities = ["critical", "error", "warning", "info"] as const
 export type Severity = (typeof severities)[number]
 
 /** The destination an alert is about. */
-export interface Concerned {
+export interface AlertedDestination {
   readonly id: DestinationId
   readonly channel: ChannelName
+  /** What people call its kind, such as "webhook endpoint". */
+  readonly noun: string
   /** Scheme, host and port; null where a channel has no URL. */
   readonly origin: string | null
 }
@@ -46,23 +48,16 @@ export interface Alert {
   readonly subject: string
   readonly at: DateTime.Utc
   readonly summary: string
-  readonly destination: Concerned | null
+  readonly destination: AlertedDestination | null
   readonly details: Readonly<Record<string, string | number>>
 }
 
-const kinds: Record<ChannelName, string> = {
-  webhook: "webhook endpoint",
-  http: "HTTP target",
-  whatsapp: "WhatsApp account",
-  amqp: "exchange"
-}
-
-const nameOf = ({ id, channel, origin }: Concerned): string =>
-  `${kinds[channel]} ${id}${origin === null ? "" : ` (${origin})`}`
+const nameOf = ({ id, noun, origin }: AlertedDestination): string =>
+  `${noun} ${id}${origin === null ? "" : ` (${origin})`}`
 
 interface About {
   readonly orgId: OrgId
-  readonly destination: Concerned
+  readonly destination: AlertedDestination
   readonly at: DateTime.Utc
 }
 
@@ -121,7 +116,7 @@ const overdueOf = ({ orgId, target, at }: Watched) => ({
 
 interface Oldest {
   /** Null when it is not known any more. */
-  readonly destination: Concerned | null
+  readonly destination: AlertedDestination | null
   readonly messageId: MessageId
   readonly dueAt: string
   readonly limitSeconds: number

@@ -31,9 +31,10 @@ export const operations = [
 ] as const
 export type Operation = (typeof operations)[number]
 
-/** What was acted on. The kinds of destinations and keys are called as in the names of their journals. */
+/** What was acted on. */
 export interface Subject {
-  readonly type: "message" | "dossier" | "endpoint" | "http-target" | "whatsapp-account" | "key" | "circuit" | "replay"
+  /** message, dossier, circuit, replay, key, or a kind of destination as its journals are called, such as endpoint. */
+  readonly type: string
   readonly id: string
 }
 

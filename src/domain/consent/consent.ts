@@ -61,11 +61,11 @@ export const decide = (consent: Consent, of: ConsentOf, command: ConsentCommand)
   }
 }
 
-/** A channel that reaches a person asks first; one that reaches a system is free until somebody objects. */
-const asksFirst: Record<ChannelName, boolean> = { whatsapp: true, webhook: false, http: false, amqp: false }
-
-/** Why no message of the dossier may be sent on this channel; null when it may. */
-export const objection = (channel: ChannelName, { status }: Consent): MessageBlocked["reason"] | null => {
+/**
+ * Why no message of the dossier may be sent on this channel; null when it may. A channel that reaches a person needs a
+ * consent first; one that reaches a system is free until somebody objects.
+ */
+export const objection = (reachesPerson: boolean, { status }: Consent): MessageBlocked["reason"] | null => {
   if (status === "WITHDRAWN") return "consent withdrawn"
-  return asksFirst[channel] && status === "NONE" ? "no consent" : null
+  return reachesPerson && status === "NONE" ? "no consent" : null
 }

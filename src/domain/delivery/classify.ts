@@ -30,6 +30,7 @@ const failures = {
   response_broken: { message: "the answer was not valid HTTP", retryable: true },
   store_unavailable: { message: "Posthaste could not read the destination's settings", retryable: true },
   forbidden_address: { message: "the host resolves to an address Posthaste may not call", retryable: false },
+  destination_missing: { message: "the destination does not exist", retryable: false },
   endpoint_missing: { message: "the endpoint does not exist", retryable: false },
   endpoint_invalid: { message: "the endpoint's settings are not allowed", retryable: false },
   target_missing: { message: "the HTTP target does not exist", retryable: false },

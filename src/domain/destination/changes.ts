@@ -2,14 +2,13 @@
 import type { ChannelName, OrgId } from "../ids.ts"
 import type { ConfigurationFact } from "./facts.ts"
 
-const kinds = {
-  webhook: "endpoint",
-  http: "http-target",
-  whatsapp: "whatsapp-account",
-  amqp: "exchange"
-} as const satisfies Record<ChannelName, string>
+/** What is said of a channel's destinations in facts, and what their journals are called before the id. */
+export interface DestinationKind {
+  readonly name: ChannelName
+  readonly journal: string
+}
 
-export const journalOf = (channel: ChannelName, id: string) => `${kinds[channel]}-${id}` as const
+export const journalOf = ({ journal }: DestinationKind, id: string) => `${journal}-${id}` as const
 
 export const journalOfKey = (id: string) => `key-${id}` as const
 

@@ -7,6 +7,7 @@ import { afterAll } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted, Scope } from "effect"
 import * as EventStoreDbPorts from "../../../src/adapters/eventstoredb/EventStoreDbPorts.ts"
 import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
+import * as Channels from "../../../src/setup/channels.ts"
 import { orderContract } from "../../contracts/deliver/orderContract.ts"
 import { queueContract } from "../../contracts/deliver/queueContract.ts"
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
@@ -29,7 +30,8 @@ const ports = Layer.unwrap(
     const url = yield* freshDatabase
     const streams = Redacted.make(yield* Effect.promise(() => server))
     return EventStoreDbPorts.layer(streams).pipe(
-      Layer.provideMerge(PostgresPorts.withoutStreams({ url, encryptionKey }))
+      Layer.provideMerge(PostgresPorts.withoutStreams({ url, encryptionKey })),
+      Layer.merge(Channels.unused)
     )
   })
 )

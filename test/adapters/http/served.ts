@@ -4,7 +4,9 @@
  */
 import { Cause, DateTime, Effect, Layer, Logger, ManagedRuntime, Redacted } from "effect"
 import { afterAll } from "vitest"
+import type { HttpTargetSettings } from "../../../src/adapters/channels/http/settings.ts"
 import * as PagerDutyAlerts from "../../../src/adapters/channels/pagerduty/PagerDutyAlerts.ts"
+import type { EndpointSettings } from "../../../src/adapters/channels/webhook/settings.ts"
 import * as WebhookAlerts from "../../../src/adapters/channels/webhook/WebhookAlerts.ts"
 import * as MetaReceipts from "../../../src/adapters/channels/whatsapp/MetaReceipts.ts"
 import type { FeedOptions } from "../../../src/adapters/http/log/feed.ts"
@@ -15,34 +17,46 @@ import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
-import { EndpointPolicy } from "../../../src/application/ports/EndpointPolicy.ts"
+import { type Channel, Channels, channelsOf } from "../../../src/application/ports/Channels.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
-import { HttpTargetPolicy } from "../../../src/application/ports/HttpTargetPolicy.ts"
 import { applyReceiptsOnce } from "../../../src/application/receipts/applyReceipts.ts"
 import { MessageId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
 import type { MessageFact } from "../../../src/domain/message/facts.ts"
+import { http, webhook, whatsapp } from "../../contracts/destinations/samples.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 export const OPERATOR = "an operator's key"
 
-/** Judges by the words in the value, so that a test can provoke each refusal. */
-const policy = Layer.succeed(EndpointPolicy, {
-  checkUrl: (url) => (url.includes("forbidden") ? "must not be forbidden" : null),
-  checkHeaders: (headers) => ("forbidden" in headers ? "must not hold forbidden" : null),
-  checkSecret: (secret) => (Redacted.value(secret).startsWith("whsec_") ? null : "must start with whsec_"),
-  generateSecret: () => Redacted.make("whsec_made-by-the-policy")
-})
+/** The channels there are; settings are judged by the words in them, so that a test can provoke each refusal. */
+const channels = channelsOf([
+  {
+    ...webhook,
+    faultsOf: ({ settings, secrets, given }) => [
+      ...(given.includes("url") && settings.url.includes("forbidden") ? [forbidden("url")] : []),
+      ...("forbidden" in settings.headers ? [{ field: "headers", reason: "must not hold forbidden" }] : []),
+      ...(secrets["secret"]?.startsWith("whsec_") === false
+        ? [{ field: "secret", reason: "must start with whsec_" }]
+        : [])
+    ],
+    secrets: { secret: { ...webhook.secrets["secret"]!, generate: () => Redacted.make("whsec_made-by-the-policy") } }
+  } satisfies Channel<EndpointSettings>,
+  {
+    ...http,
+    faultsOf: ({ settings, secretNames, secrets }) => [
+      ...(settings.url.includes("forbidden") ? [forbidden("url")] : []),
+      ...Object.values(settings.headers)
+        .filter((value) => value.startsWith("{{") && !secretNames.includes(value.slice(2, -2)))
+        .map(() => ({ field: "headers", reason: "must name a secret there is" })),
+      ...Object.entries(secrets)
+        .filter(([, value]) => value.startsWith("forbidden"))
+        .map(([name]) => forbidden(`secrets.${name}`))
+    ]
+  } satisfies Channel<HttpTargetSettings>,
+  whatsapp
+])
 
-const targetPolicy = Layer.succeed(HttpTargetPolicy, {
-  faultsOf: ({ url, headers, secretNames }) => [
-    ...(url.includes("forbidden") ? [{ field: "url" as const, reason: "must not be forbidden" }] : []),
-    ...Object.values(headers)
-      .filter((value) => value.startsWith("{{") && !secretNames.includes(value.slice(2, -2)))
-      .map(() => ({ field: "headers" as const, reason: "must name a secret there is" }))
-  ],
-  checkSecret: (_, value) => (value.startsWith("forbidden") ? "must not be forbidden" : null)
-})
+const forbidden = (field: string) => ({ field, reason: "must not be forbidden" })
 
 const alertFormats = Layer.succeed(AlertFormats, {
   webhook: WebhookAlerts.format,
@@ -87,10 +101,12 @@ export const start = async (wrap: (store: Store) => Store = (store) => store, fe
       operatorKey: Redacted.make(OPERATOR),
       ...(feed && { feed })
     }).pipe(
+      // Nearer than those of the store.
+      Layer.provideMerge(Layer.succeed(Channels, channels)),
       Layer.provideMerge(LogReader.layer),
       Layer.provideMerge(storeIn(wrap)),
       Layer.provideMerge(MetaReceipts.layer(new Map())),
-      Layer.provide([NodeFingerprint.layer, policy, targetPolicy, alertFormats, Logger.layer([log])])
+      Layer.provide([NodeFingerprint.layer, alertFormats, Logger.layer([log])])
     )
   )
   const url = await runtime.runPromise(HttpApiServer.url)

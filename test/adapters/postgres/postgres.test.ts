@@ -1,14 +1,12 @@
-import { Effect, Layer, Redacted } from "effect"
+import { Duration, Effect, Layer, Redacted } from "effect"
 import { describe } from "vitest"
 import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
-import { alertTargetsContract } from "../../contracts/alerts/alertTargetsContract.ts"
+import * as Channels from "../../../src/setup/channels.ts"
+import { alertingContract } from "../../contracts/alerts/alertingContract.ts"
 import { orderContract } from "../../contracts/deliver/orderContract.ts"
 import { queueContract } from "../../contracts/deliver/queueContract.ts"
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
-import { configurationContract } from "../../contracts/destinations/configurationContract.ts"
-import { endpointsContract } from "../../contracts/destinations/endpointsContract.ts"
-import { httpTargetsContract } from "../../contracts/destinations/httpTargetsContract.ts"
-import { whatsAppAccountsContract } from "../../contracts/destinations/whatsAppAccountsContract.ts"
+import { destinationsContract } from "../../contracts/destinations/destinationsContract.ts"
 import { apiKeysContract } from "../../contracts/keys/apiKeysContract.ts"
 import { auditContract } from "../../contracts/log/auditContract.ts"
 import { projectionsContract } from "../../contracts/log/projectionsContract.ts"
@@ -24,16 +22,18 @@ import { freshDatabase } from "../../servers/freshDatabase.ts"
 
 const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
 
-const ports = Layer.unwrap(Effect.map(freshDatabase, (url) => PostgresPorts.layer({ url, encryptionKey })))
+const freshFor = Duration.millis(20)
+
+const ports = Layer.unwrap(
+  Effect.map(freshDatabase, (url) => PostgresPorts.layer({ url, encryptionKey, freshFor }))
+).pipe(Layer.merge(Channels.unused))
 
 // Each test has a database of its own, and many of them wait: they wait together.
 describe.concurrent("a store in PostgreSQL", () => {
   eventStoreContract("postgres", ports)
   queueContract("postgres", ports)
   bodiesContract("postgres", ports)
-  endpointsContract("postgres", ports)
-  httpTargetsContract("postgres", ports)
-  whatsAppAccountsContract("postgres", ports)
+  destinationsContract("postgres", ports)
   apiKeysContract("postgres", ports)
   messageViewsContract("postgres", ports)
   projectionsContract("postgres", ports)
@@ -44,7 +44,6 @@ describe.concurrent("a store in PostgreSQL", () => {
   retentionContract("postgres", ports)
   circuitsContract("postgres", ports)
   orderContract("postgres", ports)
-  alertTargetsContract("postgres", ports)
-  configurationContract("postgres", ports)
+  alertingContract("postgres", ports)
   auditContract("postgres", ports)
 })

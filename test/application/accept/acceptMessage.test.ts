@@ -1,67 +1,32 @@
 import { describe, expect, it } from "@effect/vitest"
-import { DateTime, Effect, Layer, Redacted } from "effect"
+import { DateTime, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { type Acceptance, acceptMessages, type MessageRequest } from "../../../src/application/accept/acceptMessage.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
-import { Endpoints } from "../../../src/application/ports/Endpoints.ts"
+import type { Channels } from "../../../src/application/ports/Channels.ts"
+import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Fingerprint } from "../../../src/application/ports/Fingerprint.ts"
-import { HttpTargets } from "../../../src/application/ports/HttpTargets.ts"
 import type { Journals } from "../../../src/application/ports/Journals.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
-import { WhatsAppAccounts } from "../../../src/application/ports/WhatsAppAccounts.ts"
 import { presets } from "../../../src/domain/delivery/retry.ts"
 import { type MessageId, OrgId } from "../../../src/domain/ids.ts"
+import { makeAccount, makeEndpoint, makeTarget, webhook } from "../../contracts/destinations/samples.ts"
 import { noon, noonPlus } from "../../domain/message/samples.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 const acme = OrgId.make("acme")
 
-const settings = {
-  url: "https://shop.example",
-  eventTypes: null,
-  description: null,
-  signature: "standard",
-  retry: null,
-  rateLimit: null,
-  maxInFlight: 1,
-  timeoutMs: 1000,
-  onDeadLetter: "skip",
-  headers: {}
-} as const
-
 /** The text is its own fingerprint: what is compared can be read. */
 const ports = Layer.mergeAll(MemoryPorts.layer, Layer.succeed(Fingerprint, { of: (text) => text }))
 
 const atNoon = <A, E>(
-  effect: Effect.Effect<
-    A,
-    E,
-    EventStore | Endpoints | HttpTargets | WhatsAppAccounts | Bodies | Journals | Queue | Fingerprint
-  >
+  effect: Effect.Effect<A, E, EventStore | Destinations | Channels | Bodies | Journals | Queue | Fingerprint>
 ) => TestClock.setTime(DateTime.toEpochMillis(noon)).pipe(Effect.andThen(effect), Effect.provide(ports))
 
-const endpoint = Effect.flatMap(Endpoints, (endpoints) => endpoints.create(acme, settings, Redacted.make("s")))
+const endpoint = makeEndpoint(acme)
 
-const target = Effect.flatMap(HttpTargets, (targets) =>
-  targets.create(
-    acme,
-    {
-      url: "https://psp.example",
-      method: "POST",
-      headers: {},
-      bodyFields: {},
-      idempotency: "none",
-      reconcile: null,
-      retry: { strategy: "fixed", baseMs: 7 },
-      rateLimit: null,
-      maxInFlight: 1,
-      timeoutMs: 1000,
-      onDeadLetter: "skip"
-    },
-    {}
-  )
-)
+const target = makeTarget(acme, { idempotency: "none", retry: { strategy: "fixed", baseMs: 7 } })
 
 const request = (to: string, change: Partial<MessageRequest> = {}): MessageRequest => ({
   channel: "webhook",
@@ -155,24 +120,7 @@ describe("a request for an HTTP target", () => {
   )
 })
 
-const account = (phoneNumberId: string) =>
-  Effect.flatMap(WhatsAppAccounts, (accounts) =>
-    accounts.create(
-      acme,
-      phoneNumberId,
-      {
-        graphVersion: "v25.0",
-        retry: null,
-        rateLimit: { limit: 80, periodMs: 1_000 },
-        maxInFlight: 1,
-        timeoutMs: 1_000,
-        onDeadLetter: "skip",
-        verifySignature: true,
-        reconcile: { waitMs: 1_000, otherwise: "deadLetter" }
-      },
-      { accessToken: Redacted.make("a"), appSecret: Redacted.make("b"), verifyToken: Redacted.make("c") }
-    )
-  ).pipe(Effect.flatMap((made) => (made === "NumberTaken" ? Effect.die(made) : Effect.succeed(made))))
+const account = (phoneNumberId: string) => makeAccount(acme, { phoneNumberId })
 
 describe("a request for WhatsApp", () => {
   const whatsapp = (change: Partial<MessageRequest> = {}) =>
@@ -199,8 +147,8 @@ describe("a request for WhatsApp", () => {
     atNoon(
       Effect.gen(function* () {
         yield* account("1001")
-        const { id, phoneNumberId } = yield* account("1002")
-        for (const from of [id, phoneNumberId]) {
+        const { id, settings } = yield* account("1002")
+        for (const from of [id, settings.phoneNumberId]) {
           const accepted = yield* ask({ body: JSON.stringify({ text: "Hello", from }) })
           expect(accepted).toMatchObject({ type: "Accepted", message: { destination: id } })
         }
@@ -312,7 +260,7 @@ describe("an idempotency key", () => {
         const keyed = request(id, { idempotencyKey: "order 17", expiresAt: noonPlus(1_000) })
         const first = (yield* acceptMessages(acme, [keyed]))[0]
         yield* TestClock.adjust("2 seconds")
-        yield* (yield* Endpoints).remove(acme, id)
+        yield* (yield* Destinations).remove(webhook, acme, id)
         const [again, other, unkeyed] = yield* acceptMessages(acme, [
           keyed,
           { ...keyed, body: "[]" },

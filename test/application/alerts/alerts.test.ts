@@ -11,12 +11,10 @@ import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import { AlertProgress } from "../../../src/application/ports/AlertProgress.ts"
-import { type AlertTargetSettings, AlertTargets } from "../../../src/application/ports/AlertTargets.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
-import { Endpoints } from "../../../src/application/ports/Endpoints.ts"
+import { type Alerting, Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
-import { HttpTargets } from "../../../src/application/ports/HttpTargets.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { evolve, replay } from "../../../src/domain/circuit/decider.ts"
@@ -24,6 +22,7 @@ import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import { stateOf } from "../../../src/domain/circuit/state.ts"
 import { type DestinationId, OrgId } from "../../../src/domain/ids.ts"
 import { fromRecorded } from "../../../src/domain/message/recorded.ts"
+import { makeEndpoint, makeTarget, webhook } from "../../contracts/destinations/samples.ts"
 import { newMessageId, opened, settled, started } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
@@ -44,26 +43,26 @@ const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, Ports>) 
 
 // ---------------------------------------------------------------------------------------- who and about what
 
-const shared = { retry: null, rateLimit: null, maxInFlight: 4, timeoutMs: 1_000, onDeadLetter: "skip" } as const
 const endpoint = Effect.fnUntraced(function* (orgId = acme, url = "https://shop.example/hook?key=1") {
-  const settings = { ...shared, url, eventTypes: null, description: null, signature: "standard", headers: {} } as const
-  return (yield* (yield* Endpoints).create(orgId, settings, Redacted.make("whsec_sample"))).id
+  return (yield* makeEndpoint(orgId, { url })).id
 })
 
-const everything: AlertTargetSettings = {
+const everything: Alerting = {
+  type: "webhook",
   events: ["circuit", "deadLetter", "oldestDue"],
   oldestDueSeconds: 60,
   severity: null,
   description: null
 }
-const webhookTarget = Effect.fnUntraced(function* (orgId = acme, settings: Partial<AlertTargetSettings> = {}) {
-  const id = yield* endpoint(orgId, "https://ops.example")
-  return (yield* (yield* AlertTargets).add(orgId, id, "webhook", { ...everything, ...settings })).id
+const webhookTarget = Effect.fnUntraced(function* (orgId = acme, change: Partial<Alerting> = {}) {
+  const alerting = { ...everything, ...change }
+  return (yield* makeEndpoint(orgId, { url: "https://ops.example" }, { alerting })).id
 })
 const pagerDutyTarget = Effect.gen(function* () {
-  const { targetOf, secretsOf, url } = PagerDutyAlerts.format
-  const { id } = yield* (yield* HttpTargets).create(acme, targetOf(url), secretsOf(Redacted.make("k".repeat(32))))
-  return (yield* (yield* AlertTargets).add(acme, id, "pagerduty", everything)).id
+  const { settingsOf, secret, url } = PagerDutyAlerts.format
+  const secrets = { [secret.name]: Redacted.make("k".repeat(32)) }
+  const alerting = { ...everything, type: "pagerduty" } as const
+  return (yield* makeTarget(acme, settingsOf(url!, null) as object, { secrets, alerting })).id
 })
 
 // ------------------------------------------------------------------------------------------- what happens
@@ -195,7 +194,7 @@ describe("a circuit", () => {
     Effect.gen(function* () {
       const [target, shop] = [yield* webhookTarget(), yield* endpoint()]
       yield* circuit(shop, opens)
-      yield* (yield* Endpoints).remove(acme, shop)
+      yield* (yield* Destinations).remove(webhook, acme, shop)
       yield* follow
       expect(yield* typesTold(target)).toEqual([OPENED, CLOSED])
     })
@@ -245,13 +244,13 @@ describe("a target", () => {
       const shop = yield* endpoint()
       yield* webhookTarget()
       yield* follow
-      const real = yield* AlertTargets
+      const real = yield* Destinations
       let made: DestinationId | null = null
       const busy = {
         ...real,
         // Somebody makes a target and trouble begins, right after everybody was asked for.
-        all: Effect.gen(function* () {
-          const all = yield* real.all
+        alertTargets: Effect.gen(function* () {
+          const all = yield* real.alertTargets
           if (made === null) {
             made = yield* newTarget
             yield* newTrouble
@@ -264,7 +263,7 @@ describe("a target", () => {
       const newTarget = Effect.provide(webhookTarget(), ports)
       const newTrouble = Effect.orDie(Effect.provide(circuit(shop, opens), ports))
       yield* circuit(yield* endpoint(), opens)
-      yield* Effect.provideService(follow, AlertTargets, busy)
+      yield* Effect.provideService(follow, Destinations, busy)
       expect(yield* typesTold(made!)).toEqual([OPENED])
     })
   )
@@ -352,7 +351,7 @@ describe("dead letters of a destination", () => {
     "are not told of when it was removed",
     Effect.gen(function* () {
       const [target, shop] = [yield* webhookTarget(), yield* endpoint()]
-      yield* (yield* Endpoints).remove(acme, shop)
+      yield* (yield* Destinations).remove(webhook, acme, shop)
       yield* death(shop)
       yield* follow
       expect(yield* typesTold(target)).toEqual([])
@@ -390,7 +389,7 @@ describe("an alert", () => {
       yield* TestClock.adjust("50 millis")
       yield* Effect.provideService(alertOnFactsOnce(), AlertProgress, { ...real, advance: () => Effect.succeed(false) })
       expect(yield* typesTold(target)).toEqual([OPENED])
-      yield* (yield* Endpoints).update(acme, shop, { url: "https://moved.example" })
+      yield* (yield* Destinations).change(webhook, acme, shop, { settings: { url: "https://moved.example" } })
       yield* follow
       expect(yield* typesTold(target)).toEqual([OPENED])
     })
@@ -418,7 +417,7 @@ describe("an alert", () => {
       const [watcher, foreign] = [yield* webhookTarget(), yield* webhookTarget(globex)]
       const [sick, sickElsewhere] = [yield* webhookTarget(), yield* webhookTarget(globex)]
       const removed = yield* webhookTarget()
-      yield* (yield* Endpoints).remove(acme, removed)
+      yield* (yield* Destinations).remove(webhook, acme, removed)
       for (const [id, orgId] of [
         [sick, acme],
         [sickElsewhere, globex],
@@ -462,10 +461,10 @@ describe("an alert", () => {
       const [target, shop] = [yield* webhookTarget(), yield* endpoint()]
       const gone = yield* webhookTarget()
       yield* circuit(shop, opens)
-      const targets = yield* (yield* AlertTargets).all
-      yield* (yield* Endpoints).remove(acme, gone)
-      const stale = { ...(yield* AlertTargets), all: Effect.succeed(targets) }
-      yield* Effect.provideService(follow, AlertTargets, stale)
+      const targets = yield* (yield* Destinations).alertTargets
+      yield* (yield* Destinations).remove(webhook, acme, gone)
+      const stale = { ...(yield* Destinations), alertTargets: Effect.succeed(targets) }
+      yield* Effect.provideService(follow, Destinations, stale)
       expect(yield* typesTold(target)).toEqual([OPENED])
       expect(yield* typesTold(gone)).toEqual([])
     })
@@ -486,8 +485,8 @@ describe("overdue", () => {
     "is told of once until it has recovered, and again after that",
     Effect.gen(function* () {
       const [target, shop] = [yield* webhookTarget(), yield* endpoint()]
-      const { setPaused } = yield* Endpoints
-      yield* setPaused(acme, shop, true)
+      const { setPaused } = yield* Destinations
+      yield* setPaused(webhook, acme, shop, true)
       yield* waiting(shop)
       yield* TestClock.adjust("60 seconds")
       yield* lookAndFollow
@@ -495,7 +494,7 @@ describe("overdue", () => {
       yield* TestClock.adjust("1 second")
       for (let n = 0; n < 3; n++) yield* lookAndFollow
       expect(yield* typesTold(target)).toEqual([EXCEEDED])
-      yield* setPaused(acme, shop, false)
+      yield* setPaused(webhook, acme, shop, false)
       const request = { worker: "w", limit: 100, perLane: 100, room: new Map(), lease: Duration.minutes(1) }
       yield* (yield* Queue).claim(request)
       for (let n = 0; n < 3; n++) yield* lookAndFollow
@@ -541,7 +540,9 @@ describe("overdue", () => {
       yield* waiting(yield* endpoint())
       yield* TestClock.adjust("2 minutes")
       yield* lookAndFollow
-      yield* (yield* AlertTargets).update(acme, target, { events: ["circuit"], oldestDueSeconds: null })
+      yield* (yield* Destinations).change(webhook, acme, target, {
+        alerting: { events: ["circuit"], oldestDueSeconds: null }
+      })
       yield* lookAndFollow
       yield* lookAndFollow
       expect(yield* typesTold(target)).toEqual([EXCEEDED, RECOVERED])

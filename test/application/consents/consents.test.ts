@@ -1,24 +1,24 @@
 import { it } from "@effect/vitest"
-import { Duration, Effect, Layer, Redacted, Ref, type Scope } from "effect"
+import { Duration, Effect, Layer, Ref, type Scope } from "effect"
 import { describe, expect } from "vitest"
 import { acceptMessages, type MessageRequest } from "../../../src/application/accept/acceptMessage.ts"
 import { Actor } from "../../../src/application/actor.ts"
 import { applyWithdrawalsOnce, cancelWaiting } from "../../../src/application/consents/applyWithdrawals.ts"
 import { commandConsent, readConsent } from "../../../src/application/consents/consents.ts"
 import { dispatch } from "../../../src/application/deliver/dispatch.ts"
+import { Senders } from "../../../src/application/deliver/Senders.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
 import { commandMessage } from "../../../src/application/messages/commandMessage.ts"
-import { Channels, type OutboundMessage } from "../../../src/application/ports/Channels.ts"
-import { Endpoints } from "../../../src/application/ports/Endpoints.ts"
+import type { OutboundMessage } from "../../../src/application/ports/Channels.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Fingerprint } from "../../../src/application/ports/Fingerprint.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
-import { WhatsAppAccounts } from "../../../src/application/ports/WhatsAppAccounts.ts"
 import type { ConsentOf } from "../../../src/domain/consent/consent.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { type ChannelName, type MessageId, OrgId } from "../../../src/domain/ids.ts"
+import { makeAccount, makeEndpoint } from "../../contracts/destinations/samples.ts"
 import { delivered, inMillis, type StorePorts, unreachable } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 import { simulateTime } from "../../simulatedTime.ts"
@@ -26,8 +26,6 @@ import { simulateTime } from "../../simulatedTime.ts"
 simulateTime()
 
 const acme = OrgId.make("acme")
-const limits = { retry: null, maxInFlight: 5, timeoutMs: 1_000, onDeadLetter: "skip" } as const
-const secret = Redacted.make("s")
 
 type Ports = StorePorts | Fingerprint | LogReader
 
@@ -38,32 +36,9 @@ const store = Layer.provideMerge(
 
 /** An org with a webhook endpoint, to which messages may be sent, and a WhatsApp account. */
 const organized = Effect.gen(function* () {
-  const { id } = yield* (yield* Endpoints).create(
-    acme,
-    {
-      ...limits,
-      url: "https://shop.example",
-      eventTypes: null,
-      description: null,
-      signature: "standard",
-      rateLimit: null,
-      headers: {}
-    },
-    secret
-  )
-  yield* (yield* WhatsAppAccounts).create(
-    acme,
-    "1055",
-    {
-      ...limits,
-      graphVersion: "v25.0",
-      rateLimit: { limit: 80, periodMs: 1_000 },
-      verifySignature: true,
-      reconcile: { waitMs: 1_000, otherwise: "deadLetter" }
-    },
-    { accessToken: secret, appSecret: secret, verifyToken: secret }
-  )
-  return { webhook: id, whatsapp: "+4915112345678", http: id, amqp: id } satisfies Record<ChannelName, string>
+  const { id } = yield* makeEndpoint(acme)
+  yield* makeAccount(acme)
+  return { webhook: id, whatsapp: "+4915112345678", http: id } as Record<ChannelName, string>
 })
 
 const test = (
@@ -73,7 +48,7 @@ const test = (
 
 const request = (to: Record<ChannelName, string>, channel: ChannelName, change: Partial<MessageRequest> = {}) => ({
   channel,
-  to: to[channel],
+  to: to[channel]!,
   eventType: null,
   templateCode: null,
   dossierId: "case-17",
@@ -142,7 +117,7 @@ const worker = Effect.fnUntraced(function* (far: (message: OutboundMessage) => E
     concurrency: 8,
     lease: Duration.seconds(10),
     grace: Duration.seconds(5)
-  }).pipe(Effect.provideService(Channels, { webhook: channel, whatsapp: channel }))
+  }).pipe(Effect.provideService(Senders, { webhook: channel, whatsapp: channel }))
   return sent
 })
 const succeed = () => Effect.succeed(delivered)

@@ -1,11 +1,13 @@
 /** How workers obey circuits, limits and pauses: several of them on one memory store, with nothing replaced but the far side. */
+
 import { it } from "@effect/vitest"
-import { DateTime, Duration, Effect, Layer, Redacted, type Scope } from "effect"
+import { DateTime, Duration, Effect, Layer, type Scope } from "effect"
 import { describe, expect } from "vitest"
 import { dispatch } from "../../../src/application/deliver/dispatch.ts"
-import { Channels, type OutboundMessage, type Reply } from "../../../src/application/ports/Channels.ts"
+import { Senders } from "../../../src/application/deliver/Senders.ts"
+import type { OutboundMessage, Reply } from "../../../src/application/ports/Channels.ts"
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
-import { Endpoints } from "../../../src/application/ports/Endpoints.ts"
+import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { initialState } from "../../../src/domain/circuit/state.ts"
@@ -13,6 +15,7 @@ import { outcomeOfFailure, outcomeOfStatus } from "../../../src/domain/delivery/
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { SLOT_FRESH_MS } from "../../../src/domain/delivery/rateLimit.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
+import { makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
 import { delivered, inMillis, newLane, newOrg, opened, type StorePorts } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 import { simulateTime } from "../../simulatedTime.ts"
@@ -23,19 +26,6 @@ const OPEN_MS = 150
 const down = outcomeOfStatus(503, 1, null)
 const circuit = { failuresMax: 5, openMs: OPEN_MS, openMaxMs: 60_000 }
 const CAPACITY = 4
-
-const settings = {
-  url: "https://shop.example",
-  eventTypes: null,
-  description: null,
-  signature: "standard",
-  retry: null,
-  rateLimit: null,
-  maxInFlight: CAPACITY,
-  timeoutMs: 1_000,
-  onDeadLetter: "skip",
-  headers: {}
-} as const
 
 interface World {
   /** When each request came, in milliseconds. */
@@ -61,7 +51,7 @@ const aWorker = (n: number) =>
 const withWorkers = <A, E>(
   count: number,
   far: Far,
-  body: (world: World) => Effect.Effect<A, E, StorePorts | Channels | Scope.Scope>
+  body: (world: World) => Effect.Effect<A, E, StorePorts | Senders | Scope.Scope>
 ) => {
   const sent: Array<World["sent"][number]> = []
   let underWay = 0
@@ -88,7 +78,7 @@ const withWorkers = <A, E>(
   }
   const workers = Effect.forEach(Array.from({ length: count }), (_, n) => aWorker(n))
   return Effect.scoped(Effect.andThen(workers, body(world))).pipe(
-    Effect.provideService(Channels, { webhook: channel }),
+    Effect.provideService(Senders, { webhook: channel }),
     Effect.provide(MemoryPorts.layer)
   )
 }
@@ -288,17 +278,17 @@ describe("what a worker already holds", () => {
       () => Effect.delay(Effect.succeed(delivered), "20 millis"),
       ({ sent }) =>
         Effect.gen(function* () {
-          const endpoints = yield* Endpoints
-          const { id } = yield* endpoints.create(orgId, settings, Redacted.make("whsec_x"))
+          const destinations = yield* Destinations
+          const { id } = yield* makeEndpoint(orgId, { maxInFlight: CAPACITY, timeoutMs: 1_000 })
           const ids = yield* put(id, 50)
           yield* until(Effect.sync(() => sent.length >= 8))
-          yield* endpoints.setPaused(orgId, id, true)
+          yield* destinations.setPaused(webhook, orgId, id, true)
           yield* Effect.sleep("30 millis")
           const before = sent.length
           yield* Effect.sleep("100 millis")
           expect(sent).toHaveLength(before)
           expect(yield* starts(ids)).toBe(before)
-          yield* endpoints.setPaused(orgId, id, false)
+          yield* destinations.setPaused(webhook, orgId, id, false)
           yield* until(allDelivered(ids))
           expect(sent).toHaveLength(50)
         })
@@ -371,11 +361,7 @@ describe("a worker that has no actor to spare", () => {
         yield* aWorker(0).pipe(Effect.provideService(Queue, noting))
         yield* Effect.forEach(busy, (lane) => put(lane, 1))
         yield* until(Effect.sync(() => sent.length === busy.length))
-        const { id } = yield* (yield* Endpoints).create(
-          newOrg(),
-          { ...settings, rateLimit: { limit: 20, periodMs: 1_000 } },
-          Redacted.make("whsec_x")
-        )
+        const { id } = yield* makeEndpoint(newOrg(), { timeoutMs: 1_000, rateLimit: { limit: 20, periodMs: 1_000 } })
         const ids = yield* put(id, 12)
         yield* until(Effect.sync(() => sent.length > busy.length))
         yield* until(allDelivered(ids))
@@ -420,6 +406,6 @@ describe("a worker that is healthy", () => {
         yield* until(allDelivered(ids))
         expect(told).toEqual([])
       })
-    ).pipe(Effect.provideService(Channels, { webhook: channel }), Effect.provide(spy))
+    ).pipe(Effect.provideService(Senders, { webhook: channel }), Effect.provide(spy))
   })
 })

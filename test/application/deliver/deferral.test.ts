@@ -3,9 +3,10 @@ import { it } from "@effect/vitest"
 import { DateTime, Duration, Effect, type Scope } from "effect"
 import { describe, expect } from "vitest"
 import { dispatch } from "../../../src/application/deliver/dispatch.ts"
+import { Senders } from "../../../src/application/deliver/Senders.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
-import { Channels, type OutboundMessage } from "../../../src/application/ports/Channels.ts"
+import type { OutboundMessage } from "../../../src/application/ports/Channels.ts"
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
@@ -44,7 +45,7 @@ const now = () => DateTime.toEpochMillis(inMillis(0))
 const withWorkers = <A, E>(
   count: number,
   far: Far,
-  body: (sent: ReadonlyArray<Seen>) => Effect.Effect<A, E, StorePorts | Channels | Scope.Scope>
+  body: (sent: ReadonlyArray<Seen>) => Effect.Effect<A, E, StorePorts | Senders | Scope.Scope>
 ) => {
   const sent: Array<Seen> = []
   const channel = {
@@ -71,7 +72,7 @@ const withWorkers = <A, E>(
     })
   )
   return Effect.scoped(Effect.andThen(workers, body(sent))).pipe(
-    Effect.provideService(Channels, { webhook: channel }),
+    Effect.provideService(Senders, { webhook: channel }),
     Effect.provide(MemoryPorts.layer)
   )
 }
@@ -192,7 +193,7 @@ describe("a message that is put off", { timeout: 20_000 }, () => {
         concurrency: 8,
         lease: Duration.seconds(10),
         grace: Duration.seconds(5)
-      }).pipe(Effect.provideService(EventStore, losing), Effect.provideService(Channels, { webhook: channel }))
+      }).pipe(Effect.provideService(EventStore, losing), Effect.provideService(Senders, { webhook: channel }))
       // One claim for both: the mate, still under way, keeps the batch of the first try.
       const steps = [first, mate].map((destination) => opened({ destination, dueAt: inMillis(-1) }))
       yield* store.append(steps.map(({ entry }) => entry))

@@ -1,16 +1,17 @@
 import { it } from "@effect/vitest"
-import { DateTime, Deferred, Duration, Effect, Option, Redacted, type Scope } from "effect"
+import { DateTime, Deferred, Duration, Effect, Option, type Scope } from "effect"
 import { describe, expect } from "vitest"
 import { dispatch } from "../../../src/application/deliver/dispatch.ts"
+import { Senders } from "../../../src/application/deliver/Senders.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { eraseMessage } from "../../../src/application/messages/commandMessage.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
-import { Channels, type OutboundMessage, type Reply } from "../../../src/application/ports/Channels.ts"
-import { Endpoints } from "../../../src/application/ports/Endpoints.ts"
+import type { OutboundMessage, Reply } from "../../../src/application/ports/Channels.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { type MessageId, OrgId } from "../../../src/domain/ids.ts"
+import { makeEndpoint } from "../../contracts/destinations/samples.ts"
 import {
   delivered,
   inMillis,
@@ -31,7 +32,7 @@ type Far = (message: OutboundMessage) => Effect.Effect<AttemptOutcome>
 /** A worker over an empty store, sending to `far`. */
 const withWorker = <A, E>(
   far: Far,
-  body: (sent: ReadonlyArray<OutboundMessage>) => Effect.Effect<A, E, StorePorts | Channels | Scope.Scope>
+  body: (sent: ReadonlyArray<OutboundMessage>) => Effect.Effect<A, E, StorePorts | Senders | Scope.Scope>
 ) => {
   const sent: Array<OutboundMessage> = []
   const channel = {
@@ -43,7 +44,7 @@ const withWorker = <A, E>(
     dedupes: () => Effect.succeed(true)
   }
   return Effect.scoped(body(sent)).pipe(
-    Effect.provideService(Channels, { webhook: channel }),
+    Effect.provideService(Senders, { webhook: channel }),
     Effect.provide(MemoryPorts.layer)
   )
 }
@@ -81,19 +82,6 @@ const leases = Effect.fnUntraced(function* () {
   return yield* queue.takeOver("census", Duration.minutes(1), 1_000)
 })
 
-const endpoint = {
-  url: "https://shop.example",
-  eventTypes: null,
-  description: null,
-  signature: "standard",
-  retry: null,
-  rateLimit: null,
-  maxInFlight: 10,
-  timeoutMs: 1_000,
-  onDeadLetter: "skip",
-  headers: {}
-} as const
-
 const succeed: Far = () => Effect.succeed(delivered)
 const hang: Far = () => Effect.never
 
@@ -130,7 +118,7 @@ describe("a worker", () => {
         capacity: () => Effect.succeed(1),
         dedupes: () => Effect.succeed(true)
       }
-      yield* worker().pipe(Effect.provideService(Channels, { webhook: channel }))
+      yield* worker().pipe(Effect.provideService(Senders, { webhook: channel }))
       const [message] = yield* put(opened())
       yield* until(message!.id, "MessageDelivered")
       expect(seen).toEqual([["MessageQueued", "AttemptStarted"]])
@@ -234,7 +222,7 @@ describe("a worker", () => {
       dedupes: () => Effect.succeed(true)
     }
     return Effect.gen(function* () {
-      yield* worker().pipe(Effect.provideService(Channels, { webhook: channel }))
+      yield* worker().pipe(Effect.provideService(Senders, { webhook: channel }))
       const [first] = yield* put(opened())
       yield* until(first!.id, "MessageDelivered")
       const [second] = yield* put(opened())
@@ -254,11 +242,7 @@ describe("a worker", () => {
               Effect.tap(queue.claim(...request), (claim) => (claim === null ? Effect.void : Effect.sleep("80 millis")))
           }
           const rateLimit = { limit: 100, periodMs: 1_000 }
-          const { id } = yield* (yield* Endpoints).create(
-            OrgId.make("acme"),
-            { ...endpoint, rateLimit },
-            Redacted.make("s")
-          )
+          const { id } = yield* makeEndpoint(OrgId.make("acme"), { rateLimit, maxInFlight: 10, timeoutMs: 1_000 })
           yield* worker().pipe(Effect.provideService(Queue, slow))
           const [message] = yield* put(opened({ destination: id }))
           expect(yield* until(message!.id, "MessageDelivered")).toHaveLength(4)

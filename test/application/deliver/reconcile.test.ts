@@ -3,9 +3,10 @@ import { it } from "@effect/vitest"
 import { DateTime, Duration, Effect, type Scope } from "effect"
 import { describe, expect } from "vitest"
 import { dispatch } from "../../../src/application/deliver/dispatch.ts"
+import { type Sender, Senders } from "../../../src/application/deliver/Senders.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
-import { type Channel, Channels, type Doubted, type OutboundMessage } from "../../../src/application/ports/Channels.ts"
+import type { Doubted, OutboundMessage } from "../../../src/application/ports/Channels.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
@@ -51,13 +52,13 @@ interface Far {
 }
 
 /** A store, and a channel to `far` that can't dedupe. */
-const against = <A, E>(far: Far, body: (seen: Seen) => Effect.Effect<A, E, StorePorts | Channels | Scope.Scope>) =>
+const against = <A, E>(far: Far, body: (seen: Seen) => Effect.Effect<A, E, StorePorts | Senders | Scope.Scope>) =>
   Effect.gen(function* () {
     const seen: Seen = { sent: [], asked: [], judged: [] }
     const queue = yield* Queue
     const reply = (outcome: AttemptOutcome) => ({ outcome, responseBody: "answer" })
     const { reconcile } = far
-    const channel: Channel = {
+    const channel: Sender = {
       send: (message) => {
         seen.sent.push(message)
         return Effect.map(far.send(message), reply)
@@ -77,7 +78,7 @@ const against = <A, E>(far: Far, body: (seen: Seen) => Effect.Effect<A, E, Store
             }
           })
     }
-    return yield* body(seen).pipe(Effect.provideService(Channels, { http: channel }))
+    return yield* body(seen).pipe(Effect.provideService(Senders, { http: channel }))
   }).pipe(Effect.scoped, Effect.provide(MemoryPorts.layer))
 
 const worker = (lease: Duration.Input = "10 seconds", grace: Duration.Input = "5 seconds") =>
@@ -225,7 +226,7 @@ describe("an attempt in doubt", () => {
       Effect.gen(function* () {
         const [message] = yield* put({})
         yield* Effect.scoped(worker().pipe(Effect.andThen(until(message!.id, "AttemptUnresolved"))))
-        yield* worker().pipe(Effect.provideService(Channels, {}))
+        yield* worker().pipe(Effect.provideService(Senders, {}))
         yield* until(message!.id, "MessageDeadLettered")
       })
     )
@@ -334,7 +335,7 @@ describe("a send that breaks in the middle", () => {
       Effect.gen(function* () {
         const messages = yield* put({})
         yield* die(messages)
-        yield* worker("60 millis").pipe(Effect.provideService(Channels, {}))
+        yield* worker("60 millis").pipe(Effect.provideService(Senders, {}))
         expect(yield* until(messages[0]!.id, "AttemptUnresolved")).not.toContain("AttemptAbandoned")
       })
     )

@@ -4,8 +4,8 @@ import { it } from "@effect/vitest"
 import { DateTime, Deferred, Duration, Effect, type Scope } from "effect"
 import { describe, expect } from "vitest"
 import { dispatch } from "../../../src/application/deliver/dispatch.ts"
+import { type Sender, Senders } from "../../../src/application/deliver/Senders.ts"
 import { MessageBusy } from "../../../src/application/messages/commandMessage.ts"
-import { type Channel, Channels } from "../../../src/application/ports/Channels.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { type Receipt, recordReceipt } from "../../../src/application/receipts/recordReceipt.ts"
@@ -82,9 +82,9 @@ const onStore = <A, E>(body: Effect.Effect<A, E, StorePorts | Scope.Scope>) =>
   body.pipe(Effect.scoped, Effect.provide(MemoryPorts.layer))
 
 /** A worker sending through `send`; answers how often it did. */
-const working = Effect.fnUntraced(function* (send: Channel["send"]) {
+const working = Effect.fnUntraced(function* (send: Sender["send"]) {
   let sends = 0
-  const channel: Channel = {
+  const channel: Sender = {
     send: (message) =>
       Effect.andThen(
         Effect.sync(() => sends++),
@@ -98,7 +98,7 @@ const working = Effect.fnUntraced(function* (send: Channel["send"]) {
     concurrency: 8,
     lease: Duration.seconds(10),
     grace: Duration.seconds(5)
-  }).pipe(Effect.provideService(Channels, { whatsapp: channel }))
+  }).pipe(Effect.provideService(Senders, { whatsapp: channel }))
   return () => sends
 })
 
@@ -238,7 +238,7 @@ describe("a receipt that is faster than our own commit", () => {
 })
 
 describe("a receipt for a message whose answer we never saw", () => {
-  const nobody: Channel["send"] = () => Effect.die("nothing is to be sent")
+  const nobody: Sender["send"] = () => Effect.die("nothing is to be sent")
 
   /** Waits a while, to see that no worker touches it any more. */
   const staysSent = Effect.fnUntraced(function* ({ id }: Sample, name: string) {

@@ -11,6 +11,9 @@ const written = (stream: string, name: string, data = "{}"): LoggedFact => ({
   ...{ name, data, position: "1:1" }
 })
 
+/** What the channels call the journals of their destinations. */
+const destinations = ["endpoint", "http-target", "whatsapp-account"]
+
 describe("a journal with a fact that no release wrote", () => {
   // Every kind of journal that Posthaste writes.
   for (const stream of [
@@ -25,7 +28,7 @@ describe("a journal with a fact that no release wrote", () => {
     `key-${id}`
   ]) {
     it(`breaks the law of ${stream.split(/-[0-9a-f]{8}|-acme/)[0]} streams`, () => {
-      expect(judgeJournal(stream, [written(stream, "Nonsense@1")])).toMatchObject(
+      expect(judgeJournal(stream, [written(stream, "Nonsense@1")], destinations)).toMatchObject(
         Result.fail({ rule: "unreadable-fact", version: 1 })
       )
     })
@@ -35,8 +38,8 @@ describe("a journal with a fact that no release wrote", () => {
 describe("a journal of a kind that is not known here", () => {
   it("is judged by its versions alone", () => {
     const stream = `later-${id}`
-    expect(Result.isSuccess(judgeJournal(stream, [written(stream, "Nonsense@1")]))).toBe(true)
-    expect(judgeJournal(stream, [{ ...written(stream, "Nonsense@1"), version: 2 }])).toMatchObject(
+    expect(Result.isSuccess(judgeJournal(stream, [written(stream, "Nonsense@1")], destinations))).toBe(true)
+    expect(judgeJournal(stream, [{ ...written(stream, "Nonsense@1"), version: 2 }], destinations)).toMatchObject(
       Result.fail({ rule: "missing-version", version: 1 })
     )
   })

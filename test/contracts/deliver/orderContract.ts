@@ -3,13 +3,14 @@
  * accepted. Call it once per adapter, with a layer that gives each test an empty store.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, type Layer, Redacted } from "effect"
+import { Effect, type Layer } from "effect"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
-import { type EndpointSettings, Endpoints } from "../../../src/application/ports/Endpoints.ts"
+import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { type BatchId, Queue } from "../../../src/application/ports/Queue.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import type { MessageCommand } from "../../../src/domain/message/decider.ts"
+import { makeEndpoint, webhook } from "../destinations/samples.ts"
 import {
   delivered,
   inMillis,
@@ -31,20 +32,6 @@ const refused: AttemptOutcome = {
   error: { code: "http_400", message: "the endpoint answered 400", retryable: false },
   status: 400,
   durationMs: 1
-}
-
-const secret = Redacted.make("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-const settings: EndpointSettings = {
-  url: "https://shop.example",
-  eventTypes: null,
-  description: null,
-  signature: "standard",
-  retry: null,
-  rateLimit: null,
-  maxInFlight: 10,
-  timeoutMs: 1_000,
-  onDeadLetter: "block",
-  headers: {}
 }
 
 /** Writes new messages of one lane in one append; a wish is the ordering key or more. */
@@ -241,7 +228,7 @@ export const orderContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>
     describe("of an endpoint whose dead letters block", () => {
       const blocked = Effect.gen(function* () {
         const orgId = newOrg()
-        const { id: lane } = yield* (yield* Endpoints).create(orgId, settings, secret)
+        const { id: lane } = yield* makeEndpoint(orgId, { onDeadLetter: "block" })
         const samples = yield* put(Array.from({ length: 2 }, () => ({ orgId, destination: lane, orderingKey: "a" })))
         yield* claim
         const dead = yield* attempt(samples[0]!, refused)
@@ -276,7 +263,7 @@ export const orderContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>
         "go on when they shall not block any more",
         Effect.gen(function* () {
           const { orgId, lane, next } = yield* blocked
-          yield* (yield* Endpoints).update(orgId, lane, { onDeadLetter: "skip" })
+          yield* (yield* Destinations).change(webhook, orgId, lane, { settings: { onDeadLetter: "skip" } })
           expect((yield* claim).ids).toEqual([next.id])
         })
       )
@@ -285,7 +272,7 @@ export const orderContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>
         "come to an end when the endpoint is removed",
         Effect.gen(function* () {
           const { orgId, lane, next } = yield* blocked
-          yield* (yield* Endpoints).remove(orgId, lane)
+          yield* (yield* Destinations).remove(webhook, orgId, lane)
           expect((yield* claim).ids).toEqual([next.id])
         })
       )

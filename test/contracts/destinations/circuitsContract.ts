@@ -3,10 +3,11 @@
  * empty store to each test. Silences and permits here last a fraction of a second.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { DateTime, Duration, Effect, type Layer, Redacted, Result } from "effect"
+import { DateTime, Duration, Effect, type Layer, Result } from "effect"
+import type { EndpointSettings } from "../../../src/adapters/channels/webhook/settings.ts"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Circuits, type Report } from "../../../src/application/ports/Circuits.ts"
-import { type EndpointSettings, Endpoints } from "../../../src/application/ports/Endpoints.ts"
+import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { type CircuitCommand, decide, evolve, replay } from "../../../src/domain/circuit/decider.ts"
@@ -15,24 +16,12 @@ import { type CircuitState, initialState, stateOf } from "../../../src/domain/ci
 import type { DestinationId } from "../../../src/domain/ids.ts"
 import { asWorker, claimAll } from "../deliver/claims.ts"
 import { inMillis, newLane, newOrg, opened, type StorePorts, started } from "../sample.ts"
+import { makeEndpoint, webhook } from "./samples.ts"
 
 const OPEN_MS = 300
 const TIMEOUT_MS = 100
 /** Of an endpoint with that timeout. */
 const PERMIT_MS = TIMEOUT_MS + 2_000
-
-const settings: EndpointSettings = {
-  url: "https://shop.example",
-  eventTypes: null,
-  description: null,
-  signature: "standard",
-  retry: null,
-  rateLimit: null,
-  maxInFlight: 8,
-  timeoutMs: TIMEOUT_MS,
-  onDeadLetter: "skip",
-  headers: {}
-}
 
 const seen = (destination: DestinationId, generation: number, what: Partial<Report> = {}): Report => ({
   destination,
@@ -78,7 +67,7 @@ const put = Effect.fnUntraced(function* (destination: DestinationId, count: numb
 
 const endpoint = Effect.fnUntraced(function* (wishes: Partial<EndpointSettings> = {}) {
   const orgId = newOrg()
-  const { id } = yield* (yield* Endpoints).create(orgId, { ...settings, ...wishes }, Redacted.make("whsec_x"))
+  const { id } = yield* makeEndpoint(orgId, { timeoutMs: TIMEOUT_MS, ...wishes })
   return { orgId, id }
 })
 
@@ -392,13 +381,13 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
         "is closed while the lane is paused",
         Effect.gen(function* () {
           const store = yield* EventStore
-          const endpoints = yield* Endpoints
+          const destinations = yield* Destinations
           const { orgId, id } = yield* endpoint()
           const [sample] = yield* put(id, 1)
           const entry = started(sample!, { gate: { lane: id, generation: 0 } }).entry
-          yield* endpoints.setPaused(orgId, id, true)
+          yield* destinations.setPaused(webhook, orgId, id, true)
           expect(yield* store.append([entry])).toMatchObject([{ type: "GateClosed" }])
-          yield* endpoints.setPaused(orgId, id, false)
+          yield* destinations.setPaused(webhook, orgId, id, false)
           expect(yield* store.append([entry])).toMatchObject([{ type: "Appended" }])
         })
       )
@@ -408,13 +397,13 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
       test(
         "that is paused keeps its backlog, and gives it out when it is resumed",
         Effect.gen(function* () {
-          const endpoints = yield* Endpoints
+          const destinations = yield* Destinations
           const { orgId, id } = yield* endpoint()
-          expect((yield* endpoints.setPaused(orgId, id, true))?.paused).toBe(true)
+          expect((yield* destinations.setPaused(webhook, orgId, id, true))?.paused).toBe(true)
           const samples = yield* put(id, 3)
           expect(yield* claimAll).toEqual([])
-          expect((yield* endpoints.get(orgId, id))?.paused).toBe(true)
-          expect((yield* endpoints.setPaused(orgId, id, false))?.paused).toBe(false)
+          expect((yield* destinations.get(orgId, id))?.paused).toBe(true)
+          expect((yield* destinations.setPaused(webhook, orgId, id, false))?.paused).toBe(false)
           expect((yield* claimAll).toSorted()).toEqual(samples.map((sample) => sample.id).toSorted())
         })
       )
@@ -422,23 +411,23 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
       test(
         "of another org can't be paused",
         Effect.gen(function* () {
-          const endpoints = yield* Endpoints
+          const destinations = yield* Destinations
           const { orgId, id } = yield* endpoint()
-          expect(yield* endpoints.setPaused(newOrg(), id, true)).toBeNull()
-          expect((yield* endpoints.get(orgId, id))?.paused).toBe(false)
+          expect(yield* destinations.setPaused(webhook, newOrg(), id, true)).toBeNull()
+          expect((yield* destinations.get(orgId, id))?.paused).toBe(false)
         })
       )
 
       test(
         "that is removed while it is paused, held or limited holds back nothing that waits for it",
         Effect.gen(function* () {
-          const endpoints = yield* Endpoints
+          const destinations = yield* Destinations
           const { orgId, id } = yield* endpoint({ rateLimit: { limit: 1, periodMs: 60_000 } })
           yield* put(id, 3)
-          yield* endpoints.setPaused(orgId, id, true)
+          yield* destinations.setPaused(webhook, orgId, id, true)
           yield* hold(id)
           expect(yield* claimAll).toEqual([])
-          yield* endpoints.remove(orgId, id)
+          yield* destinations.remove(webhook, orgId, id)
           expect(yield* claimAll).toHaveLength(3)
           expect(yield* types(id)).toEqual(["CircuitHeld", "CircuitReset"])
           expect(yield* state(id)).toMatchObject({ status: "CLOSED", generation: 2 })
@@ -452,7 +441,7 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           yield* put(id, 3)
           yield* (yield* Queue).deferLane(id, Duration.minutes(1))
           expect(yield* claimAll).toEqual([])
-          yield* (yield* Endpoints).remove(orgId, id)
+          yield* (yield* Destinations).remove(webhook, orgId, id)
           expect(yield* claimAll).toHaveLength(3)
         })
       )
@@ -512,14 +501,14 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
       test(
         "whose rate limit is lifted gives out the rest at once",
         Effect.gen(function* () {
-          const endpoints = yield* Endpoints
+          const destinations = yield* Destinations
           const { orgId, id } = yield* endpoint({ rateLimit: { limit: 1, periodMs: 3_600_000 } })
           yield* put(id, 4)
           expect(yield* claimAll).toHaveLength(1)
           expect(yield* claimAll).toHaveLength(0)
-          yield* endpoints.update(orgId, id, { description: "still limited" })
+          yield* destinations.change(webhook, orgId, id, { settings: { description: "still limited" } })
           expect(yield* claimAll).toHaveLength(0)
-          yield* endpoints.update(orgId, id, { rateLimit: null })
+          yield* destinations.change(webhook, orgId, id, { settings: { rateLimit: null } })
           expect(yield* claimAll).toHaveLength(3)
         })
       )

@@ -2,6 +2,7 @@
  * What every AuditTrail and Timelines promises, and that the projections into them say what the facts say: over the
  * store's own log, in any pieces, after a rebuild and after messages were forgotten.
  */
+
 import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, Layer, Redacted } from "effect"
@@ -12,7 +13,7 @@ import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { activity, audit } from "../../../src/application/log/projections/audit.ts"
 import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
-import { Endpoints } from "../../../src/application/ports/Endpoints.ts"
+import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Projections, type Run } from "../../../src/application/ports/Projections.ts"
 import { Retention } from "../../../src/application/ports/Retention.ts"
@@ -20,6 +21,7 @@ import { Timelines } from "../../../src/application/ports/Timelines.ts"
 import type { ConsentOf } from "../../../src/domain/consent/consent.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import type { OrgId } from "../../../src/domain/ids.ts"
+import { makeEndpoint, webhook } from "../destinations/samples.ts"
 import { ended, projected as listed, refused } from "../replays/deadLetterSamples.ts"
 import {
   delivered,
@@ -112,24 +114,15 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
       Effect.map(timelines.list(orgId, dossierId, whole), ({ items }) => items.map((item) => item.activity))
     )
 
-  const endpointSettings = {
-    url: "https://shop.example/hook?key=s3cret",
-    eventTypes: null,
-    description: null,
-    signature: "standard",
-    retry: null,
-    rateLimit: null,
-    maxInFlight: 1,
-    timeoutMs: 1_000,
-    onDeadLetter: "skip",
-    headers: { authorization: "s3cret" }
-  } as const
-
   /** A second of an org's life: one of everything that is told. */
   const life = Effect.fnUntraced(function* (orgId: OrgId, dossierId: string) {
     const store = yield* EventStore
-    const endpoint = yield* (yield* Endpoints).create(orgId, endpointSettings, Redacted.make("s3cret"))
-    yield* (yield* Endpoints).update(orgId, endpoint.id, { description: "s3cret" })
+    const endpoint = yield* makeEndpoint(
+      orgId,
+      { url: "https://shop.example/hook?key=s3cret", headers: { authorization: "s3cret" } },
+      { secrets: { secret: Redacted.make("s3cret") } }
+    )
+    yield* (yield* Destinations).change(webhook, orgId, endpoint.id, { settings: { description: "s3cret" } })
     yield* commandCircuit(orgId, endpoint.id, { type: "HoldCircuit", reason: "a hunch" })
     const of: ConsentOf = { orgId, dossierId, channel: "whatsapp" }
     yield* commandConsent(of, { type: "GrantConsent", source: "form" })

@@ -16,7 +16,7 @@ const at = DateTime.makeUnsafe("2026-03-01T10:00:00Z")
 const id = DestinationId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a02")
 const target = DestinationId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a03")
 const messageId = MessageId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a01")
-const destination = { id, channel: "webhook", origin: "https://shop.example" } as const
+const destination = { id, channel: "webhook", noun: "webhook endpoint", origin: "https://shop.example" } as const
 const orgId = OrgId.make("acme")
 const about = { orgId, destination, at }
 const watched = { orgId, target, at }
@@ -76,7 +76,10 @@ describe("the words of an alert", () => {
       `The circuit of the webhook endpoint ${id} (https://shop.example) opened after 5 failures in a row. Its messages wait.`
     )
     const expired = { code: "token_expired", message: "the access token has expired" }
-    const account = { ...about, destination: { id, channel: "whatsapp", origin: null } as const }
+    const account = {
+      ...about,
+      destination: { id, channel: "whatsapp", noun: "WhatsApp account", origin: null } as const
+    }
     const told = circuitOpened(account, { ...opening, failures: 1, error: expired })
     expect(told.summary).toBe(
       `The circuit of the WhatsApp account ${id} opened after one answer: the access token has expired. Its messages wait.`

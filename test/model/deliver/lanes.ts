@@ -3,13 +3,13 @@
  * lane nobody said anything about hands out everything.
  */
 import { DateTime } from "effect"
+import type { Destination } from "../../../src/application/ports/Destinations.ts"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import { PERMIT_SPARE_MS, TIMEOUT_UNKNOWN_MS } from "../../../src/domain/circuit/policy.ts"
 import { toRecorded } from "../../../src/domain/circuit/recorded.ts"
 import { type CircuitState, initialState } from "../../../src/domain/circuit/state.ts"
 import { type RateLimit, slotsFree, taken } from "../../../src/domain/delivery/rateLimit.ts"
 import type { DestinationId } from "../../../src/domain/ids.ts"
-import type { OnDeadLetter } from "../../../src/domain/message/queueChange.ts"
 import { addToJournal, type Memory, type Tables } from "../Memory.ts"
 import { freeLines } from "./lines.ts"
 import { announceDueWork } from "./waiting.ts"
@@ -78,18 +78,10 @@ export const writeCircuit = (
 }
 
 /** What the settings of a destination mean for its lane. A limit that was changed counts from now on. */
-export const instructLane = (
-  memory: Memory["Service"],
-  destination: {
-    readonly id: DestinationId
-    readonly rateLimit: RateLimit | null
-    readonly timeoutMs: number
-    readonly paused?: boolean
-    readonly onDeadLetter: OnDeadLetter
-  }
-): void => {
+export const copySettingsToLane = (memory: Memory["Service"], destination: Destination): void => {
   const { tables } = memory
-  const { id, rateLimit, timeoutMs, paused = false, onDeadLetter } = destination
+  const { id, paused, settings } = destination
+  const { rateLimit, timeoutMs, onDeadLetter } = settings
   const before = laneOf(tables, id).rateLimit
   const same = before?.limit === rateLimit?.limit && before?.periodMs === rateLimit?.periodMs
   const blocks = onDeadLetter === "block"

@@ -4,9 +4,7 @@ import { Circuits, type Report } from "../../../src/application/ports/Circuits.t
 import { widened } from "../../../src/domain/circuit/policy.ts"
 import { fromRecorded } from "../../../src/domain/circuit/recorded.ts"
 import type { CircuitState } from "../../../src/domain/circuit/state.ts"
-import { journalOf } from "../../../src/domain/destination/changes.ts"
-import { fromRecorded as configurationFact } from "../../../src/domain/destination/recorded.ts"
-import { ChannelName, type DestinationId } from "../../../src/domain/ids.ts"
+import type { DestinationId } from "../../../src/domain/ids.ts"
 import { changeLane, laneOf, writeCircuit } from "../deliver/lanes.ts"
 import { announceDueWork } from "../deliver/waiting.ts"
 import { Memory } from "../Memory.ts"
@@ -59,14 +57,7 @@ export const layer = Layer.effect(
           const blockedUntil = DateTime.add(now(), { milliseconds: GIVEN_BACK_MS })
           changeLane(tables, destination, { state: { ...state, blockedUntil } })
         }),
-      orgOf: (destination) =>
-        Effect.sync(() => {
-          // Its journal outlives a destination that is removed.
-          const [made] = ChannelName.literals.flatMap(
-            (channel) => tables.journals.get(journalOf(channel, destination)) ?? []
-          )
-          return made === undefined ? null : Result.getOrThrow(configurationFact(made)).orgId
-        }),
+      orgOf: (destination) => Effect.sync(() => tables.destinations.get(destination)?.destination.orgId ?? null),
       append: (destination, generation, facts, after, actor) =>
         Effect.sync(() => {
           if (stateOf(destination).generation !== generation) return "VersionConflict"

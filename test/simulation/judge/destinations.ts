@@ -79,10 +79,8 @@ export class Destinations {
   }
 
   settingsOf(lane: DestinationId): Settings {
-    const { endpoints, httpTargets, whatsAppAccounts } = this.#tables
-    const target = httpTargets.get(lane)?.target
-    if (target !== undefined) return { ...target, paused: false }
-    return endpoints.get(lane)?.endpoint ?? whatsAppAccounts.get(lane)!.account
+    const { paused, settings } = this.#tables.destinations.get(lane)!.destination
+    return { ...settings, paused }
   }
 
   statusOf(lane: DestinationId): Status {

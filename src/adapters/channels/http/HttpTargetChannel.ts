@@ -1,5 +1,5 @@
 /**
- * Calls an HTTP API, such as a payment provider's, with a message as the request's body: one call, at most
+ * The channel `http`: calls an HTTP API, such as a payment provider's, with a message as the request's body: one call, at most
  * one request, within the target's deadline (see net/tries.ts).
  *
  * - A target that honours `Idempotency-Key` gets the message's id under it, the same in every try: what got
@@ -11,27 +11,19 @@
  *
  * It leaves out rate limits, circuits and how many requests may be under way: they are settled before.
  */
-import { Effect, type Scope } from "effect"
-import { StoreUnavailable } from "../../../application/errors.ts"
-import type { Channel, Doubted, OutboundMessage, Reply } from "../../../application/ports/Channels.ts"
-import { type Calling, HttpTargets } from "../../../application/ports/HttpTargets.ts"
-import {
-  type FailureCode,
-  outcomeOfFailure,
-  RECONCILE_AFTER_MS,
-  withoutDedupe
-} from "../../../domain/delivery/classify.ts"
-import type { DestinationId, OrgId } from "../../../domain/ids.ts"
+import { Effect, Result } from "effect"
+import type { Channel, Connection, Reply } from "../../../application/ports/Channels.ts"
+import { outcomeOfFailure, RECONCILE_AFTER_MS, withoutDedupe } from "../../../domain/delivery/classify.ts"
+import { presets } from "../../../domain/delivery/retry.ts"
 import type { DeliveryError } from "../../../domain/message/facts.ts"
-import type { AddressRules } from "../net/addressGuard.ts"
+import { type AddressRules, makeAddressGuard } from "../net/addressGuard.ts"
 import type { Tried } from "../net/attempt.ts"
-import { CONNECTIONS_PER_ORIGIN_MAX } from "../net/connections.ts"
 import type { Resolve } from "../net/guardedConnect.ts"
+import { makeCheckTarget } from "../net/requestPolicy.ts"
 import { makeTries } from "../net/tries.ts"
 import { questionOf, requestOf } from "./request.ts"
-
-const unsent = (code: FailureCode, detail?: string): Effect.Effect<Reply> =>
-  Effect.succeed({ outcome: outcomeOfFailure(code, 0, detail), responseBody: null })
+import { checkSecret } from "./secretHeaders.ts"
+import { faultsOf, type HttpTargetSettings, settings } from "./settings.ts"
 
 /** Null for `reconcileAfterMs`: there is nobody to ask. */
 const unknown = (
@@ -61,65 +53,62 @@ const verdictOf = ({ outcome, responseBody }: Tried): Reply => {
   return unknown(outcomeUnknown(`asking what became of the attempt: ${error.message}`), RECONCILE_AFTER_MS, tried)
 }
 
-/** `resolve` replaces the system's resolver. Connections close with the scope. */
-export const make = Effect.fnUntraced(function* (
-  rules: AddressRules,
-  resolve?: Resolve
-): Effect.fn.Return<Channel, never, HttpTargets | Scope.Scope> {
-  const targets = yield* HttpTargets
-  const attempt = yield* makeTries(rules, resolve)
-  // A secret that does not open, under another encryption key say, must stop this target and nothing else.
-  const callingOf = (orgId: OrgId, id: DestinationId) =>
-    Effect.catchDefect(targets.calling(orgId, id), (cause) => Effect.fail(new StoreUnavailable({ cause })))
-
-  const call = (message: OutboundMessage, calling: Calling): Effect.Effect<Reply> => {
-    const prepared = requestOf(message, calling)
-    if (typeof prepared === "string") return unsent("target_invalid", prepared)
-    const { destination, request } = prepared
-    const tried = attempt(destination, () => request)
-    return calling.target.idempotency === "header"
-      ? tried
-      : Effect.map(tried, ({ outcome, responseBody, begun }) => ({
-          outcome: withoutDedupe(outcome, begun),
-          responseBody
-        }))
-  }
-
-  const ask = (message: Doubted, calling: Calling): Effect.Effect<Reply> => {
-    const question = questionOf(message, calling)
-    if (question === null) return Effect.succeed(unknown(outcomeUnknown("the target has no address to ask at"), null))
-    if (typeof question === "string")
-      return Effect.succeed(unknown(outcomeUnknown(`the target is invalid: ${question}`)))
-    return Effect.map(
-      attempt(question.destination, () => question.request),
-      verdictOf
-    )
-  }
-
+/** `resolve` replaces the system's resolver. */
+export const channel = (rules: AddressRules, resolve?: Resolve): Channel<HttpTargetSettings> => {
+  const checkUrl = makeCheckTarget(makeAddressGuard(rules))
   return {
-    send: (message) =>
-      Effect.matchEffect(callingOf(message.orgId, message.destination), {
-        onFailure: () => unsent("store_unavailable"),
-        onSuccess: (calling) => (calling === null ? unsent("target_missing") : call(message, calling))
-      }),
-    reconcile: (message) =>
-      Effect.matchEffect(callingOf(message.orgId, message.destination), {
-        onFailure: () => Effect.succeed(unknown(outcomeUnknown("Posthaste could not read the target's settings"))),
-        onSuccess: (calling) =>
-          calling === null
-            ? Effect.succeed(unknown(outcomeUnknown("the target does not exist any more"), null))
-            : ask(message, calling)
-      }),
-    // Sends to a target that is gone are answered here: no limit holds them up.
-    capacity: (orgId, destination) =>
-      Effect.match(callingOf(orgId, destination), {
-        onFailure: () => 1,
-        onSuccess: (calling) => calling?.target.maxInFlight ?? CONNECTIONS_PER_ORIGIN_MAX
-      }),
-    dedupes: (orgId, destination) =>
-      Effect.match(callingOf(orgId, destination), {
-        onFailure: () => false,
-        onSuccess: (calling) => calling?.target.idempotency === "header"
+    name: "http",
+    journal: "http-target",
+    path: "http-targets",
+    typeName: "HttpTarget",
+    article: "an",
+    noun: "HTTP target",
+    settings,
+    secrets: {},
+    ownSecretsMax: 20,
+    faultsOf: (draft) => [
+      ...faultsOf(draft, checkUrl),
+      ...Object.entries(draft.secrets).flatMap(([name, value]) => {
+        const reason = checkSecret(name, value)
+        return reason === null ? [] : [{ field: `secrets.${name}`, reason }]
       })
+    ],
+    addresseeOf: ({ to }) => Result.succeed({ to, destination: to }),
+    addressField: "to",
+    retry: presets.webhook,
+    reachesPerson: false,
+    dedupes: ({ idempotency }) => idempotency === "header",
+    missing: "target_missing",
+    open: open(rules, resolve)
   }
+}
+
+const open = Effect.fnUntraced(function* (rules: AddressRules, resolve: Resolve | undefined) {
+  const attempt = yield* makeTries(rules, resolve)
+  const connection: Connection<HttpTargetSettings> = {
+    send: (message, target) => {
+      const prepared = requestOf(message, target)
+      if (typeof prepared === "string") {
+        return Effect.succeed({ outcome: outcomeOfFailure("target_invalid", 0, prepared), responseBody: null })
+      }
+      const tried = attempt(prepared.destination, () => prepared.request)
+      return target.destination.settings.idempotency === "header"
+        ? tried
+        : Effect.map(tried, ({ outcome, responseBody, begun }) => ({
+            outcome: withoutDedupe(outcome, begun),
+            responseBody
+          }))
+    },
+    reconcile: (message, target) => {
+      const question = questionOf(message, target)
+      if (question === null) return Effect.succeed(unknown(outcomeUnknown("the target has no address to ask at"), null))
+      if (typeof question === "string")
+        return Effect.succeed(unknown(outcomeUnknown(`the target is invalid: ${question}`)))
+      return Effect.map(
+        attempt(question.destination, () => question.request),
+        verdictOf
+      )
+    }
+  }
+  return connection
 })

@@ -1,12 +1,14 @@
 /** Turns a message and its target into requests: the one that does the work, and the one that asks whether it was done. */
 import type { Dispatcher } from "undici"
 import type { Doubted, OutboundMessage } from "../../../application/ports/Channels.ts"
-import type { Calling } from "../../../application/ports/HttpTargets.ts"
+import type { OpenDestination } from "../../../application/ports/Destinations.ts"
 import { agentHeaders } from "../net/agent.ts"
 import { type Destination, timeoutNanosOf } from "../net/tries.ts"
 import { withFields } from "./bodyFields.ts"
-import { checkHeaders, checkSettings, PLACEHOLDER } from "./GuardedTargetPolicy.ts"
 import { filled } from "./secretHeaders.ts"
+import { checkHeaders, checkSettings, type HttpTargetSettings, PLACEHOLDER } from "./settings.ts"
+
+export type Target = OpenDestination<HttpTargetSettings>
 
 export interface Prepared {
   readonly destination: Destination
@@ -14,34 +16,34 @@ export interface Prepared {
 }
 
 /** The headers of any request to the target; a text says why there can be no request. */
-const headersFor = ({ target, secrets }: Calling): ReadonlyArray<string> | string => {
-  const problem = checkSettings(target)
+const headersFor = ({ destination, secrets }: Target): ReadonlyArray<string> | string => {
+  const problem = checkSettings(destination)
   if (problem !== null) return problem
-  const headers = filled(target.headers, secrets)
+  const headers = filled(destination.settings.headers, secrets)
   // A secret may have made a value too long.
   return checkHeaders(headers) ?? [...agentHeaders, ...Object.entries(headers).flat()]
 }
 
 const prepared = (
-  { target }: Calling,
+  { destination: { settings } }: Target,
   address: string,
   request: Omit<Dispatcher.DispatchOptions, "path">
 ): Prepared => {
   const url = new URL(address)
   return {
-    destination: { url, timeoutNanos: timeoutNanosOf(target.timeoutMs) },
+    destination: { url, timeoutNanos: timeoutNanosOf(settings.timeoutMs) },
     request: { ...request, path: url.pathname + url.search }
   }
 }
 
 /** A text says why the target can't be called; nothing is sent then. */
-export const requestOf = (message: OutboundMessage, calling: Calling): Prepared | string => {
-  const headers = headersFor(calling)
+export const requestOf = (message: OutboundMessage, target: Target): Prepared | string => {
+  const headers = headersFor(target)
   if (typeof headers === "string") return headers
-  const { url, method, idempotency, bodyFields } = calling.target
-  const body = withFields(message.body, filled(bodyFields, calling.secrets))
+  const { url, method, idempotency, bodyFields } = target.destination.settings
+  const body = withFields(message.body, filled(bodyFields, target.secrets))
   if (body === null) return "bodyFields can be added to a JSON object only"
-  return prepared(calling, url, {
+  return prepared(target, url, {
     method,
     headers: [
       ...["content-type", "application/json"],
@@ -55,11 +57,11 @@ export const requestOf = (message: OutboundMessage, calling: Calling): Prepared 
 }
 
 /** Null when there is nobody to ask; a text says why they can't be asked. */
-export const questionOf = (message: Doubted, calling: Calling): Prepared | string | null => {
-  const { reconcile } = calling.target
+export const questionOf = (message: Doubted, target: Target): Prepared | string | null => {
+  const { reconcile } = target.destination.settings
   if (reconcile === null) return null
-  const headers = headersFor(calling)
+  const headers = headersFor(target)
   if (typeof headers === "string") return headers
   const url = reconcile.url.replaceAll(PLACEHOLDER, message.messageId)
-  return prepared(calling, url, { method: "GET", headers: [...headers] })
+  return prepared(target, url, { method: "GET", headers: [...headers] })
 }

@@ -3,7 +3,7 @@
  * so `Bearer {{token}}` can be read by anyone who may see the target, and the token by nobody.
  */
 import { Redacted } from "effect"
-import type { Secrets } from "../../../application/ports/HttpTargets.ts"
+import type { Secrets } from "../../../application/ports/Destinations.ts"
 import { isHeaderValue } from "../net/requestPolicy.ts"
 
 /** Values by the name of their header or field. */

@@ -6,29 +6,21 @@
  * for the alert target adds it as it sends.
  */
 import { DateTime } from "effect"
-import type { KeyedAlertFormat } from "../../../application/ports/AlertFormats.ts"
+import type { AlertFormat } from "../../../application/ports/AlertFormats.ts"
 
 const SUMMARY_MAX = 1024
 const KEY = "routing_key"
 
-export const format: KeyedAlertFormat = {
+export const format: AlertFormat = {
   channel: "http",
   url: "https://events.pagerduty.com/v2/enqueue",
-  checkKey: (key) => (/^[0-9A-Za-z]{32}$/.test(key) ? null : "must be the 32 letters and digits of an integration key"),
-  secretsOf: (key) => ({ [KEY]: key }),
-  targetOf: (url) => ({
-    url,
-    method: "POST",
-    headers: {},
-    bodyFields: { [KEY]: `{{${KEY}}}` },
-    idempotency: "header",
-    reconcile: null,
-    retry: null,
-    rateLimit: null,
-    maxInFlight: 4,
-    timeoutMs: 15_000,
-    onDeadLetter: "skip"
-  }),
+  settingsOf: (url) => ({ url, bodyFields: { [KEY]: `{{${KEY}}}` }, maxInFlight: 4 }),
+  secret: {
+    field: "routingKey",
+    name: KEY,
+    check: (key) => (/^[0-9A-Za-z]{32}$/.test(key) ? null : "must be the 32 letters and digits of an integration key")
+  },
+  hasSeverity: true,
   bodyOf: ({ type, action, at, orgId, subject, summary, destination, details, ...alert }, severity) =>
     JSON.stringify({
       event_action: action,

@@ -1,51 +1,70 @@
 /**
- * Posts a message to its webhook endpoint, signed, and reports what came of it: one call, at most one
+ * The channel `webhook`: posts a message to its endpoint, signed, and reports what came of it: one call, at most one
  * request, within the endpoint's deadline (see net/tries.ts). The receiver can drop a duplicate by its
  * `webhook-id`, so a try that got no answer may simply be made again.
  *
  * It leaves out rate limits, circuits and how many requests may be under way: they are settled before.
  */
-import { Effect, type Scope } from "effect"
-import type { Channel, OutboundMessage, Reply } from "../../../application/ports/Channels.ts"
-import { Endpoints } from "../../../application/ports/Endpoints.ts"
-import { type FailureCode, outcomeOfFailure } from "../../../domain/delivery/classify.ts"
-import type { AddressRules } from "../net/addressGuard.ts"
-import { CONNECTIONS_PER_ORIGIN_MAX } from "../net/connections.ts"
+import { Effect, Redacted, Result, Schema } from "effect"
+import type { Channel, Connection } from "../../../application/ports/Channels.ts"
+import { outcomeOfFailure } from "../../../domain/delivery/classify.ts"
+import { presets } from "../../../domain/delivery/retry.ts"
+import { type AddressRules, makeAddressGuard } from "../net/addressGuard.ts"
 import type { Resolve } from "../net/guardedConnect.ts"
+import { makeCheckTarget } from "../net/requestPolicy.ts"
 import { makeTries } from "../net/tries.ts"
-import { makeTargets, requestOf, type Signing } from "./request.ts"
+import { makeTargets, requestOf } from "./request.ts"
+import { checkHeaders, type EndpointSettings, settings } from "./settings.ts"
+import { checkSecret, generateSecret } from "./signature.ts"
 
-const unsent = (code: FailureCode, detail?: string): Effect.Effect<Reply> =>
-  Effect.succeed({ outcome: outcomeOfFailure(code, 0, detail), responseBody: null })
+/** `resolve` replaces the system's resolver. */
+export const channel = (rules: AddressRules, resolve?: Resolve): Channel<EndpointSettings> => {
+  const checkUrl = makeCheckTarget(makeAddressGuard(rules))
+  return {
+    name: "webhook",
+    journal: "endpoint",
+    path: "webhook-endpoints",
+    typeName: "WebhookEndpoint",
+    article: "a",
+    noun: "webhook endpoint",
+    settings,
+    secrets: {
+      secret: {
+        schema: Schema.String.annotate({
+          description: "whsec_ and base64 of 24 to 64 bytes; made for you when left out."
+        }),
+        generate: generateSecret,
+        replaceable: false
+      }
+    },
+    ownSecretsMax: 0,
+    // Nothing is asked about a setting that stays as it is: the operator may have closed its network since.
+    faultsOf: ({ settings: { url, headers }, secrets: { secret }, given }) =>
+      Object.entries({
+        url: given.includes("url") ? checkUrl(url) : null,
+        headers: given.includes("headers") ? checkHeaders(headers) : null,
+        secret: secret === undefined ? null : checkSecret(Redacted.make(secret))
+      }).flatMap(([field, reason]) => (reason === null ? [] : [{ field, reason }])),
+    addresseeOf: ({ to }) => Result.succeed({ to, destination: to }),
+    addressField: "to",
+    retry: presets.webhook,
+    reachesPerson: false,
+    dedupes: () => true,
+    missing: "endpoint_missing",
+    open: open(rules, resolve)
+  }
+}
 
-/** `resolve` replaces the system's resolver. Connections close with the scope. */
-export const make = Effect.fnUntraced(function* (
-  rules: AddressRules,
-  resolve?: Resolve
-): Effect.fn.Return<Channel, never, Endpoints | Scope.Scope> {
-  const endpoints = yield* Endpoints
+const open = Effect.fnUntraced(function* (rules: AddressRules, resolve: Resolve | undefined) {
   const attempt = yield* makeTries(rules, resolve)
   const targetOf = makeTargets()
-
-  const post = (message: OutboundMessage, signing: Signing): Effect.Effect<Reply> => {
-    const target = targetOf(signing)
-    return typeof target === "string"
-      ? unsent("endpoint_invalid", target)
-      : attempt(target, (now) => requestOf(message, target, now))
+  const connection: Connection<EndpointSettings> = {
+    send: (message, endpoint) => {
+      const target = targetOf(endpoint)
+      return typeof target === "string"
+        ? Effect.succeed({ outcome: outcomeOfFailure("endpoint_invalid", 0, target), responseBody: null })
+        : attempt(target, (now) => requestOf(message, target, now))
+    }
   }
-
-  return {
-    send: (message) =>
-      Effect.matchEffect(endpoints.signing(message.orgId, message.destination), {
-        onFailure: () => unsent("store_unavailable"),
-        onSuccess: (signing) => (signing === null ? unsent("endpoint_missing") : post(message, signing))
-      }),
-    // Sends to an endpoint that is gone are answered here: no limit holds them up.
-    capacity: (orgId, destination) =>
-      Effect.match(endpoints.signing(orgId, destination), {
-        onFailure: () => 1,
-        onSuccess: (signing) => signing?.endpoint.maxInFlight ?? CONNECTIONS_PER_ORIGIN_MAX
-      }),
-    dedupes: () => Effect.succeed(true)
-  }
+  return connection
 })

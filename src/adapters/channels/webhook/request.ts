@@ -1,15 +1,15 @@
 /** Turns a message and its endpoint into the request to send: URL, headers, signature, exact bytes. */
 import type { KeyObject } from "node:crypto"
-import type { Effect } from "effect"
+import type { Redacted } from "effect"
 import type { Dispatcher } from "undici"
 import type { OutboundMessage } from "../../../application/ports/Channels.ts"
-import type { Endpoints } from "../../../application/ports/Endpoints.ts"
+import type { OpenDestination } from "../../../application/ports/Destinations.ts"
 import { agentHeaders } from "../net/agent.ts"
 import { timeoutNanosOf } from "../net/tries.ts"
+import { checkSettings, type EndpointSettings } from "./settings.ts"
 import { checkSecret, signingKey, signLegacy, signStandard } from "./signature.ts"
-import { checkSettings } from "./WebhookEndpointPolicy.ts"
 
-export type Signing = NonNullable<Effect.Success<ReturnType<Endpoints["Service"]["signing"]>>>
+type Endpoint = OpenDestination<EndpointSettings>
 
 /** What the attempts at one endpoint share for as long as its settings and secrets stay the same. */
 export interface Target {
@@ -22,18 +22,21 @@ export interface Target {
 }
 
 /** A text says why the endpoint can't be called; nothing is sent then. */
-const targetOf = ({ endpoint, secrets }: Signing): Target | string => {
+const targetOf = (
+  { settings }: Endpoint["destination"],
+  secrets: ReadonlyArray<Redacted.Redacted>
+): Target | string => {
   if (secrets.length === 0) return "there is no secret to sign with"
-  const problem = checkSettings(endpoint) ?? secrets.map(checkSecret).find((reason) => reason !== null) ?? null
+  const problem = checkSettings(settings) ?? secrets.map(checkSecret).find((reason) => reason !== null) ?? null
   if (problem !== null) return problem
-  const url = new URL(endpoint.url)
+  const url = new URL(settings.url)
   return {
     url,
     path: url.pathname + url.search,
-    style: endpoint.signature,
+    style: settings.signature,
     keys: secrets.map(signingKey),
-    headers: [...["content-type", "application/json"], ...agentHeaders, ...Object.entries(endpoint.headers).flat()],
-    timeoutNanos: timeoutNanosOf(endpoint.timeoutMs)
+    headers: [...["content-type", "application/json"], ...agentHeaders, ...Object.entries(settings.headers).flat()],
+    timeoutNanos: timeoutNanosOf(settings.timeoutMs)
   }
 }
 
@@ -41,22 +44,19 @@ const targetOf = ({ endpoint, secrets }: Signing): Target | string => {
  * Remembers targets: parsing a URL and decoding keys for each attempt would cost more than signing. An
  * endpoint's settings are one unchanging object; its secrets can come and go without it.
  */
-export const makeTargets = (): ((signing: Signing) => Target | string) => {
+export const makeTargets = (): ((endpoint: Endpoint) => Target | string) => {
   const known = new WeakMap<
-    Signing["endpoint"],
-    { readonly secrets: Signing["secrets"]; readonly target: Target | string }
+    Endpoint["destination"],
+    { readonly secrets: Endpoint["secrets"]; readonly target: Target | string }
   >()
-  return (signing) => {
-    const entry = known.get(signing.endpoint)
-    if (entry !== undefined && sameItems(entry.secrets, signing.secrets)) return entry.target
-    const target = targetOf(signing)
-    known.set(signing.endpoint, { secrets: signing.secrets, target })
+  return ({ destination, secrets }) => {
+    const entry = known.get(destination)
+    if (entry?.secrets === secrets) return entry.target
+    const target = targetOf(destination, Object.values(secrets))
+    known.set(destination, { secrets, target })
     return target
   }
 }
-
-const sameItems = (a: ReadonlyArray<unknown>, b: ReadonlyArray<unknown>): boolean =>
-  a === b || (a.length === b.length && a.every((item, index) => item === b[index]))
 
 /** Callers choose these texts; a header holds printable ASCII, so anything else is percent-encoded. */
 const headerText = (text: string): string =>

@@ -1,5 +1,5 @@
 /**
- * Sends a message through Meta's WhatsApp Cloud API and reports what came of it: one call, at most one request,
+ * The channel `whatsapp`: sends a message through Meta's WhatsApp Cloud API and reports what came of it: one call, at most one request,
  * within the account's deadline (see net/tries.ts).
  *
  * - Meta drops no duplicates and can't be asked what became of a request. So a try that may have been taken is in
@@ -13,26 +13,22 @@
  * Taken means SENT. That it arrived is for a receipt to say. It leaves out rate limits, circuits and how many requests
  * may be under way: they are settled before.
  */
-import { Clock, Effect, Redacted, Result, type Scope } from "effect"
-import { StoreUnavailable } from "../../../application/errors.ts"
-import type { Channel, OutboundMessage, Reply } from "../../../application/ports/Channels.ts"
-import { WhatsAppAccounts } from "../../../application/ports/WhatsAppAccounts.ts"
-import {
-  type FailureCode,
-  outcomeOfFailure,
-  RECONCILE_AFTER_MS,
-  withoutDedupe
-} from "../../../domain/delivery/classify.ts"
+import { Clock, Effect, Redacted, Result } from "effect"
+import type { Fault } from "../../../application/errors.ts"
+import type { Channel, Connection, Reply } from "../../../application/ports/Channels.ts"
+import { outcomeOfFailure, withoutDedupe } from "../../../domain/delivery/classify.ts"
 import type { AttemptOutcome } from "../../../domain/delivery/outcome.ts"
-import type { DestinationId, OrgId } from "../../../domain/ids.ts"
+import { presets } from "../../../domain/delivery/retry.ts"
 import type { DeliveryError } from "../../../domain/message/facts.ts"
+import { readPayload } from "../../../domain/whatsapp/content.ts"
+import { recipientOf } from "../../../domain/whatsapp/recipient.ts"
 import { parseNetworks } from "../net/addressGuard.ts"
 import type { Tried } from "../net/attempt.ts"
-import { CONNECTIONS_PER_ORIGIN_MAX } from "../net/connections.ts"
 import { makeTries } from "../net/tries.ts"
 import { graphErrorOf, providerMessageIdOf } from "./answer.ts"
 import { type CodeClass, type CodeOverrides, classOfStatus, deliveryErrorOf, verdictOf } from "./errors.ts"
-import { type Calling, requestOf } from "./request.ts"
+import { type Account, requestOf } from "./request.ts"
+import { secrets, settings, type WhatsAppSettings } from "./settings.ts"
 import { makeThrottles, type Throttles } from "./throttles.ts"
 
 export interface Options {
@@ -50,8 +46,6 @@ const DAY_MS = 24 * 3600 * 1000
 
 const reply = (outcome: AttemptOutcome, responseBody: string | null = null): Reply => ({ outcome, responseBody })
 
-const unsent = (code: FailureCode): Effect.Effect<Reply> => Effect.succeed(reply(outcomeOfFailure(code, 0)))
-
 const inDoubt = (error: DeliveryError, reconcileAfterMs: number | null): Effect.Effect<Reply> =>
   Effect.succeed(reply({ type: "Unknown", error, status: null, reconcileAfterMs, durationMs: 0 }))
 
@@ -61,73 +55,72 @@ const noReceipt: DeliveryError = {
   retryable: false
 }
 
-const settingsUnread: DeliveryError = {
-  code: "outcome_unknown",
-  message: "Posthaste could not read the account's settings",
-  retryable: false
-}
-
 /** Where the API is was said by the operator and by no org, so it may be anywhere but where clouds keep credentials. */
 const rules = { allowedNetworks: Result.getOrThrow(parseNetworks("0.0.0.0/0,::/0")), exemptions: [] }
 
-/** Connections close with the scope. */
-export const make = Effect.fnUntraced(function* ({
-  baseUrl,
-  codes
-}: Options): Effect.fn.Return<Channel, never, WhatsAppAccounts | Scope.Scope> {
-  const accounts = yield* WhatsAppAccounts
+export const channel = (options: Options): Channel<WhatsAppSettings> => ({
+  name: "whatsapp",
+  journal: "whatsapp-account",
+  path: "whatsapp-accounts",
+  typeName: "WhatsAppAccount",
+  article: "a",
+  noun: "WhatsApp account",
+  settings,
+  secrets,
+  ownSecretsMax: 0,
+  faultsOf: () => [],
+  // The recipient is a phone number, and the destination the account it is written to from.
+  addresseeOf: ({ to, templateCode, body }) => {
+    const recipient = recipientOf(to)
+    const payload = readPayload(templateCode, body)
+    return recipient !== null && Result.isSuccess(payload)
+      ? Result.succeed({ to: recipient, destination: payload.success.from })
+      : Result.fail([
+          ...(recipient === null ? [noPhoneNumber] : []),
+          ...(Result.isFailure(payload) ? payload.failure : [])
+        ])
+  },
+  addressField: "payloadJson.from",
+  retry: presets.whatsapp,
+  reachesPerson: true,
+  dedupes: () => false,
+  doubtMs: ({ reconcile }) => reconcile.waitMs,
+  missing: "account_missing",
+  open: open(options)
+})
+
+const noPhoneNumber: Fault = {
+  field: "to",
+  reason: "must be a phone number with its country code, 8 to 15 digits, such as +4915112345678"
+}
+
+const open = Effect.fnUntraced(function* ({ baseUrl, codes }: Options) {
   const clock = yield* Clock.Clock
   const attempt = yield* makeTries(rules)
   const throttles = makeThrottles()
-  // A secret that does not open, under another encryption key say, must stop this account and nothing else.
-  const callingOf = (orgId: OrgId, id: DestinationId) =>
-    Effect.catchDefect(accounts.calling(orgId, id), (cause) => Effect.fail(new StoreUnavailable({ cause })))
-
-  const call = (message: OutboundMessage, calling: Calling): Effect.Effect<Reply> => {
-    const { account } = calling
-    const pair = `${account.phoneNumberId}/${message.to}`
-    const waitMs = throttles.waitMs(pair, clock.currentTimeMillisUnsafe())
-    if (waitMs > 0) return Effect.succeed(reply(held(waitMs)))
-    const prepared = requestOf(message, calling, baseUrl)
-    if (prepared === null) return unsent("payload_invalid")
-    return Effect.map(
-      attempt(prepared.destination, () => prepared.request),
-      (tried) =>
-        reply(
-          outcomeOf(tried, calling, codes, { throttles, pair, now: clock.currentTimeMillisUnsafe() }),
-          withoutToken(tried.responseBody, calling)
-        )
-    )
-  }
-
-  return {
-    send: (message) =>
-      Effect.matchEffect(callingOf(message.orgId, message.destination), {
-        onFailure: () => unsent("store_unavailable"),
-        onSuccess: (calling) => (calling === null ? unsent("account_missing") : call(message, calling))
-      }),
+  const connection: Connection<WhatsAppSettings> = {
+    send: (message, account) => {
+      const pair = `${account.destination.settings.phoneNumberId}/${message.to}`
+      const waitMs = throttles.waitMs(pair, clock.currentTimeMillisUnsafe())
+      if (waitMs > 0) return Effect.succeed(reply(held(waitMs)))
+      const prepared = requestOf(message, account, baseUrl)
+      if (prepared === null) return Effect.succeed(reply(outcomeOfFailure("payload_invalid", 0)))
+      return Effect.map(
+        attempt(prepared.destination, () => prepared.request),
+        (tried) =>
+          reply(
+            outcomeOf(tried, account, codes, { throttles, pair, now: clock.currentTimeMillisUnsafe() }),
+            withoutToken(tried.responseBody, account)
+          )
+      )
+    },
     // There is nobody to ask: a receipt would have settled it before this was due.
-    reconcile: ({ orgId, destination }) =>
-      Effect.matchEffect(callingOf(orgId, destination), {
-        onFailure: () => inDoubt(settingsUnread, RECONCILE_AFTER_MS),
-        onSuccess: (calling) =>
-          calling?.account.reconcile.otherwise === "resend"
-            ? Effect.succeed(reply(sendAgain))
-            : inDoubt(noReceipt, null)
-      }),
-    // Sends from an account that is gone are answered here: no limit holds them up.
-    capacity: (orgId, destination) =>
-      Effect.match(callingOf(orgId, destination), {
-        onFailure: () => 1,
-        onSuccess: (calling) => calling?.account.maxInFlight ?? CONNECTIONS_PER_ORIGIN_MAX
-      }),
-    dedupes: () => Effect.succeed(false),
-    doubtMs: (orgId, destination) =>
-      Effect.match(callingOf(orgId, destination), {
-        onFailure: () => RECONCILE_AFTER_MS,
-        onSuccess: (calling) => calling?.account.reconcile.waitMs ?? RECONCILE_AFTER_MS
-      })
+    reconcile: (_, { destination }) =>
+      destination.settings.reconcile.otherwise === "resend"
+        ? Effect.succeed(reply(sendAgain))
+        : inDoubt(noReceipt, null)
   }
+  return connection
 })
 
 const sendAgain: AttemptOutcome = {
@@ -150,8 +143,8 @@ const held = (afterMs: number): AttemptOutcome => ({
 
 const errorOf = (code: string, message: string, retryable: boolean): DeliveryError => ({ code, message, retryable })
 
-const withoutToken = (responseBody: string | null, { accessToken }: Calling): string | null =>
-  responseBody?.replaceAll(Redacted.value(accessToken), "[access token]") ?? null
+const withoutToken = (responseBody: string | null, { secrets: { accessToken } }: Account): string | null =>
+  responseBody?.replaceAll(Redacted.value(accessToken!), "[access token]") ?? null
 
 /** What is known of throttles, and what this try may add to it. */
 interface Pace {
@@ -160,7 +153,8 @@ interface Pace {
   readonly now: number
 }
 
-const outcomeOf = (tried: Tried, { account }: Calling, codes: CodeOverrides, pace: Pace): AttemptOutcome => {
+const outcomeOf = (tried: Tried, { destination }: Account, codes: CodeOverrides, pace: Pace): AttemptOutcome => {
+  const account = destination.settings
   const { outcome, responseBody, begun } = tried
   const { durationMs } = outcome
   const { status } = outcome

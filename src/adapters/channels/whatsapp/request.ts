@@ -2,16 +2,14 @@
 import { Redacted, Result } from "effect"
 import type { Dispatcher } from "undici"
 import type { OutboundMessage } from "../../../application/ports/Channels.ts"
-import type { WhatsAppAccount } from "../../../application/ports/WhatsAppAccounts.ts"
+import type { OpenDestination } from "../../../application/ports/Destinations.ts"
 import { callbackData } from "../../../domain/whatsapp/callbackData.ts"
 import { type Content, readPayload } from "../../../domain/whatsapp/content.ts"
 import { agentHeaders } from "../net/agent.ts"
 import { type Destination, timeoutNanosOf } from "../net/tries.ts"
+import type { WhatsAppSettings } from "./settings.ts"
 
-export interface Calling {
-  readonly account: WhatsAppAccount
-  readonly accessToken: Redacted.Redacted
-}
+export type Account = OpenDestination<WhatsAppSettings>
 
 export interface Prepared {
   readonly destination: Destination
@@ -19,10 +17,14 @@ export interface Prepared {
 }
 
 /** Null when the payload is none that could be sent: it was replaced after it was accepted. */
-export const requestOf = (message: OutboundMessage, { account, accessToken }: Calling, base: URL): Prepared | null => {
+export const requestOf = (
+  message: OutboundMessage,
+  { destination: account, secrets }: Account,
+  base: URL
+): Prepared | null => {
   const payload = readPayload(message.templateCode, message.body)
   if (Result.isFailure(payload)) return null
-  const { phoneNumberId, graphVersion, timeoutMs } = account
+  const { phoneNumberId, graphVersion, timeoutMs } = account.settings
   const path = `${base.pathname.replace(/\/$/, "")}/${graphVersion}/${phoneNumberId}/messages`
   return {
     destination: { url: new URL(path, base), timeoutNanos: timeoutNanosOf(timeoutMs) },
@@ -31,7 +33,7 @@ export const requestOf = (message: OutboundMessage, { account, accessToken }: Ca
       path,
       headers: [
         ...["content-type", "application/json"],
-        ...["authorization", `Bearer ${Redacted.value(accessToken)}`],
+        ...["authorization", `Bearer ${Redacted.value(secrets["accessToken"]!)}`],
         ...agentHeaders
       ],
       body: Buffer.from(

@@ -3,7 +3,7 @@ import { Effect, Redacted, Result } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import {
-  type AlertTargetView,
+  type AlertTarget,
   changeAlertTarget,
   createAlertTarget,
   listAlertTargets,
@@ -11,14 +11,14 @@ import {
   removeAlertTarget,
   testAlertTarget
 } from "../../../application/alerts/alertTargets.ts"
-import { alertTargetTypes } from "../../../application/ports/AlertTargets.ts"
-import { idOf, orNotFound } from "../destinations/destinations.ts"
+import { alertTargetTypes } from "../../../application/ports/Destinations.ts"
+import { idOf, judged, orNotFound } from "../destinations/destinations.ts"
 import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { openCursor, sealCursor } from "../server/cursor.ts"
 import { LIMIT_DEFAULT } from "../server/fields.ts"
-import { answer, invalidFields, notFound } from "../server/problem.ts"
+import { answer, notFound } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
 import { ChangeAlertTarget, CreateAlertTarget } from "./alertTargetsApi.ts"
 
@@ -33,7 +33,7 @@ const decodeCreate: typeof decodeAnyType = (value, path) =>
     : decodeAnyType(value, path)
 const decodeChange = decoderOf(ChangeAlertTarget)
 
-const targetJson = ({ id, orgId, type, url, createdAt, updatedAt, ...settings }: AlertTargetView) => ({
+const targetJson = ({ id, orgId, type, url, createdAt, updatedAt, ...settings }: AlertTarget) => ({
   id,
   orgId,
   type,
@@ -46,18 +46,22 @@ const targetJson = ({ id, orgId, type, url, createdAt, updatedAt, ...settings }:
 const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const orgId = yield* ActingOrg
   const given = yield* decoded(decodeCreate, yield* readJson(request, limits.single))
-  const { target, secret } = yield* judged(yield* createAlertTarget(orgId, draftOf(given)))
+  const { target, secret } = yield* judged(yield* createAlertTarget(orgId, given.type, requestOf(given)))
   return HttpServerResponse.jsonUnsafe(
-    { ...targetJson(target), ...(secret === null ? {} : { secret: Redacted.value(secret) }) },
+    { ...targetJson(target), ...(secret === null ? {} : { secret }) },
     { status: 201, headers: { location: `/api/v1/alert-targets/${target.id}` } }
   )
 })
 
-const draftOf = (given: typeof CreateAlertTarget.Type) => {
-  if (given.type === "pagerduty") return { ...given, routingKey: Redacted.make(given.routingKey) }
-  const { secret, ...others } = given
-  return { ...others, ...(secret === undefined ? {} : { secret: Redacted.make(secret) }) }
-}
+const requestOf = <Given extends { readonly secret?: string; readonly routingKey?: string }>({
+  secret,
+  routingKey,
+  ...others
+}: Given) => ({
+  ...others,
+  ...(secret !== undefined && { secret: Redacted.make(secret) }),
+  ...(routingKey !== undefined && { routingKey: Redacted.make(routingKey) })
+})
 
 const LIST = "alert-targets"
 
@@ -74,9 +78,8 @@ const get = Effect.fnUntraced(function* (id: string) {
 const change = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
   const orgId = yield* ActingOrg
   const given = yield* decoded(decodeChange, yield* readJson(request, limits.single))
-  const { routingKey, ...others } = given
-  const wanted = { ...others, ...(routingKey === undefined ? {} : { routingKey: Redacted.make(routingKey) }) }
-  return targetJson(yield* judged(yield* orNotFound(yield* changeAlertTarget(orgId, yield* idOf(id), wanted))))
+  const changed = yield* changeAlertTarget(orgId, yield* idOf(id), requestOf(given))
+  return targetJson(yield* judged(yield* orNotFound(changed)))
 })
 
 const remove = Effect.fnUntraced(function* (id: string) {
@@ -86,9 +89,6 @@ const remove = Effect.fnUntraced(function* (id: string) {
 const test = Effect.fnUntraced(function* (id: string) {
   return { messageIds: yield* orNotFound(yield* testAlertTarget(yield* ActingOrg, yield* idOf(id))) }
 })
-
-const judged = <A>(result: Result.Result<A, Parameters<typeof invalidFields>[0]>) =>
-  Effect.fromResult(Result.mapError(result, invalidFields))
 
 export const layer = HttpApiBuilder.group(Api, "alertTargets", (handlers) =>
   handlers

@@ -1,10 +1,11 @@
 /** What can be asked about alert targets, and what is answered: the shapes, as data. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { alertTargetTypes } from "../../../application/ports/AlertTargets.ts"
+import { between, text } from "../../../application/destinations/fields.ts"
+import { alertTargetTypes } from "../../../application/ports/Destinations.ts"
 import { alertEvents, severities } from "../../../domain/alert/alert.ts"
 import { OrgAccess } from "../server/auth.ts"
-import { between, idParam, listOf, Moment, optional, paging, text } from "../server/fields.ts"
+import { idParam, listOf, Moment, optional, paging } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
 const url = text(2048)
@@ -20,7 +21,7 @@ const routingKey = Schema.String.annotate({
   description: "The integration key of an Events API v2 integration. Stored encrypted, never shown."
 })
 
-const wishes = {
+const common = {
   events: optional(events),
   oldestDueSeconds: optional(oldestDueSeconds),
   description: optional(text(500))
@@ -33,14 +34,14 @@ export const CreateAlertTarget = Schema.Union([
     secret: Schema.optionalKey(
       Schema.String.annotate({ description: "whsec_ and base64 of 24 to 64 bytes; made for you when left out." })
     ),
-    ...wishes
+    ...common
   }).annotate({ identifier: "CreateWebhookAlertTarget" }),
   Schema.Struct({
     type: Schema.tag("pagerduty"),
     routingKey,
     url: optional(url),
     severity: optional(severity),
-    ...wishes
+    ...common
   }).annotate({ identifier: "CreatePagerDutyAlertTarget" })
 ])
 
@@ -49,7 +50,7 @@ export const ChangeAlertTarget = Schema.Struct({
   url: optional(url),
   routingKey: Schema.optionalKey(routingKey),
   severity: optional(severity),
-  ...wishes
+  ...common
 }).annotate({ identifier: "ChangeAlertTarget" })
 
 const fields = {

@@ -7,9 +7,9 @@ import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { cancelWaiting } from "../../../application/consents/applyWithdrawals.ts"
 import { type Answer, commandConsent, readConsent } from "../../../application/consents/consents.ts"
+import { Channels } from "../../../application/ports/Channels.ts"
 import { type TimelineItem, Timelines } from "../../../application/ports/Timelines.ts"
 import type { ConsentOf } from "../../../domain/consent/consent.ts"
-import { ChannelName } from "../../../domain/ids.ts"
 import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
@@ -21,12 +21,12 @@ import { ConsentRequest, DossierId } from "./dossiersApi.ts"
 
 const decodeConsent = decoderOf(ConsentRequest)
 const isDossierId = Schema.is(DossierId)
-const isChannel = Schema.is(ChannelName)
 
 /** What can't be named is answered like what nobody has named. */
 const consentOf = Effect.fnUntraced(function* ({ id, channel }: { readonly id: string; readonly channel: string }) {
   const orgId = yield* ActingOrg
-  const of: ConsentOf | null = isDossierId(id) && isChannel(channel) ? { orgId, dossierId: id, channel } : null
+  const channels = yield* Channels
+  const of: ConsentOf | null = isDossierId(id) && channels.has(channel) ? { orgId, dossierId: id, channel } : null
   return of ?? (yield* notFound())
 })
 

@@ -1,10 +1,11 @@
 /** What can be asked about dossiers, their consents and what happened to them, and what is answered: the shapes, as data. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { text } from "../../../application/destinations/fields.ts"
 import { activities } from "../../../domain/consent/activity.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { OrgAccess } from "../server/auth.ts"
-import { idParam, listOf, Moment, paging, text } from "../server/fields.ts"
+import { idParam, listOf, Moment, paging } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
 /** The same rule as of a message's `dossierId`. */

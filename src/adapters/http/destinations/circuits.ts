@@ -2,16 +2,21 @@
 import { Effect } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { type CircuitView, commandCircuit, listCircuits } from "../../../application/destinations/commandCircuit.ts"
-import { DestinationId, isUuid } from "../../../domain/ids.ts"
+import {
+  type CircuitView,
+  commandCircuit,
+  listCircuits,
+  readCircuit
+} from "../../../application/destinations/commandCircuit.ts"
 import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { openCursor, sealCursor } from "../server/cursor.ts"
 import { LIMIT_DEFAULT } from "../server/fields.ts"
-import { answer, notFound } from "../server/problem.ts"
+import { answer } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
 import { CircuitCommandRequest } from "./circuitsApi.ts"
+import { idOf, orNotFound } from "./destinations.ts"
 
 const decodeCommand = decoderOf(CircuitCommandRequest)
 
@@ -31,6 +36,10 @@ const list = Effect.fnUntraced(function* (query: { readonly limit?: number; read
   return { items: items.map(circuitJson), nextCursor: sealCursor(LIST, nextCursor) }
 })
 
+const get = Effect.fnUntraced(function* (id: string) {
+  return circuitJson(yield* orNotFound(yield* readCircuit(yield* ActingOrg, yield* idOf(id))))
+})
+
 const command = Effect.fnUntraced(function* (
   request: HttpServerRequest.HttpServerRequest,
   id: string,
@@ -38,15 +47,13 @@ const command = Effect.fnUntraced(function* (
 ) {
   const orgId = yield* ActingOrg
   const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
-  const circuit = isUuid(id)
-    ? yield* commandCircuit(orgId, DestinationId.make(id), { type, reason: reason ?? null })
-    : null
-  return circuit === null ? yield* notFound() : circuitJson(circuit)
+  return circuitJson(yield* orNotFound(yield* commandCircuit(orgId, yield* idOf(id), { type, reason: reason ?? null })))
 })
 
 export const layer = HttpApiBuilder.group(Api, "circuits", (handlers) =>
   handlers
     .handle("list", ({ query }) => answer(list(query)))
+    .handle("get", ({ params }) => answer(get(params.id)))
     .handleRaw("hold", ({ request, params }) => answer(command(request, params.id, "HoldCircuit")))
     .handleRaw("reset", ({ request, params }) => answer(command(request, params.id, "ResetCircuit")))
 )

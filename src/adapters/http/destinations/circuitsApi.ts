@@ -1,9 +1,10 @@
 /** What can be asked about circuits, and what is answered: the shapes, as data. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { text } from "../../../application/destinations/fields.ts"
 import { circuitStatuses } from "../../../domain/circuit/machine.ts"
 import { OrgAccess } from "../server/auth.ts"
-import { idParam, listOf, Moment, optional, paging, text } from "../server/fields.ts"
+import { idParam, listOf, Moment, optional, paging } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
 export const CircuitCommandRequest = Schema.Struct({ reason: optional(text(500)) }).annotate({
@@ -12,7 +13,7 @@ export const CircuitCommandRequest = Schema.Struct({ reason: optional(text(500))
 
 const Circuit = Schema.Struct({
   id: Schema.String,
-  destination: Schema.String.annotate({ description: "The webhook endpoint or HTTP target it protects." }),
+  destination: Schema.String.annotate({ description: "The destination it protects." }),
   status: Schema.Literals(circuitStatuses),
   failures: Schema.Int.annotate({ description: "In a row; of an open circuit, those it opened with." }),
   openUntil: Schema.NullOr(Moment)
@@ -24,6 +25,12 @@ const PATH = "/circuits"
 const list = HttpApiEndpoint.get("list", PATH, { query: paging, success: listOf(Circuit) }).annotateMerge(
   about("The circuit of every destination of the org.")
 )
+
+const get = HttpApiEndpoint.get("get", `${PATH}/:id`, {
+  params: idParam,
+  success: Circuit,
+  error: problemOf(404)
+}).annotateMerge(about("The circuit of one destination."))
 
 const command = {
   params: idParam,
@@ -39,7 +46,7 @@ const reset = HttpApiEndpoint.post("reset", `${PATH}/:id/reset`, command).annota
 )
 
 export const circuitsApi = HttpApiGroup.make("circuits")
-  .add(list, hold, reset)
+  .add(list, get, hold, reset)
   .middleware(OrgAccess)
   .prefix("/api/v1")
   .annotateMerge(OpenApi.annotations({ title: "Circuits" }))

@@ -1,11 +1,28 @@
-/** What the routes of every kind of destination have in common: how one is found, listed and found missing. */
-import { Effect } from "effect"
-import type { Page, StoreUnavailable } from "../../../application/errors.ts"
-import { DestinationId, isUuid, type OrgId } from "../../../domain/ids.ts"
+/**
+ * Answers what is asked about destinations, for every channel alike. Secrets come in here; one that was made for its
+ * owner leaves once, in the answer that made it.
+ */
+import { Effect, type Result, type Schema } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import {
+  changeDestination,
+  createDestination,
+  readDestination
+} from "../../../application/destinations/destinations.ts"
+import { Retry } from "../../../application/destinations/fields.ts"
+import type { Fault } from "../../../application/errors.ts"
+import type { AnyChannel } from "../../../application/ports/Channels.ts"
+import { type Destination, Destinations } from "../../../application/ports/Destinations.ts"
+import { DestinationId, isUuid } from "../../../domain/ids.ts"
+import { moment } from "../messages/messageJson.ts"
+import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { openCursor, sealCursor } from "../server/cursor.ts"
 import { LIMIT_DEFAULT } from "../server/fields.ts"
-import { notFound, type Problem } from "../server/problem.ts"
+import { answer, invalidFields, notFound, type Problem, publicKeyTaken } from "../server/problem.ts"
+import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
+import { destinationsApi, groupNameOf, shapesOf } from "./destinationsApi.ts"
 
 /** A text that is no id at all is answered like an id that belongs to nobody. */
 export const idOf = (text: string): Effect.Effect<DestinationId, Problem> =>
@@ -14,19 +31,117 @@ export const idOf = (text: string): Effect.Effect<DestinationId, Problem> =>
 export const orNotFound = <A>(found: A | null): Effect.Effect<A, Problem> =>
   found === null ? Effect.fail(notFound()) : Effect.succeed(found)
 
-type List<A> = (
-  orgId: OrgId,
-  page: { readonly cursor: string | null; readonly limit: number }
-) => Effect.Effect<Page<A>, StoreUnavailable>
+/** The result of a request that was judged as a whole. */
+export const judged = <A>(result: Result.Result<A, ReadonlyArray<Fault>>): Effect.Effect<A, Problem> =>
+  Effect.mapError(Effect.fromResult(result), invalidFields)
 
-/** One page of the list of that name, each item as `json` writes it. */
-export const listed = Effect.fnUntraced(function* <A, J>(
-  name: string,
-  list: List<A>,
-  json: (item: A) => J,
-  query: { readonly limit?: number; readonly cursor?: string }
-) {
-  const page = { limit: query.limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(name, query.cursor) }
-  const { items, nextCursor } = yield* list(yield* ActingOrg, page)
-  return { items: items.map(json), nextCursor: sealCursor(name, nextCursor) }
-})
+type Request = HttpServerRequest.HttpServerRequest
+
+/** Of what fields these are made is not known to the compiler. */
+type Decoder = Schema.ConstraintDecoder<Readonly<Record<string, unknown>>>
+
+const handlersOf = (channel: AnyChannel) => {
+  const { Create, Change } = shapesOf(channel)
+  const decodeCreate = decoderOf(Create as unknown as Decoder)
+  const decodeChange = decoderOf(Change as unknown as Decoder)
+  const decodeRetry = decoderOf(Retry)
+
+  const shown = ({ id, orgId, settings, secretNames, paused, version, createdAt, updatedAt }: Destination) => ({
+    id,
+    orgId,
+    ...settings,
+    ...(channel.ownSecretsMax > 0 && { secretNames }),
+    paused,
+    version,
+    createdAt: moment(createdAt),
+    updatedAt: moment(updatedAt)
+  })
+
+  /** Settings and secrets of a decoded request, apart. */
+  const halvesOf = (given: Readonly<Record<string, unknown>>) => {
+    const { secrets, ...fields } = given
+    const named = Object.entries(fields).filter(([name]) => name in channel.secrets)
+    return {
+      settings: Object.fromEntries(Object.entries(fields).filter(([name]) => !(name in channel.secrets))),
+      secrets: { ...Object.fromEntries(named), ...(secrets as object) } as Readonly<Record<string, string>>
+    }
+  }
+
+  const create = Effect.fnUntraced(function* (request: Request) {
+    const orgId = yield* ActingOrg
+    const given = halvesOf(yield* decoded(decodeCreate, yield* readJson(request, limits.single)))
+    const { destination, shownOnce } = yield* judged(
+      yield* createDestination(channel, orgId, given.settings, given.secrets)
+    )
+    if (destination === "Taken") return yield* publicKeyTaken(channel)
+    return HttpServerResponse.jsonUnsafe(
+      { ...shown(destination), ...shownOnce },
+      { status: 201, headers: { location: `/api/v1/${channel.path}/${destination.id}` } }
+    )
+  })
+
+  const list = Effect.fnUntraced(function* (query: { readonly limit?: number; readonly cursor?: string }) {
+    const page = { limit: query.limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(channel.path, query.cursor) }
+    const found = yield* (yield* Destinations).list(yield* ActingOrg, { channel: channel.name }, page)
+    return { items: found.items.map(shown), nextCursor: sealCursor(channel.path, found.nextCursor) }
+  })
+
+  const get = Effect.fnUntraced(function* (id: string) {
+    return yield* orNotFound(yield* readDestination(channel, yield* ActingOrg, yield* idOf(id)))
+  })
+
+  const update = Effect.fnUntraced(function* (
+    id: string,
+    settings: Readonly<Record<string, unknown>>,
+    secrets: Readonly<Record<string, string | null>> = {}
+  ) {
+    const orgId = yield* ActingOrg
+    return yield* judged(
+      yield* orNotFound(yield* changeDestination(channel, orgId, yield* idOf(id), settings, secrets))
+    )
+  })
+
+  const change = Effect.fnUntraced(function* (request: Request, id: string) {
+    const given = halvesOf(yield* decoded(decodeChange, yield* readJson(request, limits.single)))
+    return shown(yield* update(id, given.settings, given.secrets))
+  })
+
+  const remove = Effect.fnUntraced(function* (id: string) {
+    const orgId = yield* ActingOrg
+    if (!(yield* (yield* Destinations).remove(channel, orgId, yield* idOf(id)))) yield* notFound()
+  })
+
+  const setPaused = Effect.fnUntraced(function* (id: string, paused: boolean) {
+    const orgId = yield* ActingOrg
+    const { setPaused } = yield* Destinations
+    return shown(yield* orNotFound(yield* setPaused(channel, orgId, yield* idOf(id), paused)))
+  })
+
+  const retryOf = ({ settings }: Destination) => settings.retry ?? channel.retry
+
+  const putRetry = Effect.fnUntraced(function* (request: Request, id: string) {
+    const retry = yield* decoded(decodeRetry, yield* readJson(request, limits.single))
+    return retryOf(yield* update(id, { retry }))
+  })
+
+  return { create, list, get, shown, change, update, remove, setPaused, retryOf, putRetry }
+}
+
+/** The routes of one channel's destinations. */
+export const layerOf = (channel: AnyChannel) => {
+  const { create, list, get, shown, change, update, remove, setPaused, retryOf, putRetry } = handlersOf(channel)
+  const api = Api.add(destinationsApi(channel))
+  return HttpApiBuilder.group(api, groupNameOf(channel) as "destinations", (handlers) =>
+    handlers
+      .handleRaw("create", ({ request }) => answer(create(request)))
+      .handle("list", ({ query }) => answer(list(query)))
+      .handle("get", ({ params }) => answer(Effect.map(get(params.id), shown)))
+      .handleRaw("change", ({ request, params }) => answer(change(request, params.id)))
+      .handle("remove", ({ params }) => answer(remove(params.id)))
+      .handle("pause", ({ params }) => answer(setPaused(params.id, true)))
+      .handle("resume", ({ params }) => answer(setPaused(params.id, false)))
+      .handle("getRetry", ({ params }) => answer(Effect.map(get(params.id), retryOf)))
+      .handleRaw("putRetry", ({ request, params }) => answer(putRetry(request, params.id)))
+      .handle("removeRetry", ({ params }) => answer(Effect.asVoid(update(params.id, { retry: null }))))
+  )
+}

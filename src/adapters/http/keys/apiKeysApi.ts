@@ -1,9 +1,10 @@
 /** What the operator can ask about API keys, and what is answered: the shapes, as data. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { text } from "../../../application/destinations/fields.ts"
 import { OrgId } from "../../../domain/ids.ts"
 import { OperatorAccess } from "../server/auth.ts"
-import { idParam, listOf, Moment, text } from "../server/fields.ts"
+import { idParam, listOf, Moment } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
 export const CreateKey = Schema.Struct({ orgId: OrgId, name: text(100) }).annotate({ identifier: "CreateApiKey" })

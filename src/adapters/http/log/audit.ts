@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { type AuditFilter, type AuditItem, AuditTrail } from "../../../application/ports/AuditTrail.ts"
 import { isUuid, MessageId } from "../../../domain/ids.ts"
+import { knownChannel } from "../destinations/knownChannel.ts"
 import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
@@ -24,6 +25,7 @@ const list = Effect.fnUntraced(function* ({
   readonly limit?: number
   readonly cursor?: string
 }) {
+  yield* knownChannel(filter.channel)
   const orgId = yield* ActingOrg
   const page = { limit: limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, cursor) }
   // Nothing was ever done to what can't be a message.

@@ -1,10 +1,11 @@
 /** What can be asked about what was done, and what is answered: the shapes, as data. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { headerText, text } from "../../../application/destinations/fields.ts"
 import { operations } from "../../../domain/audit/entry.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { OrgAccess } from "../server/auth.ts"
-import { headerText, listOf, Moment, paging, Time, text } from "../server/fields.ts"
+import { listOf, Moment, paging, Time } from "../server/fields.ts"
 
 const Text = Schema.NullOr(Schema.String)
 

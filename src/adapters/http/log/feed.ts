@@ -15,6 +15,7 @@ import { type FeedFact, type FeedFilter, readFeed, typeOf } from "../../../appli
 import { LogReader } from "../../../application/log/LogReader.ts"
 import type { Position } from "../../../application/ports/EventStore.ts"
 import type { OrgId } from "../../../domain/ids.ts"
+import { knownChannel } from "../destinations/knownChannel.ts"
 import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
@@ -96,6 +97,7 @@ const follow = (options: FeedOptions) => {
     filter: FeedFilter
   ) {
     const orgId = yield* ActingOrg
+    yield* knownChannel(filter.channel)
     const log = yield* LogReader
     const seen = yield* openCursor(LIST, lastEventId)
     if (subscribers >= options.subscribersMax) return yield* tooManyFeeds()

@@ -1,10 +1,10 @@
 /** What can be asked of the feed. What it answers is a stream of server-sent events; one event is a fact. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { text } from "../../../application/destinations/fields.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { statuses } from "../../../domain/message/machine.ts"
 import { OrgAccess } from "../server/auth.ts"
-import { text } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
 const Id = Schema.String.annotate({ description: "The id of the last event seen. Without one it begins now." })

@@ -14,6 +14,7 @@ import { type MessageFilter, MessageViews } from "../../../application/ports/Mes
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
 import { isUuid, MessageId } from "../../../domain/ids.ts"
 import { detailsOf } from "../../../domain/message/facts.ts"
+import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { openCursor, sealCursor } from "../server/cursor.ts"
@@ -118,6 +119,7 @@ const list = Effect.fnUntraced(function* ({
   cursor,
   ...filter
 }: MessageFilter & { readonly limit?: number; readonly cursor?: string }) {
+  yield* knownChannel(filter.channel)
   const orgId = yield* ActingOrg
   const page = { limit: limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, cursor) }
   const { items, nextCursor } = yield* (yield* MessageViews).list(orgId, filter, page)

@@ -1,11 +1,12 @@
 /** What can be asked about messages, and what is answered: the shapes, as data. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { headerText, Retry, text } from "../../../application/destinations/fields.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { DeliveryError, MessageDetails } from "../../../domain/message/facts.ts"
 import { statuses } from "../../../domain/message/machine.ts"
 import { OrgAccess } from "../server/auth.ts"
-import { headerText, idParam, listOf, Moment, optional, paging, Retry, Time, text } from "../server/fields.ts"
+import { idParam, listOf, Moment, optional, paging, Time } from "../server/fields.ts"
 import { ProblemBody, problemOf } from "../server/problem.ts"
 
 export const BATCH_MAX = 1000

@@ -2,8 +2,8 @@
 import { Effect, Redacted } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { WhatsAppAccounts } from "../../../application/ports/WhatsAppAccounts.ts"
-import { receiveReceipts } from "../../../application/receipts/receiveReceipts.ts"
+import { Destinations } from "../../../application/ports/Destinations.ts"
+import { receiveReceipts, WHATSAPP } from "../../../application/receipts/receiveReceipts.ts"
 import { Api } from "../server/Api.ts"
 import { answer, invalidRequest, unproven, wrongVerifyToken } from "../server/problem.ts"
 import { limits, readBytes } from "../server/requestBody.ts"
@@ -19,7 +19,7 @@ const verify = Effect.fnUntraced(function* (question: Question) {
   const isKnown =
     mode === "subscribe" &&
     token !== undefined &&
-    (yield* (yield* WhatsAppAccounts).knowsVerifyToken(Redacted.make(token)))
+    (yield* (yield* Destinations).knowsLookup(WHATSAPP, Redacted.make(token)))
   if (!isKnown) return yield* wrongVerifyToken()
   // Whoever knows the token decides what is said back: it must not be taken for a page.
   return HttpServerResponse.text(challenge ?? "", { headers: { "x-content-type-options": "nosniff" } })

@@ -13,6 +13,7 @@ import {
 } from "../../../application/replays/replays.ts"
 import { isUuid, ReplayId } from "../../../domain/ids.ts"
 import { DeadLetterFilter, type ReplaySelection } from "../../../domain/replay/facts.ts"
+import { knownChannel } from "../destinations/knownChannel.ts"
 import { messageJson, moment } from "../messages/messageJson.ts"
 import { CommandRequest } from "../messages/messagesApi.ts"
 import { Api } from "../server/Api.ts"
@@ -65,6 +66,7 @@ const LIST = "dead-letters"
 const REPLAYS = "replays"
 
 const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: DeadLetterFilter & Paging) {
+  yield* knownChannel(filter.channel)
   const page = { limit: limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, cursor) }
   const { items, nextCursor } = yield* listDeadLetters(yield* ActingOrg, filter, page)
   return { items: items.map(deadLetterJson), nextCursor: sealCursor(LIST, nextCursor) }
@@ -73,6 +75,7 @@ const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: DeadLett
 const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const orgId = yield* ActingOrg
   const given = yield* decoded(decodeRequest, yield* readJson(request, limits.single))
+  yield* knownChannel(given.filter?.channel)
   const selection = yield* selectionOf(given)
   if (given.preview === true) return HttpServerResponse.jsonUnsafe(yield* previewReplay(orgId, selection))
   const view = yield* requestReplay(orgId, selection, {

@@ -1,11 +1,12 @@
 /** What can be asked about dead letters and their replays, and what is answered: the shapes, as data. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { headerText, Retry, text } from "../../../application/destinations/fields.ts"
 import { ChannelName, MessageId } from "../../../domain/ids.ts"
 import { replayStatuses } from "../../../domain/replay/machine.ts"
 import { CommandRequest, Message } from "../messages/messagesApi.ts"
 import { OrgAccess } from "../server/auth.ts"
-import { headerText, idParam, listOf, Moment, optional, paging, Retry, Time, text } from "../server/fields.ts"
+import { idParam, listOf, Moment, optional, paging, Time } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
 export const IDS_MAX = 1000

@@ -1,14 +1,14 @@
 /**
- * The whole API as data. Routes, decoding, the OpenAPI document and the docs page all come from here, so
+ * The API as data. Routes, decoding, the OpenAPI document and the docs page all come from here, so
  * none of them can say something else than the others.
  */
 import { HttpApi, OpenApi } from "effect/http-api"
+import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { alertTargetsApi } from "../alerts/alertTargetsApi.ts"
 import { dossiersApi } from "../consents/dossiersApi.ts"
+import { channelsApi } from "../destinations/channelsApi.ts"
 import { circuitsApi } from "../destinations/circuitsApi.ts"
-import { endpointsApi } from "../destinations/endpointsApi.ts"
-import { httpTargetsApi } from "../destinations/httpTargetsApi.ts"
-import { whatsAppAccountsApi } from "../destinations/whatsAppAccountsApi.ts"
+import { destinationsApi } from "../destinations/destinationsApi.ts"
 import { apiKeysApi } from "../keys/apiKeysApi.ts"
 import { auditApi } from "../log/auditApi.ts"
 import { feedApi } from "../log/feedApi.ts"
@@ -19,14 +19,13 @@ import { deadLettersApi } from "../replays/deadLettersApi.ts"
 import { healthApi } from "./healthApi.ts"
 import { finish } from "./openApiDocument.ts"
 
+/** What is there whichever channels there are. */
 export const Api = HttpApi.make("posthaste")
   .add(
     messagesApi,
     deadLettersApi,
-    endpointsApi,
-    httpTargetsApi,
-    whatsAppAccountsApi,
     whatsAppReceiptsApi,
+    channelsApi,
     circuitsApi,
     alertTargetsApi,
     dossiersApi,
@@ -48,3 +47,7 @@ export const Api = HttpApi.make("posthaste")
       transform: finish
     })
   )
+
+/** The whole API: with the routes of each channel's destinations. */
+export const apiWith = (channels: Iterable<AnyChannel>): typeof Api =>
+  [...channels].reduce<typeof Api>((api, channel) => api.add(destinationsApi(channel)) as unknown as typeof Api, Api)

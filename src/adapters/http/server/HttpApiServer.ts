@@ -2,19 +2,20 @@
  * Serves the API. While the layer lives the server listens; when it is released the server stops
  * accepting, finishes what is in flight and closes.
  *
- * It needs the application's ports, `EndpointPolicy`, `HttpTargetPolicy`, `AlertFormats` and `WhatsAppReceipts` among them. It provides the `HttpServer`, which knows the
- * bound address (`url`).
+ * It needs the application's ports, `Channels`, `AlertFormats` and `WhatsAppReceipts` among them. It provides the
+ * `HttpServer`, which knows the bound address (`url`).
  */
 import { NodeHttpServer } from "@effect/platform-node"
 import { Effect, Layer, type Redacted } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
+import { Channels } from "../../../application/ports/Channels.ts"
+import type { Destinations } from "../../../application/ports/Destinations.ts"
 import * as AlertTargetHandlers from "../alerts/alertTargets.ts"
 import * as DossierHandlers from "../consents/dossiers.ts"
+import * as ChannelHandlers from "../destinations/channels.ts"
 import * as CircuitHandlers from "../destinations/circuits.ts"
-import * as EndpointHandlers from "../destinations/endpoints.ts"
-import * as HttpTargetHandlers from "../destinations/httpTargets.ts"
-import * as WhatsAppAccountHandlers from "../destinations/whatsAppAccounts.ts"
+import { layerOf as destinationHandlers } from "../destinations/destinations.ts"
 import * as ApiKeyHandlers from "../keys/apiKeys.ts"
 import * as AuditHandlers from "../log/audit.ts"
 import * as FeedHandlers from "../log/feed.ts"
@@ -22,7 +23,8 @@ import * as ProjectionHandlers from "../log/projections.ts"
 import * as MessageHandlers from "../messages/messages.ts"
 import * as WhatsAppNoticeHandlers from "../receipts/whatsAppReceipts.ts"
 import * as DeadLetterHandlers from "../replays/deadLetters.ts"
-import { Api } from "./Api.ts"
+import { apiWith } from "./Api.ts"
+import { allowedMethodsOf } from "./allowedMethods.ts"
 import * as Auth from "./auth.ts"
 import { makeServer } from "./connections.ts"
 import * as HealthHandlers from "./health.ts"
@@ -36,21 +38,24 @@ export interface HttpApiOptions {
   readonly feed?: FeedHandlers.FeedOptions
 }
 
-/** The docs page brings all it shows with it: it works where there is no internet. */
-const docs = HttpApiScalar.layer(Api, { path: "/docs", scalar: { withDefaultFonts: false } })
-
-export const routes = ({ operatorKey, feed }: Pick<HttpApiOptions, "operatorKey" | "feed">) =>
-  Layer.mergeAll(
-    HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }),
-    docs,
-    HttpRouter.use((router) => router.addGlobalMiddleware(lastResort))
+const routesOf = (
+  { operatorKey, feed }: Pick<HttpApiOptions, "operatorKey" | "feed">,
+  channels: Channels["Service"]
+) => {
+  const api = apiWith(channels.values())
+  return Layer.mergeAll(
+    HttpApiBuilder.layer(api, { openapiPath: "/openapi.json" }),
+    // The docs page brings all it shows with it: it works where there is no internet.
+    HttpApiScalar.layer(api, { path: "/docs", scalar: { withDefaultFonts: false } }),
+    HttpRouter.use((router) => router.addGlobalMiddleware(lastResort(allowedMethodsOf(api))))
   ).pipe(
+    Layer.provide(
+      [...channels.values()].map(destinationHandlers) as unknown as [Layer.Layer<never, never, Destinations>]
+    ),
     Layer.provide([
       MessageHandlers.layer,
       DeadLetterHandlers.layer,
-      EndpointHandlers.layer,
-      HttpTargetHandlers.layer,
-      WhatsAppAccountHandlers.layer,
+      ChannelHandlers.layer,
       WhatsAppNoticeHandlers.layer,
       CircuitHandlers.layer,
       AlertTargetHandlers.layer,
@@ -63,6 +68,10 @@ export const routes = ({ operatorKey, feed }: Pick<HttpApiOptions, "operatorKey"
     ]),
     Layer.provide(Auth.layer(operatorKey))
   )
+}
+
+export const routes = (options: Pick<HttpApiOptions, "operatorKey" | "feed">) =>
+  Layer.unwrap(Effect.map(Channels, (channels) => routesOf(options, channels)))
 
 export const layer = ({ host, port, ...options }: HttpApiOptions) =>
   HttpRouter.serve(routes(options), { disableLogger: true, disableListenLog: true }).pipe(

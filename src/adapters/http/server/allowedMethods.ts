@@ -1,15 +1,23 @@
 /** Which methods a path answers, so that a wrong method is told apart from a path that leads nowhere. */
-import { Api } from "./Api.ts"
 
-const routes = Object.values(Api.groups).flatMap((group) =>
-  Object.values(group.endpoints).map(({ method, path }) => ({
-    method: method as string,
-    pattern: new RegExp(`^${path.replace(/:[a-z]+/gi, "[^/]+")}/?$`)
-  }))
-)
+interface Routes {
+  readonly groups: Readonly<
+    Record<string, { readonly endpoints: Readonly<Record<string, { readonly method: string; readonly path: string }>> }>
+  >
+}
 
 const pages = ["/openapi.json", "/docs"]
 
 /** Empty for a path that leads nowhere. */
-export const allowedMethods = (path: string): ReadonlyArray<string> =>
-  pages.includes(path) ? ["GET"] : routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method)
+export type AllowedMethods = (path: string) => ReadonlyArray<string>
+
+export const allowedMethodsOf = ({ groups }: Routes): AllowedMethods => {
+  const routes = Object.values(groups).flatMap(({ endpoints }) =>
+    Object.values(endpoints).map(({ method, path }) => ({
+      method,
+      pattern: new RegExp(`^${path.replace(/:[a-z]+/gi, "[^/]+")}/?$`)
+    }))
+  )
+  return (path) =>
+    pages.includes(path) ? ["GET"] : routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method)
+}

@@ -1,38 +1,8 @@
 /**
- * The fields requests and answers are made of. Every rule here is one a caller can be told: the words
- * after "must be" in a problem come from these annotations.
- *
- * Texts end up in a database, in logs' neighbours and in HTTP headers, so what those can't hold (NUL,
- * other control characters, half a surrogate pair) is refused at the door.
+ * The fields that only requests and answers of this API are made of. Those it shares with the settings of channels are in
+ * application/destinations/fields.ts.
  */
 import { Schema, SchemaTransformation } from "effect"
-import { RetryPolicy } from "../../../domain/delivery/retry.ts"
-import { onDeadLetter } from "../../../domain/message/queueChange.ts"
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point
-const control = /[\u0000-\u001f\u007f]/
-
-export const text = (maxLength: number) =>
-  Schema.String.check(
-    Schema.makeFilter(
-      (value) =>
-        (value.length > 0 && value.length <= maxLength && !control.test(value) && value.isWellFormed()) ||
-        `must be 1 to ${maxLength} characters without control characters`,
-      {
-        title: `1 to ${maxLength} characters without control characters`,
-        toJsonSchema: () => ({ minLength: 1, maxLength })
-      }
-    )
-  )
-
-/** Text that is also sent as an HTTP header. */
-export const headerText = (maxLength: number) =>
-  Schema.String.check(
-    Schema.isPattern(new RegExp(`^[\\x21-\\x7e]([\\x20-\\x7e]{0,${maxLength - 2}}[\\x21-\\x7e])?$`), {
-      message: `must be 1 to ${maxLength} printable ASCII characters without spaces at the ends`,
-      toJsonSchema: () => ({ minLength: 1, maxLength })
-    })
-  )
 
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/
 
@@ -46,13 +16,6 @@ export const Time = Schema.String.check(
     toJsonSchema: () => ({ format: "date-time" })
   })
 ).pipe(Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.dateTimeUtcFromString))
-
-export const Retry = RetryPolicy.annotate({
-  identifier: "RetryPolicy",
-  expected: "a retry policy",
-  message:
-    'must be {"strategy": "schedule", "waitsMs": […]} or {"strategy": "exponential" | "linear" | "fixed", "baseMs": …}'
-})
 
 /** A field that may be left out; null says the same. */
 export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
@@ -78,18 +41,3 @@ export const paging = {
 }
 /** An id in a path is any text here: one that can't exist is answered like one that doesn't. */
 export const idParam = { id: Schema.String }
-
-export const OnDeadLetter = Schema.Literals(onDeadLetter).annotate({
-  description:
-    "What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip."
-})
-
-export const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
-
-export const RateLimit = Schema.Struct({ limit: between(1, 1_000_000), periodMs: between(1, 86_400_000) })
-export const MaxInFlight = between(1, 1000)
-/** The longest request. A worker keeps its lease by renewing it, so this bounds a stop and a probe, not the lease. */
-export const TimeoutMs = between(100, 30_000)
-
-/** Of every kind of destination. */
-export const destinationDefaults = { maxInFlight: 50, timeoutMs: 15_000, onDeadLetter: "skip" } as const

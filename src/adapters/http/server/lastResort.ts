@@ -7,20 +7,25 @@ import { randomUUID } from "node:crypto"
 import { Cause, Effect } from "effect"
 import { HttpServerError, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
-import { allowedMethods } from "./allowedMethods.ts"
+import type { AllowedMethods } from "./allowedMethods.ts"
 import { internal, invalidFields, methodNotAllowed, notFound, type Problem, toResponse } from "./problem.ts"
 import { faultsOf } from "./requestBody.ts"
 
-export const lastResort = <E, R>(
-  routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
-): Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest> =>
-  Effect.catchCause(routes, (cause) =>
-    // The caller went away or we are being stopped: there is nobody to answer.
-    Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : Effect.map(problemFor(cause), toResponse)
-  )
+export const lastResort =
+  (allowedMethods: AllowedMethods) =>
+  <E, R>(
+    routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+  ): Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest> =>
+    Effect.catchCause(routes, (cause) =>
+      // The caller went away or we are being stopped: there is nobody to answer.
+      Cause.hasInterruptsOnly(cause)
+        ? Effect.failCause(cause)
+        : Effect.map(problemFor(cause, allowedMethods), toResponse)
+    )
 
 const problemFor = (
-  cause: Cause.Cause<unknown>
+  cause: Cause.Cause<unknown>,
+  allowedMethods: AllowedMethods
 ): Effect.Effect<Problem, never, HttpServerRequest.HttpServerRequest> => {
   const error = Cause.squash(cause)
   if (error instanceof HttpServerError.HttpServerError && error.reason._tag === "RouteNotFound") {

@@ -6,9 +6,11 @@
 import { Effect, Schema } from "effect"
 import { HttpServerResponse, ProblemDetails } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
+import type { Setting } from "../../../application/destinations/fields.ts"
 import type { Fault, StoreUnavailable } from "../../../application/errors.ts"
 import type { CallerCommand, CommandRefused, MessageBusy } from "../../../application/messages/commandMessage.ts"
 import type { MessageNotFound } from "../../../application/messages/readMessage.ts"
+import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import type { MessageBlocked } from "../../../domain/consent/facts.ts"
 
 export const ProblemBody = Schema.Struct({
@@ -77,15 +79,12 @@ export const keyReused = () =>
     "idempotency-key-reused",
     "The idempotency key belongs to another request"
   )("This key was used before, with a different request. Use a new key for a new message.")
-/** Whether it is one of the caller's own or another org's makes no difference to the answer. */
-export const numberTaken = () =>
-  problem(
-    409,
-    "number-taken",
-    "There is an account for this phone number"
-  )("A phone number id belongs to one account. Change that one, or remove it first.", [
-    { field: "phoneNumberId", reason: "has an account already" }
-  ])
+/** Whether the destination that has it is one of the caller's own or another org's makes no difference to the answer. */
+export const publicKeyTaken = ({ settings }: AnyChannel) => {
+  const [field, { publicKey }] = Object.entries(settings as Record<string, Setting>).find(([, one]) => one.publicKey)!
+  const { slug, title, detail, reason } = publicKey!
+  return problem(409, slug, title)(detail, [{ field, reason }])
+}
 export const tooLarge = (limitBytes: number) =>
   problem(413, "too-large", "The request is too large")(`The limit is ${limitBytes} bytes.`)
 export const unsupportedMediaType = problem(415, "unsupported-media-type", "The request is not in a form we read")

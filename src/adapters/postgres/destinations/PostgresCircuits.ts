@@ -39,9 +39,7 @@ const giveBackStatement = {
 }
 const orgOfStatement = {
   name: "org_of_destination",
-  text: `select org_id from endpoint where id = $1
-    union all select org_id from http_target where id = $1
-    union all select org_id from whatsapp_account where id = $1`
+  text: "select org_id from destination where id = $1"
 }
 const appendStatement = {
   name: "change_circuit",

@@ -9,13 +9,12 @@ import {
   entryOfConfiguration,
   entryOfDossier,
   entryOfMessage,
-  entryOfReplay,
-  type Subject
+  entryOfReplay
 } from "../../../domain/audit/entry.ts"
 import { fromRecorded as circuitFact } from "../../../domain/circuit/recorded.ts"
 import { activityOf } from "../../../domain/consent/activity.ts"
 import { fromRecorded as dossierFact } from "../../../domain/consent/recorded.ts"
-import { fromRecorded as configurationFact } from "../../../domain/destination/recorded.ts"
+import { fromRecorded as configurationFact, isConfigurationFact } from "../../../domain/destination/recorded.ts"
 import type { MessageId, OrgId } from "../../../domain/ids.ts"
 import type { StoredFact } from "../../../domain/message/view.ts"
 import { fromRecorded as replayFact } from "../../../domain/replay/recorded.ts"
@@ -55,19 +54,15 @@ const entryOf = (
   const id = stream.slice(-UUID_LENGTH)
   const orgId = orgs.get(stream)
   switch (type) {
-    case "endpoint":
-    case "http-target":
-    case "whatsapp-account":
-    case "key": {
-      const subject: Subject = { type, id }
-      return entryOfConfiguration(subject, Result.getOrThrow(configurationFact(logged)))
-    }
     case "circuit":
       return orgId === undefined ? null : entryOfCircuit(orgId, id, Result.getOrThrow(circuitFact(logged)))
     case "replay":
       return orgId === undefined ? null : entryOfReplay(orgId, id, Result.getOrThrow(replayFact(logged)))
     default:
-      return null
+      // Every channel calls the journals of its destinations in its own way.
+      return isConfigurationFact(logged.name)
+        ? entryOfConfiguration({ type, id }, Result.getOrThrow(configurationFact(logged)))
+        : null
   }
 }
 

@@ -1,13 +1,15 @@
 import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
-import { DateTime, Effect, Redacted, Result, type Scope } from "effect"
+import { Effect, Redacted, Result } from "effect"
 import * as HttpTargetChannel from "../../../../src/adapters/channels/http/HttpTargetChannel.ts"
+import type { HttpTargetSettings } from "../../../../src/adapters/channels/http/settings.ts"
 import { parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
 import type { Resolve } from "../../../../src/adapters/channels/net/guardedConnect.ts"
 import { StoreUnavailable } from "../../../../src/application/errors.ts"
-import type { Channel, OutboundMessage, Reply } from "../../../../src/application/ports/Channels.ts"
-import { type Calling, type HttpTargetSettings, HttpTargets } from "../../../../src/application/ports/HttpTargets.ts"
+import type { OutboundMessage, Reply } from "../../../../src/application/ports/Channels.ts"
+import type { OpenDestination } from "../../../../src/application/ports/Destinations.ts"
 import { DestinationId, MessageId, OrgId } from "../../../../src/domain/ids.ts"
+import { destinationOf, http, senderKnowing } from "../../../contracts/destinations/samples.ts"
 import { answer, receiver } from "../net/receiver.ts"
 
 const org = OrgId.make("acme")
@@ -15,54 +17,28 @@ const org = OrgId.make("acme")
 const callingAt = (
   url: string,
   change: Partial<HttpTargetSettings> = {},
-  secrets: Record<string, string> = {}
+  secrets: Readonly<Record<string, string>> = {}
 ): Calling => ({
-  target: {
-    id: DestinationId.make(randomUUID()),
-    orgId: org,
-    url,
-    method: "POST",
-    headers: {},
-    bodyFields: {},
-    idempotency: "header",
-    reconcile: null,
-    retry: null,
-    rateLimit: null,
-    maxInFlight: 3,
-    timeoutMs: 5_000,
-    onDeadLetter: "skip",
-    secretNames: Object.keys(secrets).toSorted(),
-    version: 1,
-    createdAt: DateTime.makeUnsafe(0),
-    updatedAt: DateTime.makeUnsafe(0),
-    ...change
+  destination: {
+    ...destinationOf<HttpTargetSettings>(http, org, { url, maxInFlight: 3, timeoutMs: 5_000, ...change }),
+    secretNames: Object.keys(secrets).toSorted()
   },
   secrets: Object.fromEntries(Object.entries(secrets).map(([name, value]) => [name, Redacted.make(value)]))
 })
 
+type Calling = OpenDestination<HttpTargetSettings>
+
 const away = Effect.fail(new StoreUnavailable({ cause: new Error("away") }))
 const unreadable = Effect.die(new Error("a secret does not open"))
 
-const unused = () => Effect.die("not part of sending")
-
 /** A channel that knows one target, or none, and may call loopback. */
-const channelFor = (
-  calling: Calling | null | Effect.Effect<never, StoreUnavailable>,
-  resolve?: Resolve
-): Effect.Effect<Required<Channel>, never, Scope.Scope> =>
-  HttpTargetChannel.make(
-    { allowedNetworks: Result.getOrThrow(parseNetworks("127.0.0.0/8")), exemptions: [] },
-    resolve
-  ).pipe(
-    Effect.provideService(HttpTargets, {
-      create: unused,
-      get: unused,
-      list: unused,
-      update: unused,
-      remove: unused,
-      calling: () => (Effect.isEffect(calling) ? calling : Effect.succeed(calling))
-    }),
-    Effect.map((channel) => channel as Required<Channel>)
+const channelFor = (calling: Calling | null | Effect.Effect<never, StoreUnavailable>, resolve?: Resolve) =>
+  senderKnowing(
+    HttpTargetChannel.channel(
+      { allowedNetworks: Result.getOrThrow(parseNetworks("127.0.0.0/8")), exemptions: [] },
+      resolve
+    ),
+    () => (Effect.isEffect(calling) ? calling : Effect.succeed(calling))
   )
 
 const aMessage = (change: Partial<OutboundMessage> = {}): OutboundMessage => ({
@@ -322,8 +298,8 @@ describe("asking about an attempt in doubt", () => {
       return { far, message, reply: yield* channel.reconcile(message) }
     })
 
-  const withToken = ({ target }: Calling): Calling => ({
-    target: { ...target, secretNames: ["token"] },
+  const withToken = ({ destination }: Calling): Calling => ({
+    destination: { ...destination, secretNames: ["token"] },
     secrets: { token: Redacted.make("sk_1") }
   })
 

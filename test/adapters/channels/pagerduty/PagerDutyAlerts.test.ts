@@ -1,4 +1,4 @@
-import { DateTime, Redacted } from "effect"
+import { DateTime } from "effect"
 import { describe, expect, it } from "vitest"
 import { format } from "../../../../src/adapters/channels/pagerduty/PagerDutyAlerts.ts"
 import type { Alert } from "../../../../src/domain/alert/alert.ts"
@@ -13,7 +13,7 @@ const alert: Alert = {
   subject: "posthaste/acme/circuit/1",
   at: DateTime.makeUnsafe("2026-03-01T10:00:00.123Z"),
   summary: "The circuit opened.",
-  destination: { id, channel: "webhook", origin: "https://shop.example" },
+  destination: { id, channel: "webhook", noun: "webhook endpoint", origin: "https://shop.example" },
   details: { failures: 5 }
 }
 const written = (change: Partial<Alert> = {}, severity: Alert["severity"] | null = null) =>
@@ -60,11 +60,9 @@ describe("an event for PagerDuty", () => {
 
 describe("the HTTP target of PagerDuty", () => {
   it("puts the key into the body as it is sent, and names it only", () => {
-    const secrets = format.secretsOf(Redacted.make("k"))
-    expect(Object.keys(secrets)).toEqual(["routing_key"])
-    expect(format.targetOf(format.url)).toMatchObject({
+    expect(format.secret).toMatchObject({ field: "routingKey", name: "routing_key" })
+    expect(format.settingsOf(format.url!, null)).toMatchObject({
       url: "https://events.pagerduty.com/v2/enqueue",
-      method: "POST",
       bodyFields: { routing_key: "{{routing_key}}" }
     })
   })
@@ -76,7 +74,7 @@ describe("the HTTP target of PagerDuty", () => {
     ["e93facc04764012d7bfb002500d5d1a ", false],
     ["", false]
   ])("takes %s as a key: %s", (key, isTaken) => {
-    const reason = format.checkKey(key)
+    const reason = format.secret.check(key)
     expect(reason === null).toBe(isTaken)
     if (reason !== null && key !== "") expect(reason).not.toContain(key)
   })

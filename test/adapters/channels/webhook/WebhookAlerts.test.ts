@@ -23,7 +23,11 @@ describe("an alert as a webhook", () => {
     } as const
     const { type, at, ...data } = alert
     const body = { type, timestamp: "2026-03-01T10:00:00.123Z", data }
-    expect(JSON.parse(format.bodyOf(alert, null))).toEqual(body)
-    expect(JSON.parse(format.bodyOf(alert, "info"))).toEqual({ ...body, data: { ...data, severity: "info" } })
+    expect(
+      JSON.parse(format.bodyOf({ ...alert, destination: { ...destination, noun: "webhook endpoint" } }, null))
+    ).toEqual(body)
+    expect(
+      JSON.parse(format.bodyOf({ ...alert, destination: { ...destination, noun: "webhook endpoint" } }, "info"))
+    ).toEqual({ ...body, data: { ...data, severity: "info" } })
   })
 })

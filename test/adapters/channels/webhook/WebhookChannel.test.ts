@@ -4,7 +4,7 @@ import { Effect, Redacted } from "effect"
 import { generateSecret } from "../../../../src/adapters/channels/webhook/signature.ts"
 import { StoreUnavailable } from "../../../../src/application/errors.ts"
 import { answer, type Received, receiver } from "../net/receiver.ts"
-import { channelFor, endpointAt, messageTo, secret } from "./endpoint.ts"
+import { channelFor, endpointAt, messageTo, secret, secretsOf } from "./endpoint.ts"
 
 /** The specification's check, written from its text and sharing nothing with the code that signs. */
 const isSignedBy = (key: Redacted.Redacted, { headers, body }: Received): boolean => {
@@ -83,7 +83,7 @@ describe("a message that is taken", () => {
       const far = yield* receiver({ request: (socket) => answer(socket, 200) })
       const endpoint = endpointAt(far.url)
       let secrets = [generateSecret()]
-      const channel = yield* channelFor(Effect.sync(() => ({ endpoint, secrets })))
+      const channel = yield* channelFor(Effect.sync(() => ({ destination: endpoint, secrets: secretsOf(secrets) })))
       yield* channel.send(messageTo(endpoint))
       const rotated = generateSecret()
       secrets = [rotated]

@@ -1,36 +1,24 @@
 /** An endpoint, a message for it and the channel that knows both. */
 import { randomUUID } from "node:crypto"
-import { DateTime, Effect, type Redacted, Result, type Scope } from "effect"
+import { Effect, type Redacted, Result, type Scope } from "effect"
 import { parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
 import type { Resolve } from "../../../../src/adapters/channels/net/guardedConnect.ts"
+import type { EndpointSettings } from "../../../../src/adapters/channels/webhook/settings.ts"
 import { generateSecret } from "../../../../src/adapters/channels/webhook/signature.ts"
 import * as WebhookChannel from "../../../../src/adapters/channels/webhook/WebhookChannel.ts"
+import type { Sender } from "../../../../src/application/deliver/Senders.ts"
 import type { StoreUnavailable } from "../../../../src/application/errors.ts"
-import type { Channel, OutboundMessage } from "../../../../src/application/ports/Channels.ts"
-import { type Endpoint, Endpoints } from "../../../../src/application/ports/Endpoints.ts"
-import { DestinationId, MessageId, OrgId } from "../../../../src/domain/ids.ts"
+import type { OutboundMessage } from "../../../../src/application/ports/Channels.ts"
+import type { Destination, OpenDestination } from "../../../../src/application/ports/Destinations.ts"
+import { MessageId, OrgId } from "../../../../src/domain/ids.ts"
+import { destinationOf, senderKnowing, webhook } from "../../../contracts/destinations/samples.ts"
 
 export const org = OrgId.make("acme")
 
-export const endpointAt = (url: string, change: Partial<Endpoint> = {}): Endpoint => ({
-  id: DestinationId.make(randomUUID()),
-  orgId: org,
-  paused: false,
-  version: 1,
-  createdAt: DateTime.makeUnsafe(0),
-  updatedAt: DateTime.makeUnsafe(0),
-  url,
-  eventTypes: null,
-  description: null,
-  signature: "standard",
-  retry: null,
-  rateLimit: null,
-  maxInFlight: 16,
-  timeoutMs: 5_000,
-  onDeadLetter: "skip",
-  headers: {},
-  ...change
-})
+export type Endpoint = Destination<EndpointSettings>
+
+export const endpointAt = (url: string, change: Partial<EndpointSettings> = {}): Endpoint =>
+  destinationOf<EndpointSettings>(webhook, org, { url, maxInFlight: 16, timeoutMs: 5_000, ...change })
 
 export const messageTo = (endpoint: Endpoint, change: Partial<OutboundMessage> = {}): OutboundMessage => ({
   messageId: MessageId.make(randomUUID()),
@@ -48,40 +36,33 @@ export const messageTo = (endpoint: Endpoint, change: Partial<OutboundMessage> =
 
 export const secret = generateSecret()
 
-type SigningAnswer = { readonly endpoint: Endpoint; readonly secrets: ReadonlyArray<Redacted.Redacted> } | null
-
 /** A channel that knows the endpoints given, signs with `secret` and may call loopback. */
 export const channelFor = (
-  endpoints: ReadonlyArray<Endpoint> | Effect.Effect<SigningAnswer, StoreUnavailable>,
+  endpoints: ReadonlyArray<Endpoint> | Effect.Effect<OpenDestination | null, StoreUnavailable>,
   options: {
     readonly secrets?: ReadonlyArray<Redacted.Redacted>
     readonly networks?: string
     readonly exempt?: number
     readonly resolve?: Resolve
   } = {}
-): Effect.Effect<Channel, never, Scope.Scope> => {
-  const secrets = options.secrets ?? [secret]
+): Effect.Effect<Sender, never, Scope.Scope> => {
+  const secrets = secretsOf(options.secrets ?? [secret])
   const known = new Map(
-    Effect.isEffect(endpoints) ? [] : endpoints.map((endpoint) => [endpoint.id, { endpoint, secrets }] as const)
+    Effect.isEffect(endpoints)
+      ? []
+      : endpoints.map((destination) => [destination.id, { destination, secrets }] as const)
   )
-  const unused = () => Effect.die("not part of sending")
-  const signing: Endpoints["Service"]["signing"] = (_org, id) =>
-    Effect.isEffect(endpoints) ? endpoints : Effect.succeed(known.get(id) ?? null)
-  return WebhookChannel.make(
+  const channel = WebhookChannel.channel(
     {
       allowedNetworks: Result.getOrThrow(parseNetworks(options.networks ?? "127.0.0.0/8")),
       exemptions: options.exempt === undefined ? [] : [{ address: "127.0.0.1", port: options.exempt }]
     },
     options.resolve
-  ).pipe(
-    Effect.provideService(Endpoints, {
-      create: unused,
-      get: unused,
-      list: unused,
-      update: unused,
-      setPaused: unused,
-      remove: unused,
-      signing
-    })
+  )
+  return senderKnowing(channel, (_, id) =>
+    Effect.isEffect(endpoints) ? endpoints : Effect.succeed(known.get(id) ?? null)
   )
 }
+
+export const secretsOf = (secrets: ReadonlyArray<Redacted.Redacted>) =>
+  Object.fromEntries(secrets.map((value, index) => [index === 0 ? "secret" : `secret${index}`, value]))

@@ -1,15 +1,17 @@
 import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
-import { DateTime, Effect, Redacted, Result, type Scope } from "effect"
+import { Effect, Redacted, Result } from "effect"
 import { documentedCodes } from "../../../../demo/meta/graphErrors.ts"
 import * as StandInMeta from "../../../../demo/meta/StandInMeta.ts"
 import { type CodeClass, parseCodes } from "../../../../src/adapters/channels/whatsapp/errors.ts"
+import type { WhatsAppSettings } from "../../../../src/adapters/channels/whatsapp/settings.ts"
 import * as WhatsAppChannel from "../../../../src/adapters/channels/whatsapp/WhatsAppChannel.ts"
 import { StoreUnavailable } from "../../../../src/application/errors.ts"
-import type { Channel, OutboundMessage, Reply } from "../../../../src/application/ports/Channels.ts"
-import { type WhatsAppAccount, WhatsAppAccounts } from "../../../../src/application/ports/WhatsAppAccounts.ts"
+import type { OutboundMessage, Reply } from "../../../../src/application/ports/Channels.ts"
+import type { Destination, Destinations } from "../../../../src/application/ports/Destinations.ts"
 import { DestinationId, MessageId, OrgId } from "../../../../src/domain/ids.ts"
 import { readCallbackData } from "../../../../src/domain/whatsapp/callbackData.ts"
+import { destinationOf, senderKnowing, whatsapp } from "../../../contracts/destinations/samples.ts"
 import { receiver } from "../net/receiver.ts"
 
 const org = OrgId.make("acme")
@@ -18,52 +20,26 @@ const phoneNumberId = "106540352242922"
 const number = { phoneNumberId, accessToken: token, displayPhoneNumber: "15550783881", webhook: null }
 const templates = [{ name: "order_paid", language: "en_US", parameters: 1 }]
 
-const accountOf = (change: Partial<WhatsAppAccount> = {}): WhatsAppAccount => ({
-  id: DestinationId.make(randomUUID()),
-  orgId: org,
-  phoneNumberId,
-  graphVersion: "v25.0",
-  retry: null,
-  rateLimit: { limit: 80, periodMs: 1_000 },
-  maxInFlight: 7,
-  timeoutMs: 5_000,
-  onDeadLetter: "skip",
-  verifySignature: true,
-  reconcile: { waitMs: 90_000, otherwise: "deadLetter" },
-  paused: false,
-  version: 1,
-  createdAt: DateTime.makeUnsafe(0),
-  updatedAt: DateTime.makeUnsafe(0),
-  ...change
-})
+type Account = Destination<WhatsAppSettings>
 
-const unused = () => Effect.die("not part of sending")
-type Calling = WhatsAppAccounts["Service"]["calling"]
+const accountOf = (change: Partial<WhatsAppSettings> = {}): Account =>
+  destinationOf<WhatsAppSettings>(whatsapp, org, {
+    phoneNumberId,
+    maxInFlight: 7,
+    timeoutMs: 5_000,
+    reconcile: { waitMs: 90_000, otherwise: "deadLetter" },
+    ...change
+  })
+
+type Calling = Destinations["Service"]["forSending"]
 
 /** A channel that knows one account, or what `calling` says. */
-const channelAt = (
-  url: string,
-  account: WhatsAppAccount | Calling = accountOf(),
-  { codes = "", accessToken = token } = {}
-): Effect.Effect<Required<Channel>, never, Scope.Scope> =>
-  WhatsAppChannel.make({ baseUrl: new URL(url), codes: Result.getOrThrow(parseCodes(codes)) }).pipe(
-    Effect.provideService(WhatsAppAccounts, {
-      create: unused,
-      get: unused,
-      list: unused,
-      update: unused,
-      setPaused: unused,
-      remove: unused,
-      named: unused,
-      receiving: unused,
-      knowsVerifyToken: unused,
-      unverified: unused(),
-      calling:
-        typeof account === "function"
-          ? account
-          : () => Effect.succeed({ account, accessToken: Redacted.make(accessToken) })
-    }),
-    Effect.map((channel) => channel as Required<Channel>)
+const channelAt = (url: string, account: Account | Calling = accountOf(), { codes = "", accessToken = token } = {}) =>
+  senderKnowing(
+    WhatsAppChannel.channel({ baseUrl: new URL(url), codes: Result.getOrThrow(parseCodes(codes)) }),
+    typeof account === "function"
+      ? account
+      : () => Effect.succeed({ destination: account, secrets: { accessToken: Redacted.make(accessToken) } })
   )
 
 const aMessage = (change: Partial<OutboundMessage> = {}): OutboundMessage => ({
@@ -81,14 +57,14 @@ const aMessage = (change: Partial<OutboundMessage> = {}): OutboundMessage => ({
 })
 
 /** Meta, and a channel that leads there. */
-const metaWith = (options: StandInMeta.Options = {}, change: Partial<WhatsAppAccount> = {}) =>
+const metaWith = (options: StandInMeta.Options = {}, change: Partial<WhatsAppSettings> = {}) =>
   Effect.gen(function* () {
     const meta = yield* StandInMeta.start({ templates, ...options })
     meta.register(number)
     return { meta, channel: yield* channelAt(meta.url, accountOf(change)) }
   })
 
-const sendIn = (mood: StandInMeta.Mood, change: Partial<WhatsAppAccount> = {}) =>
+const sendIn = (mood: StandInMeta.Mood, change: Partial<WhatsAppSettings> = {}) =>
   Effect.gen(function* () {
     const { meta, channel } = yield* metaWith({ mood: () => mood }, change)
     const reply = yield* channel.send(aMessage())
@@ -371,7 +347,7 @@ describe("a message that may have been taken", () => {
   it.live("is left to a person when no receipt came, or sent again if its account says so", () =>
     Effect.gen(function* () {
       const meta = yield* StandInMeta.start()
-      const ask = (account: WhatsAppAccount | Calling) =>
+      const ask = (account: Account | Calling) =>
         Effect.flatMap(channelAt(meta.url, account), (channel) => channel.reconcile(aMessage()))
       const left = yield* ask(accountOf())
       expect(left.outcome).toMatchObject({
@@ -429,7 +405,7 @@ describe("the WhatsApp channel", () => {
   it.live("takes as many at once as the account says, and does not hold up what goes nowhere", () =>
     Effect.gen(function* () {
       const url = "http://127.0.0.1:1"
-      const capacity = (account: WhatsAppAccount | Calling) =>
+      const capacity = (account: Account | Calling) =>
         Effect.flatMap(channelAt(url, account), (channel) => channel.capacity(org, aMessage().destination))
       expect(yield* capacity(accountOf())).toBe(7)
       expect(yield* capacity(() => Effect.succeed(null))).toBeGreaterThan(7)

@@ -25,6 +25,7 @@ describe("an HTTP target", () => {
       maxInFlight: 50,
       timeoutMs: 15_000,
       onDeadLetter: "skip",
+      paused: false,
       version: 1,
       createdAt: expect.stringMatching(/Z$/),
       updatedAt: expect.stringMatching(/Z$/)

@@ -67,7 +67,7 @@ describe("the dead letters", () => {
     const second = await dead({ to: other, retry: once }, [failed(1, null), deadLettered()])
     expect(ids(await deadLetters(`?to=${other}`)).toSorted()).toEqual([first, second].toSorted())
     expect(ids(await deadLetters(`?to=${other}&errorCode=http_503`))).toEqual([second])
-    expect(ids(await deadLetters(`?to=${other}&channel=amqp`))).toEqual([])
+    expect(ids(await deadLetters(`?to=${other}&channel=http`))).toEqual([])
     expect(ids(await deadLetters(`?to=${other}&before=2020-01-01T00:00:00Z`))).toEqual([])
     expect(ids(await deadLetters(`?to=${other}&after=2020-01-01T00:00:00Z`))).toHaveLength(2)
     const page = await deadLetters(`?to=${other}&limit=1`)

@@ -1,4 +1,5 @@
 /** Checking, exporting and importing over a real database, with what can go wrong in one planted by hand. */
+
 import { beforeAll, describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Stream } from "effect"
 import pg from "pg"
@@ -15,6 +16,7 @@ import { exportStreams } from "../../../../src/application/store/exportStreams.t
 import { importStreams } from "../../../../src/application/store/importStreams.ts"
 import { ownLog } from "../../../../src/application/store/logStream.ts"
 import { verifyStreams } from "../../../../src/application/store/verifyStreams.ts"
+import * as Channels from "../../../../src/setup/channels.ts"
 import { opened } from "../../../contracts/sample.ts"
 import { type Populated, populated } from "../../../contracts/store/everyPlace.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
@@ -24,7 +26,7 @@ const portsOn = (url: Redacted.Redacted) => {
     Layer.provide(WorkSignal.layer),
     Layer.provide(Postgres.layer({ url }))
   )
-  return Layer.provideMerge(LogReader.layer, Layer.merge(PostgresPorts.truth({ url }), working))
+  return Layer.provideMerge(LogReader.layer, Layer.mergeAll(PostgresPorts.truth({ url }), working, Channels.unused))
 }
 
 type Ports = Layer.Success<ReturnType<typeof portsOn>>

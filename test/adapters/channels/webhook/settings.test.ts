@@ -1,12 +1,26 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Result } from "effect"
-import { makeAddressGuard, parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
-import * as WebhookEndpointPolicy from "../../../../src/adapters/channels/webhook/WebhookEndpointPolicy.ts"
+import { Redacted, Result } from "effect"
+import { parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
+import type { EndpointSettings } from "../../../../src/adapters/channels/webhook/settings.ts"
+import * as WebhookChannel from "../../../../src/adapters/channels/webhook/WebhookChannel.ts"
+import { settingsOf } from "../../../../src/application/destinations/destinations.ts"
+import { webhook } from "../../../contracts/destinations/samples.ts"
 
-const policyWith = (networks: string) =>
-  WebhookEndpointPolicy.make(
-    makeAddressGuard({ allowedNetworks: Result.getOrThrow(parseNetworks(networks)), exemptions: [] })
-  )
+/** Why a setting or secret is refused; null when it is fine. */
+const policyWith = (networks: string) => {
+  const rules = { allowedNetworks: Result.getOrThrow(parseNetworks(networks)), exemptions: [] }
+  const { faultsOf } = WebhookChannel.channel(rules)
+  const check = (given: Partial<EndpointSettings>, secrets: Readonly<Record<string, string>> = {}) => {
+    const settings = settingsOf(webhook, { url: "https://shop.example", ...given }) as EndpointSettings
+    const draft = { settings, secretNames: Object.keys(secrets), secrets, given: Object.keys(given) }
+    return faultsOf(draft)[0]?.reason ?? null
+  }
+  return {
+    checkUrl: (url: string) => check({ url }),
+    checkSecret: (secret: string) => check({}, { secret }),
+    checkHeaders: (headers: EndpointSettings["headers"]) => check({ headers })
+  }
+}
 const policy = policyWith("")
 
 describe("the URL of an endpoint", () => {
@@ -98,5 +112,10 @@ describe("the headers of an endpoint", () => {
 })
 
 describe("the secret of an endpoint", () => {
-  it("that was generated may be used", () => expect(policy.checkSecret(policy.generateSecret())).toBeNull())
+  it("that was generated may be used", () => {
+    const secret = webhook.secrets["secret"]!.generate!()
+    expect(policy.checkSecret(Redacted.value(secret))).toBeNull()
+  })
+
+  it("that can't sign may not", () => expect(policy.checkSecret("short")).toContain("whsec_"))
 })

@@ -1,27 +1,32 @@
 import { Result } from "effect"
 import { describe, expect, it } from "vitest"
-import * as GuardedTargetPolicy from "../../../../src/adapters/channels/http/GuardedTargetPolicy.ts"
-import { makeAddressGuard, parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
-import type { HttpTargetDraft } from "../../../../src/application/ports/HttpTargetPolicy.ts"
+import * as HttpTargetChannel from "../../../../src/adapters/channels/http/HttpTargetChannel.ts"
+import type { HttpTargetSettings } from "../../../../src/adapters/channels/http/settings.ts"
+import { parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
+import { settingsOf } from "../../../../src/application/destinations/destinations.ts"
+import type { DestinationDraft } from "../../../../src/application/ports/Channels.ts"
+import { http } from "../../../contracts/destinations/samples.ts"
 
-const policy = (networks = "") =>
-  GuardedTargetPolicy.make(
-    makeAddressGuard({ allowedNetworks: Result.getOrThrow(parseNetworks(networks)), exemptions: [] })
-  )
+const faults = (draft: Draft, networks = "") => {
+  const rules = { allowedNetworks: Result.getOrThrow(parseNetworks(networks)), exemptions: [] }
+  return HttpTargetChannel.channel(rules).faultsOf(draft)
+}
 
-const draft = (change: Partial<HttpTargetDraft> = {}): HttpTargetDraft => ({
-  url: "https://psp.example/charges",
-  headers: { authorization: "Bearer {{token}}" },
-  bodyFields: { key: "{{token}}" },
-  reconcile: { url: "https://psp.example/charges/{messageId}" },
-  secretNames: ["token"],
-  ...change
-})
+type Draft = DestinationDraft<HttpTargetSettings>
+type Change = Partial<HttpTargetSettings> & Partial<Pick<Draft, "secretNames" | "secrets">>
 
-const wrong = (change: Partial<HttpTargetDraft>) =>
-  policy()
-    .faultsOf(draft(change))
-    .map(({ field }) => field)
+const draft = ({ secretNames = ["token"], secrets = {}, ...change }: Change = {}): Draft => {
+  const settings = settingsOf(http, {
+    url: "https://psp.example/charges",
+    headers: { authorization: "Bearer {{token}}" },
+    bodyFields: { key: "{{token}}" },
+    reconcile: { url: "https://psp.example/charges/{messageId}" },
+    ...change
+  }) as HttpTargetSettings
+  return { settings, secretNames, secrets, given: Object.keys(settings) }
+}
+
+const wrong = (change: Change) => faults(draft(change)).map(({ field }) => field)
 
 describe("a target", () => {
   it("is fine as most are", () => {
@@ -29,7 +34,7 @@ describe("a target", () => {
     expect(wrong({ reconcile: null, headers: {}, bodyFields: {}, secretNames: [] })).toEqual([])
   })
 
-  it.each<[string, Partial<HttpTargetDraft>, ReadonlyArray<string>]>([
+  it.each<[string, Change, ReadonlyArray<string>]>([
     ["a URL that is none", { url: "psp" }, ["url"]],
     ["another scheme", { url: "ftp://psp.example" }, ["url"]],
     ["a password in the URL", { url: "https://a:b@psp.example" }, ["url"]],
@@ -57,10 +62,14 @@ describe("a target", () => {
 
   it("may lie in a network the operator opened", () => {
     const local = draft({ url: "http://127.0.0.1/", reconcile: { url: "http://127.0.0.1/{messageId}" } })
-    expect(policy("127.0.0.0/8").faultsOf(local)).toEqual([])
-    expect(policy().faultsOf(local)).toHaveLength(2)
+    expect(faults(local, "127.0.0.0/8")).toEqual([])
+    expect(faults(local)).toHaveLength(2)
   })
 })
+
+/** Null when it is fine. */
+const checkSecret = (name: string, value: string) =>
+  faults(draft({ secrets: { [name]: value } })).find(({ field }) => field === `secrets.${name}`)?.reason ?? null
 
 describe("a secret", () => {
   it.each([
@@ -68,7 +77,7 @@ describe("a secret", () => {
     ["a", "~ ~"],
     ["Client-Key_2", "x".repeat(4_096)]
   ])("may be %s", (name, value) => {
-    expect(policy().checkSecret(name, value)).toBeNull()
+    expect(checkSecret(name, value)).toBeNull()
   })
 
   it.each([
@@ -82,7 +91,7 @@ describe("a secret", () => {
     ["token", "påske"],
     ["token", "x".repeat(4_097)]
   ])("may not be %j with %j, and the reason does not repeat its value", (name, value) => {
-    const reason = policy().checkSecret(name, value)
+    const reason = checkSecret(name, value)
     expect(reason).not.toBeNull()
     if (value !== "") expect(reason).not.toContain(value)
   })

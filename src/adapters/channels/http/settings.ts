@@ -1,0 +1,100 @@
+/**
+ * What an HTTP target is made of, judged as a whole because headers and body fields name secrets. The judgement is about
+ * what was written, not what the network does later: an address is judged again whenever a connection is made.
+ */
+import { Schema } from "effect"
+import { commonSettings, type Setting, text } from "../../../application/destinations/fields.ts"
+import type { Fault } from "../../../application/errors.ts"
+import type { DestinationDraft } from "../../../application/ports/Channels.ts"
+import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
+import { checkUrl, makeCheckHeaders } from "../net/requestPolicy.ts"
+import { checkFields } from "./bodyFields.ts"
+import { checkReferences } from "./secretHeaders.ts"
+
+const httpMethods = ["POST", "PUT", "PATCH", "DELETE"] as const
+
+export interface HttpTargetSettings extends DestinationSettings {
+  readonly url: string
+  readonly method: (typeof httpMethods)[number]
+  /** `{{name}}` within a value stands for the target's secret of that name. */
+  readonly headers: Readonly<Record<string, string>>
+  /**
+   * Texts that are added to the message's JSON object as it is sent, secrets filled in as in headers: for a target
+   * that wants its key in the body, where what is stored must not hold it.
+   */
+  readonly bodyFields: Readonly<Record<string, string>>
+  /** "none": it would do the work twice. Either way the id is also sent as `X-Message-Id`, for the target to remember. */
+  readonly idempotency: "header" | "none"
+  /** Null: there is nobody to ask. */
+  readonly reconcile: { readonly url: string } | null
+}
+
+const texts = Schema.Record(Schema.String, Schema.String)
+
+export const settings = {
+  url: { schema: text(2048) },
+  method: { schema: Schema.Literals(httpMethods), default: "POST" },
+  headers: {
+    schema: texts.annotate({
+      description: "{{name}} within a value stands for the target's secret of that name, as in Bearer {{token}}."
+    }),
+    default: {}
+  },
+  bodyFields: {
+    schema: texts.annotate({
+      description:
+        "Added to the message's JSON object as it is sent, with {{name}} as in headers; the stored message is without them."
+    }),
+    default: {}
+  },
+  idempotency: {
+    schema: Schema.Literals(["header", "none"]).annotate({
+      description:
+        "header: every try carries the message's id as Idempotency-Key, and the target drops what it has seen. none: it would do the work twice, so a try that may have been taken is never repeated blindly. Either way the id is sent as X-Message-Id."
+    }),
+    default: "header"
+  },
+  reconcile: {
+    schema: Schema.Struct({ url: text(2048) }).annotate({
+      description:
+        "Where to ask, with GET, whether a request was taken; {messageId} in the URL stands for the message's id. 2xx: it was. 404: it was not and never will be. Anything else: not known yet."
+    }),
+    default: null
+  },
+  ...commonSettings
+} as const satisfies { readonly [Name in keyof HttpTargetSettings]: Setting }
+
+export const PLACEHOLDER = "{messageId}"
+const SAMPLE_ID = "00000000-0000-7000-8000-000000000000"
+
+/** The key is ours although a target may do without it: a request must not carry another than its message's. */
+export const checkHeaders = makeCheckHeaders((name) => name === "idempotency-key" || name === "x-message-id")
+
+type Check = (url: string) => string | null
+
+/** Why nobody could be asked there about a message; `check` judges the URL for one. */
+const checkReconcile = (url: string, check: Check): string | null => {
+  if (!url.includes(PLACEHOLDER)) return `must hold ${PLACEHOLDER} where the message's id belongs`
+  const sample = url.replaceAll(PLACEHOLDER, SAMPLE_ID)
+  if (URL.parse(sample)?.host.includes(SAMPLE_ID)) return `may hold ${PLACEHOLDER} in its path and query only`
+  return check(sample)
+}
+
+type Draft = Pick<DestinationDraft<HttpTargetSettings>, "settings" | "secretNames">
+
+/** Every setting that is wrong; `check` judges addresses. */
+export const faultsOf = ({ settings, secretNames }: Draft, check: Check): ReadonlyArray<Fault> => {
+  const { url, headers, bodyFields, reconcile } = settings
+  return Object.entries({
+    url: check(url),
+    headers: checkHeaders(headers) ?? checkReferences(headers, secretNames),
+    bodyFields: checkFields(bodyFields) ?? checkReferences(bodyFields, secretNames),
+    "reconcile.url": reconcile === null ? null : checkReconcile(reconcile.url, check)
+  }).flatMap(([field, reason]) => (reason === null ? [] : [{ field, reason }]))
+}
+
+/** Why the settings can't make a request, whatever the network; null when they can. */
+export const checkSettings = (draft: Draft): string | null => {
+  const [fault] = faultsOf(draft, checkUrl)
+  return fault === undefined ? null : `${fault.field}: ${fault.reason}`
+}

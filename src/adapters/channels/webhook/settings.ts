@@ -1,0 +1,35 @@
+/** What a webhook endpoint is made of, judged when it is written so that its owner is told at once, and again when it is used. */
+import { Schema } from "effect"
+import { commonSettings, headerText, type Setting, text } from "../../../application/destinations/fields.ts"
+import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
+import { checkUrl, type Headers, makeCheckHeaders } from "../net/requestPolicy.ts"
+
+export interface EndpointSettings extends DestinationSettings {
+  readonly url: string
+  /** Event types it wants from fan-out; null wants all. */
+  readonly eventTypes: ReadonlyArray<string> | null
+  readonly description: string | null
+  readonly signature: "standard" | "legacy"
+  readonly headers: Headers
+}
+
+export const settings = {
+  url: { schema: text(2048) },
+  eventTypes: {
+    schema: Schema.Array(headerText(256)).check(Schema.isMinLength(1), Schema.isMaxLength(100)),
+    default: null
+  },
+  description: { schema: text(500), default: null },
+  signature: { schema: Schema.Literals(["standard", "legacy"]), default: "standard" },
+  headers: { schema: Schema.Record(Schema.String, Schema.String), default: {} },
+  ...commonSettings
+} as const satisfies { readonly [Name in keyof EndpointSettings]: Setting }
+
+/** Headers that a request is signed with, or that say what it is about. */
+const ours = new Set(["x-correlation-id", "x-event-type", "x-signature", "x-timestamp"])
+
+export const checkHeaders = makeCheckHeaders((name) => ours.has(name) || name.startsWith("webhook-"))
+
+/** Why the settings can't make a request, whatever the network; null when they can. */
+export const checkSettings = ({ url, headers }: Pick<EndpointSettings, "url" | "headers">): string | null =>
+  checkUrl(url) ?? checkHeaders(headers)

@@ -1,0 +1,148 @@
+/**
+ * What can be asked about the destinations of each channel, and what is answered: the shapes, as data, made from the
+ * record of the channel. What a channel's settings are is known when the process starts and not to the compiler: so
+ * these groups have one type, and the handlers decode by the schemas made here.
+ */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Retry, type Setting } from "../../../application/destinations/fields.ts"
+import type { AnyChannel } from "../../../application/ports/Channels.ts"
+import { OrgAccess } from "../server/auth.ts"
+import { idParam, listOf, Moment, optional, paging } from "../server/fields.ts"
+import { problemOf } from "../server/problem.ts"
+
+type Fields = Record<string, Schema.Codec<unknown, unknown>>
+
+const mapped = <A>(record: Readonly<Record<string, A>>, of: (value: A) => Schema.Top | null): Fields =>
+  Object.fromEntries(
+    Object.entries(record).flatMap(([name, value]) => {
+      const field = of(value)
+      return field === null ? [] : [[name, field as Schema.Codec<unknown, unknown>]]
+    })
+  )
+
+const isRequired = (setting: Setting) => !("default" in setting)
+
+const OwnSecrets = Schema.Record(Schema.String, Schema.String).annotate({
+  description: "By name. Stored encrypted, never shown."
+})
+const OwnSecretsChange = Schema.Record(Schema.String, Schema.NullOr(Schema.String)).annotate({
+  description: "By name. Those left out stay; null removes one."
+})
+
+/** The shapes of one channel's destinations. */
+export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax }: AnyChannel) => {
+  const own = ownSecretsMax > 0
+  const Create = Schema.Struct({
+    ...mapped(settings as Record<string, Setting>, (setting) =>
+      isRequired(setting) ? setting.schema : optional(setting.schema)
+    ),
+    ...mapped(secrets, ({ schema, generate }) => (generate ? Schema.optionalKey(schema) : schema)),
+    ...(own && { secrets: Schema.optionalKey(OwnSecrets) })
+  }).annotate({ identifier: `Create${typeName}` })
+  /** What is left out stays as it is; null puts a setting back to its default, and removes a secret of one's own. */
+  const Change = Schema.Struct({
+    ...mapped(settings as Record<string, Setting>, (setting) => {
+      if (setting.publicKey !== undefined) return null
+      return isRequired(setting) ? Schema.optionalKey(setting.schema) : optional(setting.schema)
+    }),
+    ...mapped(secrets, ({ schema, replaceable }) => (replaceable ? Schema.optionalKey(schema) : null)),
+    ...(own && { secrets: Schema.optionalKey(OwnSecretsChange) })
+  }).annotate({ identifier: `Change${typeName}` })
+  const shown = {
+    id: Schema.String,
+    orgId: Schema.String,
+    ...mapped(settings as Record<string, Setting>, (setting) =>
+      setting.default === null ? Schema.NullOr(setting.schema) : setting.schema
+    ),
+    ...(own && { secretNames: Schema.Array(Schema.String) }),
+    paused: Schema.Boolean.annotate({ description: "Nothing is sent to it; what is accepted for it waits." }),
+    version: Schema.Int,
+    createdAt: Moment,
+    updatedAt: Moment
+  }
+  const Shown = Schema.Struct(shown).annotate({ identifier: typeName })
+  const once = mapped(secrets, ({ generate }) =>
+    generate ? Schema.String.annotate({ description: "Shown this once." }) : null
+  )
+  const New =
+    Object.keys(once).length === 0
+      ? Shown
+      : Schema.Struct({ ...shown, ...once }).annotate({ identifier: `New${typeName}` })
+  return { Create, Change, Shown, New }
+}
+
+const bodyErrors = [problemOf(413), problemOf(415)] as const
+const about = (summary: string) => OpenApi.annotations({ summary })
+const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1)
+
+export const groupNameOf = ({ typeName }: AnyChannel) => `${typeName[0]!.toLowerCase()}${typeName.slice(1)}s`
+
+export const destinationsApi = (channel: AnyChannel) => {
+  const { article, noun, name } = channel
+  const { Create, Change, Shown, New } = shapesOf(channel)
+  const one = `${article} ${noun}`
+  const path = `/${channel.path}` as const
+  const isUnique = Object.values(channel.settings as Record<string, Setting>).some(({ publicKey }) => publicKey)
+  const showsSecrets = New !== Shown
+
+  const create = HttpApiEndpoint.post("create", path, {
+    payload: Create,
+    success: New.pipe(HttpApiSchema.status(201)),
+    error: [...(isUnique ? [problemOf(409)] : []), ...bodyErrors]
+  }).annotateMerge(
+    about(
+      `Add ${one}.${showsSecrets ? " Its secret is shown in this answer only." : ""}${isUnique ? " 409 when there is one of its name." : ""}`
+    )
+  )
+  const list = HttpApiEndpoint.get("list", path, { query: paging, success: listOf(Shown) }).annotateMerge(
+    about(`List the org's ${noun}s.`)
+  )
+  const get = HttpApiEndpoint.get("get", `${path}/:id`, {
+    params: idParam,
+    success: Shown,
+    error: problemOf(404)
+  }).annotateMerge(about(`One ${noun}.`))
+  const change = HttpApiEndpoint.patch("change", `${path}/:id`, {
+    params: idParam,
+    payload: Change,
+    success: Shown,
+    error: [problemOf(404), ...bodyErrors]
+  }).annotateMerge(about(`Change ${one}. Changes apply from the next attempt.`))
+  const remove = HttpApiEndpoint.delete("remove", `${path}/:id`, {
+    params: idParam,
+    success: HttpApiSchema.NoContent,
+    error: problemOf(404)
+  }).annotateMerge(about(`Remove ${one}, its secrets and its headers.`))
+  const command = { params: idParam, success: Shown, error: problemOf(404) }
+  const pause = HttpApiEndpoint.post("pause", `${path}/:id/pause`, command).annotateMerge(
+    about(`Send nothing to ${one} until it is resumed. Its messages wait.`)
+  )
+  const resume = HttpApiEndpoint.post("resume", `${path}/:id/resume`, command).annotateMerge(
+    about(`Send to ${one} again, beginning with what has waited.`)
+  )
+  const retryPath = `${path}/:id/retry-config` as const
+  const getRetry = HttpApiEndpoint.get("getRetry", retryPath, {
+    params: idParam,
+    success: Retry,
+    error: problemOf(404)
+  }).annotateMerge(about(`The retry policy that applies to the ${noun}: its own, or the default of ${name}.`))
+  const putRetry = HttpApiEndpoint.put("putRetry", retryPath, {
+    params: idParam,
+    payload: Retry,
+    success: Retry,
+    error: [problemOf(404), ...bodyErrors]
+  }).annotateMerge(about(`Give the ${noun} a retry policy of its own. It applies to messages accepted from now on.`))
+  const removeRetry = HttpApiEndpoint.delete("removeRetry", retryPath, {
+    params: idParam,
+    success: HttpApiSchema.NoContent,
+    error: problemOf(404)
+  }).annotateMerge(about(`Return the ${noun} to the default of ${name}.`))
+
+  // The name is known when the process starts; to the compiler all these groups are one.
+  return HttpApiGroup.make(groupNameOf(channel) as "destinations")
+    .add(create, list, get, change, remove, pause, resume, getRetry, putRetry, removeRetry)
+    .middleware(OrgAccess)
+    .prefix("/api/v1")
+    .annotateMerge(OpenApi.annotations({ title: `${capital(noun)}s` }))
+}

@@ -1,0 +1,320 @@
+/**
+ * Destinations of every kind in PostgreSQL: one row each, secrets and headers sealed (see sealing.ts). A trigger tells the
+ * destination's lane what its settings mean for it. What is asked for every message is answered from memory for up to a
+ * second.
+ */
+import { createHmac, randomUUID } from "node:crypto"
+import { Cache, DateTime, Duration, Effect, Exit, Layer, Redacted } from "effect"
+import {
+  type Alerting,
+  type Destination,
+  type DestinationSettings,
+  Destinations,
+  type OpenDestination,
+  type Secrets
+} from "../../../application/ports/Destinations.ts"
+import { changesOf, type DestinationKind, journalOf, pauseOf } from "../../../domain/destination/changes.ts"
+import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
+import type { ChannelName, DestinationId, MessageId, OrgId } from "../../../domain/ids.ts"
+import { isUuid } from "../../../domain/ids.ts"
+import { Postgres, unavailable } from "../Postgres.ts"
+import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
+import { WorkSignal } from "../WorkSignal.ts"
+import { sealing } from "./sealing.ts"
+
+interface Row {
+  readonly id: DestinationId
+  readonly org_id: OrgId
+  readonly channel: ChannelName
+  readonly version: number
+  readonly paused: boolean
+  /** Header values often are credentials, so all of them are sealed together, in base64. */
+  readonly settings: DestinationSettings & { readonly headers?: string }
+  /** Sealed, in base64, by name. */
+  readonly secrets: Readonly<Record<string, string>>
+  readonly alerting: Alerting | null
+  readonly created_at: Date
+  readonly updated_at: Date
+  readonly removed_at: Date | null
+}
+
+const columns = "id, org_id, channel, version, paused, settings, secrets, alerting, created_at, updated_at, removed_at"
+const table = "destination"
+const living = "removed_at is null"
+/** The one that a change names, with its kind. */
+const own = `org_id = $1 and id = $2 and channel = $3 and ${living}`
+
+const createStatement = {
+  name: "create_destination",
+  text: `with changed as (
+      insert into ${table} (id, org_id, channel, version, settings, secrets, public_key, lookup_hash, alerting, created_at, updated_at)
+      values ($2, $1, $3, 1, $4, $5, $6, $7, $8, $9, $9)
+      on conflict (channel, public_key) where ${living} do nothing returning ${columns}
+    )
+    select changed.*, ${appendToJournalSql(10)} from changed`
+}
+const changeStatement = {
+  name: "change_destination",
+  text: `with changed as (
+      update ${table} set settings = settings || $4, secrets = (secrets || $5) - $6::text[],
+        lookup_hash = coalesce($7, lookup_hash), alerting = alerting || $8, version = version + 1, updated_at = $9
+      where ${own} returning ${columns}
+    )
+    select changed.*, ${appendToJournalSql(10)} from changed`
+}
+const pauseStatement = {
+  name: "pause_destination",
+  text: `with before as (
+      select id, paused as was from ${table} where ${own} for update
+    ), changed as (
+      update ${table} d set paused = $4, updated_at = case when was = $4 then updated_at else $5 end
+      from before where d.id = before.id returning ${columns.replaceAll(/\w+/g, "d.$&")}, was
+    )
+    select changed.*, case when was <> $4 then ${appendToJournalSql(6)} end from changed`
+}
+const removeStatement = {
+  name: "remove_destination",
+  text: `with changed as (
+      update ${table} set removed_at = $4, settings = settings - 'headers', secrets = '{}', lookup_hash = null
+      where ${own} returning ${columns}
+    )
+    select changed.*, ${appendToJournalSql(5)} from changed`
+}
+const getStatement = {
+  name: "get_destination",
+  text: `select ${columns} from ${table} where org_id = $1 and id = $2 and ${living}`
+}
+const listStatement = {
+  name: "list_destinations",
+  text: `select ${columns} from ${table}
+    where org_id = $1 and ($2::text is null or channel = $2) and (not $3 or alerting is not null) and ${living}
+      and ($4::uuid is null or id > $4) order by id limit $5`
+}
+const namedStatement = {
+  name: "destinations_named",
+  text: `select ${columns} from ${table}
+    where org_id = $1 and channel = $2 and ($3::text is null or public_key = $3) and ${living} order by id limit 2`
+}
+const publicKeyStatement = {
+  name: "destination_with_public_key",
+  text: `select ${columns} from ${table} where channel = $1 and public_key = $2 and ${living}`
+}
+const lookupStatement = {
+  name: "destination_with_lookup",
+  text: `select 1 from ${table} where lookup_hash = $1 and ${living} limit 1`
+}
+const matchingStatement = {
+  name: "destinations_matching",
+  text: `select ${columns} from ${table} where channel = $1 and settings @> $2 and ${living} order by id`
+}
+const alertTargetsStatement = {
+  name: "alert_targets",
+  text: `select ${columns} from ${table} where alerting is not null and ${living} order by id`
+}
+const amongStatement = {
+  name: "destinations_among",
+  text: `select ${columns} from ${table} where id = any ($1::uuid[])`
+}
+// The first waiting message of each lane that has due work. `ready_at` says where to look: it is never later than the
+// lane's first due message, or the lane is being visited.
+const oldestDueStatement = {
+  name: "oldest_due_of_orgs",
+  text: `select distinct on (d.org_id) d.org_id, d.id, r.message_id, r.due_at
+    from ${table} d
+    join lane l on l.lane = d.id and l.ready_at <= clock_timestamp()
+    cross join lateral (
+      select r.due_at, r.message_id from ready r where r.lane = l.lane and r.due_at <= clock_timestamp()
+      order by r.lane, r.due_at, r.message_id limit 1
+    ) r
+    where d.org_id = any ($1::text[]) and d.alerting is null
+    order by d.org_id, r.due_at, r.message_id`
+}
+
+interface OldestRow {
+  readonly org_id: OrgId
+  readonly id: DestinationId
+  readonly message_id: MessageId
+  readonly due_at: Date
+}
+
+export interface Options {
+  /** 32 bytes; seals secrets and headers. */
+  readonly encryptionKey: Redacted.Redacted<Uint8Array>
+  /** How long an answer for sending is good enough; 900 ms unless a test says otherwise. */
+  readonly freshFor?: Duration.Duration
+}
+
+const FRESH = Duration.millis(900)
+const REMEMBERED = 10_000
+
+export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
+  Layer.effect(
+    Destinations,
+    Effect.gen(function* () {
+      const { durable, reads } = yield* Postgres
+      const signal = yield* WorkSignal
+      const { seal, open } = sealing(encryptionKey)
+      const secretOf = (orgId: string, id: string, name: string) => `destination_secret:${orgId}:${id}:${name}`
+      const headersOf = (orgId: string, id: string) => `destination_headers:${orgId}:${id}`
+      const sealed = (secret: Redacted.Redacted, belongsTo: string) => seal(secret, belongsTo).toString("base64")
+      const opened = (text: string, belongsTo: string) => open(Buffer.from(text, "base64"), belongsTo)
+
+      /** As JSON text to store. */
+      const settingsText = (orgId: string, id: string, settings: object): string => {
+        const { headers, ...others } = settings as { readonly headers?: object }
+        if (headers === undefined) return JSON.stringify(others)
+        return JSON.stringify({
+          ...others,
+          headers: sealed(Redacted.make(JSON.stringify(headers)), headersOf(orgId, id))
+        })
+      }
+      const secretsText = (orgId: string, id: string, secrets: Secrets): string =>
+        JSON.stringify(mapped(secrets, (secret, name) => sealed(secret, secretOf(orgId, id, name))))
+      const hashOf = (channel: ChannelName, lookup: Redacted.Redacted) =>
+        createHmac("sha256", Redacted.value(encryptionKey))
+          .update(`${channel}:${Redacted.value(lookup)}`)
+          .digest()
+
+      const destinationOf = (row: Row): Destination => {
+        const { headers, ...settings } = row.settings
+        const { id, org_id: orgId } = row
+        const plain =
+          headers === undefined ? {} : { headers: JSON.parse(Redacted.value(opened(headers, headersOf(orgId, id)))) }
+        return {
+          id,
+          orgId,
+          channel: row.channel,
+          settings: { ...settings, ...plain },
+          secretNames: Object.keys(row.secrets).toSorted(),
+          alerting: row.alerting,
+          paused: row.paused,
+          version: row.version,
+          createdAt: DateTime.fromDateUnsafe(row.created_at),
+          updatedAt: DateTime.fromDateUnsafe(row.updated_at)
+        }
+      }
+      const openOf = (row: Row): OpenDestination => ({
+        destination: destinationOf(row),
+        secrets: mapped(row.secrets, (text, name) => opened(text, secretOf(row.org_id, row.id, name)))
+      })
+
+      const read = (statement: { readonly name: string; readonly text: string }, values: ReadonlyArray<unknown>) =>
+        unavailable(reads.query<Row>(statement, values))
+      const all = (rows: ReadonlyArray<Row>) => rows.map(destinationOf)
+
+      /** One change with its facts; lanes and caches are told. Null where there is nothing to change. */
+      const write = Effect.fnUntraced(function* (
+        statement: { readonly name: string; readonly text: string },
+        kind: DestinationKind,
+        orgId: OrgId,
+        id: string,
+        facts: ReadonlyArray<ConfigurationFact>,
+        values: (now: string) => ReadonlyArray<unknown>
+      ) {
+        if (!isUuid(id)) return null
+        const now = yield* DateTime.now
+        const factValues = yield* configurationFactValues(journalOf(kind, id), facts, now)
+        const all = [orgId, id, kind.name, ...values(DateTime.formatIso(now)), ...factValues]
+        const [row] = yield* unavailable(durable.query<Row>(statement, all))
+        yield* Cache.invalidate(sendings, `${orgId}/${id}`)
+        yield* Cache.invalidateAll(names)
+        yield* Cache.invalidateAll(publicKeys)
+        yield* signal.changed
+        return row === undefined ? null : destinationOf(row)
+      })
+
+      // Many ask for the same at once; one of them reads, and a failure is asked again at once.
+      const remembered = <A, E>(find: (key: string) => Effect.Effect<A, E>) =>
+        Cache.makeWith(find, {
+          capacity: REMEMBERED,
+          timeToLive: (exit) => (Exit.isSuccess(exit) ? freshFor : Duration.zero)
+        })
+      const openFirst = ([row]: ReadonlyArray<Row>) => (row === undefined ? null : openOf(row))
+      const sendings = yield* remembered((key) => Effect.map(read(getStatement, key.split("/")), openFirst))
+      const names = yield* remembered((key) => Effect.map(read(namedStatement, JSON.parse(key)), all))
+      const publicKeys = yield* remembered((key) => Effect.map(read(publicKeyStatement, JSON.parse(key)), openFirst))
+
+      return Destinations.of({
+        create: (kind, orgId, { settings, secrets, publicKey, lookup, alerting }) => {
+          const id = randomUUID()
+          const fact = { type: "DestinationCreated", orgId, channel: kind.name } as const
+          return Effect.map(
+            write(createStatement, kind, orgId, id, [fact], (now) => [
+              settingsText(orgId, id, settings),
+              secretsText(orgId, id, secrets),
+              publicKey,
+              lookup === null ? null : hashOf(kind.name, lookup),
+              alerting === null ? null : JSON.stringify(alerting),
+              now
+            ]),
+            (destination) => destination ?? ("Taken" as const)
+          )
+        },
+        get: Effect.fnUntraced(function* (orgId, id) {
+          if (!isUuid(id)) return null
+          const [row] = yield* read(getStatement, [orgId, id])
+          return row === undefined ? null : destinationOf(row)
+        }),
+        list: Effect.fnUntraced(function* (orgId, { channel = null, alerting = false }, { cursor, limit }) {
+          const rows = yield* read(listStatement, [orgId, channel, alerting, cursor, limit + 1])
+          const items = all(rows.slice(0, limit))
+          return { items, nextCursor: rows.length > limit ? items.at(-1)!.id : null }
+        }),
+        change: (kind, orgId, id, { settings = {}, secrets = {}, lookup, alerting }) => {
+          const given: Record<string, Redacted.Redacted> = {}
+          const gone: Array<string> = []
+          for (const [name, secret] of Object.entries(secrets)) {
+            if (secret === null) gone.push(name)
+            else given[name] = secret
+          }
+          const facts = changesOf({ orgId, channel: kind.name }, { ...settings, ...alerting }, secrets)
+          return write(changeStatement, kind, orgId, id, facts, (now) => [
+            settingsText(orgId, id, settings),
+            secretsText(orgId, id, given),
+            gone,
+            lookup === undefined ? null : hashOf(kind.name, lookup),
+            JSON.stringify(alerting ?? {}),
+            now
+          ])
+        },
+        setPaused: (kind, orgId, id, paused) =>
+          write(pauseStatement, kind, orgId, id, [pauseOf({ orgId, channel: kind.name }, paused)], (now) => [
+            paused,
+            now
+          ]),
+        remove: (kind, orgId, id) => {
+          const fact = { type: "DestinationRemoved", orgId, channel: kind.name } as const
+          return Effect.map(
+            write(removeStatement, kind, orgId, id, [fact], (now) => [now]),
+            (destination) => destination !== null
+          )
+        },
+        forSending: (orgId, id) => Cache.get(sendings, `${orgId}/${id}`),
+        named: (orgId, channel, publicKey) => Cache.get(names, JSON.stringify([orgId, channel, publicKey])),
+        withPublicKey: (channel, publicKey) => Cache.get(publicKeys, JSON.stringify([channel, publicKey])),
+        knowsLookup: (channel, lookup) =>
+          Effect.map(read(lookupStatement, [hashOf(channel, lookup)]), (rows) => rows.length > 0),
+        matching: (channel, settings) => Effect.map(read(matchingStatement, [channel, JSON.stringify(settings)]), all),
+        alertTargets: Effect.map(read(alertTargetsStatement, []), all),
+        among: (ids) =>
+          Effect.map(
+            read(amongStatement, [ids]),
+            (rows) => new Map(rows.map((row) => [row.id, { ...destinationOf(row), removed: row.removed_at !== null }]))
+          ),
+        oldestDue: (orgs) =>
+          Effect.map(
+            unavailable(reads.query<OldestRow>(oldestDueStatement, [orgs])),
+            (rows) =>
+              new Map(
+                rows.map((row) => [
+                  row.org_id,
+                  { messageId: row.message_id, destination: row.id, dueAt: DateTime.fromDateUnsafe(row.due_at) }
+                ])
+              )
+          )
+      })
+    })
+  )
+
+const mapped = <A, B>(record: Readonly<Record<string, A>>, make: (value: A, name: string) => B): Record<string, B> =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, make(value, name)]))

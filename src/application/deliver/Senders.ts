@@ -1,0 +1,91 @@
+/**
+ * Channels that are open for sending, each with the destinations it sends to. Settings and secrets are asked for once
+ * per attempt and for every channel alike: a destination that is gone, or can't be read, is answered here.
+ */
+import { Context, Effect, Layer } from "effect"
+import { outcomeOfFailure, RECONCILE_AFTER_MS } from "../../domain/delivery/classify.ts"
+import type { DestinationId, OrgId } from "../../domain/ids.ts"
+import type { DeliveryError } from "../../domain/message/facts.ts"
+import { StoreUnavailable } from "../errors.ts"
+import { type AnyChannel, Channels, type Doubted, type OutboundMessage, type Reply } from "../ports/Channels.ts"
+import { type DestinationSettings, Destinations } from "../ports/Destinations.ts"
+
+export interface Sender {
+  /** Keeps the promises of `Connection.send`, whether the destination is there or not. */
+  readonly send: (message: OutboundMessage) => Effect.Effect<Reply>
+  /** How many sends to one destination may be under way at once in this process. */
+  readonly capacity: (orgId: OrgId, destination: DestinationId) => Effect.Effect<number>
+  /** Whether the far side drops a duplicate by the message's id. False too when that can't be said. */
+  readonly dedupes: (orgId: OrgId, destination: DestinationId) => Effect.Effect<boolean>
+  /** How long to wait before an attempt in doubt is first asked about. Absent: a few seconds. */
+  readonly doubtMs?: (orgId: OrgId, destination: DestinationId) => Effect.Effect<number>
+  /** As of `Connection.reconcile`. */
+  readonly reconcile?: (message: Doubted) => Effect.Effect<Reply>
+}
+
+/** By the names of their channels; a channel that is not set up here is absent. */
+export class Senders extends Context.Service<Senders, { readonly [channel: string]: Sender }>()(
+  "posthaste/application/deliver/Senders"
+) {}
+
+/** Sends to a destination that is gone are answered here: no limit holds them up. */
+const CAPACITY_GONE = 128
+
+const unknown = (message: string, reconcileAfterMs: number | null): Reply => {
+  const error: DeliveryError = { code: "outcome_unknown", message, retryable: false }
+  return { outcome: { type: "Unknown", error, status: null, reconcileAfterMs, durationMs: 0 }, responseBody: null }
+}
+
+export const senderOf = Effect.fnUntraced(function* (channel: AnyChannel) {
+  const destinations = yield* Destinations
+  const { send, reconcile } = yield* channel.open
+  const { name, noun, missing, dedupes, doubtMs } = channel
+  // A secret that does not open, under another encryption key say, must stop this destination and nothing else.
+  const find = (orgId: OrgId, id: DestinationId) =>
+    destinations.forSending(orgId, id).pipe(
+      Effect.map((found) => (found?.destination.channel === name ? found : null)),
+      Effect.catchDefect((cause) => Effect.fail(new StoreUnavailable({ cause })))
+    )
+  const unsent = (code: typeof missing): Reply => ({ outcome: outcomeOfFailure(code, 0), responseBody: null })
+  const promised =
+    <A>(of: (settings: DestinationSettings) => A, gone: A, unread: A) =>
+    (orgId: OrgId, id: DestinationId) =>
+      Effect.match(find(orgId, id), {
+        onFailure: () => unread,
+        onSuccess: (found) => (found === null ? gone : of(found.destination.settings))
+      })
+  const sender: Sender = {
+    send: (message) =>
+      Effect.matchEffect(find(message.orgId, message.destination), {
+        onFailure: () => Effect.succeed(unsent("store_unavailable")),
+        onSuccess: (found) => (found === null ? Effect.succeed(unsent(missing)) : send(message, found))
+      }),
+    capacity: promised(({ maxInFlight }) => maxInFlight, CAPACITY_GONE, 1),
+    dedupes: promised(dedupes, false, false),
+    ...(doubtMs && { doubtMs: promised(doubtMs, RECONCILE_AFTER_MS, RECONCILE_AFTER_MS) }),
+    ...(reconcile && {
+      reconcile: (message) =>
+        Effect.matchEffect(find(message.orgId, message.destination), {
+          onFailure: () =>
+            Effect.succeed(unknown(`Posthaste could not read the settings of the ${noun}`, RECONCILE_AFTER_MS)),
+          onSuccess: (found) =>
+            found === null
+              ? Effect.succeed(unknown(`the ${noun} does not exist any more`, null))
+              : reconcile(message, found)
+        })
+    })
+  }
+  return sender
+})
+
+/** Connections close with the layer. */
+export const layer = Layer.effect(
+  Senders,
+  Effect.gen(function* () {
+    const channels = [...(yield* Channels).values()]
+    const senders = yield* Effect.forEach(channels, (channel) =>
+      Effect.map(senderOf(channel), (sender) => [channel.name, sender] as const)
+    )
+    return Object.fromEntries(senders)
+  })
+)

@@ -1,0 +1,77 @@
+/**
+ * The fields of requests that channels and the API share. Every rule here is one a caller can be told: the words after
+ * "must be" in a problem come from these annotations.
+ *
+ * Texts end up in a database, in logs' neighbours and in HTTP headers, so what those can't hold (NUL, other control
+ * characters, half a surrogate pair) is refused at the door.
+ */
+import { Schema } from "effect"
+import { RetryPolicy } from "../../domain/delivery/retry.ts"
+import { onDeadLetter } from "../../domain/message/queueChange.ts"
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point
+const control = /[\u0000-\u001f\u007f]/
+
+export const text = (maxLength: number) =>
+  Schema.String.check(
+    Schema.makeFilter(
+      (value) =>
+        (value.length > 0 && value.length <= maxLength && !control.test(value) && value.isWellFormed()) ||
+        `must be 1 to ${maxLength} characters without control characters`,
+      {
+        title: `1 to ${maxLength} characters without control characters`,
+        toJsonSchema: () => ({ minLength: 1, maxLength })
+      }
+    )
+  )
+
+/** Text that is also sent as an HTTP header. */
+export const headerText = (maxLength: number) =>
+  Schema.String.check(
+    Schema.isPattern(new RegExp(`^[\\x21-\\x7e]([\\x20-\\x7e]{0,${maxLength - 2}}[\\x21-\\x7e])?$`), {
+      message: `must be 1 to ${maxLength} printable ASCII characters without spaces at the ends`,
+      toJsonSchema: () => ({ minLength: 1, maxLength })
+    })
+  )
+
+export const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+
+export const Retry = RetryPolicy.annotate({
+  identifier: "RetryPolicy",
+  expected: "a retry policy",
+  message:
+    'must be {"strategy": "schedule", "waitsMs": […]} or {"strategy": "exponential" | "linear" | "fixed", "baseMs": …}'
+})
+
+/**
+ * One setting of a destination. Without a default it must be given when a destination is made; the default null says
+ * that there need be none.
+ */
+export interface Setting {
+  readonly schema: Schema.Codec<unknown, unknown>
+  readonly default?: unknown
+  /** Its value is the destination's public key, so it can't be changed. What is said when the key is taken. */
+  readonly publicKey?: {
+    readonly slug: string
+    readonly title: string
+    readonly detail: string
+    readonly reason: string
+  }
+}
+
+const OnDeadLetter = Schema.Literals(onDeadLetter).annotate({
+  description:
+    "What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip."
+})
+
+/** What every kind of destination has. A request takes at most 30 s: that bounds a stop and a probe, not the lease. */
+export const commonSettings = {
+  retry: { schema: Retry, default: null },
+  rateLimit: {
+    schema: Schema.Struct({ limit: between(1, 1_000_000), periodMs: between(1, 86_400_000) }),
+    default: null
+  },
+  maxInFlight: { schema: between(1, 1000), default: 50 },
+  timeoutMs: { schema: between(100, 30_000), default: 15_000 },
+  onDeadLetter: { schema: OnDeadLetter, default: "skip" }
+} as const satisfies Record<string, Setting>

@@ -1,0 +1,160 @@
+import { Context, type DateTime, type Effect, type Redacted } from "effect"
+import type { AlertEvent, Severity } from "../../domain/alert/alert.ts"
+import type { RateLimit } from "../../domain/delivery/rateLimit.ts"
+import type { RetryPolicy } from "../../domain/delivery/retry.ts"
+import type { DestinationKind } from "../../domain/destination/changes.ts"
+import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
+import type { OnDeadLetter } from "../../domain/message/queueChange.ts"
+import type { OldestDue } from "../../domain/overdue/decider.ts"
+import type { Page, StoreUnavailable } from "../errors.ts"
+
+/** What can be set about a destination of any kind. Each channel adds what it needs to know (see Channels.ts). */
+export interface DestinationSettings {
+  readonly retry: RetryPolicy | null
+  readonly rateLimit: RateLimit | null
+  /** How many requests may be under way at once, per worker process. */
+  readonly maxInFlight: number
+  readonly timeoutMs: number
+  readonly onDeadLetter: OnDeadLetter
+}
+
+export const alertTargetTypes = ["webhook", "pagerduty"] as const
+export type AlertTargetType = (typeof alertTargetTypes)[number]
+
+/** What makes a destination an alert target: its messages are alerts and nothing else. */
+export interface Alerting {
+  readonly type: AlertTargetType
+  readonly events: ReadonlyArray<AlertEvent>
+  /** How long a due message may wait before that is told; null tells nothing about it. */
+  readonly oldestDueSeconds: number | null
+  /** Of all that is told, in place of each alert's own. */
+  readonly severity: Severity | null
+  readonly description: string | null
+}
+
+/** Where a channel delivers for an org: a webhook endpoint, an HTTP target, a WhatsApp account. */
+export interface Destination<Settings extends DestinationSettings = DestinationSettings> {
+  readonly id: DestinationId
+  readonly orgId: OrgId
+  readonly channel: ChannelName
+  readonly settings: Settings
+  /** In alphabetical order. */
+  readonly secretNames: ReadonlyArray<string>
+  readonly alerting: Alerting | null
+  /** Nothing is sent to it; what is accepted for it waits. */
+  readonly paused: boolean
+  /** Counts changes; an attempt can say which settings it used. */
+  readonly version: number
+  readonly createdAt: DateTime.Utc
+  readonly updatedAt: DateTime.Utc
+}
+
+export type Secrets = Readonly<Record<string, Redacted.Redacted>>
+
+/** What an attempt needs: settings, and the secrets in the open. */
+export interface OpenDestination<Settings extends DestinationSettings = DestinationSettings> {
+  readonly destination: Destination<Settings>
+  readonly secrets: Secrets
+}
+
+export interface NewDestination {
+  readonly settings: DestinationSettings
+  readonly secrets: Secrets
+  /** What the world outside calls it: no two living destinations of a channel share one, whatever their orgs. */
+  readonly publicKey: string | null
+  /** A secret by which the world outside asks whether it is known here. */
+  readonly lookup: Redacted.Redacted | null
+  readonly alerting: Alerting | null
+}
+
+/** What is not named stays. */
+export interface DestinationChange {
+  readonly settings?: object
+  /** Null removes one. */
+  readonly secrets?: Readonly<Record<string, Redacted.Redacted | null>>
+  readonly lookup?: Redacted.Redacted
+  readonly alerting?: Partial<Alerting>
+}
+
+/**
+ * Destinations of every kind, and their secrets. Secrets and headers are encrypted at rest; secrets leave only with
+ * `forSending` and `withPublicKey`. A removed destination is unknown to every method but `among`, and its secrets and
+ * headers are gone; its public key can be taken again.
+ *
+ * Each change leaves its facts on the journal of the destination, in the same transaction and with the `Actor` it was
+ * made by. A method that names a kind knows no destination of another.
+ *
+ * `forSending`, `named` and `withPublicKey` may answer from a cache that is at most a second old: changes apply from the
+ * next attempt.
+ */
+export class Destinations extends Context.Service<
+  Destinations,
+  {
+    /** "Taken": a living destination has this public key already, of this org or another. */
+    readonly create: (
+      kind: DestinationKind,
+      orgId: OrgId,
+      destination: NewDestination
+    ) => Effect.Effect<Destination | "Taken", StoreUnavailable>
+    readonly get: (orgId: OrgId, id: DestinationId) => Effect.Effect<Destination | null, StoreUnavailable>
+    /** By id. The cursor is the last id. */
+    readonly list: (
+      orgId: OrgId,
+      which: { readonly channel?: ChannelName; readonly alerting?: true },
+      page: { readonly cursor: string | null; readonly limit: number }
+    ) => Effect.Effect<Page<Destination>, StoreUnavailable>
+    /** Null when there is no such destination in the org. */
+    readonly change: (
+      kind: DestinationKind,
+      orgId: OrgId,
+      id: DestinationId,
+      change: DestinationChange
+    ) => Effect.Effect<Destination | null, StoreUnavailable>
+    /**
+     * Takes effect with its answer: no attempt is begun after it, save one whose start was being committed at that
+     * very moment. Null when there is no such destination.
+     */
+    readonly setPaused: (
+      kind: DestinationKind,
+      orgId: OrgId,
+      id: DestinationId,
+      paused: boolean
+    ) => Effect.Effect<Destination | null, StoreUnavailable>
+    /** False when there was none. Nothing holds back its waiting messages any more, so that they come to an end. */
+    readonly remove: (
+      kind: DestinationKind,
+      orgId: OrgId,
+      id: DestinationId
+    ) => Effect.Effect<boolean, StoreUnavailable>
+    readonly forSending: (orgId: OrgId, id: DestinationId) => Effect.Effect<OpenDestination | null, StoreUnavailable>
+    /** The org's destinations of a channel with this public key, or any when it is null: at most two. */
+    readonly named: (
+      orgId: OrgId,
+      channel: ChannelName,
+      publicKey: string | null
+    ) => Effect.Effect<ReadonlyArray<Destination>, StoreUnavailable>
+    /** Of any org: whoever calls us from outside names nothing else. */
+    readonly withPublicKey: (
+      channel: ChannelName,
+      publicKey: string
+    ) => Effect.Effect<OpenDestination | null, StoreUnavailable>
+    /** Whether a destination of any org has this lookup secret. */
+    readonly knowsLookup: (channel: ChannelName, lookup: Redacted.Redacted) => Effect.Effect<boolean, StoreUnavailable>
+    /** Those of all orgs whose settings hold these values. */
+    readonly matching: (
+      channel: ChannelName,
+      settings: Readonly<Record<string, string | number | boolean>>
+    ) => Effect.Effect<ReadonlyArray<Destination>, StoreUnavailable>
+    /** Those of all orgs that alerts are sent to. */
+    readonly alertTargets: Effect.Effect<ReadonlyArray<Destination>, StoreUnavailable>
+    /** Those of these that are, or were, destinations of whatever org. */
+    readonly among: (
+      ids: ReadonlyArray<DestinationId>
+    ) => Effect.Effect<ReadonlyMap<DestinationId, Destination & { readonly removed: boolean }>, StoreUnavailable>
+    /**
+     * Of each of these orgs the message that is due longest and has not been handed out, alerts left out. Orgs without
+     * one are absent.
+     */
+    readonly oldestDue: (orgs: ReadonlyArray<OrgId>) => Effect.Effect<ReadonlyMap<OrgId, OldestDue>, StoreUnavailable>
+  }
+>()("posthaste/application/ports/Destinations") {}

@@ -1,0 +1,20 @@
+/** Every channel Posthaste has. To add one is to write its record and to name it here. */
+
+import { Layer } from "effect"
+import * as HttpTargetChannel from "../adapters/channels/http/HttpTargetChannel.ts"
+import type { AddressRules } from "../adapters/channels/net/addressGuard.ts"
+import * as WebhookChannel from "../adapters/channels/webhook/WebhookChannel.ts"
+import * as WhatsAppChannel from "../adapters/channels/whatsapp/WhatsAppChannel.ts"
+import { Channels, channelsOf } from "../application/ports/Channels.ts"
+
+export const layer = (rules: AddressRules, whatsApp: WhatsAppChannel.Options) =>
+  Layer.succeed(
+    Channels,
+    channelsOf([WebhookChannel.channel(rules), HttpTargetChannel.channel(rules), WhatsAppChannel.channel(whatsApp)])
+  )
+
+/** For whoever asks what channels there are and sends nothing: a check of the stored facts, a test. */
+export const unused = layer(
+  { allowedNetworks: [], exemptions: [] },
+  { baseUrl: new URL("https://graph.facebook.com"), codes: new Map() }
+)

@@ -1,0 +1,109 @@
+/** What a database dump shows of a destination's secrets: nothing, wherever they are moved to. */
+import { expect, it } from "@effect/vitest"
+import { Effect, Exit, Redacted } from "effect"
+import pg from "pg"
+import { describe } from "vitest"
+import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
+import { type Destination, Destinations } from "../../../../src/application/ports/Destinations.ts"
+import { OrgId } from "../../../../src/domain/ids.ts"
+import {
+  http,
+  makeAccount,
+  makeEndpoint,
+  makeTarget,
+  webhook,
+  whatsapp
+} from "../../../contracts/destinations/samples.ts"
+import { freshDatabase } from "../../../servers/freshDatabase.ts"
+
+const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
+const secret = "sk_live_not_to_be_found_anywhere"
+const acme = OrgId.make("acme")
+const secrets = {
+  verifyToken: Redacted.make(`${secret}_verify`),
+  one: Redacted.make(`${secret}_one`),
+  two: Redacted.make(`${secret}_two`)
+}
+
+/** Two destinations of each kind, and the database they lie in. */
+const withDestinations = <A, E>(
+  body: (
+    query: (text: string, values?: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Record<string, unknown>>>,
+    made: ReadonlyArray<readonly [Destination, Destination]>
+  ) => Effect.Effect<A, E, Destinations>
+) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const url = yield* freshDatabase
+      const database = yield* Effect.acquireRelease(
+        Effect.promise(async () => {
+          const client = new pg.Client({ connectionString: Redacted.value(url) })
+          await client.connect()
+          return client
+        }),
+        (client) => Effect.promise(() => client.end())
+      )
+      return yield* Effect.gen(function* () {
+        const headers = { authorization: secret }
+        const beside = { secrets }
+        const made = [
+          [yield* makeEndpoint(acme, { headers }, beside), yield* makeEndpoint(acme, {}, beside)],
+          [yield* makeTarget(acme, { headers }, beside), yield* makeTarget(acme, {}, beside)],
+          [yield* makeAccount(acme, {}, beside), yield* makeAccount(acme, {}, beside)]
+        ] as const
+        return yield* body(
+          (text, values = []) => Effect.promise(async () => (await database.query(text, [...values])).rows),
+          made
+        )
+      }).pipe(Effect.provide(PostgresPorts.layer({ url, encryptionKey })))
+    })
+  )
+
+const kindOf = ({ channel }: Destination) => ({ webhook, http, whatsapp })[channel as "http"]
+
+describe("the secrets and headers of a destination at rest", () => {
+  it.live("can be read nowhere in its row", () =>
+    withDestinations((query) =>
+      Effect.gen(function* () {
+        const text = JSON.stringify(yield* query("select *, lookup_hash::text as hash from posthaste.destination"))
+        expect(text).toContain("verifyToken")
+        expect(text).not.toContain(secret)
+        expect(text).not.toContain(Buffer.from(secret).toString("base64").slice(0, -4))
+        expect(text).not.toContain(Buffer.from(secret).toString("hex"))
+      })
+    )
+  )
+
+  it.live("open in no other row, and under no other name", () =>
+    withDestinations((query, made) =>
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const opens = ({ id }: Destination) =>
+          Effect.map(Effect.exit(destinations.forSending(acme, id)), (exit) => Exit.isSuccess(exit))
+        for (const [first, second] of made) {
+          const moved = "(select secrets from posthaste.destination where id = $1)"
+          yield* query(`update posthaste.destination set secrets = ${moved} where id = $2`, [first.id, second.id])
+          expect([yield* opens(first), yield* opens(second)]).toEqual([true, false])
+          const renamed = "jsonb_set(secrets, '{one}', secrets -> 'two')"
+          yield* query(`update posthaste.destination set secrets = ${renamed} where id = $1`, [first.id])
+          yield* destinations.setPaused(kindOf(first), acme, first.id, true)
+          expect(yield* opens(first)).toBe(false)
+        }
+      })
+    )
+  )
+
+  it.live("are gone with it", () =>
+    withDestinations((query, made) =>
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        for (const [first] of made) {
+          expect(yield* destinations.remove(kindOf(first), acme, first.id)).toBe(true)
+          const [row] = yield* query("select * from posthaste.destination where id = $1", [first.id])
+          expect(row).toMatchObject({ secrets: {}, lookup_hash: null })
+          expect(row!["settings"]).not.toHaveProperty("headers")
+        }
+      })
+    )
+  )
+})

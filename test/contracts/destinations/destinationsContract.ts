@@ -1,0 +1,582 @@
+/**
+ * What every adapter of `Destinations` promises, for every kind of destination. Call it once per adapter, with a layer that
+ * gives an empty store. An adapter may remember what it is asked for sending for 20 ms here.
+ */
+import { createHash, randomUUID } from "node:crypto"
+import { describe, expect, it } from "@effect/vitest"
+import { DateTime, Duration, Effect, type Layer, Redacted, Result } from "effect"
+import { Actor } from "../../../src/application/actor.ts"
+import type { StoreUnavailable } from "../../../src/application/errors.ts"
+import { ApiKeys } from "../../../src/application/ports/ApiKeys.ts"
+import type { AnyChannel } from "../../../src/application/ports/Channels.ts"
+import {
+  type Alerting,
+  type Destination,
+  Destinations,
+  type Secrets
+} from "../../../src/application/ports/Destinations.ts"
+import { EventStore, type LoggedFact } from "../../../src/application/ports/EventStore.ts"
+import { type JournalName, Journals } from "../../../src/application/ports/Journals.ts"
+import { Queue } from "../../../src/application/ports/Queue.ts"
+import { journalOf, journalOfKey } from "../../../src/domain/destination/changes.ts"
+import { fromRecorded } from "../../../src/domain/destination/recorded.ts"
+import type { OrgId } from "../../../src/domain/ids.ts"
+import { newLane, newOrg, opened, readLogUntil, type StorePorts } from "../sample.ts"
+import { http, makeAccount, makeEndpoint, makeTarget, newNumber, webhook, whatsapp } from "./samples.ts"
+
+const canary = "EAAGm0PX4ZCpsBAnobodymayseethis"
+
+interface Kind {
+  readonly channel: AnyChannel
+  readonly make: (
+    orgId: OrgId,
+    change?: object,
+    beside?: { readonly secrets?: Secrets; readonly alerting?: Alerting }
+  ) => Effect.Effect<Destination, StoreUnavailable, Destinations>
+  /** A secret that it has, and settings that differ from the defaults. */
+  readonly secret: string
+  readonly settings: object
+}
+
+const common = {
+  retry: { strategy: "schedule", waitsMs: [1_000, 5_000], jitter: [0.5, 1.5] },
+  rateLimit: { limit: 10, periodMs: 1_000 },
+  maxInFlight: 8,
+  timeoutMs: 9_000,
+  onDeadLetter: "block"
+} as const
+
+const kinds: ReadonlyArray<Kind> = [
+  {
+    channel: webhook,
+    make: makeEndpoint,
+    secret: "secret",
+    settings: {
+      ...common,
+      eventTypes: ["invoice.paid"],
+      description: "the “billing” receiver",
+      headers: { "x-tenant": "blue" }
+    }
+  },
+  {
+    channel: http,
+    make: (orgId, change, beside) =>
+      makeTarget(orgId, change, { secrets: { token: Redacted.make("ßecret") }, ...beside }),
+    secret: "token",
+    settings: {
+      ...common,
+      method: "PUT",
+      headers: { authorization: "Bearer {{token}}" },
+      bodyFields: { key: "{{token}}" },
+      idempotency: "none",
+      reconcile: { url: "https://psp.example/charges/{messageId}" }
+    }
+  },
+  {
+    channel: whatsapp,
+    make: makeAccount,
+    secret: "accessToken",
+    settings: { ...common, graphVersion: "v26.0", verifySignature: false }
+  }
+]
+
+/** An adapter may remember settings for so long. */
+const untilForgotten = Effect.sleep("40 millis")
+
+const alerting: Alerting = {
+  type: "webhook",
+  events: ["circuit", "oldestDue"],
+  oldestDueSeconds: 60,
+  severity: "critical",
+  description: "the night shift"
+}
+
+export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
+  const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
+    it.live(rule, () => Effect.provide(body, layer), 20_000)
+
+  /** Secrets in the open, as an attempt gets them. */
+  const secretsOf = Effect.fnUntraced(function* ({ orgId, id }: Destination) {
+    const open = yield* (yield* Destinations).forSending(orgId, id)
+    return Object.fromEntries(Object.entries(open!.secrets).map(([key, value]) => [key, Redacted.value(value)]))
+  })
+
+  for (const { channel, make, secret, settings } of kinds) {
+    describe(`${name}: ${channel.article} ${channel.noun}`, () => {
+      test(
+        "is given back as it was created, at version 1, its secrets by name",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const orgId = newOrg()
+          const created = yield* make(orgId, settings, {
+            secrets: { [secret]: Redacted.make(canary), ...lookupIn(channel) }
+          })
+          expect(created).toMatchObject({ settings, orgId, channel: channel.name, paused: false, version: 1 })
+          expect(created.secretNames).toEqual([secret, ...Object.keys(lookupIn(channel))].toSorted())
+          expect(created.updatedAt).toEqual(created.createdAt)
+          expect(yield* destinations.get(orgId, created.id)).toEqual(created)
+          const page = yield* destinations.list(orgId, {}, { cursor: null, limit: 1 })
+          expect(JSON.stringify([created, page])).not.toContain(canary)
+        })
+      )
+
+      test(
+        "gives an attempt settings and secrets, and tells nothing when printed",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const orgId = newOrg()
+          const created = yield* make(orgId, settings, {
+            secrets: { [secret]: Redacted.make(canary), ...lookupIn(channel) }
+          })
+          const open = yield* destinations.forSending(orgId, created.id)
+          expect(open!.destination).toEqual(created)
+          expect(yield* secretsOf(created)).toMatchObject({ [secret]: canary })
+          expect(JSON.stringify(open)).not.toContain(canary)
+          expect(yield* destinations.forSending(orgId, newLane())).toBeNull()
+        })
+      )
+
+      test(
+        "shows nothing to another org, and nothing under another kind",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const [mine, yours] = [newOrg(), newOrg()]
+          const { id } = yield* make(mine)
+          const other = kinds.find((kind) => kind.channel !== channel)!.channel
+          for (const [kind, orgId] of [
+            [channel, yours],
+            [other, mine]
+          ] as const) {
+            const change = { settings: { timeoutMs: 1_000 }, secrets: { [secret]: Redacted.make("yours") } }
+            expect(yield* destinations.change(kind, orgId, id, change)).toBeNull()
+            expect(yield* destinations.setPaused(kind, orgId, id, true)).toBeNull()
+            expect(yield* destinations.remove(kind, orgId, id)).toBe(false)
+          }
+          expect(yield* destinations.get(yours, id)).toBeNull()
+          expect(yield* destinations.forSending(yours, id)).toBeNull()
+          const page = { cursor: null, limit: 10 }
+          expect(yield* destinations.list(yours, {}, page)).toEqual({ items: [], nextCursor: null })
+          expect((yield* destinations.list(mine, { channel: other.name }, page)).items).toEqual([])
+          expect(yield* destinations.get(mine, id)).toMatchObject({ paused: false, version: 1 })
+        })
+      )
+
+      test(
+        "changes what is named, keeps the rest and counts the change",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const orgId = newOrg()
+          const created = yield* make(orgId, settings)
+          const given = { timeoutMs: 1_000, retry: null }
+          const changed = yield* destinations.change(channel, orgId, created.id, { settings: given })
+          expect(changed).toMatchObject({ settings: { ...settings, ...given }, version: 2 })
+          expect(changed!.createdAt).toEqual(created.createdAt)
+          expect(changed!.secretNames).toEqual(created.secretNames)
+          expect(yield* destinations.get(orgId, created.id)).toEqual(changed)
+          expect(yield* destinations.change(channel, orgId, newLane(), { settings: given })).toBeNull()
+        })
+      )
+
+      test(
+        "replaces, adds and removes the secrets that are named, and keeps the others",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const orgId = newOrg()
+          const created = yield* make(orgId)
+          yield* secretsOf(created)
+          const added = { [secret]: Redacted.make("new"), added: Redacted.make("a") }
+          const first = yield* destinations.change(channel, orgId, created.id, { secrets: added })
+          expect(first).toMatchObject({ settings: created.settings, version: 2 })
+          expect(first!.secretNames).toEqual([...created.secretNames, "added"].toSorted())
+          yield* destinations.change(channel, orgId, created.id, { secrets: { added: null, absent: null } })
+          yield* untilForgotten
+          expect(yield* secretsOf(created)).toMatchObject({ [secret]: "new" })
+          expect(Object.keys(yield* secretsOf(created))).not.toContain("added")
+        })
+      )
+
+      test(
+        "loses no change of several that are made at once",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const orgId = newOrg()
+          const { id } = yield* make(orgId)
+          const changes = [{ maxInFlight: 2 }, { timeoutMs: 900 }, { onDeadLetter: "block" }]
+          yield* Effect.forEach(changes, (given) => destinations.change(channel, orgId, id, { settings: given }), {
+            concurrency: "unbounded"
+          })
+          expect(yield* destinations.get(orgId, id)).toMatchObject({
+            settings: Object.assign({}, ...changes),
+            version: 4
+          })
+        })
+      )
+
+      test(
+        "is listed once, page by page",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const orgId = newOrg()
+          yield* make(newOrg())
+          const created = yield* Effect.forEach([1, 2, 3, 4, 5], () => make(orgId))
+          const seen: Array<string> = []
+          let cursor: string | null = null
+          do {
+            const page: Effect.Success<ReturnType<typeof destinations.list>> = yield* destinations.list(
+              orgId,
+              { channel: channel.name },
+              { cursor, limit: 2 }
+            )
+            expect(page.items.length).toBeLessThanOrEqual(2)
+            seen.push(...page.items.map(({ id }) => id))
+            cursor = page.nextCursor
+          } while (cursor !== null)
+          expect(seen).toEqual(created.map(({ id }) => id).toSorted())
+          expect((yield* destinations.list(orgId, {}, { cursor: null, limit: 5 })).nextCursor).toBeNull()
+        })
+      )
+
+      test(
+        "holds back what exceeds its rate limit or is paused, until that ends or it is gone",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const store = yield* EventStore
+          const queue = yield* Queue
+          const orgId = newOrg()
+          const [limited, paused] = [
+            yield* make(orgId, { rateLimit: { limit: 1, periodMs: 3_600_000 } }),
+            yield* make(orgId)
+          ]
+          expect(yield* destinations.setPaused(channel, orgId, paused.id, true)).toMatchObject({
+            paused: true,
+            version: 1
+          })
+          const steps = [limited, limited, limited, paused, paused].map(({ id }) =>
+            opened({ channel: channel.name, destination: id })
+          )
+          yield* store.append(steps.map(({ entry }) => entry))
+          const claim = Effect.gen(function* () {
+            const request = { worker: "w", limit: 100, perLane: 100, room: new Map(), lease: Duration.minutes(1) }
+            const claimed = (yield* queue.claim(request))?.messages ?? []
+            return [limited, paused].map(({ id }) => claimed.filter(({ lane }) => lane === id).length)
+          })
+          expect(yield* claim).toEqual([1, 0])
+          yield* destinations.setPaused(channel, orgId, paused.id, false)
+          expect(yield* claim).toEqual([0, 2])
+          yield* destinations.remove(channel, orgId, limited.id)
+          expect(yield* claim).toEqual([2, 0])
+        })
+      )
+
+      test(
+        "applies a change to attempts, also where another process made it",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const orgId = newOrg()
+          const { id } = yield* make(orgId)
+          yield* destinations.forSending(orgId, id)
+          yield* destinations.change(channel, orgId, id, { settings: { timeoutMs: 777 } })
+          yield* untilForgotten
+          expect((yield* destinations.forSending(orgId, id))!.destination).toMatchObject({
+            settings: { timeoutMs: 777 },
+            version: 2
+          })
+        })
+      )
+
+      test(
+        "is forgotten when it is removed, with its secrets",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const orgId = newOrg()
+          const { id } = yield* make(orgId)
+          yield* destinations.forSending(orgId, id)
+          yield* destinations.named(orgId, channel.name, null)
+          expect(yield* destinations.remove(channel, orgId, id)).toBe(true)
+          expect(yield* destinations.remove(channel, orgId, id)).toBe(false)
+          expect(yield* destinations.get(orgId, id)).toBeNull()
+          expect(yield* destinations.change(channel, orgId, id, {})).toBeNull()
+          expect(yield* destinations.setPaused(channel, orgId, id, true)).toBeNull()
+          expect((yield* destinations.list(orgId, {}, { cursor: null, limit: 10 })).items).toEqual([])
+          yield* untilForgotten
+          expect(yield* destinations.forSending(orgId, id)).toBeNull()
+          expect(yield* destinations.named(orgId, channel.name, null)).toEqual([])
+          expect((yield* destinations.among([id])).get(id)).toMatchObject({
+            orgId,
+            channel: channel.name,
+            removed: true
+          })
+        })
+      )
+
+      test(
+        "is named by nobody, when it is the only one, and by no more than two",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const [none, one, several] = [newOrg(), newOrg(), newOrg()]
+          const only = yield* make(one)
+          yield* Effect.forEach([1, 2, 3], () => make(several))
+          const named = (orgId: OrgId) =>
+            Effect.map(destinations.named(orgId, channel.name, null), (found) => found.map(({ id }) => id))
+          expect(yield* named(none)).toEqual([])
+          expect(yield* named(one)).toEqual([only.id])
+          expect(yield* named(several)).toHaveLength(2)
+        })
+      )
+
+      test(
+        "tells each change in its journal, by whom, and none where nothing changed",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const orgId = newOrg()
+          const beside = { secrets: { [secret]: Redacted.make(canary), ...lookupIn(channel) } }
+          const { id } = yield* make(orgId, {}, beside)
+          const change = (given: object) => destinations.change(channel, orgId, id, given)
+          yield* change({
+            settings: { timeoutMs: 1_000, maxInFlight: 2 },
+            secrets: { [secret]: Redacted.make(canary) }
+          })
+          yield* change({ secrets: { [secret]: Redacted.make(canary) } })
+          yield* change({})
+          for (const paused of [true, true, false]) yield* destinations.setPaused(channel, orgId, id, paused)
+          yield* destinations.change(channel, newOrg(), id, { settings: { timeoutMs: 1 } })
+          yield* destinations.remove(channel, newOrg(), id)
+          for (const _ of [1, 2]) yield* destinations.remove(channel, orgId, id)
+          expect(yield* told(channel, id)).toEqual([
+            ["DestinationCreated"],
+            ["DestinationChanged", "maxInFlight", "timeoutMs"],
+            ["DestinationSecretsChanged", secret],
+            ["DestinationSecretsChanged", secret],
+            ["DestinationPaused"],
+            ["DestinationResumed"],
+            ["DestinationRemoved"]
+          ])
+        }).pipe(Effect.provideService(Actor, "operator"))
+      )
+    })
+  }
+
+  const facts = Effect.fnUntraced(function* (journal: JournalName) {
+    const history = yield* (yield* Journals).load(journal)
+    expect(JSON.stringify(history)).not.toContain(canary)
+    expect(history.map(({ version }) => version)).toEqual(history.map((_, index) => index + 1))
+    return history.map((row) => ({ fact: Result.getOrThrow(fromRecorded(row)), actor: row.actor }))
+  })
+
+  /** The facts of a destination as the operator left them. */
+  const told = Effect.fnUntraced(function* (channel: AnyChannel, id: string) {
+    const all = yield* facts(journalOf(channel, id))
+    expect(new Set(all.map(({ actor }) => actor))).toEqual(new Set(["operator"]))
+    return all.map(({ fact: { type, orgId: _, ...fact } }) => {
+      if ("channel" in fact) expect(fact.channel).toBe(channel.name)
+      return "fields" in fact ? [type, ...fact.fields] : "names" in fact ? [type, ...fact.names] : [type]
+    })
+  })
+
+  describe(`${name}: a public key`, () => {
+    const create = Effect.fnUntraced(function* (orgId: OrgId, publicKey: string, kind: AnyChannel = whatsapp) {
+      const { settings } = yield* makeAccount(newOrg())
+      const made = { settings, secrets: {}, publicKey, lookup: null, alerting: null }
+      return yield* (yield* Destinations).create(kind, orgId, made)
+    })
+
+    test(
+      "belongs to one destination over all orgs, also when two ask at once, and again once that is gone",
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const key = newNumber()
+        const orgs = [newOrg(), newOrg(), newOrg()]
+        const answers = yield* Effect.forEach(orgs, (orgId) => create(orgId, key), { concurrency: "unbounded" })
+        expect(answers.filter((answer) => answer === "Taken")).toHaveLength(2)
+        // Of another channel it is another key.
+        expect(yield* create(orgs[0]!, key, http)).not.toBe("Taken")
+        const winner = answers.find((answer) => answer !== "Taken")!
+        expect((yield* destinations.withPublicKey("whatsapp", key))!.destination.id).toBe(winner.id)
+        yield* destinations.remove(whatsapp, winner.orgId, winner.id)
+        const heir = (yield* create(orgs[1]!, key)) as Destination
+        yield* untilForgotten
+        expect((yield* destinations.withPublicKey("whatsapp", key))!.destination.id).toBe(heir.id)
+        expect(yield* destinations.withPublicKey("whatsapp", newNumber())).toBeNull()
+      })
+    )
+
+    test(
+      "names a destination within its org",
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const [mine, yours] = [newOrg(), newOrg()]
+        const [key, other] = [newNumber(), newNumber()]
+        const made = (yield* create(mine, key)) as Destination
+        yield* create(mine, other)
+        const named = (orgId: OrgId, publicKey: string) =>
+          Effect.map(destinations.named(orgId, "whatsapp", publicKey), (found) => found.map(({ id }) => id))
+        expect(yield* named(mine, key)).toEqual([made.id])
+        expect(yield* named(mine, "1' or true --")).toEqual([])
+        expect(yield* named(yours, key)).toEqual([])
+      })
+    )
+  })
+
+  describe(`${name}: destinations`, () => {
+    test(
+      "are known by their lookup secret while one has it",
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const orgId = newOrg()
+        const { id } = yield* makeAccount(orgId, {}, { secrets: { verifyToken: Redacted.make("first token") } })
+        const knows = (token: string) => destinations.knowsLookup("whatsapp", Redacted.make(token))
+        expect([yield* knows("first token"), yield* knows("first toke"), yield* knows("")]).toEqual([
+          true,
+          false,
+          false
+        ])
+        expect(yield* destinations.knowsLookup("webhook", Redacted.make("first token"))).toBe(false)
+        yield* destinations.change(whatsapp, orgId, id, { lookup: Redacted.make("second token") })
+        expect([yield* knows("first token"), yield* knows("second token")]).toEqual([false, true])
+        yield* destinations.remove(whatsapp, orgId, id)
+        expect(yield* knows("second token")).toBe(false)
+      })
+    )
+
+    test(
+      "are found by a setting, over all orgs",
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const unverified = () => makeAccount(newOrg(), { verifySignature: false })
+        const [one, other, removed] = [yield* unverified(), yield* unverified(), yield* unverified()]
+        yield* makeAccount(newOrg())
+        yield* destinations.remove(whatsapp, removed.orgId, removed.id)
+        const ids = Effect.map(destinations.matching("whatsapp", { verifySignature: false }), (found) =>
+          found.map(({ id }) => id)
+        )
+        expect(yield* ids).toEqual([one.id, other.id].toSorted())
+        yield* destinations.change(whatsapp, one.orgId, one.id, { settings: { verifySignature: true } })
+        expect(yield* ids).toEqual([other.id])
+      })
+    )
+
+    test(
+      "are listed together, whatever their kinds",
+      Effect.gen(function* () {
+        const orgId = newOrg()
+        const made = yield* Effect.forEach(kinds, ({ make }) => make(orgId))
+        const { items } = yield* (yield* Destinations).list(orgId, {}, { cursor: null, limit: 10 })
+        expect(items.map(({ id }) => id)).toEqual(made.map(({ id }) => id).toSorted())
+      })
+    )
+
+    test(
+      "tell who changed what when many change one at once",
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const orgId = newOrg()
+        const { id } = yield* makeEndpoint(orgId)
+        const set = (paused: boolean) => destinations.setPaused(webhook, orgId, id, paused)
+        yield* Effect.all(
+          Array.from({ length: 20 }, (_, n) =>
+            n % 2 === 0
+              ? destinations.change(webhook, orgId, id, { settings: { description: `${n}` } })
+              : Effect.andThen(set(true), set(false))
+          ),
+          { concurrency: "unbounded", discard: true }
+        )
+        const types = (yield* told(webhook, id)).map(([type]) => type)
+        expect(types.filter((type) => type === "DestinationChanged")).toHaveLength(10)
+        // Each pause that was told is followed by its end: none was told twice.
+        const turns = types.filter((type) => type === "DestinationPaused" || type === "DestinationResumed")
+        expect(turns).toEqual(turns.map((_, n) => (n % 2 === 0 ? "DestinationPaused" : "DestinationResumed")))
+        const ours = (logged: ReadonlyArray<LoggedFact>) =>
+          logged.filter(({ stream }) => stream === journalOf(webhook, id))
+        const logged = yield* readLogUntil((all) => ours(all).length >= types.length)
+        expect(ours(logged)).toHaveLength(types.length)
+      }).pipe(Effect.provideService(Actor, "operator"))
+    )
+
+    test(
+      "say that Posthaste itself did what nobody asked for",
+      Effect.gen(function* () {
+        const { id } = yield* Effect.provideService(makeEndpoint(newOrg()), Actor, null)
+        expect((yield* facts(journalOf(webhook, id))).map(({ actor }) => actor)).toEqual([null])
+      })
+    )
+  })
+
+  describe(`${name}: an alert target`, () => {
+    test(
+      "is a destination that says what it wants to be told, in its org and among all",
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const [acme, globex] = [newOrg(), newOrg()]
+        const page = { cursor: null, limit: 10 }
+        const pager = yield* makeTarget(acme, {}, { alerting: { ...alerting, type: "pagerduty" } })
+        yield* makeTarget(acme)
+        const other = yield* makeEndpoint(globex, {}, { alerting })
+        expect(pager.alerting).toEqual({ ...alerting, type: "pagerduty" })
+        expect((yield* destinations.alertTargets).map(({ id }) => id)).toEqual([pager.id, other.id].toSorted())
+        expect((yield* destinations.list(globex, { alerting: true }, page)).items).toEqual([other])
+        yield* destinations.remove(http, acme, pager.id)
+        expect((yield* destinations.alertTargets).map(({ id }) => id)).toEqual([other.id])
+        expect((yield* destinations.among([pager.id])).get(pager.id)!.alerting).not.toBeNull()
+      })
+    )
+
+    test(
+      "changes only what was named, and tells it as a change of the destination",
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const orgId = newOrg()
+        const before = yield* makeEndpoint(orgId, {}, { alerting })
+        yield* Effect.sleep("5 millis")
+        const change = {
+          settings: { url: "https://new.example" },
+          alerting: { oldestDueSeconds: null, severity: null }
+        }
+        const after = yield* destinations.change(webhook, orgId, before.id, change)
+        expect(after!.alerting).toEqual({ ...alerting, oldestDueSeconds: null, severity: null })
+        expect(DateTime.isGreaterThan(after!.updatedAt, before.updatedAt)).toBe(true)
+        expect((yield* told(webhook, before.id)).at(-1)).toEqual([
+          "DestinationChanged",
+          "oldestDueSeconds",
+          "severity",
+          "url"
+        ])
+      }).pipe(Effect.provideService(Actor, "operator"))
+    )
+
+    test(
+      "can't be made of an ordinary destination by a change",
+      Effect.gen(function* () {
+        const { orgId, id } = yield* makeEndpoint(newOrg())
+        const after = yield* (yield* Destinations).change(webhook, orgId, id, { alerting: { severity: "info" } })
+        expect(after!.alerting).toBeNull()
+      })
+    )
+  })
+
+  describe(`${name}: a key`, () => {
+    test(
+      "is told as made and revoked, without the key",
+      Effect.gen(function* () {
+        const keys = yield* ApiKeys
+        const orgId = newOrg()
+        const hash = createHash("sha256").update(randomUUID()).digest("hex")
+        const { id } = yield* keys.create(orgId, "ci", hash)
+        yield* keys.revoke(id)
+        yield* keys.revoke(id)
+        const all = yield* facts(journalOfKey(id))
+        expect(all).toEqual([
+          { fact: { type: "KeyCreated", orgId, name: "ci" }, actor: "operator" },
+          { fact: { type: "KeyRevoked", orgId }, actor: "operator" }
+        ])
+        expect(JSON.stringify(all)).not.toContain(hash)
+      }).pipe(Effect.provideService(Actor, "operator"))
+    )
+  })
+}
+
+const lookupIn = ({ secrets }: AnyChannel): Secrets =>
+  Object.fromEntries(
+    Object.keys(secrets)
+      .filter((name) => secrets[name]!.lookup)
+      .map((name) => [name, Redacted.make("hub")])
+  )

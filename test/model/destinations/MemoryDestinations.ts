@@ -1,0 +1,200 @@
+/** Destinations of every kind over one map. Secrets stay redacted; nothing is at rest here, so nothing is encrypted. */
+import { randomUUID } from "node:crypto"
+import { DateTime, Effect, Equal, Layer, Redacted } from "effect"
+import { Actor } from "../../../src/application/actor.ts"
+import { type Destination, Destinations } from "../../../src/application/ports/Destinations.ts"
+import { changesOf, type DestinationKind, journalOf, pauseOf } from "../../../src/domain/destination/changes.ts"
+import type { ConfigurationFact } from "../../../src/domain/destination/facts.ts"
+import { toRecorded } from "../../../src/domain/destination/recorded.ts"
+import { DestinationId, type OrgId } from "../../../src/domain/ids.ts"
+import type { OldestDue } from "../../../src/domain/overdue/decider.ts"
+import { copySettingsToLane, freeLane } from "../deliver/lanes.ts"
+import { isDue } from "../deliver/waiting.ts"
+import { addToJournal, type DestinationRow, Memory } from "../Memory.ts"
+
+export const layer = Layer.effect(
+  Destinations,
+  Effect.gen(function* () {
+    const memory = yield* Memory
+    const { tables, now } = memory
+    const { destinations } = tables
+    const living = () =>
+      [...destinations.values()]
+        .filter(({ removed }) => !removed)
+        .toSorted((a, b) => (a.destination.id < b.destination.id ? -1 : 1))
+    const find = (orgId: OrgId, id: DestinationId) => {
+      const row = destinations.get(id)
+      return row === undefined || row.removed || row.destination.orgId !== orgId ? null : row
+    }
+    const only = (rows: ReadonlyArray<DestinationRow>): ReadonlyArray<Destination> =>
+      rows.map(({ destination }) => destination)
+
+    /** Row and facts in one step. */
+    const write = (
+      kind: DestinationKind,
+      orgId: OrgId,
+      id: DestinationId,
+      change: (row: DestinationRow) => {
+        readonly row: DestinationRow
+        readonly facts: ReadonlyArray<ConfigurationFact>
+      }
+    ) =>
+      Effect.map(Actor, (actor) => {
+        const before = find(orgId, id)
+        if (before === null || before.destination.channel !== kind.name) return null
+        const { row, facts } = change(before)
+        store(kind, row, facts, actor)
+        return row.destination
+      })
+    const store = (
+      kind: DestinationKind,
+      row: DestinationRow,
+      facts: ReadonlyArray<ConfigurationFact>,
+      actor: string | null
+    ) => {
+      const { id } = row.destination
+      destinations.set(id, row)
+      addToJournal(tables, journalOf(kind, id), facts.map(toRecorded), now(), actor)
+      if (row.removed) freeLane(memory, id)
+      else copySettingsToLane(memory, row.destination)
+    }
+    const openOf = (row: DestinationRow | null) =>
+      row === null ? null : { destination: row.destination, secrets: row.secrets }
+
+    return Destinations.of({
+      create: (kind, orgId, { settings, secrets, publicKey, lookup, alerting }) =>
+        Effect.map(Actor, (actor) => {
+          const channel = kind.name
+          const isTaken = living().some((row) => row.destination.channel === channel && row.publicKey === publicKey)
+          if (publicKey !== null && isTaken) return "Taken" as const
+          const id = DestinationId.make(randomUUID())
+          const secretNames = Object.keys(secrets).toSorted()
+          const times = { createdAt: now(), updatedAt: now() }
+          const destination = {
+            id,
+            orgId,
+            channel,
+            settings,
+            secretNames,
+            alerting,
+            paused: false,
+            version: 1,
+            ...times
+          }
+          const row = { destination, secrets, publicKey, lookup, removed: false }
+          store(kind, row, [{ type: "DestinationCreated", orgId, channel }], actor)
+          return destination
+        }),
+      get: (orgId, id) => Effect.sync(() => find(orgId, id)?.destination ?? null),
+      list: (orgId, { channel, alerting }, { cursor, limit }) =>
+        Effect.sync(() => {
+          const left = only(living()).filter(
+            (each) =>
+              each.orgId === orgId &&
+              (channel === undefined || each.channel === channel) &&
+              (alerting === undefined || each.alerting !== null) &&
+              (cursor === null || each.id > cursor)
+          )
+          const items = left.slice(0, limit)
+          return { items, nextCursor: left.length > limit ? items.at(-1)!.id : null }
+        }),
+      change: (kind, orgId, id, { settings = {}, secrets: given = {}, lookup, alerting }) =>
+        write(kind, orgId, id, ({ destination: before, ...row }) => {
+          const left = Object.entries({ ...row.secrets, ...given }).flatMap(([name, secret]) =>
+            secret === null ? [] : [[name, secret] as const]
+          )
+          const secrets = Object.fromEntries(left)
+          const destination = {
+            ...before,
+            settings: { ...before.settings, ...settings },
+            secretNames: Object.keys(secrets).toSorted(),
+            alerting: before.alerting === null ? null : { ...before.alerting, ...alerting },
+            version: before.version + 1,
+            updatedAt: now()
+          }
+          return {
+            row: { ...row, destination, secrets, lookup: lookup ?? row.lookup },
+            facts: changesOf({ orgId, channel: kind.name }, { ...settings, ...alerting }, given)
+          }
+        }),
+      setPaused: (kind, orgId, id, paused) =>
+        write(kind, orgId, id, (row) =>
+          row.destination.paused === paused
+            ? { row, facts: [] }
+            : {
+                row: { ...row, destination: { ...row.destination, paused, updatedAt: now() } },
+                facts: [pauseOf({ orgId, channel: kind.name }, paused)]
+              }
+        ),
+      remove: (kind, orgId, id) =>
+        Effect.map(
+          write(kind, orgId, id, (row) => ({
+            row: { ...row, secrets: {}, publicKey: null, lookup: null, removed: true },
+            facts: [{ type: "DestinationRemoved", orgId, channel: kind.name }]
+          })),
+          (removed) => removed !== null
+        ),
+      forSending: (orgId, id) => Effect.sync(() => openOf(find(orgId, id))),
+      named: (orgId, channel, publicKey) =>
+        Effect.sync(() =>
+          only(
+            living().filter(
+              (row) =>
+                row.destination.orgId === orgId &&
+                row.destination.channel === channel &&
+                (publicKey === null || row.publicKey === publicKey)
+            )
+          ).slice(0, 2)
+        ),
+      withPublicKey: (channel, publicKey) =>
+        Effect.sync(() =>
+          openOf(living().find((row) => row.destination.channel === channel && row.publicKey === publicKey) ?? null)
+        ),
+      knowsLookup: (channel, lookup) =>
+        Effect.sync(() =>
+          living().some(
+            (row) =>
+              row.destination.channel === channel &&
+              row.lookup !== null &&
+              Redacted.value(row.lookup) === Redacted.value(lookup)
+          )
+        ),
+      matching: (channel, settings) =>
+        Effect.sync(() =>
+          only(living()).filter((each) => {
+            const its = each.settings as unknown as Record<string, unknown>
+            return (
+              each.channel === channel &&
+              Object.entries(settings).every(([name, value]) => Equal.equals(its[name], value))
+            )
+          })
+        ),
+      alertTargets: Effect.sync(() => only(living()).filter(({ alerting }) => alerting !== null)),
+      among: (ids) =>
+        Effect.sync(
+          () =>
+            new Map(
+              ids.flatMap((id) => {
+                const row = destinations.get(id)
+                return row === undefined ? [] : [[id, { ...row.destination, removed: row.removed }]]
+              })
+            )
+        ),
+      oldestDue: (orgs) =>
+        Effect.sync(() => {
+          const oldest = new Map<OrgId, OldestDue>()
+          for (const [lane, waiting] of tables.lanes) {
+            const row = destinations.get(lane)
+            const first = waiting.find((message) => isDue(message, now()))
+            if (row === undefined || row.destination.alerting !== null || first === undefined) continue
+            const { orgId } = row.destination
+            const known = oldest.get(orgId)
+            if (!orgs.includes(orgId)) continue
+            if (known !== undefined && DateTime.isLessThanOrEqualTo(known.dueAt, first.dueAt)) continue
+            oldest.set(orgId, { messageId: first.messageId, destination: lane, dueAt: first.dueAt })
+          }
+          return oldest
+        })
+    })
+  })
+)
