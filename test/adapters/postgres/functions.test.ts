@@ -8,6 +8,7 @@ import pg from "pg"
 import { beforeAll, describe, expect, inject, it } from "vitest"
 import { constantNames, filled } from "../../../src/adapters/postgres/constants.ts"
 import { planning } from "../../../src/adapters/postgres/planning.ts"
+import { recorded } from "../../../src/domain/message/facts.ts"
 import { inDatabase } from "../../servers/postgres.ts"
 
 const src = join(import.meta.dirname, "../../../src")
@@ -91,5 +92,19 @@ describe("functions of the database", () => {
 
   it("are planned by name, and each name is one of them", () => {
     expect(Object.keys(planning).filter((name) => !names.includes(name))).toEqual([])
+  })
+
+  it("look for the names that providers gave in every shape of a fact that tells one, and so do the indexes", () => {
+    const telling = Object.entries(recorded)
+      .filter(([, shape]) => "providerMessageId" in ("from" in shape ? shape.from.fields : shape.fields))
+      .map(([name]) => name)
+    expect(telling.length).toBeGreaterThan(2)
+    const named = [
+      ...filesOf("adapters/postgres/schema", ".sql"),
+      ...filesOf("adapters/postgres/receipts", ".ts")
+    ].flatMap(({ text }) =>
+      [...text.matchAll(/name in \(([^)]*@[^)]*)\)/g)].map(([, list]) => list!.replaceAll("'", "").split(", "))
+    )
+    expect(named).toEqual([telling, telling, telling])
   })
 })
