@@ -23,7 +23,7 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "forgets what a release puts back": 20,
   "skips a fact in the feed": 200,
   "moves the projection on without its rows": 5,
-  "takes a batch over under its old name": 50,
+  "takes a batch over under its old name": 100,
   "renews whatever a living worker was ever given": 100,
   "forgets what is put back": 50,
   "forgets that a lane was deferred": 100,

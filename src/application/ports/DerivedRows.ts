@@ -28,7 +28,7 @@ export interface DerivedState {
   readonly viewsAt: Position | null
 }
 
-/** Behind somebody, given to the queue, or dead and in the way. */
+/** Waiting behind another message, given to the queue, or dead and blocking its line. */
 export type LinePosition = "WAITING" | "GIVEN" | "DEAD"
 
 export interface ReadyRow extends Omit<Wait, "line"> {
@@ -72,7 +72,7 @@ export class DerivedRows extends Context.Service<
       after: MessageId | null,
       limit: number
     ) => Effect.Effect<ReadonlyArray<MessageId>, StoreUnavailable>
-    /** Lines whose head was not given to the queue, or where somebody else was. */
+    /** Lines whose head was not given to the queue, or where another message was. */
     readonly brokenLines: Effect.Effect<
       ReadonlyArray<{ readonly lane: DestinationId; readonly line: string }>,
       StoreUnavailable

@@ -22,7 +22,7 @@ export interface JournalFact extends RecordedFact {
 export class Journals extends Context.Service<
   Journals,
   {
-    /** Empty for a journal nobody wrote to. */
+    /** Empty for a journal without facts. */
     readonly load: (journal: JournalName) => Effect.Effect<ReadonlyArray<JournalFact>, StoreUnavailable>
     readonly append: (
       journal: JournalName,

@@ -10,7 +10,7 @@ import type { StoreUnavailable } from "../errors.ts"
 export class ProviderMessages extends Context.Service<
   ProviderMessages,
   {
-    /** Empty for a name nobody told. */
+    /** Empty for a name that no provider gave. */
     readonly find: (providerMessageId: string) => Effect.Effect<ReadonlyArray<MessageId>, StoreUnavailable>
   }
 >()("posthaste/application/ports/ProviderMessages") {}

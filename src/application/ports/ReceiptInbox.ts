@@ -2,7 +2,7 @@ import { Context, type Duration, type Effect } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { StoreUnavailable } from "../errors.ts"
 
-/** What a provider told about a message sent from an account, in the provider's own words: nobody has read it yet. */
+/** A provider's receipt about a message sent from an account, as it arrived and not yet read. */
 export interface ArrivedReceipt {
   readonly orgId: OrgId
   readonly account: DestinationId

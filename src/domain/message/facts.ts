@@ -176,7 +176,7 @@ export const ReceiptStatus = Schema.Literals(["sent", "delivered", "read", "fail
 export type ReceiptStatus = typeof ReceiptStatus.Type
 
 /**
- * What a provider told us later. Kept whatever the status; `contradicts` is what a replayer must see first.
+ * A provider's receipt. It is kept whatever the status; `contradicts` is what a replayer must see first.
  * Null as `epoch` is the one it was recorded in; null as `attempt` is any of that epoch.
  */
 export const ReceiptRecorded = Schema.Struct({

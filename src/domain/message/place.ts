@@ -27,7 +27,7 @@ export type Place =
   /** Nothing is to be done. A dead letter with an ordering key may hold its place in the line. */
   | { readonly type: "Out"; readonly dead: boolean }
 
-/** A message on its way, with what the queue was told last. */
+/** A message with the last change it made to the queue. */
 export interface TrackedMessage {
   readonly message: Message
   readonly wait: Wait | null
