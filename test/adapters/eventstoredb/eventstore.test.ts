@@ -3,7 +3,7 @@
  * Suites of ports that neither read nor write messages (endpoints, keys, lists …) are not run again: their adapters and
  * their tables are the same.
  */
-import { afterAll } from "@effect/vitest"
+import { afterAll, describe } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted, Scope } from "effect"
 import * as EventStoreDbPorts from "../../../src/adapters/eventstoredb/EventStoreDbPorts.ts"
 import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
@@ -36,12 +36,17 @@ const ports = Layer.unwrap(
   })
 )
 
+// These look at the whole log, which all tests share.
 eventStoreContract("eventstoredb", ports)
-queueContract("eventstoredb", ports)
-bodiesContract("eventstoredb", ports)
-orderContract("eventstoredb", ports)
-providerMessagesContract("eventstoredb", ports)
 journalsContract("eventstoredb", ports)
-replaysContract("eventstoredb", ports)
 retentionContract("eventstoredb", ports)
-circuitsContract("eventstoredb", ports)
+
+// These look at their own database, and many of them wait: they wait together.
+describe.concurrent("a store in EventStoreDB", () => {
+  queueContract("eventstoredb", ports)
+  bodiesContract("eventstoredb", ports)
+  orderContract("eventstoredb", ports)
+  providerMessagesContract("eventstoredb", ports)
+  replaysContract("eventstoredb", ports)
+  circuitsContract("eventstoredb", ports)
+})
