@@ -27,7 +27,7 @@ export interface Look {
   readonly limitSeconds: number | null
 }
 
-/** What is left of the limit when a overdue backlog is over. */
+/** What is left of the limit when an overdue backlog is over. */
 const CALM_SHARE = 0.5
 
 export const initial: Overdue = initialTransition(overdueMachine)[0]

@@ -45,74 +45,74 @@ export const readPayload = (
   const json = parsed(body)
   if (!isObject(json)) return Result.fail([{ field: "payloadJson", reason: "must be an object" }])
   const faults: Array<PayloadFault> = []
-  const evidenceOf = (field: string, reason: string) => {
+  const addFault = (field: string, reason: string) => {
     faults.push({ field, reason })
     return null
   }
-  const from = json["from"] == null ? null : fromOf(json["from"], evidenceOf)
+  const from = json["from"] == null ? null : fromOf(json["from"], addFault)
   const content =
     templateCode === null
-      ? textOf(json, evidenceOf)
+      ? textOf(json, addFault)
       : json["text"] == null
-        ? templateOf(templateCode, json, body, evidenceOf)
+        ? templateOf(templateCode, json, body, addFault)
         : null
   if (templateCode !== null && json["text"] != null) {
-    evidenceOf("payloadJson.text", "must be absent beside a templateCode: a message is a template or a text")
+    addFault("payloadJson.text", "must be absent beside a templateCode: a message is a template or a text")
   }
   return content === null || faults.length > 0 ? Result.fail(faults) : Result.succeed({ content, from })
 }
 
-type Evidence = (field: string, reason: string) => null
+type AddFault = (field: string, reason: string) => null
 
-const fromOf = (from: unknown, evidenceOf: Evidence): string | null =>
+const fromOf = (from: unknown, addFault: AddFault): string | null =>
   typeof from === "string" && from !== ""
     ? from
-    : evidenceOf("payloadJson.from", "must be the id of a WhatsApp account, or its phoneNumberId")
+    : addFault("payloadJson.from", "must be the id of a WhatsApp account, or its phoneNumberId")
 
-const refuseOthers = (json: Members, path: string, known: ReadonlyArray<string>, evidenceOf: Evidence): void => {
+const refuseOthers = (json: Members, path: string, known: ReadonlyArray<string>, addFault: AddFault): void => {
   for (const name of Object.keys(json)) {
-    if (!known.includes(name)) evidenceOf(`${path}.${name}`, "is not a field of this message")
+    if (!known.includes(name)) addFault(`${path}.${name}`, "is not a field of this message")
   }
 }
 
-const textOf = (json: Members, evidenceOf: Evidence): Content | null => {
+const textOf = (json: Members, addFault: AddFault): Content | null => {
   const { text } = json
-  if (text == null) return evidenceOf("payloadJson", "must hold a text, or the message a templateCode")
-  refuseOthers(json, "payloadJson", ["from", "text"], evidenceOf)
-  if (typeof text === "string") return textContent("payloadJson.text", text, null, evidenceOf)
-  if (!isObject(text)) return evidenceOf("payloadJson.text", "must be a text, or an object with the text as its body")
-  refuseOthers(text, "payloadJson.text", ["body", "preview_url"], evidenceOf)
+  if (text == null) return addFault("payloadJson", "must hold a text, or the message a templateCode")
+  refuseOthers(json, "payloadJson", ["from", "text"], addFault)
+  if (typeof text === "string") return textContent("payloadJson.text", text, null, addFault)
+  if (!isObject(text)) return addFault("payloadJson.text", "must be a text, or an object with the text as its body")
+  refuseOthers(text, "payloadJson.text", ["body", "preview_url"], addFault)
   const { body, preview_url: preview = null } = text
   if (preview !== null && typeof preview !== "boolean")
-    evidenceOf("payloadJson.text.preview_url", "must be true or false")
-  return textContent("payloadJson.text.body", body, preview === true, evidenceOf)
+    addFault("payloadJson.text.preview_url", "must be true or false")
+  return textContent("payloadJson.text.body", body, preview === true, addFault)
 }
 
-const textContent = (field: string, body: unknown, previewUrl: boolean | null, evidenceOf: Evidence): Content | null =>
+const textContent = (field: string, body: unknown, previewUrl: boolean | null, addFault: AddFault): Content | null =>
   typeof body === "string" && body.trim() !== "" && lengthOf(body) <= TEXT_MAX
     ? { type: "text", body, previewUrl }
-    : evidenceOf(field, `must be a text of 1 to ${TEXT_MAX} characters`)
+    : addFault(field, `must be a text of 1 to ${TEXT_MAX} characters`)
 
 /** Characters as people count them: an emoji is one, whatever its encoding. */
 const lengthOf = (text: string): number => (text.length <= TEXT_MAX ? text.length : [...text].length)
 
-const templateOf = (name: string, json: Members, body: string, evidenceOf: Evidence): Content | null => {
-  refuseOthers(json, "payloadJson", ["from", "language", "components"], evidenceOf)
-  const language = languageOf(json["language"], evidenceOf)
+const templateOf = (name: string, json: Members, body: string, addFault: AddFault): Content | null => {
+  refuseOthers(json, "payloadJson", ["from", "language", "components"], addFault)
+  const language = languageOf(json["language"], addFault)
   const given = json["components"] ?? null
-  if (given !== null && !Array.isArray(given)) return evidenceOf("payloadJson.components", "must be an array")
+  if (given !== null && !Array.isArray(given)) return addFault("payloadJson.components", "must be an array")
   const components = given === null ? null : JSON.parse(body, asWritten).components
   return language === null ? null : { type: "template", name, language, components }
 }
 
 const code = /^[A-Za-z]{2,3}([_-][A-Za-z0-9]{2,8})*$/
 
-const languageOf = (language: unknown, evidenceOf: Evidence): { readonly code: string } | null => {
+const languageOf = (language: unknown, addFault: AddFault): { readonly code: string } | null => {
   const given = isObject(language) ? language : { code: language }
   if (typeof given["code"] === "string" && code.test(given["code"])) return { ...given, code: given["code"] }
   return language == null
-    ? evidenceOf("payloadJson.language", 'is required with a templateCode, such as "en_US"')
-    : evidenceOf("payloadJson.language", 'must be a language code such as "en_US", or an object with such a code')
+    ? addFault("payloadJson.language", 'is required with a templateCode, such as "en_US"')
+    : addFault("payloadJson.language", 'must be a language code such as "en_US", or an object with such a code')
 }
 
 /** Undefined when it is no JSON, which only a body that did not come as JSON can be. */
