@@ -187,7 +187,8 @@ describe("a server that does not answer", () => {
           { concurrency: 2 }
         )
         expect([appending._tag, loading._tag]).toEqual(["StoreUnavailable", "StoreUnavailable"])
-        expect(Date.now() - began).toBeLessThan(5_000)
+        // Three seconds and a half by itself. A busy machine takes longer, but not for ever.
+        expect(Date.now() - began).toBeLessThan(20_000)
         expect(eventsOf(server, streamOf(queued))).toEqual([])
         server.heal()
         expect(yield* Context.get(context, Queue).claim(asWorker("test"))).toBeNull()
