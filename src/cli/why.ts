@@ -90,7 +90,7 @@ const whyQueued = (message: Message, { destination, circuit, before }: Surroundi
   if (before !== null) {
     return `it stands behind ${before.id} (${before.status}), which has the same ordering key and goes first`
   }
-  if (destination?.paused) return "its endpoint is paused: it waits until somebody resumes it"
+  if (destination?.paused) return "its destination is paused: it waits until somebody resumes it"
   if (circuit?.status === "HELD") return "the circuit of its destination is held by hand: it waits for a reset"
   if (circuit !== null && circuit.status !== "CLOSED") {
     const until = circuit.openUntil === null ? "" : `; the next probe goes ${fromNow(circuit.openUntil, now)}`

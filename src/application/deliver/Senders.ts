@@ -61,7 +61,8 @@ export const senderOf = Effect.fnUntraced(function* (channel: AnyChannel) {
         onSuccess: (found) => (found === null ? Effect.succeed(unsent(missing)) : send(message, found))
       }),
     capacity: promised(({ maxInFlight }) => maxInFlight, CAPACITY_GONE, 1),
-    dedupes: promised(dedupes, false, false),
+    // What is so of every destination is so of one that is gone or can't be read: its doubts need nobody's answer.
+    dedupes: typeof dedupes === "boolean" ? () => Effect.succeed(dedupes) : promised(dedupes, false, false),
     ...(doubtMs && { doubtMs: promised(doubtMs, RECONCILE_AFTER_MS, RECONCILE_AFTER_MS) }),
     ...(reconcile && {
       reconcile: (message) =>

@@ -107,8 +107,8 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   readonly retry: RetryPolicy
   /** Whether a message reaches a person: then a dossier's consent is needed first. */
   readonly reachesPerson: boolean
-  /** Whether the far side drops a duplicate by the message's id. */
-  readonly dedupes: (settings: Settings) => boolean
+  /** Whether the far side drops a duplicate by the message's id: of every destination, or as its settings say. */
+  readonly dedupes: boolean | ((settings: Settings) => boolean)
   /** How long to wait before an attempt in doubt is first asked about. Absent: a few seconds. */
   readonly doubtMs?: (settings: Settings) => number
   /** What a try is called whose destination is gone. */

@@ -61,7 +61,7 @@ const echo: Channel<EchoSettings> = {
   addressField: "to",
   retry: presets.exponential,
   reachesPerson: true,
-  dedupes: () => true,
+  dedupes: true,
   missing: "destination_missing",
   open: Effect.succeed({
     send: (message, { destination: { settings }, secrets }) =>

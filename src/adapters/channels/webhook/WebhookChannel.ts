@@ -49,7 +49,7 @@ export const channel = (rules: AddressRules, resolve?: Resolve): Channel<Endpoin
     addressField: "to",
     retry: presets.webhook,
     reachesPerson: false,
-    dedupes: () => true,
+    dedupes: true,
     missing: "endpoint_missing",
     open: open(rules, resolve)
   }

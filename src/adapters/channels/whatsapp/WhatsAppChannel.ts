@@ -83,7 +83,7 @@ export const channel = (options: Options): Channel<WhatsAppSettings> => ({
   addressField: "payloadJson.from",
   retry: presets.whatsapp,
   reachesPerson: true,
-  dedupes: () => false,
+  dedupes: false,
   doubtMs: ({ reconcile }) => reconcile.waitMs,
   missing: "account_missing",
   open: open(options)

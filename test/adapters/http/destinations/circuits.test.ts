@@ -56,27 +56,3 @@ describe("circuits", () => {
     expect(field(answer)).toEqual(["reson"])
   })
 })
-
-describe("a webhook endpoint", () => {
-  it("can be paused and resumed, as often as one likes, and shows it", async () => {
-    const id = await endpoint()
-    const path = `/api/v1/webhook-endpoints/${id}`
-    expect((await call("GET", path)).json["paused"]).toBe(false)
-    for (const [command, paused] of [
-      ["pause", true],
-      ["pause", true],
-      ["resume", false],
-      ["resume", false]
-    ] as const) {
-      expect(await call("POST", `${path}/${command}`)).toMatchObject({ status: 200, json: { id, paused } })
-      expect((await call("GET", path)).json["paused"]).toBe(paused)
-    }
-  })
-
-  it("of another org can't be paused or resumed", async () => {
-    const id = await endpoint("theirs")
-    for (const command of ["pause", "resume"]) {
-      expect((await call("POST", `/api/v1/webhook-endpoints/${id}/${command}`)).status).toBe(404)
-    }
-  })
-})
