@@ -36,7 +36,7 @@ describe("a message that waits says why", () => {
     )
   })
 
-  it("because its endpoint is paused, also when it is not due", () => {
+  it("because its destination is paused, also when it is not due", () => {
     const paused = { destination: { ...destination, paused: true } }
     expect(why({}, paused)).toMatch(/paused/)
     expect(why({ nextAttemptAt: inSeconds(90) }, paused)).toMatch(/paused/)

@@ -28,7 +28,7 @@ const metadata = Schema.Record(text(100), Schema.String.check(Schema.isMaxLength
 const IdempotencyKey = headerText(255)
 
 const requestFields = {
-  channel: ChannelName,
+  channel: ChannelName.annotate({ description: "The name of a channel, as GET /channels lists them." }),
   to: text(512).annotate({
     description:
       "For the webhook channel the id of one of the org's webhook endpoints, for the http channel of one of its HTTP targets, for the whatsapp channel a phone number with its country code."
