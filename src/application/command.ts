@@ -10,7 +10,7 @@
  */
 import { Effect, Schedule, Schema } from "effect"
 import type { MessageId } from "../domain/ids.ts"
-import { Actor } from "./actor.ts"
+import { CommandedBy } from "./commandedBy.ts"
 import type { StoreUnavailable } from "./errors.ts"
 import { type Append, EventStore, type Stream, type StreamVersion } from "./ports/EventStore.ts"
 import { type JournalFact, type JournalName, Journals } from "./ports/Journals.ts"
@@ -109,7 +109,7 @@ export const appendToJournal =
   (journal: JournalName) =>
   ({ expected, facts, at }: JournalEntry) =>
     Effect.gen(function* () {
-      const type = yield* (yield* Journals).append(journal, expected, facts, at, yield* Actor)
+      const type = yield* (yield* Journals).append(journal, expected, facts, at, yield* CommandedBy)
       return { type }
     })
 

@@ -20,7 +20,7 @@ import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
 import { decide, initial } from "../../domain/message/decider.ts"
 import { detailsOf, type MessageDetails, type MessageQueued } from "../../domain/message/facts.ts"
 import { type MessageView, viewOf } from "../../domain/message/view.ts"
-import { Actor } from "../actor.ts"
+import { CommandedBy } from "../commandedBy.ts"
 import { objectionsTo, recordBlocked } from "../consents/consents.ts"
 import { entryOf } from "../entry.ts"
 import type { Fault } from "../errors.ts"
@@ -58,7 +58,7 @@ export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, request
   const store = yield* EventStore
   const fingerprint = yield* Fingerprint
   const now = yield* DateTime.now
-  const actor = yield* Actor
+  const actor = yield* CommandedBy
   const ids = yield* newMessageIds(requests.length)
   const addresses = yield* addressesOf(orgId, requests)
   const objections = yield* objectionsTo(orgId, requests)

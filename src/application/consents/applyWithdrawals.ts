@@ -13,8 +13,8 @@ import { Duration, Effect } from "effect"
 import type { ConsentOf } from "../../domain/consent/consent.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import { replay } from "../../domain/message/decider.ts"
-import { Actor } from "../actor.ts"
 import { background } from "../background.ts"
+import { CommandedBy } from "../commandedBy.ts"
 import { commandMessage } from "../messages/commandMessage.ts"
 import { EventStore } from "../ports/EventStore.ts"
 import { Timelines } from "../ports/Timelines.ts"
@@ -64,7 +64,7 @@ export const applyWithdrawalsOnce = Effect.fnUntraced(function* () {
   for (const of of open) {
     const withdrawal = yield* openWithdrawal(of)
     if (withdrawal === null) continue
-    const cancelled = yield* Effect.provideService(cancelWaiting(of), Actor, withdrawal.actor)
+    const cancelled = yield* Effect.provideService(cancelWaiting(of), CommandedBy, withdrawal.actor)
     yield* closeWithdrawal(withdrawal, cancelled)
   }
   return open.length

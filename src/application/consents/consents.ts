@@ -18,8 +18,8 @@ import type { ConsentFact, DossierFact, MessageBlocked } from "../../domain/cons
 import { fromRecorded, toRecorded } from "../../domain/consent/recorded.ts"
 import type { ChannelName, OrgId } from "../../domain/ids.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
-import { Actor } from "../actor.ts"
 import { appendToJournal, command } from "../command.ts"
+import { CommandedBy } from "../commandedBy.ts"
 import { StoreUnavailable } from "../errors.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Journals } from "../ports/Journals.ts"
@@ -151,5 +151,5 @@ export const recordBlocked = Effect.fnUntraced(function* (blocked: ReadonlyArray
   if (blocked.length === 0) return
   const [id] = yield* newMessageIds(1)
   const facts = blocked.map((fact: DossierFact) => toRecorded(fact))
-  yield* (yield* Journals).append(`blocked-${id!}`, 0, facts, yield* DateTime.now, yield* Actor)
+  yield* (yield* Journals).append(`blocked-${id!}`, 0, facts, yield* DateTime.now, yield* CommandedBy)
 })

@@ -7,8 +7,8 @@ import { type Circuit, evolve, replay } from "../../domain/circuit/decider.ts"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import { stateOf } from "../../domain/circuit/state.ts"
 import type { DestinationId } from "../../domain/ids.ts"
-import { Actor } from "../actor.ts"
 import { command, type Patience } from "../command.ts"
+import { CommandedBy } from "../commandedBy.ts"
 import { type CircuitHistory, Circuits } from "../ports/Circuits.ts"
 
 export const changeCircuit = <E>(
@@ -29,7 +29,7 @@ export const changeCircuit = <E>(
           : { entry: { generation, facts, after }, answer: after }
       }),
       append: Effect.fnUntraced(function* ({ generation, facts, after }) {
-        const type = yield* (yield* Circuits).append(destination, generation, facts, after, yield* Actor)
+        const type = yield* (yield* Circuits).append(destination, generation, facts, after, yield* CommandedBy)
         return { type }
       })
     },

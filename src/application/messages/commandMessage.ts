@@ -9,8 +9,8 @@ import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { decide, type MessageCommand, replay } from "../../domain/message/decider.ts"
 import type { Message } from "../../domain/message/transitions.ts"
 import { viewOf } from "../../domain/message/view.ts"
-import { Actor } from "../actor.ts"
 import { appendFreely, command } from "../command.ts"
+import { CommandedBy } from "../commandedBy.ts"
 import { entryOf } from "../entry.ts"
 import { Bodies } from "../ports/Bodies.ts"
 import { loadStream } from "./readMessage.ts"
@@ -69,7 +69,7 @@ const decideFor = (orgId: OrgId, id: MessageId, commandAt: CommandAt, body: stri
         }
         const facts = decided.success
         const opening = body === null ? null : { body, idempotency: null }
-        const { entry } = entryOf(id, message, version, facts, now, { opening, actor: yield* Actor })
+        const { entry } = entryOf(id, message, version, facts, now, { opening, actor: yield* CommandedBy })
         const added = facts.map((fact, index) => ({ version: version + 1 + index, at: now, fact }))
         return { entry: facts.length === 0 ? null : entry, answer: viewOf(id, [...history, ...added])! }
       }),

@@ -16,7 +16,7 @@ export type Holder = Pick<ApiKey, "id" | "orgId">
  * Keys that act for an org. Only the SHA-256 of a key is stored: a key has 256 random bits, so nothing
  * slower is needed. A revoked key is refused everywhere within a second.
  *
- * Each change leaves its fact on the journal `key-<id>`, in the same transaction and with the `Actor` it was made by.
+ * Each change leaves its fact on the journal `key-<id>`, in the same transaction, with who commanded it (`CommandedBy`).
  */
 export class ApiKeys extends Context.Service<
   ApiKeys,

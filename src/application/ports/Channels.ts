@@ -76,7 +76,7 @@ export interface DestinationDraft<Settings extends DestinationSettings> {
 /**
  * A way to the outside, in one record: what its destinations are called and made of, how a message names one, what it
  * promises, and how it is opened for sending. Routes, OpenAPI, addressing, audit, alerts, verification and the command
- * line are made from it; to add a channel is to write its record and to name it in main.ts.
+ * line are made from it; to add a channel is to write its record and to name it in setup/channels.ts.
  */
 export interface Channel<Settings extends DestinationSettings = DestinationSettings> {
   /** In facts, messages and the API, for ever. */

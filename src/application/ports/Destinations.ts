@@ -81,8 +81,8 @@ export interface DestinationChange {
  * `forSending` and `withPublicKey`. A removed destination is unknown to every method but `among`, and its secrets and
  * headers are gone; its public key can be taken again.
  *
- * Each change leaves its facts on the journal of the destination, in the same transaction and with the `Actor` it was
- * made by. A method that names a kind knows no destination of another.
+ * Each change leaves its facts on the journal of the destination, in the same transaction and and name who
+ * commanded it (`CommandedBy`). A method that names a kind knows no destination of another.
  *
  * `forSending`, `named` and `withPublicKey` may answer from a cache that is at most a second old: changes apply from the
  * next attempt.

@@ -10,8 +10,8 @@ import { DateTime, Effect, Result } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { decide, replay } from "../../domain/message/decider.ts"
 import type { DeliveryError, ReceiptStatus } from "../../domain/message/facts.ts"
-import { Actor } from "../actor.ts"
 import { appendFreely, command, type Decision } from "../command.ts"
+import { CommandedBy } from "../commandedBy.ts"
 import { entryOf } from "../entry.ts"
 import type { StoreUnavailable } from "../errors.ts"
 import { MessageBusy } from "../messages/commandMessage.ts"
@@ -63,7 +63,9 @@ const recordFor = (orgId: OrgId, id: MessageId, { receipt, ...details }: Receipt
         const message = replay(stream.facts.map(({ fact }) => fact))
         const facts = Result.getOrThrow(decide(message, { type: "RecordReceipt", receipt, ...details }))
         if (facts.length === 0) return { entry: null, answer: "repeated" }
-        const { entry } = entryOf(id, message, stream.version, facts, yield* DateTime.now, { actor: yield* Actor })
+        const { entry } = entryOf(id, message, stream.version, facts, yield* DateTime.now, {
+          actor: yield* CommandedBy
+        })
         return { entry, answer: "recorded" }
       }),
       append: appendFreely

@@ -2,7 +2,7 @@ import { it } from "@effect/vitest"
 import { Duration, Effect, Layer, Ref, type Scope } from "effect"
 import { describe, expect } from "vitest"
 import { acceptMessages, type MessageRequest } from "../../../src/application/accept/acceptMessage.ts"
-import { Actor } from "../../../src/application/actor.ts"
+import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import { applyWithdrawalsOnce, cancelWaiting } from "../../../src/application/consents/applyWithdrawals.ts"
 import { commandConsent, readConsent } from "../../../src/application/consents/consents.ts"
 import { dispatch } from "../../../src/application/deliver/dispatch.ts"
@@ -172,7 +172,7 @@ describe("a message of a dossier", () => {
           request(to, "whatsapp", { dossierId: "case-18", templateCode: null, eventType: "reminder" }),
           request(to, "whatsapp", { to: "nobody" })
         ),
-        Actor,
+        CommandedBy,
         "key:k1"
       )
       expect(answers.map(({ type }) => type)).toEqual(["Blocked", "Accepted", "Blocked", "Refused"])
@@ -290,7 +290,7 @@ describe("a withdrawal", () => {
         yield* accepted(request(to, "whatsapp", { ...later, dossierId: null }))
       ]
       yield* project
-      yield* Effect.provideService(withdraw("whatsapp"), Actor, "key:k1")
+      yield* Effect.provideService(withdraw("whatsapp"), CommandedBy, "key:k1")
       expect(yield* applyWithdrawalsOnce()).toBe(0)
       yield* project
       expect(yield* applyWithdrawalsOnce()).toBe(1)
@@ -389,7 +389,7 @@ describe("the answers to a consent", () => {
   test("are kept with source, time and who wrote them, oldest first", () =>
     Effect.gen(function* () {
       expect((yield* readConsent(consentTo("whatsapp"))).answers).toEqual([])
-      yield* Effect.provideService(grant("whatsapp"), Actor, "operator")
+      yield* Effect.provideService(grant("whatsapp"), CommandedBy, "operator")
       yield* grant("whatsapp")
       yield* withdraw("whatsapp")
       yield* commandConsent(consentTo("whatsapp"), { type: "ApplyWithdrawal", cancelled: 0 })

@@ -5,7 +5,7 @@
 import { createHash, randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, type Layer, Redacted, Result } from "effect"
-import { Actor } from "../../../src/application/actor.ts"
+import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { ApiKeys } from "../../../src/application/ports/ApiKeys.ts"
 import type { AnyChannel } from "../../../src/application/ports/Channels.ts"
@@ -351,7 +351,7 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
             ["DestinationResumed"],
             ["DestinationRemoved"]
           ])
-        }).pipe(Effect.provideService(Actor, "operator"))
+        }).pipe(Effect.provideService(CommandedBy, "operator"))
       )
     })
   }
@@ -489,13 +489,13 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
           logged.filter(({ stream }) => stream === journalOf(webhook, id))
         const logged = yield* readLogUntil((all) => ours(all).length >= types.length)
         expect(ours(logged)).toHaveLength(types.length)
-      }).pipe(Effect.provideService(Actor, "operator"))
+      }).pipe(Effect.provideService(CommandedBy, "operator"))
     )
 
     test(
       "say that Posthaste itself did what nobody asked for",
       Effect.gen(function* () {
-        const { id } = yield* Effect.provideService(makeEndpoint(newOrg()), Actor, null)
+        const { id } = yield* Effect.provideService(makeEndpoint(newOrg()), CommandedBy, null)
         expect((yield* facts(journalOf(webhook, id))).map(({ actor }) => actor)).toEqual([null])
       })
     )
@@ -540,7 +540,7 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
           "severity",
           "url"
         ])
-      }).pipe(Effect.provideService(Actor, "operator"))
+      }).pipe(Effect.provideService(CommandedBy, "operator"))
     )
 
     test(
@@ -569,7 +569,7 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
           { fact: { type: "KeyRevoked", orgId }, actor: "operator" }
         ])
         expect(JSON.stringify(all)).not.toContain(hash)
-      }).pipe(Effect.provideService(Actor, "operator"))
+      }).pipe(Effect.provideService(CommandedBy, "operator"))
     )
   })
 }

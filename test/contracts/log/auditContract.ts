@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, Layer, Redacted } from "effect"
-import { Actor } from "../../../src/application/actor.ts"
+import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import { commandConsent, recordBlocked } from "../../../src/application/consents/consents.ts"
 import { commandCircuit } from "../../../src/application/destinations/commandCircuit.ts"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
@@ -183,7 +183,7 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
       "has an entry for each thing that was done, with who did it, and no secret or body",
       Effect.gen(function* () {
         const orgId = newOrg()
-        const { message, endpoint } = yield* Effect.provideService(life(orgId, "case-17"), Actor, "operator")
+        const { message, endpoint } = yield* Effect.provideService(life(orgId, "case-17"), CommandedBy, "operator")
         yield* projected()
         const entries = yield* entriesOf(orgId)
         expect(entries.map(({ operation }) => operation).toSorted()).toEqual(told)
@@ -223,7 +223,7 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
       "is found by each of its filters, and by them together",
       Effect.gen(function* () {
         const orgId = newOrg()
-        const { message, dead } = yield* Effect.provideService(life(orgId, "case-17"), Actor, "operator")
+        const { message, dead } = yield* Effect.provideService(life(orgId, "case-17"), CommandedBy, "operator")
         yield* projected()
         expect(yield* operationsOf(orgId, { operation: "FAILED" })).toEqual(["FAILED"])
         expect(yield* operationsOf(orgId, { operation: "BLOCKED_BY_POLICY" })).toEqual(["BLOCKED_BY_POLICY"])

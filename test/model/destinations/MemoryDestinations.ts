@@ -1,7 +1,7 @@
 /** Destinations of every kind over one map. Secrets stay redacted; nothing is at rest here, so nothing is encrypted. */
 import { randomUUID } from "node:crypto"
 import { DateTime, Effect, Equal, Layer, Redacted } from "effect"
-import { Actor } from "../../../src/application/actor.ts"
+import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import { type Destination, Destinations } from "../../../src/application/ports/Destinations.ts"
 import { changesOf, type DestinationKind, journalOf, pauseOf } from "../../../src/domain/destination/changes.ts"
 import type { ConfigurationFact } from "../../../src/domain/destination/facts.ts"
@@ -39,7 +39,7 @@ export const layer = Layer.effect(
         readonly facts: ReadonlyArray<ConfigurationFact>
       }
     ) =>
-      Effect.map(Actor, (actor) => {
+      Effect.map(CommandedBy, (actor) => {
         const before = find(orgId, id)
         if (before === null || before.destination.channel !== kind.name) return null
         const { row, facts } = change(before)
@@ -63,7 +63,7 @@ export const layer = Layer.effect(
 
     return Destinations.of({
       create: (kind, orgId, { settings, secrets, publicKey, lookup, alerting }) =>
-        Effect.map(Actor, (actor) => {
+        Effect.map(CommandedBy, (actor) => {
           const channel = kind.name
           const isTaken = living().some((row) => row.destination.channel === channel && row.publicKey === publicKey)
           if (publicKey !== null && isTaken) return "Taken" as const

@@ -1,7 +1,7 @@
 /** Keys over a map, found by the hash alone. */
 import { randomUUID } from "node:crypto"
 import { Effect, Layer } from "effect"
-import { Actor } from "../../../src/application/actor.ts"
+import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import { ApiKeys } from "../../../src/application/ports/ApiKeys.ts"
 import { journalOfKey } from "../../../src/domain/destination/changes.ts"
 import { toRecorded } from "../../../src/domain/destination/recorded.ts"
@@ -15,7 +15,7 @@ export const layer = Layer.effect(
 
     return ApiKeys.of({
       create: Effect.fnUntraced(function* (orgId, name, keyHash) {
-        const actor = yield* Actor
+        const actor = yield* CommandedBy
         const key = { id: randomUUID(), orgId, name, createdAt: now() }
         apiKeys.set(key.id, { ...key, keyHash })
         addToJournal(tables, journalOfKey(key.id), [toRecorded({ type: "KeyCreated", orgId, name })], now(), actor)
@@ -33,7 +33,7 @@ export const layer = Layer.effect(
             .map(({ keyHash: _, ...key }) => key)
         ),
       revoke: Effect.fnUntraced(function* (id) {
-        const actor = yield* Actor
+        const actor = yield* CommandedBy
         const key = apiKeys.get(id)
         if (key === undefined) return false
         const { orgId } = key

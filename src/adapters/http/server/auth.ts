@@ -6,7 +6,7 @@
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import { Actor } from "../../../application/actor.ts"
+import { CommandedBy } from "../../../application/commandedBy.ts"
 import type { StoreUnavailable } from "../../../application/errors.ts"
 import { ApiKeys, type Holder } from "../../../application/ports/ApiKeys.ts"
 import { OrgId } from "../../../domain/ids.ts"
@@ -74,7 +74,7 @@ export const layer = (operatorKey: Redacted.Redacted) =>
               {
                 onFailure: refuse,
                 onSuccess: ({ orgId, actor }) =>
-                  handler.pipe(Effect.provideService(ActingOrg, orgId), Effect.provideService(Actor, actor))
+                  handler.pipe(Effect.provideService(ActingOrg, orgId), Effect.provideService(CommandedBy, actor))
               }
             )
         }),
@@ -84,7 +84,7 @@ export const layer = (operatorKey: Redacted.Redacted) =>
               onFailure: refuse,
               onSuccess: (holder) =>
                 holder === null
-                  ? Effect.provideService(handler, Actor, actorOf(holder))
+                  ? Effect.provideService(handler, CommandedBy, actorOf(holder))
                   : refuse(forbidden("Only the operator's key may do this."))
             })
         })

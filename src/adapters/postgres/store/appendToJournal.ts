@@ -3,7 +3,7 @@
  * row that it answers: where nothing was changed there is no row and no fact.
  */
 import { DateTime, Effect } from "effect"
-import { Actor } from "../../../application/actor.ts"
+import { CommandedBy } from "../../../application/commandedBy.ts"
 import type { JournalName } from "../../../application/ports/Journals.ts"
 import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
 import { toRecorded } from "../../../domain/destination/recorded.ts"
@@ -36,5 +36,5 @@ export const configurationFactValues = Effect.fnUntraced(function* (
   facts: ReadonlyArray<ConfigurationFact>,
   at: DateTime.Utc
 ) {
-  return appendToJournalValues(journal, facts.map(toRecorded), at, yield* Actor)
+  return appendToJournalValues(journal, facts.map(toRecorded), at, yield* CommandedBy)
 })

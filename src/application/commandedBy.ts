@@ -4,4 +4,6 @@
  */
 import { Context } from "effect"
 
-export const Actor = Context.Reference<string | null>("posthaste/application/Actor", { defaultValue: () => null })
+export const CommandedBy = Context.Reference<string | null>("posthaste/application/CommandedBy", {
+  defaultValue: () => null
+})
