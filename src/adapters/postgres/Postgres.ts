@@ -1,10 +1,10 @@
 /**
  * The connections, and the only file that touches `pg`. Private to this adapter.
  *
- * Four pools, so that no kind of work can starve another: `durable` for appends, `queue` for claims and
- * releases, `derived` for projections, `reads` for everything people ask. The queue's commits need not reach the
- * disk before they answer: a claim or release lost in a crash only means its lease runs out, and any append that
- * follows a claim flushes it too. Nor need those of projections: what a crash takes away is folded again.
+ * Four pools, so that no kind of work can starve another: `durable` for appends and whatever else a process goes by once it
+ * is answered, `queue` for claims and releases, `derived` for projections, `reads` for everything people ask. Commits of
+ * `queue` and `derived` need not reach the disk before they answer: ARCHITECTURE.md says under "Crashes" what the loss of
+ * each means, and why nothing is stranded by it.
  */
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import pg from "pg"

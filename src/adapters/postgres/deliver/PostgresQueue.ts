@@ -23,15 +23,15 @@ const claimStatement = {
   name: "claim_due",
   text: "select batch, messages from claim_due($1, $2, $3, $4::uuid[], $5::int[], $6)"
 }
-const putBackStatement = { name: "put_back", text: "select put_back($1::bigint, $2::uuid[])" }
+const putBackStatement = { name: "put_back", text: "select put_back($1::uuid, $2::uuid[])" }
 const releaseStatement = {
   name: "release",
-  text: "select release($1::bigint, $2::uuid[], $3::timestamptz[], $4::uuid[], $5::int[], $6::int[], $7::int[])"
+  text: "select release($1::uuid, $2::uuid[], $3::timestamptz[], $4::uuid[], $5::int[], $6::int[], $7::int[])"
 }
 const renewStatement = {
   name: "renew",
   text: `update claim set lease_until = statement_timestamp() + make_interval(secs => $2 / 1000.0)
-    where batch = any ($1::bigint[]) returning batch`
+    where batch = any ($1::uuid[]) returning batch`
 }
 const takeOverStatement = {
   name: "take_over",
@@ -64,7 +64,7 @@ interface TakenRow {
 export const layer = Layer.effect(
   Queue,
   Effect.gen(function* () {
-    const { queue } = yield* Postgres
+    const { durable, queue } = yield* Postgres
     const signal = yield* WorkSignal
 
     const claim = Effect.fnUntraced(function* (request: ClaimRequest) {
@@ -83,8 +83,9 @@ export const layer = Layer.effect(
       return { batch: batch as BatchId, messages: (JSON.parse(messages!) as ReadonlyArray<ClaimedRow>).map(claimed) }
     })
 
+    // Durable: its worker crosses these messages off, and will release the batch without them.
     const putBack = (batch: BatchId, messages: ReadonlyArray<MessageId>) =>
-      unavailable(queue.rows(putBackStatement, [batch, literal(messages)])).pipe(Effect.asVoid)
+      unavailable(durable.rows(putBackStatement, [batch, literal(messages)])).pipe(Effect.asVoid)
 
     const release = Effect.fnUntraced(function* (batch: BatchId, notStarted: ReadonlyArray<AbandonedMessage>) {
       yield* unavailable(

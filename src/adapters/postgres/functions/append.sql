@@ -4,7 +4,7 @@
 -- At most one entry per stream. Times arrive as milliseconds; texts of facts and actors joined by U+001E, which no JSON text and no id contains; bodies and ordering
 -- keys as arrays.
 create or replace function append(
-  p_streams uuid[], p_expected int[], p_at_ms bigint[], p_actors text, p_fences bigint[],
+  p_streams uuid[], p_expected int[], p_at_ms bigint[], p_actors text, p_fences uuid[],
   p_fact_entry int[], p_fact_nth int[], p_fact_names text, p_fact_data text,
   p_move_entry int[], p_moves text[], p_move_lanes uuid[], p_move_lines text[], p_move_dues_ms bigint[],
   p_move_versions int[], p_move_epochs int[], p_move_attempts int[],
@@ -17,7 +17,7 @@ as $$
 declare
   v_tx bigint := log_tx();
   v_actors text[] := string_to_array(p_actors, E'\x1e', '');
-  v_held bigint[];
+  v_held uuid[];
   v_refused int[] := '{}';
   v_at timestamptz[] := array(select 'epoch'::timestamptz + ms * interval '1 millisecond' from unnest(p_at_ms) ms);
   v_closed int[];

@@ -2,7 +2,7 @@
 
 create or replace function claim_due(
   p_worker text, p_limit int, p_per_lane int, p_room_lanes uuid[], p_rooms int[], p_lease_ms int
-) returns table (batch bigint, messages text)
+) returns table (batch uuid, messages text)
 language plpgsql volatile
 as $$
 #variable_conflict use_column
@@ -17,7 +17,7 @@ declare
   v_versions int[] := '{}'; v_epochs int[] := '{}'; v_attempts int[] := '{}';
   m uuid[]; d timestamptz[]; v int[]; e int[]; a int[];
   v_visited uuid[] := '{}'; v_drained boolean[] := '{}';
-  v_batch bigint;
+  v_batch uuid;
   -- Of lanes about which there is something to say, which healthy lanes are not; each of their messages names its entry.
   v_odd boolean[];
   v_row lane;
@@ -92,7 +92,7 @@ begin
   perform schedule_lanes(v_visited, v_drained);
 
   if cardinality(v_messages) = 0 then return; end if;
-  v_batch := nextval('batch');
+  v_batch := gen_random_uuid();
   insert into claim (batch, worker, lease_until, messages, lanes, dues, versions, epochs, attempts)
     values (v_batch, p_worker, clock_timestamp() + make_interval(secs => p_lease_ms / 1000.0),
       v_messages, v_message_lanes, v_dues, v_versions, v_epochs, v_attempts);

@@ -1,6 +1,6 @@
 -- Ends a batch. What its worker did not start waits again as before; if the batch is no longer held, nothing happens.
 create or replace function release(
-  p_batch bigint, p_lanes uuid[], p_dues timestamptz[], p_messages uuid[], p_versions int[], p_epochs int[], p_attempts int[]
+  p_batch uuid, p_lanes uuid[], p_dues timestamptz[], p_messages uuid[], p_versions int[], p_epochs int[], p_attempts int[]
 ) returns boolean
 language plpgsql volatile as $$
 declare

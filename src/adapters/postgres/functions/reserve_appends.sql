@@ -6,7 +6,7 @@ language plpgsql volatile as $$
 #variable_conflict use_column
 declare
   v_asked reservation[] := array(select a from json_populate_recordset(null::reservation, p_entries) a);
-  v_held bigint[];
+  v_held uuid[];
   v_gated reservation[];
   v_closed int[];
   v_refused int[];

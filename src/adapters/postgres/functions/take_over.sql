@@ -1,14 +1,14 @@
 -- Moves batches whose lease ran out to another worker under new names: what was fenced by the old name is void.
 create or replace function take_over(p_worker text, p_lease_ms int, p_max int) returns table (
-  batch bigint, messages uuid[], lanes uuid[], dues_ms bigint[], versions int[], epochs int[], attempts int[]
+  batch uuid, messages uuid[], lanes uuid[], dues_ms bigint[], versions int[], epochs int[], attempts int[]
 )
 language plpgsql volatile as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := clock_timestamp();
-  v_expired bigint[] := array(
+  v_expired uuid[] := array(
     select c.batch from claim c where c.lease_until < v_now order by c.lease_until limit p_max for update skip locked);
-  v_names bigint[] := array(select nextval('batch') from unnest(v_expired));
+  v_names uuid[] := array(select gen_random_uuid() from unnest(v_expired));
 begin
   return query
     update claim c set batch = x.name, worker = p_worker, lease_until = v_now + make_interval(secs => p_lease_ms / 1000.0)

@@ -102,7 +102,7 @@ const wakeStatement = {
 // The lease has run out, so the next worker that looks takes it over.
 const restoreClaimStatement = {
   text: `insert into claim (batch, worker, lease_until, messages, lanes, dues, versions, epochs, attempts)
-    select nextval('batch'), 'restored', clock_timestamp(), array_agg(u.id), array_agg(u.lane),
+    select gen_random_uuid(), 'restored', clock_timestamp(), array_agg(u.id), array_agg(u.lane),
       array_agg('epoch'::timestamptz + u.due_ms * interval '1 millisecond'), array_agg(u.version), array_agg(u.epoch), array_agg(u.attempt)
     from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) u(id, lane, due_ms, version, epoch, attempt)
     where not exists (select 1 from claim c where u.id = any (c.messages))

@@ -16,7 +16,7 @@ import { literal } from "../literal.ts"
 const SEPARATOR = "\u001e"
 
 const parameterTypes = `
-  uuid[] int[] bigint[] text bigint[]
+  uuid[] int[] bigint[] text uuid[]
   int[] int[] text text
   int[] text[] uuid[] text[] bigint[] int[] int[] int[]
   int[] text[] text[] text[] text[]
