@@ -1,4 +1,4 @@
-/** The one place that knows every adapter. Read it to learn what Posthaste is made of. */
+/** Builds Posthaste from its settings: the one file that knows every adapter. Each role adds its layers. */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
 import { NodeRuntime } from "@effect/platform-node"
@@ -75,7 +75,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
   const inRole = <E, R>(role: Role, layer: Layer.Layer<never, E, R>): Layer.Layer<never, E, R> =>
     given.roles.has(role) ? layer : Layer.empty
 
-  // What stands further down starts earlier and stops later: work is settled while all it needs is there.
+  // A layer further down starts earlier and stops later: while the worker settles its messages, all it needs is there.
   return announce(given, databaseAndKeys).pipe(
     Layer.provide([inRole("worker", worker), inRole("projector", projector)]),
     Layer.provideMerge(inRole("api", api)),
@@ -91,7 +91,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
   )
 }
 
-/** Everything that is kept. The streams of messages may be elsewhere than the rest. */
+/** The stores. EVENTSTORE_URL moves the streams of messages to EventStoreDB; the rest stays in PostgreSQL. */
 const storeOf = ({ eventStoreUrl, schema }: Settings, { url, encryptionKey }: DatabaseAndKeys) => {
   const postgres = { url, schema, encryptionKey }
   return eventStoreUrl === null
@@ -99,7 +99,7 @@ const storeOf = ({ eventStoreUrl, schema }: Settings, { url, encryptionKey }: Da
     : EventStoreDbPorts.layer(eventStoreUrl).pipe(Layer.provideMerge(PostgresPorts.withoutStreams(postgres)))
 }
 
-/** Prints where to find what now runs, and what is wrong with it. */
+/** Prints the addresses and keys of the running process, and warns about WhatsApp accounts that are not verified. */
 const announce = (given: Settings, { sample, operatorKey }: DatabaseAndKeys) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
@@ -140,7 +140,7 @@ export const serve = Layer.launch(main)
 if (import.meta.main) {
   NodeRuntime.runMain(Effect.tapCause(serve, reportStartupError), {
     disableErrorReporting: true,
-    // To be told to stop, and to stop in order, is a success.
+    // A stop on request that ends in order is a success.
     teardown: (exit, end) => end(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)
   })
 }

@@ -25,9 +25,9 @@ export const OrgId = Schema.String.check(
 export type OrgId = typeof OrgId.Type
 
 /**
- * The name of a channel, as messages and facts say it. Which channels there are is said by the records that the process
- * is made of (application/ports/Channels.ts); a fact may name one that this release does not have. Not branded: a
- * channel's name is written by hand in its record and nowhere made from other text.
+ * The name of a channel, as in messages and facts. The records that the process is made of define which channels exist
+ * (application/ports/Channels.ts); a fact may name a channel that this release does not have. The type is not branded:
+ * every channel name is written by hand in the channel's record.
  */
 export const ChannelName = Schema.String.check(
   Schema.isPattern(/^[a-z][a-z0-9-]{0,31}$/, { title: "the name of a channel" })

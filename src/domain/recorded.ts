@@ -1,12 +1,12 @@
 /**
- * A fact in its stored form: `Type@version` and JSON text. Stores keep both and look inside neither; each
- * kind of stream has a codec of its own (such as message/recorded.ts).
+ * A fact in its stored form: `Type@version` and JSON text. A store keeps both and reads neither; each kind of stream
+ * has a codec of its own (such as message/recorded.ts).
  */
 import { Result, Schema } from "effect"
 
 export interface RecordedFact {
   readonly name: string
-  /** JSON text, without the type: the name says it. */
+  /** JSON text without the type, which the name holds. */
   readonly data: string
 }
 
@@ -17,7 +17,7 @@ export class UnreadableFact extends Schema.TaggedError<UnreadableFact>()("Unread
 
 const typeOf = (name: string) => name.slice(0, name.indexOf("@"))
 
-/** Writes and reads facts by the list of every shape they ever had, keyed by `Type@version`, the newest of a type last. */
+/** Writes and reads facts by the list of all their shapes, keyed by `Type@version`, the newest of a type last. */
 export const codecOf = <Fact extends { readonly type: string }>(recorded: Readonly<Record<string, unknown>>) => {
   const shapes = new Map(
     Object.entries(recorded).map(([name, shape]) => {
@@ -27,7 +27,7 @@ export const codecOf = <Fact extends { readonly type: string }>(recorded: Readon
   )
   const newest = new Map([...shapes.keys()].map((name) => [typeOf(name), name]))
   return {
-    /** A fact that could not be read again is a bug in whoever made it: it throws here, before it is history. */
+    /** A fact that could not be read again is a bug in the code that made it: it throws here, before it is stored. */
     toRecorded: (fact: Fact): RecordedFact => {
       const name = newest.get(fact.type)!
       const { type: _, ...data } = shapes.get(name)!.encode(fact) as Record<string, unknown>

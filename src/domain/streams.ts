@@ -1,11 +1,11 @@
-/** What streams are called: a message's is `message-<id>`, a journal's `<kind>-<id>`. */
+/** The names of streams: a message's is `message-<id>`, a journal's `<kind>-<id>`. */
 import { isUuid, type MessageId } from "./ids.ts"
 
 export const MESSAGES = "message-"
 
 export const streamOf = (id: MessageId): string => `${MESSAGES}${id}`
 
-/** The message whose stream this is; null for a journal. */
+/** The message of this stream; null for a journal. */
 export const messageOf = (stream: string): MessageId | null => {
   const id = stream.slice(MESSAGES.length)
   return stream.startsWith(MESSAGES) && isUuid(id) ? (id as MessageId) : null

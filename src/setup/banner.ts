@@ -1,4 +1,4 @@
-/** What a start prints: where Posthaste listens and, with the embedded database, what to try first. */
+/** The text that a start prints: the API's address and, with the embedded database, the first commands to try. */
 export interface FirstSteps {
   readonly operatorKey: string
   /** Null when the first org's key was revoked. */

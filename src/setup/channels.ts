@@ -13,7 +13,7 @@ export const layer = (rules: AddressRules, whatsApp: WhatsAppChannel.Options) =>
     channelsOf([WebhookChannel.channel(rules), HttpTargetChannel.channel(rules), WhatsAppChannel.channel(whatsApp)])
   )
 
-/** For whoever asks what channels there are and sends nothing: a check of the stored facts, a test. */
+/** The channels for a reader that sends nothing, such as the check of the stored facts or a test. */
 export const unused = layer(
   { allowedNetworks: [], exemptions: [] },
   { baseUrl: new URL("https://graph.facebook.com"), codes: new Map() }

@@ -1,7 +1,7 @@
 /**
- * Everything that can be set from outside, read once at the start. A value that can't be meant stops the
- * start with one line that names the variable; the line never repeats a secret. An empty variable counts as
- * absent, because that is what `NAME=` in an env file means.
+ * Every setting from the environment, read once at the start. A value that makes no sense stops the start with one line
+ * that names the variable and never repeats a secret. An empty variable counts as absent: that is the meaning of
+ * `NAME=` in an env file.
  */
 import { Config, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
 import { type Network, parseNetworks } from "../adapters/channels/net/addressGuard.ts"
@@ -9,7 +9,7 @@ import { type CodeOverrides, parseCodes } from "../adapters/channels/whatsapp/er
 import { isSchemaName, SCHEMA_DEFAULT } from "../adapters/postgres/schemaName.ts"
 import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
 
-/** `relay` is for commands that come by other ways than HTTP. There is no such way yet: the role is accepted and does nothing. */
+/** `relay` is for commands that do not arrive over HTTP. There is no such way yet: the role does nothing. */
 export const roles = ["api", "worker", "relay", "projector"] as const
 export type Role = (typeof roles)[number]
 
@@ -19,7 +19,7 @@ export interface Settings {
   readonly host: string
   /** Null: the embedded server. */
   readonly databaseUrl: Redacted.Redacted | null
-  /** What holds our tables; several Posthastes may share a database. */
+  /** The schema of Posthaste's tables; several installations may share a database. */
   readonly schema: string
   readonly dataDir: string
   /** Null: the streams of messages are in PostgreSQL too. */
@@ -30,7 +30,7 @@ export interface Settings {
   /** Null only with the embedded database, which keeps a generated one. */
   readonly encryptionKey: Redacted.Redacted<Uint8Array> | null
   readonly allowedNetworks: ReadonlyArray<Network>
-  /** How long a worker may be silent before others take over what it holds. */
+  /** How long a worker may stay silent before other workers take over its messages. */
   readonly lease: Duration.Duration
   /** Sends under way at once in this process. */
   readonly concurrency: number
@@ -38,7 +38,7 @@ export interface Settings {
   readonly circuit: CircuitPolicy
   /** Where Meta's Graph API is. */
   readonly whatsappBaseUrl: URL
-  /** What the operator says about Meta's error codes. */
+  /** The operator's own classification of Meta's error codes. */
   readonly whatsappCodes: CodeOverrides
   /** How long messages that ended well are kept; null keeps them for ever. */
   readonly retention: Duration.Duration | null
@@ -97,7 +97,7 @@ const schema = variable("POSTHASTE_SCHEMA", (given) =>
       )
 ).pipe(withDefault(SCHEMA_DEFAULT))
 
-/** One host, or several of a cluster. What may be asked of the connection is up to the client. */
+/** One host, or several of a cluster. The client judges the connection's options. */
 const eventStoreUrl: Parse<Redacted.Redacted> = (given) =>
   /^esdb(\+discover)?:\/\/([^\s@/?]+@)?[^\s@/?:,]+(:\d{1,5})?(,[^\s@/?:,]+(:\d{1,5})?)*\/?(\?\S*)?$/.test(given)
     ? Result.succeed(Redacted.make(given))
@@ -141,7 +141,7 @@ export const encryptionKeyOf: Parse<Redacted.Redacted<Uint8Array>> = (given) => 
     : Result.fail("must be 32 random bytes as base64 (openssl rand -base64 32) or 64 hex digits")
 }
 
-/** Refused rather than ignored: whoever sets it counts on it. */
+/** Refused rather than ignored: a user who sets it relies on it. */
 const notBuiltIn = (name: string, what: string) =>
   variable(name, () => Result.fail(`is set, but this release has no ${what}: unset it`))
 
@@ -204,7 +204,7 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
   }
 })
 
-/** Where the ground truth is: all that whoever works on it directly needs to know. */
+/** Where the facts are stored, for commands that work on the store directly. */
 export type StoreSettings = Pick<Settings, "databaseUrl" | "schema" | "dataDir" | "eventStoreUrl">
 
 export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.gen(function* () {
@@ -216,7 +216,7 @@ export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.
   }
 })
 
-/** How the command line calls a Posthaste that runs. */
+/** How the command line calls a running Posthaste. */
 export interface CallSettings {
   readonly url: string
   readonly dataDir: string

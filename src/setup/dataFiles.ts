@@ -1,6 +1,6 @@
 /**
- * Small values a start without settings makes up once and keeps in the data directory: keys, and where the
- * sample endpoint is. Each is a file of its own that only its owner can read.
+ * Small values that a start without settings generates once and keeps in the data directory: keys, and the id and port
+ * of the sample endpoint. Each value is a file that only its owner can read.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -31,7 +31,7 @@ export const dataFile = (directory: string, name: string): DataFile => {
   }
 }
 
-/** The kept value; made up by `make` the first time. */
+/** The kept value; `make` generates it the first time. */
 export const readOrCreate = Effect.fnUntraced(function* ({ read, write }: DataFile, make: () => string) {
   const known = yield* read
   if (known !== null) return known

@@ -1,7 +1,6 @@
 /**
- * What Posthaste stands on: a database, the keys that belong to it and, on a first start without settings,
- * something to try. With DATABASE_URL all of it comes from outside; without, all of it is made here and
- * kept in the data directory.
+ * The database that Posthaste runs on, its keys and, on a first start without settings, a sample. With DATABASE_URL all
+ * of them come from outside. Without it they are created here and kept in the data directory.
  */
 import { randomBytes } from "node:crypto"
 import { resolve } from "node:path"
@@ -15,7 +14,7 @@ export interface DatabaseAndKeys {
   readonly url: Redacted.Redacted
   readonly operatorKey: Redacted.Redacted
   readonly encryptionKey: Redacted.Redacted<Uint8Array>
-  /** Null with a database of one's own: nothing is made up there. */
+  /** Null with DATABASE_URL: no sample is created there. */
   readonly sample: Sample | null
 }
 
@@ -29,7 +28,7 @@ export const readOrCreateDatabaseAndKeys = (settings: Settings) => {
 const createDatabaseAndKeys = Effect.fnUntraced(function* (settings: Settings) {
   const dataDir = resolve(settings.dataDir)
   const { url } = yield* EmbeddedPostgres.start({ directory: dataDir })
-  // The server is ours alone from here on, so nobody else writes these files.
+  // From here on this process alone holds the server, so no other process writes these files.
   const databaseAndKeys: DatabaseAndKeys = {
     url,
     operatorKey:

@@ -1,7 +1,7 @@
 /**
- * What a first start finds ready: an org with a key, and an endpoint that leads to the built-in receiver.
- * Each is made once. What its owner revoked or removed does not come back as it was: a revoked key stays
- * revoked, and a removed endpoint is replaced by a new one, because the receiver is of no use without.
+ * The sample of a first start: an org with a key, and an endpoint that leads to the built-in receiver. Each is created
+ * once. A key that its owner revoked stays revoked; an endpoint that its owner removed is replaced by a new one,
+ * because the receiver is of no use without an endpoint.
  */
 import type { IncomingHttpHeaders } from "node:http"
 import { Effect, type Redacted, type Scope } from "effect"
@@ -29,13 +29,13 @@ export const firstOrgKey = Effect.fnUntraced(function* (dataDir: string) {
   return key
 })
 
-/** The receiver that runs, where its endpoint is remembered, and how it learns which secret to trust. */
+/** The running receiver, the file that remembers its endpoint, and the function that tells it which secret to trust. */
 export interface Sample {
   readonly dataDir: string
   readonly address: string
   readonly port: number
   readonly url: string
-  /** Until it is told, the receiver trusts nobody. */
+  /** Until it has a secret, the receiver trusts no request. */
   readonly trust: (secret: Redacted.Redacted) => void
 }
 
@@ -98,7 +98,7 @@ export const sampleEndpoint = Effect.fnUntraced(function* ({ dataDir, url, trust
     lookup: null,
     alerting: null
   })
-  // An endpoint has no public key that could be taken.
+  // An endpoint has no public key, so "Taken" can't happen.
   const { id } = made as Destination
   trust(secret)
   yield* file.write(id)

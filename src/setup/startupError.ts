@@ -1,6 +1,6 @@
 /**
- * Why Posthaste does not start, in one line for the person who started it. A bug is the exception: it is
- * shown whole, for the person who has to find it.
+ * The reason why Posthaste does not start, in one line for its operator. A bug is shown with its stack instead, for the
+ * developer who has to find it.
  */
 import { Cause, Result } from "effect"
 
@@ -10,7 +10,7 @@ export const startupErrorOf = (cause: Cause.Cause<unknown>): string =>
     onSuccess: (error) => `posthaste: ${lineOf(error)}`
   })
 
-/** An adapter's error often says only that something failed; what did is further in. */
+/** An adapter's error often says only that something failed; the reason is in its cause. */
 const lineOf = (error: unknown): string => {
   const said = words(error)
   switch (tagOf(error)) {

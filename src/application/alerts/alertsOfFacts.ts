@@ -90,7 +90,7 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
 })
 
 const CIRCUIT = "circuit-"
-const LATENESS = "overdue-"
+const OVERDUE = "overdue-"
 
 const occasionOf = (logged: LoggedFact, destinations: ReadonlyMap<MessageId, DestinationId>): Occasion | null => {
   const { stream, messageId } = logged
@@ -103,10 +103,10 @@ const occasionOf = (logged: LoggedFact, destinations: ReadonlyMap<MessageId, Des
     const destination = DestinationId.make(stream.slice(CIRCUIT.length))
     return { type: "circuit", destination, fact: Result.getOrThrow(circuitFact(logged)) }
   }
-  if (stream.startsWith(LATENESS)) {
+  if (stream.startsWith(OVERDUE)) {
     const fact = Result.getOrThrow(overdueFact(logged))
     const destination = fact.type === "OverdueBegan" ? fact.destination : null
-    return { type: "overdue", destination, target: DestinationId.make(stream.slice(LATENESS.length)), fact }
+    return { type: "overdue", destination, target: DestinationId.make(stream.slice(OVERDUE.length)), fact }
   }
   return null
 }

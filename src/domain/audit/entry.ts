@@ -1,6 +1,6 @@
 /**
- * What a fact is to those who ask later who did what, to what, and why it went as it did. An entry says no more than its
- * fact: no body, no secret, no setting's value. Tries that decided nothing are no entries; a message has them itself.
+ * The audit entry of a fact: who did what, to which subject, and why it ended so. An entry says no more than its fact:
+ * no body, no secret, no setting's value. Attempts that settled nothing make no entry; the message lists them itself.
  */
 import type { CircuitFact } from "../circuit/facts.ts"
 import type { DossierFact } from "../consent/facts.ts"
@@ -31,7 +31,7 @@ export const operations = [
 ] as const
 export type Operation = (typeof operations)[number]
 
-/** What was acted on. */
+/** The subject of the operation. */
 export interface Subject {
   /** message, dossier, circuit, replay, key, or a kind of destination as its journals are called, such as endpoint. */
   readonly type: string
@@ -88,7 +88,7 @@ const saidOf = (fact: MessageFact): Said | null => {
     }
     case "MessageBodyErased":
       return ["ERASED", { reason: fact.reason }]
-    // Said already: by the answer or the receipt that proved it.
+    // The success or the receipt that proved the delivery has its own entry.
     case "MessageDelivered":
     case "AttemptStarted":
     case "AttemptFailed":
@@ -119,7 +119,7 @@ export const entryOfDossier = (fact: DossierFact): AuditEntry | null => {
         details: { reason, to, eventType, templateCode }
       }
     }
-    // Each message that was cancelled says so itself.
+    // Each cancelled message has its own entry.
     case "WithdrawalApplied":
       return null
   }
@@ -147,7 +147,7 @@ export const entryOfConfiguration = (subject: Subject, fact: ConfigurationFact):
   }
 }
 
-/** Only what was done to it by hand: its own doing is told by its stream. */
+/** Only changes by hand; the circuit's journal tells the automatic ones. */
 export const entryOfCircuit = (orgId: OrgId, destination: string, fact: CircuitFact): AuditEntry | null => {
   if (fact.type !== "CircuitHeld" && fact.type !== "CircuitReset") return null
   return {

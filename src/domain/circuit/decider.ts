@@ -1,7 +1,6 @@
 /**
- * `initial · decide · evolve · replay` of a circuit. Time and dice arrive inside the command. A command that
- * comes too late for the state it was meant for (a probe's result after a reset, a second hold) decides no
- * facts: that is no mistake of whoever sent it.
+ * `initial · decide · evolve · replay` of a circuit. Time and dice arrive inside the command. A command that comes too
+ * late for its state (a probe's result after a reset, a second hold) decides no facts: its sender made no mistake.
  */
 import { DateTime, Result, Schema } from "effect"
 import { initialTransition, transition } from "xstate"
@@ -17,7 +16,7 @@ export interface Circuit {
 }
 
 interface Dated {
-  /** By the store's clock: all workers measure the silence with the same one. */
+  /** By the store's clock: all workers measure the open time with the same one. */
   readonly now: DateTime.Utc
 }
 
@@ -28,14 +27,14 @@ interface Opening extends Dated {
 }
 
 export type CircuitCommand =
-  /** So many failures in a row were counted; one with an error is enough. */
+  /** This many failures in a row were counted. One failure with an error is enough. */
   | ({ readonly type: "CountFailures"; readonly failures: number; readonly error: CircuitError | null } & Opening)
   | ({ readonly type: "StartProbe"; readonly probe: MessageId; readonly permitMs: number } & Dated)
   | ({ readonly type: "SettleProbe"; readonly succeeded: boolean; readonly error: CircuitError | null } & Opening)
   | { readonly type: "HoldCircuit"; readonly reason: string | null }
   | { readonly type: "ResetCircuit"; readonly reason: string | null }
 
-/** The silence, or the permit of the probe under way, is not over. */
+/** The open time, or the permit of the probe under way, is not over. */
 export class TooEarly extends Schema.TaggedError<TooEarly>()("TooEarly", { status: Schema.String }) {}
 
 const snapshotOf = ({ status, memory }: Circuit) => circuitMachine.resolveState({ value: status, context: memory })
@@ -45,7 +44,7 @@ export const initial: Circuit = { status: start.value, memory: start.context }
 
 export const can = (circuit: Circuit, fact: CircuitFact): boolean => snapshotOf(circuit).can(fact)
 
-/** A fact the law forbids is a bug in whoever appended it: it stops us, it is never repaired silently. */
+/** A fact the law forbids is a bug in the code that appended it: it stops the caller and is never repaired silently. */
 export const evolve = (circuit: Circuit, fact: CircuitFact): Circuit => {
   const before = snapshotOf(circuit)
   if (!before.can(fact)) throw new Error(`${fact.type} cannot follow ${circuit.status}`)
@@ -67,7 +66,7 @@ export const decide = (
       const isEnough = failures >= policy.failuresMax || (failures > 0 && error !== null)
       return Result.succeed(
         status === "CLOSED" && isEnough
-          ? [{ type: "CircuitOpened", failures, until: silence(command, 1), openings: 1, error }]
+          ? [{ type: "CircuitOpened", failures, until: openUntil(command, 1), openings: 1, error }]
           : []
       )
     }
@@ -84,7 +83,7 @@ export const decide = (
       if (command.succeeded) return Result.succeed([{ type: "CircuitClosed" }])
       const openings = memory.openings + 1
       const { error } = command
-      return Result.succeed([{ type: "CircuitReopened", until: silence(command, openings), openings, error }])
+      return Result.succeed([{ type: "CircuitReopened", until: openUntil(command, openings), openings, error }])
     }
     case "HoldCircuit":
       return Result.succeed(status === "HELD" ? [] : [{ type: "CircuitHeld", reason: command.reason }])
@@ -93,5 +92,5 @@ export const decide = (
   }
 }
 
-const silence = ({ now, policy, die }: Opening, openings: number): DateTime.Utc =>
+const openUntil = ({ now, policy, die }: Opening, openings: number): DateTime.Utc =>
   DateTime.add(now, { milliseconds: openWaitMs(policy, openings, die) })

@@ -1,19 +1,18 @@
 /**
- * What an attempt says about its destination's health, which is not the same as what it says about the
- * message: a destination that refuses a message for good is up and judging.
+ * What an attempt shows of its destination's health. This differs from the result for the message: a destination that
+ * refuses a message for good is healthy.
  *
- * A destination that puts us off for a while, or a message, says nothing bad about itself; one that can't be used
- * until somebody has put it right says everything at once.
- *
- * Our own faults say nothing: a store that did not answer, an address we may not call, an endpoint that was
- * removed, a body that was erased, a bug. A redirect says nothing either: it tells where something is.
+ * - A deferral of the message or of its lane says nothing bad about the destination. A deferral until a person repairs
+ *   the destination is enough to open the circuit.
+ * - Faults on Posthaste's side say nothing: a store that did not answer, an address that may not be called, a removed
+ *   endpoint, an erased body, a bug. A redirect says nothing either: it names another place.
  */
 import type { AttemptOutcome } from "../delivery/outcome.ts"
 import type { CircuitError } from "./facts.ts"
 
 export type Evidence = "success" | "failure" | "none"
 
-/** No answer, and it was the far side that gave none. */
+/** There is no answer because of the destination. */
 const theirs: ReadonlySet<string> = new Set([
   "timeout",
   "connection_failed",

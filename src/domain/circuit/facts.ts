@@ -1,7 +1,7 @@
 /**
- * Facts about the circuit of one destination, oldest first, on the stream `circuit-<destination>`. A circuit
- * nobody wrote about is closed. Single failures and successes are no facts: only what changes whether, and
- * how, the destination may be called.
+ * Facts about the circuit of one destination, oldest first, on the stream `circuit-<destination>`. A circuit without
+ * facts is closed. Single failures and successes are no facts: a fact changes whether, and how, the destination may be
+ * called.
  */
 import { Schema, SchemaTransformation } from "effect"
 import { MessageId } from "../ids.ts"
@@ -9,12 +9,12 @@ import { MessageId } from "../ids.ts"
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
-/** What put a destination out of use at once, such as an expired token: somebody must put it right. */
+/** The error that put a destination out of use at once, such as an expired token: a person must repair it. */
 export const CircuitError = Schema.Struct({ code: Schema.NonEmptyString, message: Schema.String })
 export type CircuitError = typeof CircuitError.Type
 const Cause = Schema.NullOr(CircuitError)
 
-/** Too many failures in a row, or one that is decisive: silence until the time named. */
+/** Too many failures in a row, or one that is enough by itself: nothing is sent until the time named. */
 export const CircuitOpened = Schema.Struct({
   type: Schema.tag("CircuitOpened"),
   failures: Schema.Int,
@@ -25,17 +25,17 @@ export const CircuitOpened = Schema.Struct({
   error: Cause
 })
 
-/** One message was let through to find out. Its permit is a lease: after `expiresAt` another one may go. */
+/** One message was let through to test the destination. Its permit is a lease: another may go after `expiresAt`. */
 export const CircuitProbed = Schema.Struct({
   type: Schema.tag("CircuitProbed"),
   probe: MessageId,
   expiresAt: Time
 })
 
-/** The probe was answered. Traffic comes back slowly. */
+/** The probe succeeded. Traffic comes back slowly. */
 export const CircuitClosed = Schema.Struct({ type: Schema.tag("CircuitClosed") })
 
-/** The probe failed too: a longer silence. */
+/** The probe failed too: the next open time is longer. */
 export const CircuitReopened = Schema.Struct({
   type: Schema.tag("CircuitReopened"),
   until: Time,
@@ -43,7 +43,7 @@ export const CircuitReopened = Schema.Struct({
   error: Cause
 })
 
-/** Before one answer could open a circuit. */
+/** The shape from before one answer could open a circuit. */
 const CircuitOpenedV1 = Schema.Struct({
   type: Schema.tag("CircuitOpened"),
   failures: Schema.Int,
@@ -72,10 +72,10 @@ const CircuitReopenedV1 = Schema.Struct({
   )
 )
 
-/** Somebody stopped the destination by hand; only a reset ends it. */
+/** A person stopped the destination; only a reset ends this. */
 export const CircuitHeld = Schema.Struct({ type: Schema.tag("CircuitHeld"), reason: Text })
 
-/** Somebody closed it by hand. */
+/** A person closed the circuit. */
 export const CircuitReset = Schema.Struct({ type: Schema.tag("CircuitReset"), reason: Text })
 
 export const CircuitFact = Schema.Union([

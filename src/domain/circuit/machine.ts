@@ -1,6 +1,6 @@
 /**
- * The law of a circuit as data: which fact may follow which, and nothing else. It cannot wait: that the
- * silence is over, or a permit has run out, shows in the times that facts carry.
+ * The law of a circuit as data: which fact may follow which, and nothing else. It cannot wait: the times inside the
+ * facts tell when an open time or a permit is over.
  */
 import { DateTime } from "effect"
 import { assign, setup } from "xstate"
@@ -11,9 +11,9 @@ import type { CircuitFact, CircuitFactOf } from "./facts.ts"
 export interface CircuitMemory {
   /** In a row, when it opened. */
   readonly failures: number
-  /** Openings since it was last closed: each makes the next silence longer. */
+  /** Openings since it was last closed: each makes the next open time longer. */
   readonly openings: number
-  /** When the silence ends, or the permit of the probe. */
+  /** When the open time, or the permit of the probe, ends. */
   readonly until: DateTime.Utc | null
   readonly probe: MessageId | null
 }
@@ -29,7 +29,7 @@ interface Step<T extends CircuitFact["type"]> {
 const guards = {
   followsFailures: ({ event }: Step<"CircuitOpened">) => event.openings === 1 && event.failures >= 1,
   isNextOpening: ({ context, event }: Step<"CircuitReopened">) => event.openings === context.openings + 1,
-  /** A permit begins after the silence, so it also ends after it. */
+  /** A permit begins after the open time, so it also ends after it. */
   outlastsSilence: ({ context, event }: Step<"CircuitProbed">) =>
     context.until !== null && DateTime.isGreaterThan(event.expiresAt, context.until)
 }
@@ -53,7 +53,7 @@ const changes = {
   calmDown: (): Partial<CircuitMemory> => calm
 }
 
-/** XState types a guard by the union of all events; each of ours is only ever asked about its own. */
+/** XState types a guard by the union of all events; each guard here is only asked about its own event. */
 type AnyStep = { readonly context: CircuitMemory; readonly event: CircuitFact }
 const guard = <T extends CircuitFact["type"]>(judge: (step: Step<T>) => boolean) =>
   judge as unknown as (step: AnyStep) => boolean
@@ -100,7 +100,7 @@ export const circuitMachine = setup({
     },
     HALF_OPEN: {
       on: {
-        // The permit before ran out, or was given back early by a probe that could not tell anything.
+        // The earlier permit ran out, or its probe gave it back because it could not tell anything.
         CircuitProbed: { actions: "permit" },
         CircuitClosed: { target: "CLOSED", actions: "calmDown" },
         CircuitReopened: { target: "OPEN", guard: "isNextOpening", actions: "reopen" },

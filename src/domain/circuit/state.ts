@@ -1,6 +1,6 @@
 /**
- * Where a circuit stands, as its lane must know it to obey: the circuit's facts made up to here, and the two
- * counts that are no facts (failures in a row while closed, and the limit while traffic comes back).
+ * The state of a circuit as its lane obeys it: folded from the circuit's facts, with two counts that are no facts
+ * (failures in a row while closed, and the limit while traffic comes back).
  */
 import type { DateTime } from "effect"
 import type { Circuit } from "./decider.ts"
@@ -12,13 +12,13 @@ export interface CircuitState {
   /** Number of the circuit's facts. Every change of the circuit is a compare-and-set on it. */
   readonly generation: number
   readonly failures: number
-  /** Until when the lane hands out nothing: the silence, or the permit of the probe. Null otherwise. */
+  /** Until when the lane hands out nothing: the end of the open time, or of the probe's permit. Null otherwise. */
   readonly blockedUntil: DateTime.Utc | null
-  /** Messages that may be under way in one worker; null when only the destination's own limit counts. */
+  /** Messages that may be under way in one worker; null when only the destination's own limit applies. */
   readonly inFlightMax: number | null
 }
 
-/** Of a circuit nobody wrote about. */
+/** The state of a circuit without facts. */
 export const initialState: CircuitState = {
   status: "CLOSED",
   generation: 0,
@@ -27,7 +27,7 @@ export const initialState: CircuitState = {
   inFlightMax: null
 }
 
-/** Of a circuit right after its last fact: one that has just been closed lets traffic come back slowly. */
+/** The state of a circuit right after its last fact: one that has just been closed lets traffic come back slowly. */
 export const stateOf = ({ status, memory }: Circuit, generation: number): CircuitState => ({
   status,
   generation,

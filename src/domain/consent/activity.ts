@@ -1,4 +1,4 @@
-/** The timeline of a dossier: of all that happened, what concerns it, in the words of those who handle the case. */
+/** The timeline of a dossier: each fact that concerns the dossier, in the words of the people who handle the case. */
 import type { AuditEntry, Operation } from "../audit/entry.ts"
 
 export const activities = [
@@ -30,6 +30,6 @@ const words: { readonly [O in Operation]?: Activity } = {
   CONSENT_WITHDRAWN: "CONSENT_WITHDRAWN"
 }
 
-/** Null for what concerns no dossier. */
+/** Null for a fact that concerns no dossier. */
 export const activityOf = ({ dossierId, operation }: AuditEntry): Activity | null =>
   dossierId === null ? null : (words[operation] ?? null)

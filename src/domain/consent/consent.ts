@@ -1,6 +1,6 @@
 /**
- * `initial · decide · evolve · replay` of one consent, that of a dossier to one channel, and what it allows. Who is
- * behind a dossier may answer as they like and change their mind, so there is no order to hold and no machine.
+ * `initial · decide · evolve · replay` of one consent, that of a dossier to one channel, and what it allows. People may
+ * change their mind: every order of answers is allowed, so there is no machine.
  */
 import type { ChannelName, OrgId } from "../ids.ts"
 import type { ConsentFact, MessageBlocked } from "./facts.ts"
@@ -14,9 +14,9 @@ export interface ConsentOf {
 
 export interface Consent {
   readonly status: "NONE" | "GRANTED" | "WITHDRAWN"
-  /** Of the last answer; null before there was one. */
+  /** The time of the last answer; null before the first one. */
   readonly source: string | null
-  /** It was withdrawn, and messages that waited then may wait still. */
+  /** The consent was withdrawn, and messages accepted before may still wait. */
   readonly open: boolean
 }
 
@@ -41,7 +41,7 @@ export const evolve = (consent: Consent, fact: ConsentFact): Consent => {
 export const replay = (history: ReadonlyArray<ConsentFact>): Consent => history.reduce(evolve, initial)
 
 /**
- * The same answer from the same source is no news. What was never granted can be withdrawn all the same: that is an
+ * The same answer from the same source is no news. A consent that was never granted can be withdrawn: that is an
  * objection.
  */
 export const decide = (consent: Consent, of: ConsentOf, command: ConsentCommand): ReadonlyArray<ConsentFact> => {
@@ -63,7 +63,7 @@ export const decide = (consent: Consent, of: ConsentOf, command: ConsentCommand)
 
 /**
  * Why no message of the dossier may be sent on this channel; null when it may. A channel that reaches a person needs a
- * consent first; one that reaches a system is free until somebody objects.
+ * consent first; a channel that reaches a system is free until the dossier objects.
  */
 export const objection = (reachesPerson: boolean, { status }: Consent): MessageBlocked["reason"] | null => {
   if (status === "WITHDRAWN") return "consent withdrawn"

@@ -1,9 +1,9 @@
 /**
- * Facts about a dossier, a business case of an org: what the people behind it agreed to, and which messages were
- * turned away because they had not. Each says whose dossier it is.
+ * Facts about a dossier, a business case of an org: the answers of its people about consent, and the messages that were
+ * refused without consent. Each fact names its dossier.
  *
- * Each consent has a journal, so it is as short as the answers that were given; messages that were turned away
- * together have one.
+ * Each consent has a journal, so the journal is as short as its list of answers. All refused messages of a dossier
+ * share one journal.
  */
 import { Schema } from "effect"
 import { ChannelName, OrgId } from "../ids.ts"
@@ -22,17 +22,17 @@ export const ConsentGranted = Schema.Struct({ type: Schema.tag("ConsentGranted")
 
 export const ConsentWithdrawn = Schema.Struct({ type: Schema.tag("ConsentWithdrawn"), ...consent })
 
-/** Nothing that waited when the consent was withdrawn waits still. */
+/** No message that was accepted before the withdrawal waits any more. */
 export const WithdrawalApplied = Schema.Struct({
   type: Schema.tag("WithdrawalApplied"),
   orgId: OrgId,
   dossierId: Schema.NonEmptyString,
   channel: ChannelName,
-  /** So many had to be cancelled for that; others may have been before. */
+  /** How many messages this withdrawal cancelled; an earlier one may have cancelled more. */
   cancelled: Schema.Int
 })
 
-/** A message was refused at the door. It never had a stream, so this is all there is of it. */
+/** A message was refused on arrival. It has no stream, so this fact is its only trace. */
 export const MessageBlocked = Schema.Struct({
   type: Schema.tag("MessageBlocked"),
   orgId: OrgId,

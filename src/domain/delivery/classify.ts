@@ -1,8 +1,8 @@
 /**
- * What an answer of the far side means: taken, later, or never. One table for every channel whose
- * answer is an HTTP status (`webhook`, `http`); WhatsApp reads error codes and brings its own (adapters/whatsapp).
+ * The meaning of a destination's answer: taken, refused for now, or refused for good. One table serves the channels
+ * whose answer is an HTTP status (`webhook`, `http`); WhatsApp brings its own (adapters/whatsapp).
  *
- * It leaves out what to do about it: waiting and giving up belong to the retry policy and the decider.
+ * It leaves out the consequence: waiting and giving up belong to the retry policy and the decider.
  */
 import type { DeliveryError } from "../message/facts.ts"
 import type { AttemptOutcome } from "./outcome.ts"
@@ -21,7 +21,7 @@ export const classifyStatus = (status: number): StatusClass => {
   return status >= 400 && status < 500 && !transient.has(status) ? "refused" : "retry"
 }
 
-/** Why an attempt got no usable answer. The words never name an address: they are shown to the org. */
+/** Why an attempt got no usable answer. The texts never contain an address, because the org can read them. */
 const failures = {
   timeout: { message: "no answer within the time allowed", retryable: true },
   connection_failed: { message: "the connection could not be made or was closed before an answer", retryable: true },
@@ -50,7 +50,7 @@ export const outcomeOfFailure = (code: FailureCode, durationMs: number, detail?:
     : { type: "Refused", error, status: null, durationMs }
 }
 
-/** The outcome of an attempt that got a status, where a 2xx is also the proof of delivery. */
+/** The outcome of an attempt that got a status; here a 2xx also proves delivery. */
 export const outcomeOfStatus = (status: number, durationMs: number, retryAfterMs: number | null): AttemptOutcome => {
   const kind = classifyStatus(status)
   if (kind === "accepted") return { type: "Accepted", status, providerMessageId: null, delivered: true, durationMs }
@@ -65,16 +65,16 @@ export const outcomeOfStatus = (status: number, durationMs: number, retryAfterMs
     : { type: "Refused", error, status, durationMs }
 }
 
-/** How long after a try that may have been taken it makes sense to ask what became of it. */
+/** How long to wait before asking about a request that the destination may have taken. */
 export const RECONCILE_AFTER_MS = 5_000
 
-/** Answers outside 4xx that say in so many words that the request was not taken. */
+/** Statuses outside 4xx that say that the request was not taken. */
 const turnedAway: ReadonlySet<number> = new Set([307, 308, 503])
 
 /**
- * The same outcome where a duplicate would not be dropped. To send again is then allowed only when nothing
- * can have been taken: no byte had left (`begun` is false), or the far side said so. A gateway that gave up,
- * a server that broke off and a redirect after the deed do not say so.
+ * The same outcome at a destination that does not drop duplicates. Sending again is then allowed only when the
+ * destination can't have taken the request: no byte had left (`begun` is false), or its answer says so. A gateway
+ * timeout, a server that broke off and a redirect do not say so.
  */
 export const withoutDedupe = (outcome: AttemptOutcome, begun: boolean): AttemptOutcome => {
   if (outcome.type !== "Unreachable" || !begun) return outcome

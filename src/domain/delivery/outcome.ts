@@ -23,9 +23,9 @@ export type AttemptOutcome =
       readonly retryAfterMs: number | null
     } & Timed)
   /**
-   * The far side did not try it, and that says nothing about the message: it waits, and the try does not count.
-   * `scope` is what was turned away: this message, its destination for so long (a rate limit), or its destination
-   * until somebody has put it right (an expired token).
+   * The destination did not process the request, and its answer says nothing about the message: the message waits, and
+   * the attempt does not count. `scope` is what was refused: this message, its destination for a while (a rate limit),
+   * or its destination until a person repairs it (an expired token).
    */
   | ({
       readonly type: "Deferred"
@@ -35,13 +35,13 @@ export type AttemptOutcome =
       readonly afterMs: number
     } & Timed)
   /**
-   * It may have been taken, and this channel could not drop a duplicate: find out before sending again, first
-   * after this time. Null: there is nobody to ask.
+   * The destination may have taken the message, and it does not drop duplicates: Posthaste must ask before it sends
+   * again, first after this time. Null: the destination can't be asked.
    */
   | ({
       readonly type: "Unknown"
       readonly error: DeliveryError
-      /** Of an answer that left it open, such as a gateway's. */
+      /** The status of an answer that left it open, such as a gateway's. */
       readonly status: number | null
       readonly reconcileAfterMs: number | null
     } & Timed)

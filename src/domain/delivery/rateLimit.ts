@@ -1,10 +1,9 @@
 /**
- * A rate limit as one moment in time: the generic cell rate algorithm. The far end of what was handed out
- * moves ahead by one interval per message and may run ahead of now by a small burst. Data in, data out; the
- * clock is the caller's.
+ * A rate limit as one moment in time: the generic cell rate algorithm. The moment moves ahead by one interval per
+ * message and may run ahead of the clock by a small burst. Data in, data out; the caller brings the clock.
  *
- * The burst is what one claim may hand out at once; the slack makes up for claims that come a little late, so
- * that the limit is also reached. Both are small: with n per second, no second sees more than n × 1.045 + 1
+ * The burst is the number of messages that one claim may hand out at once; the slack makes up for claims that come a
+ * little late, so that the limit is reached. Both are small: with n per second, no second sees more than n × 1.045 + 1
  * messages leave the queue.
  */
 
@@ -18,18 +17,18 @@ export const SLACK_MS = 20
 /** A hundredth of a message forgives what rounding to microseconds takes. */
 export const ROUNDING = 0.01
 
-/** A message that could not start for so long after it was handed out goes back: late ones would add up to a burst. */
+/** How long after its hand-out a message may start. A later one goes back: late ones would add up to a burst. */
 export const SLOT_FRESH_MS = 60
 
 const shapeOf = ({ limit, periodMs }: RateLimit) => {
   const interval = periodMs / limit
   const burst = Math.max(1, Math.floor(BURST_MS / interval))
-  // Worth a visit when half a burst can be handed out; one message at a time would keep a worker busy with asking.
+  // A lane is worth a claim when half a burst can go; one message at a time would keep a worker busy with claims.
   const worthwhile = Math.ceil(burst / 2)
   return { interval, burst, lead: (burst - worthwhile) * interval }
 }
 
-/** The far end of what was handed out. */
+/** The moment of the last message that was handed out. */
 const endOf = (lead: number, nextClaimAt: number | null, now: number): number =>
   Math.max(nextClaimAt === null ? Number.NEGATIVE_INFINITY : nextClaimAt + lead, now - SLACK_MS)
 
@@ -39,7 +38,7 @@ export const slotsFree = (rate: RateLimit, nextClaimAt: number | null, now: numb
   return Math.max(0, Math.floor((now - endOf(lead, nextClaimAt, now)) / interval + ROUNDING) + burst)
 }
 
-/** When the lane is worth a visit again after `count` more messages were handed out. */
+/** When the lane is worth a claim again after `count` more messages were handed out. */
 export const taken = (rate: RateLimit, nextClaimAt: number | null, now: number, count: number): number => {
   const { interval, lead } = shapeOf(rate)
   return endOf(lead, nextClaimAt, now) + count * interval - lead

@@ -1,6 +1,6 @@
 /**
- * How long a message waits after an attempt that failed. Data in, data out: the die is rolled by the
- * caller, so the same policy, attempt and die always give the same wait.
+ * How long a message waits after an attempt that failed. Data in, data out: the caller rolls the die, so the same
+ * policy, attempt and die always give the same wait.
  */
 import { Schema } from "effect"
 
@@ -35,7 +35,7 @@ const computed = <S extends string>(strategy: S) =>
     ...limits
   })
 
-/** One member per strategy: a refusal then names the field that is wrong instead of every strategy there is. */
+/** One member per strategy: a refusal then names the wrong field instead of every strategy there is. */
 export const ComputedRetry = Schema.Union([computed("exponential"), computed("linear"), computed("fixed")])
 
 /** The wire and stored form of a policy; every field of it is a promise to the caller. */
@@ -49,7 +49,7 @@ export const RETRY_AFTER_MAX_MS = 3600 * 1000
 
 const minutes = (count: number) => count * 60_000
 
-/** Five waits, six attempts. Named after what uses them. */
+/** Five waits, six attempts. Named after its use. */
 export const presets = {
   webhook: { strategy: "schedule", waitsMs: [1_000, 5_000, 15_000, 60_000, 300_000] },
   whatsapp: { strategy: "schedule", waitsMs: [1, 5, 15, 60, 360].map(minutes) },
@@ -94,11 +94,11 @@ export const retryWaitMs = (
   return retryAfterMs === null ? wait : Math.max(wait, Math.min(retryAfterMs, RETRY_AFTER_MAX_MS))
 }
 
-/** What turned a message away may last, such as a sender's bad standing; nobody means for ever. */
+/** The bound for the reason of a deferral, such as a sender's bad standing: no such reason lasts for ever. */
 export const DEFER_MAX_MS = 7 * 24 * 3600 * 1000
 
 /** Milliseconds a deferred message waits. */
 export const deferWaitMs = (afterMs: number): number => Math.max(0, Math.min(Math.round(afterMs), DEFER_MAX_MS))
 
-/** How long a whole lane waits because its destination wants less of us: it is asked again within the hour. */
+/** How long a whole lane waits because its destination limits the rate: Posthaste asks again within the hour. */
 export const laneWaitMs = (afterMs: number): number => Math.min(deferWaitMs(afterMs), RETRY_AFTER_MAX_MS)

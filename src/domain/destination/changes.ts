@@ -1,8 +1,8 @@
-/** The facts that a change to a destination means, and the journals they stand in. */
+/** The facts of a change to a destination, and the journals they belong to. */
 import type { ChannelName, OrgId } from "../ids.ts"
 import type { ConfigurationFact } from "./facts.ts"
 
-/** What is said of a channel's destinations in facts, and what their journals are called before the id. */
+/** How facts name a channel's destinations, and the prefix of their journals. */
 export interface DestinationKind {
   readonly name: ChannelName
   readonly journal: string
@@ -17,7 +17,7 @@ interface Destination {
   readonly channel: ChannelName
 }
 
-/** `settings` and `secrets` by name: their values stay where they are. Nothing set is no fact. */
+/** `settings` and `secrets` are names: the values are not stored in facts. A change that sets nothing makes no fact. */
 export const changesOf = (
   { orgId, channel }: Destination,
   settings: object,

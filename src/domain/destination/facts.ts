@@ -1,6 +1,6 @@
 /**
- * What was changed about an org's destinations and keys, and so, with the actor beside each fact, who changed it. The
- * rows of a destination or key say how it is now; these facts are the history of it. Each names its org, because its
+ * Changes to an org's destinations and keys; with the actor stored beside each fact they tell who made each change. The
+ * rows of a destination or key hold its present state, these facts its history. Each fact names its org, because its
  * journal (`endpoint-<id>`, `http-target-<id>`, `whatsapp-account-<id>`, `key-<id>`) does not.
  *
  * No fact holds a setting's value: URLs and headers can hold secrets.
@@ -13,7 +13,7 @@ const Names = Schema.Array(Schema.NonEmptyString)
 
 export const DestinationCreated = Schema.Struct({ type: Schema.tag("DestinationCreated"), ...destination })
 
-/** `fields` are those that were set, also where one was set to what it had been. */
+/** `fields` are the settings that the request named, also those whose value stayed the same. */
 export const DestinationChanged = Schema.Struct({
   type: Schema.tag("DestinationChanged"),
   ...destination,

@@ -2,7 +2,7 @@
 import { codecOf } from "../recorded.ts"
 import { type ConfigurationFact, recorded } from "./facts.ts"
 
-/** Whether a stored fact of this name is one of a destination or key: their journals are known by that. */
+/** Whether a stored fact of this name is about a destination or key; such facts identify their journals. */
 export const isConfigurationFact = (name: string): boolean => name in recorded
 
 export const { toRecorded, fromRecorded } = codecOf<ConfigurationFact>(recorded)

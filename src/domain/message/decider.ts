@@ -1,7 +1,6 @@
 /**
- * `initial · decide · evolve · replay`: what callers may ask of a message, and what then becomes
- * history. Time and dice arrive inside the command, so the same command on the same history always
- * decides the same facts.
+ * `initial · decide · evolve · replay`: the commands that a message accepts, and the facts that follow. Time and dice
+ * arrive inside the command, so the same command on the same history always decides the same facts.
  */
 import { DateTime, Result, Schema } from "effect"
 import { initialTransition } from "xstate"
@@ -34,7 +33,7 @@ export type MessageCommand =
       readonly type: "ReplayMessage"
       readonly now: DateTime.Utc
       readonly reason: string | null
-      /** Another body comes with it. */
+      /** The replay brings another body. */
       readonly edited?: boolean
       readonly replayId?: ReplayId | null
     }
@@ -43,7 +42,7 @@ export type MessageCommand =
       readonly type: "RecordReceipt"
       readonly receipt: FactOf<"ReceiptRecorded">["receipt"]
       readonly providerMessageId: string | null
-      /** Which run and which try it is about, as our own data that came back with it says; null: it does not say. */
+      /** The epoch and attempt that our own callback data names, which the provider returned; null without them. */
       readonly epoch: number | null
       readonly attempt: number | null
       readonly reportedAt: DateTime.Utc
@@ -61,7 +60,7 @@ export const initial: Message = { status: start.value as Status, progress: start
 
 export const can = (message: Message, fact: MessageFact): boolean => step(message, fact) !== null
 
-/** A fact the law forbids is a bug in whoever appended it: it stops us, it is never repaired silently. */
+/** A fact the law forbids is a bug in the code that appended it: it stops the caller and is never repaired silently. */
 export const evolve = (message: Message, fact: MessageFact): Message => {
   const next = step(message, fact)
   if (next === null) throw new Error(`${fact.type} cannot follow ${message.status}`)
@@ -88,7 +87,7 @@ export const decide = (
 const rejected = (message: Message, command: MessageCommand) =>
   Result.fail(new CommandRejected({ command: command.type, status: message.status }))
 
-/** A receipt we already hold is no news, nor is that an erased body shall go: accepted, and nothing is added. */
+/** A receipt that is stored already and a second erasure are no news: they are accepted and add no fact. */
 const isNews = (message: Message, command: MessageCommand): boolean =>
   (command.type === "RecordReceipt" || command.type === "EraseBody") && message.status !== "NEW"
 
@@ -125,14 +124,14 @@ const proposed = (message: Message, command: MessageCommand): ReadonlyArray<Mess
 const startAttempt = (message: Message, now: DateTime.Utc): ReadonlyArray<MessageFact> => {
   const { taken, expiresAt, dueAt, epoch, attempt } = message.progress
   if (taken && message.status === "QUEUED") return takenAfterAll(message)
-  // A message that expires before it is due was handed out for its expiry, whatever this worker's clock says.
+  // A message that expires before it is due was claimed because of its expiry, whatever this worker's clock says.
   const deadline = dueAt === null ? now : DateTime.max(dueAt, now)
   return expiresAt !== null && DateTime.isLessThanOrEqualTo(expiresAt, deadline)
     ? [{ type: "MessageExpired", expiresAt }]
     : [{ type: "AttemptStarted", epoch, attempt: attempt + 1 }]
 }
 
-/** Five questions at 5 s and this growth reach over half an hour: an outage of the far side's, not of ours. */
+/** Five questions from 5 s on with this growth cover half an hour, long enough for an outage of the destination. */
 const DOUBT_GROWTH = 4
 
 type Settle = Extract<MessageCommand, { readonly type: "SettleAttempt" }>
@@ -195,12 +194,12 @@ const settleAttempt = (message: Message, command: Settle): ReadonlyArray<Message
 
 type Deferred = Extract<AttemptOutcome, { readonly type: "Deferred" }>
 
-/** It costs no attempt, but it costs time: a message that would grow too old for another attempt ends here. */
+/** A deferral costs no attempt, but it costs time: a message that would grow too old for another attempt ends here. */
 const deferAttempt = (message: Message, command: Settle, outcome: Deferred): ReadonlyArray<MessageFact> => {
   const { attempt, now } = command
   const { error, status, durationMs, afterMs } = outcome
   if (message.progress.phase === "unresolved") {
-    // Whoever was asked what became of it put us off: it is as much in doubt as before.
+    // The provider deferred the question about an attempt: the attempt stays in doubt.
     return settleAttempt(message, {
       ...command,
       outcome: { type: "Unknown", error, status, reconcileAfterMs: afterMs, durationMs }
@@ -224,15 +223,15 @@ const mayAskAgain = (
   outcome.reconcileAfterMs !== null && progress.doubts < DOUBTS_MAX
 
 /**
- * A receipt that overtook us proves what our own request could not. That it failed at the provider proves that it
- * got there, unless the provider told us itself that it did not.
+ * Receipts that arrived before the answer of the attempt prove what the answer could not. A receipt of a failure at the
+ * provider proves that the message reached the provider, unless the provider's own answer refused it.
  */
 const isProven = ({ progress: { taken, receiptOutcome } }: Message, outcome: AttemptOutcome): boolean =>
   taken || (receiptOutcome === "failed" && (outcome.type === "Unreachable" || outcome.type === "Unknown"))
 
 /**
- * Which try of this epoch receipts prove, and what they say of it. Several may have been taken; one that is not known to have failed
- * counts, and of one that has, that was the last word, in whatever order both were told.
+ * Which attempt of this epoch the receipts prove, and with which receipt. Of several that were taken, one that is not
+ * known to have failed counts; of one that failed, the failure counts, in whatever order the receipts came.
  */
 const provenBy = (progress: Progress) => {
   const { providerIds, epoch, receipts, receiptOutcome } = progress
@@ -249,7 +248,7 @@ const provenBy = (progress: Progress) => {
 
 const takenWords = ["sent", "delivered", "read"] as const satisfies ReadonlyArray<ReceiptStatus>
 
-/** What receipts make of a message that has just become SENT. */
+/** The facts that the earlier receipts add to a message that has just become SENT. */
 const afterTaken = (
   receiptOutcome: Progress["receiptOutcome"],
   delivered: boolean,
@@ -261,7 +260,7 @@ const afterTaken = (
   return []
 }
 
-/** Receipts settle an attempt: one that was left behind, one in doubt, or one that we thought had failed. */
+/** Receipts settle an attempt that was abandoned, one in doubt, and one that was recorded as failed. */
 const takenAfterAll = ({ progress }: Message, error: DeliveryError | null = null): ReadonlyArray<MessageFact> => {
   const { providerMessageId, receiptOutcome } = provenBy(progress)
   return [
@@ -290,7 +289,7 @@ const abandonAttempt = (
     : [abandoned]
 }
 
-/** When to try again, or null when no attempt is left or the message has grown too old for another. */
+/** The time of the next attempt; null when no attempt is left or the message would be too old for it. */
 const retryTime = (
   { progress }: Message,
   command: { readonly attempt: number; readonly now: DateTime.Utc; readonly die: number },
@@ -335,13 +334,13 @@ const recordReceipt = (message: Message, command: RecordReceipt): ReadonlyArray<
   if (progress.receipts.includes(receiptKey(progress, recorded))) return []
   const after = step(message, recorded)
   return epoch === progress.epoch && after !== null
-    ? [recorded, ...whatFollows(after, command, receiptOutcome)]
+    ? [recorded, ...factsAfterReceipt(after, command, receiptOutcome)]
     : [recorded]
 }
 
 /**
- * Which run of the message a receipt is about: the one in which the provider gave it this name; else the one it
- * says; else this one, or the one before as long as nothing was tried in this one.
+ * The epoch that a receipt is about: the epoch in which the provider gave this name; else the epoch that the receipt
+ * names; else the current one, or the one before while the current one has no attempt.
  */
 const epochOf = ({ providerIds, epoch, attempt }: Progress, command: RecordReceipt): number => {
   const known = providerIds.find(({ id }) => id === command.providerMessageId)
@@ -350,8 +349,8 @@ const epochOf = ({ providerIds, epoch, attempt }: Progress, command: RecordRecei
   return attempt === 0 && epoch > 1 ? epoch - 1 : epoch
 }
 
-/** What a receipt of this epoch makes of the message, now that it is recorded. */
-const whatFollows = (
+/** The facts that a receipt of this epoch adds after its own. */
+const factsAfterReceipt = (
   message: Message,
   { receipt, error }: RecordReceipt,
   receiptOutcome: Progress["receiptOutcome"]
@@ -362,7 +361,7 @@ const whatFollows = (
     case "SENT":
       return receiptOutcome === null ? [] : afterTaken(progress.receiptOutcome, false, error)
     case "SENDING":
-      // While we wait for an answer it will say more; what was in doubt is settled by the first receipt that knows.
+      // The answer of a request under way will say more; an attempt in doubt is settled by the first such receipt.
       return progress.phase === "unresolved" && (taken || receiptOutcome !== null) ? takenAfterAll(message, error) : []
     case "QUEUED":
       return taken ? takenAfterAll(message, error) : []
@@ -371,12 +370,12 @@ const whatFollows = (
   }
 }
 
-/** A receipt that says the opposite of an ending: the message is not revived, but whoever could replay must see it. */
+/** A receipt that contradicts the ending changes no message, but a person who could replay it must see the receipt. */
 const contradicts = ({ status, progress }: Message, receiptOutcome: Progress["receiptOutcome"]): boolean =>
   receiptOutcome !== null &&
   ((progress.receiptOutcome !== null && progress.receiptOutcome !== receiptOutcome) || denies(receiptOutcome, status))
 
-/** Whether a receipt's word is the opposite of how the message ended. */
+/** Whether a receipt says the opposite of the message's ending. */
 export const denies = (receiptOutcome: Progress["receiptOutcome"], status: Status): boolean => {
   switch (status) {
     case "DELIVERED":

@@ -12,7 +12,7 @@ import { ChannelName, DestinationId, OrgId, ReplayId } from "../ids.ts"
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
-/** Why an attempt or a message did not end well, in words a caller can act on. */
+/** Why an attempt or a message did not end well, in words its owner can act on. */
 export const DeliveryError = Schema.Struct({
   code: Schema.NonEmptyString,
   message: Schema.String,
@@ -23,8 +23,8 @@ export type DeliveryError = typeof DeliveryError.Type
 export const Metadata = Schema.Record(Schema.String, Schema.String)
 
 /**
- * What a caller says about a message besides where it goes and when. Each field has one name in the request, in
- * `MessageQueued`, in the view and in lists: all of them are made from this list.
+ * The fields with which a sender describes a message. Each has one name in the request, in `MessageQueued`, in the view
+ * and in lists: all of them are made from this list.
  */
 export const MessageDetails = Schema.Struct({
   eventType: Text,
@@ -82,7 +82,7 @@ export const AttemptFailed = Schema.Struct({
   retryAt: Schema.NullOr(Time)
 })
 
-/** The far side did not try it. The attempt does not count: the next one has its number. */
+/** The destination did not process the attempt. The attempt does not count: the next one has its number. */
 export const AttemptDeferred = Schema.Struct({
   type: Schema.tag("AttemptDeferred"),
   attempt: Schema.Int,
@@ -92,7 +92,7 @@ export const AttemptDeferred = Schema.Struct({
   dueAt: Time
 })
 
-/** The worker died or gave up between start and settlement. Whether anything was sent is not known. */
+/** The worker crashed or gave up between start and settlement. Whether the destination got the message is not known. */
 export const AttemptAbandoned = Schema.Struct({
   type: Schema.tag("AttemptAbandoned"),
   attempt: Schema.Int,
@@ -100,7 +100,7 @@ export const AttemptAbandoned = Schema.Struct({
   retryAt: Schema.NullOr(Time)
 })
 
-/** Sent, perhaps: a channel that can't dedupe must find out before it may try again. */
+/** The destination may have taken the message and drops no duplicates: Posthaste must ask before it tries again. */
 export const AttemptUnresolved = Schema.Struct({
   type: Schema.tag("AttemptUnresolved"),
   attempt: Schema.Int,
@@ -146,11 +146,11 @@ export const MessageReplayed = Schema.Struct({
   reason: Text,
   /** Another body took the place of the one before. */
   edited: Schema.Boolean,
-  /** The job that asked for it; null when it was asked for by itself. */
+  /** The replay job; null when a person replayed this one message. */
   replayId: Schema.NullOr(ReplayId)
 })
 
-/** Before bodies could be edited and jobs could replay. */
+/** The shape from before bodies could be edited and jobs could replay. */
 const MessageReplayedV1 = Schema.Struct({
   type: Schema.tag("MessageReplayed"),
   epoch: Schema.Int,
@@ -166,7 +166,7 @@ const MessageReplayedV1 = Schema.Struct({
   )
 )
 
-/** Body and answers are gone. The facts stay; what was not sent by then is never sent. */
+/** Body and answers are erased. The facts stay; a message that was not sent before is never sent. */
 export const MessageBodyErased = Schema.Struct({
   type: Schema.tag("MessageBodyErased"),
   reason: Text
@@ -176,8 +176,8 @@ export const ReceiptStatus = Schema.Literals(["sent", "delivered", "read", "fail
 export type ReceiptStatus = typeof ReceiptStatus.Type
 
 /**
- * A provider's receipt. It is kept whatever the status; `contradicts` is what a replayer must see first.
- * Null as `epoch` is the one it was recorded in; null as `attempt` is any of that epoch.
+ * A provider's receipt. It is stored whatever the message's status; a person who replays must see `contradicts` first.
+ * `epoch` null is the epoch it was recorded in; `attempt` null is any attempt of that epoch.
  */
 export const ReceiptRecorded = Schema.Struct({
   type: Schema.tag("ReceiptRecorded"),
@@ -190,7 +190,7 @@ export const ReceiptRecorded = Schema.Struct({
   contradicts: Schema.Boolean
 })
 
-/** Before a receipt could be about an earlier run of its message. */
+/** The shape from before a receipt could be about an earlier epoch of its message. */
 const ReceiptRecordedV1 = Schema.Struct({
   type: Schema.tag("ReceiptRecorded"),
   receipt: ReceiptStatus,

@@ -10,7 +10,7 @@ import { attemptsMaxOf, presets, type RetryPolicy } from "../delivery/retry.ts"
 import type { DestinationId } from "../ids.ts"
 import type { FactOf, MessageFact } from "./facts.ts"
 
-/** What the law must remember to judge the next fact. Nothing that only a reader wants to see. */
+/** What the law must remember to judge the next fact. It leaves out everything that only a reader wants to see. */
 export interface Progress {
   readonly destination: DestinationId | null
   /** Messages of one destination with the same key go one after the other. */
@@ -19,26 +19,26 @@ export interface Progress {
   readonly attemptsMax: number
   /** When this epoch was opened; the age limit counts from here. */
   readonly openedAt: DateTime.Utc | null
-  /** When the message next wants attention: an attempt, an expiry or a reconciliation. */
+  /** When the message next needs a worker: for an attempt, an expiry or a reconciliation. */
   readonly dueAt: DateTime.Utc | null
   readonly expiresAt: DateTime.Utc | null
   readonly epoch: number
   readonly attempt: number
-  /** There is nothing left to send, until a replay brings another body. */
+  /** The body is erased: there is nothing left to send, until a replay brings another body. */
   readonly erased: boolean
   /** Of the last attempt of this epoch. `settled` means closed with no attempt left. */
   readonly phase: "none" | "open" | "unresolved" | "settled"
-  /** How often the last attempt was doubted. */
+  /** How many times in a row the last attempt was in doubt. */
   readonly doubts: number
-  /** A receipt says that an attempt of this epoch was taken, whatever we heard of it ourselves. */
+  /** A receipt says that the provider took an attempt of this epoch, whatever its answer said. */
   readonly taken: boolean
-  /** The first receipt of this epoch that decides: later ones that say otherwise are kept but change nothing. */
+  /** The first receipt of this epoch that decides. Later receipts that contradict it are stored and change nothing. */
   readonly receiptOutcome: "delivered" | "failed" | null
-  /** Receipts seen, of all epochs, so that a repeated one adds no fact. */
+  /** Receipts of all epochs, so that a repeated receipt adds no fact. */
   readonly receipts: ReadonlyArray<string>
-  /** Under which names the provider knows the message, and since which epoch: a receipt may be about an earlier one. */
+  /** The provider's names for the message, each with its first epoch: a receipt may be about an earlier epoch. */
   readonly providerIds: ReadonlyArray<{ readonly id: string; readonly epoch: number }>
-  /** Under which of them this epoch's message was sent: the name of the try that counts. */
+  /** The provider's name for the attempt that counts in this epoch. */
   readonly sentAs: string | null
 }
 
@@ -62,7 +62,7 @@ const empty: Progress = {
   sentAs: null
 }
 
-/** Asking what became of an attempt comes to an end too: whoever has not said so by then will not. */
+/** How many times Posthaste asks about one attempt; a provider that has no answer by then will not have one later. */
 export const DOUBTS_MAX = 5
 
 interface Step<T extends MessageFact["type"]> {
@@ -73,7 +73,7 @@ interface Step<T extends MessageFact["type"]> {
 const hasOpenAttempt = (context: Progress, attempt: number) =>
   context.attempt === attempt && (context.phase === "open" || context.phase === "unresolved")
 
-/** A doubtful attempt is closed by what we learn of it. Abandoning it would send it again blindly. */
+/** The answer of the provider closes an attempt in doubt. Abandoning it would send the message again blindly. */
 const mayEndBadly = (context: Progress, event: FactOf<"AttemptFailed" | "AttemptAbandoned">) =>
   hasOpenAttempt(context, event.attempt) && !(event.type === "AttemptAbandoned" && context.phase === "unresolved")
 
@@ -85,8 +85,8 @@ export const receiptKey = (
 ): string => `${receipt.epoch ?? epoch}:${receipt.receipt}:${receipt.providerMessageId ?? ""}`
 
 /**
- * What a receipt of this epoch settles. `failed` is about one try: the one that was sent, by its name, or else the last
- * one. It says nothing new once that is known to have failed.
+ * What a receipt of this epoch settles. `failed` is about one attempt: the one that the receipt names, or else the last
+ * one. It says nothing new when that attempt is already known to have failed.
  */
 export const decides = (
   { attempt, phase, sentAs }: Progress,
@@ -114,13 +114,13 @@ const guards = {
   isNextAttempt: ({ context, event }: Step<"AttemptStarted">) =>
     event.epoch === context.epoch && event.attempt === context.attempt + 1 && event.attempt <= context.attemptsMax,
   closesOpenAttempt: ({ context, event }: Step<"AttemptSucceeded">) => hasOpenAttempt(context, event.attempt),
-  /** We thought it had failed, and it had not. */
+  /** The attempt was recorded as failed, and the provider says that it was not. */
   isProven: ({ context, event }: Step<"AttemptSucceeded">) => context.taken && context.attempt === event.attempt,
   leavesAnAttempt: ({ context, event }: Step<"AttemptFailed" | "AttemptAbandoned">) =>
     mayEndBadly(context, event) && event.retryAt !== null && event.attempt < context.attemptsMax,
   leavesNoAttempt: ({ context, event }: Step<"AttemptFailed" | "AttemptAbandoned">) =>
     mayEndBadly(context, event) && event.retryAt === null,
-  /** One in doubt may have been taken: what we hear later does not undo it. */
+  /** The provider may have taken an attempt in doubt: a later failure does not prove the opposite. */
   isDeferred: ({ context, event }: Step<"AttemptDeferred">) =>
     context.attempt === event.attempt && context.phase === "open",
   mayBeDoubted: ({ context, event }: Step<"AttemptUnresolved">) =>
@@ -159,7 +159,7 @@ const changes = {
     attempt: event.attempt - 1,
     phase: "none",
     dueAt: event.dueAt,
-    // It was about the try that does not count.
+    // The receipt was about an attempt that does not count.
     receiptOutcome: context.receiptOutcome === "failed" ? null : context.receiptOutcome
   }),
   settle: (): Partial<Progress> => ({ phase: "settled", dueAt: null }),
@@ -181,7 +181,7 @@ const changes = {
     phase: "none",
     openedAt: event.replayedAt,
     dueAt: event.replayedAt,
-    // The wish not to be late belonged to the run that ended; whoever replays wants it sent.
+    // The expiry belonged to the run that ended; a replay asks to send the message all the same.
     expiresAt: null,
     taken: false,
     receiptOutcome: null,
@@ -197,14 +197,14 @@ const changes = {
     if (epoch !== context.epoch) return kept
     return {
       ...kept,
-      // Before the first attempt nothing can have been taken, whatever the receipt says.
+      // Before the first attempt the provider can't have taken anything, whatever the receipt says.
       taken: context.taken || (event.receipt !== "failed" && context.attempt > 0),
       receiptOutcome: context.receiptOutcome ?? decides(context, event)
     }
   }
 }
 
-/** XState types a guard by the union of all events; each of ours is only ever asked about its own. */
+/** XState types a guard by the union of all events; each guard here is only asked about its own event. */
 type AnyStep = { readonly context: Progress; readonly event: MessageFact }
 const guard = <T extends MessageFact["type"]>(judge: (step: Step<T>) => boolean) =>
   judge as unknown as (step: AnyStep) => boolean

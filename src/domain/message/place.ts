@@ -1,6 +1,6 @@
 /**
- * Where its facts say that a message stands in the queue: what a row of the queue must say, and what the queue
- * is made of again where only the facts are left. It follows `queueChange` fact by fact, so both can only agree.
+ * The place in the queue that its facts give a message: what its row in the queue must say, and from what the queue is
+ * restored when only the facts are left. It follows `queueChange` fact by fact, so both always agree.
  */
 import type { DateTime } from "effect"
 import type { DestinationId } from "../ids.ts"
@@ -9,7 +9,7 @@ import { queueChange } from "./queueChange.ts"
 import { type Message, step } from "./transitions.ts"
 import type { StoredFact } from "./view.ts"
 
-/** What was put in the queue when the message last began to wait. */
+/** The queue change of the fact with which the message last began to wait. */
 export interface Wait {
   readonly lane: DestinationId
   readonly dueAt: DateTime.Utc
@@ -20,11 +20,11 @@ export interface Wait {
 }
 
 export type Place =
-  /** It waits, for an attempt or to be asked about: in its lane, in its line, or in the hands of a worker that has not begun. */
+  /** It waits for an attempt or a question: in its lane, in its line, or claimed by a worker that has not begun. */
   | ({ readonly type: "Waiting" } & Wait)
-  /** An attempt is open: a worker holds it, as it was when it was claimed. */
+  /** An attempt is open: a worker holds the message in the form it was claimed in. */
   | ({ readonly type: "UnderWay" } & Wait)
-  /** Nothing is to be done. A dead letter with an ordering key may hold its place in the line. */
+  /** It is out of the queue. A dead letter with an ordering key may hold its place in the line. */
   | { readonly type: "Out"; readonly dead: boolean }
 
 /** A message with the last change it made to the queue. */

@@ -1,9 +1,9 @@
 /**
- * What a fact means for the queue. The queue holds only what waits, so a fact either puts the message
- * in its lane with the time it wants attention, takes it out, or means nothing to the queue.
+ * The queue change of a fact. The queue holds only messages that wait, so a fact puts the message in its lane with the
+ * time it needs a worker, takes it out, or does not concern the queue.
  *
- * Messages of a lane with the same ordering key stand in a line, in the order they were accepted or replayed. Only
- * its head waits in the lane; the next one moves up when the head was taken by the destination or ended.
+ * Messages of a lane with the same ordering key stand in a line, in the order they were accepted or replayed. Only the
+ * head of the line waits in the lane; the next message moves up when the destination took the head or the head ended.
  */
 import { DateTime } from "effect"
 import type { DestinationId } from "../ids.ts"
@@ -16,17 +16,17 @@ export type QueueChange =
       readonly lane: DestinationId
       readonly dueAt: DateTime.Utc
       readonly epoch: number
-      /** Attempts of this epoch that are closed: one in doubt is not. */
+      /** The number of this epoch's closed attempts; an attempt in doubt is not closed. */
       readonly attempt: number
-      /** The ordering key. One that stands in its line already keeps its place, one that does not goes to the end. */
+      /** The ordering key. A message that stands in its line keeps its place; any other goes to the end of the line. */
       readonly line: string | null
     }
-  /** It waits no longer, and steps out of its line. */
+  /** The message waits no longer and leaves its line. */
   | { readonly type: "Leave"; readonly lane: DestinationId; readonly dueAt: DateTime.Utc; readonly line: string | null }
-  /** It is through, and the next in its line may go; a dead letter may block the line instead, as its lane says. */
+  /** The message was taken or has ended, and the next of its line may go; a dead letter may block the line. */
   | { readonly type: "LeaveLine"; readonly lane: DestinationId; readonly line: string; readonly dead: boolean }
 
-/** What a dead letter does to those who stand in line behind it. */
+/** What a dead letter does to the messages behind it in its line. */
 export const onDeadLetter = ["block", "skip"] as const
 export type OnDeadLetter = (typeof onDeadLetter)[number]
 
@@ -47,12 +47,12 @@ export const queueChange = (before: Message, fact: MessageFact, after: Message):
     case "MessageExpired":
       return leave(lane, before)
     case "AttemptSucceeded":
-      // Settled by a receipt, while it was in doubt or waited for a retry: nobody needs to come back for it.
+      // A receipt settled the message while it was in doubt or waited for a retry: no worker needs to claim it.
       return before.status === "QUEUED" || before.progress.phase === "unresolved"
         ? leave(lane, before)
         : leaveLine(lane, after, false)
     case "MessageFailed":
-      // A provider's receipt comes after the message was taken, and the line has moved on since.
+      // The provider's receipt comes after the destination took the message, and its line has moved on since.
       return fact.by === "response" ? leaveLine(lane, after, true) : null
     case "MessageDeadLettered":
       return leaveLine(lane, after, true)
@@ -64,7 +64,7 @@ export const queueChange = (before: Message, fact: MessageFact, after: Message):
   }
 }
 
-/** When the queue should hand the message out: its due time, or, while it waits to be sent, an earlier expiry. */
+/** When the queue should hand the message out: its due time or, while it waits for an attempt, an earlier expiry. */
 export const attentionAt = ({ status, progress: { dueAt, expiresAt } }: Message): DateTime.Utc | null =>
   status === "QUEUED" && dueAt !== null && expiresAt !== null && DateTime.isLessThan(expiresAt, dueAt)
     ? expiresAt

@@ -1,6 +1,6 @@
 /**
- * The one place where a fact of a message meets its stored form. What every message passes twice on its way
- * out has a short cut; each is held to the schema by a test.
+ * Where a fact of a message meets its stored form. The facts that every message writes and reads have a short cut; a
+ * test holds each short cut to the schema.
  */
 import { DateTime, Result } from "effect"
 import { codecOf, type RecordedFact } from "../recorded.ts"
@@ -35,9 +35,8 @@ export const toRecorded = (fact: MessageFact): RecordedFact => {
 }
 
 /**
- * The first fact of a message that is handed out, its JSON parsed already. In its current shape it is not
- * judged again: it was when it was written, and doing so takes 4 µs where parsing and making its times take
- * 1.6. `data` becomes the fact.
+ * The first fact of a claimed message, its JSON already parsed. In its current shape it is not checked again: the
+ * writer checked it, and a check takes 4 µs where parsing and making its times take 1.6. `data` becomes the fact.
  */
 export const queuedOf = (name: string, data: Record<string, unknown>): MessageQueued => {
   if (name !== "MessageQueued@1" || !makeTimes(data)) {
@@ -47,7 +46,7 @@ export const queuedOf = (name: string, data: Record<string, unknown>): MessageQu
   return data as unknown as MessageQueued
 }
 
-/** Turns the texts that stand for times into times; false, and nothing is changed, when one of them is none. */
+/** Turns the texts of times into times. Answers false, and changes nothing, when one of the texts is not a time. */
 const makeTimes = (data: Record<string, unknown>): boolean => {
   const made: Record<string, DateTime.Utc> = {}
   for (const field of ["acceptedAt", "dueAt", "expiresAt"]) {

@@ -1,6 +1,6 @@
 /**
- * A message as people ask to see it: where it is, why, and what next. A fold of its stream and nothing
- * else, so that lists, single reads and rebuilt projections can only agree.
+ * A message as the API shows it: its state, the reason, and the next step. It is folded from the message's stream and
+ * nothing else, so lists, single reads and rebuilt projections always agree.
  */
 import { DateTime, Schema } from "effect"
 import { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
@@ -26,16 +26,16 @@ export interface AttemptView {
   readonly status: number | null
 }
 
-/** It is a dead letter: it ended badly, and can be replayed. */
+/** A dead letter: the message ended badly and can be replayed. */
 export const isDead = (status: Status): boolean => status === "FAILED" || status === "DEAD_LETTER"
 
-/** It needs nobody any more, and may be forgotten. */
+/** The message ended well and may be forgotten. */
 export const endedWell = ["DELIVERED", "CANCELLED", "EXPIRED"] as const satisfies ReadonlyArray<Status>
 
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
-/** Absent in a view that was stored before the field was added: until its message changes or the projection is rebuilt. */
+/** For a field that was added later: absent in a view stored before, until its message changes or a rebuild. */
 const AddedTime = Schema.optionalKey(Schema.NullOr(Time))
 
 /** The view and, as its encoded side, the JSON it is stored and shown as. */
@@ -54,7 +54,7 @@ export const MessageViewJson = Schema.Struct({
   lastError: Schema.NullOr(DeliveryError),
   providerMessageId: Text,
   ...MessageDetails.fields,
-  /** The time before which its caller does not want it sent; null when it was to be sent at once. */
+  /** The time before which its sender does not want it sent; null when it was due at once. */
   deliverAt: AddedTime,
   expiresAt: Schema.NullOr(Time),
   createdAt: Time,
@@ -122,10 +122,10 @@ export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): Messa
   }
 }
 
-/** A receipt came first, contradicting nothing, and the message then ended otherwise. */
+/** A receipt came before the ending, contradicted nothing then, and the message ended otherwise. */
 const isOverruled = ({ status, progress: { receiptOutcome } }: Message): boolean => denies(receiptOutcome, status)
 
-/** The ending of the last epoch; a replay starts over. */
+/** The ending of the last epoch; a replay clears it. */
 const endedAtOf = (history: ReadonlyArray<StoredFact>): DateTime.Utc | null => {
   for (const { fact, at } of history.toReversed()) {
     if (endings.has(fact.type)) return at
@@ -157,7 +157,7 @@ const errorOf = (fact: MessageFact): DeliveryError | null => {
   }
 }
 
-/** The last thing that went wrong; a delivery that succeeded has nothing left to explain. */
+/** The last error; null after a success. */
 const lastErrorOf = (history: ReadonlyArray<StoredFact>): DeliveryError | null => {
   for (const { fact } of history.toReversed()) {
     if (fact.type === "AttemptSucceeded" || fact.type === "MessageDelivered") return null
@@ -167,7 +167,7 @@ const lastErrorOf = (history: ReadonlyArray<StoredFact>): DeliveryError | null =
   return null
 }
 
-/** As the answer to our own attempt said, else as a receipt did. Until this epoch has a name, it is the last one's. */
+/** The provider's name for the message: from its answer, else from a receipt; until then the name of the last epoch. */
 const providerMessageIdOf = (history: ReadonlyArray<StoredFact>, current: number): string | null => {
   let epoch = current
   let told: string | null = null
@@ -188,7 +188,7 @@ const deliveredAtOf = (history: ReadonlyArray<StoredFact>, current: number): Dat
   return (proven.fact.proof === "receipt" ? reportedAtOf(history, current, ["delivered", "read"]) : null) ?? proven.at
 }
 
-/** The time of the first receipt about this epoch that says one of these. */
+/** The time of the first receipt of this epoch with one of these reports. */
 const reportedAtOf = (
   history: ReadonlyArray<StoredFact>,
   current: number,
@@ -206,7 +206,7 @@ const reportedAtOf = (
 /** Every try, oldest first. */
 export const attemptsOf = (history: ReadonlyArray<StoredFact>): ReadonlyArray<AttemptView> => {
   const attempts: Array<AttemptView> = []
-  /** The last try under this number: a receipt may come back to one before a try that did not count. */
+  /** The last attempt with this number: a receipt may be about an attempt before one that did not count. */
   const learn = (number: number, learnt: Partial<AttemptView>) => {
     const index = attempts.findLastIndex((attempt) => attempt.number === number)
     attempts[index] = { ...attempts[index]!, ...learnt }

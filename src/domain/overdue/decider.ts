@@ -1,7 +1,7 @@
 /**
- * `initial · decide · evolve · replay` of the overdue backlog one alert target watches. It begins when the oldest due
- * message has waited longer than the limit, and it ends only when nothing has waited half as long: a backlog that
- * moves around the limit is one overdue backlog, not many.
+ * `initial · decide · evolve · replay` of the overdue backlog that one alert target watches. It begins when the oldest
+ * due message has waited longer than the limit, and it ends only when no message has waited half as long: a backlog
+ * that moves around the limit is one overdue backlog, not many.
  */
 import { DateTime } from "effect"
 import { initialTransition, type SnapshotFrom, transition } from "xstate"
@@ -11,28 +11,28 @@ import { overdueMachine } from "./machine.ts"
 
 export type Overdue = SnapshotFrom<typeof overdueMachine>
 
-/** A message that is due and has not been handed out. */
+/** A message that is due and that no worker has claimed. */
 export interface OldestDue {
   readonly messageId: MessageId
   readonly destination: DestinationId
   readonly dueAt: DateTime.Utc
 }
 
-/** What was seen in the queue. */
+/** One look at the queue. */
 export interface Look {
   readonly now: DateTime.Utc
   /** Null when nothing is due. */
   readonly oldest: OldestDue | null
-  /** Null when the target does not watch any more: what had begun then ends. */
+  /** Null when the target does not watch its backlog any more: an overdue backlog then ends. */
   readonly limitSeconds: number | null
 }
 
-/** What is left of the limit when an overdue backlog is over. */
+/** The share of the limit below which an overdue backlog is over. */
 const CALM_SHARE = 0.5
 
 export const initial: Overdue = initialTransition(overdueMachine)[0]
 
-/** A fact the law forbids is a bug in whoever appended it: it stops us, it is never repaired silently. */
+/** A fact the law forbids is a bug in the code that appended it: it stops the caller and is never repaired silently. */
 export const evolve = (overdue: Overdue, fact: OverdueFact): Overdue => {
   if (!overdue.can(fact)) throw new Error(`${fact.type} cannot follow ${overdue.value}`)
   return transition(overdueMachine, overdue, fact)[0]
@@ -40,7 +40,7 @@ export const evolve = (overdue: Overdue, fact: OverdueFact): Overdue => {
 
 export const replay = (history: ReadonlyArray<OverdueFact>): Overdue => history.reduce(evolve, initial)
 
-/** Nothing, while what is seen is what is known. */
+/** No facts while the look shows what is already known. */
 export const decide = (
   overdue: Overdue,
   orgId: OrgId,

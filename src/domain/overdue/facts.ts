@@ -1,7 +1,7 @@
 /**
  * Facts about the overdue backlog that one alert target watches, on the stream `overdue-<alert target>`: that its org's
- * oldest due message had waited longer than the target allows, and that this is over. A target nobody wrote about
- * is calm.
+ * oldest due message had waited longer than the target allows, and that this is over. A target without facts has no
+ * overdue backlog.
  */
 import { Schema } from "effect"
 import { DestinationId, MessageId, OrgId } from "../ids.ts"
@@ -9,9 +9,9 @@ import { DestinationId, MessageId, OrgId } from "../ids.ts"
 export const OverdueBegan = Schema.Struct({
   type: Schema.tag("OverdueBegan"),
   orgId: OrgId,
-  /** What was allowed when it began. */
+  /** The limit when it began. */
   limitSeconds: Schema.Int,
-  /** Of the message that had waited longest. */
+  /** The message that had waited longest. */
   dueAt: Schema.DateTimeUtcFromString,
   messageId: MessageId,
   destination: DestinationId

@@ -1,4 +1,4 @@
-/** The law of overdue backlog as data: it begins once, and only what has begun can end. */
+/** The law of an overdue backlog as data: it begins once, and only a begun one can end. */
 import { setup } from "xstate"
 import type { OverdueFact } from "./facts.ts"
 

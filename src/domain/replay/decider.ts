@@ -1,4 +1,4 @@
-/** What may be asked of a replay, and what then becomes history. */
+/** `decide · evolve · replay` of a replay job: the commands that it accepts, and the facts that follow. */
 import { Result, Schema } from "effect"
 import { initialTransition, type SnapshotFrom, transition } from "xstate"
 import type { ReplayFact, ReplayRequested } from "./facts.ts"
@@ -27,7 +27,7 @@ export const initial: Replay = initialTransition(replayMachine)[0]
 export const statusOf = (replay: Replay): ReplayStatus | "NEW" => replay.value
 export const progressOf = (replay: Replay): Progress => replay.context
 
-/** A fact the law forbids is a bug in whoever appended it: it stops us, it is never repaired silently. */
+/** A fact the law forbids is a bug in the code that appended it: it stops the caller and is never repaired silently. */
 export const evolve = (replay: Replay, fact: ReplayFact): Replay => {
   if (!replay.can(fact)) throw new Error(`${fact.type} cannot follow ${statusOf(replay)}`)
   return transition(replayMachine, replay, fact)[0]
@@ -53,7 +53,7 @@ export const decide = (
 const proposed = (replay: Replay, command: ReplayCommand): ReadonlyArray<ReplayFact> => {
   switch (command.type) {
     case "RequestReplay":
-      // Nothing to do is done at once.
+      // A replay of no dead letters is complete at once.
       return command.request.matched === 0 ? [command.request, { type: "ReplayCompleted" }] : [command.request]
     case "AdvanceReplay": {
       const { from, replayed, skipped } = command
@@ -63,7 +63,7 @@ const proposed = (replay: Replay, command: ReplayCommand): ReadonlyArray<ReplayF
       return isLast ? [advanced, { type: "ReplayCompleted" }] : [advanced]
     }
     case "CancelReplay":
-      // Cancelled is cancelled: saying it again is no news.
+      // A second cancellation is no news.
       return statusOf(replay) === "CANCELLED" ? [] : [{ type: "ReplayCancelled", reason: command.reason }]
   }
 }

@@ -1,8 +1,8 @@
 /**
- * Facts about one replay: a job that sends dead letters again. `ReplayRequested` opens its journal and
- * fixes how many there are; which ones stands beside it, numbered from 1 in the order they were accepted.
+ * Facts about one replay: a job that sends dead letters again. `ReplayRequested` opens its journal and fixes their
+ * number; the dead letters stand beside the journal, numbered from 1 in the order they were accepted.
  *
- * What becomes of each message is told by its own stream (`MessageReplayed` names the job), not here.
+ * The stream of each message tells what became of it (`MessageReplayed` names the job).
  */
 import { Schema } from "effect"
 import { ChannelName, MessageId, OrgId } from "../ids.ts"
@@ -10,7 +10,7 @@ import { ChannelName, MessageId, OrgId } from "../ids.ts"
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
-/** Which dead letters are meant. `after` and `before` are about the time they died; a field left out asks nothing. */
+/** Which dead letters are selected. `after` and `before` bound the time of death; an absent field selects all. */
 export const DeadLetterFilter = Schema.Struct({
   to: Schema.optionalKey(Schema.String),
   channel: Schema.optionalKey(ChannelName),
@@ -20,7 +20,7 @@ export const DeadLetterFilter = Schema.Struct({
 })
 export type DeadLetterFilter = typeof DeadLetterFilter.Type
 
-/** What was asked for: all that match, or these. */
+/** All dead letters that match a filter, or these. */
 export const ReplaySelection = Schema.Union([
   Schema.Struct({ filter: DeadLetterFilter }),
   Schema.Struct({ ids: Schema.Array(MessageId) })
@@ -32,26 +32,26 @@ export const ReplayRequested = Schema.Struct({
   orgId: OrgId,
   selection: ReplaySelection,
   reason: Text,
-  /** How many dead letters it was for; the set does not change any more. */
+  /** The number of selected dead letters; the selection does not change any more. */
   matched: Schema.Int,
   requestedAt: Time
 })
 export type ReplayRequested = typeof ReplayRequested.Type
 
-/** The messages numbered `from + 1` to `to` are dealt with. */
+/** The dead letters numbered `from + 1` to `to` are done. */
 export const ReplayAdvanced = Schema.Struct({
   type: Schema.tag("ReplayAdvanced"),
   from: Schema.Int,
   to: Schema.Int,
-  /** Of these, so many were given a new epoch by this job. */
+  /** How many of them this job gave a new epoch. */
   replayed: Schema.Int,
-  /** And so many were not dead any more, or had nothing left to send. */
+  /** How many of them were no dead letters any more, or had no body to send. */
   skipped: Schema.Int
 })
 
 export const ReplayCompleted = Schema.Struct({ type: Schema.tag("ReplayCompleted") })
 
-/** No further message is replayed; those that were stay so. */
+/** No further message is replayed; messages that were replayed stay replayed. */
 export const ReplayCancelled = Schema.Struct({ type: Schema.tag("ReplayCancelled"), reason: Text })
 
 export const ReplayFact = Schema.Union([ReplayRequested, ReplayAdvanced, ReplayCompleted, ReplayCancelled])

@@ -1,6 +1,6 @@
 /**
- * The law of a replay as data. Its heart is the cursor: each `ReplayAdvanced` begins where the one before
- * ended and accounts for every message in between, so no message is counted twice, whoever reports it.
+ * The law of a replay as data. Its cursor makes each message count once, whichever worker reports it: each
+ * `ReplayAdvanced` begins at the number where the one before ended and accounts for every message in between.
  */
 import { assign, setup } from "xstate"
 import type { FactOf, ReplayFact } from "./facts.ts"
@@ -39,7 +39,7 @@ const changes = {
   })
 }
 
-/** XState types a guard by the union of all events; each of ours is only ever asked about its own. */
+/** XState types a guard by the union of all events; each guard here is only asked about its own event. */
 type AnyStep = { readonly context: Progress; readonly event: ReplayFact }
 const guard = <T extends ReplayFact["type"]>(judge: (step: Step<T>) => boolean) =>
   judge as unknown as (step: AnyStep) => boolean
@@ -66,7 +66,7 @@ export const replayMachine = setup({
       }
     },
     COMPLETED: {},
-    // What was under way when it was cancelled is still accounted for.
+    // The messages that were being replayed at the cancellation are still accounted for.
     CANCELLED: { on: { ReplayAdvanced: advance } }
   }
 })

@@ -1,6 +1,6 @@
 /**
- * What WhatsApp hands back with every receipt of a message: which attempt of ours it belongs to. It is how a
- * message that was taken is found when Meta's answer, and with it Meta's own id, was lost.
+ * The data that Posthaste sends with a WhatsApp message and that WhatsApp returns with every receipt: the attempt it
+ * belongs to. With it the message of a receipt is found when Meta's answer, and with it Meta's own id, was lost.
  */
 import { isUuid, MessageId } from "../ids.ts"
 
@@ -12,11 +12,11 @@ export interface SentAttempt {
 
 const FORM = "posthaste1"
 
-/** Some 60 of the 512 characters that are allowed. */
+/** Some 60 of the 512 allowed characters. */
 export const callbackData = ({ messageId, epoch, attempt }: SentAttempt): string =>
   `${FORM}.${messageId}.${epoch}.${attempt}`
 
-/** Null for what we did not write: others may send from the same number. */
+/** Null for data that Posthaste did not write: other systems may send from the same number. */
 export const readCallbackData = (text: string): SentAttempt | null => {
   const [form, id = "", epoch = "", attempt = "", ...rest] = text.split(".")
   const isOurs = form === FORM && isUuid(id) && isCount(epoch) && isCount(attempt) && rest.length === 0

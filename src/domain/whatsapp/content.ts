@@ -1,10 +1,10 @@
 /**
- * What a WhatsApp message says: a template that Meta has approved, by `templateCode` and a payload of `{language,
+ * The content of a WhatsApp message: a template that Meta has approved, by `templateCode` and a payload of `{language,
  * components?}`, or, within a day of the recipient's last message, a free text by a payload of `{text}`. Either may
- * name the account it goes out from.
+ * name the account to send from.
  *
- * Read once when a message is accepted, so that its writer is told, and again when it is sent. It leaves out what
- * only Meta can know: whether the template exists, takes these components, or a text may be sent now.
+ * The content is read when a message is accepted, so that a mistake is refused at once, and again when it is sent. It
+ * leaves out what only Meta knows: whether the template exists, takes these components, or a text may be sent now.
  */
 import { Result } from "effect"
 
@@ -12,9 +12,9 @@ export type Content =
   | {
       readonly type: "template"
       readonly name: string
-      /** As Meta writes it: `{code}`, and whatever the caller put beside it. */
+      /** In Meta's form: `{code}`, and every other field of the caller. */
       readonly language: { readonly code: string }
-      /** To be written as JSON and not to be looked into: its numbers are texts. */
+      /** Components to be written as JSON and not to be read: their numbers are texts. */
       readonly components: ReadonlyArray<unknown> | null
     }
   | { readonly type: "text"; readonly body: string; readonly previewUrl: boolean | null }
@@ -115,14 +115,14 @@ const languageOf = (language: unknown, addFault: AddFault): { readonly code: str
     : addFault("payloadJson.language", 'must be a language code such as "en_US", or an object with such a code')
 }
 
-/** Undefined when it is no JSON, which only a body that did not come as JSON can be. */
+/** Undefined when it is not JSON, which only a body in another form can be. */
 const parsed = (text: string): unknown =>
   Result.getOrElse(
     Result.try((): unknown => JSON.parse(text)),
     () => undefined
   )
 
-/** A number as the text it was written as, which `JSON.stringify` then writes again digit by digit. */
+/** A number as its original text, which `JSON.stringify` then writes again digit by digit. */
 const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown }
 
 const asWritten = (_: string, value: unknown, { source }: { readonly source?: string } = {}): unknown =>

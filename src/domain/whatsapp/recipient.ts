@@ -1,6 +1,6 @@
-/** A WhatsApp recipient: a phone number as E.164 means it, kept as its digits alone. */
+/** A WhatsApp recipient: an E.164 phone number, kept as its digits alone. */
 
-/** What people put between the digits. */
+/** The separators that people write between digits. */
 const filler = /[\s().-]/g
 const digits = /^[1-9]\d{7,14}$/
 

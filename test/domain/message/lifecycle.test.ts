@@ -1,4 +1,4 @@
-/** docs/lifecycle.md is drawn from the machine. Change the law and this test shows what readers must be told. */
+/** docs/lifecycle.md is drawn from the machine. Change the law, and this test shows which words change. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
@@ -30,48 +30,48 @@ const arrows: ReadonlyArray<Arrow> = places.flatMap((from) =>
   )
 )
 
-/** What a state means to whoever looks at a message. */
+/** The meaning of each state for a reader of the message. */
 const meaning: Record<Place, string> = {
   NEW: "Nothing has been accepted yet; the stream does not exist.",
   QUEUED: "Accepted and waiting in its lane: for its time, for a retry or for its turn.",
-  SENDING: "An attempt has been started, and what came of it is not known yet or not written down yet.",
-  SENT: "The destination's system has taken it; proof from the recipient may still come.",
-  DELIVERED: "Proven at the recipient.",
-  FAILED: "Refused for good. It is a dead letter until somebody replays it.",
+  SENDING: "An attempt has begun, and its outcome is not known or not stored yet.",
+  SENT: "The destination took the message; a proof of delivery to the recipient may follow.",
+  DELIVERED: "Delivery to the recipient is proven.",
+  FAILED: "Refused for good. The message is a dead letter until it is replayed.",
   DEAD_LETTER:
-    "Given up: out of attempts, too old, or of unknown outcome. It is a dead letter until somebody replays it.",
-  CANCELLED: "Withdrawn while it waited.",
+    "Given up: no attempt is left, the message is too old, or its outcome is unknown. The message is a dead letter until it is replayed.",
+  CANCELLED: "Cancelled while it waited.",
   EXPIRED: "Its time ran out while it waited."
 }
 
 const condition: Record<Guard, string> = {
-  isNextAttempt: "it is the next attempt of this epoch and the policy allows one more",
-  closesOpenAttempt: "its attempt is open or in doubt",
-  isProven: "a receipt of this epoch says that an attempt was taken; it names the last one",
+  isNextAttempt: "the attempt is the next of this epoch, and the policy allows one more",
+  closesOpenAttempt: "the attempt is open or in doubt",
+  isProven: "a receipt of this epoch says that an attempt was taken, and the fact names the last attempt",
   leavesAnAttempt:
-    "its attempt is open, or in doubt and now known to have failed; it names a time to retry, and attempts are left",
-  leavesNoAttempt: "its attempt is open, or in doubt and now known to have failed; it names no time to retry",
-  isDeferred: "its attempt is open, and not in doubt",
-  mayBeDoubted: "its attempt is open or in doubt, and may be asked about once more",
-  isSettled: "the last attempt is closed and none follows",
-  isByReceipt: "a receipt reported it",
-  isNextEpoch: "it opens the epoch after this one, and there is a body: one that was not erased, or another",
-  isNotErased: "the body is still there",
-  isNewReceipt: "this receipt was not seen for the epoch it is about"
+    "the attempt is open, or in doubt and now known to have failed; the fact names a time to retry, and attempts are left",
+  leavesNoAttempt: "the attempt is open, or in doubt and now known to have failed; the fact names no time to retry",
+  isDeferred: "the attempt is open, and not in doubt",
+  mayBeDoubted: "the attempt is open or in doubt, and questions about it are left",
+  isSettled: "the last attempt is closed, and no attempt follows",
+  isByReceipt: "a receipt reported the failure",
+  isNextEpoch: "the fact opens the next epoch, and the message has a body: its own, or another one with the fact",
+  isNotErased: "the body is not erased yet",
+  isNewReceipt: "the receipt is new for its epoch"
 }
 
 const memory: Record<Action, string> = {
   open: "destination, policy, due time and expiry",
   begin: "the open attempt",
-  waitForRetry: "when to try again",
-  waitAsBefore: "when to try again, and that the attempt does not count",
+  waitForRetry: "the time of the next attempt",
+  waitAsBefore: "the time of the next attempt, and that this one does not count",
   settle: "that no attempt follows",
   succeed: "that no attempt follows, and the provider's name for the message",
-  doubt: "when to find out, and how often it was doubted",
-  reopen: "a fresh epoch: no attempts, nothing proven, due at once",
-  erase: "that there is no body",
+  doubt: "when to ask the destination, and how often the attempt was in doubt",
+  reopen: "a new epoch: no attempts, no proof, due at once",
+  erase: "that the body is erased",
   remember:
-    "the receipt and the provider's name for the message; of this epoch, that it was taken and what it decides first"
+    "the receipt and the provider's name for the message; for this epoch, that an attempt was taken and the first decision"
 }
 
 const edge = ({ from, to, fact, guard }: Arrow) =>
@@ -83,7 +83,7 @@ const picture = [
   "```mermaid",
   "stateDiagram-v2",
   "    [*] --> NEW",
-  // A receipt that is only kept and an erased body move nothing and are left to the tables.
+  // A stored receipt and an erased body change no state: the tables show them.
   ...arrows.filter(({ fact }) => fact !== "ReceiptRecorded" && fact !== "MessageBodyErased").map(edge),
   ...places.filter((place) => arrows.every(({ from, to }) => from !== place || to === place)).map(end),
   "```"
@@ -104,40 +104,43 @@ const chapter = (place: Place) => [
   "",
   meaning[place],
   "",
-  "| fact | may follow when | leads to | remembers |",
+  "| fact | condition | leads to | the message remembers |",
   "| --- | --- | --- | --- |",
   ...arrows.filter(({ from }) => from === place).map(row),
   ""
 ]
 
-/** What the arrows do not show by themselves; every sentence is a rule of receipts.test.ts. */
+/** The rules that the arrows do not show; receipts.test.ts holds every sentence. */
 const receipts = [
   "## Receipts",
   "",
-  "A provider's receipt may come before our own commit, late, twice, in any order or never. It is always kept, once, as",
-  "`ReceiptRecorded`. What else it changes:",
+  "A provider's receipt may come before the answer to the attempt, late, twice, in any order or never. Every receipt is",
+  "stored once, as `ReceiptRecorded`. Its further effects:",
   "",
-  "- It is about the epoch in which the provider gave the message the name it carries; else about the one that our own",
-  "  data that came back with it names; else about this one, or the one before as long as nothing was tried in this one.",
-  "  About an earlier epoch it changes nothing: it is kept, and shown as a contradiction where it says `delivered`.",
-  "- `sent`, `delivered` and `read` prove that an attempt of this epoch was taken. One in doubt is settled at once. One",
-  "  under way is settled as taken when its own answer comes, whatever that is. A message that waits for another attempt",
-  "  does not get it: the last one had been taken after all (`AttemptSucceeded` from QUEUED, and the message leaves its",
-  "  lane).",
-  "- `delivered` and `read` prove delivery. `failed` ends a message that is sent, in doubt or under way if it is about that",
-  "  very attempt. About one that is known to have failed it says nothing new, and the next attempt is made. Where an",
-  "  earlier try turns out to be the one that was taken, `failed` about that one, by its name, ends the message, whichever",
-  "  came first; about any other it does not.",
-  "- The first receipt that decides (`delivered`, `read` or `failed`) wins. A later one that says the opposite is kept, and",
-  "  shown as a contradiction to whoever could replay. Without `failed`, any order and number end in the same state.",
+  "- A receipt is about the epoch in which the provider gave the message the name in the receipt. Without that name it is",
+  "  about the epoch in the callback data that Posthaste sent along; without that data about the current epoch, or about",
+  "  the one before while the current epoch has no attempt. A receipt about an earlier epoch changes nothing; if it says",
+  "  `delivered`, it is shown as a contradiction.",
+  "- `sent`, `delivered` and `read` prove that an attempt of this epoch was taken. An attempt in doubt is settled at once.",
+  "  An attempt under way counts as taken when its own answer comes, whatever that answer is. A message that waits for",
+  "  another attempt does not get one, because the last attempt was taken (`AttemptSucceeded` from QUEUED; the message",
+  "  leaves its lane).",
+  "- `delivered` and `read` prove delivery. `failed` ends a message that is sent, in doubt or under way, if the receipt is",
+  "  about its current attempt. About an attempt that is known to have failed, `failed` changes nothing, and the next",
+  "  attempt is made. Where an earlier attempt turns out to be the one that was taken, `failed` about that attempt, by its",
+  "  name, ends the message, whichever came first; `failed` about another attempt does not.",
+  "- The first receipt that decides (`delivered`, `read` or `failed`) wins. A later receipt that says the opposite is",
+  "  stored and shown as a contradiction before a replay. Without `failed`, receipts in any order and number end in the",
+  "  same state.",
   "- No receipt revives a message that is FAILED, DEAD_LETTER, CANCELLED or EXPIRED, or takes DELIVERED back.",
   "",
   "## Deferrals",
   "",
-  "`AttemptDeferred` says that the far side did not try the message: a rate limit, an account that must be put right. The",
-  "attempt does not count: the next `AttemptStarted` has its number, and the last attempt is never lost to a deferral. Time",
-  "does count: a message expires when it would, and one that would be too old when it is due ends as a dead letter at once.",
-  "An attempt in doubt is never deferred, for it may have been taken; who is put off when asking about it asks again later.",
+  "`AttemptDeferred` says that the destination did not process the message, because of a rate limit or an account that a",
+  "person must repair. The attempt does not count: the next `AttemptStarted` has its number, and a deferral never uses up",
+  "the last attempt. Time does count: the message expires at its time, and a message that would be too old when it is due",
+  "becomes a dead letter at once. An attempt in doubt is never deferred, because it may have been taken; if the destination",
+  "defers the question about it, Posthaste asks again later.",
   ""
 ]
 
@@ -145,7 +148,7 @@ const page = [
   "# The life of a message",
   "",
   "Drawn from the machine in `src/domain/message/machine.ts` by `test/domain/message/lifecycle.test.ts`; not edited by hand.",
-  "Arrows are stored facts, in brackets what must hold for one to follow. Whatever is not listed cannot happen.",
+  "An arrow is a stored fact, and the name in brackets is its condition. A fact that is not listed cannot follow.",
   "",
   ...picture,
   "",
