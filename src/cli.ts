@@ -1,9 +1,9 @@
 /**
- * The command `posthaste`. Each family of commands is a file in cli/: those that speak to a Posthaste that runs, and
- * those that work on its store directly.
+ * The command `posthaste`. Each family of commands is a file in cli/: some call a running Posthaste, others work on its
+ * store directly.
  *
- * It ends with 0 when it did what was asked, with 1 when it could not or found something wrong, with 2 when it was not
- * asked in a way it knows. Whatever goes wrong is one line on standard error.
+ * It ends with 0 after success, with 1 when the command failed or found a violation, with 2 when the invocation is wrong.
+ * Every failure is one line on standard error.
  */
 // By file: all of the package together takes longer to load than most commands take to run.
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -35,7 +35,7 @@ const posthaste = Command.make("posthaste").pipe(
 
 const USAGE = 2
 
-/** A wrong invocation is a line and where to read more, not the whole help. */
+/** A wrong invocation prints one line with a pointer to the help, not the whole help. */
 const presenter: CliOutput.Presenter = {
   present: (event) =>
     event._tag === "InvalidInvocation"
@@ -47,14 +47,14 @@ const presenter: CliOutput.Presenter = {
 
 const errorIn = (cause: Cause.Cause<unknown>): unknown => Result.getOrUndefined(Cause.findError(cause))
 
-/** Help was shown, because it was asked for or because the command was not understood. */
+/** The help was printed, on request or after a wrong invocation. */
 const isHelp = (error: unknown): error is CliError.ShowHelp => CliError.isCliError(error) && error._tag === "ShowHelp"
 
 const reportStartupError = (cause: Cause.Cause<unknown>) =>
   Cause.hasInterruptsOnly(cause) || isHelp(errorIn(cause)) ? Effect.void : Console.error(startupErrorOf(cause))
 
 const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
-  // To be told to stop, and to stop in order, is a success.
+  // A stop on request that ends in order is a success.
   if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return 0
   const error = errorIn(exit.cause)
   if (!isHelp(error)) return 1
@@ -72,7 +72,7 @@ const main = Command.run(posthaste, { version: manifest.version }).pipe(
   Effect.provide(NodeServices.layer)
 )
 
-// Whoever reads our output may have had enough of it.
+// The reader of the output may close the pipe, as `head` does.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1))
 
 NodeRuntime.runMain(main, { disableErrorReporting: true, teardown: (exit, end) => end(exitCodeOf(exit)) })

@@ -1,4 +1,4 @@
-/** `posthaste export`, `import` and `store copy`: every stream as text and back, and from one store into another. */
+/** `posthaste export`, `import` and `store copy`: every stream to text, from text, and from one store to another. */
 import { createReadStream, createWriteStream, existsSync } from "node:fs"
 import { Effect, Layer, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -15,7 +15,7 @@ import { bar, Failed, grouped, note, print, printJson } from "./terminal.ts"
 const file = (description: string) =>
   Flag.String("file").pipe(Flag.withAlias("f"), Flag.withDescription(description), Flag.optional)
 
-/** Waits for whoever reads: neither a slow disk nor a slow pipe fills the memory. */
+/** Waits for the disk or the pipe, so that a slow one does not fill the memory. */
 const writer = (path: string | null) =>
   Effect.acquireRelease(
     Effect.sync(() => (path === null ? process.stdout : createWriteStream(path, { flags: "wx", mode: 0o600 }))),
@@ -37,14 +37,14 @@ const exportCommand = Command.make(
   {
     file: file("Write here, a new file; standard output without it"),
     withBodies: Flag.Boolean("with-bodies").pipe(
-      Flag.withDescription("Also bodies and what was answered, which may hold what should be erasable"),
+      Flag.withDescription("Also bodies and answers, which may hold data that must stay erasable"),
       Flag.withDefault(false)
     )
   },
   ({ file, withBodies }) =>
     Effect.gen(function* () {
       const path = Option.getOrNull(file)
-      if (path !== null && existsSync(path)) return yield* new Failed({ message: `${path} is there already` })
+      if (path !== null && existsSync(path)) return yield* new Failed({ message: `${path} exists already` })
       const { facts } = yield* (yield* EventStore).extent
       const progress = yield* bar("exporting")
       const write = yield* writer(path)
@@ -64,7 +64,7 @@ const exportCommand = Command.make(
   ),
   Command.withShortDescription("Write every stream as text"),
   Command.withExamples([
-    { command: "posthaste export --with-bodies --file streams.ndjson", description: "All there is, bodies too" }
+    { command: "posthaste export --with-bodies --file streams.ndjson", description: "Every stream, with bodies" }
   ])
 )
 
@@ -88,17 +88,17 @@ const importCommand = Command.make(
       const { known, written, isOlder } = taken
       yield* print(
         written > 0
-          ? `${grouped(written)} facts imported${known === 0 ? "" : `, after ${grouped(known)} that were there`}; queue and lists follow them`
+          ? `${grouped(written)} facts imported${known === 0 ? "" : `, after ${grouped(known)} that the store had`}; queue and lists follow them`
           : isOlder
-            ? `nothing to import: all ${grouped(known)} facts are there, and more`
-            : `nothing to import: all ${grouped(known)} facts are there`
+            ? `nothing to import: the store has all ${grouped(known)} facts, and more`
+            : `nothing to import: the store has all ${grouped(known)} facts`
       )
     }).pipe(Effect.provide(storeLayer(false)))
 ).pipe(
   Command.withDescription(
-    "Make a store of an export. The store must be empty, or hold the beginning of this export: an import that was cut off is repeated. Nothing else may use it meanwhile."
+    "Fill a store from an export. The store must be empty or hold the beginning of this export: repeat an import that was cut off. No other process may use the store meanwhile."
   ),
-  Command.withShortDescription("Make a store of an export"),
+  Command.withShortDescription("Fill a store from an export"),
   Command.withExamples([
     {
       command: "DATABASE_URL=postgres://… posthaste import --file streams.ndjson",
@@ -110,11 +110,11 @@ const importCommand = Command.make(
 const copy = Command.make(
   "copy",
   {
-    from: Flag.Literals("from", kinds).pipe(Flag.withDescription("Where the streams are")),
-    to: Flag.Literals("to", kinds).pipe(Flag.withDescription("Where they shall be too")),
+    from: Flag.Literals("from", kinds).pipe(Flag.withDescription("The store of the streams")),
+    to: Flag.Literals("to", kinds).pipe(Flag.withDescription("The store to copy them to")),
     adopt: Flag.Boolean("switch").pipe(
       Flag.withDescription(
-        "Then let the database stand on the copy: Posthaste must be started with EVENTSTORE_URL from then on"
+        "Afterwards let the database use the copy: from then on Posthaste must be started with EVENTSTORE_URL"
       ),
       Flag.withDefault(false)
     ),
@@ -145,8 +145,8 @@ const copy = Command.make(
       }
       if (json) return yield* printJson({ ...copied, switched: adopt })
       yield* print(
-        `${grouped(copied.written)} facts copied from ${from} to ${to}, ${grouped(copied.known)} were there; both hold the same ${grouped(copied.compared)}` +
-          (adopt ? `, and the database stands on ${to} now` : "")
+        `${grouped(copied.written)} facts copied from ${from} to ${to}, ${grouped(copied.known)} were copied before; both hold the same ${grouped(copied.compared)}` +
+          (adopt ? `, and the database uses ${to} now` : "")
       )
     }).pipe(Effect.scoped)
 ).pipe(

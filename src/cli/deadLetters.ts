@@ -1,4 +1,4 @@
-/** `posthaste dead-letters`: look at what ended badly, and send it again. */
+/** `posthaste dead-letters`: list messages that ended badly, and send them again. */
 import { Effect, Option } from "effect"
 import { Command, Flag, Prompt, TerminalCapabilities } from "effect/cli"
 import { orgService, type Service, serviceFlags } from "./service.ts"
@@ -29,8 +29,8 @@ const filterFlags = {
   to: text("to", "Only those to this destination"),
   channel: text("channel", "Only those of this channel"),
   errorCode: text("error-code", "Only those whose last error had this code, such as http_410"),
-  after: text("after", "Only those that died after this time"),
-  before: text("before", "Only those that died before this time")
+  after: text("after", "Only those that became dead letters after this time"),
+  before: text("before", "Only those that became dead letters before this time")
 }
 
 type Filter = Readonly<Record<keyof typeof filterFlags, Option.Option<string>>>
@@ -46,7 +46,7 @@ const list = Command.make(
   "list",
   {
     ...filterFlags,
-    limit: Flag.Int("limit").pipe(Flag.withDescription("At most so many"), Flag.withDefault(50)),
+    limit: Flag.Int("limit").pipe(Flag.withDescription("The largest number to list"), Flag.withDefault(50)),
     ...serviceFlags
   },
   ({ limit, json, url, org, ...filter }) =>
@@ -87,14 +87,13 @@ const list = Command.make(
     })
 ).pipe(
   Command.withDescription(
-    "Messages that ended badly and were not replayed, the last to die first. With --json one a line."
+    "Messages that ended badly and were not replayed, the newest dead letter first. With --json one a line."
   ),
   Command.withShortDescription("List dead letters")
 )
 
 const FOLLOW_EVERY = "300 millis"
 
-/** Until it is over. */
 const follow = Effect.fnUntraced(function* (service: Service, first: Replay) {
   const progress = yield* bar("replaying")
   let replay = first
@@ -112,13 +111,13 @@ const replay = Command.make(
   {
     ...filterFlags,
     id: Flag.String("id").pipe(Flag.withDescription("This message; may be given again"), Flag.atLeast(0)),
-    all: Flag.Boolean("all").pipe(Flag.withDescription("All dead letters there are"), Flag.withDefault(false)),
-    reason: text("reason", "Kept with the replay"),
-    key: text("key", "Idempotency key: the same replay however often it is asked for with it"),
+    all: Flag.Boolean("all").pipe(Flag.withDescription("Every dead letter of the org"), Flag.withDefault(false)),
+    reason: text("reason", "The reason to store with the replay"),
+    key: text("key", "Idempotency key: every call with the same key means the same replay"),
     preview: Flag.Boolean("preview").pipe(Flag.withDescription("Only count"), Flag.withDefault(false)),
     yes: Flag.Boolean("yes").pipe(Flag.withAlias("y"), Flag.withDescription("Do not ask"), Flag.withDefault(false)),
     detach: Flag.Boolean("detach").pipe(
-      Flag.withDescription("Do not wait until it is over; it goes on in the service"),
+      Flag.withDescription("Do not wait for its end; the replay goes on in the service"),
       Flag.withDefault(false)
     ),
     ...serviceFlags
@@ -128,7 +127,9 @@ const replay = Command.make(
       const filter = filterOf(given)
       const isFiltered = Object.keys(filter).length > 0
       if ([all, isFiltered, id.length > 0].filter(Boolean).length !== 1) {
-        return yield* new Failed({ message: "say which: --id, or filters such as --to and --error-code, or --all" })
+        return yield* new Failed({
+          message: "choose the dead letters: --id, or filters such as --to and --error-code, or --all"
+        })
       }
       const wanted = id.length > 0 ? { ids: id } : { filter }
       const service = yield* orgService({ url, org })
@@ -164,21 +165,21 @@ const replay = Command.make(
       const ended = yield* follow(service, begun)
       if (json) return yield* printJson(ended)
       const skipped =
-        ended.skipped === 0 ? "" : `, ${grouped(ended.skipped)} were not dead any more or had nothing left to send`
+        ended.skipped === 0 ? "" : `, ${grouped(ended.skipped)} were no dead letters any more or had no body to send`
       yield* print(`replay ${ended.id} ${ended.status.toLowerCase()}: ${grouped(ended.replayed)} replayed${skipped}`)
       if (ended.status !== "COMPLETED")
         return yield* new Failed({ message: `the replay was ${ended.status.toLowerCase()}` })
     })
 ).pipe(
   Command.withDescription(
-    "Send dead letters again: counts them, asks, and follows the replay to its end. It runs in the service, which goes on with it whatever becomes of this command."
+    "Send dead letters again: counts them, asks, and follows the replay to its end. The replay runs in the service and goes on when this command is stopped."
   ),
   Command.withShortDescription("Replay dead letters"),
   Command.withExamples([
-    { command: "posthaste dead-letters replay --error-code http_410 --preview", description: "How many it would be" },
+    { command: "posthaste dead-letters replay --error-code http_410 --preview", description: "Only count them" },
     {
       command: 'posthaste dead-letters replay --to 66f69029-… --reason "back again" --yes',
-      description: "Without being asked"
+      description: "Without the question"
     }
   ])
 )

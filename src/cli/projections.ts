@@ -1,4 +1,4 @@
-/** `posthaste projections`: how far each is, and building one anew while it serves. */
+/** `posthaste projections`: the progress of each projection, and rebuilding one while it serves. */
 import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { operatorFlags, operatorService } from "./service.ts"
@@ -41,12 +41,12 @@ const list = Command.make("list", operatorFlags, ({ json, ...flags }) =>
     const { stall } = found
     if (stall !== null) {
       yield* note(
-        `none reads on: a transaction of process ${stall.pid} (${stall.application}) is open for ${distance(stall.seconds * 1000)}`
+        `the projections stand still: a transaction of process ${stall.pid} (${stall.application}) has been open for ${distance(stall.seconds * 1000)}`
       )
     }
   })
 ).pipe(
-  Command.withDescription("Every projection and how far it is. Needs the operator's key."),
+  Command.withDescription("Every projection and its progress. Needs the operator's key."),
   Command.withShortDescription("List projections")
 )
 
@@ -70,7 +70,7 @@ const rebuild = Command.make(
       const path = `/projections/${encodeURIComponent(name)}`
       const begun = yield* service.post<Projection>(`${path}/rebuild`, {})
       const wanted = begun.build?.generation ?? begun.live?.generation
-      if (detach) return yield* json ? printJson(begun) : print(`${name} is being built anew`)
+      if (detach) return yield* json ? printJson(begun) : print(`${name} is being rebuilt`)
       const progress = yield* bar(name)
       let now = begun
       while (now.build !== null) {
@@ -87,20 +87,22 @@ const rebuild = Command.make(
       if (json) return yield* printJson(now)
       if (now.live?.generation !== wanted) {
         return yield* new Failed({
-          message: `${name} was not built: its rows are of generation ${now.live?.generation}`
+          message: `${name} was not rebuilt: its rows are of generation ${now.live?.generation}`
         })
       }
-      yield* print(`${name} was built anew from ${grouped(now.live?.facts ?? 0)} facts`)
+      yield* print(`${name} was rebuilt from ${grouped(now.live?.facts ?? 0)} facts`)
     })
 ).pipe(
   Command.withDescription(
-    "Build a projection anew from the facts, beside the one that serves, which it replaces when it has caught up. Needs the operator's key."
+    "Rebuild a projection from the facts. The old rows serve until the new ones have caught up and replace them. Needs the operator's key."
   ),
-  Command.withShortDescription("Build a projection anew")
+  Command.withShortDescription("Rebuild a projection")
 )
 
 export const projections = Command.make("projections").pipe(
-  Command.withDescription("What is folded from the facts for lists and counts: how far it is, and building it anew."),
-  Command.withShortDescription("Look at projections, build them anew"),
+  Command.withDescription(
+    "The rows that lists and counts read, folded from the facts: see their progress and rebuild them."
+  ),
+  Command.withShortDescription("List and rebuild projections"),
   Command.withSubcommands([list, rebuild])
 )

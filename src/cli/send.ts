@@ -11,13 +11,13 @@ const text = (name: string, description: string) =>
 
 /** Flags that are fields of the request under another name. */
 const fields = {
-  to: text("to", "Where to, as the channel wants it: the id of a webhook endpoint, a phone number"),
+  to: text("to", "The recipient in the channel's form: the id of a webhook endpoint, a phone number"),
   channel: text("channel", "A channel of the service, such as whatsapp; webhook when left out"),
-  eventType: text("event-type", "What the message tells of, such as order.paid"),
+  eventType: text("event-type", "The type of the event, such as order.paid"),
   templateCode: text("template-code", "Kept with the message"),
   dossierId: text("dossier", "The business case it belongs to"),
   orderingKey: text("ordering-key", "Messages to one destination with the same key go one after the other"),
-  correlationId: text("correlation-id", "Handed on to the receiver"),
+  correlationId: text("correlation-id", "Sent along to the receiver"),
   deliverAt: text("deliver-at", "Not before this time, such as 2026-12-24T18:00:00Z"),
   expiresAt: text("expires-at", "Not after this time")
 }
@@ -26,7 +26,7 @@ const flags = {
   ...fields,
   payload: text("payload", "The JSON to deliver, exactly as it is written here"),
   file: text("file", "Read the whole request from this file (- is standard input); flags go before its fields"),
-  key: text("key", "Idempotency key: the same message however often it is sent with it"),
+  key: text("key", "Idempotency key: every call with the same key means the same message"),
   ...serviceFlags
 }
 
@@ -47,7 +47,7 @@ const parse = (what: string, json: string) =>
     catch: (cause) => new Failed({ message: `${what} is not JSON: ${(cause as Error).message}` })
   })
 
-/** The request as text: what is to be delivered goes through unread. */
+/** The request as text. The payload goes through unread, so its digits stay as they are. */
 const requestOf = Effect.fnUntraced(function* (
   given: Readonly<Record<keyof typeof fields | "payload" | "file", Option.Option<string>>>
 ) {
@@ -58,7 +58,7 @@ const requestOf = Effect.fnUntraced(function* (
   )
   if (!isObject(inFile)) return yield* failed("the file must hold one JSON object, a message request")
   const payload = Option.getOrElse(given.payload, () => rawMember(fileText, "payloadJson"))
-  if (payload === null) return yield* failed("nothing to deliver: give --payload, or a --file with payloadJson")
+  if (payload === null) return yield* failed("there is no payload: give --payload, or a --file with payloadJson")
   yield* parse("--payload", payload)
   const { payloadJson: _, ...rest } = inFile
   const request: Record<string, unknown> = { channel: "webhook", ...rest }
@@ -66,7 +66,7 @@ const requestOf = Effect.fnUntraced(function* (
     const value = given[name]
     if (Option.isSome(value)) request[name] = value.value
   }
-  if (request["to"] === undefined) return yield* failed("nobody to deliver to: give --to, or a --file with to")
+  if (request["to"] === undefined) return yield* failed("there is no recipient: give --to, or a --file with to")
   return `${JSON.stringify(request).slice(0, -1)},"payloadJson":${payload.trim()}}`
 })
 
@@ -85,8 +85,8 @@ export const send = Command.make("send", flags, (given) =>
     yield* note(
       paint.dim(
         isNew
-          ? `accepted and stored: ${message.status}${when}. posthaste show ${message.id} tells what becomes of it`
-          : `known already: this key was used for it, and it is ${message.status}`
+          ? `accepted and stored: ${message.status}${when}. to follow it: posthaste show ${message.id}`
+          : `known already: the message of this idempotency key is ${message.status}`
       )
     )
   })
@@ -96,7 +96,7 @@ export const send = Command.make("send", flags, (given) =>
   Command.withExamples([
     {
       command: `posthaste send --to 66f69029-fb38-4fbf-aaaa-083a6d6f4369 --payload '{"order":4711}' --key order-4711`,
-      description: "To a webhook endpoint, once however often it is repeated"
+      description: "To a webhook endpoint; repeats with this key send nothing twice"
     },
     { command: "posthaste send --file request.json", description: "A whole request, as the API takes it" }
   ])

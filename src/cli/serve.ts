@@ -33,7 +33,7 @@ const variables: Readonly<Record<keyof typeof flags, string>> = {
   allowedNetworks: "POSTHASTE_ALLOWED_NETWORKS"
 }
 
-/** Flags go before variables: they are the same settings. */
+/** A flag overrides the variable of the same setting. */
 export const serve = Command.make("serve", flags, (given) =>
   Effect.gen(function* () {
     const env = Object.fromEntries(

@@ -1,17 +1,17 @@
 /**
- * Server-sent events out of pieces of text, wherever the pieces were cut. Data in, data out.
+ * Reads server-sent events from pieces of text, wherever the pieces were cut. Data in, data out.
  *
- * Effect's own parser passes on only events with data. The feed also sends an id alone, and whoever lost that would come
- * back to an older place, or to none.
+ * Effect's own parser passes on only events with data. The feed also sends an id alone; a client that lost it would
+ * reconnect at an older place, or at none.
  */
 export interface ServerSentEvent {
-  /** Where to go on from once this was seen; null leaves it where it was. */
+  /** Where to reconnect after this event; null leaves the place as it was. */
   readonly id: string | null
-  /** Null for what only moves the id on. */
+  /** Null for an event that only moves the id. */
   readonly data: string | null
 }
 
-/** What is complete so far, and the rest, for when more has come. */
+/** The complete events, and the rest of the text, to be joined with the next piece. */
 export const takeEvents = (text: string): readonly [events: ReadonlyArray<ServerSentEvent>, rest: string] => {
   const blocks = text.replaceAll("\r\n", "\n").split("\n\n")
   const rest = blocks.pop()!

@@ -1,6 +1,6 @@
 /**
- * A Posthaste that runs, spoken to over its HTTP API, and how it is found: by flags, by the environment, or, after a
- * first start without settings, by the keys in the data directory of this machine.
+ * The HTTP API of a running Posthaste, and how the command line finds it: by flags, by the environment, or, after a first
+ * start without settings, by the keys in this machine's data directory.
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
@@ -12,7 +12,7 @@ import { firstOrg } from "../setup/sample.ts"
 import { Failed } from "./terminal.ts"
 
 const url = Flag.String("url").pipe(
-  Flag.withDescription("Where Posthaste answers; else POSTHASTE_URL, else http://127.0.0.1:8080"),
+  Flag.withDescription("The service's address; else POSTHASTE_URL, else http://127.0.0.1:8080"),
   Flag.withDefault("")
 )
 const org = Flag.String("org").pipe(
@@ -21,7 +21,7 @@ const org = Flag.String("org").pipe(
 )
 export const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
 
-/** Where to call and for whom. The key comes by POSTHASTE_API_KEY or POSTHASTE_OPERATOR_KEY: a flag would show in lists of processes. */
+/** The key comes by POSTHASTE_API_KEY or POSTHASTE_OPERATOR_KEY: a flag would show in lists of processes. */
 export const serviceFlags = { url, org, json }
 export const operatorFlags = { url, json }
 
@@ -32,7 +32,7 @@ export interface Answer {
 
 export interface Service {
   readonly url: string
-  /** Fails with the one line that says what the service had against it. */
+  /** Fails with the service's problem in one line. */
   readonly call: (
     method: "GET" | "POST",
     path: string,
@@ -49,12 +49,12 @@ export interface Service {
   ) => Stream.Stream<string, Failed | Interrupted>
 }
 
-/** The connection broke, or nobody answered: trying again may help. */
+/** The connection broke, or the service did not answer: trying again may help. */
 export class Interrupted extends Schema.TaggedError<Interrupted>()("Interrupted", { message: Schema.String }) {}
 
 type Headers = Readonly<Record<string, string>>
 
-/** With a key of an org, or the operator's for the org that is named. */
+/** Calls with a key of an org, or with the operator's key for the named org. */
 export const orgService = Effect.fnUntraced(function* (flags: { readonly url: string; readonly org: string }) {
   const settings = yield* callSettings
   const orgId = flags.org === "" ? settings.org : flags.org
@@ -73,7 +73,7 @@ export const orgService = Effect.fnUntraced(function* (flags: { readonly url: st
   return serviceAt(flags.url, settings, { ...bearer(keptOperatorKey), "x-org-id": orgId ?? firstOrg })
 })
 
-/** With the operator's key. */
+/** Calls with the operator's key. */
 export const operatorService = Effect.fnUntraced(function* (flags: { readonly url: string }) {
   const settings = yield* callSettings
   const key = settings.operatorKey ?? (yield* keptKey(settings, "operator-key"))
@@ -168,7 +168,7 @@ interface Problem {
   readonly errors?: ReadonlyArray<{ readonly field: string; readonly reason: string }>
 }
 
-/** What the service said, with the fields that were wrong. */
+/** The service's problem with its wrong fields, in one line. */
 const problemIn = ({ status, text }: Answer): string => {
   let problem: Problem = {}
   try {
@@ -177,7 +177,7 @@ const problemIn = ({ status, text }: Answer): string => {
   const { title, detail, errors = [] } = problem
   if (title === undefined) return `the service answered ${status}`
   const fields = errors.map(({ field, reason }) => `${field} ${reason}`).join("; ")
-  // The detail of a request that was written wrongly is the list of its fields.
+  // The detail of a malformed request repeats the list of its fields.
   return fields === "" || detail === `${fields}.`
     ? `${title} (${status}): ${detail}`
     : `${title} (${status}): ${detail} ${fields}`

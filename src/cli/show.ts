@@ -1,4 +1,4 @@
-/** `posthaste show`: one message, where it is, why, and what next, with all that happened to it. */
+/** `posthaste show`: the state of one message, the reason, the next step, and its history. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { detailsOf } from "../domain/message/facts.ts"
@@ -13,7 +13,7 @@ interface List<A> {
 
 const PAGES_MAX = 10
 
-/** Looks through a list until it finds one; null when it is not among the first few thousand. */
+/** The first item of a list that matches; null when there is none among the first 2,000. */
 const find = Effect.fnUntraced(function* <A>(
   service: Service,
   path: string,
@@ -31,7 +31,7 @@ const find = Effect.fnUntraced(function* <A>(
   return null
 })
 
-/** Nothing that only explains may keep the message itself from being shown. */
+/** The message is shown also when its explanation can't be read. */
 const ifKnown = <A>(effect: Effect.Effect<A | null, Failed>) => Effect.catch(effect, () => Effect.succeed(null))
 
 interface Channels {
@@ -78,7 +78,7 @@ const surroundingsOf = Effect.fnUntraced(function* (service: Service, message: M
 /** `createdBefore` leaves out its own moment. */
 const later = (iso: string) => new Date(Date.parse(iso) + 1).toISOString()
 
-/** What its caller said about it, as far as anything was said. */
+/** The details that its sender gave. */
 const detailLine = ({ eventType: _, ...message }: Message): ReadonlyArray<string> => {
   const said = Object.entries(detailsOf(message)).flatMap(([name, detail]) => {
     if (detail === null) return []
@@ -147,7 +147,7 @@ export const show = Command.make(
         { concurrency: 3 }
       )
       const events = all.items.filter((event) => moment === null || Date.parse(event.at) <= Date.parse(moment))
-      // What stands around it is known only as it is now.
+      // Its destination and its queue have no history: they are known only as they are now.
       const around =
         moment === null
           ? yield* surroundingsOf(service, message, events)

@@ -1,4 +1,4 @@
-/** `posthaste stats`: how many messages are where, once or as it changes. */
+/** `posthaste stats`: the number of messages in each status, once or every second. */
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { orgService, type Service, serviceFlags } from "./service.ts"
@@ -18,8 +18,8 @@ const textOf = (paint: Paints, { byStatus, oldestDueAt }: Stats): string => {
   const lines = rows.map((row, nth) => (counts[nth]![1] === 0 ? paint.dim(row) : colourOf(paint, counts[nth]![0])(row)))
   const late =
     oldestDueAt === null
-      ? "nothing is late"
-      : `the oldest that is due waits since ${oldestDueAt} (${fromNow(oldestDueAt, Date.now())})`
+      ? "no message is overdue"
+      : `the oldest overdue message was due at ${oldestDueAt} (${fromNow(oldestDueAt, Date.now())})`
   return [...lines, "", late].join("\n")
 }
 
@@ -45,13 +45,13 @@ export const stats = Command.make(
       }
       for (;;) {
         const found = yield* read(service)
-        // From the top of the screen, where there is one.
+        // On a terminal, each print replaces the one before.
         const top = process.stdout.isTTY ? "\x1b[2J\x1b[H" : ""
         yield* json ? printJsonLine(found) : print(`${top}${textOf(paint, found)}`)
         yield* Effect.sleep(EVERY)
       }
     })
 ).pipe(
-  Command.withDescription("How many messages are in each status, and since when the longest overdue one waits."),
+  Command.withDescription("How many messages are in each status, and the due time of the oldest overdue message."),
   Command.withShortDescription("Count messages by status")
 )

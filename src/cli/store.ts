@@ -1,7 +1,6 @@
 /**
- * The ground truth itself, without a service in between: the database that DATABASE_URL names or the one in the data
- * directory, and EventStoreDB where EVENTSTORE_URL says that the streams are there. It runs beside a Posthaste that
- * uses the same store, or alone.
+ * The store, without a service in between: the database that DATABASE_URL names or the one in the data directory, and
+ * EventStoreDB for the streams where EVENTSTORE_URL is set. A running Posthaste may use the same store meanwhile.
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
@@ -10,14 +9,14 @@ import { LogReader } from "../application/log/LogReader.ts"
 import { storeSettings } from "../setup/config.ts"
 import { Failed } from "./terminal.ts"
 
-// Loaded when they are needed: together they take longer than most commands take to run.
+// Loaded on demand: together they take longer to load than most commands take to run.
 const embedded = Effect.promise(() => import("../adapters/embedded-postgres/EmbeddedPostgres.ts"))
 const embeddedRunning = Effect.promise(() => import("../adapters/embedded-postgres/running.ts"))
 const postgresPorts = Effect.promise(() => import("../adapters/postgres/PostgresPorts.ts"))
 const channels = Effect.promise(() => import("../setup/channels.ts"))
 const eventStoreDbPorts = Effect.promise(() => import("../adapters/eventstoredb/EventStoreDbPorts.ts"))
 
-/** The server that runs on the data directory is shared; where none does, it runs for as long as the scope is open. */
+/** A server that runs on the data directory is shared; otherwise one runs for as long as the scope is open. */
 export const databaseUrl = Effect.gen(function* () {
   const { databaseUrl, dataDir } = yield* storeSettings
   if (databaseUrl !== null) return databaseUrl
@@ -30,7 +29,7 @@ export const databaseUrl = Effect.gen(function* () {
   return (yield* (yield* embedded).start({ directory: resolve(dataDir) })).url
 })
 
-/** Where streams can be. */
+/** The kinds of stores for streams. */
 export const kinds = ["postgres", "eventstoredb"] as const
 export type Kind = (typeof kinds)[number]
 

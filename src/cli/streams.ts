@@ -1,4 +1,4 @@
-/** `posthaste streams`: the ground truth itself, as it was written, and whether everything agrees with it. */
+/** `posthaste streams`: the stored facts of a stream, and the check of the whole store against them. */
 import { DateTime, Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { Archive } from "../application/ports/Archive.ts"
@@ -37,7 +37,7 @@ const read = Command.make(
   Command.withShortDescription("Print the facts of a stream")
 )
 
-/** A text that is not JSON is shown as it is. */
+/** A text that is not JSON is printed as it is. */
 const parsed = (data: string): unknown => {
   try {
     return JSON.parse(data)
@@ -46,7 +46,7 @@ const parsed = (data: string): unknown => {
   }
 }
 
-/** There is something wrong with the store; it was told. */
+/** The check found violations and has printed them. */
 export class Violated extends Schema.TaggedError<Violated>()("Violated", { message: Schema.String }) {}
 
 const lineOf = ({ rule, stream, version, detail }: Violation): string =>
@@ -87,7 +87,7 @@ const verify = Command.make(
   Command.withDescription(
     "Fold every stream through its law, and check that queue, lines, lists, bodies and circuits agree with the facts. Changes nothing and may run beside a working Posthaste. Exit code 1 with the first violation."
   ),
-  Command.withShortDescription("Check every stream and all that is derived"),
+  Command.withShortDescription("Check every stream and the rows derived from it"),
   Command.withExamples([
     { command: "posthaste streams verify --all --json", description: "Every violation, one a line" }
   ])

@@ -1,6 +1,6 @@
 /**
- * `posthaste tail`: facts as they are stored. A connection that breaks is made again, and goes on behind the last fact
- * that was shown: none is left out.
+ * `posthaste tail`: facts as they are stored. After a broken connection it goes on behind the last printed fact, so that
+ * no fact is left out.
  */
 import { Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -46,7 +46,11 @@ export const tail = Command.make(
   {
     ...filterFlags,
     after: text("after", "Begin behind this event (the id in --json) instead of now"),
-    count: Flag.Int("count").pipe(Flag.withAlias("n"), Flag.withDescription("End after so many facts"), Flag.optional),
+    count: Flag.Int("count").pipe(
+      Flag.withAlias("n"),
+      Flag.withDescription("End after this number of facts"),
+      Flag.optional
+    ),
     ...serviceFlags
   },
   ({ after, count, json, url, org, ...filter }) =>
@@ -105,9 +109,9 @@ export const tail = Command.make(
     })
 ).pipe(
   Command.withDescription(
-    "Follow the facts of the org as they are stored, until it is ended. It resumes by itself after a broken connection. With --json one a line."
+    "Follow the facts of the org as they are stored, until the command is stopped. It goes on by itself after a broken connection. With --json one a line."
   ),
-  Command.withShortDescription("Follow what happens, live"),
+  Command.withShortDescription("Follow the facts, live"),
   Command.withExamples([
     { command: "posthaste tail --type AttemptFailed", description: "Every failed attempt" },
     { command: "posthaste tail --status DEAD_LETTER --json", description: "Dead letters, one document a line" }

@@ -1,18 +1,18 @@
 /**
- * How the command speaks: results on standard output, everything else on standard error, so that a pipe gets results
- * only. Colour and moving lines only where somebody looks.
+ * The output of every command: results on standard output, everything else on standard error, so that a pipe gets
+ * results only. Colour and progress bars appear only on a terminal.
  */
 import { Clock, Console, Effect, Schema } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 
-/** It did not work, and this is why, in one line. */
+/** The command failed; `message` is the reason in one line. */
 export class Failed extends Schema.TaggedError<Failed>()("Failed", { message: Schema.String }) {}
 
 export const print = (text: string) => Console.log(text)
-/** For a person; not part of the result. */
+/** A remark for a person, not part of the result. */
 export const note = (text: string) => Console.error(text)
 export const printJson = (value: unknown) => print(JSON.stringify(value, null, 2))
-/** One document a line, for what does not end or is long. */
+/** One document a line, for long or endless results. */
 export const printJsonLine = (value: unknown) => print(JSON.stringify(value))
 
 const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 } as const
@@ -63,7 +63,7 @@ export interface Bar {
   readonly end: Effect.Effect<void>
 }
 
-/** A line that moves while something goes on; nothing at all where nobody looks. */
+/** A progress bar; invisible where there is no terminal. */
 export const bar = (what: string): Effect.Effect<Bar> =>
   Effect.gen(function* () {
     const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
@@ -88,7 +88,7 @@ export const bar = (what: string): Effect.Effect<Bar> =>
     } satisfies Bar
   })
 
-/** How far away a moment is, for people. */
+/** The distance of a moment in words, such as `in 90 s`. */
 export const distance = (ms: number): string => {
   const seconds = Math.abs(ms) / 1000
   if (seconds < 1) return `${Math.round(Math.abs(ms))} ms`

@@ -1,6 +1,4 @@
-/**
- * Why a message is where it is, in a sentence, from what the API tells of it and of its destination. Data in, data out.
- */
+/** The reason for a message's state in one sentence, from the API's answers about it and its destination. Data in, data out. */
 import type { MessageDetails } from "../domain/message/facts.ts"
 import { fromNow } from "./terminal.ts"
 
@@ -41,14 +39,14 @@ export interface Event {
   }
 }
 
-/** What is known of where it goes; null where nobody could tell. */
+/** The destination of the message and what holds it up; null where the API gave no answer. */
 export interface Surroundings {
   readonly destination: {
     readonly paused: boolean
     readonly rateLimit: { readonly limit: number; readonly periodMs: number } | null
   } | null
   readonly circuit: { readonly status: string; readonly openUntil: string | null } | null
-  /** The message before it with the same ordering key, which is not through. */
+  /** The message before it with the same ordering key that has not ended. */
   readonly before: { readonly id: string; readonly status: string } | null
 }
 
@@ -60,23 +58,23 @@ export const whyOf = (message: Message, events: ReadonlyArray<Event>, around: Su
     case "SENDING": {
       const doubt = events.findLast(({ type }) => type === "AttemptUnresolved" || type === "AttemptStarted")
       return doubt?.type === "AttemptUnresolved"
-        ? `attempt ${message.attempts} may have been taken: its destination is asked about it ${fromNow(doubt.data.reconcileAt!, now)}`
-        : `attempt ${message.attempts} is under way since ${fromNow(doubt?.at ?? message.createdAt, now)}`
+        ? `the destination may have taken attempt ${message.attempts}: Posthaste asks it ${fromNow(doubt.data.reconcileAt!, now)}`
+        : `attempt ${message.attempts} began ${fromNow(doubt?.at ?? message.createdAt, now)} and is under way`
     }
     case "SENT":
-      return "its destination has taken it; what is missing is the proof that it arrived"
+      return "the destination took the message; a proof of delivery has not arrived yet"
     case "DELIVERED":
       return last?.type === "MessageDelivered" && last.data.proof === "receipt"
-        ? "a receipt proves that it arrived"
-        : "its destination answered that it has it"
+        ? "a receipt from the provider proves the delivery"
+        : "the destination answered that it received the message"
     case "FAILED":
-      return `it was refused for good${errorIn(message)}. posthaste dead-letters replay --id ${message.id} sends it again`
+      return `the message was refused for good${errorIn(message)}; to send it again: posthaste dead-letters replay --id ${message.id}`
     case "DEAD_LETTER":
-      return `no attempt is left${errorIn(message)}. posthaste dead-letters replay --id ${message.id} sends it again`
+      return `no attempt is left${errorIn(message)}; to send the message again: posthaste dead-letters replay --id ${message.id}`
     case "CANCELLED":
-      return "somebody cancelled it before it was sent"
+      return "the message was cancelled before it was sent"
     case "EXPIRED":
-      return "its time was up before it could be sent"
+      return "the message expired before it could be sent"
     default:
       return ""
   }
@@ -88,26 +86,26 @@ const whyQueued = (message: Message, { destination, circuit, before }: Surroundi
   const due = message.nextAttemptAt
   const isDue = due === null || Date.parse(due) <= now
   if (before !== null) {
-    return `it stands behind ${before.id} (${before.status}), which has the same ordering key and goes first`
+    return `message ${before.id} (${before.status}) has the same ordering key and goes first`
   }
-  if (destination?.paused) return "its destination is paused: it waits until somebody resumes it"
-  if (circuit?.status === "HELD") return "the circuit of its destination is held by hand: it waits for a reset"
+  if (destination?.paused) return "the destination is paused: its messages wait until it is resumed"
+  if (circuit?.status === "HELD") return "the circuit of the destination is held by hand: its messages wait for a reset"
   if (circuit !== null && circuit.status !== "CLOSED") {
-    const until = circuit.openUntil === null ? "" : `; the next probe goes ${fromNow(circuit.openUntil, now)}`
-    return `the circuit of its destination is ${circuit.status}: nothing but probes is sent there${until}`
+    const until = circuit.openUntil === null ? "" : `; the next one goes ${fromNow(circuit.openUntil, now)}`
+    return `the circuit of the destination is ${circuit.status}: only probes are sent${until}`
   }
   if (!isDue) {
     return message.attempts === 0
-      ? `it is not due yet: it goes ${fromNow(due, now)}`
-      : `attempt ${message.attempts} failed${errorIn(message)}: the next goes ${fromNow(due, now)}`
+      ? `the message is not due yet: it goes ${fromNow(due, now)}`
+      : `attempt ${message.attempts} failed${errorIn(message)}: the next one starts ${fromNow(due, now)}`
   }
   const { rateLimit } = destination ?? { rateLimit: null }
   return rateLimit === null
-    ? "it is due, and goes as soon as a worker has a place for it"
-    : `it is due, and waits for its turn: its destination takes ${rateLimit.limit} every ${rateLimit.periodMs} ms`
+    ? "the message is due and goes as soon as a worker is free"
+    : `the message is due and waits for the rate limit of its destination: ${rateLimit.limit} messages every ${rateLimit.periodMs} ms`
 }
 
-/** What a fact says, for people. */
+/** A fact in words for people. */
 export const tellOf = ({ type, data }: Event, now: number): string => {
   const error = data.error ? `${data.error.code}: ${data.error.message}` : ""
   const reason = data.reason ? `: ${data.reason}` : ""
@@ -118,15 +116,15 @@ export const tellOf = ({ type, data }: Event, now: number): string => {
     case "AttemptStarted":
       return `attempt ${data.attempt} began`
     case "AttemptSucceeded":
-      return `attempt ${data.attempt} was taken${data.status ? ` with ${data.status}` : ""}${took}`
+      return `attempt ${data.attempt} succeeded${data.status ? ` with status ${data.status}` : ""}${took}`
     case "AttemptFailed":
-      return `attempt ${data.attempt} failed${took} (${error})${data.retryAt ? `, next ${fromNow(data.retryAt, now)}` : ", no further one"}`
+      return `attempt ${data.attempt} failed${took} (${error})${data.retryAt ? `, next attempt ${fromNow(data.retryAt, now)}` : ", no attempt follows"}`
     case "AttemptDeferred":
-      return `attempt ${data.attempt} was put off and does not count (${error}), next ${fromNow(data.dueAt!, now)}`
+      return `attempt ${data.attempt} was deferred and does not count (${error}), next attempt ${fromNow(data.dueAt!, now)}`
     case "AttemptAbandoned":
-      return `attempt ${data.attempt} was abandoned${reason}${data.retryAt ? `, next ${fromNow(data.retryAt, now)}` : ""}`
+      return `attempt ${data.attempt} was abandoned${reason}${data.retryAt ? `, next attempt ${fromNow(data.retryAt, now)}` : ""}`
     case "AttemptUnresolved":
-      return `attempt ${data.attempt} is in doubt (${error}), asked about ${fromNow(data.reconcileAt!, now)}`
+      return `attempt ${data.attempt} is in doubt (${error}), Posthaste asks ${fromNow(data.reconcileAt!, now)}`
     case "MessageDelivered":
       return `delivered, proven by the ${data.proof}`
     case "MessageFailed":

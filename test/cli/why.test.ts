@@ -26,13 +26,13 @@ const why = (change: Partial<Message>, around: Partial<Surroundings> = {}, event
 
 describe("a message that waits says why", () => {
   it("because it is not due yet", () => {
-    expect(why({ nextAttemptAt: inSeconds(90) })).toBe("it is not due yet: it goes in 90 s")
+    expect(why({ nextAttemptAt: inSeconds(90) })).toBe("the message is not due yet: it goes in 90 s")
   })
 
   it("because an attempt failed", () => {
     const lastError = { code: "http_503", message: "answered 503" }
     expect(why({ attempts: 2, nextAttemptAt: inSeconds(5), lastError })).toBe(
-      "attempt 2 failed (http_503: answered 503): the next goes in 5.0 s"
+      "attempt 2 failed (http_503: answered 503): the next one starts in 5.0 s"
     )
   })
 
@@ -44,7 +44,7 @@ describe("a message that waits says why", () => {
 
   it("because the circuit of its destination is open or held", () => {
     expect(why({}, { circuit: { status: "OPEN", openUntil: inSeconds(30) } })).toBe(
-      "the circuit of its destination is OPEN: nothing but probes is sent there; the next probe goes in 30 s"
+      "the circuit of the destination is OPEN: only probes are sent; the next one goes in 30 s"
     )
     expect(why({}, { circuit: { status: "HELD", openUntil: null } })).toMatch(/held by hand/)
     expect(why({}, { circuit: { status: "CLOSED", openUntil: null } })).toMatch(/as soon as a worker/)
@@ -52,17 +52,19 @@ describe("a message that waits says why", () => {
 
   it("because of the rate limit of its destination", () => {
     expect(why({}, { destination: { paused: false, rateLimit: { limit: 50, periodMs: 1_000 } } })).toMatch(
-      /takes 50 every 1000 ms/
+      /rate limit of its destination: 50 messages every 1000 ms/
     )
   })
 
   it("because another message of its ordering key goes first, whatever else there is", () => {
     const before = { id: "m-0", status: "SENDING" }
-    expect(why({}, { before, destination: { ...destination, paused: true } })).toMatch(/behind m-0 \(SENDING\)/)
+    expect(why({}, { before, destination: { ...destination, paused: true } })).toMatch(
+      /m-0 \(SENDING\) has the same ordering key/
+    )
   })
 
   it("or that nothing holds it up", () => {
-    expect(why({})).toBe("it is due, and goes as soon as a worker has a place for it")
+    expect(why({})).toBe("the message is due and goes as soon as a worker is free")
   })
 })
 
@@ -76,19 +78,19 @@ describe("a message that does not wait says what is missing or how it ended", ()
   })
 
   it.each([
-    ["SENDING", [event("AttemptStarted", { attempt: 1 })], "is under way since 2.0 s ago"],
+    ["SENDING", [event("AttemptStarted", { attempt: 1 })], "began 2.0 s ago and is under way"],
     [
       "SENDING",
       [event("AttemptStarted", {}), event("AttemptUnresolved", { reconcileAt: inSeconds(5) })],
-      "asked about it in 5.0 s"
+      "Posthaste asks it in 5.0 s"
     ],
-    ["SENT", [], "the proof that it arrived"],
-    ["DELIVERED", [event("MessageDelivered", { proof: "receipt" })], "a receipt proves"],
-    ["DELIVERED", [event("MessageDelivered", { proof: "response" })], "answered that it has it"],
+    ["SENT", [], "a proof of delivery has not arrived"],
+    ["DELIVERED", [event("MessageDelivered", { proof: "receipt" })], "a receipt from the provider proves"],
+    ["DELIVERED", [event("MessageDelivered", { proof: "response" })], "answered that it received the message"],
     ["FAILED", [], "posthaste dead-letters replay --id m-1"],
     ["DEAD_LETTER", [], "no attempt is left"],
     ["CANCELLED", [], "cancelled"],
-    ["EXPIRED", [], "time was up"]
+    ["EXPIRED", [], "the message expired"]
   ])("%s: %#", (status, events, words) => {
     expect(why({ status, attempts: 1 }, {}, events)).toContain(words)
   })
@@ -104,9 +106,9 @@ describe("a fact is told", () => {
         durationMs: 15,
         retryAt: inSeconds(5)
       })
-    ).toBe("attempt 2 failed after 15 ms (timeout: no answer), next in 5.0 s")
+    ).toBe("attempt 2 failed after 15 ms (timeout: no answer), next attempt in 5.0 s")
     expect(tell("AttemptSucceeded", { attempt: 1, status: 200, durationMs: 3 })).toBe(
-      "attempt 1 was taken with 200 after 3 ms"
+      "attempt 1 succeeded with status 200 after 3 ms"
     )
     expect(tell("MessageReplayed", { epoch: 2, edited: true, reason: "fixed" })).toBe(
       "replayed: epoch 2 with another body: fixed"

@@ -154,7 +154,7 @@ describe("send and show", () => {
     expect(await run(args)).toMatchObject({ code: 0, out: `${id}\n`, err: expect.stringContaining("known already") })
     const shown = await run(["show", id])
     expect(shown.out).toMatch(/^DELIVERED {2}/)
-    expect(shown.out).toContain("why: its destination answered that it has it")
+    expect(shown.out).toContain("why: the destination answered that it received the message")
     expect(shown.out).toMatch(/4 {2}\S+ {2}DELIVERED {2}delivered, proven by the response/)
     const { events, attempts } = (await run(["show", id, "--json"])).json<{
       events: Array<{ at: string }>
@@ -170,7 +170,7 @@ describe("send and show", () => {
     const sent = await run(["send", "--file", "-", "--to", endpoint, "--json"], request)
     expect(sent.json()).toMatchObject({ to: endpoint, correlationId: "c-1", status: "QUEUED" })
     const why = (await run(["show", sent.json<{ id: string }>().id, "--json"])).json<{ why: string }>().why
-    expect(why).toMatch(/^it is not due yet/)
+    expect(why).toMatch(/^the message is not due yet/)
   })
 
   it("say what holds a message up: a pause, and another of its ordering key", async () => {
@@ -307,7 +307,7 @@ describe("the stored facts", () => {
     expect(await onStore(databaseUrl, "export", "--with-bodies", "--file", first)).toMatchObject({ code: 0 })
     expect(await onStore(databaseUrl, "export", "--file", first)).toMatchObject({
       code: 1,
-      err: expect.stringContaining("is there already")
+      err: expect.stringContaining("exists already")
     })
     const imported = await onStore(other, "import", "--file", first, "--json")
     expect(imported.json()).toMatchObject({ known: 0, isOlder: false })
