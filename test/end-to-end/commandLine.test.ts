@@ -182,7 +182,7 @@ describe("send and show", () => {
     expect(await why(head)).toMatch(/paused/)
     await until(
       () => why(behind),
-      (said) => said.includes(`behind ${head}`)
+      (said) => said.includes(`message ${head} (QUEUED) has the same ordering key`)
     )
     await call("POST", `/webhook-endpoints/${endpoint}/resume`)
     expect(await Promise.all([settled(head), settled(behind)])).toEqual(["DELIVERED", "DELIVERED"])
