@@ -1,14 +1,14 @@
 /**
- * Follows the log and raises the alerts that its facts deserve:
+ * Follows the log and sends the alerts that its facts deserve:
  *
- *   read      what is new, from where alerting stands
- *   raise     the alerts these facts deserve, under keys that name the facts
- *   advance   the position and what was told, in one commit
+ *   read      the new facts, from the stored position on
+ *   send      the alerts of these facts, under keys that name the facts
+ *   advance   the position and the notices (who was alerted about which destination), in one commit
  *
- * A crash before the last step repeats the others: the same facts deserve the same alerts, and the keys make them the
- * same messages. Several may run at once; whatever each of them raises is one message, and one of them advances.
+ * A crash before the last step repeats the earlier ones: the same facts make the same alerts, and the keys make them the
+ * same messages. Several processes may run it at once: their equal alerts are one message, and one process advances.
  *
- * It is no projection: what it makes can't be made again.
+ * It is no projection: an alert that was sent can't be rebuilt.
  */
 import { Duration, Effect } from "effect"
 import { quietSince } from "../../domain/alert/triggers.ts"
@@ -17,13 +17,13 @@ import { LogReader } from "../log/LogReader.ts"
 import { AlertProgress } from "../ports/AlertProgress.ts"
 import { alertsOfFacts } from "./alertsOfFacts.ts"
 import { allAlertTargets } from "./alertTargets.ts"
-import { raiseAlerts } from "./raiseAlerts.ts"
+import { sendAlerts } from "./sendAlerts.ts"
 
 const FACTS_AT_ONCE = 2_000
 const PAUSE_BUSY = Duration.millis(100)
-const PAUSE_UNWANTED = Duration.seconds(1)
+const PAUSE_NO_TARGETS = Duration.seconds(1)
 
-/** One step. Answers what it found: facts, no facts, or nobody who wants to be told. */
+/** One step. Answers whether it found facts, no facts, or no alert targets. */
 export const alertOnFactsOnce = Effect.fnUntraced(function* () {
   const log = yield* LogReader
   const progress = yield* AlertProgress
@@ -32,21 +32,21 @@ export const alertOnFactsOnce = Effect.fnUntraced(function* () {
   const last = facts.at(-1)
   if (last === undefined) return "nothing" as const
   const end = (yield* log.end) ?? last.position
-  // After the facts: who is not among them was made after all of these, and would not be told.
+  // Read after the facts: a target that is missing here was created after all of them, and gets no alert about them.
   const targets = yield* allAlertTargets
   if (targets.length === 0) {
     yield* progress.advance(from, end, [], quietSince(last.at))
-    return "unwanted" as const
+    return "no targets" as const
   }
-  const { raised, notices } = yield* alertsOfFacts(facts, targets)
-  yield* raiseAlerts(raised)
+  const { alerts, notices } = yield* alertsOfFacts(facts, targets)
+  yield* sendAlerts(alerts)
   yield* progress.advance(from, last.position, notices, quietSince(facts[0]!.at))
   return "facts" as const
 })
 
 const pause = Effect.fnUntraced(function* (found: Effect.Success<ReturnType<typeof alertOnFactsOnce>>) {
   if (found === "facts") return yield* Effect.sleep(PAUSE_BUSY)
-  if (found === "unwanted") return yield* Effect.sleep(PAUSE_UNWANTED)
+  if (found === "no targets") return yield* Effect.sleep(PAUSE_NO_TARGETS)
   yield* (yield* LogReader).news(yield* (yield* AlertProgress).position)
 })
 

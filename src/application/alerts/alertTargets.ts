@@ -1,7 +1,7 @@
 /**
- * Making, changing, removing and testing the alert targets of an org. An alert target is a destination that says what it
- * wants to be told: a webhook endpoint, or an HTTP target that knows the key. Its messages, circuit and dead letters are
- * found as those of every destination.
+ * Creates, changes, removes and tests the alert targets of an org. An alert target is a destination with a list of the
+ * events to alert about: a webhook endpoint, or an HTTP target with the key of the alerting service. Its messages,
+ * circuit and dead letters are found like those of every destination.
  */
 import { DateTime, Effect, Redacted, Result } from "effect"
 import { type AlertEvent, type Severity, testAlerts } from "../../domain/alert/alert.ts"
@@ -12,11 +12,11 @@ import type { Fault } from "../errors.ts"
 import { AlertFormats } from "../ports/AlertFormats.ts"
 import { Channels } from "../ports/Channels.ts"
 import { type Alerting, type AlertTargetType, type Destination, Destinations } from "../ports/Destinations.ts"
-import { raiseAlerts } from "./raiseAlerts.ts"
+import { sendAlerts } from "./sendAlerts.ts"
 
-/** Who is told about an org's troubles. */
+/** A destination for an org's alerts. */
 export interface AlertTarget extends Alerting {
-  /** That of its destination: alerts are its messages. */
+  /** The id of its destination: alerts are its messages. */
   readonly id: DestinationId
   readonly orgId: OrgId
   readonly url: string
@@ -38,9 +38,9 @@ export const allAlertTargets = Effect.gen(function* () {
   return onlyTargets(yield* (yield* Destinations).alertTargets)
 })
 
-/** What a request may say about a target of any type. */
+/** The fields of a request that every type of target has. */
 export interface AlertTargetRequest {
-  /** Null asks for all that can be told. */
+  /** Null asks for all events. */
   readonly events?: ReadonlyArray<AlertEvent> | null
   readonly oldestDueSeconds?: number | null
   readonly description?: string | null
@@ -141,7 +141,7 @@ export const testAlertTarget = Effect.fnUntraced(function* (orgId: OrgId, id: De
   if (target === null) return null
   const [nonce] = yield* newMessageIds(1)
   const alerts = testAlerts({ orgId, target: id, at: yield* DateTime.now }, nonce!)
-  return yield* raiseAlerts(alerts.map((alert) => ({ target, alert, origin: `test:${nonce}:${alert.action}` })))
+  return yield* sendAlerts(alerts.map((alert) => ({ target, alert, origin: `test:${nonce}:${alert.action}` })))
 })
 
 const channelOf = Effect.fnUntraced(function* (name: string) {
@@ -152,7 +152,7 @@ const channelOf = Effect.fnUntraced(function* (name: string) {
 const allEvents = (oldestDueSeconds: number | null): ReadonlyArray<AlertEvent> =>
   oldestDueSeconds === null ? ["circuit", "deadLetter"] : ["circuit", "deadLetter", "oldestDue"]
 
-/** Only what was named. The limit switches its event on and off where events are not named with it. */
+/** Only the named fields. Without named events the limit switches its own event on and off. */
 const changeOf = (
   {
     events,

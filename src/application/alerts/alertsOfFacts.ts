@@ -1,9 +1,9 @@
 /**
- * From facts to alerts, and to whom. Decided by the facts, the times they carry and what was told before: whoever
- * reads the same facts from the same place decides the same.
+ * Makes the alerts of facts, each for one target. The facts, their times and the notices of earlier alerts decide, so the
+ * same facts from the same position always make the same alerts.
  *
- * A target hears of its own org, of what it asked for, and of what happened after it was made and not days ago. Nobody hears of a
- * destination that alerts are sent to, or were until it was removed: so there is never an alert about an alert.
+ * A target gets alerts about its own org, about its own events, and about facts after its creation that are at most a day
+ * old. There is no alert about a destination that is or was an alert target: so there is never an alert about an alert.
  */
 import { DateTime, Effect, Result } from "effect"
 import {
@@ -16,7 +16,7 @@ import {
   oldestDueExceeded,
   oldestDueRecovered
 } from "../../domain/alert/alert.ts"
-import { circuitNews, deadLetterErrorOf, isNews, mayAlert, mayTellAgain } from "../../domain/alert/triggers.ts"
+import { circuitNews, deadLetterErrorOf, isRecent, mayAlert, mayAlertAgain } from "../../domain/alert/triggers.ts"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import { fromRecorded as circuitFact } from "../../domain/circuit/recorded.ts"
 import { DestinationId, type MessageId, type OrgId } from "../../domain/ids.ts"
@@ -30,63 +30,63 @@ import { Circuits } from "../ports/Circuits.ts"
 import { Destinations } from "../ports/Destinations.ts"
 import { EventStore, type LoggedFact, type Stream } from "../ports/EventStore.ts"
 import type { AlertTarget } from "./alertTargets.ts"
-import type { Raised } from "./raiseAlerts.ts"
+import type { TargetAlert } from "./sendAlerts.ts"
 
-/** What a fact is about, as far as alerts go. */
+/** A fact that may deserve an alert. */
 type Occasion =
   | { readonly type: "circuit"; readonly destination: DestinationId; readonly fact: CircuitFact }
   | {
-      readonly type: "death"
+      readonly type: "deadLetter"
       readonly destination: DestinationId
       readonly messageId: MessageId
       readonly error: DeliveryError
     }
   | {
       readonly type: "overdue"
-      /** Null when it is over. */
+      /** Null when the backlog is over. */
       readonly destination: DestinationId | null
       readonly target: DestinationId
       readonly fact: OverdueFact
     }
 
-/** In the order of the facts, with the notices to keep of them. */
+/** The alerts in the order of the facts, and the notices to store. */
 export const alertsOfFacts = Effect.fnUntraced(function* (
   facts: ReadonlyArray<LoggedFact>,
   targets: ReadonlyArray<AlertTarget>
 ) {
   const now = yield* DateTime.now
-  const worthy = facts.filter(({ name, at }) => mayAlert(name) && isNews(at, now))
-  const destinations = yield* destinationsOf(worthy)
-  const occasions = worthy.flatMap((logged) => {
+  const recent = facts.filter(({ name, at }) => mayAlert(name) && isRecent(at, now))
+  const destinations = yield* destinationsOf(recent)
+  const occasions = recent.flatMap((logged) => {
     const occasion = occasionOf(logged, destinations)
     return occasion === null ? [] : [{ logged, occasion }]
   })
   const ids = occasions.flatMap(({ occasion: { destination } }) => destination ?? [])
   const subjects = yield* subjectsOf([...new Set(ids)])
-  const silences = yield* silencesOf([...new Set(destinations.values())])
+  const alerted = yield* noticesOf([...new Set(destinations.values())])
 
-  const raised: Array<Raised> = []
+  const alerts: Array<TargetAlert> = []
   for (const { logged, occasion } of occasions) {
     const origin = `${logged.stream}:${logged.version}`
     const subject = occasion.destination === null ? null : (subjects.get(occasion.destination) ?? null)
     if (occasion.type === "overdue") {
       const target = targets.find(({ id }) => id === occasion.target)
       if (target === undefined) continue
-      raised.push({ target, alert: overdueAlert(target, occasion.fact, subject, logged), origin })
+      alerts.push({ target, alert: overdueAlert(target, occasion.fact, subject, logged), origin })
     } else if (subject !== null && occasion.type === "circuit") {
       const alert = yield* circuitAlert(subject, occasion.fact, logged)
       if (alert === null) continue
-      raised.push(...hearing(targets, "circuit", subject, logged).map((target) => ({ target, alert, origin })))
-      // Whoever removed a destination knows what becomes of its messages.
-    } else if (subject !== null && occasion.type === "death" && !subject.removed) {
-      const alert = deathAlert(subject, occasion, logged)
-      for (const target of hearing(targets, "deadLetter", subject, logged)) {
+      alerts.push(...targetsOf(targets, "circuit", subject, logged).map((target) => ({ target, alert, origin })))
+      // The person who removed a destination knows that its messages become dead letters.
+    } else if (subject !== null && occasion.type === "deadLetter" && !subject.removed) {
+      const alert = deadLetterAlert(subject, occasion, logged)
+      for (const target of targetsOf(targets, "deadLetter", subject, logged)) {
         const notice = { target: target.id, destination: subject.id, at: logged.at }
-        if (silences.breaks(notice)) raised.push({ target, alert, origin })
+        if (alerted.mayAdd(notice)) alerts.push({ target, alert, origin })
       }
     }
   }
-  return { raised, notices: silences.news() }
+  return { alerts, notices: alerted.added() }
 })
 
 const CIRCUIT = "circuit-"
@@ -97,7 +97,7 @@ const occasionOf = (logged: LoggedFact, destinations: ReadonlyMap<MessageId, Des
   if (messageId !== null) {
     const error = deadLetterErrorOf(Result.getOrThrow(messageFact(logged)))
     const destination = destinations.get(messageId)
-    return error === null || destination === undefined ? null : { type: "death", destination, messageId, error }
+    return error === null || destination === undefined ? null : { type: "deadLetter", destination, messageId, error }
   }
   if (stream.startsWith(CIRCUIT)) {
     const destination = DestinationId.make(stream.slice(CIRCUIT.length))
@@ -111,9 +111,9 @@ const occasionOf = (logged: LoggedFact, destinations: ReadonlyMap<MessageId, Des
   return null
 }
 
-/** Of the messages among these facts that are not forgotten. */
-const destinationsOf = Effect.fnUntraced(function* (worthy: ReadonlyArray<LoggedFact>) {
-  const ids = [...new Set(worthy.flatMap(({ messageId }) => messageId ?? []))]
+/** The destinations of the facts' messages; a message that was forgotten has none. */
+const destinationsOf = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
+  const ids = [...new Set(facts.flatMap(({ messageId }) => messageId ?? []))]
   const streams: ReadonlyMap<MessageId, Stream> =
     ids.length === 0 ? new Map() : yield* (yield* EventStore).loadMany(ids)
   return new Map(
@@ -124,7 +124,7 @@ const destinationsOf = Effect.fnUntraced(function* (worthy: ReadonlyArray<Logged
   )
 })
 
-const hearing = (
+const targetsOf = (
   targets: ReadonlyArray<AlertTarget>,
   event: AlertEvent,
   { orgId }: AlertSubject,
@@ -135,7 +135,7 @@ const hearing = (
       target.orgId === orgId && target.events.includes(event) && DateTime.isGreaterThanOrEqualTo(at, target.createdAt)
   )
 
-/** A destination that can be alerted about. */
+/** A destination that an alert can be about. */
 interface AlertSubject extends AlertedDestination {
   readonly orgId: OrgId
   readonly removed: boolean
@@ -161,7 +161,7 @@ const circuitAlert = Effect.fnUntraced(function* (
 ) {
   const about = { orgId: subject.orgId, destination: subject, at }
   if (fact.type === "CircuitOpened") return circuitOpened(about, fact)
-  // What a reset means to people depends on what came before it.
+  // Whether a reset closes an opened circuit depends on the facts before it.
   const history =
     fact.type === "CircuitReset"
       ? (yield* (yield* Circuits).load(subject.id)).facts.slice(0, version).map((dated) => dated.fact)
@@ -169,9 +169,9 @@ const circuitAlert = Effect.fnUntraced(function* (
   return circuitNews(history) === "closed" ? circuitClosed(about) : null
 })
 
-const deathAlert = (
+const deadLetterAlert = (
   subject: AlertSubject,
-  { messageId, error }: Extract<Occasion, { type: "death" }>,
+  { messageId, error }: Extract<Occasion, { type: "deadLetter" }>,
   { at }: LoggedFact
 ): Alert => deadLetter({ orgId: subject.orgId, destination: subject, at }, messageId, error)
 
@@ -184,25 +184,24 @@ const overdueAlert = (
   const watched = { orgId, target: id, at }
   if (fact.type === "OverdueEnded") return oldestDueRecovered(watched)
   const { messageId, dueAt, limitSeconds } = fact
-  const destination = subject === null ? null : subject
-  return oldestDueExceeded(watched, { destination, messageId, limitSeconds, dueAt: DateTime.formatIso(dueAt) })
+  return oldestDueExceeded(watched, { destination: subject, messageId, limitSeconds, dueAt: DateTime.formatIso(dueAt) })
 }
 
-/** Who was told of a dead letter of which of these destinations last, and what is added to that here. */
-const silencesOf = Effect.fnUntraced(function* (destinations: ReadonlyArray<DestinationId>) {
+/** The last notices about dead letters of these destinations, and the notices that are added here. */
+const noticesOf = Effect.fnUntraced(function* (destinations: ReadonlyArray<DestinationId>) {
   const known = destinations.length === 0 ? [] : yield* (yield* AlertProgress).notices(destinations)
   const keyOf = ({ target, destination }: Notice) => `${target} ${destination}`
   const last = new Map(known.map((notice) => [keyOf(notice), notice.at]))
-  const news = new Map<string, Notice>()
+  const added = new Map<string, Notice>()
   return {
-    /** True at most once an hour of the facts' own time. */
-    breaks: (notice: Notice): boolean => {
+    /** True, and the notice is added, at most once an hour of the facts' own time. */
+    mayAdd: (notice: Notice): boolean => {
       const key = keyOf(notice)
-      if (!mayTellAgain(last.get(key) ?? null, notice.at)) return false
+      if (!mayAlertAgain(last.get(key) ?? null, notice.at)) return false
       last.set(key, notice.at)
-      news.set(key, notice)
+      added.set(key, notice)
       return true
     },
-    news: (): ReadonlyArray<Notice> => [...news.values()]
+    added: (): ReadonlyArray<Notice> => [...added.values()]
   }
 })

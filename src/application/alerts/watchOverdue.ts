@@ -1,10 +1,10 @@
 /**
- * Looks, for every alert target, how long its org's oldest due message has waited, and writes down when that becomes
- * too long and when it is over. Telling people is left to who follows the facts (alertOnFacts.ts): so what was seen is
- * told exactly once, whatever crashes in between.
+ * Checks, for every alert target, how long its org's oldest due message has waited, and appends a fact when that becomes
+ * too long and when it is over. The alerts are made from these facts (alertOnFacts.ts), so each change is one alert,
+ * whatever crashes in between.
  *
- * Several may look at once: the journal lets one of them write each change. Whatever is due and waits counts, also
- * behind a pause or an open circuit; only alerts themselves do not.
+ * Several processes may check at once: the journal lets one of them append each change. Every message that is due and
+ * waits counts, also behind a pause or an open circuit; only alerts themselves do not.
  */
 import { DateTime, Duration, Effect, Result } from "effect"
 import { decide, type OldestDue, replay } from "../../domain/overdue/decider.ts"
@@ -17,14 +17,14 @@ import { type AlertTarget, allAlertTargets } from "./alertTargets.ts"
 
 const PAUSE = Duration.seconds(2)
 
-/** One look for every target. */
+/** One check of every target. */
 export const watchOverdueOnce = Effect.fnUntraced(function* () {
   const targets = yield* allAlertTargets
   if (targets.length === 0) return
   const watching = targets.filter((target) => limitOf(target) !== null)
   const orgs = [...new Set(watching.map(({ orgId }) => orgId))]
   const oldest = orgs.length === 0 ? new Map() : yield* (yield* Destinations).oldestDue(orgs)
-  // Those that do not watch any more too: what had begun must end.
+  // Also targets that do not watch any more: their overdue backlogs must end.
   yield* Effect.forEach(targets, (target) => record(target, oldest.get(target.orgId) ?? null), {
     discard: true,
     concurrency: 4
@@ -48,7 +48,7 @@ const record = (target: AlertTarget, oldest: OldestDue | null) => {
       append: appendToJournal(journal)
     },
     { tries: 1 }
-    // Another process saw the same and was first.
+    // Another process checked at the same time and was first.
   ).pipe(Effect.catchTag("Overtaken", () => Effect.void))
 }
 

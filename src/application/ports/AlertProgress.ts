@@ -3,7 +3,7 @@ import type { DestinationId } from "../../domain/ids.ts"
 import type { StoreUnavailable } from "../errors.ts"
 import type { Position } from "./EventStore.ts"
 
-/** That an alert target was told of a dead letter of this destination, and when that one died. */
+/** An alert target was alerted about a dead letter of this destination, which died at `at`. */
 export interface Notice {
   readonly target: DestinationId
   readonly destination: DestinationId
@@ -11,8 +11,8 @@ export interface Notice {
 }
 
 /**
- * How far alerting has read the log, and what it told of lately. Both move in one step, and only from where the
- * reader began: of several readers one moves them.
+ * How far alerting has read the log, and its recent notices. Both change in one step, and only from the position where
+ * the reader began: of several readers one changes them.
  */
 export class AlertProgress extends Context.Service<
   AlertProgress,

@@ -1,6 +1,5 @@
 /**
- * What people are told about without asking, and in which words. How an alert is written down for the system that
- * takes it is the business of that system's adapter.
+ * The alerts and their texts. The form in which an alerting service takes them is the business of its adapter.
  *
  * Texts name orgs, destinations, messages and errors as the org itself may see them; no body, no secret and no path
  * of a URL, which may hold one.
@@ -10,7 +9,7 @@ import type { CircuitFactOf } from "../circuit/facts.ts"
 import type { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
 import type { DeliveryError } from "../message/facts.ts"
 
-/** What an alert target can be told about. */
+/** The events that an alert target can choose. */
 export const alertEvents = ["circuit", "deadLetter", "oldestDue"] as const
 export type AlertEvent = (typeof alertEvents)[number]
 
@@ -40,11 +39,11 @@ export interface AlertedDestination {
 
 export interface Alert {
   readonly type: AlertType
-  /** Whether trouble has begun or is over. */
+  /** Whether the trouble has begun or is over. */
   readonly action: "trigger" | "resolve"
   readonly severity: Severity
   readonly orgId: OrgId
-  /** Names the trouble: the alert that it is over has the subject of the one that it began. */
+  /** Names the trouble: its first alert and the alert of its end have the same subject. */
   readonly subject: string
   readonly at: DateTime.Utc
   readonly summary: string
@@ -140,7 +139,7 @@ export const oldestDueRecovered = (watched: Watched): Alert => ({
   details: {}
 })
 
-/** What begins for a test is over at once, so that nobody is left with an open incident. */
+/** A test begins and ends at once, so that it leaves no open incident. */
 export const testAlerts = ({ orgId, target, at }: Watched, nonce: string): ReadonlyArray<Alert> => {
   const test = {
     severity: "info",

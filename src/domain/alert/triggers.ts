@@ -1,12 +1,11 @@
 /**
- * Which facts deserve an alert. Everything is decided from facts and the times they carry: whoever reads the log
- * again decides the same.
+ * Which facts deserve an alert. The facts and their times decide, so a second reading of the log decides the same.
  */
 import { DateTime } from "effect"
 import type { CircuitFact } from "../circuit/facts.ts"
 import type { MessageFact } from "../message/facts.ts"
 
-/** Types of the facts that can deserve an alert. Others need not be looked at. */
+/** Types of the facts that can deserve an alert. */
 export const alertingFacts = [
   "CircuitOpened",
   "CircuitClosed",
@@ -17,24 +16,24 @@ export const alertingFacts = [
   "OverdueEnded"
 ] as const
 
-const worthy: ReadonlySet<string> = new Set(alertingFacts)
+const alerting: ReadonlySet<string> = new Set(alertingFacts)
 
 /** `name` is `Type@version`. */
-export const mayAlert = (name: string): boolean => worthy.has(name.slice(0, name.indexOf("@")))
+export const mayAlert = (name: string): boolean => alerting.has(name.slice(0, name.indexOf("@")))
 
-const NEWS_MS = 24 * 3_600_000
+const RECENT_MS = 24 * 3_600_000
 
 /**
- * Nobody is told today of what happened before yesterday. It also bounds what is raised once more when the log has to
- * be read from its beginning: the keys of a day's alerts are still known (see retention).
+ * A fact older than a day makes no alert. When the log has to be read again from its beginning, this bounds the alerts
+ * that are sent once more: the idempotency keys of a day are still known (see retention).
  */
-export const isNews = (at: DateTime.Utc, now: DateTime.Utc): boolean =>
-  DateTime.toEpochMillis(now) - DateTime.toEpochMillis(at) < NEWS_MS
+export const isRecent = (at: DateTime.Utc, now: DateTime.Utc): boolean =>
+  DateTime.toEpochMillis(now) - DateTime.toEpochMillis(at) < RECENT_MS
 
 /**
- * What the last fact of a circuit's history is to people. A circuit that re-opens was never closed: they know. One
- * that is held was stopped by somebody who knows, and only what was opened can be closed again: the reset of a hold
- * is no news unless the circuit had opened before it.
+ * Whether the last fact of a circuit's history opens or closes the circuit for people. A circuit that re-opens was never
+ * closed, and a person who holds a circuit knows it: neither is news. The reset of a hold is no news either, unless the
+ * circuit had opened before it.
  */
 export const circuitNews = (history: ReadonlyArray<CircuitFact>): "opened" | "closed" | null => {
   switch (history.at(-1)?.type) {
@@ -58,9 +57,9 @@ export const deadLetterErrorOf = (fact: MessageFact) =>
 
 const QUIET_MS = 3_600_000
 
-/** Whether a dead letter of a destination is told: the first, and then no other for an hour. */
-export const mayTellAgain = (toldAt: DateTime.Utc | null, at: DateTime.Utc): boolean =>
-  toldAt === null || DateTime.toEpochMillis(at) - DateTime.toEpochMillis(toldAt) >= QUIET_MS
+/** Whether a dead letter of a destination makes an alert: the first does, and then no other for an hour. */
+export const mayAlertAgain = (alertedAt: DateTime.Utc | null, at: DateTime.Utc): boolean =>
+  alertedAt === null || DateTime.toEpochMillis(at) - DateTime.toEpochMillis(alertedAt) >= QUIET_MS
 
-/** What was told before then keeps nobody silent at `at` any more. */
+/** An alert before this time holds back no alert at `at`. */
 export const quietSince = (at: DateTime.Utc): DateTime.Utc => DateTime.subtract(at, { milliseconds: QUIET_MS })

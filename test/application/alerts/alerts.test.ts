@@ -273,7 +273,7 @@ describe("a target", () => {
     Effect.gen(function* () {
       const facts = Array.from({ length: 2_500 }, () => ({ name: "Noted@1", data: "{}" }))
       yield* (yield* Journals).append("note-1", 0, facts, yield* DateTime.now, null)
-      expect(yield* alertOnFactsOnce()).toBe("unwanted")
+      expect(yield* alertOnFactsOnce()).toBe("no targets")
       yield* TestClock.adjust("50 millis")
       expect(yield* alertOnFactsOnce()).toBe("nothing")
     })

@@ -4,9 +4,9 @@ import {
   alertingFacts,
   circuitNews,
   deadLetterErrorOf,
-  isNews,
+  isRecent,
   mayAlert,
-  mayTellAgain,
+  mayAlertAgain,
   quietSince
 } from "../../../src/domain/alert/triggers.ts"
 import { type CircuitFact, recorded as circuitFacts } from "../../../src/domain/circuit/facts.ts"
@@ -63,25 +63,25 @@ describe("a dead letter", () => {
   })
 
   it("is told when none was, and then not again within the hour of the one that was told", () => {
-    expect(mayTellAgain(null, at)).toBe(true)
-    expect(mayTellAgain(at, at)).toBe(false)
-    expect(mayTellAgain(at, later(3_599_999))).toBe(false)
-    expect(mayTellAgain(at, later(3_600_000))).toBe(true)
+    expect(mayAlertAgain(null, at)).toBe(true)
+    expect(mayAlertAgain(at, at)).toBe(false)
+    expect(mayAlertAgain(at, later(3_599_999))).toBe(false)
+    expect(mayAlertAgain(at, later(3_600_000))).toBe(true)
     // Clocks of two processes: one that died before the one that was told.
-    expect(mayTellAgain(at, later(-7_200_000))).toBe(false)
+    expect(mayAlertAgain(at, later(-7_200_000))).toBe(false)
   })
 
   it("keeps others silent for as long as its notice is kept", () => {
-    expect(mayTellAgain(quietSince(at), at)).toBe(true)
-    expect(mayTellAgain(DateTime.add(quietSince(at), { milliseconds: 1 }), at)).toBe(false)
+    expect(mayAlertAgain(quietSince(at), at)).toBe(true)
+    expect(mayAlertAgain(DateTime.add(quietSince(at), { milliseconds: 1 }), at)).toBe(false)
   })
 })
 
 describe("what happened a day ago", () => {
   it("is no news any more", () => {
-    expect(isNews(at, later(86_399_999))).toBe(true)
-    expect(isNews(at, later(86_400_000))).toBe(false)
-    expect(isNews(later(1_000), at)).toBe(true)
+    expect(isRecent(at, later(86_399_999))).toBe(true)
+    expect(isRecent(at, later(86_400_000))).toBe(false)
+    expect(isRecent(later(1_000), at)).toBe(true)
   })
 })
 

@@ -1,9 +1,9 @@
 /**
- * Sends alerts as what they are to everybody else: messages, with all their promises. An alert that is raised twice
- * is one message, because its key says which fact it is about.
+ * Sends alerts as messages, with all the promises of messages. An alert that is sent twice is one message, because its
+ * idempotency key names its fact.
  *
- * Alerts about one trouble arrive in the order they were raised: a "closed" that overtook its "opened" would leave
- * an incident open for ever.
+ * Alerts with one subject arrive in the order of their facts: a "closed" that overtook its "opened" would leave an
+ * incident open for ever.
  */
 import { Effect, Array as EffectArray } from "effect"
 import type { Alert } from "../../domain/alert/alert.ts"
@@ -13,17 +13,18 @@ import { acceptMessages, type MessageRequest } from "../accept/acceptMessage.ts"
 import { AlertFormats } from "../ports/AlertFormats.ts"
 import type { AlertTarget } from "./alertTargets.ts"
 
-export interface Raised {
+/** An alert for one target. */
+export interface TargetAlert {
   readonly target: AlertTarget
   readonly alert: Alert
-  /** Of the fact it is about: `<stream>:<version>`. */
+  /** The fact it is about: `<stream>:<version>`. */
   readonly origin: string
 }
 
-/** Answers the messages that the alerts became. A target that was removed a moment ago is not told. */
-export const raiseAlerts = Effect.fnUntraced(function* (raised: ReadonlyArray<Raised>) {
+/** Answers the ids of the messages. A target that was removed a moment ago gets none. */
+export const sendAlerts = Effect.fnUntraced(function* (alerts: ReadonlyArray<TargetAlert>) {
   const formats = yield* AlertFormats
-  const request = ({ target, alert, origin }: Raised): MessageRequest => {
+  const request = ({ target, alert, origin }: TargetAlert): MessageRequest => {
     const { channel, bodyOf } = formats[target.type]
     return {
       channel,
@@ -37,16 +38,16 @@ export const raiseAlerts = Effect.fnUntraced(function* (raised: ReadonlyArray<Ra
     }
   }
   const messages: Array<MessageId> = []
-  for (const [orgId, some] of stretchesOf(raised)) {
+  for (const [orgId, some] of batchesOf(alerts)) {
     const answers = yield* acceptMessages(orgId, some.map(request))
     for (const [index, answer] of answers.entries()) {
       if (answer.type === "Refused") {
         const reasons = answer.faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")
-        yield* Effect.logWarning(`alert target ${some[index]!.target.id} can't be told: ${reasons}`)
+        yield* Effect.logWarning(`alert target ${some[index]!.target.id} can't get an alert: ${reasons}`)
       } else if (answer.type === "Accepted" || answer.type === "AlreadyAccepted") {
         messages.push(answer.message.id)
       }
-      // Reused: told before, in words that were a little different, because its destination has moved since.
+      // Reused: the alert was sent before with another text, because its destination has changed since.
     }
   }
   return messages
@@ -54,8 +55,8 @@ export const raiseAlerts = Effect.fnUntraced(function* (raised: ReadonlyArray<Ra
 
 const AT_ONCE = 500
 
-/** Of one org each, in the order they were raised. */
-const stretchesOf = (raised: ReadonlyArray<Raised>): ReadonlyArray<readonly [OrgId, ReadonlyArray<Raised>]> =>
-  [...Map.groupBy(raised, ({ target }) => target.orgId)].flatMap(([orgId, ofOrg]) =>
+/** Of one org each, in the order of their facts. */
+const batchesOf = (alerts: ReadonlyArray<TargetAlert>): ReadonlyArray<readonly [OrgId, ReadonlyArray<TargetAlert>]> =>
+  [...Map.groupBy(alerts, ({ target }) => target.orgId)].flatMap(([orgId, ofOrg]) =>
     EffectArray.chunksOf(ofOrg, AT_ONCE).map((some) => [orgId, some] as const)
   )
