@@ -1,12 +1,12 @@
 /**
  * Reads the log of all facts for every reader in this process: projections, alerts and subscribers of the feed.
  *
- * - Readers near the end share one tail (see tail.ts), so a new fact is read from the store once however many wait for it.
+ * - Readers near the end share one tail (see tail.ts), so a new fact is read from the store once for all of them.
  * - Readers far from the end read pages from the store. Several at the same place, such as projections that are rebuilt
  *   together, share each page.
- * - The stream and the org of a fact are answered from what was read before (see lookups.ts).
+ * - The stream and the org of a fact are answered from earlier facts (see lookups.ts).
  *
- * What is kept in memory is bounded, and only saves work: every answer is the store's.
+ * Memory is bounded and only saves work: every answer is the store's.
  */
 import { Cache, Context, Duration, Effect, Exit, Layer } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
@@ -20,9 +20,9 @@ import { tail } from "./tail.ts"
 export class LogReader extends Context.Service<
   LogReader,
   {
-    /** The next facts, no more than `limit`; none when there is nothing new. */
+    /** The next facts, no more than `limit`; none when the reader has read all. */
     readonly read: (after: Position | null, limit: number) => Effect.Effect<ReadonlyArray<LoggedFact>, StoreUnavailable>
-    /** Answers when `read` may have more. Ask for it after an answer that was empty. */
+    /** Answers when `read` may have more. Call it after an empty answer. */
     readonly news: (after: Position | null) => Effect.Effect<void, StoreUnavailable>
     /** Where the log ends now. */
     readonly end: Effect.Effect<Position | null, StoreUnavailable>
@@ -33,7 +33,9 @@ export class LogReader extends Context.Service<
     readonly streams: (
       facts: ReadonlyArray<LoggedFact>
     ) => Effect.Effect<ReadonlyMap<MessageId, History>, StoreUnavailable>
-    /** Whose each stream among the facts is; absent for what belongs to no org, or to nobody any more. */
+    /**
+     * The org of each stream among the facts; absent for a stream whose org does not exist or is not known any more.
+     */
     readonly orgs: (facts: ReadonlyArray<LoggedStream>) => Effect.Effect<ReadonlyMap<string, OrgId>, StoreUnavailable>
   }
 >()("posthaste/application/log/LogReader") {
@@ -63,7 +65,7 @@ interface Page {
   readonly limit: number
 }
 
-/** Only full pages are kept: they are far from the end, and never change. */
+/** Only full pages are shared: they are far from the end and never change. */
 const pages = (store: EventStore["Service"]) =>
   Effect.map(
     Cache.makeWith(({ after, limit }: Page) => store.readAll(after, limit), {

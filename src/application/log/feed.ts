@@ -1,10 +1,10 @@
 /**
- * What happens to an org, fact by fact, as it is stored: for whoever wants to follow along instead of asking. Only
- * facts of the org, no bodies and no secrets (facts hold none). A message's fact comes with what the message is and the
- * status it has from then on, so that nobody has to fold to understand it.
+ * The feed of an org: its facts in the order they are stored, for subscribers. It holds the org's own facts only, and
+ * no bodies and no secrets, because facts hold none. A message's fact comes with the message's addresses and the status
+ * after the fact, so a subscriber need not fold.
  *
- * Every fact comes at least once, in the order of the log. Facts of one stream may, very rarely, come out of order
- * when their transactions overlapped: their versions say so.
+ * Every fact comes at least once, in the order of the log. Facts of one stream may, very rarely, come out of order when
+ * their transactions overlapped; their versions show it.
  */
 import { Effect } from "effect"
 import type { ChannelName, OrgId } from "../../domain/ids.ts"
@@ -13,7 +13,7 @@ import { type StoredFact, timeline } from "../../domain/message/view.ts"
 import type { LoggedFact, Position } from "../ports/EventStore.ts"
 import { LogReader } from "./LogReader.ts"
 
-/** A field left out asks nothing. What only messages have keeps all other facts out. */
+/** An absent field selects all. A field of messages leaves out the facts of all other streams. */
 export interface FeedFilter {
   /** `message-<id>`, `circuit-<destination>`, … */
   readonly stream?: string
@@ -25,7 +25,7 @@ export interface FeedFilter {
   readonly status?: MessageStatus
 }
 
-/** The message as it was after the fact. */
+/** The message after the fact. */
 export interface FeedMessage {
   readonly id: string
   readonly channel: ChannelName
@@ -38,15 +38,15 @@ export interface FeedMessage {
 
 export interface FeedFact {
   readonly logged: LoggedFact
-  /** Null for a fact of something else. */
+  /** Null for a fact that is not about a message. */
   readonly message: FeedMessage | null
 }
 
 export interface FeedPage {
   readonly items: ReadonlyArray<FeedFact>
-  /** Where to go on. */
+  /** The position after which the next page begins. */
   readonly position: Position | null
-  /** There was nothing new at all. */
+  /** The log has no newer facts at all, of any org. */
   readonly isEnd: boolean
 }
 
@@ -54,7 +54,7 @@ const AT_ONCE = 200
 
 export const typeOf = ({ name }: Pick<LoggedFact, "name">): string => name.slice(0, name.indexOf("@"))
 
-/** The next facts of the org that match, out of the next facts of everybody. */
+/** The org's matching facts among the next facts of the log. */
 export const readFeed = Effect.fnUntraced(function* (orgId: OrgId, filter: FeedFilter, after: Position | null) {
   const log = yield* LogReader
   const facts = yield* log.read(after, AT_ONCE)
@@ -70,7 +70,7 @@ export const readFeed = Effect.fnUntraced(function* (orgId: OrgId, filter: FeedF
   const items: Array<FeedFact> = []
   for (const logged of mine) {
     const history = logged.messageId === null ? null : streams.get(logged.messageId)
-    // It was forgotten between the two looks.
+    // The message was forgotten between the two reads.
     if (history === undefined) continue
     const message = history === null ? null : messageAt(logged, history)
     if (isWanted(filter, message)) items.push({ logged, message })

@@ -1,6 +1,6 @@
 /**
- * What a reader of the log asks next about its facts: the stream each belongs to, and the org of each stream. Answered from
- * the facts that were read before; only what came earlier is asked of the store.
+ * Answers two questions about a page of facts: which stream each message has, and which org each stream belongs to. The
+ * answers come from the facts that were read before; the store is asked only about earlier facts.
  */
 import { Effect, Result, Schema } from "effect"
 import { DestinationId, isUuid, type MessageId, OrgId } from "../../domain/ids.ts"
@@ -18,7 +18,7 @@ export type LoggedStream = Pick<LoggedFact, "stream" | "messageId" | "version" |
 type Store = EventStore["Service"]
 
 const STREAMS_MAX = 20_000
-/** Others get their turn after so many facts were decoded, which takes about a millisecond. */
+/** After this many facts, about a millisecond, other fibers run. */
 const YIELD_EVERY = 200
 
 export const streamsOf = (store: Store) => {
@@ -31,7 +31,7 @@ export const streamsOf = (store: Store) => {
       const id = logged.messageId
       if (id === null || unknown.has(id)) continue
       const stream = known.get(id) ?? []
-      // The fact itself may be known from another reader, who is further on.
+      // Another reader, further on in the log, may have read the fact already.
       if (logged.version === stream.length + 1) stream.push(decoded(logged))
       if (logged.version > stream.length) {
         unknown.add(id)
@@ -64,7 +64,7 @@ const decodeOrg = Schema.decodeUnknownSync(Schema.Struct({ orgId: Schema.optiona
 export const orgsOf = (store: Store, journals: Journals["Service"], circuits: Circuits["Service"]) => {
   const known = bounded<string, OrgId>(ORGS_MAX)
 
-  /** Every journal says in its first fact whose it is, but a circuit, which is its destination's. */
+  /** The first fact of every journal names its org, except a circuit's: its org is that of its destination. */
   const ofJournal = Effect.fnUntraced(function* (journal: JournalName) {
     const [kind, id] = halvesOf(journal)
     if (kind === "circuit") return isUuid(id) ? yield* circuits.orgOf(DestinationId.make(id)) : null
@@ -102,7 +102,7 @@ export const orgsOf = (store: Store, journals: Journals["Service"], circuits: Ci
   })
 }
 
-/** Remembers the last `max` that were asked for or set. Asked for every fact of the log: an effect each would cost more. */
+/** A cache of the last `max` entries. It is asked about every fact of the log: an effect for each would cost more. */
 const bounded = <Key, Value>(max: number) => {
   const entries = new Map<Key, Value>()
   return {

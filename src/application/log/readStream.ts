@@ -1,6 +1,6 @@
 /**
- * The stored facts of any stream, for its own org. A stream of another org, or of none, is not found, exactly like one
- * nobody ever wrote to.
+ * The stored facts of any stream, for its own org. A stream of another org, or of none, is not found, exactly like a
+ * stream that does not exist.
  */
 
 import type { DateTime } from "effect"

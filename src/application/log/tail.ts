@@ -1,6 +1,6 @@
 /**
- * The end of the log: the last facts are kept in memory for all readers that have come there. It is read from the store
- * while a reader waits, and by readers that ask for more than is kept.
+ * The end of the log: its last facts, kept in memory for all readers that have come there. The store is asked while a
+ * reader waits, and by a reader that wants more than is kept.
  */
 import { Clock, Duration, Effect, Latch, Schedule, Semaphore } from "effect"
 import type { StoreUnavailable } from "../errors.ts"
@@ -8,17 +8,17 @@ import type { EventStore, LoggedFact, Position } from "../ports/EventStore.ts"
 
 const RECENT_MAX = 20_000
 const TAIL_AT_ONCE = 2_000
-/** How long what was found at the end is good enough for the next who asks. */
+/** How long the last answer of the store serves the next reader. */
 const FRESH = Duration.toMillis("20 millis")
 const LOOK_MIN = Duration.millis(50)
 const lookPauses = Schedule.min([Schedule.exponential(LOOK_MIN, 1.5), Schedule.spaced("250 millis")])
 
-/** Begins where the log ended at the first read. */
+/** Begins where the log ends at the first read. */
 export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
   const scope = yield* Effect.scope
   const one = Semaphore.makeUnsafe(1)
   const grown = Latch.makeUnsafe()
-  // Facts are numbered from 1 as they are read here; `first` is the number of the oldest that is still kept.
+  // Facts are numbered from 1 in the order they are read here; `first` is the number of the oldest fact in memory.
   const facts: Array<LoggedFact> = []
   const numbers = new Map<Position | null, number>()
   let first = 1
@@ -47,7 +47,7 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
         numbers.set(fact.position, last())
       }
       head = found.at(-1)!.position
-      // Now and then, not each time.
+      // Not for every batch: moving the whole array costs.
       if (facts.length > 2 * RECENT_MAX) {
         for (const { position } of facts.splice(0, facts.length - RECENT_MAX)) numbers.delete(position)
         first = numbers.get(facts[0]!.position)!
@@ -56,7 +56,7 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
     })
   )
 
-  /** Null for a place that is not near the end. An answer that is short of the limit reaches to the end as it is now. */
+  /** Null for a position that is not near the end. An answer below the limit reaches the end of the log. */
   const after = Effect.fnUntraced(function* (position: Position | null, limit: number) {
     if (!hasBegun || (numbers.get(position) ?? Number.NEGATIVE_INFINITY) + limit > last()) yield* look
     const number = numbers.get(position)
@@ -65,7 +65,7 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
       : facts.slice(number + 1 - first, number + 1 - first + limit)
   })
 
-  /** Reads again and again while a reader waits, seldom while nothing happens. */
+  /** Reads again and again while a reader waits; the pauses grow while nothing happens. */
   let waiting = 0
   const untilGrown = Effect.suspend(() => {
     const before = last()
@@ -76,7 +76,7 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
   const watch = untilGrown.pipe(
     Effect.andThen(Effect.sleep(LOOK_MIN)),
     Effect.repeat({ while: () => waiting > 0 }),
-    // Whatever ended it, no reader may wait for ever.
+    // However the watch ends, no reader may wait for ever.
     Effect.ensuring(
       Effect.suspend(() => {
         isWatched = false
@@ -87,7 +87,7 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
 
   const news = (position: Position | null): Effect.Effect<void, StoreUnavailable> =>
     Effect.suspend(() => {
-      // Another process may be further on than we have looked.
+      // Another process may have read further than this one.
       if (!numbers.has(position)) return Effect.andThen(Effect.sleep(LOOK_MIN), look)
       if (numbers.get(position) !== last()) return Effect.void
       waiting++

@@ -1,9 +1,9 @@
 /**
- * The form of an export, one JSON document a line: a first line that says what it is, a line for each fact in the
- * order of the log, and a last line that says how many there were, so that a file that was cut off is noticed.
+ * The form of an export, one JSON document a line: a header line, a line for each fact in the order of the log, and a
+ * last line with their number, so that a file that was cut off is noticed.
  *
- * A fact's `data` is the stored text itself, last in its line: what is read back is the same to the byte. What
- * belongs to a message stands in the line of its first fact.
+ * A fact's `data` is the stored text itself, last in its line, so that an import reads the same bytes. The data of a
+ * message (body, answers, key) stands in the line of its first fact.
  */
 import { DateTime, Result } from "effect"
 import { halvesOf, messageOf } from "../../domain/streams.ts"
@@ -36,7 +36,7 @@ export const lineOf = ({ position, fact, besideFacts }: Line): string => {
     ...(besideFacts?.body == null ? {} : { body: besideFacts.body }),
     ...(besideFacts && besideFacts.responses.length > 0 ? { responses: besideFacts.responses } : {})
   })
-  // A line break outside of a string is a blank to JSON, and inside it can't stand.
+  // A line break outside of a string is white space to JSON, and inside a string it can't stand.
   return `${head.slice(0, -1)},"data":${data.replaceAll(/[\r\n]/g, " ")}}`
 }
 
@@ -45,7 +45,7 @@ type Parsed =
   | { readonly type: "Fact"; readonly line: Line }
   | { readonly type: "Last"; readonly facts: number }
 
-/** Fails with what is wrong, in words. */
+/** Fails with the fault in words. */
 export const parseLine = (text: string): Result.Result<Parsed, string> => {
   const json = Result.try(() => JSON.parse(text) as Fields)
   if (Result.isFailure(json)) return Result.fail("is not JSON")
@@ -59,7 +59,7 @@ export const parseLine = (text: string): Result.Result<Parsed, string> => {
   if (fields["end"] === true) return Result.succeed({ type: "Last", facts: Number(fields["facts"]) })
   const { position, stream, version, name, actor } = fields
   const at = typeof fields["at"] === "string" ? Date.parse(fields["at"]) : Number.NaN
-  // Within a string the quotes would be escaped, so the first such text is the field.
+  // Inside a string the quotes would be escaped, so the first such text is the field.
   const dataAt = text.indexOf(DATA)
   const isRight = {
     position: Number.isInteger(position),

@@ -1,6 +1,6 @@
 /**
- * Reads an archive from one end to the other, whole streams at a time: what is held at once is a page of facts and
- * the stream it ends in, however many there are. The next page is read while this one is worked on.
+ * Reads an archive from one end to the other, whole streams at a time. Memory holds a page of facts and the stream that
+ * the page ends in, however many streams there are. The next page is read while this one is processed.
  */
 import { Effect } from "effect"
 import type { StoreUnavailable } from "../errors.ts"
@@ -17,7 +17,7 @@ export const eachStream = Effect.fnUntraced(function* <E, R>(
   let page = yield* archive.byStream(null, FACTS_AT_ONCE)
   while (page.length > 0) {
     const streams = inStreams([...begun, ...page])
-    // More of the last one may come with the next page.
+    // More facts of the last stream may come with the next page.
     begun = streams.pop()!
     const [next] = yield* Effect.all([archive.byStream(page.at(-1)!, FACTS_AT_ONCE), visit(streams)], {
       concurrency: 2

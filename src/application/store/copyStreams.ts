@@ -1,15 +1,15 @@
 /**
- * Copies every stream from one store into another that stands on the same database for everything else. The source is
- * not changed. At the end both logs are read side by side: a copy that differs in anything but positions is no copy.
+ * Copies every stream from one store into another that uses the same database for everything else. The source is not
+ * changed. At the end both logs are read side by side: they may differ in positions and nothing else.
  *
- * A copy that was cut off is repeated and goes on where it ended; so does one of a source that was still written to.
+ * A copy that was cut off is repeated and goes on where it ended; so does a copy of a source that has grown since.
  */
 import { DateTime, Effect, Pull, Schema, Stream } from "effect"
 import type { LoggedFact } from "../ports/EventStore.ts"
 import { type Log, logStream } from "./logStream.ts"
 import { isSame, writeHistory } from "./writeHistory.ts"
 
-/** What was read back is not what was written. */
+/** The facts in the target are not the facts of the source. */
 export class NotTheSame extends Schema.TaggedError<NotTheSame>()("NotTheSame", {
   position: Schema.Int,
   problem: Schema.String
@@ -32,7 +32,7 @@ export const copyStreams = Effect.fnUntraced(function* (
 
 const AT_ONCE = 2_000
 
-/** How many facts both have, in the same order. */
+/** The number of facts in both logs, in the same order. */
 export const compareLogs = (one: Log, other: Log) =>
   Effect.scoped(
     Effect.gen(function* () {

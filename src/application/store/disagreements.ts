@@ -1,6 +1,6 @@
 /**
- * What can disagree between the facts of a message and the rows that are derived from them: its place in the queue, its
- * view in the list, its body. Data in, data out; looking twice before calling it a violation is verifyStreams.ts's part.
+ * The disagreements between the facts of a message and its derived rows: its place in the queue, its view in the list,
+ * its body. Data in, data out; verifyStreams.ts looks twice before it reports a violation.
  */
 import { Result } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
@@ -13,10 +13,10 @@ import { type Breach, judgeMessage, type Lawful } from "./laws.ts"
 
 export type Rule =
   | Breach["rule"]
-  /** It waits, and nobody would find it; or it is under way, and nobody has it. */
+  /** The message waits and has no row in the queue, or it is under way and no worker holds it. */
   | "not-in-queue"
   | "twice-in-queue"
-  /** Something stands in the queue, or in a line, that the facts do not put there. */
+  /** A row of the queue, or a place in a line, that the facts do not explain. */
   | "misplaced"
   | "broken-line"
   | "wrong-view"
@@ -27,7 +27,7 @@ export type Rule =
 
 export interface Violation {
   readonly rule: Rule
-  /** A stream, or what else it is about. */
+  /** The stream, or another thing that the violation is about. */
   readonly stream: string
   readonly version: number | null
   readonly detail: string
@@ -116,7 +116,7 @@ const viewDisagreement = (
 
 const wrongView = (detail: string): Said => ({ rule: "wrong-view", detail })
 
-/** In words; null when they say the same. */
+/** In words; null when view and row agree. */
 const differenceOf = (fold: unknown, row: unknown): string | null => {
   const text = JSON.stringify(fold)
   if (text === JSON.stringify(row)) return null
@@ -137,7 +137,7 @@ const sorted = (value: unknown): string | undefined =>
       : each
   )
 
-/** Null when the row is where its facts put it, or when its facts can't tell, which was reported with them. */
+/** Null when the row is where its facts put it, or when its facts can't be folded, which is reported with them. */
 export const strayDetail = (row: ReadyRow, facts: ReadonlyArray<LoggedFact> | undefined): Said => {
   if (facts === undefined) return { rule: "no-stream", detail: "it waits in a lane" }
   const judgement = judgeMessage(facts)

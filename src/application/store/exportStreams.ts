@@ -1,8 +1,8 @@
 /**
  * Every stream as lines of text, in one pass (see archiveFile.ts for the form): facts, and the idempotency keys that
- * keep a message from being accepted twice. Bodies and answers, which may be erased, come only if asked for.
+ * keep a message from being accepted twice. Bodies and answers, which must stay erasable, come only on request.
  *
- * What is written while it runs may be in it or not; no stream has a gap.
+ * Facts that are written meanwhile may be in the export or not; no stream has a gap.
  */
 import { Array as Arr, Effect, Stream } from "effect"
 import type { LoggedFact } from "../ports/EventStore.ts"

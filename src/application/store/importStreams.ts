@@ -1,10 +1,10 @@
 /**
- * Makes a store of an export: the facts as they were, what belongs to messages, and what follows from both. A store
- * made this way lists and delivers as the one it came from would. See writeHistory.ts for what it asks of the store, and for
- * what becomes of an import that is cut off.
+ * Fills a store from an export: the facts, the data of messages, and the rows derived from both. The store then lists
+ * and delivers as the exported one did. See writeHistory.ts for the conditions on the store, and for an import that was
+ * cut off.
  *
- * It leaves out what is neither fact nor folded from facts: destinations with their settings and secrets, API keys,
- * consents. Until the destinations are there, what waits for them is not sent but ends in FAILED, so they come first.
+ * It leaves out destinations with their settings and secrets, API keys and consents. A message whose destination does
+ * not exist ends in FAILED, so create the destinations first.
  */
 import { Effect, Result, Schema, Stream } from "effect"
 import { projectOnce } from "../log/projections/keepProjections.ts"
@@ -14,7 +14,7 @@ import type { Log } from "./logStream.ts"
 import { restoreDerived } from "./restoreDerived.ts"
 import { type Incoming, writeHistory } from "./writeHistory.ts"
 
-/** The file is no export that this release can read, or not all of one. Lines count from 1. */
+/** The file is not an export that this release can read, or not a whole one. Lines count from 1. */
 export class NotAnExport extends Schema.TaggedError<NotAnExport>()("NotAnExport", {
   line: Schema.Int,
   problem: Schema.String
@@ -24,7 +24,7 @@ export class NotAnExport extends Schema.TaggedError<NotAnExport>()("NotAnExport"
   }
 }
 
-/** The facts in the file; fails where it is not a whole export. */
+/** The facts in the file; fails where the file is not a whole export. */
 const factsIn = <E, R>(lines: Stream.Stream<string, E, R>): Stream.Stream<Incoming, E | NotAnExport, R> => {
   let number = 0
   let facts = 0
@@ -68,12 +68,12 @@ export const importStreams = Effect.fnUntraced(function* <E, R>(
   progress: (taken: { readonly known: number; readonly written: number }) => Effect.Effect<void>
 ) {
   const taken = yield* writeHistory(factsIn(lines), log, progress)
-  // One that goes on by itself has made of its facts what there is to make.
+  // A store that only goes on has derived its rows already.
   if (!taken.isOlder) yield* settleIn
   return taken
 })
 
-/** What follows from facts that were moved here. */
+/** Derives the rows from facts that were moved here. */
 export const settleIn = Effect.gen(function* () {
   yield* (yield* Archive).adopt
   yield* restoreDerived()

@@ -1,7 +1,7 @@
 /**
- * Whether a stream is a history that its law allows: versions 1, 2, 3 …, each fact readable, and each one that may
- * follow the one before. Data in, data out. What a kind of stream means is asked of its own machine; a kind without
- * one has no more to say than that its facts can be read.
+ * Whether a stream is a history that its law allows: versions 1, 2, 3 …, each fact readable and allowed after the one
+ * before. Data in, data out. The machine of each kind of stream judges its facts; a stream of a kind without a machine
+ * only has to be readable.
  */
 import { Result } from "effect"
 import { can as circuitAllows, evolve as evolveCircuit, initial as firstCircuit } from "../../domain/circuit/decider.ts"
@@ -22,7 +22,7 @@ import {
 import { fromRecorded as replayFact } from "../../domain/replay/recorded.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
 
-/** The first thing that is wrong with a stream. */
+/** The first fault of a stream. */
 export interface Breach {
   readonly rule: "missing-version" | "unreadable-fact" | "illegal-fact"
   readonly version: number
@@ -76,7 +76,7 @@ const unreadable = ({ name, version }: LoggedFact, { message }: UnreadableFact):
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ")
 
-/** Also gives the history, because the view is folded from it. */
+/** Also answers the history, because the view is folded from it. */
 export const judgeMessage = (facts: ReadonlyArray<LoggedFact>): Result.Result<Lawful, Breach> => {
   const history: Array<StoredFact> = []
   const tracked = judge(
@@ -128,7 +128,7 @@ const judgeOverdue = (facts: ReadonlyArray<LoggedFact>) =>
     facts
   )
 
-/** Any fact may follow any other; that they can be read is all there is to say. */
+/** Any fact may follow any other: each only has to be readable. */
 const readableBy =
   <Fact extends { readonly type: string }>(read: Law<null, Fact>["read"]) =>
   (facts: ReadonlyArray<LoggedFact>): Result.Result<unknown, Breach> => {
@@ -152,8 +152,8 @@ const judges: ReadonlyArray<readonly [prefix: string, judge: Judge]> = [
 ]
 
 /**
- * By the kind that its name tells; `destinations` is what the channels call the journals of their destinations. Of a kind
- * that nobody knows here, only the versions are judged.
+ * The law for a stream's kind, by its name; `destinations` are the prefixes of the channels' journals. For an unknown
+ * kind only the versions are judged.
  */
 export const judgeJournal = (
   name: string,

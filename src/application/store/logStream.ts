@@ -1,14 +1,14 @@
 /**
- * The log of a store from its beginning to where it ended when it was asked, as a stream. Facts come in the order of
- * the log, but those of one stream always by version: transactions that overlapped may have left them the other way
- * round, and whoever writes the log again could not go on with a version that lacks the one before.
+ * The log of a store, from its beginning to its end at the time of the call, as a stream. Facts come in the order of
+ * the log, but facts of one stream always by version. Overlapping transactions may have stored them the other way
+ * round, and a writer of the log could not append a version before the one that it follows.
  */
 import { Effect, Option, Stream } from "effect"
 import type { StoreUnavailable } from "../errors.ts"
 import { Archive } from "../ports/Archive.ts"
 import { EventStore, type LoggedFact, type Position } from "../ports/EventStore.ts"
 
-/** Transactions that overlap are close to each other: much closer than this. */
+/** Overlapping transactions are much closer to each other than this. */
 const FACTS_AT_ONCE = 4_000
 
 /** One store: its log, and the archive of the same facts. */
@@ -23,7 +23,7 @@ export const ownLog = Effect.gen(function* () {
 
 interface Reading {
   readonly after: Position | null
-  /** Read, and kept back until what comes next is known too. */
+  /** Facts that are read and held back until the next page is known. */
   readonly kept: ReadonlyArray<LoggedFact>
 }
 
@@ -48,7 +48,7 @@ export const logStream = ({ store, archive }: Log): Stream.Stream<LoggedFact, St
     )
   )
 
-/** Each stream keeps its places in the order, and takes them by version. */
+/** Each stream keeps its places in the order, and its facts fill them by version. */
 const byVersion = (facts: ReadonlyArray<LoggedFact>): ReadonlyArray<LoggedFact> => {
   const last = new Map<string, number>()
   const isInOrder = facts.every(({ stream, version }) => {

@@ -1,10 +1,10 @@
 /**
- * Makes again what follows from the facts where only the facts were moved: the queue with its lines, what lanes obey,
- * the list of replays. Rows that are there already stay as they are, so it may be repeated.
+ * Derives rows again where only the facts were moved: the queue with its lines, the circuits of lanes, the list of
+ * replays. Existing rows stay as they are, so it may be repeated.
  *
- * Messages under way come back as a worker's that is gone, and are dealt with as after any crash. Of a replay that was
- * running, only its journal is left: which messages it was still to do is not among the facts, so it goes no further.
- * The projections are not made here: they read the log by themselves.
+ * A message under way is restored as claimed by a worker that is gone, and recovered as after any crash. A replay that
+ * was running goes no further: its selection of dead letters is not among the facts. The projections read the log by
+ * themselves.
  */
 import { Effect, Result, Schema } from "effect"
 import { stateOf } from "../../domain/circuit/state.ts"
@@ -17,7 +17,7 @@ import type { LoggedFact, Position } from "../ports/EventStore.ts"
 import { eachStream } from "./archiveStreams.ts"
 import { judgeCircuit, judgeMessage, type Lawful } from "./laws.ts"
 
-/** History that its law does not allow: nothing can be made of it. */
+/** A history that its law does not allow: no row can be derived from it. */
 export class Unlawful extends Schema.TaggedError<Unlawful>()("Unlawful", {
   stream: Schema.String,
   version: Schema.Int,
@@ -30,7 +30,7 @@ export class Unlawful extends Schema.TaggedError<Unlawful>()("Unlawful", {
 
 const ROWS_AT_ONCE = 1_000
 
-/** Who stands in line has to be put there in the order they came, over all streams. */
+/** Messages in lines are restored in the order they came, over all streams. */
 interface InLine {
   readonly row: Restored
   readonly enteredAt: Position
@@ -66,7 +66,7 @@ export const restoreDerived = Effect.fnUntraced(function* () {
   }
 })
 
-/** Null when there is nothing to put back. */
+/** Null when the message has no place in the queue. */
 const standOf = ({ tracked, history }: Lawful): Restored["place"] | null => {
   const place = placeOf(tracked)
   if (place.type !== "Out") return place

@@ -1,17 +1,17 @@
 /**
- * Checks the ground truth against its own rules and everything derived from it against the ground truth:
+ * Checks the facts against their laws, and everything derived from the facts against the facts:
  *
  *   streams   each is a history that its law allows (laws.ts)
- *   queue     each message waits exactly where its facts say, and nothing else waits
+ *   queue     each message waits exactly where its facts say, and no other row waits
  *   views     each row of the list is the fold of its stream, as far as it has been read
- *   bodies    what history says was erased is gone, and nothing belongs to a message that is not there
+ *   bodies    erased bodies are gone, and no row belongs to a message without a stream
  *   circuits  each lane obeys the circuit that its facts tell
  *
- * It may run beside a working service. What does not agree is looked at again, stream and rows together, before it
- * is called a violation: what has changed in between was only on its way. It repairs nothing.
+ * It may run beside a working service. A disagreement is looked at again, stream and rows together, before it is
+ * reported as a violation: a change between the two reads is none. It repairs nothing.
  *
- * Memory does not grow with the store: a page of facts is held at a time. It leaves out what can't be folded (is a
- * body the one that was sent?) and the projections that have no list of their own to compare.
+ * Memory does not grow with the store: a page of facts is held at a time. It can't check whether a body is the one that
+ * was sent, and it leaves out the projections without a list to compare.
  */
 import { Duration, Effect, Result } from "effect"
 import { stateOf } from "../../domain/circuit/state.ts"
@@ -33,11 +33,11 @@ export interface Verified {
   readonly streams: number
   readonly messages: number
   readonly waiting: number
-  /** Messages without a body though no fact says that it was erased: an import without bodies leaves them so. */
+  /** Messages without a body and without a fact that erased it: an import without bodies leaves them so. */
   readonly bodiless: number
 }
 
-/** How often a stream that is being written is looked at again, and how long apart. */
+/** How often a stream that is being written is looked at again, and the pause between. */
 const LOOKS_MAX = 5
 const LOOK_AGAIN_AFTER = Duration.millis(200)
 const LOOKS_AT_ONCE = 100
@@ -46,7 +46,7 @@ const ROWS_AT_ONCE = 1_000
 type Needs = Archive | DerivedRows | Circuits | Channels
 
 export interface Hooks<E, R> {
-  /** Called as they are found; failing ends the check. */
+  /** Called for each violation as it is found; a failure ends the check. */
   readonly violation: (violation: Violation) => Effect.Effect<void, E, R>
   readonly progress: (verified: Verified) => Effect.Effect<void>
 }
@@ -117,7 +117,7 @@ const lookAt = Effect.fnUntraced(function* (messages: ReadonlyArray<Judged>) {
 
 // ------------------------------------------------------------------------------------- a second look
 
-/** What is wrong with a stream while nobody writes to it. */
+/** The violations of a stream, read while no writer changes it. */
 const lookAgain = Effect.fnUntraced(function* (stream: string) {
   const archive = yield* Archive
   for (let looks = 0; looks < LOOKS_MAX; looks++) {
@@ -129,14 +129,14 @@ const lookAgain = Effect.fnUntraced(function* (stream: string) {
     }
     yield* Effect.sleep(LOOK_AGAIN_AFTER)
   }
-  // Somebody writes to it all the time: it is not lost.
+  // The stream changes all the time, so the message is not lost.
   return []
 })
 
 const violationsOf = Effect.fnUntraced(function* (stream: string, facts: ReadonlyArray<LoggedFact>) {
   const messageId = messageOf(stream)
   if (messageId === null) return (yield* isCircuitWrong(stream, facts)) ? [wrongCircuit(stream, facts)] : []
-  // Forgotten as a whole meanwhile.
+  // The whole message was forgotten meanwhile.
   if (facts.length === 0) return []
   const judgement = judgeMessage(facts)
   if (Result.isFailure(judgement)) return [{ stream, ...judgement.failure }]
@@ -149,7 +149,7 @@ const violationsOf = Effect.fnUntraced(function* (stream: string, facts: Readonl
 
 const CIRCUIT = "circuit-"
 
-/** A lane's count of failures is no fact, and its silence may be shorter than planned: only what facts decide is compared. */
+/** A lane's count of failures is no fact, and it may open earlier than planned: only what facts decide is compared. */
 const isCircuitWrong = Effect.fnUntraced(function* (stream: string, facts: ReadonlyArray<LoggedFact>) {
   if (!stream.startsWith(CIRCUIT)) return false
   const circuit = judgeCircuit(facts)
@@ -170,7 +170,7 @@ const wrongCircuit = (stream: string, facts: ReadonlyArray<LoggedFact>): Violati
 
 type Page = Effect.Success<ReturnType<DerivedRows["Service"]["ready"]>>
 
-/** Every row of the queue and of its lines is one that the facts put there. */
+/** The facts must explain every row of the queue and of its lines. */
 const verifyQueue = Effect.fnUntraced(function* <E, R>(report: (violation: Violation) => Effect.Effect<void, E, R>) {
   const archive = yield* Archive
   const derived = yield* DerivedRows
@@ -211,7 +211,7 @@ const stillStray = Effect.fnUntraced(function* (row: ReadyRow) {
   return isReady || held > 0 ? { ...violation, ...twice("it waits where its facts say, and once more") } : violation
 })
 
-/** Everything that belongs to a message belongs to one that is there. */
+/** Every row of a message must belong to a message with a stream. */
 const verifyOwners = Effect.fnUntraced(function* <E, R>(report: (violation: Violation) => Effect.Effect<void, E, R>) {
   const archive = yield* Archive
   const derived = yield* DerivedRows
@@ -223,7 +223,7 @@ const verifyOwners = Effect.fnUntraced(function* <E, R>(report: (violation: Viol
     const known = yield* archive.known(ids)
     const strange = ids.filter((id) => !known.has(id))
     if (strange.length === 0) continue
-    // One that was forgotten a moment ago is gone from both.
+    // A message that was forgotten a moment ago is gone from both.
     yield* Effect.sleep(LOOK_AGAIN_AFTER)
     const still = new Set(yield* derived.owners(before, ROWS_AT_ONCE))
     for (const id of strange) {

@@ -1,11 +1,11 @@
 /**
- * Writes a whole history into a store, in one pass and in its order: from a file or from another store.
+ * Writes a whole history into a store, in one pass and in its order, from a file or from another store.
  *
- * The store has to be empty, or hold exactly the beginning of this history, as one does whose intake was cut off: then
- * it goes on where it ended, so an intake that failed is repeated until it is through. A store that holds anything else
- * is left as it is. What belongs to a message is written before its first fact, so nothing is missing once it is there.
+ * The store has to be empty or hold exactly the beginning of this history; then the writing goes on where it ended, so
+ * one that was cut off is repeated until it is complete. A store with another content is left as it is. The data of a
+ * message is written before its first fact, so it is never missing.
  *
- * It writes the log and what belongs to messages; what follows from the facts is made by restoreDerived.ts.
+ * It writes the log and the data of messages; restoreDerived.ts derives the rest from the facts.
  */
 import { type Array as Arr, DateTime, Effect, Pull, Result, Schema, Stream } from "effect"
 import type { ArchivedFact } from "../ports/Archive.ts"
@@ -26,10 +26,10 @@ export class OtherHistory extends Schema.TaggedError<OtherHistory>()("OtherHisto
 }
 
 export interface WrittenHistory {
-  /** Facts that were there already. */
+  /** Facts that the store had already. */
   readonly known: number
   readonly written: number
-  /** The store goes on where this history ends: there is nothing to make of it. */
+  /** The store goes on where this history ends: nothing is left to write. */
   readonly isOlder: boolean
 }
 
@@ -90,7 +90,7 @@ export const writeHistory = <E, R>(
     })
   )
 
-/** Positions aside. A store may keep JSON in another form than it was written in. */
+/** Positions are not compared. A store may keep JSON in another form than it was written in. */
 export const isSame = (one: ArchivedFact, other: ArchivedFact): boolean =>
   one.stream === other.stream &&
   one.version === other.version &&

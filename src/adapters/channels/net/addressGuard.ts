@@ -1,10 +1,10 @@
 /**
- * Which addresses Posthaste may connect to. Endpoints are written by whoever holds an org's key, so
- * without this a destination could be aimed at the network Posthaste runs in.
+ * The addresses that Posthaste may connect to. Whoever holds an org's key can create an endpoint, so without this guard
+ * a destination could be aimed at the network that Posthaste runs in.
  *
- * Addresses are judged by their bytes, never by their spelling, and denied unless they are global
- * unicast. An operator can open private networks; the addresses where clouds hand out credentials stay
- * closed even then. What it can't see is what lies behind an outbound proxy: a proxy must filter itself.
+ * Addresses are judged by their bytes, never by their spelling, and denied unless they are global unicast. An operator
+ * can open private networks; the addresses where clouds hand out credentials stay closed even then. The guard can't see
+ * the addresses behind an outbound proxy: a proxy must filter by itself.
  */
 import { isIP, isIPv4, isIPv6 } from "node:net"
 import { Result } from "effect"
@@ -18,13 +18,13 @@ export interface Network {
   readonly prefix: number
 }
 
-/** One address and port that may be called whatever else is forbidden. */
+/** One address and port that is allowed although its network is not. */
 export interface Exemption {
   readonly address: string
   readonly port: number
 }
 
-/** What the operator opened on top of global unicast. */
+/** The addresses that the operator allows beside global unicast. */
 export interface AddressRules {
   readonly allowedNetworks: ReadonlyArray<Network>
   readonly exemptions: ReadonlyArray<Exemption>
@@ -38,7 +38,7 @@ export interface AddressGuard {
 const parseV4 = (text: string): Address | null => (isIPv4(text) ? Uint8Array.from(text.split("."), Number) : null)
 
 const parseV6 = (text: string): Address | null => {
-  // `isIPv6` accepts a zone (`fe80::1%eth0`): an address that is only good on one link is never ours to call.
+  // `isIPv6` accepts a zone (`fe80::1%eth0`): an address that is valid on one link only is never allowed.
   if (!isIPv6(text) || text.includes("%")) return null
   const tail = text.slice(text.lastIndexOf(":") + 1)
   const v4 = parseV4(tail)
@@ -129,7 +129,7 @@ const embeddedV4 = (address: Address): Address | null => {
   return carrier === undefined ? null : address.subarray(carrier[1], carrier[1] + 4)
 }
 
-/** Where clouds serve credentials to whoever can reach them (168.63.129.16 is in a public range). */
+/** Where clouds serve credentials to every caller that can reach them (168.63.129.16 is in a public range). */
 const metadata = networksOf(
   "169.254.169.254",
   "169.254.170.2",

@@ -1,4 +1,4 @@
-/** How Posthaste introduces itself, and that it wants answers as they are. */
+/** The headers of every request: Posthaste's name, and that it takes no compressed answers. */
 import manifest from "../../../../package.json" with { type: "json" }
 
 export const agentHeaders: ReadonlyArray<string> = [

@@ -1,4 +1,4 @@
-/** One request and what came of it: collects the answer, settles once, reports in the domain's words. */
+/** One request and its result: collects the answer, settles once, reports an outcome of the domain. */
 import type { Clock } from "effect"
 import type { Dispatcher } from "undici"
 import type { Reply } from "../../../application/ports/Channels.ts"
@@ -8,14 +8,14 @@ import { BODY_MAX, bodyText } from "./responseBody.ts"
 
 const NANOS_PER_MILLI = 1_000_000
 
-/** What came of it, and whether any byte of the request may have left: only then can it have had an effect. */
+/** The result, and whether any byte of the request may have left: only then can the request have had an effect. */
 export interface Tried extends Reply {
   readonly begun: boolean
 }
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>
 
-/** A repeated header is no header we can act on. */
+/** A repeated header is ignored: its values may contradict each other. */
 const single = (header: string | string[] | undefined): string | null => (typeof header === "string" ? header : null)
 
 /** Several encodings, listed or repeated, are told apart from none. */
@@ -70,14 +70,14 @@ export class Attempt implements Exchange {
     this.#settle(failure ?? "response_broken")
   }
 
-  /** True when its time was up, and it is settled. */
+  /** True when its time was up; it is settled then. */
   expired(now: bigint): boolean {
     if (now < this.#deadline) return false
     this.#settle("timeout")
     return true
   }
 
-  /** The status is the answer: once it is there, no failure afterwards changes it. */
+  /** The status is the answer: once it has arrived, no later failure changes it. */
   #settle(failure: FailureCode): void {
     if (this.#settled) return
     this.#settled = true

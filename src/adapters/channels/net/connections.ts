@@ -16,19 +16,19 @@ import type { AddressGuard } from "./addressGuard.ts"
 import { type Connect, guardedConnect, NotConnected, type Resolve } from "./guardedConnect.ts"
 
 export const CONNECTIONS_PER_ORIGIN_MAX = 128
-/** Below the 5 s after which Node, uvicorn and Apache hang up, so that we rarely write as they do. */
+/** Below the 5 s after which Node, uvicorn and Apache hang up, so that a request rarely meets a closing connection. */
 const KEEP_ALIVE_MS = 4_000
 const RESPONSE_HEADERS_MAX = 16 * 1024
 
-/** A request under way and what came of it so far, as the connection that carries it sees it. */
+/** A request under way and its result so far, as seen by the connection that carries it. */
 export interface Exchange {
   readonly url: URL
   readonly request: Dispatcher.DispatchOptions
   /** From here on bytes of the request may have left. */
   readonly begins: () => void
-  /** The final status line and headers; interim answers are not shown. */
+  /** The final status line and headers; interim answers are left out. */
   readonly answered: (status: number, headers: Readonly<Record<string, string | string[] | undefined>>) => void
-  /** False ends the exchange: no more of the body is wanted. */
+  /** False ends the exchange: the rest of the body is not wanted. */
   readonly received: (chunk: Buffer) => boolean
   /** Called once, last. Null: the answer is complete. */
   readonly ended: (failure: FailureCode | null) => void
@@ -37,7 +37,7 @@ export interface Exchange {
 export interface Connections {
   /** Starts the exchange: now, or when a connection is free. */
   readonly start: (exchange: Exchange) => void
-  /** Ends it wherever it is; does nothing when it is over. */
+  /** Ends it in any phase; does nothing when it is over. */
   readonly giveUp: (exchange: Exchange) => void
   readonly close: () => void
 }
@@ -65,7 +65,7 @@ class Origin {
   readonly #connect: Connect
   readonly #onEmpty: () => void
   readonly #open = new Set<Connection>()
-  /** The most recently used is taken first, so that the rest can go idle and close. */
+  /** The most recently used connection is taken first, so that the rest can go idle and close. */
   readonly #idle: Array<Connection> = []
   readonly #waiting = new Set<Exchange>()
 
@@ -93,7 +93,7 @@ class Origin {
     else connection.carry(next)
   }
 
-  /** `connection` is gone; so is whatever place it had. */
+  /** `connection` is closed, and its place in the pool is free. */
   gone(connection: Connection): void {
     this.#open.delete(connection)
     const idle = this.#idle.indexOf(connection)
@@ -123,7 +123,7 @@ class Origin {
   }
 }
 
-/** One connection. It is its own handler: undici tells it what happens, it tells its exchange. */
+/** One connection. It is its own handler: undici reports events to it, and it passes them to its exchange. */
 class Connection implements Dispatcher.DispatchHandler {
   readonly #origin: Origin
   readonly #client: Client
@@ -162,7 +162,7 @@ class Connection implements Dispatcher.DispatchHandler {
     this.#client.dispatch(exchange.request, this)
   }
 
-  /** True when it was this connection that carried the exchange. */
+  /** True when this connection carried the exchange. */
   giveUp(exchange: Exchange): boolean {
     if (this.#exchange !== exchange) return false
     if (this.#controller === null) this.close()
@@ -214,7 +214,7 @@ class Connection implements Dispatcher.DispatchHandler {
     const exchange = this.#exchange!
     this.#exchange = null
     if (failure !== null) this.close()
-    // Not from inside undici's parser, which can't be entered twice: whoever waits may send at once.
+    // Not from inside undici's parser, which can't be entered twice: the listener may send at once.
     queueMicrotask(() => {
       if (!this.#closed) this.#origin.free(this)
       exchange.ended(failure)

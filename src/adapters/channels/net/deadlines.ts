@@ -1,6 +1,6 @@
 /**
- * One watch for all deadlines: a look every 25 ms at what is under way, none at all while nothing is. A
- * deadline is met late by a tick at most and never early. A timer per request costs more than the look.
+ * One watch for all deadlines: it checks the requests under way every 25 ms, and sleeps while there are none. A
+ * deadline is met late by a tick at most and never early. A timer per request costs more.
  */
 import { type Clock, Effect, Latch, type Scope } from "effect"
 
@@ -16,7 +16,7 @@ export interface Deadlines<A extends Expiring> {
   readonly forget: (one: A) => void
 }
 
-/** `onExpired` is told of each, once. */
+/** `onExpired` is called once for each. */
 export const makeDeadlines = Effect.fnUntraced(function* <A extends Expiring>(
   clock: Clock.Clock,
   onExpired: (one: A) => void
@@ -28,7 +28,7 @@ export const makeDeadlines = Effect.fnUntraced(function* <A extends Expiring>(
     const now = clock.monotonicTimeNanosUnsafe()
     const late = [...watched].filter((one) => one.expired(now))
     for (const one of late) watched.delete(one)
-    // The youngest first: one that still waits must not inherit the connection of one that expires with it.
+    // The youngest first: a waiting request must not inherit the connection of one that expires with it.
     for (const one of late.toReversed()) onExpired(one)
     if (watched.size === 0) busy.closeUnsafe()
   })

@@ -24,7 +24,7 @@ export type Resolve = (
 const systemResolve: Resolve = (hostname, callback) =>
   systemLookup(hostname, { all: true }, (error, addresses) => callback(error, addresses ?? []))
 
-/** Why there is no connection. Made where the phase is known, so nobody has to read error texts. */
+/** The reason why there is no connection. It is made where the phase is known, so no code has to read error texts. */
 export class NotConnected extends Error {
   readonly code: FailureCode
   constructor(code: FailureCode, cause?: unknown) {
@@ -33,7 +33,7 @@ export class NotConnected extends Error {
   }
 }
 
-/** Null when nothing was started: the callback was told why. */
+/** Null when no connection was started: the callback got the reason. */
 export type Connect = (callback: (...result: [null, net.Socket] | [NotConnected, null]) => void) => net.Socket | null
 
 /** TLS sessions are resumed among the connections of one call. */
@@ -79,7 +79,7 @@ export const guardedConnect = (url: URL, guard: AddressGuard, resolve: Resolve =
     let reached = false
     let done = false
 
-    // First in line, so that not even a TLS hello goes to an address nobody vetted.
+    // The first listener, so that not even a TLS hello goes to an address that was not judged.
     socket.prependOnceListener("connect", () => {
       reached = true
       if (!guard.allows(socket.remoteAddress ?? "", port)) socket.destroy(new NotConnected("forbidden_address"))

@@ -1,6 +1,6 @@
 /**
- * What a request to somebody else's server may be made of, judged as it is written: a URL, its address if
- * it names one, and headers. Each check answers null or the reason, in words the owner can act on.
+ * The rules for a request to a server of the org, judged when its settings are written: the URL, its address if it has
+ * one, and the headers. Each check answers null or the reason, in words the owner can act on.
  *
  * A host name is not resolved here: its addresses are judged at every connection.
  */
@@ -34,7 +34,7 @@ const isFraming = (name: string) => framing.has(name) || framingPrefixes.some((p
 
 export type Headers = Readonly<Record<string, string>>
 
-/** `isOurs` knows, in lower case, the headers that the channel sets besides. */
+/** `isOurs` knows, in lower case, the headers that the channel sets as well. */
 export const makeCheckHeaders =
   (isOurs: (name: string) => boolean) =>
   (headers: Headers): string | null => {
@@ -62,7 +62,7 @@ export const checkUrl = (text: string): string | null => {
   return null
 }
 
-/** A URL, and the address it names if it names one. */
+/** A URL, and its address if its host is one. */
 export const makeCheckTarget =
   (guard: AddressGuard) =>
   (text: string): string | null =>

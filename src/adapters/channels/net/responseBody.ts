@@ -1,7 +1,7 @@
 /**
- * What is kept of an answer's body: at most 64 KiB of text after decoding. We ask for no encoding, but
- * an answer may be encoded all the same, and a few bytes of it can unfold into gigabytes: decoding stops
- * at the cap. More than one encoding, or one we don't know, is not worth the risk: nothing is kept.
+ * The part of an answer's body that is kept: at most 64 KiB of text after decoding. We ask for no encoding, but an
+ * answer may be encoded all the same, and a few bytes of it can unfold into gigabytes: decoding stops at the cap. A
+ * body with several encodings or an unknown one is dropped.
  */
 import type { Transform } from "node:stream"
 import { createBrotliDecompress, createGunzip, createInflate, constants as zlib } from "node:zlib"
@@ -39,7 +39,7 @@ const decode = (bytes: Buffer, decoder: Transform, done: (text: string | null) =
       size += kept.length
       if (size === BODY_MAX) decoder.destroy()
     })
-    // What was decoded before the bytes stopped making sense is still what the far side said.
+    // Text that was decoded before the bytes became invalid is kept: the destination said that much.
     .on("error", () => {})
     .once("close", () => done(textOf(Buffer.concat(chunks, size))))
     .end(bytes)

@@ -1,12 +1,12 @@
 /**
- * Makes single tries over shared keep-alive connections and reports what came of each.
+ * Makes single attempts over shared keep-alive connections and reports the outcome of each.
  *
- * - One deadline covers waiting for a connection, connecting, the request and the whole answer. It never
- *   fires early, and late by some 25 ms at most.
- * - The status line is the answer. Once it is there, a body that stalls, breaks off or never ends changes
- *   nothing: what was read of it is kept, up to a cap.
- * - Nothing is retried and no redirect followed here: one call, at most one request.
- * - Interrupting a try takes the request back as far as that is still possible.
+ * - One deadline covers waiting for a connection, connecting, the request and the whole answer. It never fires early,
+ *   and late by some 25 ms at most.
+ * - The status line is the answer. Once it has arrived, a body that stalls, breaks off or never ends changes nothing:
+ *   the part that was read is kept, up to a cap.
+ * - Nothing is retried and no redirect followed here: one call makes at most one request.
+ * - Interrupting an attempt takes the request back as far as that is still possible.
  */
 import { Clock, Effect, type Scope } from "effect"
 import type { Dispatcher } from "undici"

@@ -1,6 +1,5 @@
 /**
- * The API as data. Routes, decoding, the OpenAPI document and the docs page all come from here, so
- * none of them can say something else than the others.
+ * The API as data. Routes, decoding, the OpenAPI document and the docs page are all made from it, so they always agree.
  */
 import { HttpApi, OpenApi } from "effect/http-api"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
@@ -19,7 +18,7 @@ import { deadLettersApi } from "../replays/deadLettersApi.ts"
 import { healthApi } from "./healthApi.ts"
 import { finish } from "./openApiDocument.ts"
 
-/** What is there whichever channels there are. */
+/** The groups that do not depend on the channels. */
 export const Api = HttpApi.make("posthaste")
   .add(
     messagesApi,
@@ -35,7 +34,7 @@ export const Api = HttpApi.make("posthaste")
     projectionsApi,
     healthApi
   )
-  // A misspelt filter would otherwise list everything.
+  // Unknown parameters are refused: a misspelt filter would otherwise list everything.
   .annotate(HttpApi.QueryParseOptions, { errors: "all", onExcessProperty: "error" })
   .annotate(HttpApi.HeadersParseOptions, { errors: "all" })
   .annotateMerge(
@@ -48,6 +47,6 @@ export const Api = HttpApi.make("posthaste")
     })
   )
 
-/** The whole API: with the routes of each channel's destinations. */
+/** The whole API, with the routes of each channel's destinations. */
 export const apiWith = (channels: Iterable<AnyChannel>): typeof Api =>
   [...channels].reduce<typeof Api>((api, channel) => api.add(destinationsApi(channel)) as unknown as typeof Api, Api)

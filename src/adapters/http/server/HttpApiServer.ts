@@ -1,6 +1,6 @@
 /**
- * Serves the API. While the layer lives the server listens; when it is released the server stops
- * accepting, finishes what is in flight and closes.
+ * Serves the API. While the layer lives the server listens; when the layer is released the server stops accepting,
+ * finishes the requests under way and closes.
  *
  * It needs the application's ports, `Channels`, `AlertFormats` and `WhatsAppReceipts` among them. It provides the
  * `HttpServer`, which knows the bound address (`url`).
@@ -45,7 +45,7 @@ const routesOf = (
   const api = apiWith(channels.values())
   return Layer.mergeAll(
     HttpApiBuilder.layer(api, { openapiPath: "/openapi.json" }),
-    // The docs page brings all it shows with it: it works where there is no internet.
+    // The docs page holds its own scripts and styles: it works without internet access.
     HttpApiScalar.layer(api, { path: "/docs", scalar: { withDefaultFonts: false } }),
     HttpRouter.use((router) => router.addGlobalMiddleware(lastResort(allowedMethodsOf(api))))
   ).pipe(

@@ -1,4 +1,4 @@
-/** Which methods a path answers, so that a wrong method is told apart from a path that leads nowhere. */
+/** The methods that a path answers, so that a wrong method (405) is told apart from an unknown path (404). */
 
 interface Routes {
   readonly groups: Readonly<
@@ -8,7 +8,7 @@ interface Routes {
 
 const pages = ["/openapi.json", "/docs"]
 
-/** Empty for a path that leads nowhere. */
+/** Empty for an unknown path. */
 export type AllowedMethods = (path: string) => ReadonlyArray<string>
 
 export const allowedMethodsOf = ({ groups }: Routes): AllowedMethods => {

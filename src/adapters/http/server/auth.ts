@@ -1,7 +1,7 @@
 /**
- * Who is asking. An org's key acts for its org and no other; the operator's key acts for the org named in
- * `X-Org-Id`, and alone may manage keys. The org of a request comes from here and from nowhere else, and so
- * does the actor behind it: `operator`, or `key:<id>`.
+ * The caller of a request. An org's key acts for its org and no other; the operator's key acts for the org named in
+ * `X-Org-Id`, and it alone may manage keys. The org of a request and its actor (`operator` or `key:<id>`) come from
+ * here and from nowhere else.
  */
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
@@ -31,7 +31,7 @@ export class OrgAccess extends HttpApiMiddleware.Service<OrgAccess, { provides: 
   { security, error: errors }
 ) {}
 
-/** For what only the operator may do. */
+/** For everything that only the operator may do. */
 export class OperatorAccess extends HttpApiMiddleware.Service<OperatorAccess>()(
   "posthaste/adapters/http/server/auth/OperatorAccess",
   { security, error: errors }

@@ -1,6 +1,6 @@
 /**
- * The listening socket's manners: slow and malformed callers are answered and let go before they cost
- * anything, and what Node's parser refuses is refused in the same words as everything else.
+ * The limits of the listening socket: slow and malformed callers are answered and disconnected before they cost
+ * anything. A request that Node's parser refuses gets a problem of the same form as every other refusal.
  */
 import { Server, type ServerOptions, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
@@ -37,15 +37,15 @@ const refuse = (error: NodeJS.ErrnoException, socket: Socket): void => {
   )
 }
 
-/** How long a stop waits for requests under way. Appends take milliseconds; a caller may trickle for ever. */
+/** How long a stop waits for requests under way. Appends take milliseconds; a slow caller could take for ever. */
 const STOP_MAX = seconds(10)
 
-/** Answers that never end by themselves. A stop ends them: whoever follows comes back with the last id it saw. */
+/** Answers that never end by themselves. A stop ends them: subscribers reconnect with the last id they saw. */
 export const endless = new WeakSet<ServerResponse>()
 
 /**
- * A server that is gone soon after it was closed. Node's own `close` lets connections that were busy at
- * that moment linger in keep-alive when they are done, and stops watching for slow requests.
+ * A server that closes soon after it is told to. Node's own `close` lets connections that were busy at that moment stay
+ * in keep-alive afterwards, and stops watching for slow requests.
  */
 class StoppableServer extends Server {
   private readonly underWay = new Set<ServerResponse>()
@@ -76,7 +76,7 @@ export const makeServer = (): Server => {
     headersTimeout: seconds(10),
     requestTimeout: seconds(30),
     connectionsCheckingInterval: seconds(5),
-    // Longer than the usual idle time of a proxy in front of us, so that the proxy closes first.
+    // Longer than the usual idle time of a proxy in front, so that the proxy closes first.
     keepAliveTimeout: seconds(65),
     maxHeaderSize: 16 * 1024
   })

@@ -1,6 +1,6 @@
 /**
- * The cursor of a list as callers see it: the store's own, made opaque and checked, so that one that was
- * mistyped, cut or taken from elsewhere is refused instead of silently starting somewhere else.
+ * The cursor of a list in the API: the store's own cursor, made opaque and checked. A cursor that was mistyped, cut or
+ * taken from another list is refused instead of starting at a wrong place.
  */
 import { crc32 } from "node:zlib"
 import { Effect } from "effect"
@@ -9,7 +9,7 @@ import { invalidRequest, type Problem } from "./problem.ts"
 const CHECK_LENGTH = 8
 const check = (list: string, cursor: string) => crc32(`${list} ${cursor}`).toString(16).padStart(CHECK_LENGTH, "0")
 
-/** `list` names what is being paged: a cursor of one list is no cursor of another. */
+/** `list` names the list: a cursor of one list is invalid in another. */
 export const sealCursor = (list: string, cursor: string | null): string | null =>
   cursor === null ? null : Buffer.from(check(list, cursor) + cursor).toString("base64url")
 

@@ -1,5 +1,5 @@
 /**
- * The fields that only requests and answers of this API are made of. Those it shares with the settings of channels are in
+ * The fields of requests and answers that only this API has. Fields that it shares with the settings of channels are in
  * application/destinations/fields.ts.
  */
 import { Schema, SchemaTransformation } from "effect"
@@ -7,8 +7,8 @@ import { Schema, SchemaTransformation } from "effect"
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/
 
 /**
- * A moment since 1970 with its zone written out: without one, the same text would mean another time on
- * another machine, and years before that are not the same in every calendar behind us.
+ * A moment since 1970 with its zone: without a zone the same text would mean another time on another machine, and
+ * calendars disagree about years before 1970.
  */
 export const Time = Schema.String.check(
   Schema.makeFilter((value) => iso.test(value) && Date.parse(value) >= 0, {
@@ -17,10 +17,10 @@ export const Time = Schema.String.check(
   })
 ).pipe(Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.dateTimeUtcFromString))
 
-/** A field that may be left out; null says the same. */
+/** A field that may be left out; null means the same. */
 export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
-/** How answers write times. */
+/** The form of times in answers. */
 export const Moment = Schema.String.annotate({ format: "date-time" })
 
 export const listOf = <S extends Schema.Constraint>(item: S) =>
@@ -39,5 +39,5 @@ export const paging = {
   limit: Schema.optionalKey(Limit),
   cursor: Schema.optionalKey(Schema.String)
 }
-/** An id in a path is any text here: one that can't exist is answered like one that doesn't. */
+/** An id in a path is any text here: an id that can't exist is answered like one that does not. */
 export const idParam = { id: Schema.String }

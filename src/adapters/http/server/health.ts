@@ -1,4 +1,4 @@
-/** Ready means the store answers within two seconds; alive means only that we can say so. */
+/** Ready: the store answers within two seconds. Alive: this process answers. */
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { StoreUnavailable } from "../../../application/errors.ts"
@@ -9,7 +9,7 @@ import { answer } from "./problem.ts"
 
 const ok = { status: "ok" } as const
 
-/** No message has this id; asking for it costs the store the least it can be asked. */
+/** No message has this id, so the question costs the store the least. */
 const nobody = MessageId.make("00000000-0000-0000-0000-000000000000")
 
 const ready = Effect.flatMap(EventStore, (store) =>

@@ -1,7 +1,6 @@
 /**
- * What is answered when no handler answered: a path that leads nowhere, a wrong method, a query or header
- * that does not decode, and our own bugs. Of a bug the caller learns only the number under which it was
- * logged.
+ * The answers where no handler answered: an unknown path, a wrong method, a query or header that does not decode, and
+ * our own bugs. For a bug the caller only gets the number under which it was logged.
  */
 import { randomUUID } from "node:crypto"
 import { Cause, Effect } from "effect"
@@ -17,7 +16,7 @@ export const lastResort =
     routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
   ): Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest> =>
     Effect.catchCause(routes, (cause) =>
-      // The caller went away or we are being stopped: there is nobody to answer.
+      // The caller is gone or the server stops: there is no connection to answer on.
       Cause.hasInterruptsOnly(cause)
         ? Effect.failCause(cause)
         : Effect.map(problemFor(cause, allowedMethods), toResponse)
@@ -31,7 +30,7 @@ const problemFor = (
   if (error instanceof HttpServerError.HttpServerError && error.reason._tag === "RouteNotFound") {
     return Effect.map(HttpServerRequest.HttpServerRequest, ({ url, method }) => {
       const methods = allowedMethods(url.split("?", 1)[0]!)
-      // A method that is allowed here got this far because the path is no path after all: an id too long to be one.
+      // An allowed method without a handler has a path that is no path: an id too long for the router.
       return methods.length === 0 || methods.includes(method) ? notFound() : methodNotAllowed(methods)
     })
   }

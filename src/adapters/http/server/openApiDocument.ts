@@ -1,6 +1,6 @@
 /**
- * The last touches to the OpenAPI document that Api.ts generates, where the generator says less than we
- * know: one `Problem` schema instead of one per status, and a page limit that is a number.
+ * Corrects the OpenAPI document that is generated from Api.ts: one `Problem` schema instead of one per status, and a
+ * page limit that is a number.
  */
 import { LIMIT_DEFAULT, LIMIT_MAX } from "./fields.ts"
 
@@ -9,7 +9,7 @@ interface Parameter {
   schema: object
 }
 
-// The generator hands over its document as an untyped record.
+// The generator passes its document as an untyped record.
 type Document = Record<string, unknown> & {
   readonly paths: Record<string, Record<string, { readonly parameters?: ReadonlyArray<Parameter> }>>
   readonly components: { readonly schemas: Record<string, unknown> }

@@ -1,7 +1,6 @@
 /**
- * Every error this API answers: one JSON form (RFC 9457), one `type` per kind of trouble, and for a
- * request that was written wrongly every wrong field by name. A problem tells the caller what to change;
- * it never tells how we are built.
+ * Every error that this API answers: one JSON form (RFC 9457), one `type` per kind of problem, and the name of every
+ * wrong field. A problem tells the caller what to change; it never reveals how Posthaste is built.
  */
 import { Effect, Schema } from "effect"
 import { HttpServerResponse, ProblemDetails } from "effect/http"
@@ -24,11 +23,11 @@ export const ProblemBody = Schema.Struct({
 }).annotate({ identifier: "Problem" })
 export type ProblemBody = typeof ProblemBody.Type
 
-/** The document's promise that an endpoint can answer with this status. */
+/** The OpenAPI document's promise that an endpoint can answer with this status. */
 export const problemOf = (status: number) =>
   ProblemBody.pipe(HttpApiSchema.status(status), HttpApiSchema.asJson({ contentType: ProblemDetails.contentType }))
 
-/** A refusal on its way to the caller. */
+/** An error that becomes the answer. */
 export class Problem extends Schema.TaggedError<Problem>()("Problem", {
   body: ProblemBody,
   headers: Schema.Record(Schema.String, Schema.String)
@@ -63,7 +62,7 @@ export const blocked = ({ channel, reason }: MessageBlocked, path: string) =>
       : `There is no consent of this dossier to ${channel}: record it before you send.`,
     [{ field: `${path}dossierId`, reason: `has no consent for ${channel}` }]
   )
-/** One answer for what never was and for what belongs to somebody else. */
+/** The same answer for a resource that does not exist and for one of another org. */
 export const notFound = () => problem(404, "not-found", "Not found")("There is nothing here.")
 export const methodNotAllowed = (allowed: ReadonlyArray<string>) =>
   problem(405, "method-not-allowed", "Method not allowed")(`Allowed here: ${allowed.join(", ")}.`, [], {
@@ -79,7 +78,7 @@ export const keyReused = () =>
     "idempotency-key-reused",
     "The idempotency key belongs to another request"
   )("This key was used before, with a different request. Use a new key for a new message.")
-/** Whether the destination that has it is one of the caller's own or another org's makes no difference to the answer. */
+/** The answer does not reveal whether the destination with this key belongs to the caller or to another org. */
 export const publicKeyTaken = ({ settings }: AnyChannel) => {
   const [field, { publicKey }] = Object.entries(settings as Record<string, Setting>).find(([, one]) => one.publicKey)!
   const { slug, title, detail, reason } = publicKey!
@@ -142,7 +141,7 @@ const problemFor = (failure: Failure): Problem => {
 export const toResponse = ({ body, headers }: Problem): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.setHeaders(ProblemDetails.toResponse({ ...body }), headers)
 
-/** The cause of an outage is for our log only: it can name hosts, tables and users. */
+/** The cause of an outage goes to our log only: it can name hosts, tables and users. */
 export const refuse = (failure: Failure): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
   const response = Effect.sync(() => toResponse(problemFor(failure)))
   return failure._tag === "StoreUnavailable"

@@ -1,10 +1,10 @@
 /**
- * Finds values in JSON text without parsing them, so that what a caller wrote can be passed on as it was
- * written: `12345678901234567890` keeps its digits, `1.10` its zero, a string its escapes, an object its
- * spaces and the order of its keys.
+ * Finds values in JSON text without parsing them, so that a payload is delivered as it was written:
+ * `12345678901234567890` keeps its digits, `1.10` its zero, a string its escapes, an object its spaces and the order of
+ * its keys.
  *
- * The text must already have been accepted by `JSON.parse`; nothing is validated here. Nothing here
- * recurses and every step moves on, so no text is too deep for it and none can hold it up.
+ * The text must already have been accepted by `JSON.parse`; nothing is validated here. No function recurses and every
+ * step moves on, so no text is too deep for it and none can block it.
  */
 
 const QUOTE = 0x22
@@ -124,7 +124,7 @@ export const rawMembers = (text: string, list: string, name: string): ReadonlyAr
     : itemSpans(text, span).map((item) => rawMemberOf(text, item, name))
 }
 
-/** Whether lists and objects lie deeper in each other than `limit`. The only question for text not yet parsed. */
+/** Whether lists and objects are nested deeper than `limit`. The only function for a text that is not parsed yet. */
 export const isDeeperThan = (text: string, limit: number): boolean => {
   let depth = 0
   let inString = false

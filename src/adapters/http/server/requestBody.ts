@@ -1,7 +1,7 @@
 /**
- * From the bytes of a request to decoded fields. Bytes are counted while they arrive, whether or not the
- * caller announced how many there will be; what is not UTF-8, not JSON, nested too deeply or not in the
- * expected shape is refused with the reason and, where there is one, every field that is wrong.
+ * Reads and decodes the body of a request. Bytes are counted while they arrive, whether or not the caller announced
+ * their number. A body that is not UTF-8, not JSON, nested too deeply or not in the expected shape is refused with the
+ * reason and every wrong field.
  */
 import { ByteSize, Effect, Result, Schema, SchemaAST, SchemaIssue } from "effect"
 import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effect/http"
@@ -14,7 +14,7 @@ export const limits = {
   batch: 8 * 1024 * 1024,
   /** Meta sends up to 3 MB at once. */
   notice: 4 * 1024 * 1024,
-  /** Far above what people write, far below what breaks a receiver's parser. */
+  /** Far deeper than people write, far less deep than what breaks a receiver's parser. */
   depth: 100
 } as const
 
@@ -57,7 +57,7 @@ const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   return Result.isSuccess(text) ? text.success : yield* invalidRequest("The body is not valid UTF-8.")
 })
 
-/** What was sent, byte for byte and whatever it is. */
+/** The body, byte for byte, in any form. */
 export const readBytes = Effect.fnUntraced(function* (
   request: HttpServerRequest.HttpServerRequest,
   limitBytes: number
@@ -89,7 +89,7 @@ const parse = (text: string): Result.Result<unknown, string> =>
         catch: (error) => placeOf((error as Error).message)
       })
 
-/** V8 quotes the text around the mistake; the caller only needs to know where it is. */
+/** V8 quotes the text around the mistake; the caller only needs its place. */
 const placeOf = (message: string): string => {
   const place = /position (\d+)/.exec(message)
   return place === null ? "it ends too early or holds something that is not JSON" : `see character ${place[1]}`
@@ -97,7 +97,7 @@ const placeOf = (message: string): string => {
 
 const strictly = { errors: "all", onExcessProperty: "error" } as const
 
-/** `path` stands before every field's name: where in the request the decoded value lies. */
+/** `path` stands before every field's name: the place of the decoded value in the request. */
 export type Decode<A> = (value: unknown, path?: string) => Result.Result<A, ReadonlyArray<Fault>>
 
 export const decoderOf = <A>(schema: Schema.ConstraintDecoder<A>): Decode<A> => {
@@ -105,7 +105,7 @@ export const decoderOf = <A>(schema: Schema.ConstraintDecoder<A>): Decode<A> => 
   return (value, path = "") => Result.mapError(decode(value), (error) => faultsOf(error.issue, path))
 }
 
-/** The decoded body, or every field that is wrong. */
+/** The decoded body, or every wrong field. */
 export const decoded = <A>(decode: Decode<A>, { value }: JsonText): Effect.Effect<A, Problem> =>
   Effect.fromResult(Result.mapError(decode(value), invalidFields))
 

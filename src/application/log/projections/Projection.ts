@@ -20,17 +20,17 @@ import type { LogReader } from "../LogReader.ts"
 
 export interface Projection<R> {
   readonly name: string
-  /** Counts changes of the fold. Raise it, and every installation rebuilds itself while it runs. */
+  /** The version of the fold. Raise it after a change, and every installation rebuilds the projection while it runs. */
   readonly version: number
   /**
-   * The rows these facts mean. They come in the order of the log, of all streams; take those you know. A fact may come
-   * again in another batch after a crash. `LogReader.streams` has the whole stream of each message among them, and
-   * `LogReader.orgs` tells whose each stream is.
+   * The rows of these facts, which come in the order of the log, from all streams; ignore those that do not concern it.
+   * A fact may come again in another batch after a crash. `LogReader.streams` has the whole stream of each message
+   * among them, and `LogReader.orgs` the org of each stream.
    */
   readonly project: (
     facts: ReadonlyArray<LoggedFact>,
     step: Step
   ) => Effect.Effect<boolean, StoreUnavailable, R | LogReader>
-  /** Deletes up to `limit` rows of generations older than all that `Projections.runs` knows; how many went. */
+  /** Deletes up to `limit` rows of generations older than all in `Projections.runs`; answers their number. */
   readonly clear: (limit: number) => Effect.Effect<number, StoreUnavailable, R>
 }

@@ -1,5 +1,5 @@
 /**
- * The projections `audit` and `activity`. Both are made of the same entries; a timeline has those that are about its
+ * The projections `audit` and `activity`. Both are made from the same entries: a timeline holds the entries about its
  * dossier, in other words. An entry needs its fact and the first fact of its message, nothing else.
  */
 import { Effect, Result } from "effect"
@@ -24,15 +24,15 @@ import { type TimelineRow, Timelines, type WithdrawalState } from "../../ports/T
 import { LogReader } from "../LogReader.ts"
 import type { Projection } from "./Projection.ts"
 
-/** Others get their turn after so many entries, which take about a millisecond. */
+/** After this many entries, about a millisecond, other fibers run. */
 const YIELD_EVERY = 500
 
 const UUID_LENGTH = 36
 
-/** What a stream is called before the id of what it is about. */
+/** The prefix of a stream's name, before the id. */
 const kindOf = ({ stream }: LoggedFact): string => stream.slice(0, -UUID_LENGTH - 1)
 
-/** A circuit's facts do not say whose it is, nor do a replay's but the first. */
+/** A circuit's facts do not name its org, nor do a replay's facts after the first. */
 const isUnsigned = (fact: LoggedFact) => fact.stream.startsWith("circuit-") || fact.stream.startsWith("replay-")
 
 const isAboutConsent = ({ stream }: LoggedFact) => stream.startsWith("consent-") || stream.startsWith("blocked-")
@@ -59,7 +59,7 @@ const entryOf = (
     case "replay":
       return orgId === undefined ? null : entryOfReplay(orgId, id, Result.getOrThrow(replayFact(logged)))
     default:
-      // Every channel calls the journals of its destinations in its own way.
+      // Each channel has its own prefix for the journals of its destinations.
       return isConfigurationFact(logged.name)
         ? entryOfConfiguration({ type, id }, Result.getOrThrow(configurationFact(logged)))
         : null

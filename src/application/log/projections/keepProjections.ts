@@ -1,13 +1,13 @@
 /**
- * Keeps every projection up with the log, and builds anew beside what is live where a fold is newer than its rows or
- * somebody asked for it.
+ * Keeps every projection up with the log. It rebuilds a projection beside its live rows when the fold is newer than the
+ * rows, or when the operator asks.
  *
  * Each projection is followed and built by fibers of its own: one that is slow or fails stops no other. Several
- * processes may do all this at once: of those that take the same step one writes it, and the others stand back for a
- * while. What they share within a process is the reading (see LogReader).
+ * processes may run this at once: of those that take the same step one writes it, and the others pause. Within a
+ * process the projections share their reading (see LogReader).
  *
- * A process whose fold is older than the rows leaves them alone. One whose fold is newer goes on with the rows that are
- * live, in its own way, until the new ones are there: fresh is worth more than uniform for so short a time.
+ * A process whose fold is older than the rows leaves the rows alone. A process whose fold is newer updates the live
+ * rows in its own way until the rebuilt rows are there: fresh rows are worth more than uniform ones.
  */
 import { DateTime, Duration, Effect, Semaphore } from "effect"
 import { background } from "../../background.ts"
@@ -19,10 +19,10 @@ import type { Projection } from "./Projection.ts"
 
 const FOLLOW_AT_ONCE = 2_000
 const BUILD_AT_ONCE = 2_000
-/** More facts come together meanwhile, and cost less together. */
+/** Facts collect during the pause, and cost less together. */
 const PAUSE_BUSY = Duration.millis(100)
 const PAUSE_OVERTAKEN = Duration.seconds(1)
-/** How long the wish for a build waits for us at most. */
+/** How long a request for a build waits at most. */
 const PAUSE_NO_BUILD = Duration.seconds(1)
 const PAUSE_MEETING = Duration.millis(10)
 const CLEAR_AT_ONCE = 1_000
@@ -48,17 +48,17 @@ const stepOf = (run: Run, facts: ReadonlyArray<LoggedFact>): Step => ({
 
 const moved = (run: Run, { to, facts }: Step): Run => ({ ...run, position: to, facts: run.facts + facts })
 
-/** One step; the run where it stands then, or null when somebody else took it. */
+/** One step. Answers the run after it, or null when another process took the step. */
 const take = Effect.fnUntraced(function* <R>(projection: Projection<R>, run: Run, facts: ReadonlyArray<LoggedFact>) {
   const step = stepOf(run, facts)
   return (yield* projection.project(facts, step)) ? moved(run, step) : null
 })
 
-/** Follows the log with the rows that are live, until it is overtaken or fails. */
+/** Follows the log with the live rows, until another process takes a step or the store fails. */
 const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtATime: Semaphore.Semaphore) {
   const log = yield* LogReader
   let run = (yield* runsOf(projection.name)).live ?? (yield* beginBuild(projection))
-  // Somebody may have been first while we found nothing live: then we were given a build beside it.
+  // Another process may have begun the live rows meanwhile: `beginBuild` then answered a build beside them.
   while (run.live && run.version <= projection.version) {
     const facts = yield* log.read(run.position, FOLLOW_AT_ONCE)
     if (facts.length === 0) {
@@ -75,14 +75,14 @@ const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtA
   yield* Effect.sleep(PAUSE_OVERTAKEN)
 })
 
-/** Builds beside, when there is something to build, and clears what was left behind. */
+/** Builds new rows beside the live ones when a build is due, and deletes the rows of earlier generations. */
 const build = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtATime: Semaphore.Semaphore) {
   yield* clear(projection)
   for (;;) {
     const { live, build: under } = yield* runsOf(projection.name)
     const isOutdated = live !== null && live.version < projection.version
     const run = under ?? (isOutdated ? yield* beginBuild(projection) : null)
-    // One of an older fold gives way to ours.
+    // A build with an older fold gives way to this one.
     if (run !== null && isOutdated && run.version < projection.version) yield* beginBuild(projection)
     else if (run !== null && run.version <= projection.version && !run.live) {
       yield* Effect.logInfo(`building ${projection.name} anew beside what is live, from fact ${run.facts} on`)
@@ -95,7 +95,7 @@ const build = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtAT
   }
 })
 
-/** Folds until the build meets the live one and takes its place; false when somebody else is at it. */
+/** Folds until the build meets the live rows and takes their place; false when another process does the same. */
 const catchUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, from: Run, oneAtATime: Semaphore.Semaphore) {
   const log = yield* LogReader
   const { swap } = yield* Projections
@@ -110,7 +110,7 @@ const catchUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, from:
       run = next
       continue
     }
-    // Both move, so it goes to where the live one stands and hopes to find it there still.
+    // Both runs move: the build goes to the live run's position and swaps if the live run is still there.
     const { live, build: under } = yield* runsOf(projection.name)
     if (live === null || under?.generation !== run.generation) return false
     const upToLive = facts.slice(0, facts.findIndex(({ position }) => position === live.position) + 1)
@@ -128,7 +128,7 @@ const clear = Effect.fnUntraced(function* <R>(projection: Projection<R>) {
   while ((yield* projection.clear(CLEAR_AT_ONCE)) > 0) yield* Effect.sleep(PAUSE_CLEARING)
 })
 
-/** Tells of a transaction that keeps everybody from reading on, once when it is noticed. */
+/** Warns once about a transaction that keeps all readers of the log where they are. */
 const logStalls = Effect.gen(function* () {
   let reportedPid: number | null = null
   for (;;) {
@@ -146,7 +146,7 @@ const logStalls = Effect.gen(function* () {
 
 /** Runs until interrupted. */
 export const keepProjections = Effect.suspend(() => {
-  // What is far behind takes oneAtATime, live or built anew: all at once would keep every core from those who wait for an answer.
+  // Runs that are far behind take turns: all at once would keep every core from the requests of the API.
   const oneAtATime = Semaphore.makeUnsafe(1)
   return Effect.all(
     [
@@ -160,7 +160,7 @@ export const keepProjections = Effect.suspend(() => {
   )
 })
 
-/** One step of everything that is live; answers the most that was new to any. */
+/** One step of every live run; answers the largest number of new facts. */
 export const projectOnce = Effect.fnUntraced(function* () {
   let news = 0
   for (const projection of projections) {

@@ -1,5 +1,5 @@
 /**
- * The projection `messages`: the view of each message, which lists, counts and dead letters are asked from. Each step
+ * The projection `messages`: the view of each message, from which lists, counts and dead letters are read. Each step
  * folds the touched streams whole, so no order of arrival can make a view wrong.
  */
 import { Effect } from "effect"
@@ -8,7 +8,7 @@ import { MessageViews } from "../../ports/MessageViews.ts"
 import { LogReader } from "../LogReader.ts"
 import type { Projection } from "./Projection.ts"
 
-/** Others get their turn after so many folds, which take about a millisecond. */
+/** After this many folds, about a millisecond, other fibers run. */
 const YIELD_EVERY = 100
 
 export const messages: Projection<MessageViews> = {

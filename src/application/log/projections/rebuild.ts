@@ -1,4 +1,4 @@
-/** What the operator can ask of projections: how far each is, and to build one anew while it serves. */
+/** The operator's commands on projections: the progress of each, and a rebuild of one while it serves. */
 import { Duration, Effect, Schema } from "effect"
 import { EventStore } from "../../ports/EventStore.ts"
 import { Projections, type Run } from "../../ports/Projections.ts"
@@ -10,7 +10,7 @@ export class ProjectionNotFound extends Schema.TaggedError<ProjectionNotFound>()
 
 export interface ProjectionView {
   readonly name: string
-  /** Null until somebody has begun with it. */
+  /** Null until a process has begun with it. */
   readonly live: Run | null
   readonly build: Run | null
 }
@@ -38,7 +38,7 @@ export const readProjection = Effect.fnUntraced(function* (name: string) {
   return viewOf(name, yield* (yield* Projections).runs)
 })
 
-/** Answers the build that is under way, begun now or before. */
+/** Answers the build that is under way, begun by this call or an earlier one. */
 export const rebuildProjection = Effect.fnUntraced(function* (name: string) {
   const projection = projections.find((one) => one.name === name)
   if (projection === undefined) return yield* new ProjectionNotFound({ name })
@@ -47,7 +47,7 @@ export const rebuildProjection = Effect.fnUntraced(function* (name: string) {
   return yield* readProjection(name)
 })
 
-/** Of a build: how many facts it has to read still, at the speed it has had of late; null while nobody can say. */
+/** The seconds that a build still needs at its present speed; null while the speed is not known. */
 export const timeLeft = ({ facts, total, factsPerSecond }: Run): Duration.Duration | null =>
   factsPerSecond === null || factsPerSecond <= 0
     ? null
