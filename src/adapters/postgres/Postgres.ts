@@ -10,6 +10,7 @@ import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import pg from "pg"
 import { StoreUnavailable } from "../../application/errors.ts"
 import { migrate, requireMigrated } from "./migrate.ts"
+import { sessionPlanning } from "./planning.ts"
 import { channelOf, SCHEMA_DEFAULT, searchPathOf } from "./schemaName.ts"
 
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", {
@@ -87,6 +88,10 @@ export const migrateAt = (url: Redacted.Redacted, schema: string) =>
     Effect.flatMap(acquirePool(url, schema, 1, ""), (pool) => Effect.mapError(migrate(pool, schema), queryFailed))
   )
 
+const planned = Object.entries(sessionPlanning)
+  .map(([setting, value]) => `-c ${setting}=${value}`)
+  .join(" ")
+
 const acquirePool = (url: Redacted.Redacted, schema: string, max: number, settings: string) =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -96,7 +101,7 @@ const acquirePool = (url: Redacted.Redacted, schema: string, max: number, settin
         idleTimeoutMillis: 60_000,
         connectionTimeoutMillis: 10_000,
         application_name: "posthaste",
-        options: `-c idle_in_transaction_session_timeout=30s -c TimeZone=UTC -c search_path=${searchPathOf(schema)} ${settings}`
+        options: `-c idle_in_transaction_session_timeout=30s -c TimeZone=UTC -c search_path=${searchPathOf(schema)} ${planned} ${settings}`
       })
       // An idle connection that breaks is replaced on next use; without a listener it would end the process.
       pool.on("error", () => {})

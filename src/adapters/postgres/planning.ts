@@ -1,5 +1,5 @@
 /**
- * How the functions of the database are planned, in one place: a server that plans otherwise needs another file, not other
+ * How the sessions and the functions of the database are planned, in one place: a server that plans otherwise needs another file, not other
  * functions. Statistics say nothing about tables that fill and empty within seconds; with stale ones the planner sorted a
  * whole backlog, or read a whole table, although an index has the right order. So the paths it must not take are closed. A
  * function without an entry is planned as its caller is.
@@ -9,6 +9,9 @@ export type Planning = Readonly<Record<string, string>>
 const byIndex: Planning = { enable_seqscan: "off", enable_hashjoin: "off", enable_mergejoin: "off" }
 const inIndexOrder: Planning = { ...byIndex, enable_bitmapscan: "off" }
 const once: Planning = { plan_cache_mode: "force_generic_plan" }
+
+/** Of every session. Compiling a claim made it sixty to two thousand times slower, and servers do so by default. */
+export const sessionPlanning: Planning = { jit: "off" }
 
 export const planning: Readonly<Record<string, Planning>> = {
   append: { ...byIndex, ...once },

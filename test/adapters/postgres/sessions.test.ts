@@ -1,0 +1,21 @@
+import { it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { describe, expect } from "vitest"
+import * as Postgres from "../../../src/adapters/postgres/Postgres.ts"
+import { freshDatabase } from "../../servers/freshDatabase.ts"
+import { administer } from "../../servers/postgres.ts"
+
+describe("a session", () => {
+  it.live("compiles no query, whatever the database does by default", () =>
+    Effect.gen(function* () {
+      const url = yield* freshDatabase
+      const name = new URL(Redacted.value(url)).pathname.slice(1)
+      yield* Effect.promise(() => administer(Redacted.value(url), `alter database ${name} set jit = on`))
+      yield* Effect.gen(function* () {
+        const { durable, queue, reads, derived } = yield* Postgres.Postgres
+        for (const connections of [durable, queue, reads, derived])
+          expect(yield* connections.query({ text: "show jit" }, [])).toEqual([{ jit: "off" }])
+      }).pipe(Effect.provide(Postgres.layer({ url })))
+    })
+  )
+})
