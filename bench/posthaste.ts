@@ -39,6 +39,8 @@ export interface Account {
   readonly key: string
   /** They take turns. */
   readonly endpoints: ReadonlyArray<string>
+  /** Of all its messages. */
+  readonly orderingKey?: string
 }
 
 const freePort = async (): Promise<number> => {
@@ -164,8 +166,8 @@ export const openAccount = async (url: string, sinkUrl: string): Promise<Account
 }
 
 /** The request for message `n`. The payload goes in as text, so that what is delivered has exactly its bytes. */
-export const messageRequest = ({ endpoints }: Account, n: number, bytes: number): string =>
-  `{"channel":"webhook","to":"${endpoints[n % endpoints.length]}","payloadJson":${payloadOf(n, bytes)}}`
+export const messageRequest = ({ endpoints, orderingKey }: Account, n: number, bytes: number): string =>
+  `{"channel":"webhook","to":"${endpoints[n % endpoints.length]}",${orderingKey === undefined ? "" : `"orderingKey":"${orderingKey}",`}"payloadJson":${payloadOf(n, bytes)}}`
 
 /** Accepts `count` messages through the batch route; answers with their ids. */
 export const fill = async (

@@ -4,6 +4,7 @@ import type { ClaimTime } from "./claims.ts"
 import type { Delivery } from "./deliveries.ts"
 import type { Isolation, IsolationRound, Situation } from "./isolation.ts"
 import type { Latency } from "./latency.ts"
+import type { OneKey } from "./oneKey.ts"
 import { isSound, type Reconciliation } from "./reconcile.ts"
 import { median } from "./statistics.ts"
 
@@ -31,13 +32,15 @@ export interface Report {
   readonly accepts: Accepts | null
   readonly claims: ReadonlyArray<ClaimTime>
   readonly isolation: Isolation | null
+  readonly oneKey: OneKey | null
 }
 
 export const reconciliations = (report: Report): ReadonlyArray<Reconciliation> => [
   ...report.rounds.flatMap((round) => Object.values(round).map((delivery) => delivery.reconciliation)),
   ...report.latency.map((latency) => latency.reconciliation),
   ...(report.accepts === null ? [] : [report.accepts.reconciliation]),
-  ...situationsOf(report.isolation).map(([, situation]) => situation.reconciliation)
+  ...situationsOf(report.isolation).map(([, situation]) => situation.reconciliation),
+  ...(report.oneKey === null ? [] : [report.oneKey.reconciliation])
 ]
 
 /** Every measurement with the name of its situation. */
@@ -229,7 +232,7 @@ const isolationRows = (isolation: Isolation): ReadonlyArray<ReadonlyArray<Cell>>
   })
 
 export const print = (report: Report): string => {
-  const { rounds, latency, accepts, claims, isolation } = report
+  const { rounds, latency, accepts, claims, isolation, oneKey } = report
   const parts = [
     `Posthaste bench, ${report.at}\n${describe(report.machine)}\nPostgreSQL: ${describe(report.server)}\n` +
       `${report.messages.toLocaleString("en-US")} messages of ${report.bytes} bytes; median of ${rounds.length} interleaved rounds`
@@ -284,6 +287,20 @@ export const print = (report: Report): string => {
       table(isolationHead, isolationRows(isolation), [0, 1, 1, 1, 1, 1, 1]),
       `${isolation.healthy} healthy destinations beside one with ${isolation.waiting.toLocaleString("en-US")} messages that ` +
         `answers nothing for ${isolation.hangMs / 1000} s; ${shown(isolation.listing.left, 0)} were not listed yet after the listing was measured`
+    )
+  if (oneKey !== null)
+    parts.push(
+      table(
+        ["(h) delivered per second", "rate", "lost", "dup"],
+        [
+          [
+            `one key alone, ${shown(oneKey.messages, 0)} messages`,
+            oneKey.perSecond,
+            oneKey.reconciliation.lost,
+            oneKey.reconciliation.duplicates
+          ]
+        ]
+      )
     )
   const spreads = Object.entries(ratios(report)).map(([name, { median, lowest, highest }]) => [
     name,

@@ -4,7 +4,7 @@
  * when a message was lost, because that may never happen.
  *
  *   --only b,d        only these parts (a bare loop, b Posthaste, c others, d latency, e accepts, f claims,
- *                     g healthy destinations beside one that hangs)
+ *                     g healthy destinations beside one that hangs, h one ordering key alone)
  *   --messages 40000  how many are delivered in a, b and c
  *   --repeat 3        rounds of a, b, c and g; ratios are taken within a round, then the median of the rounds
  *   --reply ""        what the sink answers; a text is kept with every attempt, which costs Posthaste a row each
@@ -24,6 +24,7 @@ import { openDatabases } from "./databases.ts"
 import { type Course, deliverBare, deliverGraphile, deliverPgBoss, deliverPosthaste } from "./deliveries.ts"
 import { measureIsolation } from "./isolation.ts"
 import { measureLatency } from "./latency.ts"
+import { measureOneKey } from "./oneKey.ts"
 import { isSound } from "./reconcile.ts"
 import { startRemote } from "./remote.ts"
 import { contestants, print, type Report, type Round, ratios, reconciliations } from "./report.ts"
@@ -31,7 +32,7 @@ import type { Sink } from "./sink.ts"
 
 const { values: given } = parseArgs({
   options: {
-    only: { type: "string", default: "a,b,c,d,e,f,g" },
+    only: { type: "string", default: "a,b,c,d,e,f,g,h" },
     messages: { type: "string" },
     repeat: { type: "string" },
     reply: { type: "string", default: "" },
@@ -42,7 +43,7 @@ const { values: given } = parseArgs({
 })
 
 const parts = new Set(given.only.split(","))
-for (const part of parts) if (!/^[a-g]$/.test(part)) throw new Error(`there is no part "${part}": a to g`)
+for (const part of parts) if (!/^[a-h]$/.test(part)) throw new Error(`there is no part "${part}": a to h`)
 const size = given.quick
   ? { messages: 4000, repeat: 1, warmUpSeconds: 1, seconds: 2, waiting: [1000, 20_000], hangMs: 1000 }
   : { messages: 40_000, repeat: 3, warmUpSeconds: 4, seconds: 20, waiting: [10_000, 1_000_000], hangMs: 10_000 }
@@ -89,6 +90,8 @@ const measure = async (course: Course): Promise<Report> => {
     }
   const waiting = size.waiting.at(-1)!
   const isolation = parts.has("g") ? await measureIsolation(course, { ...size, waiting, repeat }, progress) : null
+  const oneKey = parts.has("h") ? await measureOneKey(course) : null
+  if (oneKey !== null) progress(`one key alone ${Math.round(oneKey.perSecond)}/s`)
   return {
     at: new Date().toISOString(),
     machine: {
@@ -107,7 +110,8 @@ const measure = async (course: Course): Promise<Report> => {
     latency,
     accepts,
     claims,
-    isolation
+    isolation,
+    oneKey
   }
 }
 

@@ -4,7 +4,6 @@
  * appending transaction would take a lock that all committers share.
  */
 import { Clock, Context, Duration, Effect, Layer } from "effect"
-import type { Append } from "../../application/ports/EventStore.ts"
 import { Postgres } from "./Postgres.ts"
 
 const TOPIC = "work"
@@ -14,9 +13,7 @@ const notifyStatement = { name: "notify_work", text: `select pg_notify(current_s
 export class WorkSignal extends Context.Service<
   WorkSignal,
   {
-    /** Called after a commit with what was committed. */
-    readonly queued: (entries: ReadonlyArray<Pick<Append, "queue">>) => Effect.Effect<void>
-    /** Called after a lane was allowed more. */
+    /** Called after a commit that put a message where it can be claimed, or allowed a lane more. */
     readonly changed: Effect.Effect<void>
     /** Returns at the next signal, at once if one came since the last return, or after `atMost`. */
     readonly wait: (atMost: Duration.Duration) => Effect.Effect<void>
@@ -60,7 +57,6 @@ export const layer = Layer.effect(
 
     return WorkSignal.of({
       changed,
-      queued: (entries) => (entries.some(({ queue }) => queue?.type === "Wait") ? changed : Effect.void),
       wait: (atMost) =>
         Effect.callback<void>((resume) => {
           if (rung) {

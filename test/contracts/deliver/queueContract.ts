@@ -648,6 +648,49 @@ export const queueContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>
           expect(yield* claimAll).toEqual(ids(samples))
         })
       )
+
+      /** Until nothing more is heard of what happened before. */
+      const untilQuiet = Effect.gen(function* () {
+        const queue = yield* Queue
+        while ((yield* elapsed(queue.awaitWork(Duration.millis(300)))) < 290);
+      })
+
+      test(
+        "returns when the head of a line ends and the next one may go",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const lane = newLane()
+          const line = Array.from({ length: 3 }, () => ({ destination: lane, orderingKey: "a" }))
+          const [first, second, third] = yield* put(line)
+          const { batch } = (yield* queue.claim(asWorker("w")))!
+          const start = started(first!, { fence: batch })
+          yield* (yield* EventStore).append([start.entry])
+          yield* untilQuiet
+          yield* (yield* EventStore).append([settled(start.after, delivered, { fence: batch }).entry])
+          expect(yield* elapsed(queue.awaitWork(Duration.seconds(15)))).toBeLessThan(5_000)
+          expect(yield* claimAll).toEqual([second!.id])
+          yield* untilQuiet
+          yield* (yield* EventStore).append([next(second!, { type: "CancelMessage", reason: "changed my mind" }).entry])
+          expect(yield* elapsed(queue.awaitWork(Duration.seconds(15)))).toBeLessThan(5_000)
+          expect(yield* claimAll).toEqual([third!.id])
+        })
+      )
+
+      test(
+        "returns when a claimed message waits again",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          yield* put([{}, {}])
+          const { batch, messages } = (yield* queue.claim(asWorker("w")))!
+          yield* untilQuiet
+          yield* queue.putBack(batch, [messages[0]!.messageId])
+          expect(yield* elapsed(queue.awaitWork(Duration.seconds(15)))).toBeLessThan(5_000)
+          yield* untilQuiet
+          yield* queue.release(batch, messages.slice(1).map(handBack))
+          expect(yield* elapsed(queue.awaitWork(Duration.seconds(15)))).toBeLessThan(5_000)
+          expect(yield* claimAll).toHaveLength(2)
+        })
+      )
     })
   })
 }

@@ -85,7 +85,7 @@ export const layer = Layer.effect(
 
     // Durable: its worker crosses these messages off, and will release the batch without them.
     const putBack = (batch: BatchId, messages: ReadonlyArray<MessageId>) =>
-      unavailable(durable.rows(putBackStatement, [batch, literal(messages)])).pipe(Effect.asVoid)
+      unavailable(durable.rows(putBackStatement, [batch, literal(messages)])).pipe(Effect.andThen(signal.changed))
 
     const release = Effect.fnUntraced(function* (batch: BatchId, notStarted: ReadonlyArray<AbandonedMessage>) {
       yield* unavailable(
@@ -99,6 +99,7 @@ export const layer = Layer.effect(
           literal(notStarted.map(({ attempt }) => attempt))
         ])
       )
+      if (notStarted.length > 0) yield* signal.changed
     })
 
     const renew = Effect.fnUntraced(function* (batches: ReadonlyArray<BatchId>, lease: Duration.Duration) {

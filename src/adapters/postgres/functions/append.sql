@@ -1,4 +1,5 @@
--- Appends many entries, each all or nothing, and answers only for those that were not written:
+-- Appends many entries, each all or nothing, and answers only for those that were not written, and in a row without a stream
+-- ('work') when there may be more to claim now:
 -- 'conflict' (someone else was first), 'fence' (the batch is no longer claimed), 'gate' (the lane was paused or its circuit
 -- changed), 'duplicate' (the key was used before).
 -- At most one entry per stream. Times arrive as milliseconds; texts of facts and actors joined by U+001E, which no JSON text and no id contains; bodies and ordering
@@ -89,9 +90,12 @@ begin
   end if;
 
   if cardinality(p_move_entry) > 0 then
-    perform move_in_queue(
+    if move_in_queue(
       array(select case when v_all or p_streams[m] = any (v_won) then p_streams[m] end from unnest(p_move_entry) m),
-      p_moves, p_move_lanes, p_move_lines, p_move_dues_ms, p_move_versions, p_move_epochs, p_move_attempts);
+      p_moves, p_move_lanes, p_move_lines, p_move_dues_ms, p_move_versions, p_move_epochs, p_move_attempts)
+    then
+      return query select null::uuid, 'work', null::uuid, null::text;
+    end if;
   end if;
   if cardinality(p_open_entry) > 0 then
     insert into body (message_id, body)

@@ -1,6 +1,6 @@
--- Applies what has not been applied yet. Whoever appended tells when it began: after a minute it is too late for that, because
+-- Applies what has not been applied yet, and answers whether there may be more to claim now. Whoever appended tells when it began: after a minute it is too late for that, because
 -- the rows of applied_change that would stop it may be gone, and the follower does it.
-create or replace function apply_stored(p_stored json, p_begun timestamptz) returns void
+create or replace function apply_stored(p_stored json, p_begun timestamptz) returns boolean
 language plpgsql volatile as $$
 declare
   v_stored stored_change[] := array(select s from json_populate_recordset(null::stored_change, p_stored) s);
@@ -8,7 +8,7 @@ declare
   v_fresh uuid[];
   v_now timestamptz := clock_timestamp();
 begin
-  if p_begun < v_now - interval '1 minute' then return; end if;
+  if p_begun < v_now - interval '1 minute' then return false; end if;
 
   insert into copied_fact (stream_id, at, version, name, data, actor)
     select s.message, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name, c.data, c.actor
@@ -55,9 +55,9 @@ begin
     -- Who appended does not always learn where.
     update applied_change a set log_at = s.log_at from unnest(v_stored) s where a.message_id = s.message and a.log_at is null;
   end if;
-  if cardinality(v_todo) = 0 then return; end if;
+  if cardinality(v_todo) = 0 then return false; end if;
 
-  perform move_in_queue(
+  return move_in_queue(
       array_agg(s.message), array_agg(s.move), array_agg(s.lane), array_agg(s.line), array_agg(s.due_ms),
       array_agg(s.version), array_agg(s.epoch), array_agg(s.attempt))
     from unnest(v_todo) s;

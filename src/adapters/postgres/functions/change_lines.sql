@@ -1,14 +1,14 @@
--- Part of append, which holds the buckets of the lanes. Moves: `wait` comes or keeps its place, `leave` and
+-- Part of append, which holds the buckets of the lanes. Answers whether somebody moved up. Moves: `wait` comes or keeps its place, `leave` and
 -- `pass` go, `dead` goes or blocks.
 create or replace function change_lines(
   p_messages uuid[], p_lanes uuid[], p_lines text[], p_moves text[], p_dues timestamptz[],
   p_versions int[], p_epochs int[], p_attempts int[]
-) returns void
+) returns boolean
 language plpgsql volatile as $$
 declare
   v_bucket bigint;
 begin
-  if p_messages is null then return; end if;
+  if p_messages is null then return false; end if;
   for v_bucket in select distinct line_bucket(u.lane, u.line) from unnest(p_lanes, p_lines) u(lane, line) order by 1 loop
     perform pg_advisory_xact_lock(v_bucket);
   end loop;
@@ -23,5 +23,5 @@ begin
     where t.message_id = u.message and u.move = 'dead' and exists (select 1 from lane l where l.lane = t.lane and l.blocks);
   delete from line_entry t using unnest(p_messages, p_moves) u(message, move)
     where t.message_id = u.message and u.move <> 'wait' and not (u.move = 'dead' and t.state = 'DEAD');
-  perform advance_lines(p_lanes, p_lines);
+  return advance_lines(p_lanes, p_lines);
 end $$;

@@ -1,14 +1,16 @@
 -- Moves messages in the queue as their facts say, in the transaction that knows of the facts. A message that is null is passed
 -- over. 'wait' puts it in, 'leave' takes it out, 'pass' and 'dead' end it for its line only. `p_lines` may be null: no message
--- has an ordering key then.
+-- has an ordering key then. Answers whether there may be more to claim now: somebody came to a lane, or moved up in a line.
 create or replace function move_in_queue(
   p_messages uuid[], p_moves text[], p_lanes uuid[], p_lines text[], p_dues_ms bigint[], p_versions int[], p_epochs int[],
   p_attempts int[]
-) returns void
+) returns boolean
 language plpgsql volatile as $$
 declare
   v_dues timestamptz[] := array(select 'epoch'::timestamptz + ms * interval '1 millisecond' from unnest(p_dues_ms) ms);
   v_bucket bigint;
+  v_came boolean := false;
+  v_moved_up boolean := false;
 begin
   for v_bucket in
     select distinct lane_bucket(u.lane) from unnest(p_moves, p_lanes, p_lines) u(move, lane, line)
@@ -25,18 +27,20 @@ begin
     on conflict do nothing;
     perform wake_lanes(array_agg(u.lane), array_agg(u.due)) from unnest(p_moves, p_lanes, p_lines, v_dues) u(move, lane, line, due)
       where u.move = 'wait' and u.line is null having count(*) > 0;
+    v_came := found;
   end if;
   if 'leave' = any (p_moves) then
     delete from ready r using unnest(p_messages, p_moves, p_lanes, v_dues) u(message, move, lane, due)
       where u.move = 'leave' and r.lane = u.lane and r.due_at = u.due and r.message_id = u.message;
   end if;
   if p_lines is not null then
-    perform change_lines(
+    select change_lines(
         array_agg(u.message order by u.i), array_agg(u.lane order by u.i), array_agg(u.line order by u.i),
         array_agg(u.move order by u.i), array_agg(u.due order by u.i), array_agg(u.version order by u.i),
-        array_agg(u.epoch order by u.i), array_agg(u.attempt order by u.i))
+        array_agg(u.epoch order by u.i), array_agg(u.attempt order by u.i)) into v_moved_up
       from unnest(p_messages, p_moves, p_lanes, p_lines, v_dues, p_versions, p_epochs, p_attempts) with ordinality
         u(message, move, lane, line, due, version, epoch, attempt, i)
       where u.line is not null and u.message is not null;
   end if;
+  return v_came or v_moved_up;
 end $$;

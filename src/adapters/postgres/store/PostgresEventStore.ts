@@ -10,7 +10,7 @@ import type { StoredFact } from "../../../domain/message/view.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { Postgres, unavailable } from "../Postgres.ts"
 import { WorkSignal } from "../WorkSignal.ts"
-import { appendStatement, appendValues, resultsOf } from "./append.ts"
+import { appendStatement, appendValues, resultsOf, saysWork } from "./append.ts"
 import { loggedColumns, loggedOf } from "./logged.ts"
 
 type EventRow = ReadonlyArray<string | null>
@@ -102,8 +102,8 @@ export const layer = Layer.effect(
       max: 1_000,
       run: (entries) =>
         postgres.durable.rows(appendStatement, appendValues(entries)).pipe(
-          Effect.map((rows) => resultsOf(entries, rows)),
-          Effect.tap(() => signal.queued(entries))
+          Effect.tap((rows) => (rows.some(saysWork) ? signal.changed : Effect.void)),
+          Effect.map((rows) => resultsOf(entries, rows))
         )
     })
     const append = (entries: ReadonlyArray<Append>) => unavailable(commit(entries))

@@ -138,9 +138,10 @@ export const layer = Layer.effect(
         // The one that began first speaks for all: none of them may come too late.
         const begun = batch.map((each) => each.begun).reduce((a, b) => (a < b ? a : b))
         const stored = batch.map((each) => each.stored)
-        return queue
-          .rows(applyStatement, [JSON.stringify(stored.map(meant)), begun])
-          .pipe(Effect.andThen(signal.queued(stored)), Effect.as(batch.map(() => undefined)))
+        return queue.rows(applyStatement, [JSON.stringify(stored.map(meant)), begun]).pipe(
+          Effect.tap(([row]) => (row![0] === "t" ? signal.changed : Effect.void)),
+          Effect.as(batch.map(() => undefined))
+        )
       }
     })
 
@@ -168,8 +169,8 @@ export const layer = Layer.effect(
         unavailable(
           queue.rows(advanceStatement, [follower, holder, from, to, facts, JSON.stringify(stored.map(meant))])
         ).pipe(
-          Effect.map(([row]) => row![0] === "t"),
-          Effect.tap(() => signal.queued(stored))
+          Effect.tap(([row]) => (row![0] === "t" ? signal.changed : Effect.void)),
+          Effect.map(([row]) => row![0] !== null)
         ),
       followed: unavailable(reads.rows(followedStatement, [])).pipe(Effect.map(([row]) => Number(row![0]))),
       leave: (holder) => unavailable(queue.rows(leaveStatement, [holder])).pipe(Effect.asVoid),

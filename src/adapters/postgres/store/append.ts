@@ -168,6 +168,9 @@ const gatesOf = () => {
   }
 }
 
+/** Of a row of the answer: there may be more to claim now. */
+export const saysWork = ([stream]: ReadonlyArray<string | null>): boolean => stream === null
+
 /** The function answers only for entries it did not write. */
 export const resultsOf = (
   entries: ReadonlyArray<Append>,
