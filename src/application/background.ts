@@ -1,9 +1,9 @@
 /**
- * A loop that goes on until it is interrupted: the same step again and again. The step brings its own pause; this brings
- * what happens when a step fails.
+ * A loop that runs until it is interrupted: the same step again and again. The step brings its own pause; this handles
+ * its failures.
  *
  * - While a store does not answer, the loop pauses and tries again. It warns when that begins, not at every try.
- * - A defect is logged, and the loop goes on after the same pause: no bug in one step may end the others.
+ * - A defect is logged, and the loop goes on after the same pause: a bug in one step may not end the steps after it.
  */
 import { type Duration, Effect } from "effect"
 

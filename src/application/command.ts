@@ -1,12 +1,12 @@
 /**
- * The one way to change what is kept as facts: load it, decide on what it is now, append what was decided on top of what
- * was loaded. Whoever finds that another writer was first loads and decides again.
+ * The one way to change anything that is stored as facts: load the state, decide on it, append the decision on top of
+ * the loaded version. After another writer was first, load and decide again.
  *
  * - Nothing is written on top of a state that was not loaded (or known): the store refuses every other version.
- * - Nothing is decided twice about one state, so a command that came too late sees what the earlier one did.
- * - How long to go on is the caller's patience, and its only choice.
+ * - No two decisions are made on one state, so a late command sees the effect of the earlier one.
+ * - How long to go on is the caller's patience, and the caller's only choice.
  *
- * It knows neither messages nor journals: what is loaded, decided and appended is the caller's.
+ * It knows neither messages nor journals: the caller brings the loading, the decision and the append.
  */
 import { Effect, Schedule, Schema } from "effect"
 import type { MessageId } from "../domain/ids.ts"
@@ -25,7 +25,7 @@ export interface Decision<Entry, Answer> {
 }
 
 export interface Command<State, Entry, Result extends Typed, Answer, E1, R1, E2, R2, E3, R3> {
-  /** The state the first decision is made on, where the caller has it already. */
+  /** The state for the first decision, where the caller has it already. */
   readonly known?: State | null
   readonly load: Effect.Effect<State, E1, R1>
   readonly decide: (state: State) => Effect.Effect<Decision<Entry, Answer>, E2, R2>
@@ -40,11 +40,11 @@ interface Typed {
 type Refusal<Result> = Exclude<Result, { readonly type: "Appended" | "VersionConflict" }>
 
 export interface Patience {
-  /** How many states are decided on before `Overtaken`. */
+  /** How many states may be decided on before `Overtaken`. */
   readonly tries: number
   /**
-   * Repeats the command while the store does not answer. What was being appended may or may not be there, so the state
-   * is loaded again. Left out, `StoreUnavailable` is the caller's.
+   * Repeats the command while the store does not answer. The append may or may not have been stored, so the state is
+   * loaded again. Left out, the caller gets `StoreUnavailable`.
    */
   readonly unavailable?: { readonly schedule: Schedule.Schedule<unknown>; readonly while: () => boolean }
 }
@@ -65,7 +65,7 @@ export const command = <State, Entry, Result extends Typed, Answer, E1, R1, E2, 
           : Effect.fail(error)
       )
 
-/** Asks again while the store does not answer. */
+/** Repeats an effect while the store does not answer. */
 export const whileUnavailable = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   { schedule, while: goesOn }: NonNullable<Patience["unavailable"]>
@@ -91,7 +91,7 @@ const untilAppended = Effect.fnUntraced(function* <State, Entry, Result extends 
 export const appendToMessage = (entry: Append) =>
   Effect.flatMap(EventStore, (store) => Effect.map(store.append([entry]), (results) => results[0]!))
 
-/** The same of an entry without fence, gate and key: nothing but its version can refuse it. */
+/** The same for an entry without fence, gate and key: nothing but its version can refuse it. */
 export const appendFreely = (entry: Append) =>
   Effect.map(appendToMessage(entry), ({ type }) => {
     if (type === "Appended" || type === "VersionConflict") return { type }
@@ -114,9 +114,9 @@ export const appendToJournal =
     })
 
 /**
- * The same for many messages, which are loaded together and appended to together; each is decided on its own. Answers
- * what was decided of each, in no promised order. A message whose entry was refused for another reason than its version
- * has no answer.
+ * The same for several messages, which are loaded together and appended to together; each is decided on its own.
+ * Answers the decisions' answers, in no promised order. A message whose entry was refused for another reason than its
+ * version has none.
  */
 export const commandMessages = Effect.fnUntraced(function* <
   Item extends { readonly messageId: MessageId },

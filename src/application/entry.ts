@@ -1,7 +1,6 @@
 /**
- * Decided facts become one entry of an append. The message is evolved fact by fact, so an entry can
- * only hold history the law allows, and it carries the queue change those facts mean together: the
- * last one that means anything.
+ * Makes one entry of an append from decided facts. The message is evolved fact by fact, so an entry holds only history
+ * that the law allows. The entry carries the queue change of the last fact that has one.
  */
 import type { DateTime } from "effect"
 import type { MessageId } from "../domain/ids.ts"

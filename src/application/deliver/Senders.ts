@@ -1,6 +1,6 @@
 /**
- * Channels that are open for sending, each with the destinations it sends to. Settings and secrets are asked for once
- * per attempt and for every channel alike: a destination that is gone, or can't be read, is answered here.
+ * Open channels, each with access to its destinations. Settings and secrets are read once per attempt, for every
+ * channel alike: an attempt at a destination that is removed, or can't be read, is answered here.
  */
 import { Context, Effect, Layer } from "effect"
 import { outcomeOfFailure, RECONCILE_AFTER_MS } from "../../domain/delivery/classify.ts"
@@ -11,11 +11,11 @@ import { type AnyChannel, Channels, type Doubted, type OutboundMessage, type Rep
 import { type DestinationSettings, Destinations } from "../ports/Destinations.ts"
 
 export interface Sender {
-  /** Keeps the promises of `Connection.send`, whether the destination is there or not. */
+  /** Keeps the promises of `Connection.send`, whether the destination exists or not. */
   readonly send: (message: OutboundMessage) => Effect.Effect<Reply>
   /** How many sends to one destination may be under way at once in this process. */
   readonly capacity: (orgId: OrgId, destination: DestinationId) => Effect.Effect<number>
-  /** Whether the far side drops a duplicate by the message's id. False too when that can't be said. */
+  /** Whether the destination drops a duplicate by the message's id. False too when its settings can't be read. */
   readonly dedupes: (orgId: OrgId, destination: DestinationId) => Effect.Effect<boolean>
   /** How long to wait before an attempt in doubt is first asked about. Absent: a few seconds. */
   readonly doubtMs?: (orgId: OrgId, destination: DestinationId) => Effect.Effect<number>
@@ -23,12 +23,12 @@ export interface Sender {
   readonly reconcile?: (message: Doubted) => Effect.Effect<Reply>
 }
 
-/** By the names of their channels; a channel that is not set up here is absent. */
+/** By the names of their channels; a channel that this process does not have is absent. */
 export class Senders extends Context.Service<Senders, { readonly [channel: string]: Sender }>()(
   "posthaste/application/deliver/Senders"
 ) {}
 
-/** Sends to a destination that is gone are answered here: no limit holds them up. */
+/** Attempts at a removed destination are answered here: they need no limit. */
 const CAPACITY_GONE = 128
 
 const unknown = (message: string, reconcileAfterMs: number | null): Reply => {

@@ -1,15 +1,15 @@
 /**
- * The actor: what happens to one message between its claim and its settlement.
+ * The actor: takes one message from its claim to its settlement.
  *
  *   start    `AttemptStarted` is committed, fenced by the claim, before any byte leaves
- *   send     one try through the message's channel
- *   settle   what came of it is committed
+ *   send     one attempt through the message's channel
+ *   settle   the outcome is committed
  *
- * Where the destination wants less of us, its lane is deferred first: nothing else of it goes out meanwhile.
+ * When the destination defers its whole lane, the lane is deferred first, so that no other message goes out meanwhile.
  *
- * Every other writer (cancel, receipt, a worker that took the batch over) meets the actor at the version
- * check: whoever loses reads again and decides again. A crash between two steps leaves an open attempt that
- * only the holder of the claim may close.
+ * Every other writer (a cancellation, a receipt, a worker that took the batch over) meets the actor at the version
+ * check: the loser loads the message and decides again. A crash between two steps leaves an open attempt that only the
+ * holder of the claim may close.
  */
 import { DateTime, Duration, Effect, Random, Result } from "effect"
 import { RECONCILE_AFTER_MS } from "../../domain/delivery/classify.ts"
@@ -36,20 +36,20 @@ import type { HeldBatch } from "./heldBatches.ts"
 import { type Sender, Senders } from "./Senders.ts"
 import type { CircuitWatch } from "./watchCircuits.ts"
 
-/** The message and the version it has; what the actor carries from step to step. */
+/** The message and its version, which the actor carries from step to step. */
 interface Snapshot {
   readonly message: Message
   readonly version: StreamVersion
-  /** The version its last start made. A deferred attempt gives its number to the next, so the number alone won't do. */
+  /** The version of its last start: unlike its number, no later attempt gets it after a deferral. */
   readonly startedAt: StreamVersion
 }
 
-/** Between an answer that opens the circuit and the circuit's own silence. */
+/** How long the lane waits between an answer that opens the circuit and the circuit's own open time. */
 const UNTIL_OPEN_MS = 250
 
 /**
- * Ends when the message is settled, belongs to somebody else, or has nothing left to do. `GateClosed` says that
- * nothing was started because its destination may not be called now.
+ * Ends when the message is settled, belongs to another worker, or has nothing left to do. `GateClosed` says that no
+ * attempt was started because the destination may not be called now.
  */
 export const deliver = Effect.fnUntraced(function* (
   claimed: ClaimedMessage,
@@ -62,13 +62,13 @@ export const deliver = Effect.fnUntraced(function* (
   if (started === null) return circuits.observe(claimed, null)
   const reply = yield* send(claimed, heldBatch, started.message)
   circuits.observe(claimed, reply.outcome)
-  // The destination's slot is free from here on; the commit is our own affair.
+  // The destination's slot is free from here on: the commit does not concern it.
   onSent(reply.outcome)
   if (reply.outcome.type === "Deferred") yield* deferLane(claimed.lane, reply.outcome)
   yield* settle(claimed, heldBatch, started, reply)
 })
 
-/** If the store does not answer, the lane's next message hears the same of its destination. */
+/** A failure of the store is ignored: the destination gives the lane's next message the same answer. */
 const deferLane = Effect.fnUntraced(function* (
   lane: DestinationId,
   { scope, afterMs }: Extract<AttemptOutcome, { readonly type: "Deferred" }>
@@ -96,7 +96,7 @@ const start = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: H
 
 const nothing = { entry: null, answer: null }
 
-// Not made anew for each message: to wrap a generator costs more than to run it.
+// Built once, not for each message: wrapping a generator costs more than running it.
 const decideStart = Effect.fnUntraced(function* (
   claimed: ClaimedMessage,
   heldBatch: HeldBatch,
@@ -107,8 +107,8 @@ const decideStart = Effect.fnUntraced(function* (
   if (heldBatch.lost) return nothing
   if (message.status === "SENDING") {
     if (!isOursToFinish(message, claimed)) return nothing
-    // One in doubt waits for its outcome, not for another start. An open one right after our claim is our own
-    // start whose answer was lost, if the claim outlived the load: until then nobody else could start one.
+    // An attempt in doubt waits for its outcome, not for another start. An open attempt right after our claim is our
+    // own start whose answer was lost, if the claim outlived the load: until then no other worker could start one.
     const isOurs = message.progress.phase === "unresolved" || (yield* isStillHeld(heldBatch))
     return isOurs ? { entry: null, answer: snapshot } : nothing
   }
@@ -127,22 +127,22 @@ const decideStart = Effect.fnUntraced(function* (
   return { entry, answer }
 })
 
-/** Why the consent of its dossier forbids another attempt, by now; null when it does not. */
+/** Why the dossier's consent forbids another attempt now; null when it allows one. */
 const objection = Effect.fnUntraced(function* ({ orgId, channel }: MessageQueued, dossierId: string) {
   const reason = yield* objectionTo(orgId, dossierId, channel)
   return reason === null ? null : cancelReason(dossierId, channel, reason)
 })
 
 /**
- * Asks until the store answers or the batch is lost: an actor that can't read has nothing better to do, and to take
- * silence for a no would leave the whole batch to its lease.
+ * Retries until the store answers or the batch is lost: an actor that can't read has no other work, and giving up would
+ * leave the whole batch to its lease.
  */
 const whileHeld = (heldBatch: HeldBatch): Patience => ({
   tries: Number.POSITIVE_INFINITY,
   unavailable: { schedule: storePauses, while: () => !heldBatch.lost }
 })
 
-/** A batch that was lost while the store did not answer is somebody else's. */
+/** A batch that was lost while the store did not answer belongs to another worker. */
 const unlessLost = Effect.catchTags({
   StoreUnavailable: () => Effect.succeed(null),
   Overtaken: () => Effect.succeed(null)
@@ -167,7 +167,7 @@ const isSurelyHeld = (heldBatch: HeldBatch) =>
     Effect.catchTag("StoreUnavailable", () => Effect.succeed(false))
   )
 
-/** An epoch or attempt beyond the one we claimed: the message moved on and waits in the queue again. */
+/** An epoch or attempt beyond the claimed one: the message moved on and waits in the queue again. */
 const isElsewhere = ({ progress }: Message, claimed: ClaimedMessage): boolean =>
   progress.epoch !== claimed.epoch || progress.attempt !== claimed.attempt
 
@@ -189,20 +189,20 @@ const send = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: He
   }
   if (channel === undefined)
     return notSent("channel_unavailable", `no ${claimed.queued.channel} channel is set up here`)
-  // Erased after our claim, the message says so and not the claim.
+  // The message knows of an erasure after the claim, the claim does not.
   if (claimed.body === null || erased) return notSent("body_erased", "the body was erased before it could be sent")
   const dedupes = yield* channel.dedupes(orgId, destination)
   const failed = dedupes ? broken : unknown(ourFault, yield* doubtMsOf(channel, claimed.queued))
-  // We may have stood still since the start was committed, and somebody else have found out and sent it again.
+  // This process may have stood still since the start was committed, and another worker may have sent it again.
   if (!dedupes && !(yield* isSurelyHeld(heldBatch))) return failed
   return yield* channel.send({ ...about, body: claimed.body }).pipe(orElse(failed))
 })
 
-/** How long to wait before an attempt in doubt is first asked about. */
+/** How long to wait before the destination is first asked about an attempt in doubt. */
 export const doubtMsOf = (channel: Sender | undefined, { orgId, destination }: MessageQueued): Effect.Effect<number> =>
   channel?.doubtMs?.(orgId, destination) ?? Effect.succeed(RECONCILE_AFTER_MS)
 
-/** A bug in a channel must not keep its message open: it counts as a try that failed on our side. */
+/** A bug in a channel must not keep its message open: the attempt counts as failed on our side. */
 const orElse = (reply: Reply) =>
   Effect.catchDefect((defect: unknown) =>
     Effect.logError("a channel broke its promise not to fail", defect).pipe(Effect.as(reply))
@@ -238,21 +238,21 @@ const settle = Effect.fnUntraced(function* (
   { outcome, responseBody }: Reply
 ) {
   const { epoch, attempt, doubts } = started.message.progress
-  // A try that does not count leaves its number, and with it the place of its answer, to the next one.
+  // An attempt that does not count leaves its number, and with it the place of its answer, to the next attempt.
   const isKept = responseBody !== null && responseBody !== "" && outcome.type !== "Deferred"
   const response: AttemptResponse | null = isKept ? { epoch, attempt, body: responseBody } : null
   const die = (yield* Random.Random).nextDoubleUnsafe()
   const decideSettlement = ({ message, version, startedAt }: Snapshot, now: DateTime.Utc) => {
     if (heldBatch.lost) return nothing
-    // Our own settlement was written and its answer lost, or somebody else made it.
+    // Our own settlement was stored and its answer lost, or another writer settled the attempt.
     if (startedAt !== started.startedAt || !isOpen(message.progress.phase)) return nothing
-    // Another doubt than the one we came with is our own: written twice, it would wait and be asked about twice.
+    // Any other doubt than the one at our claim is our own: a second one would ask about it twice.
     if (message.progress.doubts !== doubts) return nothing
     const decided = decide(message, { type: "SettleAttempt", attempt, outcome, now, die })
     if (Result.isFailure(decided)) return nothing
     const { entry } = entryOf(claimed.messageId, message, version, decided.success, now, {
       fence: heldBatch.batch,
-      // Erased while we were sending: the answer must not bring back what was to go.
+      // Erased during the attempt: the answer must not bring back erased data.
       response: message.progress.erased ? null : response
     })
     return { entry, answer: null }

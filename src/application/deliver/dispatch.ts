@@ -1,13 +1,13 @@
 /**
- * The worker: a feeder claims due messages ahead of a pool of actors, and each actor owns one message at a
- * time from claim to settlement.
+ * The worker: a feeder claims due messages ahead of a pool of actors, and each actor owns one message at a time from
+ * claim to settlement.
  *
- *   feeder     queue.claim ─▶ inbox (lane by lane, within each lane's capacity)
- *   actors     inbox ─▶ deliver: start, send, settle ─▶ release the batch with its last message
- *   keeper     renews this worker's leases and takes over batches whose worker went away
+ *   feeder     queue.claim ─▶ waiting room (lane by lane, within each lane's capacity)
+ *   actors     waiting room ─▶ deliver: start, send, settle ─▶ release the batch with its last message
+ *   keeper     renews this worker's leases and recovers the batches of workers that are gone
  *
- * Closing its scope is a graceful stop: nothing new is claimed or started, what is under way gets `grace` to
- * settle, the rest is abandoned visibly, and no lease is left.
+ * Closing its scope is a graceful stop: nothing new is claimed or started, messages under way get `grace` to settle,
+ * the rest is abandoned with a fact that says so, and no lease is left.
  */
 import { Clock, DateTime, Duration, Effect, Fiber, Schedule } from "effect"
 import { type CircuitPolicy, circuitDefaults } from "../../domain/circuit/policy.ts"
@@ -28,9 +28,9 @@ export interface WorkerSettings {
   readonly worker: string
   /** Messages under way at once in this process. */
   readonly concurrency: number
-  /** How long a worker that has gone silent keeps its messages. */
+  /** How long a silent worker keeps its messages. */
   readonly lease: Duration.Duration
-  /** How long a graceful stop waits for what is under way. */
+  /** How long a graceful stop waits for messages under way. */
   readonly grace: Duration.Duration
   readonly circuit?: CircuitPolicy
 }
@@ -38,17 +38,17 @@ export interface WorkerSettings {
 interface Task {
   readonly claimed: ClaimedMessage
   readonly heldBatch: HeldBatch
-  /** In nanoseconds of the monotonic clock; later it goes back instead. Null: no hurry. */
+  /** In nanoseconds of the monotonic clock; after it the message goes back to the queue. Null: no limit. */
   readonly startBy: bigint | null
 }
 
 const NANOS_PER_MILLI = 1_000_000n
 const CLAIM_MAX = 500
 const POLL_FLOOR = Duration.seconds(1)
-/** Something is due but was not handed out: somebody else is visiting its lane, or we have enough of it. */
+/** A message is due but was not handed out: another worker is claiming from its lane, or this one has enough of it. */
 const POLL_SOON = Duration.millis(20)
 const STORE_PAUSE = Duration.millis(250)
-/** A message we can't process because of a bug in Posthaste: kept, shown in the log, tried again later. */
+/** The pause after a bug in Posthaste: it is logged, and its message stays in the queue to be tried again. */
 const DEFECT_PAUSE = Duration.minutes(1)
 
 /** Starts the worker; it runs until the scope closes. */
@@ -75,7 +75,7 @@ export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       yield* Fiber.interrupt(feeder)
-      // A store that does not answer must not hold up a stop: what could not be handed back waits for its lease.
+      // A store that does not answer must not block a stop: a batch that could not be handed back waits for its lease.
       yield* Effect.forEach(waitingRoom.drain(), ({ claimed, heldBatch }) =>
         finish(heldBatch, heldBatches, claimed)
       ).pipe(Effect.andThen(untilEmpty(heldBatches)), Effect.timeoutOption(settings.grace))
@@ -93,7 +93,7 @@ const untilEmpty = (heldBatches: HeldBatches) =>
     Effect.repeat({ until: (empty) => empty, schedule: Schedule.spaced("20 millis") })
   )
 
-/** What a stopping worker still holds is settled as if it had died, only at once. */
+/** A stopping worker settles its remaining messages as if it had crashed, only at once. */
 const handBack = (heldBatch: HeldBatch) =>
   heldBatch.lost || heldBatch.unanswered > 0
     ? Effect.void
@@ -115,14 +115,14 @@ const feed = Effect.fnUntraced(function* (
   const channels = yield* Senders
   const capacity = (channel: ChannelName, orgId: OrgId, lane: DestinationId) =>
     (channels[channel]?.capacity(orgId, lane) ?? Effect.succeed(1)).pipe(
-      // What was claimed must reach an actor whatever is wrong with its destination: one that can't be read, such as
-      // one whose secret does not open, then fails there, alone.
+      // Every claimed message must reach an actor. A destination that can't be read, such as one whose secret does not
+      // open, then fails there, alone.
       Effect.catchDefect((defect) =>
         Effect.logError(`destination ${lane} can't be asked how much it takes`, defect).pipe(Effect.as(1))
       )
     )
 
-  /** True when something was claimed. A stop may not come between the claim and our knowing of it. */
+  /** True when a batch was claimed. A stop may not come between the claim and its bookkeeping here. */
   const claimOnce = Effect.fnUntraced(function* () {
     const limit = CLAIM_MAX - waitingRoom.startable()
     if (limit < CLAIM_MAX / 2) return false
@@ -138,7 +138,7 @@ const feed = Effect.fnUntraced(function* (
     const heldBatch = heldBatches.add(claim)
     circuits.claimed(claim)
     const lanes = [...Map.groupBy(claim.messages, (message) => message.lane)]
-    // All at once: what was handed out by a rate limit must start soon, whoever else was handed out with it.
+    // All at once: a message that a rate limit handed out must start soon, whatever else the claim holds.
     const capacities = yield* Effect.forEach(
       lanes,
       ([lane, [first]]) => capacity(first!.queued.channel, first!.queued.orgId, lane),
@@ -170,8 +170,8 @@ const feed = Effect.fnUntraced(function* (
 })
 
 /**
- * A probe's permit runs from the claim. What a rate limit handed out gets half its time also after a claim that took
- * all of it: a store that is slow to answer must not mean that nothing ever starts.
+ * A probe's permit runs from the claim. A message that a rate limit handed out gets half its time also after a claim
+ * that took all of it: with a slow store no message would ever start otherwise.
  */
 const startByOf = ({ circuitMode, startWithinMs }: ClaimTerms, askedAt: bigint, offeredAt: bigint): bigint | null => {
   if (startWithinMs === null) return null
@@ -191,7 +191,7 @@ const act = Effect.fnUntraced(function* (
     const task = yield* waitingRoom.take
     const { claimed, heldBatch } = task
     let underWay = true
-    /** What else we hold of a lane whose destination wants nothing now. */
+    /** Other messages that this worker holds of a lane that was deferred. */
     let others: ReadonlyArray<Task> = []
     const sent = (outcome: AttemptOutcome | null = null) => {
       if (outcome?.type === "Deferred" && outcome.scope !== "message")
@@ -210,7 +210,7 @@ const act = Effect.fnUntraced(function* (
     )
     sent()
     if (later === "GateClosed") {
-      // What else we hold of the lane was claimed under the same conditions.
+      // Other messages of the lane with the same generation meet the same closed gate.
       const { generation } = claimed.terms
       others = waitingRoom.withdraw(claimed.lane, (other) => other.claimed.terms.generation === generation)
       yield* putBack([task, ...others], heldBatches)
@@ -218,7 +218,7 @@ const act = Effect.fnUntraced(function* (
       yield* putBack(others, heldBatches)
       yield* finish(heldBatch, heldBatches, later ?? null)
     }
-    // With a store and a channel that answer at once, an actor would never let anybody else hear what it saw.
+    // With a store and a channel that answer at once, an actor would never let the other fibers run.
     yield* Effect.yieldNow
   }
 })
@@ -231,8 +231,8 @@ const tryLater = Effect.fnUntraced(function* (claimed: ClaimedMessage, defect: u
 const isPast = (moment: bigint) => Effect.map(Clock.Clock, (clock) => clock.monotonicTimeNanosUnsafe() > moment)
 
 /**
- * What may not be sent now goes back to wait as it was, at once: no attempt is lost by it, and a batch-mate
- * that takes its time does not hold it up.
+ * Messages that may not be sent now go back to the queue at once and wait as before: they lose no attempt, and a slow
+ * message of the same batch does not hold them up.
  */
 const putBack = Effect.fnUntraced(function* (tasks: ReadonlyArray<Task>, heldBatches: HeldBatches) {
   const queue = yield* Queue
@@ -246,7 +246,7 @@ const putBack = Effect.fnUntraced(function* (tasks: ReadonlyArray<Task>, heldBat
         heldBatch.messages = heldBatch.messages.filter((message) => !messages.includes(message))
       }
       const ids = messages.map(({ messageId }) => messageId)
-      // Once asked, the answer is awaited: a stop in between would not know what is still ours.
+      // Once asked, the answer is awaited: an interruption would leave open which messages the batch holds.
       yield* Effect.uninterruptible(Effect.map(queue.putBack(heldBatch.batch, ids), answered)).pipe(
         Effect.retry(storePauses),
         Effect.orDie
@@ -256,14 +256,13 @@ const putBack = Effect.fnUntraced(function* (tasks: ReadonlyArray<Task>, heldBat
   }
 })
 
-/** One message less on our hands. */
 const finish = (heldBatch: HeldBatch, heldBatches: HeldBatches, later: AbandonedMessage | null) =>
   Effect.suspend(() => {
     if (later !== null) heldBatch.notStarted.push(later)
     return lessen(heldBatch, heldBatches, 1)
   })
 
-/** The last message releases the batch. */
+/** The last message of a batch releases it. */
 const lessen = (heldBatch: HeldBatch, heldBatches: HeldBatches, count: number) =>
   Effect.suspend(() => {
     heldBatch.remaining -= count
@@ -296,7 +295,7 @@ const keep = Effect.fnUntraced(function* ({ worker, lease }: WorkerSettings, hel
   })
   const pause = Duration.divideUnsafe(lease, 3)
   const step = Effect.suspend(renew).pipe(
-    // A stop may not come between taking a batch over and giving it up: its messages would wait for one more lease.
+    // A stop may not come between taking a batch over and releasing it: its messages would wait for one more lease.
     Effect.andThen(Effect.uninterruptible(recover(worker, lease))),
     Effect.andThen(Effect.sleep(pause))
   )

@@ -1,21 +1,21 @@
 /**
- * The batches this process holds. A batch is held from its claim until each of its messages was delivered,
- * dropped or handed back; then it is released. A batch that was taken over is lost: nothing is sent or
- * written for it any more.
+ * The batches that this process holds. A batch is held from its claim until each of its messages was delivered, dropped
+ * or handed back; then it is released. A batch that another worker took over is lost: nothing is sent or written for it
+ * any more.
  */
 import type { Duration } from "effect"
 import type { AbandonedMessage, BatchId, Claim, ClaimedMessage } from "../ports/Queue.ts"
 
 export interface HeldBatch {
   readonly batch: BatchId
-  /** What the batch still holds. */
+  /** The messages that the batch still holds. */
   messages: ReadonlyArray<ClaimedMessage>
-  /** Calls that put messages back and were not answered: until then nobody knows what the batch still holds. */
+  /** `putBack` calls without an answer yet: until then it is not known which messages the batch still holds. */
   unanswered: number
   readonly lease: Duration.Duration
   /** Messages that are neither delivered, dropped nor handed back. */
   remaining: number
-  /** What goes back to the queue when the batch is released. */
+  /** Messages that go back to the queue when the batch is released. */
   readonly notStarted: Array<AbandonedMessage>
   readonly lost: boolean
   readonly lose: () => void

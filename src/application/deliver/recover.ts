@@ -1,11 +1,11 @@
 /**
- * Batches whose worker went away. Whoever recovers a batch holds its claim, so for each message of it the
+ * Recovers batches whose worker is gone. The recovering worker holds the claim, so for each message of the batch the
  * stream alone decides:
  *
- *   nothing happened since the claim         it waits again as before
- *   the claim's attempt is open              sent or not, nobody can say: it is abandoned and made again where
- *                                            the far side drops duplicates, and in doubt where it does not
- *   anything else                            it was settled; its facts have said what comes next
+ *   no fact since the claim          the message waits again as before
+ *   the claim's attempt is open      it is not known whether it was sent: the attempt is abandoned and made again where
+ *                                    the destination drops duplicates, and in doubt where it does not
+ *   any other facts                  the attempt was settled, and its facts have put the message where it belongs
  */
 import { DateTime, type Duration, Effect, Random, Result } from "effect"
 import { decide, replay } from "../../domain/message/decider.ts"
@@ -20,7 +20,7 @@ import { Senders } from "./Senders.ts"
 
 const BATCHES_AT_ONCE = 10
 
-/** Takes over everything whose lease ran out and settles it. Answers how many batches there were. */
+/** Takes over every batch whose lease ran out and settles its messages. Answers the number of batches. */
 export const recover = Effect.fn("recover")(function* (worker: string, lease: Duration.Duration) {
   const queue = yield* Queue
   let recovered = 0
@@ -32,7 +32,7 @@ export const recover = Effect.fn("recover")(function* (worker: string, lease: Du
   }
 })
 
-/** Settles what the holder of `batch` left behind and releases it. The caller must hold the batch. */
+/** Settles the messages that the holder of `batch` left behind, and releases it. The caller must hold the batch. */
 export const recoverBatch = Effect.fn("recoverBatch")(function* (
   batch: BatchId,
   messages: ReadonlyArray<AbandonedMessage>,
@@ -61,12 +61,12 @@ const foundOf = (claimed: AbandonedMessage, { facts }: Stream): "not started" | 
   return first!.fact.type === "AttemptStarted" && rest.length === 0 ? "open" : "settled"
 }
 
-/** May come in any state, and is no step of the message's own. */
+/** Such a fact may come in any state and is no step of the message. */
 const isAside = ({ type }: MessageFact) => type === "ReceiptRecorded" || type === "MessageBodyErased"
 
 /**
- * How long an attempt at the destination of a message is in doubt before somebody asks; null where duplicates are
- * dropped, so that there is no doubt. Each destination is asked once.
+ * How long an attempt at the message's destination is in doubt before the destination is asked; null where it drops
+ * duplicates, so that there is no doubt. Each destination is read once.
  */
 const doubtOnce = Effect.map(Senders, (channels) => {
   const known = new Map<string, number | null>()
@@ -81,7 +81,7 @@ const doubtOnce = Effect.map(Senders, (channels) => {
   })
 })
 
-/** A channel that is not set up here can't tell us that it may be sent again. */
+/** Without its channel, this process can't know that the message may be sent again. */
 const never = Effect.succeed(false)
 
 const abandon = Effect.fnUntraced(function* (

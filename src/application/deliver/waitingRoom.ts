@@ -1,11 +1,12 @@
 /**
- * What this process has claimed and not yet started, lane by lane. Actors take from lanes in turn, never
- * beyond a lane's capacity, and no lane has more under way than there are idle actors left: one that hangs takes
- * half of them at most, a second half of the rest, and so on. Without that a dozen destinations that hang, each
- * within its own capacity, held all actors, and the others waited for their timeouts (p50 6 s, measured).
+ * The messages that this process has claimed and not yet started, lane by lane. Actors take from the lanes in turn,
+ * never beyond a lane's capacity.
  *
- * How much of a lane is held in advance follows how fast the lane moves: a fast one is kept full, one that
- * hangs is left in the queue, where other workers and cancellations can reach it.
+ * - A lane has at most as many messages under way as actors are idle: a lane that hangs takes half of the actors at
+ *   most, a second one half of the rest, and so on. Without this, a dozen destinations that hang, each within its
+ *   capacity, held all actors, and all other messages waited for their timeouts (p50 6 s, measured).
+ * - How many messages of a lane are claimed in advance follows its speed. A fast lane is kept full; the messages of a
+ *   lane that hangs stay in the queue, where other workers and cancellations can reach them.
  *
  * Plain synchronous data; it knows neither the queue nor the clock.
  */
@@ -14,39 +15,39 @@ import type { DestinationId } from "../../domain/ids.ts"
 
 const WINDOW_MIN = 16
 const WINDOW_MAX = 500
-/** For a lane we know nothing about yet. */
+/** For a new lane. */
 export const WINDOW_FIRST = 64
 
 interface Lane<A> {
   readonly id: DestinationId
   capacity: number
-  /** While traffic comes back to a destination that was down; infinite otherwise. */
+  /** The limit while traffic comes back to a destination that was down; infinite otherwise. */
   limit: number
   underWay: number
   waiting: Array<A>
   window: number
-  /** Sends that ended since the window was last looked at. */
+  /** Messages that ended since the last call of `room`. */
   ended: number
-  /** Stands in the ring of lanes that could give something now. */
+  /** Whether the lane stands in the ring of lanes that can give a message now. */
   inRing: boolean
 }
 
 export interface WaitingRoom<A> {
   readonly offer: (lane: DestinationId, capacity: number, items: ReadonlyArray<A>, limit?: number | null) => void
-  /** The next item of the lane whose turn it is; parks until there is one. Its slot is taken until `ended`. */
+  /** The next message of the next lane; parks until there is one. Its slot is taken until `ended`. */
   readonly take: Effect.Effect<A>
   readonly ended: (lane: DestinationId) => void
-  /** From now on so many of the lane may be under way, as far as its capacity allows; null: no other limit. */
+  /** Sets how many messages of the lane may be under way, within its capacity; null: no limit but the capacity. */
   readonly limit: (lane: DestinationId, limit: number | null) => void
-  /** Takes back what waits in the lane and matches. */
+  /** Removes and answers the lane's waiting messages that match. */
   readonly withdraw: (lane: DestinationId, matches: (item: A) => boolean) => ReadonlyArray<A>
-  /** How much more of each known lane is wanted now; 0 where there is enough. */
+  /** How many more messages of each known lane to claim now; 0 where there are enough. */
   readonly room: () => ReadonlyMap<DestinationId, number>
-  /** How much could start at once if there were actors for it. */
+  /** How many messages could start at once, with an idle actor for each. */
   readonly startable: () => number
-  /** Returns when a lane could use more than it holds; remembers one such moment. */
+  /** Returns when a lane could use more messages than it holds; one such moment is remembered. */
   readonly hungry: Effect.Effect<void>
-  /** Empties every lane. */
+  /** Empties every lane and answers the messages. */
   readonly drain: () => ReadonlyArray<A>
 }
 
@@ -61,7 +62,7 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
 
   const free = (lane: Lane<A>) => Math.min(lane.capacity, lane.limit) - lane.underWay
   const mayGive = (lane: Lane<A>) => lane.underWay < slots - busy
-  /** How many more of the lane could start now: each takes an idle actor and uses one of the lane's share. */
+  /** How many more messages of the lane could start now: each takes an idle actor and a part of the lane's share. */
   const open = (lane: Lane<A>) => Math.max(Math.min(free(lane), Math.ceil((slots - busy - lane.underWay) / 2)), 0)
 
   const enter = (lane: Lane<A>) => {
@@ -70,7 +71,7 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
     ring.push(lane)
   }
 
-  /** Has nothing to give any more: what waited was taken back, or fewer may be under way. */
+  /** Takes a lane out of the ring that has no message to give any more. */
   const leave = (lane: Lane<A>) => {
     if (!lane.inRing || (lane.waiting.length > 0 && free(lane) > 0)) return
     lane.inRing = false
@@ -177,7 +178,7 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
         lane.window = Math.min(WINDOW_MAX, Math.max(WINDOW_MIN, 4 * lane.ended, lane.window >> 1))
         lane.ended = 0
         const wanted = lane.window + open(lane) - lane.waiting.length
-        // A trickle of tiny claims costs more than waiting for half a window.
+        // Many tiny claims cost more than waiting until half a window is free.
         room.set(lane.id, wanted >= lane.window >> 1 ? wanted : 0)
       }
       return room

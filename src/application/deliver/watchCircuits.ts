@@ -36,9 +36,9 @@ export interface CircuitWatch {
 
 interface Observation extends Report {
   readonly probe: boolean
-  /** The probe could not tell. */
+  /** The probe showed nothing about the destination's health. */
   readonly unclear: boolean
-  /** One answer that is enough to open the circuit. */
+  /** The error of one answer that is enough to open the circuit. */
   readonly error: CircuitError | null
 }
 
@@ -46,7 +46,7 @@ type CircuitChange =
   | Pick<Extract<CircuitCommand, { readonly type: "CountFailures" }>, "type" | "failures" | "error">
   | Pick<Extract<CircuitCommand, { readonly type: "SettleProbe" }>, "type" | "succeeded" | "error">
 
-/** `onState` is told where a circuit stands whenever that was learnt. */
+/** `onState` gets every state of a circuit that this worker learns. */
 export const watchCircuits = (
   policy: CircuitPolicy,
   onState: (destination: DestinationId, state: CircuitState) => Effect.Effect<void, never, Queue>
@@ -62,7 +62,7 @@ export const watchCircuits = (
     const probe = terms.circuitMode === "probe"
     const before = pending.get(destination)
     const known = before?.generation === generation ? before : null
-    // What was seen under an older generation than something already pending is void.
+    // An observation of an older generation than the pending one is void.
     if (before !== undefined && before.generation > generation) return
     pending.set(destination, {
       destination,
@@ -71,7 +71,7 @@ export const watchCircuits = (
       failures: evidence === "success" ? 0 : (known?.failures ?? 0) + (evidence === "failure" ? 1 : 0),
       probe,
       unclear: probe && evidence === "none",
-      // A success beside it does not put right what is wrong.
+      // A success beside it does not repair the destination.
       error: error ?? known?.error ?? null
     })
     news.openUnsafe()
@@ -84,7 +84,7 @@ export const watchCircuits = (
     return onState(destination, state)
   }
 
-  /** Changes the circuit by what the domain makes of the command, unless it has another generation by now. */
+  /** Applies the command to the circuit, unless the circuit has another generation by now. */
   const change = Effect.fnUntraced(function* ({ destination, generation }: Observation, command: CircuitChange) {
     const after = yield* changeCircuit(
       destination,
@@ -109,7 +109,7 @@ export const watchCircuits = (
           error
         })
     } else if (state.status === "CLOSED" && (error !== null || state.failures >= policy.failuresMax)) {
-      // Successes beside a decisive failure may have set the count back.
+      // Successes beside a failure that is enough by itself may have reset the count.
       yield* change(observation, { type: "CountFailures", failures: Math.max(state.failures, 1), error })
     }
   })
@@ -122,7 +122,7 @@ export const watchCircuits = (
     if (observations.size === 0) return
     const states = yield* circuits.report([...observations.values()]).pipe(
       Effect.catchTag("StoreUnavailable", () =>
-        // Reporting a probe counts nothing, and where one failure is enough no second one counts: both may be said twice.
+        // A probe's result counts nothing, and after a failure that is enough a second adds nothing: both may be repeated.
         Effect.sync(() => {
           for (const [destination, observation] of observations) {
             if ((observation.probe || observation.error !== null) && !pending.has(destination))

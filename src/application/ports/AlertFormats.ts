@@ -3,7 +3,7 @@ import type { Alert, Severity } from "../../domain/alert/alert.ts"
 import type { ChannelName } from "../../domain/ids.ts"
 import type { AlertTargetType } from "./Destinations.ts"
 
-/** How one kind of alert target wants to be told. */
+/** The form of alerts for one kind of alert target. */
 export interface AlertFormat {
   /** The channel that takes alerts there. */
   readonly channel: ChannelName
@@ -11,7 +11,7 @@ export interface AlertFormat {
   readonly url: string | null
   /** The settings of the destination that is made for a target; those left out are the channel's defaults. */
   readonly settingsOf: (url: string, description: string | null) => Readonly<Record<string, unknown>>
-  /** The one secret: its field in requests, its name at the destination, and why a value can't be it, never repeating it. */
+  /** The one secret: its field in requests, its name at the destination, and why a value is invalid. */
   readonly secret: {
     readonly field: "secret" | "routingKey"
     readonly name: string

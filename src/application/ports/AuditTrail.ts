@@ -34,10 +34,10 @@ export interface AuditFilter {
 }
 
 /**
- * The projection `audit`: what was done, to what and by whom, an entry for each fact that says so. It is derived, a little
- * behind, rebuildable; everybody reads the live generation. Entries of a message that is forgotten go with it.
+ * The projection `audit`: each operation with its subject and actor, one entry for each fact that tells one. It is
+ * derived, a little behind, rebuildable; readers see the live generation. Forgotten messages lose their entries.
  *
- * `project` writes rows and position together; a row that is there already is left as it is.
+ * `project` writes rows and position together; an existing row is left as it is.
  */
 export class AuditTrail extends Context.Service<
   AuditTrail,
@@ -48,9 +48,9 @@ export class AuditTrail extends Context.Service<
       filter: AuditFilter,
       page: { readonly cursor: string | null; readonly limit: number }
     ) => Effect.Effect<Page<AuditItem>, StoreUnavailable>
-    /** Writes nothing and answers false when the run no longer stands where the step begins. */
+    /** Writes nothing and answers false when the run has left the step's `from`. */
     readonly project: (step: Step, rows: ReadonlyArray<AuditRow>) => Effect.Effect<boolean, StoreUnavailable>
-    /** Deletes up to `limit` rows of generations that were left behind; how many went. */
+    /** Deletes up to `limit` rows of earlier generations; answers their number. */
     readonly clear: (limit: number) => Effect.Effect<number, StoreUnavailable>
   }
 >()("posthaste/application/ports/AuditTrail") {}

@@ -3,13 +3,13 @@ import type { MessageId } from "../../domain/ids.ts"
 import type { StoreUnavailable } from "../errors.ts"
 
 /**
- * The texts that may be erased: what is delivered, and what the far side answered. They come into being
- * only with `EventStore.append`; facts never hold them.
+ * The texts that may be erased: bodies and the answers of destinations. They are written only by `EventStore.append`;
+ * facts never hold them.
  */
 export class Bodies extends Context.Service<
   Bodies,
   {
-    /** The exact text to deliver; null when it was erased or never was. */
+    /** The exact text to deliver; null when it was erased or never existed. */
     readonly load: (id: MessageId) => Effect.Effect<string | null, StoreUnavailable>
     /** Response bodies by `epoch/attempt`. */
     readonly responses: (id: MessageId) => Effect.Effect<ReadonlyMap<string, string>, StoreUnavailable>

@@ -8,7 +8,7 @@ import type { Fault } from "../errors.ts"
 import type { DestinationSettings, OpenDestination } from "./Destinations.ts"
 
 export interface OutboundMessage {
-  /** Stable across attempts and replays, so the far side can drop a duplicate. */
+  /** The same for all attempts and replays, so the destination can drop a duplicate. */
   readonly messageId: MessageId
   readonly orgId: OrgId
   readonly destination: DestinationId
@@ -24,28 +24,28 @@ export interface OutboundMessage {
 
 export interface Reply {
   readonly outcome: AttemptOutcome
-  /** What the far side answered, capped; null when it said nothing. */
+  /** The destination's answer, capped; null without one. */
   readonly responseBody: string | null
 }
 
-/** What is asked of a message whose attempt is in doubt. There may be no body any more. */
+/** A message whose attempt is in doubt. Its body may be erased. */
 export type Doubted = Omit<OutboundMessage, "body">
 
 /**
- * A channel that is open for sending. `send` makes one try and never fails: whatever happened is an outcome. It returns
- * within the destination's deadline whatever the far side does, and sends nothing after it was interrupted. Where a
- * duplicate would not be dropped, a try that may have been taken is `Unknown` and nothing else.
+ * A channel that is open for sending. `send` makes one attempt and never fails: every result is an outcome. It returns
+ * within the destination's deadline, and sends nothing after it was interrupted. Where a duplicate would not be
+ * dropped, an attempt that may have been taken is `Unknown` and nothing else.
  */
 export interface Connection<Settings extends DestinationSettings> {
   readonly send: (message: OutboundMessage, to: OpenDestination<Settings>) => Effect.Effect<Reply>
   /**
-   * Finds out what became of an attempt in doubt, without sending it. Keeps the promises of `send`; absent
-   * where there is nobody to ask. `Unreachable` says that it was not taken and may be sent again.
+   * Asks for the outcome of an attempt in doubt, without sending it. Keeps the promises of `send`; absent where the
+   * destination can't be asked. `Unreachable` says that the message was not taken and may be sent again.
    */
   readonly reconcile?: (message: Doubted, to: OpenDestination<Settings>) => Effect.Effect<Reply>
 }
 
-/** Which destination a request names, before anybody was asked whether it exists. */
+/** The destination that a request names, before it is looked up. */
 export interface Addressee {
   /** The recipient as it is stored, sent and shown. */
   readonly to: string
@@ -53,18 +53,18 @@ export interface Addressee {
   readonly destination: string | null
 }
 
-/** A secret with a name of its own, given beside the settings. */
+/** A named secret beside the settings. */
 export interface SecretField {
   readonly schema: Schema.Codec<string, string>
-  /** Makes the one that is left out; it is then shown in the answer that made it, and never again. Absent: required. */
+  /** Generates a secret that was left out; the answer to that request shows it, and none later. Absent: required. */
   readonly generate?: () => Redacted.Redacted
   /** Whether a change may replace it. */
   readonly replaceable: boolean
-  /** The world outside asks by it whether it is known here (`Destinations.knowsLookup`). */
+  /** A request from outside asks by it whether the secret is known (`Destinations.knowsLookup`). */
   readonly lookup?: true
 }
 
-/** What is judged of a destination: as it would be. A secret is given where it is new, and otherwise only named. */
+/** A destination as a request would make it. New secrets are given, existing ones only named. */
 export interface DestinationDraft<Settings extends DestinationSettings> {
   readonly settings: Settings
   readonly secretNames: ReadonlyArray<string>
@@ -81,13 +81,13 @@ export interface DestinationDraft<Settings extends DestinationSettings> {
 export interface Channel<Settings extends DestinationSettings = DestinationSettings> {
   /** In facts, messages and the API, for ever. */
   readonly name: ChannelName
-  /** What the journals of its destinations are called before the id, for ever. */
+  /** The prefix of the journals of its destinations, for ever. */
   readonly journal: string
-  /** Where its destinations are found in the API, such as `webhook-endpoints`. */
+  /** The path of its destinations in the API, such as `webhook-endpoints`. */
   readonly path: string
-  /** What one is called in the OpenAPI document, such as `WebhookEndpoint`. */
+  /** The name of one destination's type in the OpenAPI document, such as `WebhookEndpoint`. */
   readonly typeName: string
-  /** What people call one, such as `a` `webhook endpoint`; an s makes it many. */
+  /** The noun for one destination with its article, such as `a` `webhook endpoint`; an s makes the plural. */
   readonly article: "a" | "an"
   readonly noun: string
   /** Its own and those of every kind (`commonSettings`). */
@@ -95,9 +95,9 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   readonly secrets: Readonly<Record<string, SecretField>>
   /** How many secrets an owner may name beside these; 0 takes none. */
   readonly ownSecretsMax: number
-  /** Why a draft can't be such a destination, field by field, in words its owner can act on. No reason repeats a secret. */
+  /** Why a draft is invalid, field by field, in words its owner can act on. No reason repeats a secret. */
   readonly faultsOf: (draft: DestinationDraft<Settings>) => ReadonlyArray<Fault>
-  /** Reads whom a message is for; the fields are judged as they were written. */
+  /** The addressee of a request; the fields are judged as they were written. */
   readonly addresseeOf: (
     request: Pick<OutboundMessage, "to" | "templateCode" | "body">
   ) => Result.Result<Addressee, ReadonlyArray<Fault>>
@@ -111,13 +111,13 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   readonly dedupes: boolean | ((settings: Settings) => boolean)
   /** How long to wait before an attempt in doubt is first asked about. Absent: a few seconds. */
   readonly doubtMs?: (settings: Settings) => number
-  /** What a try is called whose destination is gone. */
+  /** The error code of an attempt whose destination is removed. */
   readonly missing: FailureCode
   /** Connections close with the scope. */
   readonly open: Effect.Effect<Connection<Settings>, never, Scope.Scope>
 }
 
-// A record is kept among others whose settings are other ones; it is only ever handed destinations of its own kind.
+// Records of different settings are kept together; each is only ever given destinations of its own kind.
 // biome-ignore lint/suspicious/noExplicitAny: see above
 export type AnyChannel = Channel<any>
 

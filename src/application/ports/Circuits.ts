@@ -4,7 +4,7 @@ import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { StoreUnavailable } from "../errors.ts"
 
-/** What a worker observed of one destination since its last report. */
+/** One worker's observations of one destination since its last report. */
 export interface Report {
   readonly destination: DestinationId
   /** The generation of the circuit when the messages were claimed. */
@@ -25,13 +25,12 @@ export interface CircuitHistory {
  * The circuit of each destination: its facts, on the journal `circuit-<destination>`, and its state, which
  * `Queue.claim` and the gate of `EventStore.append` obey.
  *
- * - `append` is a compare-and-set on the generation, the number of facts: of many who want to change a
- *   circuit at the same generation one succeeds. Facts and state change in one transaction, so they never
- *   disagree, whatever crashes when.
- * - `report` adds to the count of failures of a closed circuit, and lets a circuit that was just closed admit
- *   more. What was seen under an older generation changes nothing and is not answered. It changes no status:
- *   that takes facts, and whoever reports decides them by what is answered.
- * - `giveBack` returns the permit of a probe that could not tell anything. Another may start a little later.
+ * - `append` is a compare-and-set on the generation, the number of facts: of several writers at the same generation one
+ *   succeeds. Facts and state change in one transaction, so they never disagree, whatever crashes when.
+ * - `report` adds to the count of failures of a closed circuit, and widens the limit of a circuit that was just closed.
+ *   A report of an older generation changes nothing and is not answered. It changes no status: that takes facts, which
+ *   the reporting worker decides from the answer.
+ * - `giveBack` returns the permit of a probe that showed nothing. Another probe may start a little later.
  * - A circuit without facts is closed.
  *
  * The one fact that is not written here is `CircuitProbed`: `Queue.claim` writes it when it hands out a probe.
@@ -40,7 +39,7 @@ export class Circuits extends Context.Service<
   Circuits,
   {
     readonly load: (destination: DestinationId) => Effect.Effect<CircuitHistory, StoreUnavailable>
-    /** In the order asked. */
+    /** In the order of `destinations`. */
     readonly states: (
       destinations: ReadonlyArray<DestinationId>
     ) => Effect.Effect<ReadonlyArray<CircuitState>, StoreUnavailable>

@@ -8,23 +8,23 @@ import type { Position } from "./EventStore.ts"
 
 export interface Lookup {
   readonly messageId: MessageId
-  /** Null: it is in no queue; only what stands in a line is looked for. */
+  /** Null: the message is in no queue; only its place in a line is looked for. */
   readonly wait: Wait | null
 }
 
-/** What there is about one message, all of one moment. */
+/** The rows of one message, all at one moment. */
 export interface DerivedState {
-  /** A row in its lane that says exactly what was asked for, due time and all. */
+  /** Whether a row in its lane equals the asked `wait`, due time and all. */
   readonly isReady: boolean
-  /** How many batches hold it as it was when it began to wait. */
+  /** How many batches hold it in the form in which it began to wait. */
   readonly held: number
   readonly linePlace: { readonly lane: DestinationId; readonly line: string; readonly state: LinePosition } | null
   readonly hasBody: boolean
   /** As JSON; null when there is none. */
   readonly view: unknown
-  /** What lists are searched by says the same as the view itself. */
+  /** Whether the columns that lists search by equal the view. */
   readonly isViewFindable: boolean
-  /** How far the views had read. */
+  /** How far the projection had read. */
   readonly viewsAt: Position | null
 }
 
@@ -43,15 +43,15 @@ export interface Restored {
 }
 
 /**
- * What is derived from the facts, seen from outside: for whoever checks that it agrees with them, and for whoever
- * has to make it again because only the facts were moved.
+ * The rows that are derived from the facts, for the check that they agree and for restoring them where only the facts
+ * were moved.
  *
- * - `look` answers for each message what one moment showed of it.
- * - `ready`, `turns` and `owners` list what there is, whatever the facts say: rows of the queue, messages that
- *   stand in a line, and messages that a body, an answer, a key or a view belongs to.
- * - `restore…` add what is missing and change nothing that is there, so they may be repeated. Restored messages
- *   of one line stand in it in the order they come. One that was under way comes back as held by a worker that
- *   is gone: whoever takes it over finds out what became of it, as after any crash.
+ * - `look` answers the rows of each message as of one moment.
+ * - `ready`, `messagesInLines` and `owners` list the rows that exist, whatever the facts say: rows of the queue,
+ *   messages in lines, and messages that own a body, an answer, a key or a view.
+ * - `restore…` add missing rows and change no existing one, so they may be repeated. Restored messages of one line
+ *   stand in it in the order they come. A message under way is restored as held by a worker that is gone, and is
+ *   recovered as after any crash.
  */
 export class DerivedRows extends Context.Service<
   DerivedRows,
@@ -59,7 +59,7 @@ export class DerivedRows extends Context.Service<
     readonly look: (
       asked: ReadonlyArray<Lookup>
     ) => Effect.Effect<ReadonlyMap<MessageId, DerivedState>, StoreUnavailable>
-    /** `after` is what the page before named as `next`; null where there was none left. */
+    /** `after` is the `next` of the page before; null begins. */
     readonly ready: (
       after: string | null,
       limit: number
@@ -72,22 +72,22 @@ export class DerivedRows extends Context.Service<
       after: MessageId | null,
       limit: number
     ) => Effect.Effect<ReadonlyArray<MessageId>, StoreUnavailable>
-    /** Lines whose head was not given to the queue, or where another message was. */
+    /** Lines whose head was not given to the queue, or where another message was given. */
     readonly brokenLines: Effect.Effect<
       ReadonlyArray<{ readonly lane: DestinationId; readonly line: string }>,
       StoreUnavailable
     >
-    /** Counts that are not the number of views, in words. */
+    /** Counts that differ from the number of views, in words. */
     readonly wrongCounts: Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
     readonly restoreQueue: (rows: ReadonlyArray<Restored>) => Effect.Effect<void, StoreUnavailable>
     readonly restoreCircuits: (
       circuits: ReadonlyArray<{ readonly destination: DestinationId; readonly state: CircuitState }>
     ) => Effect.Effect<void, StoreUnavailable>
-    /** As jobs that nobody works on any more: which messages they were for is not among the facts. */
+    /** As jobs without work left: the selection of their dead letters is not among the facts. */
     readonly restoreReplays: (
       replays: ReadonlyArray<{ readonly id: ReplayId; readonly request: ReplayRequested }>
     ) => Effect.Effect<void, StoreUnavailable>
-    /** Projections and alerting read the log from its beginning again: positions of another store mean nothing. */
+    /** Projections and alerting read the log from its beginning again: positions of another store are invalid here. */
     readonly forgetPositions: Effect.Effect<void, StoreUnavailable>
   }
 >()("posthaste/application/ports/DerivedRows") {}

@@ -16,8 +16,8 @@ export interface Stream {
 }
 
 /**
- * What comes with the first fact of a stream and must be there exactly when that fact is. A replay with
- * another body brings one too: its body takes the place of the one before.
+ * The data that is stored together with the first fact of a stream. A replay with another body brings one too: the new
+ * body replaces the old one.
  */
 export interface Opening {
   /** UTF-8 text, delivered byte for byte. */
@@ -25,14 +25,14 @@ export interface Opening {
   readonly idempotency: { readonly orgId: OrgId; readonly key: string; readonly requestHash: string } | null
 }
 
-/** What the far side answered to an attempt; kept beside the facts because it can hold anything. */
+/** A destination's answer to an attempt; stored beside the facts because it can hold any data and must be erasable. */
 export interface AttemptResponse {
   readonly epoch: number
   readonly attempt: number
   readonly body: string
 }
 
-/** What the start of an attempt depends on beside its message: that the destination may still be called. */
+/** The condition of an attempt's start on its destination: the destination may still be called. */
 export interface Gate {
   readonly lane: DestinationId
   readonly generation: number
@@ -43,11 +43,11 @@ export interface Append {
   readonly expected: StreamVersion
   readonly facts: ReadonlyArray<MessageFact>
   readonly at: DateTime.Utc
-  /** Who is behind it (see actor.ts); null: Posthaste itself. */
+  /** Who is behind it (see commandedBy.ts); null: Posthaste itself. */
   readonly actor: string | null
   /** The queue change of the last of these facts that has one. */
   readonly queue: QueueChange | null
-  /** Write only if this batch is still claimed: a worker whose lease was taken over has no say. */
+  /** Write only if this batch is still claimed: a worker that lost its lease may not write. */
   readonly fence: BatchId | null
   /** Write only if the lane is not paused and its circuit has seen no change since this generation. */
   readonly gate: Gate | null
@@ -57,9 +57,9 @@ export interface Append {
 
 export type AppendResult =
   | { readonly type: "Appended"; readonly version: StreamVersion }
-  /** Someone else appended first (or `expected` was never true). Reload and decide again. */
+  /** Another writer appended first (or `expected` was never true). Load and decide again. */
   | { readonly type: "VersionConflict" }
-  /** The batch in `fence` is no longer claimed. Stop: the message belongs to somebody else now. */
+  /** The batch in `fence` is no longer claimed. Stop: the message belongs to another worker now. */
   | { readonly type: "FenceLost" }
   /** The lane was paused, or its circuit changed. Nothing was written: the message goes back to wait as it was. */
   | { readonly type: "GateClosed" }
@@ -69,19 +69,19 @@ export type AppendResult =
 /** A place in the order of all facts. Opaque; compare only by handing it back. */
 export type Position = string
 
-/** How far the log reaches. */
+/** The size of the log. */
 export interface Extent {
-  /** Of the last fact that `readAll` gives; null while there is none. */
+  /** The position of the last fact that `readAll` gives; null while there is none. */
   readonly head: Position | null
-  /** About how many facts there are. */
+  /** The approximate number of facts. */
   readonly facts: number
 }
 
-/** A fact of any stream, in its stored form: whoever reads the log decodes what it knows. */
+/** A fact of any stream, in its stored form: each reader of the log decodes the facts it knows. */
 export interface LoggedFact extends RecordedFact {
   /** `message-<id>`, `circuit-<destination>`, `replay-<id>`, … */
   readonly stream: string
-  /** Null when it is about something else than a message. */
+  /** Null when the fact is not about a message. */
   readonly messageId: MessageId | null
   readonly version: StreamVersion
   readonly at: DateTime.Utc
@@ -90,17 +90,17 @@ export interface LoggedFact extends RecordedFact {
 }
 
 /**
- * The ground truth: one append-only stream per message.
+ * The facts of messages: one append-only stream per message. Everything else can be derived from the facts.
  *
- * - `append` treats each entry on its own: it writes all facts of the entry, with its opening, its
- *   response and its queue change, or nothing of it, and only on top of `expected`. Two writers with
- *   the same `expected` never both succeed. Once it answers `Appended` the facts survive any crash.
- * - On `StoreUnavailable` each entry may or may not have been written. Repeating it is safe: the
- *   repeat then meets `VersionConflict` (or `DuplicateKey`), and the stream shows whose facts are there.
- * - `load` sees every append that was answered before it was asked.
- * - `readAll` gives the facts of all streams, those of `Journals` too, in one order for all readers, never skips
- *   a fact that commits late and shows each exactly once per pass. Facts of one stream may, rarely, come out of version order when their
- *   transactions overlapped: readers gate by version.
+ * - `append` treats each entry on its own: it writes all facts of the entry, with its opening, its response and its
+ *   queue change, or nothing of it, and only on top of `expected`. Two writers with the same `expected` never both
+ *   succeed. Once it answers `Appended` the facts survive any crash.
+ * - On `StoreUnavailable` each entry may or may not have been written. Repeating it is safe: the repeat then meets
+ *   `VersionConflict` (or `DuplicateKey`), and the stream shows whose facts are there.
+ * - `load` sees every append that was answered before the call.
+ * - `readAll` gives the facts of all streams, those of `Journals` too, in one order for all readers. It never skips a
+ *   fact that commits late, and shows each exactly once per pass. Facts of one stream may, rarely, come out of version
+ *   order when their transactions overlapped: readers gate by version.
  *
  * It leaves out deciding, retrying and any knowledge of what facts mean.
  */
@@ -114,7 +114,7 @@ export class EventStore extends Context.Service<
     ) => Effect.Effect<ReadonlyMap<MessageId, Stream>, StoreUnavailable>
     /** Answers in the order of the entries. */
     readonly append: (entries: ReadonlyArray<Append>) => Effect.Effect<ReadonlyArray<AppendResult>, StoreUnavailable>
-    /** The message an idempotency key was used up by; null while it is free. */
+    /** The message that used the idempotency key; null while the key is free. */
     readonly acceptedUnder: (
       orgId: OrgId,
       key: string

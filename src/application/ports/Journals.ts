@@ -13,11 +13,11 @@ export interface JournalFact extends RecordedFact {
 }
 
 /**
- * The streams of things that are not messages: circuits, replay jobs. Part of the ground truth, with the
- * same promise as `EventStore.append`: all facts or none, only on top of `expected`, one winner among racers,
- * and an `Appended` survives any crash. They are short and written rarely, so each append is a commit of its own.
+ * The streams of everything but messages: circuits, replay jobs. They are facts with the same promise as
+ * `EventStore.append`: all facts or none, only on top of `expected`, one winner among racers, and an `Appended`
+ * survives any crash. They are short and written rarely, so each append is a commit of its own.
  *
- * What their facts mean is known to the domain that wrote them; a journal keeps name and JSON text.
+ * The domain that wrote the facts knows their meaning; a journal keeps name and JSON text.
  */
 export class Journals extends Context.Service<
   Journals,

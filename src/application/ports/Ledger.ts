@@ -5,7 +5,7 @@ import type { RecordedFact } from "../../domain/recorded.ts"
 import type { StoreUnavailable } from "../errors.ts"
 import type { Append, Position, StreamVersion } from "./EventStore.ts"
 
-/** An entry about to be appended, named by the id that its first event will have. */
+/** An entry about to be appended, with the id of its first event. */
 export interface Intent {
   readonly id: string
   readonly entry: Append
@@ -30,30 +30,30 @@ export interface Copy extends RecordedFact {
   readonly actor: string | null
 }
 
-/** Facts of one message that are known to be stored, and what they mean. */
+/** Stored facts of one message, and their effect on the ledger. */
 export interface Stored {
-  /** Ids of their events. */
+  /** The ids of their events. */
   readonly ids: ReadonlyArray<string>
   readonly messageId: MessageId
-  /** Those that have to be found beside the queue too: the first, and those that tell a provider's name for it. */
+  /** The facts that the ledger must find too: the first one, and those with a provider's name for the message. */
   readonly copies: ReadonlyArray<Copy>
   /** The version at which the body was erased. */
   readonly erased: StreamVersion | null
   readonly queue: QueueChange | null
-  /** The version whose change `queue` is, and the one it was decided on top of. */
+  /** The version of the fact that made `queue`, and the version it was decided on. */
   readonly version: StreamVersion
   readonly expected: StreamVersion
-  /** Where in the log the last of them is; null when that is not known. */
+  /** The place of the last fact in the log; null when it is not known. */
   readonly logAt: bigint | null
 }
 
-/** Something that follows a log: one process at a time does. */
+/** A reader that follows the log; one process at a time is it. */
 export type Follower = "queue" | "journals"
 
 export interface FollowerStep {
   readonly from: Position | null
   readonly to: Position
-  /** How many facts of ours are in it. */
+  /** The number of this installation's facts in the step. */
   readonly facts: number
   readonly stored: ReadonlyArray<Stored>
 }
@@ -67,23 +67,23 @@ export interface JournalEntry extends RecordedFact {
 }
 
 /**
- * What belongs to the facts of messages but can't be kept where the facts are: the queue, bodies and answers,
- * idempotency keys, fences and gates. It serves an event store that can't write both in one transaction.
+ * The data of messages that can't be stored with their facts: the queue, bodies and answers, idempotency keys, fences
+ * and gates. It serves an event store that can't write both in one transaction.
  *
- * - `reserve` comes before an append. What comes with the entry is kept from then on, under the intent's id; a key
- *   is taken. Fences and gates are judged as they are at that moment.
- * - `apply` comes after it and makes the change that the stored facts mean, once: it may be repeated, may race
- *   with others who apply the same, and may come late. Whoever comes more than a minute after `begun` does nothing.
+ * - `reserve` comes before an append. From then on the ledger keeps the entry's data under the intent's id, and the key
+ *   is taken. Fences and gates are judged at that moment.
+ * - `apply` comes after the append and makes the change of the stored facts, once: it may be repeated, race with an
+ *   equal call, or come late. More than a minute after `begun` it does nothing.
  * - `withdraw` gives up an intent whose event will never be stored.
- * - What crashed in between is made up for by the follower of the log: `advance` applies what it found and moves its
- *   position in one transaction, and answers false, having changed nothing, when it is not its turn any more.
+ * - The follower of the log completes what a crash interrupted: `advance` applies the facts it found and moves its
+ *   position in one transaction. It answers false, and changes nothing, when another process is the follower.
  *
  * Of the log itself it knows nothing but positions.
  */
 export class Ledger extends Context.Service<
   Ledger,
   {
-    /** Answers in the order asked. */
+    /** In the order of the intents. */
     readonly reserve: (intents: ReadonlyArray<Intent>) => Effect.Effect<ReadonlyArray<Reservation>, StoreUnavailable>
     readonly withdraw: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreUnavailable>
     readonly apply: (stored: Stored, begun: string) => Effect.Effect<void, StoreUnavailable>
@@ -91,10 +91,10 @@ export class Ledger extends Context.Service<
       orgId: OrgId,
       key: string
     ) => Effect.Effect<{ readonly messageId: MessageId; readonly requestHash: string } | null, StoreUnavailable>
-    /** Which of these messages are ours; a log may be shared with strangers. */
+    /** Which of these messages belong to this installation; others may share the log. */
     readonly known: (ids: ReadonlyArray<MessageId>) => Effect.Effect<ReadonlySet<MessageId>, StoreUnavailable>
     readonly knownJournals: (names: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, StoreUnavailable>
-    /** Takes or keeps a follower's place. Null while another one has it. */
+    /** Takes or keeps a follower's place; null while another process has it. */
     readonly follow: (
       follower: Follower,
       holder: string
@@ -104,31 +104,31 @@ export class Ledger extends Context.Service<
       holder: string,
       step: FollowerStep
     ) => Effect.Effect<boolean, StoreUnavailable>
-    /** How many facts all followers have found. */
+    /** The number of facts that all followers have found. */
     readonly followed: Effect.Effect<number, StoreUnavailable>
     readonly leave: (holder: string) => Effect.Effect<void, StoreUnavailable>
-    /** Forgets what is only needed while somebody may still apply it. `followedTo`: up to there the log was followed. */
+    /** Deletes rows that no `apply` can use any more. `followedTo` is how far the log was followed. */
     readonly tidy: (followedTo: bigint) => Effect.Effect<void, StoreUnavailable>
     /** Facts of journals beyond a position, oldest first. */
     readonly journalsAfter: (
       position: Position | null,
       limit: number
     ) => Effect.Effect<ReadonlyArray<JournalEntry>, StoreUnavailable>
-    /** Streams of ours beyond this one: those of messages, then journals. The order is the ledger's. */
+    /** This installation's streams after the given one, in the ledger's order: first of messages, then journals. */
     readonly streamsAfter: (
       stream: string | null,
       limit: number
     ) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
-    /** So many facts of this message will come, up to `version`, that are history: they mean nothing to the queue. */
+    /** Announces `facts` facts of this message, up to `version`, that are history: they change nothing in the queue. */
     readonly expectHistory: (
       messageId: MessageId,
       version: StreamVersion,
       facts: number,
       copies: ReadonlyArray<Copy>
     ) => Effect.Effect<void, StoreUnavailable>
-    /** All that is in the log up to there is history, and the streams of messages are there and nowhere else. */
+    /** Everything in the log up to `head` is history, and the streams of messages are in the log and nowhere else. */
     readonly adopt: (head: Position | null) => Effect.Effect<void, StoreUnavailable>
-    /** Messages that retention has forgotten and whose streams are still there. */
+    /** Messages that retention has forgotten and whose streams still exist. */
     readonly forgotten: (limit: number) => Effect.Effect<ReadonlyArray<MessageId>, StoreUnavailable>
     readonly forgot: (ids: ReadonlyArray<MessageId>) => Effect.Effect<void, StoreUnavailable>
     /** Intents that are older than a day. */

@@ -10,7 +10,7 @@ export interface UsedKey {
   readonly requestHash: string
 }
 
-/** What is kept beside the facts of one message and can't be folded from them. */
+/** The data beside the facts of one message that can't be folded from the facts. */
 export interface DataOfMessage {
   readonly messageId: MessageId
   readonly key: UsedKey | null
@@ -20,15 +20,15 @@ export interface DataOfMessage {
 }
 
 /**
- * What belongs to messages and is no fact: bodies and answers, which may be erased, and idempotency keys. For
- * whoever moves a store; the everyday ways are `EventStore.append` and `Bodies`.
+ * The data of messages that is no fact: bodies and answers, which may be erased, and idempotency keys. It is for moving
+ * a store; every other caller uses `EventStore.append` and `Bodies`.
  *
- * `restore` adds what is missing and changes nothing that is there, so it may be repeated.
+ * `restore` adds missing data and changes none that exists, so it may be repeated.
  */
 export class MessageData extends Context.Service<
   MessageData,
   {
-    /** Messages that nothing belongs to are absent. */
+    /** Messages without data are absent. */
     readonly load: (
       ids: ReadonlyArray<MessageId>
     ) => Effect.Effect<ReadonlyMap<MessageId, DataOfMessage>, StoreUnavailable>

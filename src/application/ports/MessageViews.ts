@@ -21,13 +21,13 @@ export interface Stats {
   readonly byStatus: Readonly<Record<MessageStatus, number>>
   /** Channels without messages are absent. */
   readonly byChannel: Readonly<Record<ChannelName, Readonly<Record<MessageStatus, number>>>>
-  /** When the message that has waited longest past its due time was due; null when nothing is late. */
+  /** The due time of the oldest overdue message; null when no message is overdue. */
   readonly oldestDueAt: DateTime.Utc | null
 }
 
 type Counts = Readonly<Record<MessageStatus, number>>
 
-/** The counts of `Stats` from how many messages of each channel are in each status. */
+/** The counts of `Stats`, from the number of messages of each channel in each status. */
 export const countsOf = (
   found: ReadonlyArray<{ readonly channel: ChannelName; readonly status: MessageStatus; readonly count: number }>
 ): Pick<Stats, "byStatus" | "byChannel"> => {
@@ -47,14 +47,14 @@ export const countsOf = (
 
 export interface DeadCount {
   readonly matched: number
-  /** Of these, so many may have been delivered: a provider's receipt says so. */
+  /** How many of them may have been delivered, by a provider's receipt. */
   readonly contradicted: number
 }
 
 /**
- * The projection `messages`: what was folded from each stream, for searching and counting. It is derived, always a
- * little behind, rebuildable; everybody reads the live generation. `project` is version-gated: an older view never
- * replaces a newer one, and the position moves forward in the same transaction as the rows it stands for.
+ * The projection `messages`: the view of each message, for searching and counting. It is derived, always a little
+ * behind, and rebuildable; readers see the live generation. `project` is version-gated: an older view never replaces a
+ * newer one, and the position moves in the same transaction as its rows.
  */
 export class MessageViews extends Context.Service<
   MessageViews,
@@ -65,7 +65,7 @@ export class MessageViews extends Context.Service<
       filter: MessageFilter,
       page: { readonly cursor: string | null; readonly limit: number }
     ) => Effect.Effect<Page<MessageView>, StoreUnavailable>
-    /** Ended in FAILED or DEAD_LETTER and not replayed since; the last to die first. */
+    /** Ended in FAILED or DEAD_LETTER and not replayed since; the newest dead letter first. */
     readonly deadLetters: (
       orgId: OrgId,
       filter: DeadLetterFilter,
@@ -73,9 +73,9 @@ export class MessageViews extends Context.Service<
     ) => Effect.Effect<Page<MessageView>, StoreUnavailable>
     readonly countDeadLetters: (orgId: OrgId, filter: DeadLetterFilter) => Effect.Effect<DeadCount, StoreUnavailable>
     readonly stats: (orgId: OrgId) => Effect.Effect<Stats, StoreUnavailable>
-    /** Writes nothing and answers false when the run no longer stands where the step begins: someone else projected. */
+    /** Writes nothing and answers false when the run has left the step's `from`: another process projected. */
     readonly project: (step: Step, views: ReadonlyArray<MessageView>) => Effect.Effect<boolean, StoreUnavailable>
-    /** Deletes up to `limit` rows of generations that were left behind; how many went. */
+    /** Deletes up to `limit` rows of earlier generations; answers their number. */
     readonly clear: (limit: number) => Effect.Effect<number, StoreUnavailable>
   }
 >()("posthaste/application/ports/MessageViews") {}

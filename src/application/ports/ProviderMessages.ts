@@ -3,9 +3,9 @@ import type { MessageId } from "../../domain/ids.ts"
 import type { StoreUnavailable } from "../errors.ts"
 
 /**
- * Which messages a provider calls by a name: the answer to a send told it, or a receipt did. They are found from
- * the very commit of the fact that tells it. A name belongs to one message as far as its provider keeps its word;
- * whoever asks knows which org it asks for, and looks.
+ * The messages with a provider's name, which the answer to an attempt or a receipt told. A name is found from the
+ * commit of its fact on. A provider should give each name once but may not keep to it: the caller picks the message of
+ * its org.
  */
 export class ProviderMessages extends Context.Service<
   ProviderMessages,

@@ -3,7 +3,7 @@ import type { DestinationId, MessageId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import type { StoreUnavailable } from "../errors.ts"
 
-/** Names one claimed batch: its lease, and by its removal the fence. */
+/** Names one claimed batch: its lease, and the fence of its appends. */
 export type BatchId = string & Brand.Brand<"BatchId">
 
 /** The conditions under which a claimed message may be sent. */
@@ -21,7 +21,7 @@ export interface ClaimTerms {
   readonly inFlightMax: number | null
 }
 
-/** A message handed out by the queue, with what its worker needs to start without reading the stream. */
+/** A claimed message, with everything its worker needs to start without reading the stream. */
 export interface ClaimedMessage {
   readonly messageId: MessageId
   readonly lane: DestinationId
@@ -45,14 +45,14 @@ export interface Claim {
 export interface ClaimRequest {
   readonly worker: string
   readonly limit: number
-  /** What a lane that is not named in `room` may give. */
+  /** How many messages a lane that is not in `room` may give. */
   readonly perLane: number
-  /** Lanes this worker already works on: at most so many more from each; 0 skips the lane. */
+  /** The lanes that this worker already works on: how many more messages each may give; 0 skips the lane. */
   readonly room: ReadonlyMap<DestinationId, number>
   readonly lease: Duration.Duration
 }
 
-/** A message of a batch whose holder went away. Whether its attempt was started, only the stream tells. */
+/** A message of a batch whose worker is gone. Only the stream tells whether its attempt was started. */
 export interface AbandonedMessage {
   readonly messageId: MessageId
   readonly lane: DestinationId
@@ -63,38 +63,38 @@ export interface AbandonedMessage {
 }
 
 /**
- * What waits, and who holds what.
+ * The messages that wait, and the workers that hold messages.
  *
- * - A waiting message is handed out by at most one `claim` at a time, in due order within its lane.
- *   Lanes with due work take turns; a lane with a million waiting messages does not delay the others,
- *   and lanes that only wait for the future cost nothing.
- * - A lane hands out no more than its destination allows: nothing while it is paused or its circuit is open
- *   or held, no more per period than its rate limit, over all workers. Such a lane costs a claim nothing, and
- *   what is not handed out stays as it is. A circuit whose silence is over hands out one message, its probe,
- *   and writes `CircuitProbed` with it: the permit is a lease, and the next probe waits until it has run out.
- * - `deferLane` keeps a lane from handing out anything for so long from now, by the store's clock; a longer deferral
- *   that is under way stays. What was handed out before is not touched, and nothing in the lane changes its due time.
- *   New settings of its destination may end it early.
- * - A claim is a lease on the whole batch, judged by the store's clock. While it lives, nobody else gets
- *   its messages. `renew` extends the leases of the named batches and answers those that still exist. (Not
- *   "all of this worker": a claim whose answer was lost would be kept alive by a worker that does not know it.)
- * - `takeOver` moves the batches whose lease ran out to `worker` under new batch ids: from then on every
- *   append fenced by the old id has no effect.
- * - `putBack` takes messages that were not started out of a batch: they wait again as they did before the
- *   claim, and the rest of the batch is held on. Messages that are not in the batch are left alone, so it may
- *   be repeated; if the batch is no longer held, nothing happens.
- * - `release` ends a batch: messages named in `unstarted` wait again as they did before the claim, all
- *   others are gone from the queue (their appends have said what comes next). What is named but not in the
- *   batch any more is left alone. If the batch is no longer held, nothing happens.
- * - `awaitWork` returns when there may be due work or when `atMost` has passed, whichever is first.
- *   Messages become visible to `claim` before it returns for them. It is a hint: polling is the floor.
+ * - A waiting message is handed out by at most one `claim` at a time, in due order within its lane. Lanes with due
+ *   messages take turns; a lane with a million waiting messages does not delay other lanes, and lanes whose messages
+ *   are all due later cost nothing.
+ * - A lane hands out no more than its destination allows: nothing while it is paused or its circuit is open or held,
+ *   and no more per period than its rate limit, over all workers. Such a lane costs a claim nothing, and its messages
+ *   stay as they are. A circuit whose open time is over hands out one message, its probe, and writes `CircuitProbed`
+ *   with it: the permit is a lease, and the next probe waits until it has run out.
+ * - `deferLane` lets a lane hand out nothing for `wait` from now, by the store's clock; a longer deferral that is under
+ *   way stays. Messages that were handed out before, and due times, do not change. New settings of its destination may
+ *   end it early.
+ * - A claim is a lease on the whole batch, judged by the store's clock. While it lives, no other worker gets its
+ *   messages. `renew` extends the leases of the named batches and answers those that still exist. (It names batches and
+ *   not the worker: a claim whose answer was lost would otherwise be kept alive by a worker that does not know it.)
+ * - `takeOver` moves the batches whose lease ran out to `worker` under new batch ids: from then on every append fenced
+ *   by the old id has no effect.
+ * - `putBack` takes messages that were not started out of a batch: they wait again as before the claim, and the batch
+ *   keeps the rest. Messages that are not in the batch do not change, so it may be repeated; without the batch nothing
+ *   happens.
+ * - `release` ends a batch: the messages in `notStarted` wait again as before the claim, all others leave the queue
+ *   (their appends have said what comes next). Named messages that are not in the batch do not change. Without the
+ *   batch nothing happens.
+ * - `awaitWork` returns when there may be due messages or when `atMost` has passed, whichever is first. Messages become
+ *   visible to `claim` before it returns for them. It is a hint: polling is the floor.
  *
  * Messages enter and leave the waiting state only through the queue changes of `EventStore.append`.
  */
 export class Queue extends Context.Service<
   Queue,
   {
-    /** Null when nothing is due (or all of it is in lanes without room). */
+    /** Null when no message is due, or only in lanes without room. */
     readonly claim: (request: ClaimRequest) => Effect.Effect<Claim | null, StoreUnavailable>
     readonly putBack: (batch: BatchId, messages: ReadonlyArray<MessageId>) => Effect.Effect<void, StoreUnavailable>
     readonly release: (
@@ -114,7 +114,7 @@ export class Queue extends Context.Service<
       StoreUnavailable
     >
     readonly deferLane: (lane: DestinationId, wait: Duration.Duration) => Effect.Effect<void, StoreUnavailable>
-    /** When the queue may next have something to hand out; null when only an append or a change of settings can tell. */
+    /** When the queue may next hand out a message; null when only an append or a change of settings can change that. */
     readonly nextDueAt: Effect.Effect<DateTime.Utc | null, StoreUnavailable>
     readonly awaitWork: (atMost: Duration.Duration) => Effect.Effect<void>
   }

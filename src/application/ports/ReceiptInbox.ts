@@ -12,27 +12,27 @@ export interface ArrivedReceipt {
 
 export interface HeldReceipt extends ArrivedReceipt {
   readonly id: string
-  /** How often its message was looked for in vain. */
+  /** How often its message was not found. */
   readonly tries: number
 }
 
-/** What becomes of a receipt that was looked at. */
+/** The result of processing a receipt. */
 export type ReceiptResult =
-  /** There is nothing left to do about it. */
+  /** Nothing is left to do. */
   | { readonly type: "Done"; readonly id: string }
   | { readonly type: "Again"; readonly id: string; readonly tries: number; readonly afterMs: number }
-  /** Nothing can be done about it. It is kept to be looked into, and not handed out any more. */
+  /** It can't be processed. It is kept for a person to examine and not handed out any more. */
   | { readonly type: "Parked"; readonly id: string }
 
 /**
  * Receipts between the answer to the provider and the streams of their messages.
  *
- * - Once `add` has answered, all of them survive any crash; before, none is there. One that is here already, word for
- *   word and of the same account, is not taken twice.
- * - `claim` hands out what is due, the longest due first, and nobody else gets it until the lease has run out. What was
- *   handed out and not settled by then, because somebody crashed, is handed out again: acting on a receipt must be safe
- *   to repeat.
- * - `settle` is safe to repeat, and says nothing about receipts that are gone.
+ * - Once `add` has answered, all of the receipts survive any crash; before, none is stored. A receipt that is stored
+ *   already, word for word and for the same account, is not stored twice.
+ * - `claim` hands out receipts that are due, the longest due first, and no other caller gets them until the lease has
+ *   run out. A receipt that was not settled by then, because of a crash, is handed out again: acting on a receipt must
+ *   be safe to repeat.
+ * - `settle` is safe to repeat and ignores receipts that are gone.
  */
 export class ReceiptInbox extends Context.Service<
   ReceiptInbox,
@@ -46,7 +46,7 @@ export class ReceiptInbox extends Context.Service<
     readonly count: (
       orgId: OrgId
     ) => Effect.Effect<{ readonly waiting: number; readonly parked: number }, StoreUnavailable>
-    /** Drops what has been parked for longer; answers how many there were. */
+    /** Deletes receipts that have been parked for longer; answers their number. */
     readonly forget: (parkedFor: Duration.Duration) => Effect.Effect<number, StoreUnavailable>
   }
 >()("posthaste/application/ports/ReceiptInbox") {}

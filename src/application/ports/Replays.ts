@@ -3,13 +3,13 @@ import type { MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
 import type { DeadLetterFilter, ReplaySelection } from "../../domain/replay/facts.ts"
 import type { Page, StoreUnavailable } from "../errors.ts"
 
-/** A dead letter as it was when the replay was asked for: one that is beyond this epoch is not replayed again. */
+/** A dead letter at the time of the request: if its epoch is higher by now, it is not replayed again. */
 export interface ReplayItem {
   readonly messageId: MessageId
   readonly epoch: number
 }
 
-/** What was asked for and how many dead letters it was for. How far it is, its journal tells. */
+/** The request and the number of its dead letters. The progress is in the replay's journal. */
 export interface ReplayJob {
   readonly id: ReplayId
   readonly orgId: OrgId
@@ -36,15 +36,15 @@ export type OpenResult =
   | { readonly type: "DuplicateKey"; readonly job: ReplayJob; readonly requestHash: string }
 
 /**
- * Which messages each replay is for, and which replays want work.
+ * The dead letters of each replay, and the replays that have work left.
  *
- * - `open` fixes the set: request, key and every item are written together or not at all. Once it answers,
- *   the replay happens, whatever crashes; its journal is begun by whoever touches it first.
+ * - `open` fixes the dead letters: request, key and every item are written together or not at all. Once it answers, the
+ *   replay happens, whatever crashes; the first worker that takes it begins its journal.
  * - Items are numbered from 1 in the order their messages were accepted.
- * - `take` hands a replay to one caller; nobody else gets it until `lease` has passed or it was put `back`,
- *   and then not before the pause is over. Replays take turns. The lease spares double work; what keeps a
- *   message from being replayed twice is the version check of its stream.
- * - `close` ends it: it is not taken again, and its items are forgotten.
+ * - `take` hands a replay to one caller. No other caller gets it until `lease` has passed or it was put `back`, and
+ *   then not before the pause is over. Replays take turns. The lease saves double work; the version check of a
+ *   message's stream is what prevents a second replay of the message.
+ * - `close` ends it: it is not taken again, and its items are deleted.
  */
 export class Replays extends Context.Service<
   Replays,
@@ -56,13 +56,13 @@ export class Replays extends Context.Service<
       orgId: OrgId,
       page: { readonly cursor: string | null; readonly limit: number }
     ) => Effect.Effect<Page<ReplayJob>, StoreUnavailable>
-    /** Items number `after + 1` and on. */
+    /** The items numbered `after + 1` and on. */
     readonly items: (
       id: ReplayId,
       after: number,
       limit: number
     ) => Effect.Effect<ReadonlyArray<ReplayItem>, StoreUnavailable>
-    /** Null when none wants work now. */
+    /** Null when no replay has work now. */
     readonly take: (lease: Duration.Duration) => Effect.Effect<ReplayJob | null, StoreUnavailable>
     readonly back: (id: ReplayId, pause: Duration.Duration) => Effect.Effect<void, StoreUnavailable>
     readonly close: (id: ReplayId) => Effect.Effect<void, StoreUnavailable>

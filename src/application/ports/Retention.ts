@@ -3,17 +3,17 @@ import type { StoreUnavailable } from "../errors.ts"
 
 export interface Sweep {
   readonly removed: number
-  /** Where the next sweep goes on; null when everything has been looked at. */
+  /** Where the next sweep goes on; null after the last message. */
   readonly next: string | null
 }
 
 /**
- * Forgetting what has ended well: messages DELIVERED, CANCELLED or EXPIRED before a time go with all that
- * belongs to them (stream, body, answers, view, idempotency key), and the counts go down with them. Dead
- * letters and whatever has not ended stay.
+ * Forgets messages that ended well: messages DELIVERED, CANCELLED or EXPIRED before a time are deleted with all their
+ * data (stream, body, answers, view, idempotency key), and the counts go down with them. Dead letters and messages that
+ * have not ended stay.
  *
- * `sweep` looks at no more than `limit` messages, in one short transaction. While one sweep is under way
- * another one does nothing and answers null.
+ * `sweep` examines at most `limit` messages in one short transaction. While one sweep is under way another one does
+ * nothing and answers null.
  */
 export class Retention extends Context.Service<
   Retention,

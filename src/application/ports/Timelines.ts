@@ -7,7 +7,7 @@ import type { Page, StoreUnavailable } from "../errors.ts"
 import type { StreamVersion } from "./EventStore.ts"
 import type { Step } from "./Projections.ts"
 
-/** One thing that happened to a dossier, with the fact it comes from. */
+/** An activity of a dossier, with the fact it comes from. */
 export interface TimelineRow {
   readonly stream: string
   readonly version: StreamVersion
@@ -16,7 +16,7 @@ export interface TimelineRow {
   readonly activity: Activity
   readonly at: DateTime.Utc
   readonly channel: ChannelName
-  /** Null for what is about no message, or about one that was turned away. */
+  /** Null for an activity without a message, or about one that was refused. */
   readonly messageId: MessageId | null
   readonly actor: string | null
   readonly details: Details
@@ -35,12 +35,12 @@ export interface WithdrawalState {
 }
 
 /**
- * The projection `activity`: the timeline of each dossier, and the withdrawals that are not applied yet. It is derived, a
- * little behind, rebuildable; everybody reads the live generation. What is about a forgotten message goes with it.
+ * The projection `activity`: the timeline of each dossier, and the withdrawals that are not applied yet. It is derived,
+ * a little behind, rebuildable; readers see the live generation. Forgotten messages lose their rows.
  *
- * `project` writes rows and position together; a row that is there already is left as it is, and so is the state of a
- * withdrawal that is known to a later version. So whoever sees a withdrawal here also sees every message that was
- * accepted before it.
+ * `project` writes rows and position together. It leaves an existing row as it is, and the state of a withdrawal that
+ * is known at a later version. A reader that sees a withdrawal here therefore also sees every message that was accepted
+ * before it.
  */
 export class Timelines extends Context.Service<
   Timelines,
@@ -51,20 +51,20 @@ export class Timelines extends Context.Service<
       dossierId: string,
       page: { readonly cursor: string | null; readonly limit: number }
     ) => Effect.Effect<Page<TimelineItem>, StoreUnavailable>
-    /** Messages the dossier ever had on that channel, by id, from behind `after` on. */
+    /** The dossier's messages on that channel, by id, after `after`. */
     readonly messages: (
       of: ConsentOf,
       after: MessageId | null,
       limit: number
     ) => Effect.Effect<ReadonlyArray<MessageId>, StoreUnavailable>
     readonly openWithdrawals: (limit: number) => Effect.Effect<ReadonlyArray<ConsentOf>, StoreUnavailable>
-    /** Writes nothing and answers false when the run no longer stands where the step begins. */
+    /** Writes nothing and answers false when the run has left the step's `from`. */
     readonly project: (
       step: Step,
       rows: ReadonlyArray<TimelineRow>,
       withdrawals: ReadonlyArray<WithdrawalState>
     ) => Effect.Effect<boolean, StoreUnavailable>
-    /** Deletes up to `limit` rows of generations that were left behind; how many went. */
+    /** Deletes up to `limit` rows of earlier generations; answers their number. */
     readonly clear: (limit: number) => Effect.Effect<number, StoreUnavailable>
   }
 >()("posthaste/application/ports/Timelines") {}
