@@ -6,6 +6,7 @@
  * `queue` and `derived` need not reach the disk before they answer: ARCHITECTURE.md says under "Crashes" what the loss of
  * each means, and why nothing is stranded by it.
  */
+import { hash } from "node:crypto"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import pg from "pg"
 import { StoreUnavailable } from "../../application/errors.ts"
@@ -24,6 +25,18 @@ export interface Statement {
   readonly name?: string
   readonly text: string
 }
+
+type Parts = [texts: TemplateStringsArray, ...values: ReadonlyArray<string | number>]
+const joined = ([texts, ...values]: Parts) => String.raw({ raw: texts }, ...values)
+
+/** A statement for every call, prepared under a name made of its text. */
+export const prepared = (...parts: Parts): Statement => {
+  const text = joined(parts)
+  return { name: hash("sha256", text, "base64url"), text }
+}
+
+/** A statement that is rare, or best planned for the values it comes with. */
+export const unprepared = (...parts: Parts): Statement => ({ text: joined(parts) })
 
 export interface Connections {
   readonly query: <Row extends object>(
@@ -139,6 +152,10 @@ const sqlState = (cause: unknown): string | null =>
 /** Every port says the same of a query that did not answer. */
 export const unavailable = <A, R>(effect: Effect.Effect<A, QueryFailed, R>): Effect.Effect<A, StoreUnavailable, R> =>
   Effect.mapError(effect, (cause) => new StoreUnavailable({ cause }))
+
+/** What a query answers, in the words of the port. */
+export const reading = <Rows, A>(query: Effect.Effect<Rows, QueryFailed>, read: (rows: Rows) => A) =>
+  unavailable(Effect.map(query, read))
 
 const LISTEN_AGAIN_MS = 1_000
 

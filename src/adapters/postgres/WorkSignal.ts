@@ -4,11 +4,11 @@
  * appending transaction would take a lock that all committers share.
  */
 import { Clock, Context, Duration, Effect, Layer } from "effect"
-import { Postgres } from "./Postgres.ts"
+import { Postgres, prepared } from "./Postgres.ts"
 
 const TOPIC = "work"
 const NOTIFY_EVERY_MS = 10
-const notifyStatement = { name: "notify_work", text: `select pg_notify(current_schema() || '_${TOPIC}', '')` }
+const notifyStatement = prepared`select pg_notify(current_schema() || '_${TOPIC}', '')`
 
 export class WorkSignal extends Context.Service<
   WorkSignal,

@@ -1,17 +1,11 @@
 import { DateTime, Effect, Layer } from "effect"
 import { AlertProgress, type Notice } from "../../../application/ports/AlertProgress.ts"
 import type { DestinationId } from "../../../domain/ids.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading } from "../Postgres.ts"
 
-const positionStatement = { name: "alert_position", text: "select position from alert_progress" }
-const noticesStatement = {
-  name: "alert_notices",
-  text: "select target_id, destination, at from alert_notice where destination = any ($1::uuid[])"
-}
-const advanceStatement = {
-  name: "advance_alerts",
-  text: "select advance_alerts($1, $2, $3::uuid[], $4::uuid[], $5::timestamptz[], $6) as done"
-}
+const positionStatement = prepared`select position from alert_progress`
+const noticesStatement = prepared`select target_id, destination, at from alert_notice where destination = any ($1::uuid[])`
+const advanceStatement = prepared`select advance_alerts($1, $2, $3::uuid[], $4::uuid[], $5::timestamptz[], $6) as done`
 
 interface NoticeRow {
   readonly target_id: DestinationId
@@ -25,23 +19,22 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { durable, reads } = yield* Postgres
     return AlertProgress.of({
-      position: unavailable(durable.query<{ position: string | null }>(positionStatement, [])).pipe(
-        Effect.map((rows) => rows[0]?.position ?? null)
+      position: reading(
+        durable.query<{ position: string | null }>(positionStatement, []),
+        (rows) => rows[0]?.position ?? null
       ),
       notices: (destinations) =>
-        unavailable(reads.query<NoticeRow>(noticesStatement, [destinations])).pipe(
-          Effect.map((rows) =>
-            rows.map(
-              ({ target_id, destination, at }): Notice => ({
-                target: target_id,
-                destination,
-                at: DateTime.fromDateUnsafe(at)
-              })
-            )
+        reading(reads.query<NoticeRow>(noticesStatement, [destinations]), (rows) =>
+          rows.map(
+            ({ target_id, destination, at }): Notice => ({
+              target: target_id,
+              destination,
+              at: DateTime.fromDateUnsafe(at)
+            })
           )
         ),
       advance: (from, to, notices, forget) =>
-        unavailable(
+        reading(
           durable.query<{ done: boolean }>(advanceStatement, [
             from,
             to,
@@ -49,8 +42,9 @@ export const layer = Layer.effect(
             notices.map(({ destination }) => destination),
             notices.map(({ at }) => DateTime.formatIso(at)),
             DateTime.formatIso(forget)
-          ])
-        ).pipe(Effect.map((rows) => rows[0]!.done))
+          ]),
+          (rows) => rows[0]!.done
+        )
     })
   })
 )

@@ -3,7 +3,7 @@ import { Clock, DateTime, Effect, Layer } from "effect"
 import { type ApiKey, ApiKeys, type Holder } from "../../../application/ports/ApiKeys.ts"
 import { journalOfKey } from "../../../domain/destination/changes.ts"
 import { isUuid, type OrgId } from "../../../domain/ids.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
 
 interface KeyRow {
@@ -13,31 +13,19 @@ interface KeyRow {
   readonly created_at: Date
 }
 
-const createStatement = {
-  name: "create_key",
-  text: `with key as (
+const createStatement = prepared`with key as (
       insert into api_key (id, org_id, name, key_hash, created_at) values ($1, $2, $3, $4, $5)
       returning id, org_id, name, created_at
     )
     select key.*, ${appendToJournalSql(6)} from key`
-}
-const holderStatement = {
-  name: "holder_of_key",
-  text: "select id, org_id from api_key where key_hash = $1 and revoked_at is null"
-}
-const listStatement = {
-  name: "list_keys",
-  text: `select id, org_id, name, created_at from api_key
+const holderStatement = prepared`select id, org_id from api_key where key_hash = $1 and revoked_at is null`
+const listStatement = prepared`select id, org_id, name, created_at from api_key
     where revoked_at is null and ($1::text is null or org_id = $1) order by created_at, id`
-}
-const ownerStatement = { name: "owner_of_key", text: "select org_id from api_key where id = $1" }
-const revokeStatement = {
-  name: "revoke_key",
-  text: `with key as (
+const ownerStatement = prepared`select org_id from api_key where id = $1`
+const revokeStatement = prepared`with key as (
       update api_key set revoked_at = $3 where id = $1 and org_id = $2 and revoked_at is null returning id
     )
     select key.id, ${appendToJournalSql(4)} from key`
-}
 
 /** Shorter than the second within which a revoked key must be refused everywhere. */
 const FRESH_MS = 900
@@ -74,7 +62,7 @@ export const layer = Layer.effect(
     })
 
     const list = (orgId: OrgId | null) =>
-      unavailable(reads.query<KeyRow>(listStatement, [orgId])).pipe(Effect.map((rows) => rows.map(keyOf)))
+      reading(reads.query<KeyRow>(listStatement, [orgId]), (rows) => rows.map(keyOf))
 
     const revoke = Effect.fnUntraced(function* (id: string) {
       if (!isUuid(id)) return false

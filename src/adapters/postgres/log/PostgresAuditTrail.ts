@@ -4,21 +4,12 @@ import { type AuditFilter, type AuditItem, type AuditRow, AuditTrail } from "../
 import type { Step } from "../../../application/ports/Projections.ts"
 import type { Details, Operation, Subject } from "../../../domain/audit/entry.ts"
 import type { ChannelName, OrgId } from "../../../domain/ids.ts"
-import { conditionsOf } from "../filtering.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
-import { liveGeneration, oldestGeneration } from "./generations.ts"
+import { beyond, conditionsOf, pageOf } from "../filtering.ts"
+import { Postgres, prepared, reading } from "../Postgres.ts"
+import { clearing, liveGeneration } from "./generations.ts"
 import { joined, placed, stepped } from "./projectionRows.ts"
 
-const projectStatement = {
-  name: "project_audit",
-  text: `select project_audit($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12, $13, $14, $15, $16) as done`
-}
-const clearStatement = {
-  name: "clear_audit",
-  text: `delete from audit where ctid = any (array(
-      select ctid from audit where generation < ${oldestGeneration("audit")} limit $1))
-    returning 1`
-}
+const projectStatement = prepared`select project_audit($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12, $13, $14, $15, $16) as done`
 
 interface Row {
   readonly stream_id: string
@@ -40,19 +31,8 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { derived, reads } = yield* Postgres
 
-    const list = Effect.fnUntraced(function* (
-      orgId: OrgId,
-      filter: AuditFilter,
-      page: { readonly cursor: string | null; readonly limit: number }
-    ) {
-      const { text, values } = listQuery(orgId, filter, page)
-      const rows = yield* unavailable(reads.query<Row>({ text }, values))
-      const shown = rows.slice(0, page.limit)
-      return { items: shown.map(itemOf), nextCursor: rows.length > page.limit ? cursorOf(shown.at(-1)!) : null }
-    })
-
     const project = (step: Step, rows: ReadonlyArray<AuditRow>) =>
-      unavailable(
+      reading(
         derived.query<{ done: boolean }>(projectStatement, [
           ...stepped(step),
           ...placed(rows),
@@ -65,13 +45,27 @@ export const layer = Layer.effect(
           joined(rows, ({ correlationId }) => correlationId),
           joined(rows, ({ dossierId }) => dossierId),
           joined(rows, ({ details }) => JSON.stringify(details))
-        ])
-      ).pipe(Effect.map(([row]) => row!.done))
+        ]),
+        ([row]) => row!.done
+      )
 
-    const clear = (limit: number) =>
-      unavailable(derived.rows(clearStatement, [limit])).pipe(Effect.map(({ length }) => length))
-
-    return AuditTrail.of({ list, project, clear })
+    return AuditTrail.of({
+      list: (orgId, filter, page) => {
+        const values: Array<unknown> = [orgId, page.limit + 1]
+        const where = [
+          `generation = ${liveGeneration("audit")}`,
+          "org_id = $1",
+          ...conditionsOf(conditions, filter, values),
+          ...beyond("at, stream_id, version", ["timestamptz", "uuid", "int"], page, values)
+        ]
+        const text = `select stream_id, version, org_id, at, operation, subject_type, subject_id, channel, actor,
+            correlation_id, dossier_id, details
+          from audit where ${where.join(" and ")} order by at desc, stream_id desc, version desc limit $2`
+        return reading(reads.query<Row>({ text }, values), (rows) => pageOf(rows, page, itemOf, cursorOf))
+      },
+      project,
+      clear: clearing(derived, "audit", ["audit"])
+    })
   })
 )
 
@@ -98,25 +92,5 @@ const conditions: ReadonlyArray<readonly [keyof AuditFilter, string]> = [
   ["from", "at >="],
   ["to", "at <"]
 ]
-
-const listQuery = (
-  orgId: OrgId,
-  filter: AuditFilter,
-  page: { readonly cursor: string | null; readonly limit: number }
-) => {
-  const values: Array<unknown> = [orgId, page.limit + 1]
-  const where = [`generation = ${liveGeneration("audit")}`, "org_id = $1", ...conditionsOf(conditions, filter, values)]
-  if (page.cursor !== null) {
-    values.push(...page.cursor.split("/"))
-    const [at, stream, version] = [values.length - 2, values.length - 1, values.length]
-    where.push(`(at, stream_id, version) < ($${at}::timestamptz, $${stream}::uuid, $${version}::int)`)
-  }
-  return {
-    text: `select stream_id, version, org_id, at, operation, subject_type, subject_id, channel, actor, correlation_id,
-        dossier_id, details
-      from audit where ${where.join(" and ")} order by at desc, stream_id desc, version desc limit $2`,
-    values
-  }
-}
 
 const cursorOf = ({ at, stream_id, version }: Row): string => `${at.toISOString()}/${stream_id}/${version}`

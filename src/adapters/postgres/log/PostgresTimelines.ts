@@ -11,42 +11,24 @@ import type { Details } from "../../../domain/audit/entry.ts"
 import type { Activity } from "../../../domain/consent/activity.ts"
 import type { ConsentOf } from "../../../domain/consent/consent.ts"
 import type { ChannelName, MessageId, OrgId } from "../../../domain/ids.ts"
+import { pageOf } from "../filtering.ts"
 import { literal } from "../literal.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
-import { liveGeneration, oldestGeneration } from "./generations.ts"
+import { Postgres, prepared, reading } from "../Postgres.ts"
+import { clearing, liveGeneration } from "./generations.ts"
 import { joined, placed, stepped } from "./projectionRows.ts"
 
-const projectStatement = {
-  name: "project_activity",
-  text: `select project_activity($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12::uuid[], $13, $14, $15) as done`
-}
+const projectStatement = prepared`select project_activity($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12::uuid[], $13, $14, $15) as done`
 const live = `generation = ${liveGeneration("activity")}`
-const listStatement = {
-  name: "list_activity",
-  text: `select stream_id, version, org_id, dossier_id, at, activity, channel, message_id, actor, details
+const listStatement = prepared`select stream_id, version, org_id, dossier_id, at, activity, channel, message_id, actor, details
     from activity
     where ${live} and org_id = $1 and dossier_id = $2
       and ($4::timestamptz is null or (at, stream_id, version) < ($4::timestamptz, $5::uuid, $6::int))
     order by at desc, stream_id desc, version desc limit $3`
-}
-const messagesStatement = {
-  name: "messages_of_dossier",
-  text: `select message_id from activity
+const messagesStatement = prepared`select message_id from activity
     where ${live} and org_id = $1 and dossier_id = $2 and channel = $3 and activity = 'MESSAGE_CREATED'
       and ($4::uuid is null or message_id > $4)
     order by message_id limit $5`
-}
-const openStatement = {
-  name: "open_withdrawals",
-  text: `select org_id, dossier_id, channel from withdrawal where ${live} and open limit $1`
-}
-const clearStatements = ["activity", "withdrawal"].map((table) => ({
-  name: `clear_${table}`,
-  text: `delete from ${table} where ctid = any (array(
-      select ctid from ${table} where generation < ${oldestGeneration("activity")} limit $1))
-    returning 1`
-}))
-
+const openStatement = prepared`select org_id, dossier_id, channel from withdrawal where ${live} and open limit $1`
 interface Row {
   readonly stream_id: string
   readonly version: number
@@ -65,35 +47,22 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { derived, reads } = yield* Postgres
 
-    const list = Effect.fnUntraced(function* (
-      orgId: OrgId,
-      dossierId: string,
-      page: { readonly cursor: string | null; readonly limit: number }
-    ) {
-      const from = page.cursor?.split("/") ?? [null, null, null]
-      const rows = yield* unavailable(reads.query<Row>(listStatement, [orgId, dossierId, page.limit + 1, ...from]))
-      const shown = rows.slice(0, page.limit)
-      return { items: shown.map(itemOf), nextCursor: rows.length > page.limit ? cursorOf(shown.at(-1)!) : null }
-    })
-
     const messages = ({ orgId, dossierId, channel }: ConsentOf, after: MessageId | null, limit: number) =>
-      unavailable(reads.rows(messagesStatement, [orgId, dossierId, channel, after, limit])).pipe(
-        Effect.map((rows) => rows.map(([id]) => id as MessageId))
+      reading(reads.rows(messagesStatement, [orgId, dossierId, channel, after, limit]), (rows) =>
+        rows.map(([id]) => id as MessageId)
       )
 
     const openWithdrawals = (limit: number) =>
-      unavailable(reads.rows(openStatement, [limit])).pipe(
-        Effect.map((rows) =>
-          rows.map(([orgId, dossierId, channel]) => ({
-            orgId: orgId as OrgId,
-            dossierId: dossierId!,
-            channel: channel as ChannelName
-          }))
-        )
+      reading(reads.rows(openStatement, [limit]), (rows) =>
+        rows.map(([orgId, dossierId, channel]) => ({
+          orgId: orgId as OrgId,
+          dossierId: dossierId!,
+          channel: channel as ChannelName
+        }))
       )
 
     const project = (step: Step, rows: ReadonlyArray<TimelineRow>, withdrawals: ReadonlyArray<WithdrawalState>) =>
-      unavailable(
+      reading(
         derived.query<{ done: boolean }>(projectStatement, [
           ...stepped(step),
           ...placed(rows),
@@ -113,15 +82,22 @@ export const layer = Layer.effect(
               open
             }))
           )
-        ])
-      ).pipe(Effect.map(([row]) => row!.done))
-
-    const clear = (limit: number) =>
-      unavailable(Effect.forEach(clearStatements, (statement) => derived.rows(statement, [limit]))).pipe(
-        Effect.map((cleared) => cleared.reduce((sum, { length }) => sum + length, 0))
+        ]),
+        ([row]) => row!.done
       )
 
-    return Timelines.of({ list, messages, openWithdrawals, project, clear })
+    return Timelines.of({
+      list: (orgId, dossierId, page) => {
+        const from = page.cursor?.split("/") ?? [null, null, null]
+        return reading(reads.query<Row>(listStatement, [orgId, dossierId, page.limit + 1, ...from]), (rows) =>
+          pageOf(rows, page, itemOf, cursorOf)
+        )
+      },
+      messages,
+      openWithdrawals,
+      project,
+      clear: clearing(derived, "activity", ["activity", "withdrawal"])
+    })
   })
 )
 

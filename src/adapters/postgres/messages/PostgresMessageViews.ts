@@ -6,37 +6,17 @@ import type { ChannelName, OrgId } from "../../../domain/ids.ts"
 import type { MessageStatus } from "../../../domain/message/machine.ts"
 import { isDead, type MessageView, MessageViewJson } from "../../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../../domain/replay/facts.ts"
-import { conditionsOf } from "../filtering.ts"
+import { beyond, conditionsOf, type Page, pageOf } from "../filtering.ts"
 import { literal } from "../literal.ts"
-import { liveGeneration, oldestGeneration } from "../log/generations.ts"
+import { clearing, liveGeneration } from "../log/generations.ts"
 import { stepped } from "../log/projectionRows.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { isDeadLetter } from "../replays/deadLetters.ts"
 
-const projectStatement = {
-  name: "project_messages",
-  text: `select project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16, $17) as done`
-}
-const clearStatements = [
-  {
-    name: "clear_message_views",
-    text: `delete from message_view where ctid = any (array(
-        select ctid from message_view where generation < ${oldestGeneration("messages")} limit $1))
-      returning 1`
-  },
-  {
-    name: "clear_message_counts",
-    text: `delete from message_count where generation < ${oldestGeneration("messages")} and $1::int > 0 returning 1`
-  }
-]
-const countsStatement = {
-  name: "message_counts",
-  text: `select channel, status, count::float8 as count from message_count where generation = ${liveGeneration("messages")} and org_id = $1`
-}
+const projectStatement = prepared`select project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16, $17) as done`
+const countsStatement = prepared`select channel, status, count::float8 as count from message_count where generation = ${liveGeneration("messages")} and org_id = $1`
 // The first waiting message of each lane that has due work: two index probes a lane.
-const oldestStatement = {
-  name: "oldest_due",
-  text: `select min(r.due_at) as oldest
+const oldestStatement = prepared`select min(r.due_at) as oldest
     from lane l
     cross join lateral (
       select due_at, message_id from ready r where r.lane = l.lane and r.due_at <= clock_timestamp()
@@ -48,11 +28,14 @@ const oldestStatement = {
       limit 1
     ) e
     where l.ready_at <= clock_timestamp() and e.data ->> 'orgId' = $1`
-}
 
 /** Others get their turn after so many views were written down, which takes about a millisecond. */
 const TURN = 100
 
+/** A view as it is stored: JSON, with its times as text. */
+interface ViewRow {
+  readonly view: { readonly id: string; readonly createdAt: string; readonly endedAt: string | null }
+}
 const decode = Schema.decodeUnknownSync(MessageViewJson)
 
 export const layer = Layer.effect(
@@ -60,44 +43,44 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { derived, reads } = yield* Postgres
 
-    const list = Effect.fnUntraced(function* (
-      orgId: OrgId,
-      filter: MessageFilter,
-      page: { readonly cursor: string | null; readonly limit: number }
-    ) {
-      const { text, values } = listQuery(orgId, filter, page)
-      const rows = yield* unavailable(reads.query<{ view: unknown }>({ text }, values))
-      const items = rows.slice(0, page.limit).map(({ view }) => decode(view))
-      return { items, nextCursor: rows.length > page.limit ? cursorOf(items.at(-1)!) : null }
-    })
+    const pageOfViews = (text: string, values: ReadonlyArray<unknown>, page: Page, time: "createdAt" | "endedAt") =>
+      reading(reads.query<ViewRow>({ text }, values), (rows) =>
+        pageOf(
+          rows,
+          page,
+          ({ view }) => decode(view),
+          ({ view }) => `${view[time]}/${view.id}`
+        )
+      )
 
-    const deadLetters = Effect.fnUntraced(function* (
-      orgId: OrgId,
-      filter: DeadLetterFilter,
-      page: { readonly cursor: string | null; readonly limit: number }
-    ) {
+    const list = (orgId: OrgId, filter: MessageFilter, page: Page) => {
+      const values: Array<unknown> = [orgId, page.limit + 1]
+      const where = [
+        `generation = ${liveGeneration("messages")}`,
+        "org_id = $1",
+        ...conditionsOf(conditions, filter, values),
+        ...beyond("created_at, id", ["timestamptz", "uuid"], page, values)
+      ]
+      const text = `select view from message_view where ${where.join(" and ")} order by created_at desc, id desc limit $2`
+      return pageOfViews(text, values, page, "createdAt")
+    }
+
+    const deadLetters = (orgId: OrgId, filter: DeadLetterFilter, page: Page) => {
       const values: Array<unknown> = [page.limit + 1]
-      let where = isDeadLetter(orgId, filter, values)
-      if (page.cursor !== null) {
-        values.push(...page.cursor.split("/"))
-        where += ` and (ended_at, id) < ($${values.length - 1}::timestamptz, $${values.length}::uuid)`
-      }
-      const text = `select view from message_view where ${where} order by ended_at desc, id desc limit $1`
-      const rows = yield* unavailable(reads.query<{ view: unknown }>({ text }, values))
-      const items = rows.slice(0, page.limit).map(({ view }) => decode(view))
-      const last = items.at(-1)
-      return {
-        items,
-        nextCursor: rows.length > page.limit ? `${DateTime.formatIso(last!.endedAt!)}/${last!.id}` : null
-      }
-    })
+      const where = [
+        isDeadLetter(orgId, filter, values),
+        ...beyond("ended_at, id", ["timestamptz", "uuid"], page, values)
+      ]
+      const text = `select view from message_view where ${where.join(" and ")} order by ended_at desc, id desc limit $1`
+      return pageOfViews(text, values, page, "endedAt")
+    }
 
     const countDeadLetters = (orgId: OrgId, filter: DeadLetterFilter) => {
       const values: Array<unknown> = []
       const text = `select count(*)::int as matched,
           (count(*) filter (where (view ->> 'contradicted')::boolean))::int as contradicted
         from message_view where ${isDeadLetter(orgId, filter, values)}`
-      return unavailable(reads.query<DeadCount>({ text }, values)).pipe(Effect.map((rows) => rows[0]!))
+      return reading(reads.query<DeadCount>({ text }, values), (rows) => rows[0]!)
     }
 
     const stats = Effect.fnUntraced(function* (orgId: OrgId) {
@@ -141,13 +124,7 @@ export const layer = Layer.effect(
       return row!.done
     })
 
-    const clear = (limit: number) =>
-      unavailable(
-        Effect.map(
-          Effect.forEach(clearStatements, (statement) => derived.rows(statement, [limit])),
-          (cleared) => cleared.reduce((sum, rows) => sum + rows.length, 0)
-        )
-      )
+    const clear = clearing(derived, "messages", ["message_view", "message_count"])
 
     return MessageViews.of({ list, deadLetters, countDeadLetters, stats, project, clear })
   })
@@ -163,27 +140,3 @@ const conditions: ReadonlyArray<readonly [keyof MessageFilter, string]> = [
   ["createdAfter", "created_at >"],
   ["createdBefore", "created_at <"]
 ]
-
-const listQuery = (
-  orgId: OrgId,
-  filter: MessageFilter,
-  page: { readonly cursor: string | null; readonly limit: number }
-) => {
-  const values: Array<unknown> = [orgId, page.limit + 1]
-  const where = [
-    `generation = ${liveGeneration("messages")}`,
-    "org_id = $1",
-    ...conditionsOf(conditions, filter, values)
-  ]
-  if (page.cursor !== null) {
-    const [createdAt, id] = page.cursor.split("/")
-    values.push(createdAt, id)
-    where.push(`(created_at, id) < ($${values.length - 1}::timestamptz, $${values.length}::uuid)`)
-  }
-  return {
-    text: `select view from message_view where ${where.join(" and ")} order by created_at desc, id desc limit $2`,
-    values
-  }
-}
-
-const cursorOf = (view: MessageView): string => `${DateTime.formatIso(view.createdAt)}/${view.id}`

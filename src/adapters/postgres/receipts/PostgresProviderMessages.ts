@@ -2,22 +2,18 @@
 import { Effect, Layer } from "effect"
 import { ProviderMessages } from "../../../application/ports/ProviderMessages.ts"
 import type { MessageId } from "../../../domain/ids.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading } from "../Postgres.ts"
 
 // Its condition is the index's, or the index would not be used.
-const findStatement = {
-  name: "find_provider_message",
-  text: `select distinct stream_id from message_fact
+const findStatement = prepared`select distinct stream_id from message_fact
     where name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and data ->> 'providerMessageId' = $1`
-}
 
 export const layer = Layer.effect(
   ProviderMessages,
   Effect.gen(function* () {
     const { reads } = yield* Postgres
     return ProviderMessages.of({
-      find: (name) =>
-        unavailable(reads.rows(findStatement, [name])).pipe(Effect.map((rows) => rows.map(([id]) => id as MessageId)))
+      find: (name) => reading(reads.rows(findStatement, [name]), (rows) => rows.map(([id]) => id as MessageId))
     })
   })
 )

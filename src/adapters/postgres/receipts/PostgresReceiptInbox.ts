@@ -6,22 +6,14 @@ import { Duration, Effect, Layer } from "effect"
 import { type HeldReceipt, ReceiptInbox, type ReceiptResult } from "../../../application/ports/ReceiptInbox.ts"
 import type { DestinationId, OrgId } from "../../../domain/ids.ts"
 import { joined } from "../log/projectionRows.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 
-const addStatement = {
-  name: "add_receipts",
-  text: `insert into receipt_inbox (org_id, account_id, raw, digest, due_at)
+const addStatement = prepared`insert into receipt_inbox (org_id, account_id, raw, digest, due_at)
     select n.org_id, n.account_id, n.raw, sha256(convert_to(n.raw, 'UTF8')), clock_timestamp()
     from unnest(string_to_array($1, E'\\x1e'), $2::uuid[], string_to_array($3, E'\\x1e')) n(org_id, account_id, raw)
     on conflict (account_id, digest) do nothing`
-}
-const claimStatement = {
-  name: "claim_receipts",
-  text: "select id, org_id, account_id, raw, tries from claim_receipts($1, $2) order by id"
-}
-const settleStatement = {
-  name: "settle_receipts",
-  text: `with done as (
+const claimStatement = prepared`select id, org_id, account_id, raw, tries from claim_receipts($1, $2) order by id`
+const settleStatement = prepared`with done as (
       delete from receipt_inbox where id = any ($1::bigint[])
     ), again as (
       update receipt_inbox r
@@ -29,20 +21,13 @@ const settleStatement = {
       from unnest($2::bigint[], $3::int[], $4::bigint[]) a(id, tries, after_ms) where r.id = a.id
     )
     update receipt_inbox set parked_at = statement_timestamp() where id = any ($5::bigint[]) and parked_at is null`
-}
-const countStatement = {
-  name: "count_receipts",
-  text: `select count(*) filter (where parked_at is null), count(*) filter (where parked_at is not null)
+const countStatement = prepared`select count(*) filter (where parked_at is null), count(*) filter (where parked_at is not null)
     from receipt_inbox where org_id = $1`
-}
-const forgetStatement = {
-  name: "forget_receipts",
-  text: `with gone as (
+const forgetStatement = prepared`with gone as (
       delete from receipt_inbox
       where parked_at is not null and parked_at < statement_timestamp() - $1::bigint * interval '1 millisecond' returning 1
     )
     select count(*) from gone`
-}
 
 const heldOf = ([id, orgId, account, raw, tries]: ReadonlyArray<string | null>): HeldReceipt => ({
   id: id!,
@@ -69,9 +54,7 @@ export const layer = Layer.effect(
           ])
         ).pipe(Effect.asVoid),
       claim: (limit, lease) =>
-        unavailable(derived.rows(claimStatement, [limit, Duration.toMillis(lease)])).pipe(
-          Effect.map((rows) => rows.map(heldOf))
-        ),
+        reading(derived.rows(claimStatement, [limit, Duration.toMillis(lease)]), (rows) => rows.map(heldOf)),
       settle: (results) => {
         const again = ofType(results, "Again")
         return unavailable(
@@ -85,13 +68,12 @@ export const layer = Layer.effect(
         ).pipe(Effect.asVoid)
       },
       count: (orgId) =>
-        unavailable(reads.rows(countStatement, [orgId])).pipe(
-          Effect.map(([row]) => ({ waiting: Number(row![0]), parked: Number(row![1]) }))
-        ),
+        reading(reads.rows(countStatement, [orgId]), ([row]) => ({
+          waiting: Number(row![0]),
+          parked: Number(row![1])
+        })),
       forget: (parkedFor) =>
-        unavailable(derived.rows(forgetStatement, [Duration.toMillis(parkedFor)])).pipe(
-          Effect.map(([row]) => Number(row![0]))
-        )
+        reading(derived.rows(forgetStatement, [Duration.toMillis(parkedFor)]), ([row]) => Number(row![0]))
     })
   })
 )

@@ -3,7 +3,8 @@ import { DateTime, Duration, Effect, Layer, Schema } from "effect"
 import { type Opening, type ReplayItem, type ReplayJob, Replays } from "../../../application/ports/Replays.ts"
 import type { MessageId, OrgId, ReplayId } from "../../../domain/ids.ts"
 import { ReplaySelection } from "../../../domain/replay/facts.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { pageOf } from "../filtering.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { isDeadLetter } from "./deadLetters.ts"
 
 interface JobRow {
@@ -16,37 +17,19 @@ interface JobRow {
 }
 
 const columns = "id, org_id, selection, reason, matched, requested_at"
-const getStatement = { name: "replay", text: `select ${columns} from replay where id = $1 and org_id = $2` }
-const knownStatement = {
-  name: "replay_of_key",
-  text: `select ${columns}, request_hash from replay where org_id = $1 and key = $2`
-}
+const getStatement = prepared`select ${columns} from replay where id = $1 and org_id = $2`
+const knownStatement = prepared`select ${columns}, request_hash from replay where org_id = $1 and key = $2`
 // Ids are made of the time, so they sort as the requests came.
-const listStatement = {
-  name: "replays",
-  text: `select ${columns} from replay where org_id = $1 and ($2::uuid is null or id < $2) order by id desc limit $3`
-}
-const itemsStatement = {
-  name: "replay_items",
-  text: `select message_id, epoch from replay_item where replay_id = $1 and number > $2 order by number limit $3`
-}
-const takeStatement = {
-  name: "take_replay",
-  text: `update replay set next_at = statement_timestamp() + make_interval(secs => $1 / 1000.0)
+const listStatement = prepared`select ${columns} from replay where org_id = $1 and ($2::uuid is null or id < $2) order by id desc limit $3`
+const itemsStatement = prepared`select message_id, epoch from replay_item where replay_id = $1 and number > $2 order by number limit $3`
+const takeStatement = prepared`update replay set next_at = statement_timestamp() + make_interval(secs => $1 / 1000.0)
     where id = (
       select id from replay where next_at <= statement_timestamp() order by next_at limit 1 for update skip locked
     ) and next_at <= statement_timestamp() returning ${columns}`
-}
-const backStatement = {
-  name: "replay_back",
-  text: `update replay set next_at = statement_timestamp() + make_interval(secs => $2 / 1000.0)
+const backStatement = prepared`update replay set next_at = statement_timestamp() + make_interval(secs => $2 / 1000.0)
     where id = $1 and next_at < 'infinity'`
-}
-const closeStatement = {
-  name: "close_replay",
-  text: `with items as (delete from replay_item where replay_id = $1)
+const closeStatement = prepared`with items as (delete from replay_item where replay_id = $1)
     update replay set next_at = 'infinity' where id = $1`
-}
 
 const encodeSelection = Schema.encodeSync(ReplaySelection)
 const decodeSelection = Schema.decodeUnknownSync(ReplaySelection)
@@ -121,29 +104,21 @@ export const layer = Layer.effect(
       return { type: "DuplicateKey", job: jobOf(known), requestHash: known.request_hash } as const
     })
 
-    const list = Effect.fnUntraced(function* (
-      orgId: OrgId,
-      { cursor, limit }: { readonly cursor: string | null; readonly limit: number }
-    ) {
-      const rows = yield* unavailable(reads.query<JobRow>(listStatement, [orgId, cursor, limit + 1]))
-      const items = rows.slice(0, limit).map(jobOf)
-      return { items, nextCursor: rows.length > limit ? items.at(-1)!.id : null }
-    })
-
     return Replays.of({
       open,
-      list,
-      get: (orgId, id) =>
-        unavailable(reads.query<JobRow>(getStatement, [id, orgId])).pipe(
-          Effect.map(([row]) => (row === undefined ? null : jobOf(row)))
+      list: (orgId, page) =>
+        reading(reads.query<JobRow>(listStatement, [orgId, page.cursor, page.limit + 1]), (rows) =>
+          pageOf(rows, page, jobOf, ({ id }) => id)
         ),
+      get: (orgId, id) =>
+        reading(reads.query<JobRow>(getStatement, [id, orgId]), ([row]) => (row === undefined ? null : jobOf(row))),
       items: (id, after, limit) =>
-        unavailable(reads.query<{ message_id: MessageId; epoch: number }>(itemsStatement, [id, after, limit])).pipe(
-          Effect.map((rows) => rows.map(({ message_id, epoch }) => ({ messageId: message_id, epoch })))
+        reading(reads.query<{ message_id: MessageId; epoch: number }>(itemsStatement, [id, after, limit]), (rows) =>
+          rows.map(({ message_id, epoch }) => ({ messageId: message_id, epoch }))
         ),
       take: (lease) =>
-        unavailable(durable.query<JobRow>(takeStatement, [Duration.toMillis(lease)])).pipe(
-          Effect.map(([row]) => (row === undefined ? null : jobOf(row)))
+        reading(durable.query<JobRow>(takeStatement, [Duration.toMillis(lease)]), ([row]) =>
+          row === undefined ? null : jobOf(row)
         ),
       back: (id, pause) => Effect.asVoid(unavailable(durable.query(backStatement, [id, Duration.toMillis(pause)]))),
       close: (id) => Effect.asVoid(unavailable(durable.query(closeStatement, [id])))

@@ -1,7 +1,7 @@
 /** A filter for dead letters as conditions on `message_view`, for whoever lists, counts or replays them. */
-import { DateTime } from "effect"
 import type { OrgId } from "../../../domain/ids.ts"
 import type { DeadLetterFilter } from "../../../domain/replay/facts.ts"
+import { conditionsOf } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
 
 const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
@@ -13,18 +13,10 @@ const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
 ]
 
 /** Values are added to `values`; only the conditions that were asked for are there. */
-export const isDeadLetter = (orgId: OrgId, filter: DeadLetterFilter, values: Array<unknown>): string => {
-  values.push(orgId)
-  const where = [
+export const isDeadLetter = (orgId: OrgId, filter: DeadLetterFilter, values: Array<unknown>): string =>
+  [
     `generation = ${liveGeneration("messages")}`,
-    `org_id = $${values.length}`,
-    "status in ('FAILED', 'DEAD_LETTER')"
-  ]
-  for (const [field, condition] of conditions) {
-    const value = filter[field]
-    if (value === undefined) continue
-    values.push(DateTime.isDateTime(value) ? DateTime.formatIso(value) : value)
-    where.push(`${condition} $${values.length}`)
-  }
-  return where.join(" and ")
-}
+    `org_id = $${values.push(orgId)}`,
+    "status in ('FAILED', 'DEAD_LETTER')",
+    ...conditionsOf(conditions, filter, values)
+  ].join(" and ")

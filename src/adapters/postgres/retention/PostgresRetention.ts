@@ -1,13 +1,10 @@
 /** Sweeps by `forget_ended`; a cursor is the org, the time and the id of the last message looked at. */
 import { DateTime, Effect, Layer } from "effect"
 import { Retention } from "../../../application/ports/Retention.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, unavailable } from "../Postgres.ts"
 
-const sweepStatement = {
-  name: "forget_ended",
-  text: `select removed::text, next_org, to_json(next_created) #>> '{}', next_id::text
+const sweepStatement = prepared`select removed::text, next_org, to_json(next_created) #>> '{}', next_id::text
     from forget_ended($1, $2, $3::timestamptz, $4::uuid, $5)`
-}
 
 export const layer = Layer.effect(
   Retention,

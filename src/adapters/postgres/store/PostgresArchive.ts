@@ -6,27 +6,16 @@ import type { LoggedFact } from "../../../application/ports/EventStore.ts"
 import type { JournalName } from "../../../application/ports/Journals.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { messageOf } from "../../../domain/streams.ts"
-import { Postgres, type QueryFailed, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, type QueryFailed, reading, unavailable } from "../Postgres.ts"
 import { loggedColumns, loggedOf } from "./logged.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
 const facts = `select ${loggedColumns} from event`
-const byStreamStatement = {
-  name: "facts_by_stream",
-  text: `${facts} where (stream_id, version) > ($1::uuid, $2::int) order by stream_id, version limit $3`
-}
-const streamsStatement = {
-  name: "facts_of_streams",
-  text: `${facts} where stream_id = any ($1::uuid[]) order by stream_id, version`
-}
-const knownStatement = {
-  name: "known_streams",
-  text: `select id from unnest($1::uuid[]) id where exists (select 1 from event e where e.stream_id = id)`
-}
+const byStreamStatement = prepared`${facts} where (stream_id, version) > ($1::uuid, $2::int) order by stream_id, version limit $3`
+const streamsStatement = prepared`${facts} where stream_id = any ($1::uuid[]) order by stream_id, version`
+const knownStatement = prepared`select id from unnest($1::uuid[]) id where exists (select 1 from event e where e.stream_id = id)`
 // `wrong` refuses what does not follow; the primary key refuses the second of two racers.
-const restoreStatement = {
-  name: "restore_facts",
-  text: `with fact as materialized (
+const restoreStatement = prepared`with fact as materialized (
       select * from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[], $8::text[])
         with ordinality f(stream_id, stream, journal, version, at_ms, actor, name, data, n)
     ), wrong as materialized (
@@ -42,13 +31,9 @@ const restoreStatement = {
         from fact f where not exists (select 1 from wrong) order by f.n
     )
     select stream, version from wrong order by n limit 1`
-}
 
 // Copies of first facts, and what was under way to where they lived: the facts themselves are here now.
-const adoptStatement = {
-  name: "adopt_facts",
-  text: "truncate copied_fact, append_intent, applied_change"
-}
+const adoptStatement = prepared`truncate copied_fact, append_intent, applied_change`
 
 const NOBODY = "00000000-0000-0000-0000-000000000000"
 const UNIQUE_VIOLATION = "23505"
@@ -105,16 +90,16 @@ export const layer = Layer.effect(
       restore,
       adopt: Effect.asVoid(unavailable(durable.rows(adoptStatement, []))),
       byStream: (after, limit) =>
-        unavailable(
-          reads.rows(byStreamStatement, [after === null ? NOBODY : idOf(after.stream), after?.version ?? 0, limit])
-        ).pipe(Effect.map((rows) => rows.map(loggedOf))),
-      streams: (names) =>
-        unavailable(reads.rows(streamsStatement, [`{${names.map(idOf).join(",")}}`])).pipe(
-          Effect.map((rows) => byName(rows.map(loggedOf)))
+        reading(
+          reads.rows(byStreamStatement, [after === null ? NOBODY : idOf(after.stream), after?.version ?? 0, limit]),
+          (rows) => rows.map(loggedOf)
         ),
+      streams: (names) =>
+        reading(reads.rows(streamsStatement, [`{${names.map(idOf).join(",")}}`]), (rows) => byName(rows.map(loggedOf))),
       known: (ids) =>
-        unavailable(reads.rows(knownStatement, [`{${ids.join(",")}}`])).pipe(
-          Effect.map((rows) => new Set(rows.map(([id]) => id as MessageId)))
+        reading(
+          reads.rows(knownStatement, [`{${ids.join(",")}}`]),
+          (rows) => new Set(rows.map(([id]) => id as MessageId))
         )
     })
   })

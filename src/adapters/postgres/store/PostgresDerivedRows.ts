@@ -12,14 +12,12 @@ import type { DestinationId, MessageId } from "../../../domain/ids.ts"
 import type { Wait } from "../../../domain/message/place.ts"
 import { isDead } from "../../../domain/message/view.ts"
 import { ReplaySelection } from "../../../domain/replay/facts.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgres.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
 // One statement, so all it answers is of one moment. A batch names messages it has settled until it is released:
 // only the version tells whether one is still in its hands.
-const lookStatement = {
-  name: "look",
-  text: `with live as materialized (
+const lookStatement = prepared`with live as materialized (
       select generation, position from projection where name = 'messages' and live
     ), held as materialized (
       select m.id, m.version, count(*) as n from claim c, unnest(c.messages, c.versions) m(id, version)
@@ -41,75 +39,52 @@ const lookStatement = {
     left join line_entry t on t.message_id = a.id
     left join body b on b.message_id = a.id
     left join message_view v on v.generation = (select generation from live) and v.id = a.id`
-}
-const readyStatement = {
-  name: "ready_rows",
-  text: `select lane, floor(extract(epoch from due_at) * 1000)::bigint, message_id, version, epoch, attempt, to_json(due_at) #>> '{}'
+const readyStatement = prepared`select lane, floor(extract(epoch from due_at) * 1000)::bigint, message_id, version, epoch, attempt, to_json(due_at) #>> '{}'
     from ready where (lane, due_at, message_id) > ($1::uuid, $2::timestamptz, $3::uuid)
     order by lane, due_at, message_id limit $4`
-}
-const turnsStatement = {
-  name: "turn_rows",
-  text: "select message_id from line_entry where message_id > $1 order by message_id limit $2"
-}
+const turnsStatement = prepared`select message_id from line_entry where message_id > $1 order by message_id limit $2`
 const liveGeneration = "(select generation from projection where name = 'messages' and live)"
-const ownersStatement = {
-  name: "owners",
-  text: `(select message_id from body where message_id > $1 order by message_id limit $2)
+const ownersStatement = prepared`(select message_id from body where message_id > $1 order by message_id limit $2)
     union (select distinct message_id from response where message_id > $1 order by message_id limit $2)
     union (select message_id from idempotency where message_id > $1 order by message_id limit $2)
     union (select id from message_view where generation = ${liveGeneration} and id > $1 order by id limit $2)
     order by 1 limit $2`
-}
-const brokenLinesStatement = {
-  text: `select lane, line from (
+const brokenLinesStatement = unprepared`select lane, line from (
       select t.lane, t.line, t.state, row_number() over (partition by t.lane, t.line order by t.nth) as place
       from line_entry t
     ) t
     group by lane, line having bool_or((place = 1) = (state = 'WAITING')) order by lane, line limit 1000`
-}
-const wrongCountsStatement = {
-  text: `select org_id, channel, status, coalesce(c.count, 0), coalesce(v.count, 0)
+const wrongCountsStatement = unprepared`select org_id, channel, status, coalesce(c.count, 0), coalesce(v.count, 0)
     from (select * from message_count where generation = ${liveGeneration}) c
     full join (
       select org_id, channel, status, count(*) from message_view where generation = ${liveGeneration}
       group by org_id, channel, status
     ) v using (org_id, channel, status)
     where coalesce(c.count, 0) <> coalesce(v.count, 0) order by 1, 2, 3 limit 1000`
-}
-const restoreReadyStatement = {
-  text: `insert into ready (lane, due_at, message_id, version, epoch, attempt)
+const restoreReadyStatement = unprepared`insert into ready (lane, due_at, message_id, version, epoch, attempt)
     select u.lane, 'epoch'::timestamptz + u.due_ms * interval '1 millisecond', u.id, u.version, u.epoch, u.attempt
     from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) u(id, lane, due_ms, version, epoch, attempt)
     where not exists (select 1 from claim c where u.id = any (c.messages))
     on conflict do nothing`
-}
 // Dead ones stand in the way only where their lane says so.
-const restoreTurnsStatement = {
-  text: `insert into line_entry (message_id, lane, line, state, due_at, version, epoch, attempt)
+const restoreTurnsStatement = unprepared`insert into line_entry (message_id, lane, line, state, due_at, version, epoch, attempt)
     select u.id, u.lane, u.line, u.state, 'epoch'::timestamptz + u.due_ms * interval '1 millisecond', u.version, u.epoch, u.attempt
     from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::int[], $7::int[], $8::int[])
       with ordinality u(id, lane, line, state, due_ms, version, epoch, attempt, n)
     where u.state <> 'DEAD' or exists (select 1 from lane l where l.lane = u.lane and l.blocks)
     order by u.n
     on conflict do nothing`
-}
-const moveUpStatement = { text: "select advance_lines($1::uuid[], $2::text[])" }
-const wakeStatement = {
-  text: `select wake_lanes($1::uuid[], array(
+const moveUpStatement = unprepared`select advance_lines($1::uuid[], $2::text[])`
+const wakeStatement = unprepared`select wake_lanes($1::uuid[], array(
     select 'epoch'::timestamptz + ms * interval '1 millisecond' from unnest($2::bigint[]) with ordinality u(ms, n) order by n))`
-}
 // The lease has run out, so the next worker that looks takes it over.
-const restoreClaimStatement = {
-  text: `insert into claim (batch, worker, lease_until, messages, lanes, dues, versions, epochs, attempts)
+const restoreClaimStatement = unprepared`insert into claim (batch, worker, lease_until, messages, lanes, dues, versions, epochs, attempts)
     select gen_random_uuid(), 'restored', clock_timestamp(), array_agg(u.id), array_agg(u.lane),
       array_agg('epoch'::timestamptz + u.due_ms * interval '1 millisecond'), array_agg(u.version), array_agg(u.epoch), array_agg(u.attempt)
     from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) u(id, lane, due_ms, version, epoch, attempt)
     where not exists (select 1 from claim c where u.id = any (c.messages))
     having count(*) > 0`
-}
-const restoreCircuitsStatement = {
-  text: `insert into lane as l (lane, ready_at, circuit, generation, failures, blocked_until, in_flight_max, circuit_stream)
+const restoreCircuitsStatement = unprepared`insert into lane as l (lane, ready_at, circuit, generation, failures, blocked_until, in_flight_max, circuit_stream)
     select u.lane, 'infinity', u.circuit, u.generation, u.failures, 'epoch'::timestamptz + u.blocked_ms * interval '1 millisecond',
       u.in_flight_max, u.stream
     from unnest($1::uuid[], $2::text[], $3::int[], $4::int[], $5::bigint[], $6::int[], $7::uuid[])
@@ -117,17 +92,12 @@ const restoreCircuitsStatement = {
     on conflict (lane) do update set circuit = excluded.circuit, generation = excluded.generation, failures = excluded.failures,
       blocked_until = excluded.blocked_until, in_flight_max = excluded.in_flight_max, circuit_stream = excluded.circuit_stream
       where l.generation < excluded.generation`
-}
-const restoreReplaysStatement = {
-  text: `insert into replay (id, org_id, selection, reason, matched, requested_at, next_at)
+const restoreReplaysStatement = unprepared`insert into replay (id, org_id, selection, reason, matched, requested_at, next_at)
     select u.id, u.org, u.selection::json, u.reason, u.matched, 'epoch'::timestamptz + u.at_ms * interval '1 millisecond', 'infinity'
     from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::int[], $6::bigint[]) u(id, org, selection, reason, matched, at_ms)
     on conflict do nothing`
-}
-const forgetPositionsStatement = {
-  text: `with alerting as (update alert_progress set position = null)
+const forgetPositionsStatement = unprepared`with alerting as (update alert_progress set position = null)
     update projection set position = null, facts = 0`
-}
 
 const NOBODY = "00000000-0000-0000-0000-000000000000"
 
@@ -224,29 +194,27 @@ export const layer = Layer.effect(
 
     return DerivedRows.of({
       look: (asked: ReadonlyArray<Lookup>) =>
-        unavailable(reads.rows(lookStatement, columnsOf(asked))).pipe(
-          Effect.map((rows) => new Map(rows.map((row) => [row[0] as MessageId, foundIn(row)])))
+        reading(
+          reads.rows(lookStatement, columnsOf(asked)),
+          (rows) => new Map(rows.map((row) => [row[0] as MessageId, foundIn(row)]))
         ),
       ready: (after, limit) =>
-        unavailable(reads.rows(readyStatement, [...(after?.split(" ") ?? [NOBODY, "-infinity", NOBODY]), limit])).pipe(
-          Effect.map((rows) => {
+        reading(
+          reads.rows(readyStatement, [...(after?.split(" ") ?? [NOBODY, "-infinity", NOBODY]), limit]),
+          (rows) => {
             const last = rows.at(-1)
             const next = last === undefined ? null : `${last[0]} ${last[6]} ${last[2]}`
             return { rows: rows.map(readyRowOf), next }
-          })
+          }
         ),
-      messagesInLines: (after, limit) =>
-        unavailable(reads.rows(turnsStatement, [after ?? NOBODY, limit])).pipe(Effect.map(ids)),
-      owners: (after, limit) =>
-        unavailable(reads.rows(ownersStatement, [after ?? NOBODY, limit])).pipe(Effect.map(ids)),
-      brokenLines: unavailable(reads.rows(brokenLinesStatement, [])).pipe(
-        Effect.map((rows) => rows.map(([lane, line]) => ({ lane: lane as DestinationId, line: line! })))
+      messagesInLines: (after, limit) => reading(reads.rows(turnsStatement, [after ?? NOBODY, limit]), ids),
+      owners: (after, limit) => reading(reads.rows(ownersStatement, [after ?? NOBODY, limit]), ids),
+      brokenLines: reading(reads.rows(brokenLinesStatement, []), (rows) =>
+        rows.map(([lane, line]) => ({ lane: lane as DestinationId, line: line! }))
       ),
-      wrongCounts: unavailable(reads.rows(wrongCountsStatement, [])).pipe(
-        Effect.map((rows) =>
-          rows.map(
-            ([org, channel, status, counted, are]) => `${org} ${channel} ${status}: ${counted} counted, ${are} listed`
-          )
+      wrongCounts: reading(reads.rows(wrongCountsStatement, []), (rows) =>
+        rows.map(
+          ([org, channel, status, counted, are]) => `${org} ${channel} ${status}: ${counted} counted, ${are} listed`
         )
       ),
       restoreQueue: (rows) => (rows.length === 0 ? Effect.void : unavailable(restoreQueue(rows))),

@@ -8,7 +8,7 @@ import type { MessageId, OrgId } from "../../../domain/ids.ts"
 import { fromRecorded } from "../../../domain/message/recorded.ts"
 import type { StoredFact } from "../../../domain/message/view.ts"
 import { groupCommit } from "../groupCommit.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 import { appendStatement, appendValues, resultsOf, saysWork } from "./append.ts"
 import { loggedColumns, loggedOf } from "./logged.ts"
@@ -23,35 +23,20 @@ const storedFact = (version: string, atMs: string, name: string, data: string): 
 })
 
 const columns = "version, (extract(epoch from at) * 1000)::bigint, name, data"
-const loadStatement = {
-  name: "load",
-  text: `select ${columns} from event where stream_id = $1 order by version`
-}
-const loadManyStatement = {
-  name: "load_many",
-  text: `select ${columns}, stream_id from event where stream_id = any ($1::uuid[]) order by stream_id, version`
-}
-const acceptedUnderStatement = {
-  name: "accepted_under",
-  text: "select message_id, request_hash from idempotency where org_id = $1 and key = $2"
-}
-const readAllStatement = {
-  name: "read_all",
-  text: `select ${loggedColumns} from event
+const loadStatement = prepared`select ${columns} from event where stream_id = $1 order by version`
+const loadManyStatement = prepared`select ${columns}, stream_id from event where stream_id = any ($1::uuid[]) order by stream_id, version`
+const acceptedUnderStatement = prepared`select message_id, request_hash from idempotency where org_id = $1 and key = $2`
+const readAllStatement = prepared`select ${loggedColumns} from event
     where (tx, position) > ($1::bigint, $2::bigint) and tx < (select log_end())
     order by tx, position limit $3`
-}
 // Counting takes a second for some ten million rows; beyond, what vacuum last found is near enough.
-const extentStatement = {
-  name: "log_extent",
-  text: `select head.tx, head.position,
+const extentStatement = prepared`select head.tx, head.position,
       case when known.facts < 10000000 then (select count(*) from event) else known.facts end
     from (select reltuples::bigint as facts from pg_class where oid = 'event'::regclass) known
     left join lateral (
       select tx, position from event where tx < (select log_end())
       order by tx desc, position desc limit 1
     ) head on true`
-}
 
 export const layer = Layer.effect(
   EventStore,
@@ -78,23 +63,19 @@ export const layer = Layer.effect(
     })
 
     const acceptedUnder = (orgId: OrgId, key: string) =>
-      unavailable(postgres.reads.rows(acceptedUnderStatement, [orgId, key])).pipe(
-        Effect.map(([row]) => (row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }))
+      reading(postgres.reads.rows(acceptedUnderStatement, [orgId, key]), ([row]) =>
+        row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }
       )
 
     const readAll = (after: string | null, limit: number) => {
       const [tx, position] = after === null ? ["0", "0"] : after.split(":")
-      return unavailable(postgres.reads.rows(readAllStatement, [tx, position, limit])).pipe(
-        Effect.map((rows) => rows.map(loggedOf))
-      )
+      return reading(postgres.reads.rows(readAllStatement, [tx, position, limit]), (rows) => rows.map(loggedOf))
     }
 
-    const extent = unavailable(postgres.reads.rows(extentStatement, [])).pipe(
-      Effect.map(([row]) => ({
-        head: row![0] === null ? null : `${row![0]}:${row![1]}`,
-        facts: Number(row![2])
-      }))
-    )
+    const extent = reading(postgres.reads.rows(extentStatement, []), ([row]) => ({
+      head: row![0] === null ? null : `${row![0]}:${row![1]}`,
+      facts: Number(row![2])
+    }))
 
     const commit = yield* groupCommit<Append, AppendResult>({
       keyOf: ({ messageId }) => messageId,

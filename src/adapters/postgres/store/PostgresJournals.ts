@@ -6,18 +6,13 @@ import { createHash } from "node:crypto"
 import { DateTime, Effect, Layer } from "effect"
 import { type JournalName, Journals } from "../../../application/ports/Journals.ts"
 import type { RecordedFact } from "../../../domain/recorded.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading } from "../Postgres.ts"
 
-const loadStatement = {
-  name: "load_journal",
-  text: `select version, (extract(epoch from at) * 1000)::bigint, name, data, actor from event
+const loadStatement = prepared`select version, (extract(epoch from at) * 1000)::bigint, name, data, actor from event
     where stream_id = $1 order by version`
-}
 // The `where` refuses a stale or impossible `expected`; the primary key refuses the second of two racers, and
 // with the first of its rows refused none of an append is written (see the count).
-const appendStatement = {
-  name: "append_journal",
-  text: `with fact as (
+const appendStatement = prepared`with fact as (
       select f.name, f.data, f.n from unnest($4::text[], $5::text[]) with ordinality f(name, data, n)
     ), head as (
       insert into event (stream_id, stream, tx, at, actor, version, name, data)
@@ -31,7 +26,6 @@ const appendStatement = {
         from fact cross join head where fact.n > 1
     )
     select version from head`
-}
 
 /** Chosen once, at random; never to change. */
 const NAMESPACE = Buffer.from("6d1f7c1c5b0e4b6f9c5b2a0e8f4d3c21", "hex")
@@ -50,19 +44,17 @@ export const layer = Layer.effect(
     const { durable, reads } = yield* Postgres
     return Journals.of({
       load: (journal) =>
-        unavailable(reads.rows(loadStatement, [streamIdOf(journal)])).pipe(
-          Effect.map((rows) =>
-            rows.map(([version, at, name, data, actor]) => ({
-              version: Number(version),
-              at: DateTime.makeUnsafe(Number(at)),
-              name: name!,
-              data: data!,
-              actor: actor ?? null
-            }))
-          )
+        reading(reads.rows(loadStatement, [streamIdOf(journal)]), (rows) =>
+          rows.map(([version, at, name, data, actor]) => ({
+            version: Number(version),
+            at: DateTime.makeUnsafe(Number(at)),
+            name: name!,
+            data: data!,
+            actor: actor ?? null
+          }))
         ),
       append: (journal, expected, facts: ReadonlyArray<RecordedFact>, at, actor) =>
-        unavailable(
+        reading(
           durable.rows(appendStatement, [
             streamIdOf(journal),
             journal,
@@ -71,8 +63,9 @@ export const layer = Layer.effect(
             facts.map(({ data }) => data),
             DateTime.formatIso(at),
             actor
-          ])
-        ).pipe(Effect.map((rows) => (rows.length === 1 ? ("Appended" as const) : ("VersionConflict" as const))))
+          ]),
+          (rows) => (rows.length === 1 ? ("Appended" as const) : ("VersionConflict" as const))
+        )
     })
   })
 )

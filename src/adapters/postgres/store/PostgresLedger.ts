@@ -12,7 +12,7 @@ import { type Copy, type Intent, Ledger, type Reservation, type Stored } from ".
 import type { MessageId } from "../../../domain/ids.ts"
 import { messageOf } from "../../../domain/streams.ts"
 import { groupCommit } from "../groupCommit.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 import { moveOf } from "./append.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
@@ -20,66 +20,34 @@ import { streamIdOf } from "./PostgresJournals.ts"
 const LEASE_MS = 5_000
 const TIDY_AT_ONCE = 5_000
 
-const reserveStatement = {
-  name: "reserve",
-  text: "select n, verdict, other, hash, age_ms, null from reserve_appends($1) union all select null, null, null, null, null, clock_timestamp()::text"
-}
-const withdrawStatement = { name: "withdraw", text: "select withdraw_intents($1::uuid[])" }
-const applyStatement = { name: "apply_stored", text: "select apply_stored($1, $2::timestamptz)" }
-const advanceStatement = { name: "advance", text: "select advance_follower($1, $2, $3, $4, $5, $6)" }
-const takenStatement = {
-  name: "accepted_under",
-  text: "select message_id, request_hash from idempotency where org_id = $1 and key = $2"
-}
+const reserveStatement = prepared`select n, verdict, other, hash, age_ms, null from reserve_appends($1) union all select null, null, null, null, null, clock_timestamp()::text`
+const withdrawStatement = prepared`select withdraw_intents($1::uuid[])`
+const applyStatement = prepared`select apply_stored($1, $2::timestamptz)`
+const advanceStatement = prepared`select advance_follower($1, $2, $3, $4, $5, $6)`
+const takenStatement = prepared`select message_id, request_hash from idempotency where org_id = $1 and key = $2`
 // Streams that are being moved may still be in the log of Postgres itself.
-const knownStatement = {
-  name: "known_messages",
-  text: `select u.id from unnest($1::uuid[]) u(id)
+const knownStatement = prepared`select u.id from unnest($1::uuid[]) u(id)
     where exists (select 1 from event e where e.stream_id = u.id)
       or exists (select 1 from copied_fact k where k.stream_id = u.id)
       or exists (select 1 from append_intent i where i.message_id = u.id)`
-}
-const knownJournalsStatement = {
-  name: "known_journals",
-  text: "select u.name from unnest($1::uuid[], $2::text[]) u(id, name) where exists (select 1 from event e where e.stream_id = u.id)"
-}
-const followStatement = {
-  name: "follow",
-  text: `update log_follower set holder = $2, lease_until = statement_timestamp() + ${LEASE_MS} * interval '1 millisecond'
+const knownJournalsStatement = prepared`select u.name from unnest($1::uuid[], $2::text[]) u(id, name) where exists (select 1 from event e where e.stream_id = u.id)`
+const followStatement = prepared`update log_follower set holder = $2, lease_until = statement_timestamp() + ${LEASE_MS} * interval '1 millisecond'
     where name = $1 and (holder = $2 or lease_until < statement_timestamp()) returning position`
-}
-const followedStatement = { name: "followed", text: "select sum(facts) from log_follower" }
-const leaveStatement = {
-  name: "leave_followers",
-  text: "update log_follower set lease_until = '-infinity' where holder = $1"
-}
-const tidyStatement = {
-  name: "tidy_applied",
-  text: `delete from applied_change where message_id = any (array(
+const followedStatement = prepared`select sum(facts) from log_follower`
+const leaveStatement = prepared`update log_follower set lease_until = '-infinity' where holder = $1`
+const tidyStatement = prepared`delete from applied_change where message_id = any (array(
     select message_id from applied_change
     where at < statement_timestamp() - interval '2 minutes' and log_at <= $1 order by at limit ${TIDY_AT_ONCE}))`
-}
-const journalsStatement = {
-  name: "journals_after",
-  text: `select stream, version, (extract(epoch from at) * 1000)::bigint, actor, name, data, tx || ':' || position
+const journalsStatement = prepared`select stream, version, (extract(epoch from at) * 1000)::bigint, actor, name, data, tx || ':' || position
     from event
     where stream is not null and (tx, position) > ($1::bigint, $2::bigint)
       and tx < (select log_end())
     order by tx, position limit $3`
-}
-const messagesAfterStatement = {
-  name: "messages_after",
-  text: `select 'message-' || stream_id from message_fact
+const messagesAfterStatement = prepared`select 'message-' || stream_id from message_fact
     where version = 1 and stream_id > $1::uuid order by stream_id limit $2`
-}
-const journalNamesStatement = {
-  name: "journal_names_after",
-  text: `select stream from event where version = 1 and stream is not null and stream_id > $1::uuid
+const journalNamesStatement = prepared`select stream from event where version = 1 and stream is not null and stream_id > $1::uuid
     order by stream_id limit $2`
-}
-const expectHistoryStatement = {
-  name: "expect_history",
-  text: `with copies as (
+const expectHistoryStatement = prepared`with copies as (
       insert into copied_fact (stream_id, at, version, name, data, actor)
         select $1, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name, c.data, c.actor
         from json_to_recordset($3) c(version int, name text, data json, at_ms bigint, actor text)
@@ -90,10 +58,7 @@ const expectHistoryStatement = {
     )
     insert into applied_change as a (message_id, version) values ($1, $2)
     on conflict (message_id) do update set version = greatest(a.version, excluded.version)`
-}
-const adoptStatement = {
-  name: "adopt_log",
-  text: `with copies as (
+const adoptStatement = prepared`with copies as (
         insert into copied_fact (stream_id, at, version, name, data, actor)
           select stream_id, at, version, name, data, actor from event
           where stream is null and (version = 1 or data ->> 'providerMessageId' is not null)
@@ -102,17 +67,10 @@ const adoptStatement = {
       moved as (delete from event where stream is null),
       past as (update applied_change set log_at = 0 where log_at is null)
     update log_follower set position = $1 where name = 'queue'`
-}
 const NOBODY = "00000000-0000-0000-0000-000000000000"
-const forgottenStatement = { name: "forgotten", text: "select message_id from forgotten_stream limit $1" }
-const forgotStatement = {
-  name: "forgot",
-  text: "delete from forgotten_stream where message_id = any ($1::uuid[])"
-}
-const leftBehindStatement = {
-  name: "left_behind",
-  text: `select event_id, message_id from append_intent where at < statement_timestamp() - interval '1 day' order by at limit $1`
-}
+const forgottenStatement = prepared`select message_id from forgotten_stream limit $1`
+const forgotStatement = prepared`delete from forgotten_stream where message_id = any ($1::uuid[])`
+const leftBehindStatement = prepared`select event_id, message_id from append_intent where at < statement_timestamp() - interval '1 day' order by at limit $1`
 
 export const layer = Layer.effect(
   Ledger,
@@ -150,20 +108,19 @@ export const layer = Layer.effect(
       withdraw: (ids) => unavailable(durable.rows(withdrawStatement, [ids])).pipe(Effect.asVoid),
       apply: (stored, begun) => unavailable(apply([{ stored, begun }])).pipe(Effect.asVoid),
       takenBy: (orgId, key) =>
-        unavailable(reads.rows(takenStatement, [orgId, key])).pipe(
-          Effect.map(([row]) => (row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }))
+        reading(reads.rows(takenStatement, [orgId, key]), ([row]) =>
+          row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }
         ),
       known: (ids) =>
-        unavailable(reads.rows(knownStatement, [ids])).pipe(
-          Effect.map((rows) => new Set(rows.map(([id]) => id as MessageId)))
-        ),
+        reading(reads.rows(knownStatement, [ids]), (rows) => new Set(rows.map(([id]) => id as MessageId))),
       knownJournals: (names) =>
-        unavailable(
-          reads.rows(knownJournalsStatement, [names.map((name) => streamIdOf(name as JournalName)), names])
-        ).pipe(Effect.map((rows) => new Set(rows.map(([name]) => name!)))),
+        reading(
+          reads.rows(knownJournalsStatement, [names.map((name) => streamIdOf(name as JournalName)), names]),
+          (rows) => new Set(rows.map(([name]) => name!))
+        ),
       follow: (follower, holder) =>
-        unavailable(queue.rows(followStatement, [follower, holder])).pipe(
-          Effect.map(([row]) => (row === undefined ? null : { position: row[0] ?? null }))
+        reading(queue.rows(followStatement, [follower, holder]), ([row]) =>
+          row === undefined ? null : { position: row[0] ?? null }
         ),
       advance: (follower, holder, { from, to, facts, stored }) =>
         unavailable(
@@ -172,23 +129,21 @@ export const layer = Layer.effect(
           Effect.tap(([row]) => (row![0] === "t" ? signal.changed : Effect.void)),
           Effect.map(([row]) => row![0] !== null)
         ),
-      followed: unavailable(reads.rows(followedStatement, [])).pipe(Effect.map(([row]) => Number(row![0]))),
+      followed: reading(reads.rows(followedStatement, []), ([row]) => Number(row![0])),
       leave: (holder) => unavailable(queue.rows(leaveStatement, [holder])).pipe(Effect.asVoid),
       tidy: (followedTo) => unavailable(queue.rows(tidyStatement, [String(followedTo)])).pipe(Effect.asVoid),
       journalsAfter: (position, limit) => {
         const [tx, nth] = position === null ? ["0", "0"] : position.split(":")
-        return unavailable(reads.rows(journalsStatement, [tx, nth, limit])).pipe(
-          Effect.map((rows) =>
-            rows.map(([journal, version, at, actor, name, data, at_]) => ({
-              journal: journal!,
-              version: Number(version),
-              at: DateTime.makeUnsafe(Number(at)),
-              actor: actor ?? null,
-              name: name!,
-              data: data!,
-              position: at_!
-            }))
-          )
+        return reading(reads.rows(journalsStatement, [tx, nth, limit]), (rows) =>
+          rows.map(([journal, version, at, actor, name, data, at_]) => ({
+            journal: journal!,
+            version: Number(version),
+            at: DateTime.makeUnsafe(Number(at)),
+            actor: actor ?? null,
+            name: name!,
+            data: data!,
+            position: at_!
+          }))
         )
       },
       streamsAfter: Effect.fnUntraced(function* (stream: string | null, limit: number) {
@@ -206,13 +161,11 @@ export const layer = Layer.effect(
         ).pipe(Effect.asVoid),
       adopt: (head) => unavailable(durable.rows(adoptStatement, [head])).pipe(Effect.asVoid),
       forgotten: (limit) =>
-        unavailable(reads.rows(forgottenStatement, [limit])).pipe(
-          Effect.map((rows) => rows.map(([id]) => id as MessageId))
-        ),
+        reading(reads.rows(forgottenStatement, [limit]), (rows) => rows.map(([id]) => id as MessageId)),
       forgot: (ids) => unavailable(queue.rows(forgotStatement, [ids])).pipe(Effect.asVoid),
       leftBehind: (limit) =>
-        unavailable(reads.rows(leftBehindStatement, [limit])).pipe(
-          Effect.map((rows) => rows.map(([id, messageId]) => ({ id: id!, messageId: messageId as MessageId })))
+        reading(reads.rows(leftBehindStatement, [limit]), (rows) =>
+          rows.map(([id, messageId]) => ({ id: id!, messageId: messageId as MessageId }))
         )
     })
   })

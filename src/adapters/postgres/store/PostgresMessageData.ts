@@ -3,20 +3,15 @@ import { Effect, Layer } from "effect"
 import type { AttemptResponse } from "../../../application/ports/EventStore.ts"
 import { type DataOfMessage, MessageData } from "../../../application/ports/MessageData.ts"
 import type { MessageId, OrgId } from "../../../domain/ids.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, unavailable } from "../Postgres.ts"
 
-const loadStatement = {
-  name: "belongings",
-  text: `select a.id, b.body, k.org_id, k.key, k.request_hash,
+const loadStatement = prepared`select a.id, b.body, k.org_id, k.key, k.request_hash,
       (select json_agg(json_build_object('epoch', r.epoch, 'attempt', r.attempt, 'body', r.body) order by r.epoch, r.attempt)
         from response r where r.message_id = a.id)
     from unnest($1::uuid[]) a(id)
     left join body b on b.message_id = a.id
     left join idempotency k on k.message_id = a.id`
-}
-const restoreStatement = {
-  name: "restore_belongings",
-  text: `with bodies as (
+const restoreStatement = prepared`with bodies as (
       insert into body (message_id, body)
         select u.id, u.body from unnest($1::uuid[], $2::text[]) u(id, body) where u.body is not null
       on conflict do nothing
@@ -29,7 +24,6 @@ const restoreStatement = {
     insert into response (message_id, epoch, attempt, body)
       select u.id, u.epoch, u.attempt, u.body from unnest($6::uuid[], $7::int[], $8::int[], $9::text[]) u(id, epoch, attempt, body)
     on conflict do nothing`
-}
 
 export const layer = Layer.effect(
   MessageData,

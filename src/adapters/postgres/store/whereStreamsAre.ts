@@ -3,14 +3,14 @@
  * every message for one that never was; it is refused.
  */
 import { Effect, Layer, Schema } from "effect"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, unavailable, unprepared } from "../Postgres.ts"
 
 export class StreamsElsewhere extends Schema.TaggedError<StreamsElsewhere>()("StreamsElsewhere", {
   message: Schema.String
 }) {}
 
-const copiesStatement = { text: "select 1 from copied_fact limit 1" }
-const streamsStatement = { text: "select 1 from event where stream is null limit 1" }
+const copiesStatement = unprepared`select 1 from copied_fact limit 1`
+const streamsStatement = unprepared`select 1 from event where stream is null limit 1`
 
 /** `posthaste store copy` moves streams from one to the other. */
 export const expect = (where: "here" | "elsewhere") =>
