@@ -16,8 +16,7 @@ import { idOf, judged, orNotFound } from "../destinations/destinations.ts"
 import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
-import { openCursor, sealCursor } from "../server/cursor.ts"
-import { LIMIT_DEFAULT } from "../server/fields.ts"
+import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, notFound } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
 import { ChangeAlertTarget, CreateAlertTarget } from "./alertTargetsApi.ts"
@@ -63,12 +62,9 @@ const requestOf = <Given extends { readonly secret?: string; readonly routingKey
   ...(routingKey !== undefined && { routingKey: Redacted.make(routingKey) })
 })
 
-const LIST = "alert-targets"
-
-const list = Effect.fnUntraced(function* (query: { readonly limit?: number; readonly cursor?: string }) {
-  const page = { limit: query.limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, query.cursor) }
-  const { items, nextCursor } = yield* listAlertTargets(yield* ActingOrg, page)
-  return { items: items.map(targetJson), nextCursor: sealCursor(LIST, nextCursor) }
+const list = Effect.fnUntraced(function* (query: PageQuery) {
+  const orgId = yield* ActingOrg
+  return yield* pageOf("alert-targets", query, (page) => listAlertTargets(orgId, page), targetJson)
 })
 
 const get = Effect.fnUntraced(function* (id: string) {

@@ -5,6 +5,7 @@ import { between, text } from "../../../application/destinations/fields.ts"
 import { alertTargetTypes } from "../../../application/ports/Destinations.ts"
 import { alertEvents, severities } from "../../../domain/alert/alert.ts"
 import { OrgAccess } from "../server/auth.ts"
+import { about, bodyErrors, byId } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, optional, paging } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
@@ -77,8 +78,6 @@ const Test = Schema.Struct({
   messageIds: Schema.Array(Schema.String).annotate({ description: "Of the messages that bring the test." })
 }).annotate({ identifier: "AlertTest" })
 
-const bodyErrors = [problemOf(413), problemOf(415)]
-const about = (summary: string) => OpenApi.annotations({ summary })
 const PATH = "/alert-targets"
 
 const create = HttpApiEndpoint.post("create", PATH, {
@@ -93,11 +92,9 @@ const list = HttpApiEndpoint.get("list", PATH, { query: paging, success: listOf(
   about("List the org's alert targets.")
 )
 
-const get = HttpApiEndpoint.get("get", `${PATH}/:id`, {
-  params: idParam,
-  success: AlertTarget,
-  error: problemOf(404)
-}).annotateMerge(about("One alert target."))
+const get = HttpApiEndpoint.get("get", `${PATH}/:id`, { ...byId, success: AlertTarget }).annotateMerge(
+  about("One alert target.")
+)
 
 const change = HttpApiEndpoint.patch("change", `${PATH}/:id`, {
   params: idParam,
@@ -107,19 +104,16 @@ const change = HttpApiEndpoint.patch("change", `${PATH}/:id`, {
 }).annotateMerge(about("Change an alert target."))
 
 const remove = HttpApiEndpoint.delete("remove", `${PATH}/:id`, {
-  params: idParam,
-  success: HttpApiSchema.NoContent,
-  error: problemOf(404)
+  ...byId,
+  success: HttpApiSchema.NoContent
 }).annotateMerge(about("Remove an alert target, its destination and its secret."))
 
 const test = HttpApiEndpoint.post("test", `${PATH}/:id/test`, {
-  params: idParam,
-  success: Test.pipe(HttpApiSchema.status(202)),
-  error: problemOf(404)
+  ...byId,
+  success: Test.pipe(HttpApiSchema.status(202))
 }).annotateMerge(about("Send a test alert, and that it is over."))
 
 export const alertTargetsApi = HttpApiGroup.make("alertTargets")
   .add(create, list, get, change, remove, test)
   .middleware(OrgAccess)
-  .prefix("/api/v1")
   .annotateMerge(OpenApi.annotations({ title: "Alert targets" }))

@@ -13,8 +13,7 @@ import type { ConsentOf } from "../../../domain/consent/consent.ts"
 import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
-import { openCursor, sealCursor } from "../server/cursor.ts"
-import { LIMIT_DEFAULT } from "../server/fields.ts"
+import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, notFound } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
 import { ConsentRequest, DossierId } from "./dossiersApi.ts"
@@ -57,8 +56,6 @@ const remove = Effect.fnUntraced(function* (of: ConsentOf) {
   return yield* shown(of)
 })
 
-const LIST = "activity"
-
 const activityJson = ({ id, dossierId, activity, at, channel, messageId, actor, details }: TimelineItem) => ({
   id,
   dossierId,
@@ -70,16 +67,12 @@ const activityJson = ({ id, dossierId, activity, at, channel, messageId, actor, 
   details
 })
 
-const activity = Effect.fnUntraced(function* (
-  dossierId: string,
-  query: { readonly limit?: number; readonly cursor?: string }
-) {
+const activity = Effect.fnUntraced(function* (dossierId: string, query: PageQuery) {
   const orgId = yield* ActingOrg
   if (!isDossierId(dossierId)) return yield* notFound()
-  const page = { limit: query.limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, query.cursor) }
-  const { items, nextCursor } = yield* (yield* Timelines).list(orgId, dossierId, page)
-  if (items.length === 0 && page.cursor === null) return yield* notFound()
-  return { items: items.map(activityJson), nextCursor: sealCursor(LIST, nextCursor) }
+  const { list } = yield* Timelines
+  const page = yield* pageOf("activity", query, (page) => list(orgId, dossierId, page), activityJson)
+  return page.items.length === 0 && query.cursor === undefined ? yield* notFound() : page
 })
 
 export const layer = HttpApiBuilder.group(Api, "dossiers", (handlers) =>

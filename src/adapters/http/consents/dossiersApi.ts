@@ -5,6 +5,7 @@ import { text } from "../../../application/destinations/fields.ts"
 import { activities } from "../../../domain/consent/activity.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { OrgAccess } from "../server/auth.ts"
+import { about, bodyErrors, byId } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, paging } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
@@ -43,7 +44,6 @@ const Activity = Schema.Struct({
   details: Schema.Record(Schema.String, Schema.Unknown)
 }).annotate({ identifier: "Activity" })
 
-const about = (summary: string) => OpenApi.annotations({ summary })
 const CONSENT = "/dossiers/:id/consents/:channel"
 const params = { ...idParam, channel: Schema.String }
 
@@ -57,7 +57,7 @@ const put = HttpApiEndpoint.put("putConsent", CONSENT, {
   params,
   payload: ConsentRequest,
   success: Consent,
-  error: [problemOf(404), problemOf(413), problemOf(415)]
+  error: [problemOf(404), ...bodyErrors]
 }).annotateMerge(
   about("Record an answer. When it is a withdrawal, messages of the dossier that still wait are cancelled.")
 )
@@ -69,16 +69,14 @@ const withdraw = HttpApiEndpoint.delete("withdrawConsent", CONSENT, {
 }).annotateMerge(about("Withdraw a consent that was answered before, with the source api."))
 
 const activity = HttpApiEndpoint.get("activity", "/dossiers/:id/activity", {
-  params: idParam,
+  ...byId,
   query: paging,
-  success: listOf(Activity),
-  error: problemOf(404)
+  success: listOf(Activity)
 }).annotateMerge(about("The timeline of a dossier, newest first. Read from a projection: it may be a moment behind."))
 
 export const dossiersApi = HttpApiGroup.make("dossiers")
   .add(get, put, withdraw, activity)
   .middleware(OrgAccess)
-  .prefix("/api/v1")
   .annotateMerge(
     OpenApi.annotations({ title: "Dossiers", description: "Business cases, by whatever id their system gives them." })
   )

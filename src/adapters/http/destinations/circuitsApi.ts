@@ -48,5 +48,4 @@ const reset = HttpApiEndpoint.post("reset", `${PATH}/:id/reset`, command).annota
 export const circuitsApi = HttpApiGroup.make("circuits")
   .add(list, get, hold, reset)
   .middleware(OrgAccess)
-  .prefix("/api/v1")
   .annotateMerge(OpenApi.annotations({ title: "Circuits" }))

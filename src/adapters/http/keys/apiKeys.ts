@@ -7,6 +7,7 @@ import type { OrgId } from "../../../domain/ids.ts"
 import { isUuid } from "../../../domain/ids.ts"
 import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
+import { onePage } from "../server/cursor.ts"
 import { answer, notFound } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
 import { generateKey, hashOf, storedHash } from "./apiKey.ts"
@@ -24,8 +25,7 @@ const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
 })
 
 const list = Effect.fnUntraced(function* (orgId: OrgId | null) {
-  const keys = yield* (yield* ApiKeys).list(orgId)
-  return { items: keys.map(keyJson), nextCursor: null }
+  return onePage((yield* (yield* ApiKeys).list(orgId)).map(keyJson))
 })
 
 const revoke = Effect.fnUntraced(function* (id: string) {

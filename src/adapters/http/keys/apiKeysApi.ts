@@ -4,8 +4,8 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { text } from "../../../application/destinations/fields.ts"
 import { OrgId } from "../../../domain/ids.ts"
 import { OperatorAccess } from "../server/auth.ts"
-import { idParam, listOf, Moment } from "../server/fields.ts"
-import { problemOf } from "../server/problem.ts"
+import { about, bodyErrors, byId } from "../server/endpoints.ts"
+import { listOf, Moment } from "../server/fields.ts"
 
 export const CreateKey = Schema.Struct({ orgId: OrgId, name: text(100) }).annotate({ identifier: "CreateApiKey" })
 
@@ -16,12 +16,10 @@ const NewKey = Schema.Struct({
   key: Schema.String.annotate({ description: "Shown this once; only its hash is stored." })
 }).annotate({ identifier: "NewApiKey" })
 
-const about = (summary: string) => OpenApi.annotations({ summary })
-
 const create = HttpApiEndpoint.post("create", "/api-keys", {
   payload: CreateKey,
   success: NewKey.pipe(HttpApiSchema.status(201)),
-  error: [problemOf(413), problemOf(415)]
+  error: bodyErrors
 }).annotateMerge(about("Make a key that acts for an org."))
 
 const list = HttpApiEndpoint.get("list", "/api-keys", {
@@ -30,13 +28,11 @@ const list = HttpApiEndpoint.get("list", "/api-keys", {
 }).annotateMerge(about("List the living keys, of all orgs or of one."))
 
 const revoke = HttpApiEndpoint.delete("revoke", "/api-keys/:id", {
-  params: idParam,
-  success: HttpApiSchema.NoContent,
-  error: problemOf(404)
+  ...byId,
+  success: HttpApiSchema.NoContent
 }).annotateMerge(about("Revoke a key. It is refused everywhere within a second."))
 
 export const apiKeysApi = HttpApiGroup.make("apiKeys")
   .add(create, list, revoke)
   .middleware(OperatorAccess)
-  .prefix("/api/v1")
   .annotateMerge(OpenApi.annotations({ title: "API keys", description: "For the operator's key only." }))

@@ -7,32 +7,24 @@ import { knownChannel } from "../destinations/knownChannel.ts"
 import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
-import { openCursor, sealCursor } from "../server/cursor.ts"
-import { LIMIT_DEFAULT } from "../server/fields.ts"
+import { onePage, type Page, type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer } from "../server/problem.ts"
-
-const LIST = "audit"
 
 const entryJson = ({ at, ...entry }: AuditItem) => ({ ...entry, at: moment(at) })
 
-const list = Effect.fnUntraced(function* ({
-  limit,
-  cursor,
-  messageId,
-  ...filter
-}: Omit<AuditFilter, "messageId"> & {
-  readonly messageId?: string
-  readonly limit?: number
-  readonly cursor?: string
-}) {
+type AuditQuery = Omit<AuditFilter, "messageId"> & PageQuery & { readonly messageId?: string }
+
+const list = Effect.fnUntraced(function* ({ limit, cursor, messageId, ...filter }: AuditQuery) {
   yield* knownChannel(filter.channel)
   const orgId = yield* ActingOrg
-  const page = { limit: limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, cursor) }
-  // Nothing was ever done to what can't be a message.
-  if (messageId !== undefined && !isUuid(messageId)) return { items: [], nextCursor: null }
-  const wanted = messageId === undefined ? filter : { ...filter, messageId: MessageId.make(messageId) }
-  const { items, nextCursor } = yield* (yield* AuditTrail).list(orgId, wanted, page)
-  return { items: items.map(entryJson), nextCursor: sealCursor(LIST, nextCursor) }
+  const { list } = yield* AuditTrail
+  const read = (page: Page) => {
+    if (messageId === undefined) return list(orgId, filter, page)
+    // Nothing was ever done to what can't be a message.
+    if (!isUuid(messageId)) return Effect.succeed(onePage<AuditItem>([]))
+    return list(orgId, { ...filter, messageId: MessageId.make(messageId) }, page)
+  }
+  return yield* pageOf("audit", { limit, cursor }, read, entryJson)
 })
 
 export const layer = HttpApiBuilder.group(Api, "audit", (handlers) =>

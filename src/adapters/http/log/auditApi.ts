@@ -5,6 +5,7 @@ import { headerText, text } from "../../../application/destinations/fields.ts"
 import { operations } from "../../../domain/audit/entry.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { OrgAccess } from "../server/auth.ts"
+import { about } from "../server/endpoints.ts"
 import { listOf, Moment, paging, Time } from "../server/fields.ts"
 
 const Text = Schema.NullOr(Schema.String)
@@ -42,14 +43,9 @@ const list = HttpApiEndpoint.get("list", "/audit", {
     to: Schema.optionalKey(Time)
   },
   success: listOf(AuditEntry)
-}).annotateMerge(
-  OpenApi.annotations({
-    summary: "What was done and by whom, newest first. Read from a projection: it may be a moment behind."
-  })
-)
+}).annotateMerge(about("What was done and by whom, newest first. Read from a projection: it may be a moment behind."))
 
 export const auditApi = HttpApiGroup.make("audit")
   .add(list)
   .middleware(OrgAccess)
-  .prefix("/api/v1")
   .annotateMerge(OpenApi.annotations({ title: "Audit" }))

@@ -34,5 +34,4 @@ const follow = HttpApiEndpoint.get("follow", "/feed", {
 export const feedApi = HttpApiGroup.make("feed")
   .add(follow)
   .middleware(OrgAccess)
-  .prefix("/api/v1")
   .annotateMerge(OpenApi.annotations({ title: "Feed" }))

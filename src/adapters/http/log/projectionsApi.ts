@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { OperatorAccess } from "../server/auth.ts"
+import { about } from "../server/endpoints.ts"
 import { Moment } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
@@ -37,7 +38,6 @@ const Stall = Schema.Struct({
   description: "An open transaction of the database server. No projection and no feed reads on until it has ended."
 })
 
-const about = (summary: string) => OpenApi.annotations({ summary })
 const PATH = "/projections"
 const name = { name: Schema.String }
 
@@ -66,5 +66,4 @@ const rebuild = HttpApiEndpoint.post("rebuild", `${PATH}/:name/rebuild`, {
 export const projectionsApi = HttpApiGroup.make("projections")
   .add(list, get, rebuild)
   .middleware(OperatorAccess)
-  .prefix("/api/v1")
   .annotateMerge(OpenApi.annotations({ title: "Projections", description: "For the operator's key only." }))

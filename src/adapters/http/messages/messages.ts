@@ -1,5 +1,5 @@
 /** Answers what is asked about messages: decodes, calls the application, puts the outcome in the API's words. */
-import { Effect, Result, Schema } from "effect"
+import { type DateTime, Effect, Result, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import {
@@ -17,8 +17,7 @@ import { detailsOf } from "../../../domain/message/facts.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
-import { openCursor, sealCursor } from "../server/cursor.ts"
-import { LIMIT_DEFAULT } from "../server/fields.ts"
+import { onePage, type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, blocked, invalidFields, keyReused, type Problem, toResponse } from "../server/problem.ts"
 import { rawMember, rawMembers } from "../server/rawJson.ts"
 import { decoded, decoderOf, limits, readJson, readOptionalJson } from "../server/requestBody.ts"
@@ -112,18 +111,11 @@ const sendBatch = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSe
   return HttpServerResponse.jsonUnsafe({ items })
 })
 
-const LIST = "messages"
-
-const list = Effect.fnUntraced(function* ({
-  limit,
-  cursor,
-  ...filter
-}: MessageFilter & { readonly limit?: number; readonly cursor?: string }) {
+const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: MessageFilter & PageQuery) {
   yield* knownChannel(filter.channel)
   const orgId = yield* ActingOrg
-  const page = { limit: limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, cursor) }
-  const { items, nextCursor } = yield* (yield* MessageViews).list(orgId, filter, page)
-  return { items: items.map(messageJson), nextCursor: sealCursor(LIST, nextCursor) }
+  const { list } = yield* MessageViews
+  return yield* pageOf("messages", { limit, cursor }, (page) => list(orgId, filter, page), messageJson)
 })
 
 const stats = Effect.fnUntraced(function* () {
@@ -137,10 +129,15 @@ const stats = Effect.fnUntraced(function* () {
 const idOf = (text: string): Effect.Effect<MessageId, MessageNotFound> =>
   isUuid(text) ? Effect.succeed(MessageId.make(text)) : Effect.fail(new MessageNotFound({ id: text }))
 
+const reasonIn = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
+  return reason ?? null
+})
+
 const cancel = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
   const orgId = yield* ActingOrg
-  const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
-  return messageJson(yield* commandMessage(orgId, yield* idOf(id), "CancelMessage", reason ?? null))
+  const reason = yield* reasonIn(request)
+  return messageJson(yield* commandMessage(orgId, yield* idOf(id), "CancelMessage", reason))
 })
 
 const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
@@ -158,12 +155,21 @@ const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
 
 const erase = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
   const orgId = yield* ActingOrg
-  const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
-  return messageJson(yield* eraseMessage(orgId, yield* idOf(id), reason ?? null))
+  const reason = yield* reasonIn(request)
+  return messageJson(yield* eraseMessage(orgId, yield* idOf(id), reason))
 })
 
-/** Facts and attempts of one message are few: they come in one page, in the form of every other list. */
-const onePage = <A>(items: ReadonlyArray<A>) => ({ items, nextCursor: null })
+const get = Effect.fnUntraced(function* (id: string, at: DateTime.Utc | null) {
+  return messageJson(yield* readMessage(yield* ActingOrg, yield* idOf(id), at))
+})
+
+const events = Effect.fnUntraced(function* (id: string) {
+  return onePage((yield* readEvents(yield* ActingOrg, yield* idOf(id))).map(eventJson))
+})
+
+const attempts = Effect.fnUntraced(function* (id: string) {
+  return onePage((yield* readAttempts(yield* ActingOrg, yield* idOf(id))).map(attemptJson))
+})
 
 const stream = Effect.fnUntraced(function* (name: string) {
   return onePage((yield* readStream(yield* ActingOrg, name)).map(factJson))
@@ -174,27 +180,9 @@ export const layer = HttpApiBuilder.group(Api, "messages", (handlers) =>
     .handleRaw("send", ({ request, headers }) => answer(send(request, headers["idempotency-key"] ?? null)))
     .handleRaw("sendBatch", ({ request }) => answer(sendBatch(request)))
     .handle("list", ({ query }) => answer(list(query)))
-    .handle("get", ({ params, query }) =>
-      answer(
-        Effect.gen(function* () {
-          return messageJson(yield* readMessage(yield* ActingOrg, yield* idOf(params.id), query.at ?? null))
-        })
-      )
-    )
-    .handle("events", ({ params }) =>
-      answer(
-        Effect.gen(function* () {
-          return onePage((yield* readEvents(yield* ActingOrg, yield* idOf(params.id))).map(eventJson))
-        })
-      )
-    )
-    .handle("attempts", ({ params }) =>
-      answer(
-        Effect.gen(function* () {
-          return onePage((yield* readAttempts(yield* ActingOrg, yield* idOf(params.id))).map(attemptJson))
-        })
-      )
-    )
+    .handle("get", ({ params, query }) => answer(get(params.id, query.at ?? null)))
+    .handle("events", ({ params }) => answer(events(params.id)))
+    .handle("attempts", ({ params }) => answer(attempts(params.id)))
     .handleRaw("cancel", ({ request, params }) => answer(cancel(request, params.id)))
     .handleRaw("replay", ({ request, params }) => answer(replay(request, params.id)))
     .handleRaw("erase", ({ request, params }) => answer(erase(request, params.id)))

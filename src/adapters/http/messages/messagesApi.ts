@@ -6,6 +6,7 @@ import { ChannelName } from "../../../domain/ids.ts"
 import { DeliveryError, MessageDetails } from "../../../domain/message/facts.ts"
 import { statuses } from "../../../domain/message/machine.ts"
 import { OrgAccess } from "../server/auth.ts"
+import { about, bodyErrors, byId } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, optional, paging, Time } from "../server/fields.ts"
 import { ProblemBody, problemOf } from "../server/problem.ts"
 
@@ -139,9 +140,6 @@ const Stats = Schema.Struct({
   })
 }).annotate({ identifier: "Stats" })
 
-const bodyErrors = [problemOf(413), problemOf(415)]
-const about = (summary: string) => OpenApi.annotations({ summary })
-
 const send = HttpApiEndpoint.post("send", "/outbound/messages", {
   headers: Schema.Struct({ "idempotency-key": Schema.optionalKey(IdempotencyKey) }),
   payload: MessageRequest,
@@ -175,22 +173,19 @@ const list = HttpApiEndpoint.get("list", "/outbound/messages", {
 }).annotateMerge(about("List messages, newest first. Read from a projection: it may be a moment behind."))
 
 const get = HttpApiEndpoint.get("get", "/outbound/messages/:id", {
-  params: idParam,
+  ...byId,
   query: { at: Schema.optionalKey(Time) },
-  success: Message,
-  error: problemOf(404)
+  success: Message
 }).annotateMerge(about("One message, folded from its facts: always current, or as it was at a time."))
 
 const events = HttpApiEndpoint.get("events", "/outbound/messages/:id/events", {
-  params: idParam,
-  success: listOf(Event),
-  error: problemOf(404)
+  ...byId,
+  success: listOf(Event)
 }).annotateMerge(about("Every fact of a message, with the status it had after each."))
 
 const attempts = HttpApiEndpoint.get("attempts", "/outbound/messages/:id/attempts", {
-  params: idParam,
-  success: listOf(Attempt),
-  error: problemOf(404)
+  ...byId,
+  success: listOf(Attempt)
 }).annotateMerge(about("Every try to deliver a message, with what the far side answered."))
 
 const command = {
@@ -227,5 +222,4 @@ const stream = HttpApiEndpoint.get("stream", "/streams/:stream", {
 export const messagesApi = HttpApiGroup.make("messages")
   .add(send, sendBatch, list, get, events, attempts, cancel, replay, erase, stats, stream)
   .middleware(OrgAccess)
-  .prefix("/api/v1")
   .annotateMerge(OpenApi.annotations({ title: "Messages" }))

@@ -4,10 +4,10 @@
  */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { about } from "../server/endpoints.ts"
 import { problemOf } from "../server/problem.ts"
 
 const PATH = "/webhooks/whatsapp/inbound"
-const about = (summary: string) => OpenApi.annotations({ summary })
 
 const verify = HttpApiEndpoint.get("verify", PATH, {
   query: {
@@ -36,5 +36,4 @@ const take = HttpApiEndpoint.post("take", PATH, {
 
 export const whatsAppReceiptsApi = HttpApiGroup.make("whatsAppReceipts")
   .add(verify, take)
-  .prefix("/api/v1")
   .annotateMerge(OpenApi.annotations({ title: "WhatsApp receipts", description: "For Meta. No API key." }))

@@ -18,8 +18,7 @@ import { messageJson, moment } from "../messages/messageJson.ts"
 import { CommandRequest } from "../messages/messagesApi.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
-import { openCursor, sealCursor } from "../server/cursor.ts"
-import { LIMIT_DEFAULT } from "../server/fields.ts"
+import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, invalidFields, keyReused, notFound, type Problem, replayEnded } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson, readOptionalJson } from "../server/requestBody.ts"
 import { ReplayRequest } from "./deadLettersApi.ts"
@@ -57,19 +56,15 @@ const replayJson = ({
   endedAt: endedAt === null ? null : moment(endedAt)
 })
 
-interface Paging {
-  readonly limit?: number
-  readonly cursor?: string
-}
-
-const LIST = "dead-letters"
-const REPLAYS = "replays"
-
-const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: DeadLetterFilter & Paging) {
+const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: DeadLetterFilter & PageQuery) {
   yield* knownChannel(filter.channel)
-  const page = { limit: limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, cursor) }
-  const { items, nextCursor } = yield* listDeadLetters(yield* ActingOrg, filter, page)
-  return { items: items.map(deadLetterJson), nextCursor: sealCursor(LIST, nextCursor) }
+  const orgId = yield* ActingOrg
+  return yield* pageOf(
+    "dead-letters",
+    { limit, cursor },
+    (page) => listDeadLetters(orgId, filter, page),
+    deadLetterJson
+  )
 })
 
 const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
@@ -98,10 +93,9 @@ const selectionOf = ({ filter, ids }: typeof ReplayRequest.Type): Effect.Effect<
   return Effect.fail(invalidFields([{ field: "filter", reason }]))
 }
 
-const replays = Effect.fnUntraced(function* (query: Paging) {
-  const page = { limit: query.limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(REPLAYS, query.cursor) }
-  const { items, nextCursor } = yield* listReplays(yield* ActingOrg, page)
-  return { items: items.map(replayJson), nextCursor: sealCursor(REPLAYS, nextCursor) }
+const replays = Effect.fnUntraced(function* (query: PageQuery) {
+  const orgId = yield* ActingOrg
+  return yield* pageOf("replays", query, (page) => listReplays(orgId, page), replayJson)
 })
 
 const idOf = (text: string): Effect.Effect<ReplayId, Problem> =>

@@ -6,6 +6,7 @@ import { ChannelName, MessageId } from "../../../domain/ids.ts"
 import { replayStatuses } from "../../../domain/replay/machine.ts"
 import { CommandRequest, Message } from "../messages/messagesApi.ts"
 import { OrgAccess } from "../server/auth.ts"
+import { about, bodyErrors, byId } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, optional, paging, Time } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
@@ -71,9 +72,6 @@ const Replay = Schema.Struct({
   endedAt: Schema.NullOr(Moment)
 }).annotate({ identifier: "Replay" })
 
-const bodyErrors = [problemOf(413), problemOf(415)]
-const about = (summary: string) => OpenApi.annotations({ summary })
-
 const list = HttpApiEndpoint.get("list", "/dead-letters", {
   query: { ...paging, ...filterFields },
   success: listOf(DeadLetter)
@@ -91,11 +89,9 @@ const replays = HttpApiEndpoint.get("replays", "/replays", { query: paging, succ
   about("List replays, newest first.")
 )
 
-const getReplay = HttpApiEndpoint.get("getReplay", "/replays/:id", {
-  params: idParam,
-  success: Replay,
-  error: problemOf(404)
-}).annotateMerge(about("How far a replay is."))
+const getReplay = HttpApiEndpoint.get("getReplay", "/replays/:id", { ...byId, success: Replay }).annotateMerge(
+  about("How far a replay is.")
+)
 
 const cancelReplay = HttpApiEndpoint.post("cancelReplay", "/replays/:id/cancel", {
   params: idParam,
@@ -107,5 +103,4 @@ const cancelReplay = HttpApiEndpoint.post("cancelReplay", "/replays/:id/cancel",
 export const deadLettersApi = HttpApiGroup.make("deadLetters")
   .add(list, replay, replays, getReplay, cancelReplay)
   .middleware(OrgAccess)
-  .prefix("/api/v1")
   .annotateMerge(OpenApi.annotations({ title: "Dead letters" }))

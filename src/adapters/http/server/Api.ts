@@ -31,9 +31,10 @@ export const Api = HttpApi.make("posthaste")
     auditApi,
     apiKeysApi,
     feedApi,
-    projectionsApi,
-    healthApi
+    projectionsApi
   )
+  .prefix("/api/v1")
+  .add(healthApi)
   // Unknown parameters are refused: a misspelt filter would otherwise list everything.
   .annotate(HttpApi.QueryParseOptions, { errors: "all", onExcessProperty: "error" })
   .annotate(HttpApi.HeadersParseOptions, { errors: "all" })
