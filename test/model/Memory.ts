@@ -12,7 +12,7 @@ import { Clock, Context, DateTime, Effect, Layer, type Redacted } from "effect"
 import type { Notice } from "../../src/application/ports/AlertProgress.ts"
 import type { ApiKey } from "../../src/application/ports/ApiKeys.ts"
 import type { AuditRow } from "../../src/application/ports/AuditTrail.ts"
-import type { Destination, Secrets } from "../../src/application/ports/Destinations.ts"
+import type { Destination, PreviousSecret, Secrets } from "../../src/application/ports/Destinations.ts"
 import type { JournalFact, JournalName } from "../../src/application/ports/Journals.ts"
 import type { Run } from "../../src/application/ports/Projections.ts"
 import type { AbandonedMessage, BatchId } from "../../src/application/ports/Queue.ts"
@@ -48,6 +48,7 @@ export interface ReplayRow {
 export interface DestinationRow {
   readonly destination: Destination
   readonly secrets: Secrets
+  readonly previousSecrets: ReadonlyArray<PreviousSecret>
   readonly publicKey: string | null
   readonly lookup: Redacted.Redacted | null
   /** The row stays, because circuits and alerts ask whose it was. */

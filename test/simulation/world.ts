@@ -253,7 +253,14 @@ export class World {
         ...{ id, orgId, channel, settings, secretNames: [], alerting: null },
         ...{ paused: false, version: 1, createdAt: at, updatedAt: at }
       }
-      tables.destinations.set(id, { destination, secrets: {}, publicKey: null, lookup: null, removed: false })
+      tables.destinations.set(id, {
+        destination,
+        secrets: {},
+        previousSecrets: [],
+        publicKey: null,
+        lookup: null,
+        removed: false
+      })
       copySettingsToLane(memory, destination)
     }
   }

@@ -2,12 +2,18 @@
  * Making and changing destinations of any kind, judged by the record of their channel. Whoever asks has decoded the
  * fields; here they are put together and judged as a whole.
  */
-import { Effect, Redacted, Result } from "effect"
+import { DateTime, Effect, Redacted, Result } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import { publicKeyOf } from "../accept/addressing.ts"
 import type { Fault } from "../errors.ts"
 import type { AnyChannel } from "../ports/Channels.ts"
-import { type Alerting, type DestinationSettings, Destinations } from "../ports/Destinations.ts"
+import {
+  type Alerting,
+  type DestinationSettings,
+  Destinations,
+  goodAt,
+  type OpenDestination
+} from "../ports/Destinations.ts"
 
 /** Fields by name. A setting that is null is its default. */
 type Given = Readonly<Record<string, unknown>>
@@ -102,6 +108,58 @@ export const changeDestination = Effect.fnUntraced(function* (
   })
   return after === null ? null : Result.succeed(after)
 })
+
+/** The secret of a channel that its owner can rotate and see. */
+export const rotatingSecretOf = ({ secrets }: AnyChannel): string | null =>
+  Object.keys(secrets).find((name) => secrets[name]!.rotates) ?? null
+
+/**
+ * Puts a new secret, or the given one, in the place of the destination's own, which stays good for the grace. A grace of
+ * nothing ends every earlier secret at once. Null when the org has no such destination.
+ */
+export const rotateSecret = Effect.fnUntraced(function* (
+  channel: AnyChannel,
+  orgId: OrgId,
+  id: DestinationId,
+  name: string,
+  given: string | null,
+  graceSeconds: number
+) {
+  const before = yield* readDestination(channel, orgId, id)
+  if (before === null) return null
+  const { secretNames, settings } = before
+  const secrets: Record<string, string> = given === null ? {} : { [name]: given }
+  const faults = faultsOf(channel, { settings, secretNames, secrets, given: [] })
+  if (faults.length > 0) return Result.fail(faults)
+  const secret = given === null ? channel.secrets[name]!.generate!() : Redacted.make(given)
+  const previousUntil = DateTime.add(yield* DateTime.now, { seconds: graceSeconds })
+  const open = yield* (yield* Destinations).rotateSecret(channel, orgId, id, { name, secret, previousUntil })
+  return open === null ? null : Result.succeed(yield* currentOf(open, name))
+})
+
+/** The secret as it is, for its owner; null when the org has no such destination. */
+export const showSecret = Effect.fnUntraced(function* (
+  channel: AnyChannel,
+  orgId: OrgId,
+  id: DestinationId,
+  name: string
+) {
+  const open = yield* (yield* Destinations).showSecret(channel, orgId, id, name)
+  return open === null ? null : yield* currentOf(open, name)
+})
+
+/** The secret, and when the last one before it ends. */
+const currentOf = ({ secrets, previousSecrets }: OpenDestination, name: string) =>
+  Effect.map(DateTime.now, (now) => {
+    const ends = goodAt(previousSecrets, now).filter((each) => each.name === name)
+    return {
+      secret: Redacted.value(secrets[name]!),
+      previousUntil: ends.reduce<DateTime.Utc | null>(
+        (latest, { until }) => (latest === null ? until : DateTime.max(latest, until)),
+        null
+      )
+    }
+  })
 
 /** Null when the org has no such destination of this channel. */
 export const readDestination = Effect.fnUntraced(function* (channel: AnyChannel, orgId: OrgId, id: DestinationId) {

@@ -56,10 +56,18 @@ export interface Addressee {
 /** A named secret beside the settings. */
 export interface SecretField {
   readonly schema: Schema.Codec<string, string>
-  /** Generates a secret that was left out; the answer to that request shows it, and none later. Absent: required. */
+  /**
+   * Generates a secret that was left out; the answer to that request shows it, and a later one only where it rotates.
+   * Absent: required.
+   */
   readonly generate?: () => Redacted.Redacted
   /** Whether a change may replace it. */
   readonly replaceable: boolean
+  /**
+   * Whether it can be rotated: until the grace ends the channel uses it together with the ones before it
+   * (`OpenDestination.previousSecrets`). It has a `generate`, and its owner can read it again.
+   */
+  readonly rotates?: true
   /** A request from outside asks by it whether the secret is known (`Destinations.knowsLookup`). */
   readonly lookup?: true
 }

@@ -1,4 +1,4 @@
-import { Context, type DateTime, type Effect, type Redacted } from "effect"
+import { Context, DateTime, type Effect, type Redacted } from "effect"
 import type { AlertEvent, Severity } from "../../domain/alert/alert.ts"
 import type { RateLimit } from "../../domain/delivery/rateLimit.ts"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
@@ -51,10 +51,28 @@ export interface Destination<Settings extends DestinationSettings = DestinationS
 
 export type Secrets = Readonly<Record<string, Redacted.Redacted>>
 
+/** A secret that was rotated and is good until its grace ends. */
+export interface PreviousSecret {
+  readonly name: string
+  readonly secret: Redacted.Redacted
+  readonly until: DateTime.Utc
+}
+
+/**
+ * Those that are good now, the newest first: no more than two. So a request to rotate whose answer was lost can be
+ * repeated, and what the world outside has is still good.
+ */
+export const goodAt = (previous: ReadonlyArray<PreviousSecret>, now: DateTime.Utc): ReadonlyArray<PreviousSecret> =>
+  previous.filter(({ until }) => DateTime.isGreaterThan(until, now)).slice(0, PREVIOUS_MAX)
+
+export const PREVIOUS_MAX = 2
+
 /** What an attempt needs: settings, and the secrets in the open. */
 export interface OpenDestination<Settings extends DestinationSettings = DestinationSettings> {
   readonly destination: Destination<Settings>
   readonly secrets: Secrets
+  /** The newest first. Those whose grace has ended may be among them. */
+  readonly previousSecrets: ReadonlyArray<PreviousSecret>
 }
 
 export interface NewDestination {
@@ -78,11 +96,14 @@ export interface DestinationChange {
 
 /**
  * Destinations of every kind, and their secrets. Secrets and headers are encrypted at rest; secrets leave only with
- * `forSending` and `withPublicKey`. A removed destination is unknown to every method but `among`, and its secrets and
+ * `forSending`, `withPublicKey`, `rotateSecret` and `showSecret`. A removed destination is unknown to every method but `among`, and its secrets and
  * headers are gone; its public key can be taken again.
  *
  * Each change leaves its facts on the journal of the destination, in the same transaction and and name who
  * commanded it (`CommandedBy`). A method that names a kind knows no destination of another.
+ *
+ * A previous secret is good until its grace ends by the clock of whoever uses it. Its value is gone from the row with the
+ * first change, rotation or showing after that, and at once when its secret is replaced by a change.
  *
  * `forSending`, `named` and `withPublicKey` may answer from a cache that is at most a second old: changes apply from the
  * next attempt.
@@ -110,6 +131,23 @@ export class Destinations extends Context.Service<
       id: DestinationId,
       change: DestinationChange
     ) => Effect.Effect<Destination | null, StoreUnavailable>
+    /**
+     * Puts a secret in the place of another, which is good until `previousUntil`, and so at the longest is each that was
+     * rotated before; the newest two stay. Null when there is no such destination.
+     */
+    readonly rotateSecret: (
+      kind: DestinationKind,
+      orgId: OrgId,
+      id: DestinationId,
+      rotation: { readonly name: string; readonly secret: Redacted.Redacted; readonly previousUntil: DateTime.Utc }
+    ) => Effect.Effect<OpenDestination | null, StoreUnavailable>
+    /** To its owner, of whom a fact tells. Null when there is no such destination. */
+    readonly showSecret: (
+      kind: DestinationKind,
+      orgId: OrgId,
+      id: DestinationId,
+      name: string
+    ) => Effect.Effect<OpenDestination | null, StoreUnavailable>
     /**
      * Takes effect with its answer: no attempt is begun after it, save one whose start was being committed at that
      * very moment. Null when there is no such destination.

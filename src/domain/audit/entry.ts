@@ -2,6 +2,7 @@
  * The audit entry of a fact: who did what, to which subject, and why it ended so. An entry says no more than its fact:
  * no body, no secret, no setting's value. Attempts that settled nothing make no entry; the message lists them itself.
  */
+import { DateTime } from "effect"
 import type { CircuitFact } from "../circuit/facts.ts"
 import type { DossierFact } from "../consent/facts.ts"
 import type { ConfigurationFact } from "../destination/facts.ts"
@@ -22,6 +23,8 @@ export const operations = [
   "CONSENT_GRANTED",
   "CONSENT_WITHDRAWN",
   "SECRETS_CHANGED",
+  "SECRET_ROTATED",
+  "SECRET_SHOWN",
   "PAUSED",
   "RESUMED",
   "REMOVED",
@@ -134,6 +137,12 @@ export const entryOfConfiguration = (subject: Subject, fact: ConfigurationFact):
       return { ...about, channel: fact.channel, operation: "UPDATED", details: { fields: fact.fields } }
     case "DestinationSecretsChanged":
       return { ...about, channel: fact.channel, operation: "SECRETS_CHANGED", details: { names: fact.names } }
+    case "DestinationSecretRotated": {
+      const details = { name: fact.name, previousUntil: DateTime.formatIso(fact.previousUntil) }
+      return { ...about, channel: fact.channel, operation: "SECRET_ROTATED", details }
+    }
+    case "DestinationSecretShown":
+      return { ...about, channel: fact.channel, operation: "SECRET_SHOWN", details: { name: fact.name } }
     case "DestinationPaused":
       return { ...about, channel: fact.channel, operation: "PAUSED", details: {} }
     case "DestinationResumed":

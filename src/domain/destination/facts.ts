@@ -27,6 +27,21 @@ export const DestinationSecretsChanged = Schema.Struct({
   names: Names
 })
 
+/** The secrets of that name before it are good until `previousUntil` at the longest. */
+export const DestinationSecretRotated = Schema.Struct({
+  type: Schema.tag("DestinationSecretRotated"),
+  ...destination,
+  name: Schema.NonEmptyString,
+  previousUntil: Schema.DateTimeUtcFromString
+})
+
+/** Its owner has seen it. */
+export const DestinationSecretShown = Schema.Struct({
+  type: Schema.tag("DestinationSecretShown"),
+  ...destination,
+  name: Schema.NonEmptyString
+})
+
 export const DestinationPaused = Schema.Struct({ type: Schema.tag("DestinationPaused"), ...destination })
 
 export const DestinationResumed = Schema.Struct({ type: Schema.tag("DestinationResumed"), ...destination })
@@ -41,6 +56,8 @@ export const ConfigurationFact = Schema.Union([
   DestinationCreated,
   DestinationChanged,
   DestinationSecretsChanged,
+  DestinationSecretRotated,
+  DestinationSecretShown,
   DestinationPaused,
   DestinationResumed,
   DestinationRemoved,
@@ -54,6 +71,8 @@ export const recorded = {
   "DestinationCreated@1": DestinationCreated,
   "DestinationChanged@1": DestinationChanged,
   "DestinationSecretsChanged@1": DestinationSecretsChanged,
+  "DestinationSecretRotated@1": DestinationSecretRotated,
+  "DestinationSecretShown@1": DestinationSecretShown,
   "DestinationPaused@1": DestinationPaused,
   "DestinationResumed@1": DestinationResumed,
   "DestinationRemoved@1": DestinationRemoved,

@@ -16,7 +16,7 @@ const away: Found = Effect.fail(new StoreUnavailable({ cause: new Error("away") 
 const unreadable: Found = Effect.die(new Error("a secret does not open"))
 const target = (idempotency: "header" | "none"): Found => {
   const settings = { url: "https://psp.example", idempotency, maxInFlight: 3 }
-  return Effect.succeed({ destination: destinationOf(http, org, settings), secrets: {} })
+  return Effect.succeed({ destination: destinationOf(http, org, settings), secrets: {}, previousSecrets: [] })
 }
 
 describe("whether duplicates are dropped", () => {

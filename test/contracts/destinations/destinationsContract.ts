@@ -13,6 +13,7 @@ import {
   type Alerting,
   type Destination,
   Destinations,
+  type OpenDestination,
   type Secrets
 } from "../../../src/application/ports/Destinations.ts"
 import { EventStore, type LoggedFact } from "../../../src/application/ports/EventStore.ts"
@@ -20,7 +21,7 @@ import { type JournalName, Journals } from "../../../src/application/ports/Journ
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { journalOf, journalOfKey } from "../../../src/domain/destination/changes.ts"
 import { fromRecorded } from "../../../src/domain/destination/recorded.ts"
-import type { OrgId } from "../../../src/domain/ids.ts"
+import type { DestinationId, OrgId } from "../../../src/domain/ids.ts"
 import { newLane, newOrg, opened, readLogUntil, type StorePorts } from "../sample.ts"
 import { http, makeAccount, makeEndpoint, makeTarget, newNumber, webhook, whatsapp } from "./samples.ts"
 
@@ -355,6 +356,137 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
       )
     })
   }
+
+  describe(`${name}: a secret that is rotated`, () => {
+    const inMillis = (ms: number) => Effect.map(DateTime.now, (now) => DateTime.add(now, { milliseconds: ms }))
+    const HOUR = 3_600_000
+    const endpoint = Effect.fnUntraced(function* () {
+      const orgId = newOrg()
+      const { id } = yield* makeEndpoint(orgId, {}, { secrets: { secret: Redacted.make("first") } })
+      const rotate = Effect.fnUntraced(function* (secret: string, graceMs: number) {
+        const rotation = { name: "secret", secret: Redacted.make(secret), previousUntil: yield* inMillis(graceMs) }
+        return yield* (yield* Destinations).rotateSecret(webhook, orgId, id, rotation)
+      })
+      return { orgId, id, rotate }
+    })
+    const texts = (open: OpenDestination | null) => [
+      Redacted.value(open!.secrets["secret"]!),
+      ...open!.previousSecrets.map(({ secret }) => Redacted.value(secret))
+    ]
+
+    test(
+      "is given to an attempt with the one before it, as one version of the destination",
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const { orgId, id, rotate } = yield* endpoint()
+        yield* destinations.forSending(orgId, id)
+        const until = yield* inMillis(HOUR)
+        const rotated = yield* rotate("second", HOUR)
+        expect(texts(rotated)).toEqual(["second", "first"])
+        expect(rotated!.destination).toMatchObject({ version: 2, secretNames: ["secret"] })
+        expect(rotated!.previousSecrets[0]!.name).toBe("secret")
+        const ends = DateTime.toEpochMillis(rotated!.previousSecrets[0]!.until) - DateTime.toEpochMillis(until)
+        expect(ends).toBeGreaterThanOrEqual(0)
+        expect(ends).toBeLessThan(5_000)
+        yield* untilForgotten
+        expect(yield* destinations.forSending(orgId, id)).toEqual(rotated)
+        expect(JSON.stringify(rotated)).not.toContain("first")
+      })
+    )
+
+    test(
+      "leaves the newest two before it, none of them good for longer than the last rotation said",
+      Effect.gen(function* () {
+        const { rotate } = yield* endpoint()
+        yield* rotate("second", 2 * HOUR)
+        yield* rotate("third", HOUR)
+        const third = yield* rotate("fourth", 3 * HOUR)
+        expect(texts(third)).toEqual(["fourth", "third", "second"])
+        const [newest, older] = third!.previousSecrets.map(({ until }) => DateTime.toEpochMillis(until))
+        expect(newest! - older!).toBeGreaterThan(2 * HOUR - 5_000)
+        expect(texts(yield* rotate("fifth", 0))).toEqual(["fifth"])
+      })
+    )
+
+    test(
+      "is forgotten by the first rotation, change or showing after its grace, and no sooner",
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const show = ({ orgId, id }: { readonly orgId: OrgId; readonly id: DestinationId }) =>
+          destinations.showSecret(webhook, orgId, id, "secret")
+        const [rotated, changed, shown] = [yield* endpoint(), yield* endpoint(), yield* endpoint()]
+        for (const { rotate } of [rotated, changed, shown]) {
+          yield* rotate("second", HOUR)
+          yield* rotate("third", 500)
+        }
+        expect(texts(yield* show(shown))).toEqual(["third", "second", "first"])
+        yield* Effect.sleep("600 millis")
+        expect(texts(yield* rotated.rotate("fourth", HOUR))).toEqual(["fourth", "third"])
+        yield* destinations.change(webhook, changed.orgId, changed.id, { settings: { timeoutMs: 1_000 } })
+        yield* untilForgotten
+        expect(texts(yield* destinations.forSending(changed.orgId, changed.id))).toEqual(["third"])
+        expect(texts(yield* show(shown))).toEqual(["third"])
+        expect((yield* show(shown))!.destination.version).toBe(3)
+      })
+    )
+
+    test(
+      "is gone at once when it is replaced by a change, and with its destination",
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const { orgId, id, rotate } = yield* endpoint()
+        yield* rotate("second", HOUR)
+        yield* destinations.change(webhook, orgId, id, { secrets: { other: Redacted.make("o") } })
+        yield* untilForgotten
+        expect(texts(yield* destinations.forSending(orgId, id))).toEqual(["second", "first"])
+        yield* destinations.change(webhook, orgId, id, { secrets: { secret: Redacted.make("third") } })
+        yield* untilForgotten
+        expect(texts(yield* destinations.forSending(orgId, id))).toEqual(["third"])
+        yield* destinations.remove(webhook, orgId, id)
+        expect(yield* rotate("fourth", HOUR)).toBeNull()
+        expect(yield* destinations.showSecret(webhook, orgId, id, "secret")).toBeNull()
+      })
+    )
+
+    test(
+      "loses none of the newest when several rotate it at once",
+      Effect.gen(function* () {
+        const { orgId, id, rotate } = yield* endpoint()
+        const names = ["a", "b", "c", "d", "e", "f"]
+        yield* Effect.forEach(names, (each) => rotate(each, HOUR), { concurrency: "unbounded" })
+        yield* untilForgotten
+        const open = yield* (yield* Destinations).forSending(orgId, id)
+        expect(open!.destination.version).toBe(7)
+        expect(new Set(texts(open)).size).toBe(3)
+        expect(names).toEqual(expect.arrayContaining(texts(open)))
+      })
+    )
+
+    test(
+      "belongs to its org and its kind, and its journal tells what was done, by whom and until when",
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const { orgId, id, rotate } = yield* endpoint()
+        const rotation = { name: "secret", secret: Redacted.make(canary), previousUntil: yield* inMillis(HOUR) }
+        for (const [kind, org] of [
+          [webhook, newOrg()],
+          [http, orgId]
+        ] as const) {
+          expect(yield* destinations.rotateSecret(kind, org, id, rotation)).toBeNull()
+          expect(yield* destinations.showSecret(kind, org, id, "secret")).toBeNull()
+        }
+        yield* rotate(canary, HOUR)
+        const { previousUntil } = rotation
+        yield* destinations.rotateSecret(webhook, orgId, id, rotation)
+        yield* destinations.showSecret(webhook, orgId, id, "secret")
+        const of = { orgId, channel: "webhook", name: "secret" }
+        expect((yield* facts(journalOf(webhook, id))).slice(2)).toEqual([
+          { fact: { type: "DestinationSecretRotated", ...of, previousUntil }, actor: "operator" },
+          { fact: { type: "DestinationSecretShown", ...of }, actor: "operator" }
+        ])
+      }).pipe(Effect.provideService(CommandedBy, "operator"))
+    )
+  })
 
   const facts = Effect.fnUntraced(function* (journal: JournalName) {
     const history = yield* (yield* Journals).load(journal)

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { DateTime, Effect, Equal, Layer, Redacted } from "effect"
 import { CommandedBy } from "../../../src/application/commandedBy.ts"
-import { type Destination, Destinations } from "../../../src/application/ports/Destinations.ts"
+import { type Destination, Destinations, goodAt } from "../../../src/application/ports/Destinations.ts"
 import { changesOf, type DestinationKind, journalOf, pauseOf } from "../../../src/domain/destination/changes.ts"
 import type { ConfigurationFact } from "../../../src/domain/destination/facts.ts"
 import { toRecorded } from "../../../src/domain/destination/recorded.ts"
@@ -30,7 +30,9 @@ export const layer = Layer.effect(
       rows.map(({ destination }) => destination)
 
     /** Row and facts in one step. */
-    const write = (
+    const write = (...change: Parameters<typeof writeRow>) =>
+      Effect.map(writeRow(...change), (row) => row?.destination ?? null)
+    const writeRow = (
       kind: DestinationKind,
       orgId: OrgId,
       id: DestinationId,
@@ -44,7 +46,7 @@ export const layer = Layer.effect(
         if (before === null || before.destination.channel !== kind.name) return null
         const { row, facts } = change(before)
         store(kind, row, facts, actor)
-        return row.destination
+        return row
       })
     const store = (
       kind: DestinationKind,
@@ -59,7 +61,7 @@ export const layer = Layer.effect(
       else copySettingsToLane(memory, row.destination)
     }
     const openOf = (row: DestinationRow | null) =>
-      row === null ? null : { destination: row.destination, secrets: row.secrets }
+      row === null ? null : { destination: row.destination, secrets: row.secrets, previousSecrets: row.previousSecrets }
 
     return Destinations.of({
       create: (kind, orgId, { settings, secrets, publicKey, lookup, alerting }) =>
@@ -81,7 +83,7 @@ export const layer = Layer.effect(
             version: 1,
             ...times
           }
-          const row = { destination, secrets, publicKey, lookup, removed: false }
+          const row = { destination, secrets, previousSecrets: [], publicKey, lookup, removed: false }
           store(kind, row, [{ type: "DestinationCreated", orgId, channel }], actor)
           return destination
         }),
@@ -113,10 +115,38 @@ export const layer = Layer.effect(
             updatedAt: now()
           }
           return {
-            row: { ...row, destination, secrets, lookup: lookup ?? row.lookup },
+            row: {
+              ...row,
+              destination,
+              secrets,
+              previousSecrets: goodAt(
+                row.previousSecrets.filter(({ name }) => !(name in given)),
+                now()
+              ),
+              lookup: lookup ?? row.lookup
+            },
             facts: changesOf({ orgId, channel: kind.name }, { ...settings, ...alerting }, given)
           }
         }),
+      rotateSecret: (kind, orgId, id, { name, secret, previousUntil }) =>
+        writeRow(kind, orgId, id, (row) => {
+          const before = row.secrets[name]
+          const previousSecrets = [
+            ...(before === undefined ? [] : [{ name, secret: before, until: previousUntil }]),
+            ...row.previousSecrets.map((each) => ({ ...each, until: DateTime.min(each.until, previousUntil) }))
+          ]
+          const destination = { ...row.destination, version: row.destination.version + 1, updatedAt: now() }
+          const secrets = { ...row.secrets, [name]: secret }
+          return {
+            row: { ...row, destination, secrets, previousSecrets: goodAt(previousSecrets, now()) },
+            facts: [{ type: "DestinationSecretRotated", orgId, channel: kind.name, name, previousUntil }]
+          }
+        }).pipe(Effect.map(openOf)),
+      showSecret: (kind, orgId, id, name) =>
+        writeRow(kind, orgId, id, (row) => ({
+          row: { ...row, previousSecrets: goodAt(row.previousSecrets, now()) },
+          facts: [{ type: "DestinationSecretShown", orgId, channel: kind.name, name }]
+        })).pipe(Effect.map(openOf)),
       setPaused: (kind, orgId, id, paused) =>
         write(kind, orgId, id, (row) =>
           row.destination.paused === paused
@@ -129,7 +159,7 @@ export const layer = Layer.effect(
       remove: (kind, orgId, id) =>
         Effect.map(
           write(kind, orgId, id, (row) => ({
-            row: { ...row, secrets: {}, publicKey: null, lookup: null, removed: true },
+            row: { ...row, secrets: {}, previousSecrets: [], publicKey: null, lookup: null, removed: true },
             facts: [{ type: "DestinationRemoved", orgId, channel: kind.name }]
           })),
           (removed) => removed !== null

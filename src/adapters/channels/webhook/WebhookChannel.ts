@@ -34,7 +34,8 @@ export const channel = (rules: AddressRules, resolve?: Resolve): Channel<Endpoin
           description: "whsec_ and base64 of 24 to 64 bytes; made for you when left out."
         }),
         generate: generateSecret,
-        replaceable: false
+        replaceable: false,
+        rotates: true
       }
     },
     ownSecretsMax: 0,

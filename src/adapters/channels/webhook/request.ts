@@ -1,6 +1,6 @@
 /** Turns a message and its endpoint into the request to send: URL, headers, signature, exact bytes. */
 import type { KeyObject } from "node:crypto"
-import type { Redacted } from "effect"
+import { DateTime } from "effect"
 import type { Dispatcher } from "undici"
 import type { OutboundMessage } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
@@ -11,49 +11,53 @@ import { checkSecret, signingKey, signLegacy, signStandard } from "./signature.t
 
 type Endpoint = OpenDestination<EndpointSettings>
 
+/** A key that signs until its grace ends. */
+interface TimedKey {
+  readonly key: KeyObject
+  readonly untilMs: number
+}
+
 /** What the attempts at one endpoint share for as long as its settings and secrets stay the same. */
 export interface Target {
   readonly url: URL
   readonly path: string
   readonly style: "standard" | "legacy"
-  readonly keys: ReadonlyArray<KeyObject>
+  readonly keys: ReadonlyArray<TimedKey>
   readonly headers: ReadonlyArray<string>
   readonly timeoutNanos: bigint
 }
 
 /** A text says why the endpoint can't be called; nothing is sent then. */
-const targetOf = (
-  { settings }: Endpoint["destination"],
-  secrets: ReadonlyArray<Redacted.Redacted>
-): Target | string => {
-  if (secrets.length === 0) return "there is no secret to sign with"
-  const problem = checkSettings(settings) ?? secrets.map(checkSecret).find((reason) => reason !== null) ?? null
+const targetOf = ({ destination: { settings }, secrets: { secret }, previousSecrets }: Endpoint): Target | string => {
+  if (secret === undefined) return "there is no secret to sign with"
+  const problem = checkSettings(settings) ?? checkSecret(secret)
   if (problem !== null) return problem
   const url = new URL(settings.url)
   return {
     url,
     path: url.pathname + url.search,
     style: settings.signature,
-    keys: secrets.map(signingKey),
+    keys: [
+      { key: signingKey(secret), untilMs: Number.POSITIVE_INFINITY },
+      ...previousSecrets.map(({ secret, until }) => ({
+        key: signingKey(secret),
+        untilMs: DateTime.toEpochMillis(until)
+      }))
+    ],
     headers: [...["content-type", "application/json"], ...agentHeaders, ...Object.entries(settings.headers).flat()],
     timeoutNanos: timeoutNanosOf(settings.timeoutMs)
   }
 }
 
 /**
- * Remembers targets: parsing a URL and decoding keys for each attempt would cost more than signing. An
- * endpoint's settings are one unchanging object; its secrets can come and go without it.
+ * Remembers targets: parsing a URL and decoding keys for each attempt would cost more than signing. An open endpoint is
+ * one unchanging object, so an attempt is signed and addressed by one version of it.
  */
 export const makeTargets = (): ((endpoint: Endpoint) => Target | string) => {
-  const known = new WeakMap<
-    Endpoint["destination"],
-    { readonly secrets: Endpoint["secrets"]; readonly target: Target | string }
-  >()
-  return ({ destination, secrets }) => {
-    const entry = known.get(destination)
-    if (entry?.secrets === secrets) return entry.target
-    const target = targetOf(destination, Object.values(secrets))
-    known.set(destination, { secrets, target })
+  const known = new WeakMap<Endpoint, Target | string>()
+  return (endpoint) => {
+    const target = known.get(endpoint) ?? targetOf(endpoint)
+    known.set(endpoint, target)
     return target
   }
 }
@@ -68,10 +72,11 @@ export const requestOf = (message: OutboundMessage, target: Target, now: number)
   const timestamp = String(Math.floor(now / 1000))
   const headers = [...target.headers, "webhook-id", message.messageId]
   if (target.style === "standard") {
-    const signature = signStandard(target.keys, message.messageId, timestamp, body)
+    const keys = target.keys.filter(({ untilMs }) => untilMs > now).map(({ key }) => key)
+    const signature = signStandard(keys, message.messageId, timestamp, body)
     headers.push("webhook-timestamp", timestamp, "webhook-signature", signature)
   } else {
-    headers.push("x-timestamp", timestamp, "x-signature", signLegacy(target.keys[0]!, timestamp, body))
+    headers.push("x-timestamp", timestamp, "x-signature", signLegacy(target.keys[0]!.key, timestamp, body))
     if (message.correlationId !== null) headers.push("x-correlation-id", headerText(message.correlationId))
     if (message.eventType !== null) headers.push("x-event-type", headerText(message.eventType))
   }

@@ -2,7 +2,8 @@
  * How a webhook proves where it comes from. Two styles over the same secrets:
  *
  * - `standard`: Standard Webhooks 1.0. `webhook-signature` lists one `v1,<base64>` per active secret,
- *   an HMAC-SHA256 over `id.timestamp.body`, so that a receiver with either secret of a rotation agrees.
+ *   an HMAC-SHA256 over `id.timestamp.body`, so that a receiver with either secret of a rotation agrees
+ *   until its grace ends.
  * - `legacy`: `X-Signature`, one hex HMAC-SHA256 over `timestamp.body` by the newest secret.
  *
  * The body is signed as the bytes that are sent, never as a re-serialised value. A secret is

@@ -1,6 +1,6 @@
 /**
  * Answers what is asked about destinations, for every channel alike. Secrets come in here; one that was made for its
- * owner leaves once, in the answer that made it.
+ * owner leaves in the answer that made it, and otherwise by secrets.ts.
  */
 import { Effect, type Result, type Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"

@@ -62,8 +62,10 @@ export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax }: AnyChan
     updatedAt: Moment
   }
   const Shown = Schema.Struct(shown).annotate({ identifier: typeName })
-  const once = mapped(secrets, ({ generate }) =>
-    generate ? Schema.String.annotate({ description: "Shown this once." }) : null
+  const once = mapped(secrets, ({ generate, rotates }) =>
+    generate
+      ? Schema.String.annotate({ description: rotates ? "GET …/secret shows it again." : "Shown this once." })
+      : null
   )
   const New =
     Object.keys(once).length === 0
@@ -84,7 +86,7 @@ export const destinationsApi = (channel: AnyChannel) => {
   const one = `${article} ${noun}`
   const path = `/${channel.path}` as const
   const isUnique = Object.values(channel.settings as Record<string, Setting>).some(({ publicKey }) => publicKey)
-  const showsSecrets = New !== Shown
+  const showsOnce = New !== Shown && !Object.values(channel.secrets).some(({ rotates }) => rotates)
 
   const create = HttpApiEndpoint.post("create", path, {
     payload: Create,
@@ -92,7 +94,7 @@ export const destinationsApi = (channel: AnyChannel) => {
     error: [...(isUnique ? [problemOf(409)] : []), ...bodyErrors]
   }).annotateMerge(
     about(
-      `Add ${one}.${showsSecrets ? " Its secret is shown in this answer only." : ""}${isUnique ? " 409 when there is one of its name." : ""}`
+      `Add ${one}.${showsOnce ? " Its secret is shown in this answer only." : ""}${isUnique ? " 409 when there is one of its name." : ""}`
     )
   )
   const list = HttpApiEndpoint.get("list", path, { query: paging, success: listOf(Shown) }).annotateMerge(

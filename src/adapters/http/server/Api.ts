@@ -2,12 +2,14 @@
  * The API as data. Routes, decoding, the OpenAPI document and the docs page are all made from it, so they always agree.
  */
 import { HttpApi, OpenApi } from "effect/http-api"
+import { rotatingSecretOf } from "../../../application/destinations/destinations.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { alertTargetsApi } from "../alerts/alertTargetsApi.ts"
 import { dossiersApi } from "../consents/dossiersApi.ts"
 import { channelsApi } from "../destinations/channelsApi.ts"
 import { circuitsApi } from "../destinations/circuitsApi.ts"
 import { destinationsApi } from "../destinations/destinationsApi.ts"
+import { secretsApi } from "../destinations/secretsApi.ts"
 import { apiKeysApi } from "../keys/apiKeysApi.ts"
 import { auditApi } from "../log/auditApi.ts"
 import { feedApi } from "../log/feedApi.ts"
@@ -48,6 +50,10 @@ export const Api = HttpApi.make("posthaste")
     })
   )
 
-/** The whole API, with the routes of each channel's destinations. */
+/** The whole API, with the routes of each channel's destinations and of their secrets. */
 export const apiWith = (channels: Iterable<AnyChannel>): typeof Api =>
-  [...channels].reduce<typeof Api>((api, channel) => api.add(destinationsApi(channel)) as unknown as typeof Api, Api)
+  [...channels].reduce<typeof Api>((api, channel) => {
+    const rotating = rotatingSecretOf(channel)
+    const more = api.add(destinationsApi(channel))
+    return (rotating === null ? more : more.add(secretsApi(channel, rotating))) as unknown as typeof Api
+  }, Api)

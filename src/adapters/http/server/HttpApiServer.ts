@@ -16,6 +16,7 @@ import * as DossierHandlers from "../consents/dossiers.ts"
 import * as ChannelHandlers from "../destinations/channels.ts"
 import * as CircuitHandlers from "../destinations/circuits.ts"
 import { layerOf as destinationHandlers } from "../destinations/destinations.ts"
+import { layerOf as secretHandlers } from "../destinations/secrets.ts"
 import * as ApiKeyHandlers from "../keys/apiKeys.ts"
 import * as AuditHandlers from "../log/audit.ts"
 import * as FeedHandlers from "../log/feed.ts"
@@ -50,7 +51,10 @@ const routesOf = (
     HttpRouter.use((router) => router.addGlobalMiddleware(lastResort(allowedMethodsOf(api))))
   ).pipe(
     Layer.provide(
-      [...channels.values()].map(destinationHandlers) as unknown as [Layer.Layer<never, never, Destinations>]
+      [...channels.values()].flatMap((channel) => [
+        destinationHandlers(channel),
+        secretHandlers(channel)
+      ]) as unknown as [Layer.Layer<never, never, Destinations>]
     ),
     Layer.provide([
       MessageHandlers.layer,

@@ -11,6 +11,7 @@ import {
   type DestinationSettings,
   Destinations,
   type OpenDestination,
+  PREVIOUS_MAX,
   type Secrets
 } from "../../../application/ports/Destinations.ts"
 import { changesOf, type DestinationKind, journalOf, pauseOf } from "../../../domain/destination/changes.ts"
@@ -32,17 +33,27 @@ interface Row {
   readonly settings: DestinationSettings & { readonly headers?: string }
   /** Sealed, in base64, by name. */
   readonly secrets: Readonly<Record<string, string>>
+  /** Sealed like the secrets whose names they have; the newest first. */
+  readonly previous_secrets: ReadonlyArray<{ readonly name: string; readonly sealed: string; readonly until: string }>
   readonly alerting: Alerting | null
   readonly created_at: Date
   readonly updated_at: Date
   readonly removed_at: Date | null
 }
 
-const columns = "id, org_id, channel, version, paused, settings, secrets, alerting, created_at, updated_at, removed_at"
+const columns =
+  "id, org_id, channel, version, paused, settings, secrets, previous_secrets, alerting, created_at, updated_at, removed_at"
 const table = "destination"
 const living = "removed_at is null"
 /** The one that a change names, with its kind. */
 const own = `org_id = $1 and id = $2 and channel = $3 and ${living}`
+
+/** The previous secrets of `rows` (name, sealed, until, n) that are good at a time. */
+const goodAt = (time: string, rows: string) =>
+  `(select coalesce(jsonb_agg(jsonb_build_object('name', name, 'sealed', sealed, 'until', until) order by n), '[]')
+    from (select * from (${rows}) each where until > ${time}::timestamptz order by n limit ${PREVIOUS_MAX}) good)`
+const previousRows = `select e ->> 'name' as name, e ->> 'sealed' as sealed, (e ->> 'until')::timestamptz as until, n
+      from jsonb_array_elements(previous_secrets) with ordinality as listed (e, n)`
 
 const createStatement = {
   name: "create_destination",
@@ -56,11 +67,35 @@ const createStatement = {
 const changeStatement = {
   name: "change_destination",
   text: `with changed as (
-      update ${table} set settings = settings || $4, secrets = (secrets || $5) - $6::text[],
+      update ${table} set settings = settings || $4, secrets = (secrets || $5::jsonb) - $6::text[],
+        previous_secrets = ${goodAt("$9", `${previousRows} where not (e ->> 'name' = any ($6::text[]) or $5::jsonb ? (e ->> 'name'))`)},
         lookup_hash = coalesce($7, lookup_hash), alerting = alerting || $8, version = version + 1, updated_at = $9
       where ${own} returning ${columns}
     )
     select changed.*, ${appendToJournalSql(10)} from changed`
+}
+// The secret before is the newest previous one, and none of the others is good for longer.
+const rotateStatement = {
+  name: "rotate_destination_secret",
+  text: `with changed as (
+      update ${table} set secrets = secrets || jsonb_build_object($4::text, $5::text),
+        previous_secrets = ${goodAt(
+          "$7",
+          `select $4::text as name, secrets ->> $4::text as sealed, $6::timestamptz as until, 0 as n
+          where secrets ? $4::text
+          union all select name, sealed, least(until, $6::timestamptz), n from (${previousRows}) earlier`
+        )},
+        version = version + 1, updated_at = $7
+      where ${own} returning ${columns}
+    )
+    select changed.*, ${appendToJournalSql(8)} from changed`
+}
+const showStatement = {
+  name: "show_destination_secret",
+  text: `with changed as (
+      update ${table} set previous_secrets = ${goodAt("$4", previousRows)} where ${own} returning ${columns}
+    )
+    select changed.*, ${appendToJournalSql(5)} from changed`
 }
 const pauseStatement = {
   name: "pause_destination",
@@ -75,7 +110,8 @@ const pauseStatement = {
 const removeStatement = {
   name: "remove_destination",
   text: `with changed as (
-      update ${table} set removed_at = $4, settings = settings - 'headers', secrets = '{}', lookup_hash = null
+      update ${table} set removed_at = $4, settings = settings - 'headers', secrets = '{}', previous_secrets = '[]',
+        lookup_hash = null
       where ${own} returning ${columns}
     )
     select changed.*, ${appendToJournalSql(5)} from changed`
@@ -195,7 +231,12 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
       }
       const openOf = (row: Row): OpenDestination => ({
         destination: destinationOf(row),
-        secrets: mapped(row.secrets, (text, name) => opened(text, secretOf(row.org_id, row.id, name)))
+        secrets: mapped(row.secrets, (text, name) => opened(text, secretOf(row.org_id, row.id, name))),
+        previousSecrets: row.previous_secrets.map(({ name, sealed, until }) => ({
+          name,
+          secret: opened(sealed, secretOf(row.org_id, row.id, name)),
+          until: DateTime.makeUnsafe(until)
+        }))
       })
 
       const read = (statement: { readonly name: string; readonly text: string }, values: ReadonlyArray<unknown>) =>
@@ -203,7 +244,9 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
       const all = (rows: ReadonlyArray<Row>) => rows.map(destinationOf)
 
       /** One change with its facts; lanes and caches are told. Null where there is nothing to change. */
-      const write = Effect.fnUntraced(function* (
+      const write = (...change: Parameters<typeof writeRow>) =>
+        Effect.map(writeRow(...change), (row) => (row === null ? null : destinationOf(row)))
+      const writeRow = Effect.fnUntraced(function* (
         statement: { readonly name: string; readonly text: string },
         kind: DestinationKind,
         orgId: OrgId,
@@ -220,8 +263,9 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
         yield* Cache.invalidateAll(names)
         yield* Cache.invalidateAll(publicKeys)
         yield* signal.changed
-        return row === undefined ? null : destinationOf(row)
+        return row ?? null
       })
+      const openOrNull = (row: Row | null) => (row === null ? null : openOf(row))
 
       // Many ask for the same at once; one of them reads, and a failure is asked again at once.
       const remembered = <A, E>(find: (key: string) => Effect.Effect<A, E>) =>
@@ -229,7 +273,7 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
           capacity: REMEMBERED,
           timeToLive: (exit) => (Exit.isSuccess(exit) ? freshFor : Duration.zero)
         })
-      const openFirst = ([row]: ReadonlyArray<Row>) => (row === undefined ? null : openOf(row))
+      const openFirst = ([row]: ReadonlyArray<Row>) => openOrNull(row ?? null)
       const sendings = yield* remembered((key) => Effect.map(read(getStatement, key.split("/")), openFirst))
       const names = yield* remembered((key) => Effect.map(read(namedStatement, JSON.parse(key)), all))
       const publicKeys = yield* remembered((key) => Effect.map(read(publicKeyStatement, JSON.parse(key)), openFirst))
@@ -276,6 +320,25 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
             JSON.stringify(alerting ?? {}),
             now
           ])
+        },
+        rotateSecret: (kind, orgId, id, { name, secret, previousUntil }) => {
+          const fact = { type: "DestinationSecretRotated", orgId, channel: kind.name, name, previousUntil } as const
+          return Effect.map(
+            writeRow(rotateStatement, kind, orgId, id, [fact], (now) => [
+              name,
+              sealed(secret, secretOf(orgId, id, name)),
+              DateTime.formatIso(previousUntil),
+              now
+            ]),
+            openOrNull
+          )
+        },
+        showSecret: (kind, orgId, id, name) => {
+          const fact = { type: "DestinationSecretShown", orgId, channel: kind.name, name } as const
+          return Effect.map(
+            writeRow(showStatement, kind, orgId, id, [fact], (now) => [now]),
+            openOrNull
+          )
         },
         setPaused: (kind, orgId, id, paused) =>
           write(pauseStatement, kind, orgId, id, [pauseOf({ orgId, channel: kind.name }, paused)], (now) => [

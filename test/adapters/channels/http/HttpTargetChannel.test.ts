@@ -23,7 +23,8 @@ const callingAt = (
     ...destinationOf<HttpTargetSettings>(http, org, { url, maxInFlight: 3, timeoutMs: 5_000, ...change }),
     secretNames: Object.keys(secrets).toSorted()
   },
-  secrets: Object.fromEntries(Object.entries(secrets).map(([name, value]) => [name, Redacted.make(value)]))
+  secrets: Object.fromEntries(Object.entries(secrets).map(([name, value]) => [name, Redacted.make(value)])),
+  previousSecrets: []
 })
 
 type Calling = OpenDestination<HttpTargetSettings>
@@ -300,7 +301,8 @@ describe("asking about an attempt in doubt", () => {
 
   const withToken = ({ destination }: Calling): Calling => ({
     destination: { ...destination, secretNames: ["token"] },
-    secrets: { token: Redacted.make("sk_1") }
+    secrets: { token: Redacted.make("sk_1") },
+    previousSecrets: []
   })
 
   it.live("is a GET with the message's id and the target's headers, and no body", () =>

@@ -1,10 +1,11 @@
 import { createHmac } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { DateTime, Duration, Effect, Redacted } from "effect"
+import { TestClock } from "effect/testing"
 import { generateSecret } from "../../../../src/adapters/channels/webhook/signature.ts"
 import { StoreUnavailable } from "../../../../src/application/errors.ts"
 import { answer, type Received, receiver } from "../net/receiver.ts"
-import { channelFor, endpointAt, messageTo, secret, secretsOf } from "./endpoint.ts"
+import { channelFor, endpointAt, messageTo, secret } from "./endpoint.ts"
 
 /** The specification's check, written from its text and sharing nothing with the code that signs. */
 const isSignedBy = (key: Redacted.Redacted, { headers, body }: Received): boolean => {
@@ -67,14 +68,50 @@ describe("a message that is taken", () => {
     })
   )
 
-  it.live("is signed with every active secret, so both sides of a rotation agree", () =>
+  it.effect("is signed with each secret whose grace lasts, judged when the attempt is made", () =>
     Effect.gen(function* () {
       const far = yield* receiver({ request: (socket) => answer(socket, 200) })
       const endpoint = endpointAt(far.url)
-      const [newer, older] = [generateSecret(), generateSecret()]
-      const channel = yield* channelFor([endpoint], { secrets: [newer, older] })
-      yield* channel.send(messageTo(endpoint))
-      expect([newer, older, secret].map((key) => isSignedBy(key, far.requests[0]!))).toEqual([true, true, false])
+      const [older, oldest] = [generateSecret(), generateSecret()]
+      const start = yield* DateTime.now
+      const previousSecrets = [
+        { name: "secret", secret: older, until: DateTime.add(start, { hours: 24 }) },
+        { name: "secret", secret: oldest, until: DateTime.add(start, { hours: 1 }) }
+      ]
+      const channel = yield* channelFor([endpoint], { previousSecrets })
+      const signers = Effect.gen(function* () {
+        yield* channel.send(messageTo(endpoint))
+        return [secret, older, oldest, generateSecret()].map((key) => isSignedBy(key, far.requests.at(-1)!))
+      })
+      expect(yield* signers).toEqual([true, true, true, false])
+      yield* TestClock.adjust("1 hour")
+      expect(yield* signers).toEqual([true, true, false, false])
+      yield* TestClock.adjust(Duration.subtract(Duration.hours(23), Duration.millis(1)))
+      expect(yield* signers).toEqual([true, true, false, false])
+      yield* TestClock.adjust("1 millis")
+      expect(yield* signers).toEqual([true, false, false, false])
+    })
+  )
+
+  it.live("is signed and addressed by one version of its endpoint, whatever is changed meanwhile", () =>
+    Effect.gen(function* () {
+      const far = yield* receiver({ request: (socket) => answer(socket, 200) })
+      const versions = Array.from({ length: 20 }, (_, n) => ({
+        destination: endpointAt(far.url, { url: `${far.url}?v=${n}`, headers: { "x-version": `${n}` } }),
+        secrets: { secret: generateSecret() },
+        previousSecrets: []
+      }))
+      let now = 0
+      const channel = yield* channelFor(Effect.sync(() => versions[now++ % versions.length]!))
+      const message = () => channel.send(messageTo(versions[0]!.destination))
+      yield* Effect.forEach(Array.from({ length: 60 }), message, { concurrency: 8 })
+      expect(far.requests).toHaveLength(60)
+      for (const request of far.requests) {
+        const version = request.headers.get("x-version")!
+        expect(request.line).toContain(`v=${version} `)
+        const signers = versions.filter(({ secrets }) => isSignedBy(secrets.secret, request))
+        expect(signers).toEqual([versions[Number(version)]])
+      }
     })
   )
 
@@ -82,11 +119,13 @@ describe("a message that is taken", () => {
     Effect.gen(function* () {
       const far = yield* receiver({ request: (socket) => answer(socket, 200) })
       const endpoint = endpointAt(far.url)
-      let secrets = [generateSecret()]
-      const channel = yield* channelFor(Effect.sync(() => ({ destination: endpoint, secrets: secretsOf(secrets) })))
+      let secret = generateSecret()
+      const channel = yield* channelFor(
+        Effect.sync(() => ({ destination: endpoint, secrets: { secret }, previousSecrets: [] }))
+      )
       yield* channel.send(messageTo(endpoint))
       const rotated = generateSecret()
-      secrets = [rotated]
+      secret = rotated
       yield* channel.send(messageTo(endpoint))
       expect(far.requests.map((request) => isSignedBy(rotated, request))).toEqual([false, true])
     })

@@ -1,6 +1,6 @@
 /** An endpoint, a message for it and the channel that knows both. */
 import { randomUUID } from "node:crypto"
-import { Effect, type Redacted, Result, type Scope } from "effect"
+import { Effect, Result, type Scope } from "effect"
 import { parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
 import type { Resolve } from "../../../../src/adapters/channels/net/guardedConnect.ts"
 import type { EndpointSettings } from "../../../../src/adapters/channels/webhook/settings.ts"
@@ -9,7 +9,7 @@ import * as WebhookChannel from "../../../../src/adapters/channels/webhook/Webho
 import type { Sender } from "../../../../src/application/deliver/Senders.ts"
 import type { StoreUnavailable } from "../../../../src/application/errors.ts"
 import type { OutboundMessage } from "../../../../src/application/ports/Channels.ts"
-import type { Destination, OpenDestination } from "../../../../src/application/ports/Destinations.ts"
+import type { Destination, OpenDestination, PreviousSecret } from "../../../../src/application/ports/Destinations.ts"
 import { MessageId, OrgId } from "../../../../src/domain/ids.ts"
 import { destinationOf, senderKnowing, webhook } from "../../../contracts/destinations/samples.ts"
 
@@ -40,17 +40,17 @@ export const secret = generateSecret()
 export const channelFor = (
   endpoints: ReadonlyArray<Endpoint> | Effect.Effect<OpenDestination | null, StoreUnavailable>,
   options: {
-    readonly secrets?: ReadonlyArray<Redacted.Redacted>
+    readonly previousSecrets?: ReadonlyArray<PreviousSecret>
     readonly networks?: string
     readonly exempt?: number
     readonly resolve?: Resolve
   } = {}
 ): Effect.Effect<Sender, never, Scope.Scope> => {
-  const secrets = secretsOf(options.secrets ?? [secret])
+  const { previousSecrets = [] } = options
   const known = new Map(
     Effect.isEffect(endpoints)
       ? []
-      : endpoints.map((destination) => [destination.id, { destination, secrets }] as const)
+      : endpoints.map((destination) => [destination.id, { destination, secrets: { secret }, previousSecrets }] as const)
   )
   const channel = WebhookChannel.channel(
     {
@@ -63,6 +63,3 @@ export const channelFor = (
     Effect.isEffect(endpoints) ? endpoints : Effect.succeed(known.get(id) ?? null)
   )
 }
-
-export const secretsOf = (secrets: ReadonlyArray<Redacted.Redacted>) =>
-  Object.fromEntries(secrets.map((value, index) => [index === 0 ? "secret" : `secret${index}`, value]))

@@ -39,7 +39,12 @@ const channelAt = (url: string, account: Account | Calling = accountOf(), { code
     WhatsAppChannel.channel({ baseUrl: new URL(url), codes: Result.getOrThrow(parseCodes(codes)) }),
     typeof account === "function"
       ? account
-      : () => Effect.succeed({ destination: account, secrets: { accessToken: Redacted.make(accessToken) } })
+      : () =>
+          Effect.succeed({
+            destination: account,
+            secrets: { accessToken: Redacted.make(accessToken) },
+            previousSecrets: []
+          })
   )
 
 const aMessage = (change: Partial<OutboundMessage> = {}): OutboundMessage => ({

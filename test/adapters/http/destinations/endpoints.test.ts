@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
-import { field, start } from "../served.ts"
+import { field, type Json, start } from "../served.ts"
 
-const { call } = await start()
+const { call, makeKey, project } = await start()
 const endpoints = "/api/v1/webhook-endpoints"
 const create = (body: object) => call("POST", endpoints, { body })
 
@@ -121,5 +121,81 @@ describe("a retry policy", () => {
     const answer = await call("PUT", `${endpoints}/${id}/retry-config`, { body })
     expect(answer.status).toBe(400)
     expect(field(answer)).toEqual(wrong)
+  })
+})
+
+describe("the secret of a webhook endpoint", () => {
+  const org = "rotating"
+  const made = async () =>
+    (await call("POST", endpoints, { org, body: { url: "https://a", secret: "whsec_first" } })).json
+  const rotate = (id: string, body?: object) => call("POST", `${endpoints}/${id}/secret/rotate`, { org, body })
+  const read = (id: string) => call("GET", `${endpoints}/${id}/secret`, { org })
+  const DAY = 86_400_000
+  const fromNow = (text: string) => Date.parse(text) - Date.now()
+
+  it("is replaced by a new one, and is good for a day more", async () => {
+    const { id } = await made()
+    const answer = await rotate(id)
+    expect([answer.status, answer.json["secret"]]).toEqual([200, "whsec_made-by-the-policy"])
+    expect(Math.abs(fromNow(answer.json["previousUntil"]) - DAY)).toBeLessThan(10_000)
+    const again = await read(id)
+    expect(again.json).toEqual(answer.json)
+    expect(again.headers.get("cache-control")).toBe("no-store")
+    expect((await call("GET", `${endpoints}/${id}`, { org })).json).toMatchObject({ version: 2 })
+  })
+
+  it("is replaced by a given one, for as long as is said, or ends at once with those before it", async () => {
+    const { id } = await made()
+    const month = await rotate(id, { secret: "whsec_second", graceSeconds: 30 * 86_400 })
+    expect(month.json["secret"]).toBe("whsec_second")
+    expect(Math.abs(fromNow(month.json["previousUntil"]) - 30 * DAY)).toBeLessThan(10_000)
+    const last = { secret: "whsec_third", previousUntil: null }
+    expect((await rotate(id, { secret: "whsec_third", graceSeconds: 0 })).json).toEqual(last)
+    expect((await read(id)).json).toEqual(last)
+  })
+
+  it.each([
+    ["a secret the policy forbids", { secret: "short" }, ["secret"]],
+    ["a grace of more than 30 days", { graceSeconds: 30 * 86_400 + 1 }, ["graceSeconds"]],
+    ["a grace before now", { graceSeconds: -1 }, ["graceSeconds"]],
+    ["a field that is none", { grace: 1 }, ["grace"]]
+  ])("is not replaced, and the field is named: %s", async (_, body, wrong) => {
+    const { id } = await made()
+    const answer = await rotate(id, body)
+    expect([answer.status, field(answer)]).toEqual([400, wrong])
+    expect((await read(id)).json).toEqual({ secret: "whsec_first", previousUntil: null })
+  })
+
+  it("is told to the audit when it is rotated or read, and not which it is", async () => {
+    const { id } = await made()
+    const key = await makeKey(org)
+    await call("POST", `${endpoints}/${id}/secret/rotate`, { key, org: null, body: { secret: "whsec_second" } })
+    const { previousUntil } = (await call("GET", `${endpoints}/${id}/secret`, { key, org: null })).json
+    await project()
+    const { json, text } = await call("GET", "/api/v1/audit", { org })
+    const entries = json["items"].filter((entry: Json) => entry["subject"].id === id)
+    expect(entries).toMatchObject([
+      { operation: "SECRET_SHOWN", actor: expect.stringMatching(/^key:/), details: { name: "secret" } },
+      {
+        operation: "SECRET_ROTATED",
+        actor: expect.stringMatching(/^key:/),
+        details: { name: "secret", previousUntil }
+      },
+      { operation: "CREATED" }
+    ])
+    expect(text).not.toContain("whsec_")
+  })
+
+  it("has no route where the secrets of a channel can't rotate", async () => {
+    for (const path of ["http-targets", "whatsapp-accounts"]) {
+      const route = `/api/v1/${path}/${crypto.randomUUID()}/secret`
+      expect((await call("POST", `${route}/rotate`, { body: {} })).status).toBe(404)
+      expect((await call("GET", route)).status).toBe(404)
+    }
+    const { json } = await call("GET", "/openapi.json", { key: null, org: null })
+    expect(Object.keys(json["paths"]).filter((path) => path.includes("/secret"))).toEqual([
+      `${endpoints}/{id}/secret`,
+      `${endpoints}/{id}/secret/rotate`
+    ])
   })
 })

@@ -100,6 +100,8 @@ const asks: ReadonlyArray<Asking> = [
   ["GET", "/replays/:id", "replay", null],
   ["POST", "/replays/:id/cancel", "replay", {}],
   ["GET", "/streams/message-:id", "message", null],
+  ["GET", "/webhook-endpoints/:id/secret", "endpoint", null],
+  ["POST", "/webhook-endpoints/:id/secret/rotate", "endpoint", {}],
   ...destinationRoutes("/webhook-endpoints", "endpoint", { description: "mine now" }),
   ["GET", "/circuits/:id", "endpoint", null],
   ["POST", "/circuits/:id/hold", "endpoint", {}],

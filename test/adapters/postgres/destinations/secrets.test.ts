@@ -1,6 +1,6 @@
 /** What a database dump shows of a destination's secrets: nothing, wherever they are moved to. */
 import { expect, it } from "@effect/vitest"
-import { Effect, Exit, Redacted } from "effect"
+import { DateTime, Effect, Exit, Redacted } from "effect"
 import pg from "pg"
 import { describe } from "vitest"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
@@ -63,8 +63,13 @@ const kindOf = ({ channel }: Destination) => ({ webhook, http, whatsapp })[chann
 
 describe("the secrets and headers of a destination at rest", () => {
   it.live("can be read nowhere in its row", () =>
-    withDestinations((query) =>
+    withDestinations((query, made) =>
       Effect.gen(function* () {
+        const previousUntil = DateTime.add(yield* DateTime.now, { hours: 1 })
+        for (const [first] of made) {
+          const rotation = { name: "one", secret: Redacted.make(`${secret}_rotated`), previousUntil }
+          yield* (yield* Destinations).rotateSecret(kindOf(first), acme, first.id, rotation)
+        }
         const text = JSON.stringify(yield* query("select *, lookup_hash::text as hash from posthaste.destination"))
         expect(text).toContain("verifyToken")
         expect(text).not.toContain(secret)
@@ -100,7 +105,7 @@ describe("the secrets and headers of a destination at rest", () => {
         for (const [first] of made) {
           expect(yield* destinations.remove(kindOf(first), acme, first.id)).toBe(true)
           const [row] = yield* query("select * from posthaste.destination where id = $1", [first.id])
-          expect(row).toMatchObject({ secrets: {}, lookup_hash: null })
+          expect(row).toMatchObject({ secrets: {}, previous_secrets: [], lookup_hash: null })
           expect(row!["settings"]).not.toHaveProperty("headers")
         }
       })

@@ -1,0 +1,49 @@
+/** Rotates secrets and shows them to their owner. Secrets leave here in the open. */
+import { type DateTime, Effect, Layer, type Schema } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { rotateSecret, rotatingSecretOf, showSecret } from "../../../application/destinations/destinations.ts"
+import type { AnyChannel } from "../../../application/ports/Channels.ts"
+import { moment } from "../messages/messageJson.ts"
+import { Api } from "../server/Api.ts"
+import { ActingOrg } from "../server/auth.ts"
+import { answer } from "../server/problem.ts"
+import { decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
+import { idOf, judged, orNotFound } from "./destinations.ts"
+import { GRACE_DEFAULT_SECONDS, rotationOf, secretsApi, secretsGroupOf } from "./secretsApi.ts"
+
+/** What a secret is called is not known to the compiler. */
+type Decoder = Schema.ConstraintDecoder<{ readonly [field: string]: unknown }>
+
+/** The routes of the secret of one channel's destinations, where it has one that rotates. */
+export const layerOf = (channel: AnyChannel) => {
+  const name = rotatingSecretOf(channel)
+  if (name === null) return Layer.empty
+  const decode = decoderOf(rotationOf(channel, name) as unknown as Decoder)
+
+  const shown = ({ secret, previousUntil }: { readonly secret: string; readonly previousUntil: DateTime.Utc | null }) =>
+    HttpServerResponse.jsonUnsafe(
+      { [name]: secret, previousUntil: previousUntil === null ? null : moment(previousUntil) },
+      { headers: { "cache-control": "no-store" } }
+    )
+
+  const rotate = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
+    const told = yield* decoded(decode, yield* readOptionalJson(request, limits.single))
+    const orgId = yield* ActingOrg
+    const given = (told[name] ?? null) as string | null
+    const graceSeconds = (told["graceSeconds"] ?? GRACE_DEFAULT_SECONDS) as number
+    const rotated = yield* rotateSecret(channel, orgId, yield* idOf(id), name, given, graceSeconds)
+    return shown(yield* judged(yield* orNotFound(rotated)))
+  })
+
+  const read = Effect.fnUntraced(function* (id: string) {
+    return shown(yield* orNotFound(yield* showSecret(channel, yield* ActingOrg, yield* idOf(id), name)))
+  })
+
+  const api = Api.add(secretsApi(channel, name))
+  return HttpApiBuilder.group(api, secretsGroupOf(channel) as "secrets", (handlers) =>
+    handlers
+      .handleRaw("readSecret", ({ params }) => answer(read(params.id)))
+      .handleRaw("rotateSecret", ({ request, params }) => answer(rotate(request, params.id)))
+  )
+}
