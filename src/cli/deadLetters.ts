@@ -1,7 +1,7 @@
 /** `posthaste dead-letters`: list messages that ended badly, and send them again. */
 import { Effect, Option } from "effect"
 import { Command, Flag, Prompt, TerminalCapabilities } from "effect/cli"
-import { orgService, type Service, serviceFlags } from "./service.ts"
+import { optionalText, orgService, type Service, serviceFlags } from "./service.ts"
 import { bar, Failed, grouped, note, paints, print, printJson, printJsonLine, table } from "./terminal.ts"
 
 interface DeadLetter {
@@ -22,15 +22,12 @@ interface Replay {
   readonly skipped: number
 }
 
-const text = (name: string, description: string) =>
-  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
-
 const filterFlags = {
-  to: text("to", "Only those to this destination"),
-  channel: text("channel", "Only those of this channel"),
-  errorCode: text("error-code", "Only those whose last error had this code, such as http_410"),
-  after: text("after", "Only those that became dead letters after this time"),
-  before: text("before", "Only those that became dead letters before this time")
+  to: optionalText("to", "Only those to this destination"),
+  channel: optionalText("channel", "Only those of this channel"),
+  errorCode: optionalText("error-code", "Only those whose last error had this code, such as http_410"),
+  after: optionalText("after", "Only those that became dead letters after this time"),
+  before: optionalText("before", "Only those that became dead letters before this time")
 }
 
 type Filter = Readonly<Record<keyof typeof filterFlags, Option.Option<string>>>
@@ -112,8 +109,8 @@ const replay = Command.make(
     ...filterFlags,
     id: Flag.String("id").pipe(Flag.withDescription("This message; may be given again"), Flag.atLeast(0)),
     all: Flag.Boolean("all").pipe(Flag.withDescription("Every dead letter of the org"), Flag.withDefault(false)),
-    reason: text("reason", "The reason to store with the replay"),
-    key: text("key", "Idempotency key: every call with the same key means the same replay"),
+    reason: optionalText("reason", "The reason to store with the replay"),
+    key: optionalText("key", "Idempotency key: every call with the same key means the same replay"),
     preview: Flag.Boolean("preview").pipe(Flag.withDescription("Only count"), Flag.withDefault(false)),
     yes: Flag.Boolean("yes").pipe(Flag.withAlias("y"), Flag.withDescription("Do not ask"), Flag.withDefault(false)),
     detach: Flag.Boolean("detach").pipe(

@@ -1,32 +1,29 @@
 /** `posthaste send`: one message, from flags or a file, byte for byte. */
 import { readFileSync } from "node:fs"
 import { Effect, Option } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
 import { rawMember } from "../adapters/http/server/rawJson.ts"
-import { orgService, serviceFlags } from "./service.ts"
+import { optionalText, orgService, serviceFlags } from "./service.ts"
 import { Failed, fromNow, note, paints, print } from "./terminal.ts"
-
-const text = (name: string, description: string) =>
-  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
 
 /** Flags that are fields of the request under another name. */
 const fields = {
-  to: text("to", "The recipient in the channel's form: the id of a webhook endpoint, a phone number"),
-  channel: text("channel", "A channel of the service, such as whatsapp; webhook when left out"),
-  eventType: text("event-type", "The type of the event, such as order.paid"),
-  templateCode: text("template-code", "Kept with the message"),
-  dossierId: text("dossier", "The business case it belongs to"),
-  orderingKey: text("ordering-key", "Messages to one destination with the same key go one after the other"),
-  correlationId: text("correlation-id", "Sent along to the receiver"),
-  deliverAt: text("deliver-at", "Not before this time, such as 2026-12-24T18:00:00Z"),
-  expiresAt: text("expires-at", "Not after this time")
+  to: optionalText("to", "The recipient in the channel's form: the id of a webhook endpoint, a phone number"),
+  channel: optionalText("channel", "A channel of the service, such as whatsapp; webhook when left out"),
+  eventType: optionalText("event-type", "The type of the event, such as order.paid"),
+  templateCode: optionalText("template-code", "Kept with the message"),
+  dossierId: optionalText("dossier", "The business case it belongs to"),
+  orderingKey: optionalText("ordering-key", "Messages to one destination with the same key go one after the other"),
+  correlationId: optionalText("correlation-id", "Sent along to the receiver"),
+  deliverAt: optionalText("deliver-at", "Not before this time, such as 2026-12-24T18:00:00Z"),
+  expiresAt: optionalText("expires-at", "Not after this time")
 }
 
 const flags = {
   ...fields,
-  payload: text("payload", "The JSON to deliver, exactly as it is written here"),
-  file: text("file", "Read the whole request from this file (- is standard input); flags go before its fields"),
-  key: text("key", "Idempotency key: every call with the same key means the same message"),
+  payload: optionalText("payload", "The JSON to deliver, exactly as it is written here"),
+  file: optionalText("file", "Read the whole request from this file (- is standard input); flags go before its fields"),
+  key: optionalText("key", "Idempotency key: every call with the same key means the same message"),
   ...serviceFlags
 }
 

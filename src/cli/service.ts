@@ -19,6 +19,10 @@ const org = Flag.String("org").pipe(
   Flag.withDescription("Act for this org with the operator's key; else POSTHASTE_ORG"),
   Flag.withDefault("")
 )
+/** A flag that may be left out. */
+export const optionalText = (name: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
+
 export const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
 
 /** The key comes by POSTHASTE_API_KEY or POSTHASTE_OPERATOR_KEY: a flag would show in lists of processes. */

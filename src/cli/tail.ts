@@ -5,21 +5,18 @@
 import { Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { takeEvents } from "./serverSentEvents.ts"
-import { orgService, serviceFlags } from "./service.ts"
+import { optionalText, orgService, serviceFlags } from "./service.ts"
 import { colourOf, note, type Paints, paints, print } from "./terminal.ts"
 import { type Event, tellOf } from "./why.ts"
 
-const text = (name: string, description: string) =>
-  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
-
 const filterFlags = {
-  stream: text("stream", "Only this stream, such as message-<id>"),
-  type: text("type", "Only facts of this type, such as AttemptFailed"),
-  status: text("status", "Only facts after which the message has this status"),
-  channel: text("channel", "Only messages of this channel"),
-  to: text("to", "Only messages to this destination"),
-  dossierId: text("dossier", "Only messages of this business case"),
-  correlationId: text("correlation-id", "Only messages with this correlation id")
+  stream: optionalText("stream", "Only this stream, such as message-<id>"),
+  type: optionalText("type", "Only facts of this type, such as AttemptFailed"),
+  status: optionalText("status", "Only facts after which the message has this status"),
+  channel: optionalText("channel", "Only messages of this channel"),
+  to: optionalText("to", "Only messages to this destination"),
+  dossierId: optionalText("dossier", "Only messages of this business case"),
+  correlationId: optionalText("correlation-id", "Only messages with this correlation id")
 }
 
 interface Fact {
@@ -45,7 +42,7 @@ export const tail = Command.make(
   "tail",
   {
     ...filterFlags,
-    after: text("after", "Begin behind this event (the id in --json) instead of now"),
+    after: optionalText("after", "Begin behind this event (the id in --json) instead of now"),
     count: Flag.Int("count").pipe(
       Flag.withAlias("n"),
       Flag.withDescription("End after this number of facts"),

@@ -15,7 +15,7 @@ import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import { background } from "../background.ts"
 import { storePauses } from "../command.ts"
-import { type AbandonedMessage, type ClaimedMessage, type ClaimTerms, Queue } from "../ports/Queue.ts"
+import { type ClaimedMessage, type ClaimTerms, Queue } from "../ports/Queue.ts"
 import { deliver } from "./deliver.ts"
 import { type HeldBatch, type HeldBatches, makeHeldBatches } from "./heldBatches.ts"
 import { recover, recoverBatch } from "./recover.ts"
@@ -76,9 +76,10 @@ export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
     Effect.gen(function* () {
       yield* Fiber.interrupt(feeder)
       // A store that does not answer must not block a stop: a batch that could not be handed back waits for its lease.
-      yield* Effect.forEach(waitingRoom.drain(), ({ claimed, heldBatch }) =>
-        finish(heldBatch, heldBatches, claimed)
-      ).pipe(Effect.andThen(untilEmpty(heldBatches)), Effect.timeoutOption(settings.grace))
+      yield* Effect.forEach(waitingRoom.drain(), ({ claimed, heldBatch }) => {
+        heldBatch.notStarted.push(claimed)
+        return finish(heldBatch, heldBatches)
+      }).pipe(Effect.andThen(untilEmpty(heldBatches)), Effect.timeoutOption(settings.grace))
       yield* Fiber.interruptAll(actors)
       yield* Fiber.interrupt(watcher)
       yield* Effect.forEach(heldBatches.all(), handBack, { concurrency: 4, discard: true })
@@ -162,7 +163,7 @@ const feed = Effect.fnUntraced(function* (
     const now = yield* DateTime.now
     const due = yield* queue.nextDueAt
     const until = due === null ? POLL_FLOOR : Duration.max(DateTime.distance(now, due), POLL_SOON)
-    yield* Effect.raceFirst(queue.awaitWork(Duration.min(until, POLL_FLOOR)), waitingRoom.hungry)
+    yield* Effect.raceFirst(queue.awaitWork(Duration.min(until, POLL_FLOOR)), waitingRoom.wantsMore)
   })
 
   const step = Effect.flatMap(Effect.suspend(claimOnce), (claimed) => (claimed ? Effect.void : rest()))
@@ -216,7 +217,8 @@ const act = Effect.fnUntraced(function* (
       yield* putBack([task, ...others], heldBatches)
     } else {
       yield* putBack(others, heldBatches)
-      yield* finish(heldBatch, heldBatches, later ?? null)
+      if (later) heldBatch.notStarted.push(later)
+      yield* finish(heldBatch, heldBatches)
     }
     // With a store and a channel that answer at once, an actor would never let the other fibers run.
     yield* Effect.yieldNow
@@ -252,18 +254,12 @@ const putBack = Effect.fnUntraced(function* (tasks: ReadonlyArray<Task>, heldBat
         Effect.orDie
       )
     }
-    yield* lessen(heldBatch, heldBatches, mine.length)
+    yield* finish(heldBatch, heldBatches, mine.length)
   }
 })
 
-const finish = (heldBatch: HeldBatch, heldBatches: HeldBatches, later: AbandonedMessage | null) =>
-  Effect.suspend(() => {
-    if (later !== null) heldBatch.notStarted.push(later)
-    return lessen(heldBatch, heldBatches, 1)
-  })
-
 /** The last message of a batch releases it. */
-const lessen = (heldBatch: HeldBatch, heldBatches: HeldBatches, count: number) =>
+const finish = (heldBatch: HeldBatch, heldBatches: HeldBatches, count = 1) =>
   Effect.suspend(() => {
     heldBatch.remaining -= count
     return heldBatch.remaining > 0 ? Effect.void : release(heldBatch, heldBatches)

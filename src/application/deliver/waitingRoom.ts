@@ -46,7 +46,7 @@ export interface WaitingRoom<A> {
   /** How many messages could start at once, with an idle actor for each. */
   readonly startable: () => number
   /** Returns when a lane could use more messages than it holds; one such moment is remembered. */
-  readonly hungry: Effect.Effect<void>
+  readonly wantsMore: Effect.Effect<void>
   /** Empties every lane and answers the messages. */
   readonly drain: () => ReadonlyArray<A>
 }
@@ -57,8 +57,8 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
   let ring: Array<Lane<A>> = []
   const parked: Array<(item: A) => void> = []
   let busy = 0
-  let appetite = false
-  let onAppetite: (() => void) | null = null
+  let isShort = false
+  let onShortage: (() => void) | null = null
 
   const free = (lane: Lane<A>) => Math.min(lane.capacity, lane.limit) - lane.underWay
   const mayGive = (lane: Lane<A>) => lane.underWay < slots - busy
@@ -97,8 +97,8 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
   }
 
   const wakeFeeder = () => {
-    appetite = true
-    onAppetite?.()
+    isShort = true
+    onShortage?.()
   }
 
   const serve = () => {
@@ -184,16 +184,16 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
       return room
     },
     startable: () => [...lanes.values()].reduce((sum, lane) => sum + Math.min(open(lane), lane.waiting.length), 0),
-    hungry: Effect.callback<void>((resume) => {
+    wantsMore: Effect.callback<void>((resume) => {
       const wake = () => {
-        appetite = false
-        onAppetite = null
+        isShort = false
+        onShortage = null
         resume(Effect.void)
       }
-      if (appetite) return wake()
-      onAppetite = wake
+      if (isShort) return wake()
+      onShortage = wake
       return Effect.sync(() => {
-        if (onAppetite === wake) onAppetite = null
+        if (onShortage === wake) onShortage = null
       })
     }),
     drain: () => {

@@ -56,7 +56,7 @@ describe("the inbox", () => {
   it("tells the feeder when a lane may have more", async () => {
     const waitingRoom = makeWaitingRoom<string>(1_000)
     let told = false
-    const waiting = Effect.runPromise(waitingRoom.hungry).then(() => {
+    const waiting = Effect.runPromise(waitingRoom.wantsMore).then(() => {
       told = true
     })
     expect(told).toBe(false)
@@ -167,8 +167,8 @@ describe("the inbox", () => {
     const waitingRoom = makeWaitingRoom<string>(1_000)
     waitingRoom.offer(a, 2, ["a1", "a2"])
     takeAll(waitingRoom)
-    await Effect.runPromise(waitingRoom.hungry)
-    const waiting = Effect.runFork(waitingRoom.hungry)
+    await Effect.runPromise(waitingRoom.wantsMore)
+    const waiting = Effect.runFork(waitingRoom.wantsMore)
     expect(waiting.pollUnsafe()).toBeUndefined()
     waitingRoom.offer(a, 3, ["a3"])
     takeAll(waitingRoom)
