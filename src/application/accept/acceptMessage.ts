@@ -1,16 +1,15 @@
 /**
- * From a request to a queued message. Each request is judged on its own and answered in its place: one
- * that is refused does not hurt the others. `Accepted` means the message is stored and survives any crash.
+ * Turns requests into queued messages. Each request is judged on its own and answered in its place: a refused request
+ * does not affect the others. `Accepted` means that the message is stored and survives any crash.
  *
- * A request that carries an idempotency key is accepted once: repeating it answers the same message
- * (`AlreadyAccepted`), another request under the same key is `KeyReused`, and the store settles which of
- * two racing requests was first. On `StoreUnavailable` a request may or may not have been accepted; asking
- * again with the same key is safe.
+ * A request with an idempotency key is accepted once: repeating it answers the same message (`AlreadyAccepted`),
+ * another request with the same key is `KeyReused`, and the store decides which of two racing requests was first. On
+ * `StoreUnavailable` a request may or may not have been accepted; repeating it with the same key is safe.
  *
- * A message of a dossier whose consent says no is `Blocked`, and that it was is written down (see consents.ts).
+ * A message that its dossier's consent forbids is `Blocked`, and a fact says so (see consents.ts).
  *
- * It leaves out what a caller wrote wrongly in form (the way in decodes that), who is addressed (addressing.ts)
- * and everything after the queue.
+ * It leaves out the decoding of requests (the HTTP handlers do it), the addressing (addressing.ts) and everything after
+ * the queue.
  */
 
 import { DateTime, Effect, Result } from "effect"
@@ -50,7 +49,7 @@ export type Acceptance =
 
 type Refusal = Extract<Acceptance, { readonly type: "Refused" | "Blocked" }>
 
-/** What was decided about a request before the store was asked. */
+/** The decision about a request before the store is called. */
 type Draft = Refusal | { readonly type: "Entry"; readonly entry: Append; readonly message: MessageView }
 
 /** Answers in the order of the requests. */
@@ -71,7 +70,7 @@ export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, request
   for (const [index, one] of drafts.entries()) {
     if (one.type !== "Entry") refusals.set(one, yield* refused(orgId, requests[index]!, one, fingerprint.of))
   }
-  // Before anything is accepted, so that asking again after an outage finds nothing half done.
+  // Before any message is accepted: a repeat after an outage then finds no request half accepted.
   yield* recordBlocked([...refusals.values()].flatMap((one) => (one.type === "Blocked" ? [one.fact] : [])))
   const entries = drafts.flatMap((one) => (one.type === "Entry" ? [one.entry] : []))
   const results = entries.length === 0 ? [] : yield* store.append(entries)
@@ -97,8 +96,8 @@ const blocked = (
 })
 
 /**
- * What was accepted stays accepted: a repeat is answered with its message even if it would be refused today,
- * because its endpoint was removed, its time has passed or a consent was withdrawn since.
+ * An accepted message stays accepted: a repeat is answered with it even if the request would be refused today, because
+ * its endpoint was removed, its time has passed or a consent was withdrawn since.
  */
 const refused = Effect.fnUntraced(function* (
   orgId: OrgId,
@@ -163,7 +162,7 @@ const draft = (
     ...detailsOf(request),
     retry: request.retry ?? retry,
     acceptedAt: now,
-    // A time that has passed means now: a message can't jump its lane's queue by being dated back.
+    // A time in the past means now: a message can't overtake its lane by a date in the past.
     dueAt: deliverAt === null ? now : DateTime.max(deliverAt, now),
     expiresAt: request.expiresAt
   }
@@ -195,7 +194,7 @@ const faultsOf = ({ deliverAt, expiresAt }: MessageRequest, now: DateTime.Utc): 
   return faults
 }
 
-/** One text per meaning of a request: fields in a fixed order, then the payload as it was written. */
+/** Requests with the same meaning get the same text: fields in a fixed order, then the payload as it was written. */
 const canonicalText = (request: MessageRequest): string => {
   const { retry, deliverAt, expiresAt } = request
   return JSON.stringify([

@@ -1,7 +1,7 @@
 /**
- * Where messages go: from what a request says (`channel`, `to` and, for some channels, its payload) to the destination
- * in whose lane it will wait, or to every reason why there is none. How a request names a destination is said by the
- * record of its channel.
+ * Addresses messages: from the fields of a request (`channel`, `to` and, for some channels, its payload) to the
+ * destination in whose lane the message will wait, or to every reason why there is none. The record of each channel
+ * says how a request names a destination.
  */
 import { Effect, Result } from "effect"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
@@ -12,10 +12,10 @@ import { type Destination, Destinations } from "../ports/Destinations.ts"
 import type { MessageRequest } from "./acceptMessage.ts"
 
 export interface Address {
-  /** As it is stored, sent and shown. */
+  /** The recipient as it is stored, sent and shown. */
   readonly to: string
   readonly destination: DestinationId
-  /** Of messages that bring no policy of their own. */
+  /** The retry policy of messages that bring none. */
   readonly retry: RetryPolicy
 }
 
@@ -23,13 +23,13 @@ export type Addressing = Result.Result<Address, ReadonlyArray<Fault>>
 
 type Request = Pick<MessageRequest, "channel" | "to" | "templateCode" | "body">
 
-/** What is wrong with the name of a channel that does not exist. */
+/** The fault in the name of a channel that does not exist. */
 export const noSuchChannel = (channels: Channels["Service"]): Fault => ({
   field: "channel",
   reason: `must be one of the channels there are: ${[...channels.keys()].join(", ")}`
 })
 
-/** In the order of the requests. Each destination is asked for once, however many requests name it. */
+/** In the order of the requests. Each destination is read once, however many requests name it. */
 export const addressesOf = Effect.fnUntraced(function* (orgId: OrgId, requests: ReadonlyArray<Request>) {
   const channels = yield* Channels
   const addressees = requests.map((request) => {
@@ -57,9 +57,9 @@ export const addressesOf = Effect.fnUntraced(function* (orgId: OrgId, requests: 
 const keyOf = (channel: ChannelName, { destination }: Addressee) => JSON.stringify([channel, destination])
 
 /**
- * The org's destinations of that name: none, the one, or more than one for a name that is none. What an attempt may
- * work with is good enough here too: these methods remember for a second, and a read of the database for each accept
- * was a third of its cost.
+ * The org's destinations with that name: none, one, or several for a request that names none. A cached answer, at most
+ * a second old, is good enough here as it is for an attempt: a read of the database for each accept was a third of its
+ * cost.
  */
 const find = Effect.fnUntraced(function* (orgId: OrgId, channel: ChannelName, name: string | null) {
   const destinations = yield* Destinations

@@ -1,8 +1,7 @@
 /**
- * Ids for new messages: UUIDs of version 7, so they sort by the time they were made, to the millisecond,
- * and ids made together sort in the order they were asked for. Time comes from the Clock and chance from
- * Random: the same seed and clock make the same ids. No state is kept, so ids of different calls within
- * one millisecond are in no particular order.
+ * Ids for new messages: UUIDs of version 7. They sort by the millisecond of their creation, and ids from one call sort
+ * in their order. Time comes from the Clock and chance from Random: the same seed and clock make the same ids. No state
+ * is kept, so ids of different calls within one millisecond have no particular order.
  */
 import { Clock, Effect, Random } from "effect"
 import { MessageId } from "../../domain/ids.ts"

@@ -1,13 +1,13 @@
 /**
- * A consent that is withdrawn takes the messages with it that were not sent yet:
+ * Cancels the messages that wait when their consent is withdrawn:
  *
- *   withdraw   the fact is written; from then on no attempt starts (see deliver.ts) and nothing is accepted
- *   cancel     what waits is cancelled, so that people see it at once and not when its time comes
- *   apply      `WithdrawalApplied` says that this is done
+ *   withdraw   the fact is stored; from then on no attempt starts (see deliver.ts) and no message is accepted
+ *   cancel     waiting messages are cancelled now, so that people see it before their due time
+ *   apply      `WithdrawalApplied` says that this is complete
  *
- * A withdrawal whose cancelling was cut off is found again, because it is open in the projection of timelines. There it
- * stands behind every message that was accepted before it, so none of these is overlooked. One that was being accepted
- * or sent at that moment is cancelled when it is to be sent next, whatever put it back.
+ * A withdrawal whose cancelling was interrupted is found again, because it is open in the projection of timelines.
+ * There it stands behind every message that was accepted before it, so no message is missed. A message that was being
+ * accepted or sent at that moment is cancelled before its next attempt.
  */
 import { Duration, Effect } from "effect"
 import type { ConsentOf } from "../../domain/consent/consent.ts"
@@ -24,7 +24,7 @@ const AT_ONCE = 500
 const WITHDRAWALS_AT_ONCE = 10
 const PAUSE = Duration.seconds(1)
 
-/** Cancels what waits of the messages that the timeline knows by now; how many there were. */
+/** Cancels the waiting messages that the timeline knows by now; answers their number. */
 export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
   const timelines = yield* Timelines
   const store = yield* EventStore
@@ -43,7 +43,7 @@ export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
       (id) =>
         commandMessage(of.orgId, id, "CancelMessage", reason).pipe(
           Effect.as(1),
-          // Sent, ended or forgotten meanwhile; or changing, and then the next attempt is not begun.
+          // It was sent, ended or forgotten meanwhile; or it is changing, and then its next attempt does not start.
           Effect.catchTags({
             CommandRefused: () => Effect.succeed(0),
             MessageNotFound: () => Effect.succeed(0),
@@ -58,7 +58,7 @@ export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
   }
 })
 
-/** Completes some withdrawals that are open; how many. */
+/** Completes some open withdrawals; answers their number. */
 export const applyWithdrawalsOnce = Effect.fnUntraced(function* () {
   const open = yield* (yield* Timelines).openWithdrawals(WITHDRAWALS_AT_ONCE)
   for (const of of open) {
@@ -70,7 +70,7 @@ export const applyWithdrawalsOnce = Effect.fnUntraced(function* () {
   return open.length
 })
 
-/** Runs until interrupted. Any number of processes may: what one has cancelled, another finds cancelled. */
+/** Runs until interrupted. Any number of processes may run it: a message that one has cancelled stays cancelled. */
 export const applyWithdrawals = background(
   "applying withdrawals",
   Effect.andThen(Effect.suspend(applyWithdrawalsOnce), Effect.sleep(PAUSE))

@@ -1,8 +1,7 @@
 /**
- * The consents of a dossier: whether messages may be sent for it over a channel. A consent is its journal and nothing else;
- * it is folded when a message is accepted and again when an attempt is to start.
- *
- * A message that names no dossier needs no consent.
+ * The consents of a dossier: whether messages may be sent for it over a channel. A consent is its journal and nothing
+ * else; it is folded when a message is accepted and again when an attempt starts. A message without a dossier needs no
+ * consent.
  */
 import { DateTime, Effect, Result } from "effect"
 import {
@@ -24,7 +23,7 @@ import { StoreUnavailable } from "../errors.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Journals } from "../ports/Journals.ts"
 
-/** One answer that was given. */
+/** One recorded answer. */
 export interface Answer {
   readonly granted: boolean
   readonly source: string
@@ -35,7 +34,7 @@ export interface Answer {
 export interface ConsentView {
   readonly dossierId: string
   readonly channel: ChannelName
-  /** Oldest first; empty when nobody ever answered. */
+  /** Oldest first; empty without answers. */
   readonly answers: ReadonlyArray<Answer>
 }
 
@@ -102,7 +101,7 @@ export const openWithdrawal = Effect.fnUntraced(function* (of: ConsentOf) {
   return consentIn(history).open ? ({ of, history, actor } satisfies OpenWithdrawal) : null
 })
 
-/** Writes that it is applied; when another answer was recorded meanwhile, it writes nothing. */
+/** Records that the withdrawal is applied; after another answer it records nothing. */
 export const closeWithdrawal = ({ of, history }: OpenWithdrawal, cancelled: number) =>
   command(
     {
@@ -131,7 +130,7 @@ interface Request {
   readonly dossierId: string | null
 }
 
-/** In the order of the requests. Each consent is asked for once, however many requests need it. */
+/** In the order of the requests. Each consent is read once, however many requests need it. */
 export const objectionsTo = Effect.fnUntraced(function* (orgId: OrgId, requests: ReadonlyArray<Request>) {
   const found = new Map<string, MessageBlocked["reason"] | null>()
   const keyOf = ({ channel, dossierId }: Request) => `${channel} ${dossierId}`

@@ -1,6 +1,6 @@
 /**
- * Changes the circuit of a destination by what the domain makes of its own facts; the facts and the state that claims obey
- * are written together. Answers the state after the change, or what `decide` answers where there is nothing to change.
+ * Changes the circuit of a destination by a decision on its own facts; the facts and the state that claims obey are
+ * written together. Answers the state after the change, or the answer of `decide` where nothing changes.
  */
 import { Effect } from "effect"
 import { type Circuit, evolve, replay } from "../../domain/circuit/decider.ts"

@@ -1,8 +1,7 @@
 /**
- * The circuits of an org, as its people see and command them: every destination has one, also one that never
- * had trouble. Stop a destination by hand (`hold`), or close its circuit whatever it is (`reset`).
- *
- * A destination of another org is not found, exactly like one that never was.
+ * The circuits of an org: every destination has one, also one without failures. An org may stop a destination by hand
+ * (`hold`) and close its circuit in any state (`reset`). A destination of another org is not found, exactly like one
+ * that does not exist.
  */
 import { Effect, Result } from "effect"
 import { type CircuitCommand, decide } from "../../domain/circuit/decider.ts"
@@ -20,7 +19,7 @@ export interface CircuitView {
 
 type ByHand = Extract<CircuitCommand, { readonly type: "HoldCircuit" | "ResetCircuit" }>
 
-/** In the order of their destinations' ids. */
+/** In the order of the destinations' ids. */
 export const listCircuits = Effect.fnUntraced(function* (
   orgId: OrgId,
   page: { readonly cursor: string | null; readonly limit: number }
@@ -37,7 +36,7 @@ export const readCircuit = Effect.fnUntraced(function* (orgId: OrgId, destinatio
   return { destination, state: state! } satisfies CircuitView
 })
 
-/** Null when the org has no such destination. A command that changes nothing is no mistake. */
+/** Null when the org has no such destination. A command without effect is accepted. */
 export const commandCircuit = Effect.fnUntraced(function* (orgId: OrgId, destination: DestinationId, command: ByHand) {
   if ((yield* (yield* Destinations).get(orgId, destination)) === null) return null
   const changed = yield* changeCircuit(

@@ -1,6 +1,6 @@
 /**
- * Making and changing destinations of any kind, judged by the record of their channel. Whoever asks has decoded the
- * fields; here they are put together and judged as a whole.
+ * Creates and changes destinations of any kind. The HTTP handlers have decoded the fields; the record of the channel
+ * judges the destination as a whole.
  */
 import { DateTime, Effect, Redacted, Result } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
@@ -30,7 +30,7 @@ export const settingsOf = (channel: AnyChannel, given: Given): DestinationSettin
 const settingOf = ({ settings }: AnyChannel, name: string, value: unknown): unknown =>
   value ?? settings[name]!.default ?? null
 
-/** `faults` are those that the one who asks has found already: all are told at once. */
+/** `faults` are those that the caller has found already: a refusal names all at once. */
 export const createDestination = Effect.fnUntraced(function* (
   channel: AnyChannel,
   orgId: OrgId,
@@ -62,7 +62,7 @@ export const createDestination = Effect.fnUntraced(function* (
   const shown = Object.keys(channel.secrets).filter((name) => channel.secrets[name]!.generate !== undefined)
   return Result.succeed({
     destination,
-    /** In the open, for the one answer that may show them. */
+    /** In the open, for the one answer that may show it. */
     shownOnce: Object.fromEntries(shown.map((name) => [name, Redacted.value(secrets[name]!)]))
   })
 })

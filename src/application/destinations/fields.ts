@@ -1,9 +1,9 @@
 /**
- * The fields of requests that channels and the API share. Every rule here is one a caller can be told: the words after
- * "must be" in a problem come from these annotations.
+ * The fields of requests that channels and the API share. A caller can read every rule here: the words after "must be"
+ * in a problem come from these annotations.
  *
- * Texts end up in a database, in logs' neighbours and in HTTP headers, so what those can't hold (NUL, other control
- * characters, half a surrogate pair) is refused at the door.
+ * Texts are stored in a database, printed beside logs and sent as HTTP headers, so a text with characters that these
+ * can't hold (NUL, other control characters, half a surrogate pair) is refused at once.
  */
 import { Schema } from "effect"
 import { RetryPolicy } from "../../domain/delivery/retry.ts"
@@ -43,14 +43,11 @@ export const Retry = RetryPolicy.annotate({
     'must be {"strategy": "schedule", "waitsMs": […]} or {"strategy": "exponential" | "linear" | "fixed", "baseMs": …}'
 })
 
-/**
- * One setting of a destination. Without a default it must be given when a destination is made; the default null says
- * that there need be none.
- */
+/** One setting of a destination. Without a default it is required at creation; the default null makes it optional. */
 export interface Setting {
   readonly schema: Schema.Codec<unknown, unknown>
   readonly default?: unknown
-  /** Its value is the destination's public key, so it can't be changed. What is said when the key is taken. */
+  /** Its value is the destination's public key and can't be changed. The texts are for a key that is taken. */
   readonly publicKey?: {
     readonly slug: string
     readonly title: string

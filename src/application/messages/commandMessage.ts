@@ -1,6 +1,5 @@
 /**
- * Cancel a message, replay one that ended badly, or note that its body is erased. The stream is loaded, the law decides, the facts are
- * appended on top of what was read; whoever lost the race for the next version reads and decides again.
+ * Cancels a message, replays one that ended badly, or erases its body.
  *
  * On `StoreUnavailable` the command may or may not have taken effect: the message shows which.
  */
@@ -19,7 +18,7 @@ export type CallerCommand = Extract<MessageCommand, { type: "CancelMessage" | "R
 
 type CommandAt = (now: DateTime.Utc) => MessageCommand
 
-/** The law says no while the message is in this status; `allowed` names what it would say yes to. */
+/** The law forbids the command in this status; `allowed` names the commands that it allows. */
 export class CommandRefused extends Schema.TaggedError<CommandRefused>()("CommandRefused", {
   status: Schema.String,
   allowed: Schema.Array(Schema.Literals(["CancelMessage", "ReplayMessage"]))
@@ -32,18 +31,18 @@ export const commandMessage = (orgId: OrgId, id: MessageId, type: CallerCommand,
   decideFor(orgId, id, (now) => ({ type, now, reason }), null)
 
 /**
- * As `ReplayMessage`, with another body in place of the one before. The one before is not kept: under one id
- * there is one body, and the facts say that it was edited, when and why.
+ * Like `ReplayMessage`, with another body. The old body is not kept: an id has one body, and the facts say when and why
+ * it was edited.
  */
 export const replayEdited = (orgId: OrgId, id: MessageId, body: string, reason: string | null) =>
   decideFor(orgId, id, (now) => ({ type: "ReplayMessage", now, reason, edited: true }), body)
 
 /**
- * Removes body and answers at once; the facts stay and say so. A message that waits is refused at its next
- * attempt, because there is nothing left to send.
+ * Removes body and answers at once; a fact says so. A message that waits is refused at its next attempt, because there
+ * is nothing left to send.
  *
- * The texts go first: if we crash in between, more is gone than the history says, never less. They go a
- * second time because an answer may have been written before the fact; after it, none is (see deliver.ts).
+ * The texts are removed first: after a crash in between, more is gone than the history says, never less. They are
+ * removed again after the fact, because an answer may have been written before it; later, none is (see deliver.ts).
  */
 export const eraseMessage = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, reason: string | null) {
   const bodies = yield* Bodies

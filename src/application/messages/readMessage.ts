@@ -1,6 +1,6 @@
 /**
- * What can be asked about one message. Every answer is folded from its stream, so it is always current
- * and all answers agree. A message of another org is not found, exactly like one that never was.
+ * The views of one message. Each is folded from its stream, so it is always current and all of them agree. A message of
+ * another org is not found, exactly like one that does not exist.
  */
 import { DateTime, Effect, Schema } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
@@ -39,7 +39,7 @@ export const readEvents = Effect.fnUntraced(function* (orgId: OrgId, id: Message
   return timeline((yield* loadStream(orgId, id)).facts).steps
 })
 
-/** Every try with what the far side answered. */
+/** Every attempt with its destination's answer. */
 export const readAttempts = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
   const { facts } = yield* loadStream(orgId, id)
   const bodies = yield* (yield* Bodies).responses(id)

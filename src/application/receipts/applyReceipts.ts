@@ -16,7 +16,7 @@ import { type Receipt, recordReceipt } from "./recordReceipt.ts"
 
 const AT_ONCE = 500
 const CONCURRENCY = 32
-/** Far longer than a batch takes: who is slower repeats some work, and no harm is done. */
+/** Far longer than a batch takes: a slower process repeats some work, which is safe. */
 const LEASE = Duration.seconds(30)
 const PAUSE = Duration.millis(200)
 
@@ -24,13 +24,13 @@ const PAUSE = Duration.millis(200)
 const WAIT_FIRST_MS = 1_000
 const WAIT_MAX_MS = 600_000
 export const TRIES_MAX = 14
-/** When the message was there, and something else was in the way. */
+/** The pause after a failure that has nothing to do with a missing message. */
 const WAIT_BUSY_MS = 1_000
 
 const PARKED_FOR = Duration.days(7)
 const FORGET_EVERY = Duration.hours(1)
 
-/** Applies some; how many it has looked at. */
+/** Applies some receipts; answers how many it has claimed. */
 export const applyReceiptsOnce = Effect.fnUntraced(function* () {
   const inbox = yield* ReceiptInbox
   const held = yield* inbox.claim(AT_ONCE, LEASE)
@@ -69,7 +69,7 @@ const apply = (one: HeldReceipt, receipt: Receipt): Effect.Effect<ReceiptResult,
         ? Effect.as(Effect.logWarning(`${described(one, receipt)} was skipped: its message is another org's`), done)
         : Effect.succeed(done)
     }),
-    // Neither is about this receipt, so neither counts as a try.
+    // Neither failure is about this receipt, so neither counts as a try.
     Effect.catchTags({
       MessageBusy: () => Effect.succeed(later(one, WAIT_BUSY_MS)),
       StoreUnavailable: () => Effect.succeed(later(one, WAIT_BUSY_MS))

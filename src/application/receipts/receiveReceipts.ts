@@ -74,7 +74,7 @@ const whyNot = ({ signature }: ReceiptCall, numbers: ReadonlyArray<string>): str
 const skipped = ({ phoneNumberId, statuses }: Notice, reason: string) =>
   Effect.logWarning(`${statuses.length} WhatsApp receipts for phone number ${phoneNumberId} skipped: ${reason}`)
 
-/** The accounts that stand behind the body, by their phone numbers. */
+/** The accounts of the body's phone numbers. */
 const believedOf = Effect.fnUntraced(function* ({ body, signature }: ReceiptCall, numbers: ReadonlyArray<string>) {
   const accounts = yield* Destinations
   const { isSigned } = yield* WhatsAppReceipts
@@ -89,7 +89,7 @@ const believedOf = Effect.fnUntraced(function* ({ body, signature }: ReceiptCall
     return proven
   }
   for (const number of numbers) {
-    // A secret that does not open is our own trouble: Meta shall tell it again.
+    // A secret that does not open is a fault on our side: Meta must repeat the call.
     const found = yield* Effect.catchDefect(accounts.withPublicKey(WHATSAPP, number), (cause) =>
       Effect.fail(new StoreUnavailable({ cause }))
     )
@@ -109,7 +109,7 @@ const unverified = ({ id, orgId }: { readonly id: DestinationId; readonly orgId:
 const warnOfUnverified = (account: Destination) =>
   Effect.logWarning(`${unverified(account)}: receipts were believed that nothing proves`)
 
-/** Said at every start for as long as it is so. */
+/** Logged at every start while an account is unverified. */
 export const warnOfUnverifiedAccounts = Effect.gen(function* () {
   for (const account of yield* (yield* Destinations).matching(WHATSAPP, { verifySignature: false })) {
     yield* Effect.logWarning(

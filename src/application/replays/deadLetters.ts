@@ -1,8 +1,8 @@
 /**
- * The dead-letter desk: what ended badly and nobody has replayed, and what a replay would do now.
+ * The list of dead letters: messages that ended badly and were not replayed, with the effect that a replay would have.
  *
- * The projection finds them, their streams tell of them: one that was replayed a moment ago is not shown, so
- * a page may hold fewer than was asked for. One that died a moment ago may not be found yet.
+ * The projection finds them, and their streams give the details: a message that was replayed a moment ago is left out,
+ * so a page may be shorter than its limit. A message that became a dead letter a moment ago may be missing.
  */
 import { type DateTime, Effect } from "effect"
 import { attemptsMaxOf, type RetryPolicy } from "../../domain/delivery/retry.ts"
@@ -15,17 +15,17 @@ import { EventStore } from "../ports/EventStore.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
 
 export interface DeadLetter {
-  /** `contradicted` says that a provider reported it delivered: look before you replay. */
+  /** `contradicted`: a provider reported the message as delivered. Check before a replay. */
   readonly message: MessageView
   readonly deadLetteredAt: DateTime.Utc
   readonly wouldReplayTo: {
     readonly destination: DestinationId
-    /** Without query and user info, which may hold secrets. Null when the destination is gone, or has none. */
+    /** Without query and user info, which may hold secrets. Null when the destination is removed or has no URL. */
     readonly url: string | null
     readonly exists: boolean
-    /** It would wait until the destination is resumed. */
+    /** A replayed message would wait until the destination is resumed. */
     readonly paused: boolean
-    /** False when it was erased: only another body can be sent. */
+    /** False when the body was erased: only a replay with another body can send the message. */
     readonly hasBody: boolean
     readonly attemptsMax: number
     readonly retry: RetryPolicy
@@ -73,7 +73,7 @@ const deadLetter = (
   }
 }
 
-/** Destinations that are gone are absent. */
+/** Removed destinations are absent. */
 const destinationsOf = Effect.fnUntraced(function* (orgId: OrgId, messages: ReadonlyArray<MessageView>) {
   const destinations = yield* Destinations
   const found = new Map<DestinationId, Destination>()

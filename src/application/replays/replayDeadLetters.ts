@@ -1,17 +1,17 @@
 /**
- * Does what replays ask for, a stretch at a time:
+ * Carries out replays, one stretch of dead letters at a time:
  *
  *   take      one replay, under a lease
- *   replay    each message of the next stretch gets its next epoch, in a commit of its own kind
+ *   replay    each message of the next stretch gets its next epoch, in a commit of its own
  *   advance   the journal accounts for the stretch
  *
- * Whatever crashes in between, no message gets a second epoch from one replay: the item says which epoch had
- * ended when the replay was asked for, `MessageReplayed` says which job opened the next, and a stretch that is
- * done again finds both. A replay that was cut off goes on where its journal ends.
+ * Whatever crashes in between, no message gets a second epoch from one replay: the item holds the epoch that had ended
+ * at the request, `MessageReplayed` names the job that opened the next one, and a repeated stretch finds both. An
+ * interrupted replay goes on where its journal ends.
  *
- * New messages share their lanes with replayed ones, so a replay holds back: the next stretch comes when most
- * of the one before has had its first attempt, however fast or slow its destinations are. One that can't be
- * reached at all slows a replay down, but does not stop it for the others.
+ * New messages share their lanes with replayed ones, so a replay limits itself: the next stretch comes when most of the
+ * last one has had its first attempt, however fast its destinations are. A destination that can't be reached slows a
+ * replay down but does not stop it for the others.
  */
 import { DateTime, Duration, Effect, Result, Schedule } from "effect"
 import { decide, replay } from "../../domain/message/decider.ts"
@@ -27,12 +27,12 @@ const STRETCH = 500
 /** Longer than a stretch takes. After a crash it is how long the replay stands still. */
 const LEASE = Duration.seconds(10)
 const PAUSE = Duration.millis(100)
-/** How long a stretch may keep the next one waiting. */
+/** How long a stretch may delay the next one. */
 const PATIENCE = Duration.minutes(1)
-/** While no replay wants work. */
+/** The pause while no replay has work. */
 const idlePauses = Schedule.min([Schedule.exponential(Duration.times(PAUSE, 2)), Schedule.spaced("1 second")])
 
-/** One stretch of one replay; false when none wanted work. */
+/** One stretch of one replay; false when no replay had work. */
 export const replayOnce = Effect.fnUntraced(function* () {
   const replays = yield* Replays
   const job = yield* replays.take(LEASE)
@@ -43,18 +43,18 @@ export const replayOnce = Effect.fnUntraced(function* () {
   return true
 })
 
-/** The next stretch, as far as the journal. */
+/** The next stretch, from the messages to the journal. */
 const advance = Effect.fnUntraced(function* ({ job, replay }: Snapshot) {
   const { cursor } = progressOf(replay)
   const items = yield* (yield* Replays).items(job.id, cursor, STRETCH)
   const tally = yield* replayItems(job, items)
   return yield* commandReplay(job, { type: "AdvanceReplay", from: cursor, ...tally }).pipe(
-    // Another process accounted for the same stretch: it is done all the same.
+    // Another process accounted for the same stretch: it is complete all the same.
     Effect.catchTag("ReplayRejected", () => loadReplay(job))
   )
 })
 
-/** Gives each item its next epoch, or finds out why not. */
+/** Gives each item its next epoch, or finds the reason why not. */
 const replayItems = Effect.fnUntraced(function* (job: ReplayJob, items: ReadonlyArray<ReplayItem>) {
   const answers = yield* commandMessages(items, (item, stream) => replayItem(job, item, stream), {
     tries: Number.POSITIVE_INFINITY
@@ -63,7 +63,7 @@ const replayItems = Effect.fnUntraced(function* (job: ReplayJob, items: Readonly
   return { replayed, skipped: answers.length - replayed }
 })
 
-/** Done by this job before, not to be done, or to be done now. */
+/** Replayed by this job before, not to be replayed, or to be replayed now. */
 const replayItem = Effect.fnUntraced(function* (
   { id, reason }: ReplayJob,
   { messageId, epoch }: ReplayItem,
@@ -82,7 +82,7 @@ const replayItem = Effect.fnUntraced(function* (
   return { entry: entryOf(messageId, message, stream.version, decided.success, now).entry, answer: "replayed" }
 })
 
-/** Most of the stretch before still waits for its first attempt, and has not done so for too long. */
+/** Whether most of the last stretch still waits for its first attempt, and has not waited too long. */
 const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot) {
   const { cursor } = progressOf(replay)
   if (cursor === 0 || Duration.isGreaterThan(DateTime.distance(lastAt, yield* DateTime.now), PATIENCE)) return false
@@ -93,7 +93,7 @@ const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot)
   return untouched.length > items.length / 2
 })
 
-/** Runs until interrupted. Any number of processes may: each replay is taken by one of them at a time. */
+/** Runs until interrupted. Any number of processes may run it: one of them at a time takes each replay. */
 export const replayDeadLetters = background(
   "replaying dead letters",
   Effect.suspend(replayOnce).pipe(

@@ -1,9 +1,9 @@
 /**
- * Asking for a replay of many dead letters, watching it and calling it off. What does the work is
- * `replayDeadLetters.ts`; here it is only set down, and once it is, it happens whatever crashes.
+ * Requests, lists and cancels replays of many dead letters. A request is only stored here, and from then on it happens
+ * whatever crashes; `replayDeadLetters.ts` carries it out.
  *
- * The set is fixed by the request: what dies later is not in it. A request with an idempotency key is set
- * down once; repeating it answers the same replay.
+ * The request fixes its dead letters: later ones are not in it. A request with an idempotency key is stored once;
+ * repeating it answers the same replay.
  */
 import { DateTime, Effect, Result, Schema } from "effect"
 import { type MessageId, type OrgId, ReplayId } from "../../domain/ids.ts"
@@ -33,7 +33,7 @@ export class ReplayNotFound extends Schema.TaggedError<ReplayNotFound>()("Replay
 /** The key was used before, for another request. */
 export class ReplayKeyReused extends Schema.TaggedError<ReplayKeyReused>()("ReplayKeyReused", {}) {}
 
-/** How many dead letters a request would be for, and how many of them to look at first. Nothing is done. */
+/** The number of dead letters that a request would replay, and those to examine first. Nothing is changed. */
 export const previewReplay = Effect.fnUntraced(function* (orgId: OrgId, selection: ReplaySelection) {
   if ("filter" in selection) return yield* (yield* MessageViews).countDeadLetters(orgId, selection.filter)
   const dead = yield* deadAmong(orgId, selection.ids)
@@ -72,7 +72,7 @@ export const listReplays = Effect.fnUntraced(function* (
   return { items: (yield* Effect.forEach(items, loadReplay, { concurrency: 4 })).map(viewIn), nextCursor }
 })
 
-/** What was replayed stays replayed, and the stretch that is under way may still be. */
+/** Messages that were replayed stay replayed, and the stretch under way may still be replayed. */
 export const cancelReplay = Effect.fnUntraced(function* (orgId: OrgId, id: ReplayId, reason: string | null) {
   return viewIn(yield* commandReplay(yield* jobOf(orgId, id), { type: "CancelReplay", reason }))
 })
@@ -82,7 +82,7 @@ const jobOf = Effect.fnUntraced(function* (orgId: OrgId, id: ReplayId) {
   return job ?? (yield* new ReplayNotFound({ id }))
 })
 
-/** Of these messages, the org's dead letters as they are now, in the order they were accepted. */
+/** Those of these messages that are the org's dead letters now, in the order they were accepted. */
 const deadAmong = Effect.fnUntraced(function* (orgId: OrgId, ids: ReadonlyArray<MessageId>) {
   const streams = yield* (yield* EventStore).loadMany([...new Set(ids)])
   return [...streams]
@@ -109,20 +109,20 @@ interface TimedFact {
   readonly fact: ReplayFact
 }
 
-/** A replay as far as its journal goes. */
+/** A replay as its journal tells it. */
 export interface Snapshot {
   readonly job: ReplayJob
   readonly history: ReadonlyArray<TimedFact>
   readonly replay: Replay
   readonly version: StreamVersion
-  /** When its journal was last written. */
+  /** The time of its last fact. */
   readonly lastAt: DateTime.Utc
   readonly endedAt: DateTime.Utc | null
 }
 
 const journalOf = ({ id }: ReplayJob): JournalName => `replay-${id}`
 
-/** A request that was stored is the replay; whoever comes across it first begins its journal. */
+/** The stored request is the replay; the first process that meets it begins its journal. */
 export const loadReplay = (job: ReplayJob) =>
   command(
     {
@@ -143,7 +143,7 @@ export const loadReplay = (job: ReplayJob) =>
     untilFirst
   ).pipe(Effect.catchTag("Overtaken", Effect.die))
 
-/** The replay once the command has taken effect, whoever writes to its journal meanwhile. */
+/** The replay after the command, whichever writers change its journal meanwhile. */
 export const commandReplay = (job: ReplayJob, replayCommand: ReplayCommand) =>
   command(
     {

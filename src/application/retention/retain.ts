@@ -1,6 +1,6 @@
 /**
- * Forgets what has ended well and is old enough, once a day, in small steps with pauses: nobody else should
- * notice. Dead letters stay until somebody deals with them.
+ * Forgets messages that ended well and are old enough, once a day, in small steps with pauses, so that the service
+ * stays fast. Dead letters stay until they are replayed.
  */
 import { DateTime, Duration, Effect } from "effect"
 import { background } from "../background.ts"
@@ -9,10 +9,10 @@ import { Retention } from "../ports/Retention.ts"
 const AT_ONCE = 1_000
 const PAUSE = Duration.millis(200)
 const EVERY = Duration.hours(24)
-/** A start has better things to do. */
+/** A start has more urgent work. */
 const FIRST_AFTER = Duration.minutes(1)
 
-/** One pass over everything; answers how many messages went. Stops early where another process is at it. */
+/** One pass over all messages; answers how many it deleted. It stops early when another process does the same. */
 export const forgetEnded = Effect.fnUntraced(function* (keep: Duration.Duration) {
   const retention = yield* Retention
   const endedBefore = DateTime.subtractDuration(yield* DateTime.now, keep)
@@ -28,7 +28,7 @@ export const forgetEnded = Effect.fnUntraced(function* (keep: Duration.Duration)
   }
 })
 
-/** Runs until interrupted. What a failed pass left over goes with the next. */
+/** Runs until interrupted. The next pass completes a failed one. */
 export const retain = (keep: Duration.Duration) => {
   const pass = Effect.flatMap(forgetEnded(keep), (removed) =>
     removed === 0 ? Effect.void : Effect.logInfo(`${removed} messages that ended well were forgotten`)

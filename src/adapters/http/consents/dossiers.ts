@@ -1,7 +1,4 @@
-/**
- * Answers what is asked about dossiers. A dossier needs not be made: it is there once anything names it, and one that
- * nothing of this org ever named is not found.
- */
+/** The handlers of dossiers. A dossier is not created: it exists once a message or a consent of the org names it. */
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -21,7 +18,7 @@ import { ConsentRequest, DossierId } from "./dossiersApi.ts"
 const decodeConsent = decoderOf(ConsentRequest)
 const isDossierId = Schema.is(DossierId)
 
-/** What can't be named is answered like what nobody has named. */
+/** A dossier with an impossible name is answered like one that does not exist. */
 const consentOf = Effect.fnUntraced(function* ({ id, channel }: { readonly id: string; readonly channel: string }) {
   const orgId = yield* ActingOrg
   const channels = yield* Channels
@@ -39,7 +36,7 @@ const shown = Effect.fnUntraced(function* (of: ConsentOf) {
 
 const withdraw = Effect.fnUntraced(function* (of: ConsentOf, source: string) {
   yield* commandConsent(of, { type: "WithdrawConsent", source })
-  // What the timeline does not know yet is cancelled by a worker in a moment.
+  // Messages that the timeline does not know yet are cancelled by a worker in a moment.
   yield* cancelWaiting(of)
 })
 
@@ -50,7 +47,7 @@ const put = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRe
 })
 
 const remove = Effect.fnUntraced(function* (of: ConsentOf) {
-  // Nobody's answer can't be taken back.
+  // A consent without an answer can't be withdrawn.
   const { granted } = yield* shown(of)
   if (granted) yield* withdraw(of, "api")
   return yield* shown(of)

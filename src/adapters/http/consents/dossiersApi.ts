@@ -1,4 +1,4 @@
-/** What can be asked about dossiers, their consents and what happened to them, and what is answered: the shapes, as data. */
+/** The endpoints of dossiers, their consents and timelines as data: their requests and answers. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"

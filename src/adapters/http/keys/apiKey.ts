@@ -1,7 +1,7 @@
 /**
- * What a key looks like: `ph_live_`, 32 random bytes in base64url, and a checksum. The prefix lets
- * scanners recognise a leaked key, the checksum tells a mistyped one from an unknown one without asking
- * the store. Only its SHA-256 is ever stored: 256 random bits need nothing slower.
+ * The form of a key: `ph_live_`, 32 random bytes in base64url, and a checksum. The prefix lets scanners recognise a
+ * leaked key; the checksum tells a mistyped key from an unknown one without the store. Only its SHA-256 is ever stored:
+ * 256 random bits need nothing slower.
  */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto"
 import { crc32 } from "node:zlib"

@@ -1,4 +1,4 @@
-/** Answers the operator about API keys. A key leaves once: in the answer that made it. */
+/** The handlers of API keys, for the operator. A key is shown once: in the answer that created it. */
 import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"

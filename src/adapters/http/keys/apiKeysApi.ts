@@ -1,4 +1,4 @@
-/** What the operator can ask about API keys, and what is answered: the shapes, as data. */
+/** The endpoints of API keys as data: their requests and answers, for the operator. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"

@@ -1,4 +1,4 @@
-/** Answers what was done, and by whom. */
+/** The handlers of the audit trail. */
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { type AuditFilter, type AuditItem, AuditTrail } from "../../../application/ports/AuditTrail.ts"

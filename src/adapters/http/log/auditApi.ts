@@ -1,4 +1,4 @@
-/** What can be asked about what was done, and what is answered: the shapes, as data. */
+/** The endpoints of the audit trail as data: their requests and answers. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { headerText, text } from "../../../application/destinations/fields.ts"

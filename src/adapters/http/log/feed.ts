@@ -1,9 +1,9 @@
 /**
- * Answers the feed as server-sent events.
+ * The handler of the feed, as server-sent events.
  *
- * Nothing is read for a subscriber before what it was sent has left: one that reads slowly costs no memory and is
- * served from the log instead of its end. One that does not read at all is cut off. Either way it comes back with the
- * id of the last event it saw, and misses nothing.
+ * The next facts for a subscriber are read only after the last ones have left: a slow subscriber costs no memory and is
+ * served from further back in the log. A subscriber that reads nothing is disconnected. Either way it reconnects with
+ * the id of its last event and misses nothing.
  */
 import type { ServerResponse } from "node:http"
 import { NodeHttpServerRequest } from "@effect/platform-node"
@@ -25,7 +25,7 @@ import { answer, tooManyFeeds } from "../server/problem.ts"
 
 export interface FeedOptions {
   readonly heartbeat: Duration.Duration
-  /** How long what was sent may take to leave; after twice that the subscriber is cut off. */
+  /** How long sent data may take to leave; after twice that time the subscriber is disconnected. */
   readonly patience: Duration.Duration
   readonly subscribersMax: number
 }
@@ -37,7 +37,7 @@ export const defaults: FeedOptions = {
 }
 
 const LIST = "feed"
-/** Before the first fact there is no position to go on from. */
+/** Before the first fact there is no position to reconnect at. */
 const BEGINNING = "0"
 
 const idOf = (position: Position | null) => sealCursor(LIST, position ?? BEGINNING)!
@@ -49,7 +49,7 @@ const eventOf = ({ logged, message }: FeedFact): string => {
   return Sse.encoder.write({ _tag: "Event", event: "message", id: idOf(position), data: json })
 }
 
-/** Without data it is no event (Effect's encoder writes none), but browsers remember the id and come back to it. */
+/** Without data it is no event (Effect's encoder writes none), but browsers remember its id for a reconnection. */
 const comment = (position: Position | null, words: string): string => `: ${words}\nid: ${idOf(position)}\n\n`
 
 interface Place {
@@ -57,7 +57,7 @@ interface Place {
   readonly begun: boolean
 }
 
-/** What goes out next; it takes as long as it takes for something to happen, or for a heartbeat to be due. */
+/** The next events to send; waits for a fact or for a heartbeat to be due. */
 const next = (orgId: OrgId, filter: FeedFilter, { heartbeat }: FeedOptions) =>
   Effect.fnUntraced(function* ({ position: from, begun }: Place) {
     if (!begun) return [`retry: 1000\n${comment(from, "following")}`, { position: from, begun: true }] as const
@@ -78,7 +78,7 @@ const next = (orgId: OrgId, filter: FeedFilter, { heartbeat }: FeedOptions) =>
     }
   })
 
-/** Ends the connection of a subscriber that leaves unread what it was sent: nothing more is written while that waits. */
+/** Ends the connection of a subscriber that does not read: while sent data waits, nothing more is written. */
 const cutOffWhenStuck = Effect.fnUntraced(function* (response: ServerResponse, patience: Duration.Duration) {
   let written = -1
   for (;;) {
@@ -118,7 +118,7 @@ const follow = (options: FeedOptions) => {
     )
     return HttpServerResponse.stream(watched, {
       contentType: "text/event-stream",
-      // Proxies that collect answers would keep them for ever.
+      // A proxy that buffers answers would hold the events back.
       headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
     })
   })

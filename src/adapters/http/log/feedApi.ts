@@ -1,4 +1,4 @@
-/** What can be asked of the feed. What it answers is a stream of server-sent events; one event is a fact. */
+/** The endpoint of the feed as data. Its answer is a stream of server-sent events; one event is a fact. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"

@@ -1,4 +1,4 @@
-/** Answers the operator about projections. */
+/** The handlers of projections, for the operator. */
 import { DateTime, Duration, Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -25,7 +25,7 @@ const buildJson = (run: Run) => {
   const left = timeLeft(run)
   return {
     ...liveJson(run),
-    // What was written since it began is read too.
+    // The build also reads facts that were stored since it began.
     total: Math.max(run.total, run.facts),
     factsPerSecond: run.factsPerSecond === null ? null : Math.round(run.factsPerSecond),
     secondsLeft: left === null ? null : Duration.toSeconds(left)

@@ -1,4 +1,4 @@
-/** What the operator can ask about projections, and what is answered: the shapes, as data. */
+/** The endpoints of projections as data: their requests and answers, for the operator. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { OperatorAccess } from "../server/auth.ts"

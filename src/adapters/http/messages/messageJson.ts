@@ -37,7 +37,7 @@ export const messageJson = (view: MessageView) => ({
   contradicted: view.contradicted
 })
 
-/** A fact as it is stored, of any stream. */
+/** A stored fact of any stream. */
 export const factJson = (fact: StreamFact) => ({
   version: fact.version,
   name: fact.name,
@@ -49,7 +49,7 @@ export const factJson = (fact: StreamFact) => ({
 export const eventJson = (step: StoredFact & { readonly status: Status }) => {
   const { version, at, fact } = step
   const { name: _, ...event } = factJson({ version, at, ...toRecorded(fact) })
-  // Behind a fact a message is never NEW any more.
+  // After a fact a message is never NEW.
   return { ...event, status: step.status as MessageStatus }
 }
 

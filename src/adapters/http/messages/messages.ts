@@ -1,4 +1,4 @@
-/** Answers what is asked about messages: decodes, calls the application, puts the outcome in the API's words. */
+/** The handlers of messages: decode the request, call the application, and write its result in the API's form. */
 import { type DateTime, Effect, Result, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -28,7 +28,7 @@ const decodeRequest = decoderOf(MessageRequest)
 const decodeEntry = decoderOf(BatchEntry)
 const decodeCommand = decoderOf(CommandRequest)
 const decodeReplay = decoderOf(ReplayCommand)
-/** The entries themselves are decoded one by one, so that each can be refused on its own. */
+/** The entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(
   Schema.Struct({ messages: Schema.Array(Schema.Unknown).check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX)) })
 )
@@ -125,7 +125,7 @@ const stats = Effect.fnUntraced(function* () {
   return { byStatus, byChannel, oldestDueAt: oldestDueAt === null ? null : moment(oldestDueAt), receipts }
 })
 
-/** A text that is no id at all is answered like an id that belongs to nobody. */
+/** A text that is no id is answered like the id of no message. */
 const idOf = (text: string): Effect.Effect<MessageId, MessageNotFound> =>
   isUuid(text) ? Effect.succeed(MessageId.make(text)) : Effect.fail(new MessageNotFound({ id: text }))
 

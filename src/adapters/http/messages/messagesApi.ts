@@ -1,4 +1,4 @@
-/** What can be asked about messages, and what is answered: the shapes, as data. */
+/** The endpoints of messages as data: their requests and answers. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { headerText, Retry, text } from "../../../application/destinations/fields.ts"

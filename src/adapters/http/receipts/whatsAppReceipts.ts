@@ -1,4 +1,4 @@
-/** Answers Meta. What a notice says is for the application to find out; here it is bytes and headers. */
+/** The handlers of Meta's calls. They pass on bytes and headers; the application reads them. */
 import { Effect, Redacted } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -21,7 +21,7 @@ const verify = Effect.fnUntraced(function* (question: Question) {
     token !== undefined &&
     (yield* (yield* Destinations).knowsLookup(WHATSAPP, Redacted.make(token)))
   if (!isKnown) return yield* wrongVerifyToken()
-  // Whoever knows the token decides what is said back: it must not be taken for a page.
+  // The caller with the token decides the text of the answer: a browser must not take it for a page.
   return HttpServerResponse.text(challenge ?? "", { headers: { "x-content-type-options": "nosniff" } })
 })
 

@@ -1,6 +1,6 @@
 /**
- * What Meta calls: the question it asks when its webhook is set up, and what it tells about messages afterwards. No key
- * is sent: the first is proven by a verify token, the second by a signature.
+ * The endpoints that Meta calls: the question at the setup of its webhook, and the notices about messages. Meta sends
+ * no key: a verify token proves the question, a signature the notices.
  */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -18,13 +18,13 @@ const verify = HttpApiEndpoint.get("verify", PATH, {
   success: Schema.String.pipe(HttpApiSchema.asText()),
   error: [problemOf(403), problemOf(503)]
 })
-  // What Meta adds one day is no reason to refuse it.
+  // New fields from Meta are accepted.
   .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "ignore" })
   .annotateMerge(about("Meta's question when the webhook is set up: answered with hub.challenge."))
 
 const take = HttpApiEndpoint.post("take", PATH, {
   headers: { "x-hub-signature-256": Schema.optionalKey(Schema.String), "x-org-id": Schema.optionalKey(Schema.String) },
-  // Read as bytes: the signature is over these.
+  // Read as bytes: the signature covers these.
   payload: Schema.Struct({ entry: Schema.Array(Schema.Unknown) }).annotate({ identifier: "WhatsAppNotice" }),
   success: HttpApiSchema.Empty(200),
   error: [problemOf(400), problemOf(401), problemOf(413), problemOf(415), problemOf(503)]

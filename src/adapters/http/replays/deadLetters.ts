@@ -1,4 +1,4 @@
-/** Answers what is asked about dead letters and their replays. */
+/** The handlers of dead letters and their replays. */
 import { Effect, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -83,7 +83,7 @@ const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
   })
 })
 
-/** Nobody replays everything by leaving something out. */
+/** A request without ids and filter is refused: an omission must not replay everything. */
 const selectionOf = ({ filter, ids }: typeof ReplayRequest.Type): Effect.Effect<ReplaySelection, Problem> => {
   const hasFilter = filter !== undefined && filter !== null
   const hasIds = ids !== undefined && ids !== null

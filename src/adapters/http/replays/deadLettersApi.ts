@@ -1,4 +1,4 @@
-/** What can be asked about dead letters and their replays, and what is answered: the shapes, as data. */
+/** The endpoints of dead letters and their replays as data: their requests and answers. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { headerText, Retry, text } from "../../../application/destinations/fields.ts"
@@ -23,7 +23,7 @@ const filterFields = {
 }
 const Filter = Schema.Struct(filterFields).annotate({ identifier: "DeadLetterFilter" })
 
-/** As answered: times are text here. */
+/** In answers times are text. */
 const FilterAnswer = Schema.Struct({
   to: Schema.optionalKey(Schema.String),
   channel: Schema.optionalKey(ChannelName),
