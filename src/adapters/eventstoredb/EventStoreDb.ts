@@ -3,7 +3,7 @@
  *
  * Every call about one stream ends within a few seconds. An append whose outcome is unknown (the server was unavailable, a deadline
  * passed, the call was cancelled) is repeated with the same event ids on the same revision, which the server takes
- * once; what is still unknown then is `Unavailable`. A wrong expected version is looked into: if our own events
+ * once; what is still unknown then is `StoreUnavailable`. A wrong expected version is looked into: if our own events
  * stand there, an earlier try was written and its answer lost.
  *
  * Four things about the client (6.2.1) decide how it is used here:
@@ -20,14 +20,10 @@
 import { ErrorType, type EventData, EventStoreDBClient, NO_STREAM } from "@eventstore/db-client"
 import services from "@eventstore/db-client/generated/streams_grpc_pb.js"
 import type { ReadReq, ReadResp } from "@eventstore/db-client/generated/streams_pb.js"
-import { Cause, Context, Effect, Layer, Queue, Redacted, Schedule, Schema, type Scope, Semaphore } from "effect"
+import { Cause, Context, Effect, Layer, Queue, Redacted, Schedule, type Scope, Semaphore } from "effect"
+import { StoreUnavailable } from "../../application/errors.ts"
 import { allRequest, commitOf, eventOf, type LogPosition, type News, newsOf, streamRequest } from "./requests.ts"
 import type { ReadEvent } from "./streams.ts"
-
-/** The server did not answer, or not clearly. */
-export class Unavailable extends Schema.TaggedError<Unavailable>()("EventStoreDbUnavailable", {
-  cause: Schema.Defect()
-}) {}
 
 export type Appended =
   /** `logAt` is null when the server does not tell. */
@@ -35,7 +31,7 @@ export type Appended =
 
 export interface Following {
   /** All there is, at least one; fails when the connection is lost. */
-  readonly take: Effect.Effect<ReadonlyArray<News>, Unavailable>
+  readonly take: Effect.Effect<ReadonlyArray<News>, StoreUnavailable>
 }
 
 export class EventStoreDb extends Context.Service<
@@ -46,23 +42,22 @@ export class EventStoreDb extends Context.Service<
       stream: string,
       version: number,
       events: ReadonlyArray<EventData>
-    ) => Effect.Effect<Appended, Unavailable>
+    ) => Effect.Effect<Appended, StoreUnavailable>
     /** In order; empty for a stream that does not exist or was deleted. */
     readonly read: (
       stream: string,
       from?: number,
       count?: number
-    ) => Effect.Effect<ReadonlyArray<ReadEvent>, Unavailable>
-    /** Events of all streams beyond a position whose type looks like that of a fact. */
-    readonly readAll: (after: LogPosition | null, limit: number) => Effect.Effect<ReadonlyArray<ReadEvent>, Unavailable>
-    /** The same from the end, or from before a position, backwards. */
-    readonly readBack: (
-      before: LogPosition | null,
-      limit: number
-    ) => Effect.Effect<ReadonlyArray<ReadEvent>, Unavailable>
+    ) => Effect.Effect<ReadonlyArray<ReadEvent>, StoreUnavailable>
+    /** Events of all streams beyond a position whose type looks like that of a fact, or from before it backwards. */
+    readonly readAll: (
+      from: LogPosition | null,
+      limit: number,
+      direction?: "on" | "back"
+    ) => Effect.Effect<ReadonlyArray<ReadEvent>, StoreUnavailable>
     /** Follows the streams whose names begin so, from beyond a position on. */
     readonly follow: (prefix: string, after: LogPosition | null) => Effect.Effect<Following, never, Scope.Scope>
-    readonly remove: (stream: string) => Effect.Effect<void, Unavailable>
+    readonly remove: (stream: string) => Effect.Effect<void, StoreUnavailable>
   }
 >()("posthaste/adapters/eventstoredb/EventStoreDb") {}
 
@@ -137,7 +132,7 @@ export const layer = (url: Redacted.Redacted) =>
         stream: string,
         version: number,
         events: ReadonlyArray<EventData>
-      ): Effect.fn.Return<Appended, Unavailable> {
+      ): Effect.fn.Return<Appended, StoreUnavailable> {
         const there = yield* read(stream, version, events.length)
         if (!events.every(({ id }, n) => there[n]?.id === id)) return { type: "WrongExpectedVersion" }
         const position = there.at(-1)?.position ?? null
@@ -150,7 +145,7 @@ export const layer = (url: Redacted.Redacted) =>
         )()
 
       const readOnce = (request: ReadReq, name: string, withinMs = CALL_MS) =>
-        Effect.callback<ReadonlyArray<ReadEvent>, Unavailable>((resume) => {
+        Effect.callback<ReadonlyArray<ReadEvent>, StoreUnavailable>((resume) => {
           const events: Array<ReadEvent> = []
           let reading: ReadCall | null = null
           let given = false
@@ -175,18 +170,15 @@ export const layer = (url: Redacted.Redacted) =>
       const read = (stream: string, from = 0, count = READ_MAX) =>
         untilKnown(readOnce(streamRequest(stream, from, count), "readStream"))
 
-      const readAll = (after: LogPosition | null, limit: number) =>
-        untilKnown(readOnce(allRequest(after, { typeLike: FACT_TYPE }, limit + 1), "readAll", LOOK_THROUGH_MS)).pipe(
-          Effect.map((events) => events.filter(({ position }) => position !== after).slice(0, limit))
+      const readAll = (from: LogPosition | null, limit: number, direction: "on" | "back" = "on") => {
+        const request = allRequest(from, { typeLike: FACT_TYPE }, limit + 1, direction)
+        return untilKnown(readOnce(request, "readAll", LOOK_THROUGH_MS)).pipe(
+          Effect.map((events) => events.filter(({ position }) => position !== from).slice(0, limit))
         )
-
-      const readBack = (before: LogPosition | null, limit: number) =>
-        untilKnown(
-          readOnce(allRequest(before, { typeLike: FACT_TYPE }, limit + 1, "back"), "readAll", LOOK_THROUGH_MS)
-        ).pipe(Effect.map((events) => events.filter(({ position }) => position !== before).slice(0, limit)))
+      }
 
       const follow = Effect.fnUntraced(function* (prefix: string, after: LogPosition | null) {
-        const news = yield* Queue.unbounded<News, Unavailable>()
+        const news = yield* Queue.unbounded<News, StoreUnavailable>()
         let following: ReadCall | null = null
         let given = false
         const fail = (cause: unknown) => Queue.failCauseUnsafe(news, Cause.fail(unavailable(cause)))
@@ -221,7 +213,7 @@ export const layer = (url: Redacted.Redacted) =>
           Effect.catch((error) => (isAbsent(error.cause) ? Effect.void : Effect.fail(error)))
         )
 
-      return EventStoreDb.of({ append, read, readAll, readBack, follow, remove })
+      return EventStoreDb.of({ append, read, readAll, follow, remove })
     })
   )
 
@@ -234,12 +226,12 @@ const connect = (url: Redacted.Redacted): EventStoreDBClient => {
 
 const ignore = () => {}
 
-const unavailable = (cause: unknown) => new Unavailable({ cause })
+const unavailable = (cause: unknown) => new StoreUnavailable({ cause })
 
 /** Before a call is made, the client may look for a server for long. */
 const within =
   (millis: number) =>
-  <A>(effect: Effect.Effect<A, Unavailable>) =>
+  <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
     Effect.timeoutOrElse(effect, {
       duration: millis + 250,
       orElse: () => Effect.fail(unavailable(new Error("no answer in time")))
@@ -248,7 +240,7 @@ const within =
 const call = <A>(made: () => Promise<A>) => within(CALL_MS)(Effect.tryPromise({ try: made, catch: unavailable }))
 
 /** Asks again while asking again may help. */
-const untilKnown = <A>(effect: Effect.Effect<A, Unavailable>) =>
+const untilKnown = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
   Effect.retry(effect, { schedule: retries, while: ({ cause }) => !isFinal(cause) })
 
 /** The client's own name for an error; of a read that was made here, what the server's answer says. */

@@ -4,7 +4,6 @@
  * kept, and copied from there.
  */
 import { Effect, BigInt as Integers, Layer, Order } from "effect"
-import { StoreUnavailable } from "../../application/errors.ts"
 import { Archive, type ArchivedFact, NotContinued } from "../../application/ports/Archive.ts"
 import type { LoggedFact } from "../../application/ports/EventStore.ts"
 import { type JournalName, Journals } from "../../application/ports/Journals.ts"
@@ -12,7 +11,7 @@ import { Ledger } from "../../application/ports/Ledger.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import { messageOf, streamOf } from "../../domain/streams.ts"
 import { isCopiedAsStored } from "./copies.ts"
-import { EventStoreDb, type Unavailable } from "./EventStoreDb.ts"
+import { EventStoreDb } from "./EventStoreDb.ts"
 import { write } from "./forwardJournals.ts"
 import { loggedOf, readLog } from "./readLog.ts"
 import { eventId, eventOf, newWriting } from "./streams.ts"
@@ -101,19 +100,9 @@ export const layer = Layer.effect(
       }
     })
 
-    const adopt = Effect.gen(function* () {
-      const { head } = yield* readLog(db, ledger).extent
-      yield* ledger.adopt(head)
-    })
+    const adopt = Effect.flatMap(readLog(db, ledger).extent, ({ head }) => ledger.adopt(head))
 
-    return Archive.of({
-      order,
-      adopt: unavailable(adopt),
-      byStream: (after, limit) => unavailable(byStream(after, limit)),
-      streams: (names) => unavailable(streams(names)),
-      known: (ids) => unavailable(known(ids)),
-      restore: (facts) => unavailable(restore(facts))
-    })
+    return Archive.of({ order, adopt, byStream, streams, known, restore })
   })
 )
 
@@ -129,8 +118,3 @@ const runsOf = (facts: ReadonlyArray<ArchivedFact>): ReadonlyArray<ReadonlyArray
   }
   return runs
 }
-
-const unavailable = <A, E extends NotContinued | StoreUnavailable | Unavailable>(effect: Effect.Effect<A, E>) =>
-  Effect.catchTag(effect as Effect.Effect<A, E | Unavailable>, "EventStoreDbUnavailable", ({ cause }) =>
-    Effect.fail(new StoreUnavailable({ cause }))
-  ) as Effect.Effect<A, Exclude<E, Unavailable> | StoreUnavailable>

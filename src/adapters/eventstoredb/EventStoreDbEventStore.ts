@@ -19,14 +19,14 @@
  * An append whose outcome stays unknown fails with `StoreUnavailable`; its intent stays, for the follower to find.
  */
 import { Effect, Layer, Schedule } from "effect"
-import { StoreUnavailable } from "../../application/errors.ts"
+import type { StoreUnavailable } from "../../application/errors.ts"
 import { type Append, type AppendResult, EventStore } from "../../application/ports/EventStore.ts"
 import { type Intent, Ledger, type Reservation, type Stored } from "../../application/ports/Ledger.ts"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { toRecorded } from "../../domain/message/recorded.ts"
 import { streamOf } from "../../domain/streams.ts"
 import { isCopied } from "./copies.ts"
-import { EventStoreDb, type Unavailable } from "./EventStoreDb.ts"
+import { EventStoreDb } from "./EventStoreDb.ts"
 import { readLog } from "./readLog.ts"
 import { eventId, eventOf, newWriting, storedFactOf } from "./streams.ts"
 
@@ -46,17 +46,14 @@ export const layer = Layer.effect(
     const ledger = yield* Ledger
 
     const load = (id: MessageId) =>
-      unavailable(db.read(streamOf(id))).pipe(
-        Effect.map((events) => ({ version: events.length, facts: events.map(storedFactOf) }))
-      )
+      Effect.map(db.read(streamOf(id)), (events) => ({ version: events.length, facts: events.map(storedFactOf) }))
 
     const loadMany = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
       const streams = yield* Effect.forEach(ids, load, { concurrency: STREAMS_AT_ONCE })
       return new Map(ids.flatMap((id, i) => (streams[i]!.version === 0 ? [] : [[id, streams[i]!] as const])))
     })
 
-    const isStored = (id: MessageId) =>
-      unavailable(db.read(streamOf(id), 0, 1)).pipe(Effect.map((events) => events.length > 0))
+    const isStored = (id: MessageId) => Effect.map(db.read(streamOf(id), 0, 1), (events) => events.length > 0)
 
     const acceptedUnder = Effect.fnUntraced(function* (orgId: OrgId, key: string) {
       const taken = yield* ledger.takenBy(orgId, key)
@@ -77,7 +74,7 @@ export const layer = Layer.effect(
       const [reservation] = yield* ledger.reserve([intent])
       if (reservation!.type === "Taken") return yield* repeat(entry, reservation!)
       if (reservation!.type !== "Reserved") return reservation!
-      const written = yield* unavailable(db.append(stream, entry.expected, eventsOf(entry, ids)))
+      const written = yield* db.append(stream, entry.expected, eventsOf(entry, ids))
       if (written.type === "Appended") {
         yield* apply(entry, ids, written.logAt, reservation!.begun)
         return { type: "Appended", version: entry.expected + entry.facts.length }
@@ -123,25 +120,9 @@ export const layer = Layer.effect(
       return results as ReadonlyArray<AppendResult>
     })
 
-    const log = readLog(db, ledger)
-
-    return EventStore.of({
-      load,
-      loadMany,
-      append,
-      acceptedUnder,
-      readAll: (after, limit) => unavailable(log.readAll(after, limit)),
-      extent: unavailable(log.extent)
-    })
+    return EventStore.of({ load, loadMany, append, acceptedUnder, ...readLog(db, ledger) })
   })
 )
-
-const unavailable = <A, E extends Unavailable | StoreUnavailable>(effect: Effect.Effect<A, E>) =>
-  Effect.mapError(
-    effect,
-    (error): StoreUnavailable =>
-      error._tag === "StoreUnavailable" ? error : new StoreUnavailable({ cause: error.cause })
-  )
 
 const eventsOf = ({ facts, at, actor }: Append, ids: ReadonlyArray<string>) =>
   facts.map((fact, n) =>

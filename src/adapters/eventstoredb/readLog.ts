@@ -9,7 +9,7 @@ import type { StoreUnavailable } from "../../application/errors.ts"
 import type { LoggedFact, Position } from "../../application/ports/EventStore.ts"
 import type { Ledger } from "../../application/ports/Ledger.ts"
 import { messageOf } from "../../domain/streams.ts"
-import type { EventStoreDb, Unavailable } from "./EventStoreDb.ts"
+import type { EventStoreDb } from "./EventStoreDb.ts"
 import { circumstancesOf, type ReadEvent, recordedOf } from "./streams.ts"
 
 const LOOK_MIN = 200
@@ -28,7 +28,7 @@ export const readLog = (db: EventStoreDb["Service"], ledger: Ledger["Service"]) 
   const readAll = Effect.fnUntraced(function* (
     after: Position | null,
     limit: number
-  ): Effect.fn.Return<ReadonlyArray<LoggedFact>, Unavailable | StoreUnavailable> {
+  ): Effect.fn.Return<ReadonlyArray<LoggedFact>, StoreUnavailable> {
     let from = passed !== null && passed.after === after ? passed.to : after
     const found: Array<LoggedFact> = []
     while (found.length < limit) {
@@ -47,7 +47,7 @@ export const readLog = (db: EventStoreDb["Service"], ledger: Ledger["Service"]) 
   const head = Effect.gen(function* () {
     let before: Position | null = null
     for (;;) {
-      const page: ReadonlyArray<ReadEvent> = yield* db.readBack(before, LOOK_MIN)
+      const page: ReadonlyArray<ReadEvent> = yield* db.readAll(before, LOOK_MIN, "back")
       const [last] = yield* ours(page)
       if (last !== undefined) return last.position
       if (page.length < LOOK_MIN) return null
