@@ -1,17 +1,10 @@
 import { DateTime, Effect, Layer } from "effect"
 import { AlertProgress, type Notice } from "../../../application/ports/AlertProgress.ts"
-import type { DestinationId } from "../../../domain/ids.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 
 const positionStatement = prepared`select position from alert_progress`
-const noticesStatement = prepared`select target_id, destination, at from alert_notice where destination = any ($1::uuid[])`
+const noticesStatement = prepared`select target_id as target, destination, at from alert_notice where destination = any ($1::uuid[])`
 const advanceStatement = prepared`select advance_alerts($1, $2, $3::uuid[], $4::uuid[], $5::timestamptz[], $6) as done`
-
-interface NoticeRow {
-  readonly target_id: DestinationId
-  readonly destination: DestinationId
-  readonly at: Date
-}
 
 /** A row that is moved by compare-and-set, and the notices with it. */
 export const layer = Layer.effect(
@@ -24,14 +17,8 @@ export const layer = Layer.effect(
         (rows) => rows[0]?.position ?? null
       ),
       notices: (destinations) =>
-        reading(reads.query<NoticeRow>(noticesStatement, [destinations]), (rows) =>
-          rows.map(
-            ({ target_id, destination, at }): Notice => ({
-              target: target_id,
-              destination,
-              at: DateTime.fromDateUnsafe(at)
-            })
-          )
+        reading(reads.query<Omit<Notice, "at"> & { readonly at: Date }>(noticesStatement, [destinations]), (rows) =>
+          rows.map((notice) => ({ ...notice, at: DateTime.fromDateUnsafe(notice.at) }))
         ),
       advance: (from, to, notices, forget) =>
         reading(

@@ -1,5 +1,5 @@
 /** The projection `activity` in rows, written by `project_activity`. */
-import { DateTime, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import type { Step } from "../../../application/ports/Projections.ts"
 import {
   type TimelineItem,
@@ -7,19 +7,18 @@ import {
   Timelines,
   type WithdrawalState
 } from "../../../application/ports/Timelines.ts"
-import type { Details } from "../../../domain/audit/entry.ts"
-import type { Activity } from "../../../domain/consent/activity.ts"
 import type { ConsentOf } from "../../../domain/consent/consent.ts"
 import type { ChannelName, MessageId, OrgId } from "../../../domain/ids.ts"
 import { pageOf } from "../filtering.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 import { clearing, liveGeneration } from "./generations.ts"
-import { joined, placed, stepped } from "./projectionRows.ts"
+import { cursorOf, joined, type Place, placed, placedItem, stepped } from "./projectionRows.ts"
 
 const projectStatement = prepared`select project_activity($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12::uuid[], $13, $14, $15) as done`
 const live = `generation = ${liveGeneration("activity")}`
-const listStatement = prepared`select stream_id, version, org_id, dossier_id, at, activity, channel, message_id, actor, details
+const listStatement = prepared`select stream_id, version, at, org_id as "orgId", dossier_id as "dossierId", activity, channel, message_id as "messageId",
+      actor, details
     from activity
     where ${live} and org_id = $1 and dossier_id = $2
       and ($4::timestamptz is null or (at, stream_id, version) < ($4::timestamptz, $5::uuid, $6::int))
@@ -29,18 +28,8 @@ const messagesStatement = prepared`select message_id from activity
       and ($4::uuid is null or message_id > $4)
     order by message_id limit $5`
 const openStatement = prepared`select org_id, dossier_id, channel from withdrawal where ${live} and open limit $1`
-interface Row {
-  readonly stream_id: string
-  readonly version: number
-  readonly org_id: string
-  readonly dossier_id: string
-  readonly at: Date
-  readonly activity: string
-  readonly channel: string
-  readonly message_id: string | null
-  readonly actor: string | null
-  readonly details: Details
-}
+/** An item as it is selected, with the place of its fact in place of an id. */
+interface Row extends Place, Omit<TimelineItem, "id" | "at"> {}
 
 export const layer = Layer.effect(
   Timelines,
@@ -90,7 +79,7 @@ export const layer = Layer.effect(
       list: (orgId, dossierId, page) => {
         const from = page.cursor?.split("/") ?? [null, null, null]
         return reading(reads.query<Row>(listStatement, [orgId, dossierId, page.limit + 1, ...from]), (rows) =>
-          pageOf(rows, page, itemOf, cursorOf)
+          pageOf(rows, page, placedItem, cursorOf)
         )
       },
       messages,
@@ -100,17 +89,3 @@ export const layer = Layer.effect(
     })
   })
 )
-
-const itemOf = (row: Row): TimelineItem => ({
-  id: `${row.stream_id}.${row.version}`,
-  orgId: row.org_id as OrgId,
-  dossierId: row.dossier_id,
-  activity: row.activity as Activity,
-  at: DateTime.fromDateUnsafe(row.at),
-  channel: row.channel as ChannelName,
-  messageId: row.message_id as MessageId | null,
-  actor: row.actor,
-  details: row.details
-})
-
-const cursorOf = ({ at, stream_id, version }: Row): string => `${at.toISOString()}/${stream_id}/${version}`

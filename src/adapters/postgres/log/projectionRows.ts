@@ -1,4 +1,4 @@
-/** Rows of a projection as parameters. */
+/** Rows of a projection as parameters, and as they are selected. */
 import { DateTime } from "effect"
 import type { JournalName } from "../../../application/ports/Journals.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
@@ -32,3 +32,20 @@ export const placed = (rows: ReadonlyArray<Row>) =>
 
 /** What the log calls the stream by. */
 const streamIdIn = ({ stream }: Row): string => messageOf(stream) ?? streamIdOf(stream as JournalName)
+
+/** Which fact a selected row is of, and when that was. */
+export interface Place {
+  readonly stream_id: string
+  readonly version: number
+  readonly at: Date
+}
+
+/** What was selected, under the id that its fact gives it. */
+export const placedItem = <Item extends Place>({ stream_id, version, at, ...item }: Item) => ({
+  id: `${stream_id}.${version}`,
+  at: DateTime.fromDateUnsafe(at),
+  ...item
+})
+
+/** Where a list that is ordered by time, stream and version goes on. */
+export const cursorOf = ({ at, stream_id, version }: Place): string => `${at.toISOString()}/${stream_id}/${version}`

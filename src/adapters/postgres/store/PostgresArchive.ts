@@ -2,10 +2,10 @@
 import { DateTime, Effect, BigInt as Integers, Layer, Order } from "effect"
 import type { StoreUnavailable } from "../../../application/errors.ts"
 import { Archive, type ArchivedFact, NotContinued } from "../../../application/ports/Archive.ts"
-import type { LoggedFact } from "../../../application/ports/EventStore.ts"
 import type { JournalName } from "../../../application/ports/Journals.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { messageOf } from "../../../domain/streams.ts"
+import { literal } from "../literal.ts"
 import { Postgres, prepared, type QueryFailed, reading, unavailable } from "../Postgres.ts"
 import { loggedColumns, loggedOf } from "./logged.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
@@ -39,16 +39,6 @@ const NOBODY = "00000000-0000-0000-0000-000000000000"
 const UNIQUE_VIOLATION = "23505"
 
 const idOf = (stream: string): string => messageOf(stream) ?? streamIdOf(stream as JournalName)
-
-const byName = (found: ReadonlyArray<LoggedFact>): ReadonlyMap<string, ReadonlyArray<LoggedFact>> => {
-  const streams = new Map<string, Array<LoggedFact>>()
-  for (const fact of found) {
-    const known = streams.get(fact.stream)
-    if (known === undefined) streams.set(fact.stream, [fact])
-    else known.push(fact)
-  }
-  return streams
-}
 
 /** Positions are `tx:position`. */
 const order: Order.Order<string> = Order.mapInput(
@@ -95,12 +85,11 @@ export const layer = Layer.effect(
           (rows) => rows.map(loggedOf)
         ),
       streams: (names) =>
-        reading(reads.rows(streamsStatement, [`{${names.map(idOf).join(",")}}`]), (rows) => byName(rows.map(loggedOf))),
+        reading(reads.rows(streamsStatement, [literal(names.map(idOf))]), (rows) =>
+          Map.groupBy(rows.map(loggedOf), ({ stream }) => stream)
+        ),
       known: (ids) =>
-        reading(
-          reads.rows(knownStatement, [`{${ids.join(",")}}`]),
-          (rows) => new Set(rows.map(([id]) => id as MessageId))
-        )
+        reading(reads.rows(knownStatement, [literal(ids)]), (rows) => new Set(rows.map(([id]) => id as MessageId)))
     })
   })
 )

@@ -8,7 +8,8 @@ import type { MessageId, OrgId } from "../../../domain/ids.ts"
 import { fromRecorded } from "../../../domain/message/recorded.ts"
 import type { StoredFact } from "../../../domain/message/view.ts"
 import { groupCommit } from "../groupCommit.ts"
-import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
+import { literal } from "../literal.ts"
+import { type Connections, Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 import { appendStatement, appendValues, resultsOf, saysWork } from "./append.ts"
 import { loggedColumns, loggedOf } from "./logged.ts"
@@ -22,10 +23,15 @@ const storedFact = (version: string, atMs: string, name: string, data: string): 
   fact: Result.getOrThrow(fromRecorded({ name, data }))
 })
 
+/** Of the rows of one stream, in order. */
+const streamIn = (rows: ReadonlyArray<EventRow>) => {
+  const facts = rows.map(([version, at, name, data]) => storedFact(version!, at!, name!, data!))
+  return { version: facts.at(-1)?.version ?? 0, facts }
+}
+
 const columns = "version, (extract(epoch from at) * 1000)::bigint, name, data"
 const loadStatement = prepared`select ${columns} from event where stream_id = $1 order by version`
 const loadManyStatement = prepared`select ${columns}, stream_id from event where stream_id = any ($1::uuid[]) order by stream_id, version`
-const acceptedUnderStatement = prepared`select message_id, request_hash from idempotency where org_id = $1 and key = $2`
 const readAllStatement = prepared`select ${loggedColumns} from event
     where (tx, position) > ($1::bigint, $2::bigint) and tx < (select log_end())
     order by tx, position limit $3`
@@ -38,34 +44,27 @@ const extentStatement = prepared`select head.tx, head.position,
       order by tx desc, position desc limit 1
     ) head on true`
 
+const acceptedUnderStatement = prepared`select message_id, request_hash from idempotency where org_id = $1 and key = $2`
+
+/** Which message a request with this key was accepted as. */
+export const acceptedUnder = (reads: Connections) => (orgId: OrgId, key: string) =>
+  reading(reads.rows(acceptedUnderStatement, [orgId, key]), ([row]) =>
+    row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }
+  )
+
 export const layer = Layer.effect(
   EventStore,
   Effect.gen(function* () {
     const postgres = yield* Postgres
     const signal = yield* WorkSignal
 
-    const load = Effect.fnUntraced(function* (id: MessageId) {
-      const rows = yield* unavailable(postgres.reads.rows(loadStatement, [id]))
-      const facts = rows.map(([version, at, name, data]) => storedFact(version!, at!, name!, data!))
-      return { version: facts.at(-1)?.version ?? 0, facts }
-    })
+    const load = (id: MessageId) => reading(postgres.reads.rows(loadStatement, [id]), streamIn)
 
     const loadMany = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
-      const rows = yield* unavailable(postgres.reads.rows(loadManyStatement, [`{${ids.join(",")}}`]))
-      const facts = new Map<MessageId, Array<StoredFact>>()
-      for (const [version, at, name, data, stream] of rows as ReadonlyArray<EventRow>) {
-        const fact = storedFact(version!, at!, name!, data!)
-        const known = facts.get(stream as MessageId)
-        if (known === undefined) facts.set(stream as MessageId, [fact])
-        else known.push(fact)
-      }
-      return new Map([...facts].map(([id, list]) => [id, { version: list.at(-1)!.version, facts: list }] as const))
+      const rows = yield* unavailable(postgres.reads.rows(loadManyStatement, [literal(ids)]))
+      const streams = Map.groupBy(rows, ([_version, _at, _name, _data, stream]) => stream as MessageId)
+      return new Map([...streams].map(([id, rows]) => [id, streamIn(rows)] as const))
     })
-
-    const acceptedUnder = (orgId: OrgId, key: string) =>
-      reading(postgres.reads.rows(acceptedUnderStatement, [orgId, key]), ([row]) =>
-        row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }
-      )
 
     const readAll = (after: string | null, limit: number) => {
       const [tx, position] = after === null ? ["0", "0"] : after.split(":")
@@ -89,6 +88,6 @@ export const layer = Layer.effect(
     })
     const append = (entries: ReadonlyArray<Append>) => unavailable(commit(entries))
 
-    return EventStore.of({ load, loadMany, append, acceptedUnder, readAll, extent })
+    return EventStore.of({ load, loadMany, append, acceptedUnder: acceptedUnder(postgres.reads), readAll, extent })
   })
 )

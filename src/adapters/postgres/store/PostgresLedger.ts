@@ -15,6 +15,7 @@ import { groupCommit } from "../groupCommit.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 import { moveOf } from "./append.ts"
+import { acceptedUnder } from "./PostgresEventStore.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
 const LEASE_MS = 5_000
@@ -24,7 +25,6 @@ const reserveStatement = prepared`select n, verdict, other, hash, age_ms, null f
 const withdrawStatement = prepared`select withdraw_intents($1::uuid[])`
 const applyStatement = prepared`select apply_stored($1, $2::timestamptz)`
 const advanceStatement = prepared`select advance_follower($1, $2, $3, $4, $5, $6)`
-const takenStatement = prepared`select message_id, request_hash from idempotency where org_id = $1 and key = $2`
 // Streams that are being moved may still be in the log of Postgres itself.
 const knownStatement = prepared`select u.id from unnest($1::uuid[]) u(id)
     where exists (select 1 from event e where e.stream_id = u.id)
@@ -107,10 +107,7 @@ export const layer = Layer.effect(
       reserve: (intents) => unavailable(reserve(intents)),
       withdraw: (ids) => unavailable(durable.rows(withdrawStatement, [ids])).pipe(Effect.asVoid),
       apply: (stored, begun) => unavailable(apply([{ stored, begun }])).pipe(Effect.asVoid),
-      takenBy: (orgId, key) =>
-        reading(reads.rows(takenStatement, [orgId, key]), ([row]) =>
-          row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }
-        ),
+      takenBy: acceptedUnder(reads),
       known: (ids) =>
         reading(reads.rows(knownStatement, [ids]), (rows) => new Set(rows.map(([id]) => id as MessageId))),
       knownJournals: (names) =>

@@ -3,7 +3,8 @@ import { Effect, Layer } from "effect"
 import type { AttemptResponse } from "../../../application/ports/EventStore.ts"
 import { type DataOfMessage, MessageData } from "../../../application/ports/MessageData.ts"
 import type { MessageId, OrgId } from "../../../domain/ids.ts"
-import { Postgres, prepared, unavailable } from "../Postgres.ts"
+import { literal } from "../literal.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 
 const loadStatement = prepared`select a.id, b.body, k.org_id, k.key, k.request_hash,
       (select json_agg(json_build_object('epoch', r.epoch, 'attempt', r.attempt, 'body', r.body) order by r.epoch, r.attempt)
@@ -25,31 +26,27 @@ const restoreStatement = prepared`with bodies as (
       select u.id, u.epoch, u.attempt, u.body from unnest($6::uuid[], $7::int[], $8::int[], $9::text[]) u(id, epoch, attempt, body)
     on conflict do nothing`
 
+/** Null for a message that has none. */
+const dataOf = ([id, body, org, key, hash, answers]: ReadonlyArray<string | null>): DataOfMessage | null =>
+  body == null && key == null && answers == null
+    ? null
+    : {
+        messageId: id as MessageId,
+        body: body ?? null,
+        key: key == null ? null : { orgId: org as OrgId, key, requestHash: hash! },
+        responses: answers == null ? [] : (JSON.parse(answers) as ReadonlyArray<AttemptResponse>)
+      }
+
 export const layer = Layer.effect(
   MessageData,
   Effect.gen(function* () {
     const { durable, reads } = yield* Postgres
 
-    const load = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
-      const rows = yield* unavailable(reads.rows(loadStatement, [`{${ids.join(",")}}`]))
-      return new Map(
-        rows.flatMap(([id, body, org, key, hash, answers]): ReadonlyArray<[MessageId, DataOfMessage]> => {
-          if (body == null && key == null && answers == null) return []
-          const messageId = id as MessageId
-          return [
-            [
-              messageId,
-              {
-                messageId,
-                body: body ?? null,
-                key: key == null ? null : { orgId: org as OrgId, key, requestHash: hash! },
-                responses: answers == null ? [] : (JSON.parse(answers) as ReadonlyArray<AttemptResponse>)
-              }
-            ]
-          ]
-        })
+    const load = (ids: ReadonlyArray<MessageId>) =>
+      reading(
+        reads.rows(loadStatement, [literal(ids)]),
+        (rows) => new Map(rows.map(dataOf).flatMap((data) => (data === null ? [] : [[data.messageId, data] as const])))
       )
-    })
 
     const restore = (dataOfMessages: ReadonlyArray<DataOfMessage>) => {
       const answers = dataOfMessages.flatMap(({ messageId, responses }) =>
