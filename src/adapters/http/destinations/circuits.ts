@@ -11,8 +11,7 @@ import {
 import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
-import { openCursor, sealCursor } from "../server/cursor.ts"
-import { LIMIT_DEFAULT } from "../server/fields.ts"
+import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
 import { CircuitCommandRequest } from "./circuitsApi.ts"
@@ -28,12 +27,9 @@ const circuitJson = ({ destination, state: { status, failures, blockedUntil } }:
   openUntil: status === "OPEN" && blockedUntil !== null ? moment(blockedUntil) : null
 })
 
-const LIST = "circuits"
-
-const list = Effect.fnUntraced(function* (query: { readonly limit?: number; readonly cursor?: string }) {
-  const page = { limit: query.limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(LIST, query.cursor) }
-  const { items, nextCursor } = yield* listCircuits(yield* ActingOrg, page)
-  return { items: items.map(circuitJson), nextCursor: sealCursor(LIST, nextCursor) }
+const list = Effect.fnUntraced(function* (query: PageQuery) {
+  const orgId = yield* ActingOrg
+  return yield* pageOf("circuits", query, (page) => listCircuits(orgId, page), circuitJson)
 })
 
 const get = Effect.fnUntraced(function* (id: string) {

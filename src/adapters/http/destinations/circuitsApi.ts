@@ -4,6 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"
 import { circuitStatuses } from "../../../domain/circuit/machine.ts"
 import { OrgAccess } from "../server/auth.ts"
+import { about, bodyErrors, byId } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, optional, paging } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
@@ -19,24 +20,21 @@ const Circuit = Schema.Struct({
   openUntil: Schema.NullOr(Moment)
 }).annotate({ identifier: "Circuit" })
 
-const about = (summary: string) => OpenApi.annotations({ summary })
 const PATH = "/circuits"
 
 const list = HttpApiEndpoint.get("list", PATH, { query: paging, success: listOf(Circuit) }).annotateMerge(
   about("The circuit of every destination of the org.")
 )
 
-const get = HttpApiEndpoint.get("get", `${PATH}/:id`, {
-  params: idParam,
-  success: Circuit,
-  error: problemOf(404)
-}).annotateMerge(about("The circuit of one destination."))
+const get = HttpApiEndpoint.get("get", `${PATH}/:id`, { ...byId, success: Circuit }).annotateMerge(
+  about("The circuit of one destination.")
+)
 
 const command = {
   params: idParam,
   payload: CircuitCommandRequest,
   success: Circuit,
-  error: [problemOf(404), problemOf(413), problemOf(415)]
+  error: [problemOf(404), ...bodyErrors]
 }
 const hold = HttpApiEndpoint.post("hold", `${PATH}/:id/hold`, command).annotateMerge(
   about("Stop calling a destination until its circuit is reset. What waits for it stays where it is.")

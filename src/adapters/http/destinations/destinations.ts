@@ -18,8 +18,7 @@ import { DestinationId, isUuid } from "../../../domain/ids.ts"
 import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
-import { openCursor, sealCursor } from "../server/cursor.ts"
-import { LIMIT_DEFAULT } from "../server/fields.ts"
+import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, invalidFields, notFound, type Problem, publicKeyTaken } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
 import { destinationsApi, groupNameOf, shapesOf } from "./destinationsApi.ts"
@@ -80,10 +79,10 @@ const handlersOf = (channel: AnyChannel) => {
     )
   })
 
-  const list = Effect.fnUntraced(function* (query: { readonly limit?: number; readonly cursor?: string }) {
-    const page = { limit: query.limit ?? LIMIT_DEFAULT, cursor: yield* openCursor(channel.path, query.cursor) }
-    const found = yield* (yield* Destinations).list(yield* ActingOrg, { channel: channel.name }, page)
-    return { items: found.items.map(shown), nextCursor: sealCursor(channel.path, found.nextCursor) }
+  const list = Effect.fnUntraced(function* (query: PageQuery) {
+    const orgId = yield* ActingOrg
+    const { list } = yield* Destinations
+    return yield* pageOf(channel.path, query, (page) => list(orgId, { channel: channel.name }, page), shown)
   })
 
   const get = Effect.fnUntraced(function* (id: string) {

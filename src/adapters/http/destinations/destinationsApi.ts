@@ -8,6 +8,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Retry, type Setting } from "../../../application/destinations/fields.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { OrgAccess } from "../server/auth.ts"
+import { about, bodyErrors, byId } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, optional, paging } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
@@ -74,8 +75,6 @@ export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax }: AnyChan
   return { Create, Change, Shown, New }
 }
 
-const bodyErrors = [problemOf(413), problemOf(415)] as const
-const about = (summary: string) => OpenApi.annotations({ summary })
 const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1)
 
 export const groupNameOf = ({ typeName }: AnyChannel) => `${typeName[0]!.toLowerCase()}${typeName.slice(1)}s`
@@ -100,11 +99,9 @@ export const destinationsApi = (channel: AnyChannel) => {
   const list = HttpApiEndpoint.get("list", path, { query: paging, success: listOf(Shown) }).annotateMerge(
     about(`List the org's ${noun}s.`)
   )
-  const get = HttpApiEndpoint.get("get", `${path}/:id`, {
-    params: idParam,
-    success: Shown,
-    error: problemOf(404)
-  }).annotateMerge(about(`One ${noun}.`))
+  const get = HttpApiEndpoint.get("get", `${path}/:id`, { ...byId, success: Shown }).annotateMerge(
+    about(`One ${noun}.`)
+  )
   const change = HttpApiEndpoint.patch("change", `${path}/:id`, {
     params: idParam,
     payload: Change,
@@ -112,11 +109,10 @@ export const destinationsApi = (channel: AnyChannel) => {
     error: [problemOf(404), ...bodyErrors]
   }).annotateMerge(about(`Change ${one}. Changes apply from the next attempt.`))
   const remove = HttpApiEndpoint.delete("remove", `${path}/:id`, {
-    params: idParam,
-    success: HttpApiSchema.NoContent,
-    error: problemOf(404)
+    ...byId,
+    success: HttpApiSchema.NoContent
   }).annotateMerge(about(`Remove ${one}, its secrets and its headers.`))
-  const command = { params: idParam, success: Shown, error: problemOf(404) }
+  const command = { ...byId, success: Shown }
   const pause = HttpApiEndpoint.post("pause", `${path}/:id/pause`, command).annotateMerge(
     about(`Send nothing to ${one} until it is resumed. Its messages wait.`)
   )
@@ -124,11 +120,9 @@ export const destinationsApi = (channel: AnyChannel) => {
     about(`Send to ${one} again, beginning with what has waited.`)
   )
   const retryPath = `${path}/:id/retry-config` as const
-  const getRetry = HttpApiEndpoint.get("getRetry", retryPath, {
-    params: idParam,
-    success: Retry,
-    error: problemOf(404)
-  }).annotateMerge(about(`The retry policy that applies to the ${noun}: its own, or the default of ${name}.`))
+  const getRetry = HttpApiEndpoint.get("getRetry", retryPath, { ...byId, success: Retry }).annotateMerge(
+    about(`The retry policy that applies to the ${noun}: its own, or the default of ${name}.`)
+  )
   const putRetry = HttpApiEndpoint.put("putRetry", retryPath, {
     params: idParam,
     payload: Retry,
@@ -136,9 +130,8 @@ export const destinationsApi = (channel: AnyChannel) => {
     error: [problemOf(404), ...bodyErrors]
   }).annotateMerge(about(`Give the ${noun} a retry policy of its own. It applies to messages accepted from now on.`))
   const removeRetry = HttpApiEndpoint.delete("removeRetry", retryPath, {
-    params: idParam,
-    success: HttpApiSchema.NoContent,
-    error: problemOf(404)
+    ...byId,
+    success: HttpApiSchema.NoContent
   }).annotateMerge(about(`Return the ${noun} to the default of ${name}.`))
 
   // The name is known when the process starts; to the compiler all these groups are one.
