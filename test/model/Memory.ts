@@ -89,6 +89,7 @@ export interface Tables {
   readonly replays: Map<ReplayId, ReplayRow>
   /** How far alerting has read the feed, and what it told of lately. */
   readonly alerting: { position: string | null; readonly notices: Map<string, Notice> }
+  /** Names batches: it never goes back, whatever a crash takes. */
   batchesMade: number
   /** Due work was put in the queue and nobody was told yet. */
   hasNews: boolean

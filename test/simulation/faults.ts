@@ -85,7 +85,7 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
           world.trace(process, `${name} ${detail} ✗ not done`)
           return answer(unavailable)
         }
-        const exit = Effect.runSyncExit(work)
+        const exit = world.commit(name, () => Effect.runSyncExit(work))
         const outcome = Exit.isSuccess(exit) ? summary(exit.value) : "failed"
         world.trace(process, `${name} ${detail} → ${outcome}${result === "failAfter" ? " ✗ answer lost" : ""}`)
         world.oracle.afterStoreCall(released)

@@ -25,6 +25,8 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "moves the projection on without its rows": 5,
   "takes a batch over under its old name": 100,
   "renews whatever a living worker was ever given": 100,
+  "answers that messages are back before that is on the disk": 200,
+  "gives the name of a batch again": 200,
   "forgets what is put back": 50,
   "forgets that a lane was deferred": 100,
   "counts nothing against a rate limit": 300,

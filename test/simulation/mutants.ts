@@ -212,6 +212,22 @@ export const mutants = {
     }
   }),
 
+  "answers that messages are back before that is on the disk": (store, { commits }) => {
+    commits.asynchronous.add("putBack")
+    return store
+  },
+
+  "gives the name of a batch again": queueing((queue, store) => {
+    const { tables } = Context.get(store, Memory)
+    const goBack = Effect.sync(() => {
+      tables.batchesMade = Math.max(0, ...[...tables.claims.keys()].map(Number))
+    })
+    return {
+      claim: (request) => Effect.andThen(goBack, queue.claim(request)),
+      takeOver: (worker, lease, batchesMax) => Effect.andThen(goBack, queue.takeOver(worker, lease, batchesMax))
+    }
+  }),
+
   "forgets what is put back": queueing(() => ({ putBack: () => Effect.void })),
 
   "forgets that a lane was deferred": queueing(() => ({ deferLane: () => Effect.void })),

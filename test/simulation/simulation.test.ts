@@ -86,6 +86,7 @@ const runAll = () => {
       "the rare paths are taken": [
         "a process was killed",
         "a batch was taken over",
+        "a crash of the database took commits back",
         "a worker stopped cleanly",
         "a cancel was accepted",
         "a replay was accepted",

@@ -117,6 +117,8 @@ export interface Swarm {
   /** Calls that meet these faults more, or less, often than the others. */
   readonly emphasis: ReadonlyMap<StoreCall, number>
   readonly rareFaults: number
+  /** How likely the database crashes right after a commit that is not on its disk yet. */
+  readonly databaseCrashes: number
   /** How likely a receiver that took a message also says so later, and by another way. */
   readonly receipts: number
   /** How likely whoever sent a message erases its body later. */
@@ -231,6 +233,7 @@ export const draw = (dice: Dice): Swarm => {
     },
     emphasis: new Map(storeCalls.map((call) => [call, dice.pick([0, 1, 1, 3, 8])])),
     rareFaults: dice.pick([0, 0.08]),
+    databaseCrashes: faultless ? 0 : dice.pick([0, 0, 0, 0.01, 0.1]),
     receipts: dice.pick([0, 0.3, 1]),
     erasures: dice.pick([0, 0, 0.2]),
     operations: operations.filter((operation) => dice.chance(theme === "deadly" && operation === "replay" ? 1 : 0.4)),

@@ -1,8 +1,8 @@
 /**
  * One seed, one history. A world holds the real application in several simulated processes over one memory
  * store, clients that ask and receivers that answer. Until it heals, calls fail, answers get lost, processes
- * are killed, frozen and stopped, and clocks jump. Then everything works and every message must come to its
- * end within a bound, every worker must stop without leaving a lease, and the books must balance.
+ * are killed, frozen and stopped, clocks jump, and the database crashes. Then everything works and every message
+ * must come to its end within a bound, every worker must stop without leaving a lease, and the books must balance.
  *
  * Nothing in it waits for anything real: a run is one synchronous call.
  */
@@ -25,6 +25,7 @@ import * as MemoryPorts from "../model/MemoryPorts.ts"
 import type { ApiServices } from "./asking.ts"
 import { startClients } from "./clients.ts"
 import { storeClock, Timeline } from "./clock.ts"
+import { Commits } from "./commits.ts"
 import { type Dice, makeDice } from "./dice.ts"
 import { faultyPorts, type StorePorts } from "./faults.ts"
 import { Oracle } from "./judge/oracle.ts"
@@ -33,7 +34,7 @@ import { Operators } from "./operators.ts"
 import { type Machinery, Process } from "./process.ts"
 import { channelOf } from "./receivers.ts"
 import { RunQueue } from "./scheduler.ts"
-import { draw, type LaneDraw, type Swarm } from "./swarm.ts"
+import { draw, type LaneDraw, rareCalls, type StoreCall, type Swarm } from "./swarm.ts"
 
 export interface LaneOfWorld extends LaneDraw {
   readonly id: DestinationId
@@ -57,6 +58,7 @@ export type Store = Context.Context<StorePorts | Memory.Memory>
 export interface Tools {
   readonly dice: Dice
   readonly timeline: Timeline
+  readonly commits: Commits
 }
 
 /** Breaks the store on purpose, to see whether the oracle notices. */
@@ -69,6 +71,8 @@ interface Worker {
 }
 
 const STEPS_MAX = 2_000_000
+/** How likely the database crashes right after one of the calls that are rare, in a world where it does. */
+const RARE_CALL_CRASHES = 0.5
 
 export class World {
   readonly seed: number
@@ -77,6 +81,7 @@ export class World {
   readonly swarm: Swarm
   readonly machinery: Machinery
   readonly store: Store
+  readonly commits: Commits
   readonly oracle: Oracle
   readonly lanes: ReadonlyArray<LaneOfWorld>
   healed = false
@@ -112,7 +117,9 @@ export class World {
       opsMax: this.swarm.opsMax,
       onError: (process, message) => this.#logged(process, message)
     }
-    this.store = sabotage(openStore(this.timeline), this)
+    const store = openStore(this.timeline)
+    this.commits = new Commits(Context.get(store, Memory.Memory).tables)
+    this.store = sabotage(store, this)
     this.lanes = this.swarm.lanes.map((lane, index) => ({
       ...lane,
       id: DestinationId.make(`00000000-0000-4000-8000-0000000001${String(index).padStart(2, "0")}`),
@@ -166,6 +173,28 @@ export class World {
   violate(law: string, detail: string): void {
     this.#violation ??= { law, detail }
     this.trace(null, `VIOLATED ${law}: ${detail}`)
+  }
+
+  /** One call at the store. Where its commit is not on the disk yet, the database may crash before it is. */
+  commit<A>(call: StoreCall, work: () => A): A {
+    const { databaseCrashes } = this.swarm
+    if (databaseCrashes === 0) return work()
+    const before = this.commits.pending
+    const answer = this.commits.run(call, work)
+    const likely = rareCalls.has(call) ? RARE_CALL_CRASHES : databaseCrashes
+    if (!this.healed && this.commits.pending > before && this.dice.chance(likely)) {
+      this.timeline.after(this.dice.next(), () => this.#crashDatabase())
+    }
+    return answer
+  }
+
+  #crashDatabase(): void {
+    const lost = this.commits.crash(this.dice)
+    if (lost === 0) return
+    this.trace(null, `the database crashes and loses ${lost} commits`)
+    this.tally("a crash of the database took commits back")
+    for (const process of this.#restarts.keys()) this.disturbed(process, 0)
+    this.oracle.tookBack()
   }
 
   /** SIGKILL. Somebody starts the process again after a while. */

@@ -139,6 +139,11 @@ export class Destinations {
     this.#world.tally("a lane was deferred")
   }
 
+  /** A deferral may be among the commits that the database has lost. */
+  tookBack(): void {
+    for (const state of this.#states.values()) state.deferredUntil = 0
+  }
+
   handedOut(lane: DestinationId): void {
     const state = this.#of(lane)
     const early = state.deferredUntil - this.#world.timeline.now

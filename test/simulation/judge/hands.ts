@@ -96,6 +96,11 @@ export class Hands {
     return this.#world.laneOf(destination).channel === "whatsapp" || proven
   }
 
+  /** The leases are what they were before the commits that the database has lost. */
+  tookBack(): void {
+    this.#leases = new Map()
+  }
+
   /** A lease ends by its release or by running out, never otherwise. */
   #holders(released: BatchId | null): void {
     const { claims } = this.#tables

@@ -117,6 +117,13 @@ export class Oracle {
     if (this.#tables.journals.get(`circuit-${lane}`)?.length === generation) this.#destinations.gaveBack(lane)
   }
 
+  /** The database has lost its last commits: leases, and what lanes were asked to wait. No fact is among them. */
+  tookBack(): void {
+    this.hands.tookBack()
+    this.#destinations.tookBack()
+    this.afterStoreCall()
+  }
+
   handedOut(claim: Claim | null): void {
     for (const { lane } of claim?.messages ?? []) this.#destinations.handedOut(lane)
   }
