@@ -3,6 +3,9 @@
  * statement starts as soon as a connection is free, after the current turn of the event loop, so that fibers which settle in
  * the same turn go together.
  *
+ * What came in one call goes in one statement, in its order, as long as a statement can hold it: two statements are under way at
+ * once, and what is spread over both could be overtaken by itself.
+ *
  * Two items with the same key never share a statement, nor are two under way at once; the second waits for the next. An item
  * that the server can't even read (a class 22 error) is found by asking for its batch-mates one by one: one poisoned item
  * must not fail its neighbours.
@@ -38,12 +41,30 @@ export const groupCommit = <A, B>({
 > =>
   Effect.gen(function* () {
     const fork = yield* Effect.context<never>().pipe(Effect.map((context) => Effect.runForkWith(context)))
-    let pending: Array<Pending<A, B>> = []
+    /** What goes together. */
+    let pending: Array<ReadonlyArray<Pending<A, B>>> = []
     let running = 0
     let scheduled = false
     const underWay = new Set<string>()
     const closed = yield* Deferred.make<void>()
     let closing = false
+
+    /** Cut only where a statement is full or would have a key twice. */
+    const togetherOf = (asked: ReadonlyArray<Pending<A, B>>): ReadonlyArray<ReadonlyArray<Pending<A, B>>> => {
+      if (asked.length === 1) return [asked]
+      const parts: Array<Array<Pending<A, B>>> = []
+      let keys = new Set<string>()
+      for (const each of asked) {
+        const key = keyOf(each.item)
+        if (keys.size === 0 || keys.size === max || keys.has(key)) {
+          parts.push([])
+          keys = new Set()
+        }
+        keys.add(key)
+        parts.at(-1)!.push(each)
+      }
+      return parts
+    }
 
     const schedule = () => {
       if (scheduled || pending.length === 0 || running >= atOnce) return
@@ -54,16 +75,16 @@ export const groupCommit = <A, B>({
       })
     }
 
-    /** Takes what can go now; an item whose key is under way stays for the next statement. */
+    /** Takes what can go now; what has a key that is under way, or no room, is the first to be looked at next time. */
     const take = (): ReadonlyArray<Pending<A, B>> => {
       const taken: Array<Pending<A, B>> = []
-      const left: Array<Pending<A, B>> = []
-      for (const each of pending) {
-        const key = keyOf(each.item)
-        if (taken.length < max && !underWay.has(key)) {
-          underWay.add(key)
-          taken.push(each)
-        } else left.push(each)
+      const left: Array<ReadonlyArray<Pending<A, B>>> = []
+      for (const together of pending) {
+        const isFree = together.every(({ item }) => !underWay.has(keyOf(item)))
+        if (isFree && taken.length + together.length <= max) {
+          for (const each of together) underWay.add(keyOf(each.item))
+          taken.push(...together)
+        } else left.push(together)
       }
       pending = left
       return taken
@@ -110,8 +131,8 @@ export const groupCommit = <A, B>({
         : Effect.callback<ReadonlyArray<B>, QueryFailed>((resume) => {
             const answers = new Array<B>(items.length)
             let left = items.length
-            items.forEach((item, i) => {
-              pending.push({
+            const asked = items.map(
+              (item, i): Pending<A, B> => ({
                 item,
                 answered: (answer) => {
                   answers[i] = answer
@@ -120,7 +141,8 @@ export const groupCommit = <A, B>({
                 },
                 failed: (cause) => resume(Effect.failCause(cause))
               })
-            })
+            )
+            pending.push(...togetherOf(asked))
             schedule()
           })
   })

@@ -1,0 +1,45 @@
+import { it } from "@effect/vitest"
+import { Effect, Latch } from "effect"
+import { describe, expect } from "vitest"
+import { groupCommit } from "../../../../src/adapters/postgres/groupCommit.ts"
+
+const numbered = (name: string, count: number) => Array.from({ length: count }, (_, n) => `${name}${n}`)
+
+const asking = Effect.gen(function* () {
+  const statements: Array<ReadonlyArray<string>> = []
+  const open = yield* Latch.make()
+  const ask = yield* groupCommit<string, string>({
+    keyOf: (item) => item,
+    atOnce: 2,
+    max: 10,
+    run: (items) => {
+      statements.push(items)
+      return open.await.pipe(Effect.as(items))
+    }
+  })
+  /** Everything is asked at once, and answered when nothing more can start. */
+  const askAll = (calls: ReadonlyArray<ReadonlyArray<string>>) =>
+    Effect.all([...calls.map(ask), Effect.andThen(Effect.sleep("20 millis"), open.open)], { concurrency: "unbounded" })
+  return { statements, askAll }
+})
+
+describe("a group commit", () => {
+  it.live("sends what came in one call in one statement, also where others came before", () =>
+    Effect.gen(function* () {
+      const { statements, askAll } = yield* asking
+      const calls = [numbered("a", 6), numbered("b", 10), numbered("c", 4)]
+      const answers = yield* askAll(calls)
+      expect(answers.slice(0, 3)).toEqual(calls)
+      expect(statements).toEqual([[...numbered("a", 6), ...numbered("c", 4)], numbered("b", 10)])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("cuts a call only where a statement is full or would have a key twice", () =>
+    Effect.gen(function* () {
+      const { statements, askAll } = yield* asking
+      yield* askAll([numbered("a", 12)])
+      yield* askAll([["x", "y", "x"]])
+      expect(statements).toEqual([numbered("a", 10), ["a10", "a11"], ["x", "y"], ["x"]])
+    }).pipe(Effect.scoped)
+  )
+})
