@@ -12,7 +12,7 @@ export class NotContinued extends Schema.TaggedError<NotContinued>()("NotContinu
   version: Schema.Int
 }) {
   override get message(): string {
-    return `${this.stream} can't go on with version ${this.version}: somebody else writes to this store`
+    return `${this.stream} can't go on with version ${this.version}: another process writes to this store`
   }
 }
 

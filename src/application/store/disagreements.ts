@@ -81,7 +81,7 @@ const queueDisagreement = ({ place }: Judged, { isReady, held, linePlace }: Deri
     if (linePlace.state === "DEAD") return misplaced("it stands dead in its line, and is not")
     if (linePlace.state === "WAITING") {
       if (place.type === "UnderWay") return missing("an attempt is under way, and its line has it waiting")
-      return places === 0 ? null : twice("behind somebody in its line and in its lane")
+      return places === 0 ? null : twice("behind another message in its line and in its lane")
     }
   }
   if (place.type === "UnderWay") {

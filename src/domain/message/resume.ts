@@ -7,7 +7,7 @@
  * exactly `1 + 2 × attempt` facts can hold no receipt, no attempt in doubt and no replay besides. For any
  * other stream it answers null and the caller loads it.
  *
- * `dueAt` is the row's due time. That is the retry time, or an expiry that comes before it: whoever starts
+ * `dueAt` is the row's due time. That is the retry time, or an expiry that comes before it: a worker that starts
  * the message or takes it out of its lane finds the same either way.
  */
 import { DateTime } from "effect"

@@ -84,9 +84,7 @@ const create = HttpApiEndpoint.post("create", PATH, {
   payload: CreateAlertTarget,
   success: NewAlertTarget.pipe(HttpApiSchema.status(201)),
   error: bodyErrors
-}).annotateMerge(
-  about("Add somebody to be told of the org's troubles. A webhook's secret is shown in this answer only.")
-)
+}).annotateMerge(about("Add a target for the org's alerts. A webhook's secret is shown in this answer only."))
 
 const list = HttpApiEndpoint.get("list", PATH, { query: paging, success: listOf(AlertTarget) }).annotateMerge(
   about("List the org's alert targets.")

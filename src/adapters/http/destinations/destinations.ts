@@ -23,7 +23,7 @@ import { answer, invalidFields, notFound, type Problem, publicKeyTaken } from ".
 import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
 import { destinationsApi, groupNameOf, shapesOf } from "./destinationsApi.ts"
 
-/** A text that is no id at all is answered like an id that belongs to nobody. */
+/** A text that is no id at all is answered like the id of no destination. */
 export const idOf = (text: string): Effect.Effect<DestinationId, Problem> =>
   isUuid(text) ? Effect.succeed(DestinationId.make(text)) : Effect.fail(notFound())
 

@@ -7,7 +7,7 @@
  *    and answers false, having written nothing, when the position is elsewhere by now.
  * 2. Rows carry their generation; readers see the live one only.
  * 3. A value of this type, in `all.ts`. The runner (keepProjections.ts) does the rest: it follows the log, retries,
- *    rebuilds beside when `version` is newer than the rows or somebody asks, swaps, and clears what is left behind.
+ *    rebuilds beside when `version` is newer than the rows or on request, swaps, and deletes old rows.
  *
  * Two rules make a rebuild give the same rows: `project` may use nothing but facts (no clock, no other table that
  * changes), and rows of forgotten messages must go with them (see Retention).
