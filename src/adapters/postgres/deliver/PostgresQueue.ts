@@ -16,40 +16,22 @@ import { SLOT_FRESH_MS } from "../../../domain/delivery/rateLimit.ts"
 import type { DestinationId, MessageId } from "../../../domain/ids.ts"
 import { queuedOf } from "../../../domain/message/recorded.ts"
 import { literal } from "../literal.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 
-const claimStatement = {
-  name: "claim_due",
-  text: "select batch, messages from claim_due($1, $2, $3, $4::uuid[], $5::int[], $6)"
-}
-const putBackStatement = { name: "put_back", text: "select put_back($1::uuid, $2::uuid[])" }
-const releaseStatement = {
-  name: "release",
-  text: "select release($1::uuid, $2::uuid[], $3::timestamptz[], $4::uuid[], $5::int[], $6::int[], $7::int[])"
-}
-const renewStatement = {
-  name: "renew",
-  text: `update claim set lease_until = statement_timestamp() + make_interval(secs => $2 / 1000.0)
+const claimStatement = prepared`select batch, messages from claim_due($1, $2, $3, $4::uuid[], $5::int[], $6)`
+const putBackStatement = prepared`select put_back($1::uuid, $2::uuid[])`
+const releaseStatement = prepared`select release($1::uuid, $2::uuid[], $3::timestamptz[], $4::uuid[], $5::int[], $6::int[], $7::int[])`
+const renewStatement = prepared`update claim set lease_until = statement_timestamp() + make_interval(secs => $2 / 1000.0)
     where batch = any ($1::uuid[]) returning batch`
-}
-const takeOverStatement = {
-  name: "take_over",
-  text: `select batch::text, messages::text[], lanes::text[], dues_ms::text[]::float8[] as dues, versions, epochs, attempts
+const takeOverStatement = prepared`select batch::text, messages::text[], lanes::text[], dues_ms::text[]::float8[] as dues, versions, epochs, attempts
     from take_over($1, $2, $3)`
-}
 // Of a lane without a rate limit too: next_claim_at is never before slot_at.
-const deferLaneStatement = {
-  name: "defer_lane",
-  text: `insert into lane as l (lane, ready_at, slot_at)
+const deferLaneStatement = prepared`insert into lane as l (lane, ready_at, slot_at)
     values ($1, 'infinity', clock_timestamp() + make_interval(secs => $2 / 1000.0))
     on conflict (lane) do update set slot_at = greatest(l.slot_at, excluded.slot_at)
     where l.slot_at is null or l.slot_at < excluded.slot_at`
-}
-const nextDueStatement = {
-  name: "next_due",
-  text: "select (extract(epoch from next_claim_at) * 1000)::bigint from lane where next_claim_at < 'infinity' order by next_claim_at limit 1"
-}
+const nextDueStatement = prepared`select (extract(epoch from next_claim_at) * 1000)::bigint from lane where next_claim_at < 'infinity' order by next_claim_at limit 1`
 
 interface TakenRow {
   readonly batch: string
@@ -129,8 +111,8 @@ export const layer = Layer.effect(
     const deferLane = (lane: DestinationId, wait: Duration.Duration) =>
       unavailable(queue.rows(deferLaneStatement, [lane, Duration.toMillis(wait)])).pipe(Effect.asVoid)
 
-    const nextDueAt = unavailable(queue.rows(nextDueStatement, [])).pipe(
-      Effect.map((rows) => (rows.length === 0 ? null : DateTime.makeUnsafe(Number(rows[0]![0]))))
+    const nextDueAt = reading(queue.rows(nextDueStatement, []), (rows) =>
+      rows.length === 0 ? null : DateTime.makeUnsafe(Number(rows[0]![0]))
     )
 
     return Queue.of({ claim, putBack, release, renew, takeOver, deferLane, nextDueAt, awaitWork: signal.wait })

@@ -9,7 +9,7 @@ import type { CircuitStatus } from "../../../domain/circuit/machine.ts"
 import { fromRecorded, toRecorded } from "../../../domain/circuit/recorded.ts"
 import { type CircuitState, initialState } from "../../../domain/circuit/state.ts"
 import type { DestinationId, OrgId } from "../../../domain/ids.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { streamIdOf } from "../store/PostgresJournals.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 
@@ -17,34 +17,16 @@ import { WorkSignal } from "../WorkSignal.ts"
 const GIVEN_BACK_MS = 1_000
 
 // One row at least, so that the clock is told also of a circuit without facts.
-const loadStatement = {
-  name: "load_circuit",
-  text: `select (extract(epoch from clock_timestamp()) * 1000)::bigint, (extract(epoch from e.at) * 1000)::bigint, e.name, e.data
+const loadStatement = prepared`select (extract(epoch from clock_timestamp()) * 1000)::bigint, (extract(epoch from e.at) * 1000)::bigint, e.name, e.data
     from (select 1) one left join event e on e.stream_id = $1 order by e.version`
-}
 const stateColumns =
   "lane, circuit, generation, failures, (extract(epoch from blocked_until) * 1000)::bigint, in_flight_max"
-const statesStatement = {
-  name: "circuit_states",
-  text: `select ${stateColumns} from lane where lane = any ($1::uuid[])`
-}
-const reportStatement = {
-  name: "report_outcomes",
-  text: `select ${stateColumns} from report_outcomes($1::uuid[], $2::int[], $3::boolean[], $4::int[])`
-}
-const giveBackStatement = {
-  name: "give_back_permit",
-  text: `update lane set blocked_until = statement_timestamp() + $3::int * interval '1 millisecond'
+const statesStatement = prepared`select ${stateColumns} from lane where lane = any ($1::uuid[])`
+const reportStatement = prepared`select ${stateColumns} from report_outcomes($1::uuid[], $2::int[], $3::boolean[], $4::int[])`
+const giveBackStatement = prepared`update lane set blocked_until = statement_timestamp() + $3::int * interval '1 millisecond'
     where lane = $1 and generation = $2 and circuit = 'HALF_OPEN'`
-}
-const orgOfStatement = {
-  name: "org_of_destination",
-  text: "select org_id from destination where id = $1"
-}
-const appendStatement = {
-  name: "change_circuit",
-  text: "select change_circuit($1, $2, $3, $4::text[], $5::text[], $6, $7, $8, $9, $10)"
-}
+const orgOfStatement = prepared`select org_id from destination where id = $1`
+const appendStatement = prepared`select change_circuit($1, $2, $3, $4::text[], $5::text[], $6, $7, $8, $9, $10)`
 
 export const layer = Layer.effect(
   Circuits,
@@ -53,16 +35,14 @@ export const layer = Layer.effect(
     const signal = yield* WorkSignal
 
     const load = (destination: DestinationId) =>
-      unavailable(reads.rows(loadStatement, [streamIdOf(`circuit-${destination}`)])).pipe(
-        Effect.map((rows) => ({
-          now: DateTime.makeUnsafe(Number(rows[0]![0])),
-          facts: rows.flatMap(([_, at, name, data]) =>
-            name == null || data == null
-              ? []
-              : [{ at: DateTime.makeUnsafe(Number(at)), fact: Result.getOrThrow(fromRecorded({ name, data })) }]
-          )
-        }))
-      )
+      reading(reads.rows(loadStatement, [streamIdOf(`circuit-${destination}`)]), (rows) => ({
+        now: DateTime.makeUnsafe(Number(rows[0]![0])),
+        facts: rows.flatMap(([_, at, name, data]) =>
+          name == null || data == null
+            ? []
+            : [{ at: DateTime.makeUnsafe(Number(at)), fact: Result.getOrThrow(fromRecorded({ name, data })) }]
+        )
+      }))
 
     const states = Effect.fnUntraced(function* (destinations: ReadonlyArray<DestinationId>) {
       const known = byLane(yield* unavailable(reads.rows(statesStatement, [destinations])))
@@ -71,14 +51,15 @@ export const layer = Layer.effect(
 
     // What is counted need not reach the disk: a count that a crash takes back is counted again by the next failures.
     const report = (reports: ReadonlyArray<Report>) =>
-      unavailable(
+      reading(
         queue.rows(reportStatement, [
           reports.map(({ destination }) => destination),
           reports.map(({ generation }) => generation),
           reports.map(({ succeeded }) => succeeded),
           reports.map(({ failures }) => failures)
-        ])
-      ).pipe(Effect.map(byLane))
+        ]),
+        byLane
+      )
 
     const giveBack = (destination: DestinationId, generation: number) =>
       unavailable(queue.rows(giveBackStatement, [destination, generation, GIVEN_BACK_MS])).pipe(Effect.asVoid)
@@ -111,9 +92,7 @@ export const layer = Layer.effect(
     })
 
     const orgOf = (destination: DestinationId) =>
-      unavailable(reads.rows(orgOfStatement, [destination])).pipe(
-        Effect.map(([row]) => (row === undefined ? null : (row[0] as OrgId)))
-      )
+      reading(reads.rows(orgOfStatement, [destination]), ([row]) => (row === undefined ? null : (row[0] as OrgId)))
 
     return Circuits.of({ load, states, report, giveBack, orgOf, append })
   })

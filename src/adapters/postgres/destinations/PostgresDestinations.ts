@@ -18,7 +18,7 @@ import { changesOf, type DestinationKind, journalOf, pauseOf } from "../../../do
 import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
 import type { ChannelName, DestinationId, MessageId, OrgId } from "../../../domain/ids.ts"
 import { isUuid } from "../../../domain/ids.ts"
-import { Postgres, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, type Statement, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 import { sealing } from "./sealing.ts"
@@ -55,29 +55,21 @@ const goodAt = (time: string, rows: string) =>
 const previousRows = `select e ->> 'name' as name, e ->> 'sealed' as sealed, (e ->> 'until')::timestamptz as until, n
       from jsonb_array_elements(previous_secrets) with ordinality as listed (e, n)`
 
-const createStatement = {
-  name: "create_destination",
-  text: `with changed as (
+const createStatement = prepared`with changed as (
       insert into ${table} (id, org_id, channel, version, settings, secrets, public_key, lookup_hash, alerting, created_at, updated_at)
       values ($2, $1, $3, 1, $4, $5, $6, $7, $8, $9, $9)
       on conflict (channel, public_key) where ${living} do nothing returning ${columns}
     )
     select changed.*, ${appendToJournalSql(10)} from changed`
-}
-const changeStatement = {
-  name: "change_destination",
-  text: `with changed as (
+const changeStatement = prepared`with changed as (
       update ${table} set settings = settings || $4, secrets = (secrets || $5::jsonb) - $6::text[],
         previous_secrets = ${goodAt("$9", `${previousRows} where not (e ->> 'name' = any ($6::text[]) or $5::jsonb ? (e ->> 'name'))`)},
         lookup_hash = coalesce($7, lookup_hash), alerting = alerting || $8, version = version + 1, updated_at = $9
       where ${own} returning ${columns}
     )
     select changed.*, ${appendToJournalSql(10)} from changed`
-}
 // The secret before is the newest previous one, and none of the others is good for longer.
-const rotateStatement = {
-  name: "rotate_destination_secret",
-  text: `with changed as (
+const rotateStatement = prepared`with changed as (
       update ${table} set secrets = secrets || jsonb_build_object($4::text, $5::text),
         previous_secrets = ${goodAt(
           "$7",
@@ -89,73 +81,37 @@ const rotateStatement = {
       where ${own} returning ${columns}
     )
     select changed.*, ${appendToJournalSql(8)} from changed`
-}
-const showStatement = {
-  name: "show_destination_secret",
-  text: `with changed as (
+const showStatement = prepared`with changed as (
       update ${table} set previous_secrets = ${goodAt("$4", previousRows)} where ${own} returning ${columns}
     )
     select changed.*, ${appendToJournalSql(5)} from changed`
-}
-const pauseStatement = {
-  name: "pause_destination",
-  text: `with before as (
+const pauseStatement = prepared`with before as (
       select id, paused as was from ${table} where ${own} for update
     ), changed as (
       update ${table} d set paused = $4, updated_at = case when was = $4 then updated_at else $5 end
       from before where d.id = before.id returning ${columns.replaceAll(/\w+/g, "d.$&")}, was
     )
     select changed.*, case when was <> $4 then ${appendToJournalSql(6)} end from changed`
-}
-const removeStatement = {
-  name: "remove_destination",
-  text: `with changed as (
+const removeStatement = prepared`with changed as (
       update ${table} set removed_at = $4, settings = settings - 'headers', secrets = '{}', previous_secrets = '[]',
         lookup_hash = null
       where ${own} returning ${columns}
     )
     select changed.*, ${appendToJournalSql(5)} from changed`
-}
-const getStatement = {
-  name: "get_destination",
-  text: `select ${columns} from ${table} where org_id = $1 and id = $2 and ${living}`
-}
-const listStatement = {
-  name: "list_destinations",
-  text: `select ${columns} from ${table}
+const getStatement = prepared`select ${columns} from ${table} where org_id = $1 and id = $2 and ${living}`
+const listStatement = prepared`select ${columns} from ${table}
     where org_id = $1 and ($2::text is null or channel = $2) and (not $3 or alerting is not null) and ${living}
       and ($4::uuid is null or id > $4) order by id limit $5`
-}
-const namedStatement = {
-  name: "destinations_named",
-  text: `select ${columns} from ${table}
+const namedStatement = prepared`select ${columns} from ${table}
     where org_id = $1 and channel = $2 and ($3::text is null or public_key = $3) and ${living} order by id limit 2`
-}
-const publicKeyStatement = {
-  name: "destination_with_public_key",
-  text: `select ${columns} from ${table} where channel = $1 and public_key = $2 and ${living}`
-}
-const lookupStatement = {
-  name: "destination_with_lookup",
-  text: `select 1 from ${table} where lookup_hash = $1 and ${living} limit 1`
-}
-const matchingStatement = {
-  name: "destinations_matching",
-  text: `select ${columns} from ${table} where channel = $1 and settings @> $2 and ${living} order by id`
-}
-const alertTargetsStatement = {
-  name: "alert_targets",
-  text: `select ${columns} from ${table} where alerting is not null and ${living} order by id`
-}
-const amongStatement = {
-  name: "destinations_among",
-  text: `select ${columns} from ${table} where id = any ($1::uuid[])`
-}
+const publicKeyStatement = prepared`select ${columns} from ${table} where channel = $1 and public_key = $2 and ${living}`
+const lookupStatement = prepared`select 1 from ${table} where lookup_hash = $1 and ${living} limit 1`
+const matchingStatement = prepared`select ${columns} from ${table} where channel = $1 and settings @> $2 and ${living} order by id`
+const alertTargetsStatement = prepared`select ${columns} from ${table} where alerting is not null and ${living} order by id`
+const amongStatement = prepared`select ${columns} from ${table} where id = any ($1::uuid[])`
 // The first waiting message of each lane that has due work. `ready_at` says where to look: it is never later than the
 // lane's first due message, or the lane is being visited.
-const oldestDueStatement = {
-  name: "oldest_due_of_orgs",
-  text: `select distinct on (d.org_id) d.org_id, d.id, r.message_id, r.due_at
+const oldestDueStatement = prepared`select distinct on (d.org_id) d.org_id, d.id, r.message_id, r.due_at
     from ${table} d
     join lane l on l.lane = d.id and l.ready_at <= clock_timestamp()
     cross join lateral (
@@ -164,7 +120,6 @@ const oldestDueStatement = {
     ) r
     where d.org_id = any ($1::text[]) and d.alerting is null
     order by d.org_id, r.due_at, r.message_id`
-}
 
 interface OldestRow {
   readonly org_id: OrgId
@@ -239,7 +194,7 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
         }))
       })
 
-      const read = (statement: { readonly name: string; readonly text: string }, values: ReadonlyArray<unknown>) =>
+      const read = (statement: Statement, values: ReadonlyArray<unknown>) =>
         unavailable(reads.query<Row>(statement, values))
       const all = (rows: ReadonlyArray<Row>) => rows.map(destinationOf)
 
@@ -247,7 +202,7 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
       const write = (...change: Parameters<typeof writeRow>) =>
         Effect.map(writeRow(...change), (row) => (row === null ? null : destinationOf(row)))
       const writeRow = Effect.fnUntraced(function* (
-        statement: { readonly name: string; readonly text: string },
+        statement: Statement,
         kind: DestinationKind,
         orgId: OrgId,
         id: string,
