@@ -48,12 +48,25 @@ const living = "removed_at is null"
 /** The one that a change names, with its kind. */
 const own = `org_id = $1 and id = $2 and channel = $3 and ${living}`
 
-/** The previous secrets of `rows` (name, sealed, until, n) that are good at a time. */
-const goodAt = (time: string, rows: string) =>
+/** SQL for the previous secrets of `rows` (name, sealed, until, n) that are good at a time. */
+const goodSecretsAt = (time: string, rows: string) =>
   `(select coalesce(jsonb_agg(jsonb_build_object('name', name, 'sealed', sealed, 'until', until) order by n), '[]')
     from (select * from (${rows}) each where until > ${time}::timestamptz order by n limit ${PREVIOUS_MAX}) good)`
 const previousRows = `select e ->> 'name' as name, e ->> 'sealed' as sealed, (e ->> 'until')::timestamptz as until, n
       from jsonb_array_elements(previous_secrets) with ordinality as listed (e, n)`
+
+const keptByChange = goodSecretsAt(
+  "$9",
+  `${previousRows} where not (e ->> 'name' = any ($6::text[]) or $5::jsonb ? (e ->> 'name'))`
+)
+// The secret before is the newest previous one, and no earlier one is good for longer.
+const keptByRotation = goodSecretsAt(
+  "$7",
+  `select $4::text as name, secrets ->> $4::text as sealed, $6::timestamptz as until, 0 as n
+      where secrets ? $4::text
+      union all select name, sealed, least(until, $6::timestamptz), n from (${previousRows}) earlier`
+)
+const keptByRead = goodSecretsAt("$4", previousRows)
 
 const createStatement = prepared`with changed as (
       insert into ${table} (id, org_id, channel, version, settings, secrets, public_key, lookup_hash, alerting, created_at, updated_at)
@@ -63,26 +76,20 @@ const createStatement = prepared`with changed as (
     select changed.*, ${appendToJournalSql(10)} from changed`
 const changeStatement = prepared`with changed as (
       update ${table} set settings = settings || $4, secrets = (secrets || $5::jsonb) - $6::text[],
-        previous_secrets = ${goodAt("$9", `${previousRows} where not (e ->> 'name' = any ($6::text[]) or $5::jsonb ? (e ->> 'name'))`)},
+        previous_secrets = ${keptByChange},
         lookup_hash = coalesce($7, lookup_hash), alerting = alerting || $8, version = version + 1, updated_at = $9
       where ${own} returning ${columns}
     )
     select changed.*, ${appendToJournalSql(10)} from changed`
-// The secret before is the newest previous one, and none of the others is good for longer.
 const rotateStatement = prepared`with changed as (
       update ${table} set secrets = secrets || jsonb_build_object($4::text, $5::text),
-        previous_secrets = ${goodAt(
-          "$7",
-          `select $4::text as name, secrets ->> $4::text as sealed, $6::timestamptz as until, 0 as n
-          where secrets ? $4::text
-          union all select name, sealed, least(until, $6::timestamptz), n from (${previousRows}) earlier`
-        )},
+        previous_secrets = ${keptByRotation},
         version = version + 1, updated_at = $7
       where ${own} returning ${columns}
     )
     select changed.*, ${appendToJournalSql(8)} from changed`
 const showStatement = prepared`with changed as (
-      update ${table} set previous_secrets = ${goodAt("$4", previousRows)} where ${own} returning ${columns}
+      update ${table} set previous_secrets = ${keptByRead} where ${own} returning ${columns}
     )
     select changed.*, ${appendToJournalSql(5)} from changed`
 const pauseStatement = prepared`with before as (
