@@ -71,6 +71,8 @@ export const requestOf = (message: OutboundMessage, target: Target, now: number)
   const body = Buffer.from(message.body)
   const timestamp = String(Math.floor(now / 1000))
   const headers = [...target.headers, "webhook-id", message.messageId]
+  if (message.eventType !== null) headers.push("webhook-event-type", headerText(message.eventType))
+  if (message.correlationId !== null) headers.push("webhook-correlation-id", headerText(message.correlationId))
   if (target.style === "standard") {
     const keys = target.keys.filter(({ untilMs }) => untilMs > now).map(({ key }) => key)
     const signature = signStandard(keys, message.messageId, timestamp, body)

@@ -131,6 +131,21 @@ describe("a message that is taken", () => {
     })
   )
 
+  it.live.each(["standard", "legacy"] as const)("says what it is about, where it knows, in the style %s", (signature) =>
+    Effect.gen(function* () {
+      const far = yield* receiver({ request: (socket) => answer(socket, 200) })
+      const endpoint = endpointAt(far.url, { signature })
+      const channel = yield* channelFor([endpoint])
+      yield* channel.send(messageTo(endpoint, { eventType: "påske", correlationId: "c-1\r\nx-evil: 1" }))
+      yield* channel.send(messageTo(endpoint, { eventType: null, correlationId: null }))
+      const [named, nameless] = far.requests.map(({ headers }) => headers)
+      expect(decodeURIComponent(named!.get("webhook-event-type")!)).toBe("påske")
+      expect(decodeURIComponent(named!.get("webhook-correlation-id")!)).toBe("c-1\r\nx-evil: 1")
+      expect(named!.has("x-evil")).toBe(false)
+      expect([nameless!.has("webhook-event-type"), nameless!.has("webhook-correlation-id")]).toEqual([false, false])
+    })
+  )
+
   it.live("carries the legacy headers when its endpoint asks for them", () =>
     Effect.gen(function* () {
       const far = yield* receiver({ request: (socket) => answer(socket, 200) })
