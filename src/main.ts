@@ -1,4 +1,7 @@
-/** Builds Posthaste from its settings: the one file that knows every adapter. Each role adds its layers. */
+/**
+ * Builds Posthaste from its settings: with setup/channels.ts, the one place that knows every adapter. Each role adds its
+ * layers.
+ */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
 import { NodeRuntime } from "@effect/platform-node"

@@ -82,7 +82,7 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
       const alert = deadLetterAlert(subject, occasion, logged)
       for (const target of targetsOf(targets, "deadLetter", subject, logged)) {
         const notice = { target: target.id, destination: subject.id, at: logged.at }
-        if (alerted.mayAdd(notice)) alerts.push({ target, alert, origin })
+        if (alerted.addOnceAnHour(notice)) alerts.push({ target, alert, origin })
       }
     }
   }
@@ -194,8 +194,8 @@ const noticesOf = Effect.fnUntraced(function* (destinations: ReadonlyArray<Desti
   const last = new Map(known.map((notice) => [keyOf(notice), notice.at]))
   const added = new Map<string, Notice>()
   return {
-    /** True, and the notice is added, at most once an hour of the facts' own time. */
-    mayAdd: (notice: Notice): boolean => {
+    /** Adds the notice unless one was added within an hour, by the facts' own time. Answers whether it did. */
+    addOnceAnHour: (notice: Notice): boolean => {
       const key = keyOf(notice)
       if (!mayAlertAgain(last.get(key) ?? null, notice.at)) return false
       last.set(key, notice.at)

@@ -56,7 +56,9 @@ const targetOf = ({ destination: { settings }, secrets: { secret }, previousSecr
 export const makeTargets = (): ((endpoint: Endpoint) => Target | string) => {
   const known = new WeakMap<Endpoint, Target | string>()
   return (endpoint) => {
-    const target = known.get(endpoint) ?? targetOf(endpoint)
+    const before = known.get(endpoint)
+    if (before !== undefined) return before
+    const target = targetOf(endpoint)
     known.set(endpoint, target)
     return target
   }
