@@ -26,6 +26,7 @@ export default defineConfig({
             "test/adapters/embedded-postgres/**",
             "test/adapters/eventstoredb/**",
             "test/end-to-end/**",
+            "test/servers/**",
             "test/simulation/**"
           ]
         }
@@ -41,7 +42,8 @@ export default defineConfig({
             "test/adapters/postgres/**/*.test.ts",
             "test/adapters/embedded-postgres/**/*.test.ts",
             "test/adapters/eventstoredb/**/*.test.ts",
-            "test/end-to-end/**/*.test.ts"
+            "test/end-to-end/**/*.test.ts",
+            "test/servers/**/*.test.ts"
           ],
           testTimeout: 60_000,
           hookTimeout: 60_000

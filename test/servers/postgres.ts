@@ -3,15 +3,13 @@
  * `TEST_DATABASE_URL` names a server to use instead (its user must be allowed to create databases).
  */
 import { randomUUID } from "node:crypto"
-import { mkdtempSync, readdirSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import pg from "pg"
 import type { TestProject } from "vitest/node"
 import { start } from "../../src/adapters/embedded-postgres/EmbeddedPostgres.ts"
-import { postmasterOf } from "../../src/adapters/embedded-postgres/postmaster.ts"
 import { migrate } from "../../src/adapters/postgres/migrate.ts"
+import { ownDirectory, removeLeftovers } from "./leftovers.ts"
 
 declare module "vitest" {
   export interface ProvidedContext {
@@ -19,8 +17,6 @@ declare module "vitest" {
     readonly postgres: { readonly url: string; readonly template: string }
   }
 }
-
-const PREFIX = "posthaste-test-"
 
 /** Nothing in a test outlives the machine, so nothing has to reach the disk. */
 const settings = {
@@ -32,33 +28,10 @@ const settings = {
 }
 
 const ownServer = Effect.gen(function* () {
-  const home = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`))),
-    (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
-  )
+  const home = yield* ownDirectory
   const { url } = yield* start({ directory: join(home, "data"), settings })
   return Redacted.value(url)
 })
-
-/** A run that was killed could not clean up after itself. */
-const removeLeftovers = () => {
-  for (const name of readdirSync(tmpdir())) {
-    const pid = /^posthaste-test-(\d+)-/.exec(name)?.[1]
-    if (pid === undefined || isAlive(Number(pid))) continue
-    const home = join(tmpdir(), name)
-    const server = postmasterOf(join(home, "data", "postgres"))
-    if (server !== null) process.kill(server.pid, "SIGQUIT")
-    rmSync(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
-  }
-}
-
-const isAlive = (pid: number): boolean => {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
 
 const template = (url: string) =>
   Effect.acquireRelease(

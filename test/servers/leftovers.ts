@@ -1,0 +1,53 @@
+/**
+ * Every server that tests start keeps what it has in a directory of its own under the machine's temporary directory,
+ * named after the process that started the server. A run that was killed could not clean up after itself: the next does.
+ */
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Result } from "effect"
+import { postmasterOf } from "../../src/adapters/embedded-postgres/postmaster.ts"
+
+/** A directory that is removed with the scope. Whoever runs in it must have ended by then. */
+export const ownDirectory = Effect.acquireRelease(
+  // As processes see it that run in it: a link on the way to it would be followed.
+  Effect.sync(() => realpathSync(mkdtempSync(join(tmpdir(), `posthaste-test-${process.pid}-`)))),
+  (directory) => Effect.sync(() => remove(directory))
+)
+
+/** Notes a process that runs in `directory` (has it as its working directory), so that it can be ended with it. */
+export const noteProcess = (directory: string, pid: number): void =>
+  writeFileSync(join(directory, "pids"), `${pid}\n`, { flag: "a" })
+
+export const removeLeftovers = (): void => {
+  for (const name of readdirSync(tmpdir())) {
+    const owner = /^posthaste-test-(\d+)-/.exec(name)?.[1]
+    if (owner === undefined || isAlive(Number(owner))) continue
+    const directory = join(tmpdir(), name)
+    endProcessesOf(directory)
+    remove(directory)
+  }
+}
+
+/** A pid may be somebody else's by now: only a process that still runs in the directory is ended. */
+const endProcessesOf = (directory: string): void => {
+  const server = postmasterOf(join(directory, "data", "postgres"))
+  if (server !== null) process.kill(server.pid, "SIGQUIT")
+  const noted = textOf(() => readFileSync(join(directory, "pids"), "utf8")) ?? ""
+  for (const pid of noted.split("\n").filter((line) => line !== "")) {
+    if (textOf(() => readlinkSync(`/proc/${pid}/cwd`)) === directory) process.kill(Number(pid), "SIGKILL")
+  }
+}
+
+const remove = (directory: string): void =>
+  rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+const textOf = (read: () => string): string | null => Result.getOrNull(Result.try(read))
