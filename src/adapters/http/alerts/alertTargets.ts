@@ -1,9 +1,8 @@
 /** Answers what is asked about alert targets. Keys and secrets come in here; a webhook's secret leaves once. */
-import { Effect, Redacted, Result } from "effect"
+import { Effect, identity, Redacted, Result } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import {
-  type AlertTarget,
   changeAlertTarget,
   createAlertTarget,
   listAlertTargets,
@@ -13,7 +12,6 @@ import {
 } from "../../../application/alerts/alertTargets.ts"
 import { alertTargetTypes } from "../../../application/ports/Destinations.ts"
 import { idOf, judged, orNotFound } from "../destinations/destinations.ts"
-import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
@@ -32,22 +30,12 @@ const decodeCreate: typeof decodeAnyType = (value, path) =>
     : decodeAnyType(value, path)
 const decodeChange = decoderOf(ChangeAlertTarget)
 
-const targetJson = ({ id, orgId, type, url, createdAt, updatedAt, ...settings }: AlertTarget) => ({
-  id,
-  orgId,
-  type,
-  url,
-  ...settings,
-  createdAt: moment(createdAt),
-  updatedAt: moment(updatedAt)
-})
-
 const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const orgId = yield* ActingOrg
   const given = yield* decoded(decodeCreate, yield* readJson(request, limits.single))
   const { target, secret } = yield* judged(yield* createAlertTarget(orgId, given.type, requestOf(given)))
   return HttpServerResponse.jsonUnsafe(
-    { ...targetJson(target), ...(secret === null ? {} : { secret }) },
+    { ...target, ...(secret !== null && { secret }) },
     { status: 201, headers: { location: `/api/v1/alert-targets/${target.id}` } }
   )
 })
@@ -62,20 +50,17 @@ const requestOf = <Given extends { readonly secret?: string; readonly routingKey
   ...(routingKey !== undefined && { routingKey: Redacted.make(routingKey) })
 })
 
-const list = Effect.fnUntraced(function* (query: PageQuery) {
-  const orgId = yield* ActingOrg
-  return yield* pageOf("alert-targets", query, (page) => listAlertTargets(orgId, page), targetJson)
-})
+const list = (query: PageQuery) => pageOf("alert-targets", query, listAlertTargets, identity)
 
 const get = Effect.fnUntraced(function* (id: string) {
-  return targetJson(yield* orNotFound(yield* readAlertTarget(yield* ActingOrg, yield* idOf(id))))
+  return yield* orNotFound(yield* readAlertTarget(yield* ActingOrg, yield* idOf(id)))
 })
 
 const change = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
   const orgId = yield* ActingOrg
   const given = yield* decoded(decodeChange, yield* readJson(request, limits.single))
   const changed = yield* changeAlertTarget(orgId, yield* idOf(id), requestOf(given))
-  return targetJson(yield* judged(yield* orNotFound(changed)))
+  return yield* judged(yield* orNotFound(changed))
 })
 
 const remove = Effect.fnUntraced(function* (id: string) {

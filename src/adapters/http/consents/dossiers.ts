@@ -3,11 +3,10 @@ import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { cancelWaiting } from "../../../application/consents/applyWithdrawals.ts"
-import { type Answer, commandConsent, readConsent } from "../../../application/consents/consents.ts"
+import { commandConsent, readConsent } from "../../../application/consents/consents.ts"
 import { Channels } from "../../../application/ports/Channels.ts"
 import { type TimelineItem, Timelines } from "../../../application/ports/Timelines.ts"
 import type { ConsentOf } from "../../../domain/consent/consent.ts"
-import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
@@ -26,11 +25,9 @@ const consentOf = Effect.fnUntraced(function* ({ id, channel }: { readonly id: s
   return of ?? (yield* notFound())
 })
 
-const answerJson = ({ granted, source, at, actor }: Answer) => ({ granted, source, at: moment(at), actor })
-
 const shown = Effect.fnUntraced(function* (of: ConsentOf) {
   const { dossierId, channel, answers } = yield* readConsent(of)
-  const history = answers.map(answerJson).toReversed()
+  const history = answers.toReversed()
   return history[0] === undefined ? yield* notFound() : { dossierId, channel, ...history[0], history }
 })
 
@@ -53,22 +50,12 @@ const remove = Effect.fnUntraced(function* (of: ConsentOf) {
   return yield* shown(of)
 })
 
-const activityJson = ({ id, dossierId, activity, at, channel, messageId, actor, details }: TimelineItem) => ({
-  id,
-  dossierId,
-  type: activity,
-  at: moment(at),
-  channel,
-  messageId,
-  actor,
-  details
-})
+const activityJson = ({ activity, ...item }: TimelineItem) => ({ ...item, type: activity })
 
 const activity = Effect.fnUntraced(function* (dossierId: string, query: PageQuery) {
-  const orgId = yield* ActingOrg
   if (!isDossierId(dossierId)) return yield* notFound()
   const { list } = yield* Timelines
-  const page = yield* pageOf("activity", query, (page) => list(orgId, dossierId, page), activityJson)
+  const page = yield* pageOf("activity", query, (orgId, page) => list(orgId, dossierId, page), activityJson)
   return page.items.length === 0 && query.cursor === undefined ? yield* notFound() : page
 })
 

@@ -8,7 +8,6 @@ import {
   listCircuits,
   readCircuit
 } from "../../../application/destinations/commandCircuit.ts"
-import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
@@ -24,13 +23,10 @@ const circuitJson = ({ destination, state: { status, failures, blockedUntil } }:
   destination,
   status,
   failures,
-  openUntil: status === "OPEN" && blockedUntil !== null ? moment(blockedUntil) : null
+  openUntil: status === "OPEN" ? blockedUntil : null
 })
 
-const list = Effect.fnUntraced(function* (query: PageQuery) {
-  const orgId = yield* ActingOrg
-  return yield* pageOf("circuits", query, (page) => listCircuits(orgId, page), circuitJson)
-})
+const list = (query: PageQuery) => pageOf("circuits", query, listCircuits, circuitJson)
 
 const get = Effect.fnUntraced(function* (id: string) {
   return circuitJson(yield* orNotFound(yield* readCircuit(yield* ActingOrg, yield* idOf(id))))

@@ -15,7 +15,6 @@ import type { Fault } from "../../../application/errors.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { type Destination, Destinations } from "../../../application/ports/Destinations.ts"
 import { DestinationId, isUuid } from "../../../domain/ids.ts"
-import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
@@ -45,15 +44,10 @@ const handlersOf = (channel: AnyChannel) => {
   const decodeChange = decoderOf(Change as unknown as Decoder)
   const decodeRetry = decoderOf(Retry)
 
-  const shown = ({ id, orgId, settings, secretNames, paused, version, createdAt, updatedAt }: Destination) => ({
-    id,
-    orgId,
+  const shown = ({ settings, secretNames, alerting: _, channel: __, ...destination }: Destination) => ({
+    ...destination,
     ...settings,
-    ...(channel.ownSecretsMax > 0 && { secretNames }),
-    paused,
-    version,
-    createdAt: moment(createdAt),
-    updatedAt: moment(updatedAt)
+    ...(channel.ownSecretsMax > 0 && { secretNames })
   })
 
   /** Settings and secrets of a decoded request, apart. */
@@ -80,9 +74,8 @@ const handlersOf = (channel: AnyChannel) => {
   })
 
   const list = Effect.fnUntraced(function* (query: PageQuery) {
-    const orgId = yield* ActingOrg
     const { list } = yield* Destinations
-    return yield* pageOf(channel.path, query, (page) => list(orgId, { channel: channel.name }, page), shown)
+    return yield* pageOf(channel.path, query, (orgId, page) => list(orgId, { channel: channel.name }, page), shown)
   })
 
   const get = Effect.fnUntraced(function* (id: string) {

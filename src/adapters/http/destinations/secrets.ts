@@ -4,7 +4,6 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { rotateSecret, rotatingSecretOf, showSecret } from "../../../application/destinations/destinations.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
-import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { answer } from "../server/problem.ts"
@@ -22,10 +21,7 @@ export const layerOf = (channel: AnyChannel) => {
   const decode = decoderOf(rotationOf(channel, name) as unknown as Decoder)
 
   const shown = ({ secret, previousUntil }: { readonly secret: string; readonly previousUntil: DateTime.Utc | null }) =>
-    HttpServerResponse.jsonUnsafe(
-      { [name]: secret, previousUntil: previousUntil === null ? null : moment(previousUntil) },
-      { headers: { "cache-control": "no-store" } }
-    )
+    HttpServerResponse.jsonUnsafe({ [name]: secret, previousUntil }, { headers: { "cache-control": "no-store" } })
 
   const rotate = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
     const told = yield* decoded(decode, yield* readOptionalJson(request, limits.single))

@@ -2,10 +2,8 @@
 import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { type ApiKey, ApiKeys } from "../../../application/ports/ApiKeys.ts"
-import type { OrgId } from "../../../domain/ids.ts"
-import { isUuid } from "../../../domain/ids.ts"
-import { moment } from "../messages/messageJson.ts"
+import { ApiKeys } from "../../../application/ports/ApiKeys.ts"
+import { isUuid, type OrgId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
 import { onePage } from "../server/cursor.ts"
 import { answer, notFound } from "../server/problem.ts"
@@ -15,17 +13,15 @@ import { CreateKey } from "./apiKeysApi.ts"
 
 const decodeCreate = decoderOf(CreateKey)
 
-const keyJson = ({ id, orgId, name, createdAt }: ApiKey) => ({ id, orgId, name, createdAt: moment(createdAt) })
-
 const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const { orgId, name } = yield* decoded(decodeCreate, yield* readJson(request, limits.single))
   const key = generateKey()
   const stored = yield* (yield* ApiKeys).create(orgId, name, storedHash(hashOf(key)))
-  return HttpServerResponse.jsonUnsafe({ ...keyJson(stored), key }, { status: 201 })
+  return HttpServerResponse.jsonUnsafe({ ...stored, key }, { status: 201 })
 })
 
 const list = Effect.fnUntraced(function* (orgId: OrgId | null) {
-  return onePage((yield* (yield* ApiKeys).list(orgId)).map(keyJson))
+  return onePage(yield* (yield* ApiKeys).list(orgId))
 })
 
 const revoke = Effect.fnUntraced(function* (id: string) {

@@ -1,30 +1,25 @@
 /** The handlers of the audit trail. */
-import { Effect } from "effect"
+import { Effect, identity } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { type AuditFilter, type AuditItem, AuditTrail } from "../../../application/ports/AuditTrail.ts"
-import { isUuid, MessageId } from "../../../domain/ids.ts"
+import { isUuid, MessageId, type OrgId } from "../../../domain/ids.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
-import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
-import { ActingOrg } from "../server/auth.ts"
 import { onePage, type Page, type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer } from "../server/problem.ts"
-
-const entryJson = ({ at, ...entry }: AuditItem) => ({ ...entry, at: moment(at) })
 
 type AuditQuery = Omit<AuditFilter, "messageId"> & PageQuery & { readonly messageId?: string }
 
 const list = Effect.fnUntraced(function* ({ limit, cursor, messageId, ...filter }: AuditQuery) {
   yield* knownChannel(filter.channel)
-  const orgId = yield* ActingOrg
   const { list } = yield* AuditTrail
-  const read = (page: Page) => {
+  const read = (orgId: OrgId, page: Page) => {
     if (messageId === undefined) return list(orgId, filter, page)
     // Nothing was ever done to what can't be a message.
     if (!isUuid(messageId)) return Effect.succeed(onePage<AuditItem>([]))
     return list(orgId, { ...filter, messageId: MessageId.make(messageId) }, page)
   }
-  return yield* pageOf("audit", { limit, cursor }, read, entryJson)
+  return yield* pageOf("audit", { limit, cursor }, read, identity)
 })
 
 export const layer = HttpApiBuilder.group(Api, "audit", (handlers) =>

@@ -7,7 +7,7 @@
  */
 import type { ServerResponse } from "node:http"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Clock, Duration, Effect, Layer, Stream } from "effect"
+import { Clock, DateTime, Duration, Effect, Layer, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -16,7 +16,6 @@ import { LogReader } from "../../../application/log/LogReader.ts"
 import type { Position } from "../../../application/ports/EventStore.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
-import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { endless } from "../server/connections.ts"
@@ -45,7 +44,7 @@ const idOf = (position: Position | null) => sealCursor(LIST, position ?? BEGINNI
 const eventOf = ({ logged, message }: FeedFact): string => {
   const { stream, version, name, at, actor, data, position } = logged
   // The fact's data is JSON already.
-  const json = `{"stream":${JSON.stringify(stream)},"version":${version},"type":${JSON.stringify(typeOf(logged))},"name":${JSON.stringify(name)},"at":"${moment(at)}","actor":${JSON.stringify(actor)},"data":${data},"message":${JSON.stringify(message)}}`
+  const json = `{"stream":${JSON.stringify(stream)},"version":${version},"type":${JSON.stringify(typeOf(logged))},"name":${JSON.stringify(name)},"at":"${DateTime.formatIso(at)}","actor":${JSON.stringify(actor)},"data":${data},"message":${JSON.stringify(message)}}`
   return Sse.encoder.write({ _tag: "Event", event: "message", id: idOf(position), data: json })
 }
 

@@ -10,16 +10,10 @@ import {
   timeLeft
 } from "../../../application/log/projections/rebuild.ts"
 import type { Run, Stall } from "../../../application/ports/Projections.ts"
-import { moment } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { answer, notFound } from "../server/problem.ts"
 
-const liveJson = ({ generation, version, facts, startedAt }: Run) => ({
-  generation,
-  version,
-  facts,
-  startedAt: moment(startedAt)
-})
+const liveJson = ({ generation, version, facts, startedAt }: Run) => ({ generation, version, facts, startedAt })
 
 const buildJson = (run: Run) => {
   const left = timeLeft(run)
@@ -38,9 +32,9 @@ const projectionJson = ({ name, live, build }: ProjectionView) => ({
   build: build === null ? null : buildJson(build)
 })
 
-const stallJson = Effect.fnUntraced(function* ({ pid, application, since }: Stall) {
-  const age = DateTime.distance(since, yield* DateTime.now)
-  return { pid, application, since: moment(since), seconds: Math.round(Duration.toSeconds(age)) }
+const stallJson = Effect.fnUntraced(function* (stall: Stall) {
+  const age = DateTime.distance(stall.since, yield* DateTime.now)
+  return { ...stall, seconds: Math.round(Duration.toSeconds(age)) }
 })
 
 const list = Effect.gen(function* () {

@@ -1,5 +1,4 @@
 /** A message, its facts and its attempts in the words of the API. */
-import { DateTime } from "effect"
 import { typeOf } from "../../../application/log/feed.ts"
 import type { StreamFact } from "../../../application/log/readStream.ts"
 import { detailsOf } from "../../../domain/message/facts.ts"
@@ -8,33 +7,14 @@ import { toRecorded } from "../../../domain/message/recorded.ts"
 import type { Status } from "../../../domain/message/transitions.ts"
 import type { AttemptView, MessageView, StoredFact } from "../../../domain/message/view.ts"
 
-export const moment = (time: DateTime.Utc): string => DateTime.formatIso(time)
-const momentOrNull = (time: DateTime.Utc | null | undefined) => (time ? moment(time) : null)
-
-export const messageJson = (view: MessageView) => ({
-  id: view.id,
-  orgId: view.orgId,
-  channel: view.channel,
-  to: view.to,
-  destination: view.destination,
-  status: view.status,
-  epoch: view.epoch,
-  attempts: view.attempts,
-  attemptsMax: view.attemptsMax,
-  nextAttemptAt: momentOrNull(view.nextAttemptAt),
-  lastError: view.lastError,
-  providerMessageId: view.providerMessageId,
+/** A view that was stored before a field was added has none of it. */
+export const messageJson = ({ version: _, ...view }: MessageView) => ({
+  ...view,
   ...detailsOf(view),
-  deliverAt: momentOrNull(view.deliverAt),
-  expiresAt: momentOrNull(view.expiresAt),
-  createdAt: moment(view.createdAt),
-  updatedAt: moment(view.updatedAt),
-  lastAttemptAt: momentOrNull(view.lastAttemptAt),
-  endedAt: momentOrNull(view.endedAt),
-  deliveredAt: momentOrNull(view.deliveredAt),
-  readAt: momentOrNull(view.readAt),
-  bodyErased: view.bodyErased,
-  contradicted: view.contradicted
+  deliverAt: view.deliverAt ?? null,
+  lastAttemptAt: view.lastAttemptAt ?? null,
+  deliveredAt: view.deliveredAt ?? null,
+  readAt: view.readAt ?? null
 })
 
 /** A stored fact of any stream. */
@@ -42,7 +22,7 @@ export const factJson = (fact: StreamFact) => ({
   version: fact.version,
   name: fact.name,
   type: typeOf(fact),
-  at: moment(fact.at),
+  at: fact.at,
   data: JSON.parse(fact.data) as unknown
 })
 
@@ -54,20 +34,7 @@ export const eventJson = (step: StoredFact & { readonly status: Status }) => {
 }
 
 export const attemptJson = ({
-  number,
-  epoch,
-  startedAt,
-  endedAt,
-  outcome,
-  error,
   status,
-  responseBody
-}: AttemptView & { readonly responseBody: string | null }) => ({
-  number,
-  epoch,
-  startedAt: moment(startedAt),
-  endedAt: momentOrNull(endedAt),
-  outcome,
-  error,
-  response: { status, body: responseBody }
-})
+  responseBody,
+  ...attempt
+}: AttemptView & { readonly responseBody: string | null }) => ({ ...attempt, response: { status, body: responseBody } })

@@ -21,7 +21,7 @@ import { onePage, type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, blocked, invalidFields, keyReused, type Problem, toResponse } from "../server/problem.ts"
 import { rawMember, rawMembers } from "../server/rawJson.ts"
 import { decoded, decoderOf, limits, readJson, readOptionalJson } from "../server/requestBody.ts"
-import { attemptJson, eventJson, factJson, messageJson, moment } from "./messageJson.ts"
+import { attemptJson, eventJson, factJson, messageJson } from "./messageJson.ts"
 import { BATCH_MAX, BatchEntry, CommandRequest, MessageRequest, ReplayCommand } from "./messagesApi.ts"
 
 const decodeRequest = decoderOf(MessageRequest)
@@ -113,16 +113,13 @@ const sendBatch = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSe
 
 const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: MessageFilter & PageQuery) {
   yield* knownChannel(filter.channel)
-  const orgId = yield* ActingOrg
   const { list } = yield* MessageViews
-  return yield* pageOf("messages", { limit, cursor }, (page) => list(orgId, filter, page), messageJson)
+  return yield* pageOf("messages", { limit, cursor }, (orgId, page) => list(orgId, filter, page), messageJson)
 })
 
 const stats = Effect.fnUntraced(function* () {
   const orgId = yield* ActingOrg
-  const { byStatus, byChannel, oldestDueAt } = yield* (yield* MessageViews).stats(orgId)
-  const receipts = yield* (yield* ReceiptInbox).count(orgId)
-  return { byStatus, byChannel, oldestDueAt: oldestDueAt === null ? null : moment(oldestDueAt), receipts }
+  return { ...(yield* (yield* MessageViews).stats(orgId)), receipts: yield* (yield* ReceiptInbox).count(orgId) }
 })
 
 /** A text that is no id is answered like the id of no message. */

@@ -1,5 +1,5 @@
 /** The handlers of dead letters and their replays. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { type DeadLetter, listDeadLetters } from "../../../application/replays/deadLetters.ts"
@@ -11,60 +11,33 @@ import {
   readReplay,
   requestReplay
 } from "../../../application/replays/replays.ts"
-import { isUuid, ReplayId } from "../../../domain/ids.ts"
-import { DeadLetterFilter, type ReplaySelection } from "../../../domain/replay/facts.ts"
+import { isUuid, type OrgId, ReplayId } from "../../../domain/ids.ts"
+import type { DeadLetterFilter, ReplaySelection } from "../../../domain/replay/facts.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
-import { messageJson, moment } from "../messages/messageJson.ts"
+import { messageJson } from "../messages/messageJson.ts"
 import { CommandRequest } from "../messages/messagesApi.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
-import { type PageQuery, pageOf } from "../server/cursor.ts"
+import { type Page, type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, invalidFields, keyReused, notFound, type Problem, replayEnded } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson, readOptionalJson } from "../server/requestBody.ts"
 import { ReplayRequest } from "./deadLettersApi.ts"
 
 const decodeRequest = decoderOf(ReplayRequest)
 const decodeCommand = decoderOf(CommandRequest)
-const encodeFilter = Schema.encodeSync(DeadLetterFilter)
 
-const deadLetterJson = ({ message, deadLetteredAt, wouldReplayTo }: DeadLetter) => ({
-  ...messageJson(message),
-  deadLetteredAt: moment(deadLetteredAt),
-  wouldReplayTo
-})
+const deadLetterJson = ({ message, ...ending }: DeadLetter) => ({ ...messageJson(message), ...ending })
 
-const replayJson = ({
-  id,
-  status,
-  matched,
-  replayed,
-  skipped,
-  selection,
-  reason,
-  requestedAt,
-  endedAt
-}: ReplayView) => ({
-  id,
-  status,
-  matched,
-  replayed,
-  skipped,
-  filter: "filter" in selection ? encodeFilter(selection.filter) : null,
-  ids: "ids" in selection ? selection.ids : null,
-  reason,
-  requestedAt: moment(requestedAt),
-  endedAt: endedAt === null ? null : moment(endedAt)
+const replayJson = ({ selection, orgId: _, ...replay }: ReplayView) => ({
+  ...replay,
+  filter: "filter" in selection ? selection.filter : null,
+  ids: "ids" in selection ? selection.ids : null
 })
 
 const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: DeadLetterFilter & PageQuery) {
   yield* knownChannel(filter.channel)
-  const orgId = yield* ActingOrg
-  return yield* pageOf(
-    "dead-letters",
-    { limit, cursor },
-    (page) => listDeadLetters(orgId, filter, page),
-    deadLetterJson
-  )
+  const read = (orgId: OrgId, page: Page) => listDeadLetters(orgId, filter, page)
+  return yield* pageOf("dead-letters", { limit, cursor }, read, deadLetterJson)
 })
 
 const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
@@ -93,10 +66,7 @@ const selectionOf = ({ filter, ids }: typeof ReplayRequest.Type): Effect.Effect<
   return Effect.fail(invalidFields([{ field: "filter", reason }]))
 }
 
-const replays = Effect.fnUntraced(function* (query: PageQuery) {
-  const orgId = yield* ActingOrg
-  return yield* pageOf("replays", query, (page) => listReplays(orgId, page), replayJson)
-})
+const replays = (query: PageQuery) => pageOf("replays", query, listReplays, replayJson)
 
 const idOf = (text: string): Effect.Effect<ReplayId, Problem> =>
   isUuid(text) ? Effect.succeed(ReplayId.make(text)) : Effect.fail(notFound())

@@ -4,6 +4,8 @@
  */
 import { crc32 } from "node:zlib"
 import { Effect } from "effect"
+import type { OrgId } from "../../../domain/ids.ts"
+import { ActingOrg } from "./auth.ts"
 import { LIMIT_DEFAULT } from "./fields.ts"
 import { invalidRequest, type Problem } from "./problem.ts"
 
@@ -42,14 +44,15 @@ interface Items<Item> {
   readonly nextCursor: string | null
 }
 
-/** One page of a list: read with the store's own cursor, answered in the words of the API. */
+/** One page of a list of the org: read with the store's own cursor, answered in the words of the API. */
 export const pageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
   list: string,
   { limit = LIMIT_DEFAULT, cursor }: PageQuery,
-  read: (page: Page) => Effect.Effect<Items<Item>, E, R>,
+  read: (orgId: OrgId, page: Page) => Effect.Effect<Items<Item>, E, R>,
   json: (item: Item) => Json
 ) {
-  const { items, nextCursor } = yield* read({ limit, cursor: yield* openCursor(list, cursor) })
+  const page = { limit, cursor: yield* openCursor(list, cursor) }
+  const { items, nextCursor } = yield* read(yield* ActingOrg, page)
   return { items: items.map(json), nextCursor: sealCursor(list, nextCursor) }
 })
 

@@ -20,8 +20,10 @@ export const Time = Schema.String.check(
 /** A field that may be left out; null means the same. */
 export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
-/** The form of times in answers. */
-export const Moment = Schema.String.annotate({ format: "date-time" })
+/** A time in an answer. */
+export const Moment = Schema.String.annotate({ format: "date-time" }).pipe(
+  Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.dateTimeUtcFromString)
+)
 
 export const listOf = <S extends Schema.Constraint>(item: S) =>
   Schema.Struct({ items: Schema.Array(item), nextCursor: Schema.NullOr(Schema.String) })
