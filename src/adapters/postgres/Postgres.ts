@@ -7,7 +7,7 @@
  * each means, and why nothing is stranded by it.
  */
 import { hash } from "node:crypto"
-import { Context, Effect, Layer, Redacted, Schema } from "effect"
+import { Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import pg from "pg"
 import { StoreUnavailable } from "../../application/errors.ts"
 import { migrate, requireMigrated } from "./migrate.ts"
@@ -39,6 +39,7 @@ export const prepared = (...parts: Parts): Statement => {
 export const unprepared = (...parts: Parts): Statement => ({ text: joined(parts) })
 
 export interface Connections {
+  /** Rows as objects, in whatever names the statement gives their columns; times as `DateTime`. */
   readonly query: <Row extends object>(
     statement: Statement,
     values: ReadonlyArray<unknown>
@@ -125,10 +126,17 @@ const acquirePool = (url: Redacted.Redacted, schema: string, max: number, settin
 
 const asText = { getTypeParser: () => (text: string) => text }
 
+const { TIMESTAMPTZ } = pg.types.builtins
+const dateOf = pg.types.getTypeParser(TIMESTAMPTZ)
+const timeOf = (text: string) => DateTime.fromDateUnsafe(dateOf(text))
+const withTimes: pg.CustomTypesConfig = {
+  getTypeParser: (type: number) => (type === TIMESTAMPTZ ? timeOf : pg.types.getTypeParser(type))
+}
+
 const connections = (pool: pg.Pool): Connections => ({
   query: <Row extends object>(statement: Statement, values: ReadonlyArray<unknown>) =>
     Effect.callback<ReadonlyArray<Row>, QueryFailed>((resume) => {
-      pool.query<Row & pg.QueryResultRow>({ ...statement, values: [...values] }).then(
+      pool.query<Row & pg.QueryResultRow>({ ...statement, values: [...values], types: withTimes }).then(
         (result) => resume(Effect.succeed(result.rows)),
         (error) => resume(Effect.fail(queryFailed(error)))
       )

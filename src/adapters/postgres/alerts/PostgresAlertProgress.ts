@@ -1,6 +1,6 @@
 import { DateTime, Effect, Layer } from "effect"
 import { AlertProgress, type Notice } from "../../../application/ports/AlertProgress.ts"
-import { Postgres, prepared, reading } from "../Postgres.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 
 const positionStatement = prepared`select position from alert_progress`
 const noticesStatement = prepared`select target_id as target, destination, at from alert_notice where destination = any ($1::uuid[])`
@@ -12,14 +12,8 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { durable, reads } = yield* Postgres
     return AlertProgress.of({
-      position: reading(
-        durable.query<{ position: string | null }>(positionStatement, []),
-        (rows) => rows[0]?.position ?? null
-      ),
-      notices: (destinations) =>
-        reading(reads.query<Omit<Notice, "at"> & { readonly at: Date }>(noticesStatement, [destinations]), (rows) =>
-          rows.map((notice) => ({ ...notice, at: DateTime.fromDateUnsafe(notice.at) }))
-        ),
+      position: reading(durable.rows(positionStatement, []), (rows) => rows[0]?.[0] ?? null),
+      notices: (destinations) => unavailable(reads.query<Notice>(noticesStatement, [destinations])),
       advance: (from, to, notices, forget) =>
         reading(
           durable.query<{ done: boolean }>(advanceStatement, [

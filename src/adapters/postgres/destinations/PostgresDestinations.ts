@@ -6,7 +6,6 @@
 import { createHmac, randomUUID } from "node:crypto"
 import { Cache, DateTime, Duration, Effect, Exit, Layer, Redacted } from "effect"
 import {
-  type Alerting,
   type Destination,
   type DestinationSettings,
   Destinations,
@@ -16,33 +15,26 @@ import {
 } from "../../../application/ports/Destinations.ts"
 import { changesOf, type DestinationKind, journalOf, pauseOf } from "../../../domain/destination/changes.ts"
 import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
-import type { ChannelName, DestinationId, MessageId, OrgId } from "../../../domain/ids.ts"
+import type { ChannelName, OrgId } from "../../../domain/ids.ts"
 import { isUuid } from "../../../domain/ids.ts"
+import type { OldestDue } from "../../../domain/overdue/decider.ts"
 import { Postgres, prepared, type Statement, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 import { sealing } from "./sealing.ts"
 
-interface Row {
-  readonly id: DestinationId
-  readonly org_id: OrgId
-  readonly channel: ChannelName
-  readonly version: number
-  readonly paused: boolean
+interface Row extends Omit<Destination, "settings" | "secretNames"> {
   /** Header values often are credentials, so all of them are sealed together, in base64. */
   readonly settings: DestinationSettings & { readonly headers?: string }
   /** Sealed, in base64, by name. */
   readonly secrets: Readonly<Record<string, string>>
   /** Sealed like the secrets whose names they have; the newest first. */
-  readonly previous_secrets: ReadonlyArray<{ readonly name: string; readonly sealed: string; readonly until: string }>
-  readonly alerting: Alerting | null
-  readonly created_at: Date
-  readonly updated_at: Date
-  readonly removed_at: Date | null
+  readonly previousSecrets: ReadonlyArray<{ readonly name: string; readonly sealed: string; readonly until: string }>
+  readonly removed: boolean
 }
 
-const columns =
-  "id, org_id, channel, version, paused, settings, secrets, previous_secrets, alerting, created_at, updated_at, removed_at"
+const columns = `id, org_id as "orgId", channel, version, paused, settings, secrets, previous_secrets as "previousSecrets",
+  alerting, created_at as "createdAt", updated_at as "updatedAt", removed_at is not null as removed`
 const table = "destination"
 const living = "removed_at is null"
 /** The one that a change names, with its kind. */
@@ -93,10 +85,10 @@ const showStatement = prepared`with changed as (
     )
     select changed.*, ${appendToJournalSql(5)} from changed`
 const pauseStatement = prepared`with before as (
-      select id, paused as was from ${table} where ${own} for update
+      select id as found, paused as was from ${table} where ${own} for update
     ), changed as (
-      update ${table} d set paused = $4, updated_at = case when was = $4 then updated_at else $5 end
-      from before where d.id = before.id returning ${columns.replaceAll(/\w+/g, "d.$&")}, was
+      update ${table} set paused = $4, updated_at = case when was = $4 then updated_at else $5 end
+      from before where id = found returning ${columns}, was
     )
     select changed.*, case when was <> $4 then ${appendToJournalSql(6)} end from changed`
 const removeStatement = prepared`with changed as (
@@ -118,7 +110,7 @@ const alertTargetsStatement = prepared`select ${columns} from ${table} where ale
 const amongStatement = prepared`select ${columns} from ${table} where id = any ($1::uuid[])`
 // The first waiting message of each lane that has due work. `ready_at` says where to look: it is never later than the
 // lane's first due message, or the lane is being visited.
-const oldestDueStatement = prepared`select distinct on (d.org_id) d.org_id, d.id, r.message_id, r.due_at
+const oldestDueStatement = prepared`select distinct on (d.org_id) d.org_id as "orgId", d.id as destination, r.message_id as "messageId", r.due_at as "dueAt"
     from ${table} d
     join lane l on l.lane = d.id and l.ready_at <= clock_timestamp()
     cross join lateral (
@@ -127,13 +119,6 @@ const oldestDueStatement = prepared`select distinct on (d.org_id) d.org_id, d.id
     ) r
     where d.org_id = any ($1::text[]) and d.alerting is null
     order by d.org_id, r.due_at, r.message_id`
-
-interface OldestRow {
-  readonly org_id: OrgId
-  readonly id: DestinationId
-  readonly message_id: MessageId
-  readonly due_at: Date
-}
 
 export interface Options {
   /** 32 bytes; seals secrets and headers. */
@@ -175,28 +160,21 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
 
       const destinationOf = (row: Row): Destination => {
         const { headers, ...settings } = row.settings
-        const { id, org_id: orgId } = row
+        const { id, orgId, channel, alerting, paused, version, createdAt, updatedAt } = row
         const plain =
           headers === undefined ? {} : { headers: JSON.parse(Redacted.value(opened(headers, headersOf(orgId, id)))) }
         return {
-          id,
-          orgId,
-          channel: row.channel,
+          ...{ id, orgId, channel, alerting, paused, version, createdAt, updatedAt },
           settings: { ...settings, ...plain },
-          secretNames: Object.keys(row.secrets).toSorted(),
-          alerting: row.alerting,
-          paused: row.paused,
-          version: row.version,
-          createdAt: DateTime.fromDateUnsafe(row.created_at),
-          updatedAt: DateTime.fromDateUnsafe(row.updated_at)
+          secretNames: Object.keys(row.secrets).toSorted()
         }
       }
       const openOf = (row: Row): OpenDestination => ({
         destination: destinationOf(row),
-        secrets: mapped(row.secrets, (text, name) => opened(text, secretOf(row.org_id, row.id, name))),
-        previousSecrets: row.previous_secrets.map(({ name, sealed, until }) => ({
+        secrets: mapped(row.secrets, (text, name) => opened(text, secretOf(row.orgId, row.id, name))),
+        previousSecrets: row.previousSecrets.map(({ name, sealed, until }) => ({
           name,
-          secret: opened(sealed, secretOf(row.org_id, row.id, name)),
+          secret: opened(sealed, secretOf(row.orgId, row.id, name)),
           until: DateTime.makeUnsafe(until)
         }))
       })
@@ -324,18 +302,12 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
         among: (ids) =>
           Effect.map(
             read(amongStatement, [ids]),
-            (rows) => new Map(rows.map((row) => [row.id, { ...destinationOf(row), removed: row.removed_at !== null }]))
+            (rows) => new Map(rows.map((row) => [row.id, { ...destinationOf(row), removed: row.removed }]))
           ),
         oldestDue: (orgs) =>
           Effect.map(
-            unavailable(reads.query<OldestRow>(oldestDueStatement, [orgs])),
-            (rows) =>
-              new Map(
-                rows.map((row) => [
-                  row.org_id,
-                  { messageId: row.message_id, destination: row.id, dueAt: DateTime.fromDateUnsafe(row.due_at) }
-                ])
-              )
+            unavailable(reads.query<OldestDue & { readonly orgId: OrgId }>(oldestDueStatement, [orgs])),
+            (rows) => new Map(rows.map(({ orgId, ...oldest }) => [orgId, oldest]))
           )
       })
     })

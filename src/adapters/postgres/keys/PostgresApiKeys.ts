@@ -3,25 +3,17 @@ import { Clock, DateTime, Effect, Layer } from "effect"
 import { type ApiKey, ApiKeys, type Holder } from "../../../application/ports/ApiKeys.ts"
 import { journalOfKey } from "../../../domain/destination/changes.ts"
 import { isUuid, type OrgId } from "../../../domain/ids.ts"
-import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
 
-interface KeyRow {
-  readonly id: string
-  readonly org_id: string
-  readonly name: string
-  readonly created_at: Date
-}
-
 const createStatement = prepared`with key as (
-      insert into api_key (id, org_id, name, key_hash, created_at) values ($1, $2, $3, $4, $5)
-      returning id, org_id, name, created_at
+      insert into api_key (id, org_id, name, key_hash, created_at) values ($1, $2, $3, $4, $5) returning 1
     )
-    select key.*, ${appendToJournalSql(6)} from key`
-const holderStatement = prepared`select id, org_id from api_key where key_hash = $1 and revoked_at is null`
-const listStatement = prepared`select id, org_id, name, created_at from api_key
+    select ${appendToJournalSql(6)} from key`
+const holderStatement = prepared`select id, org_id as "orgId" from api_key where key_hash = $1 and revoked_at is null`
+const listStatement = prepared`select id, org_id as "orgId", name, created_at as "createdAt" from api_key
     where revoked_at is null and ($1::text is null or org_id = $1) order by created_at, id`
-const ownerStatement = prepared`select org_id from api_key where id = $1`
+const ownerStatement = prepared`select org_id as "orgId" from api_key where id = $1`
 const revokeStatement = prepared`with key as (
       update api_key set revoked_at = $3 where id = $1 and org_id = $2 and revoked_at is null returning id
     )
@@ -43,8 +35,8 @@ export const layer = Layer.effect(
       const now = yield* DateTime.now
       const facts = yield* configurationFactValues(journalOfKey(id), [{ type: "KeyCreated", orgId, name }], now)
       const values = [id, orgId, name, keyHash, DateTime.formatIso(now), ...facts]
-      const rows = yield* unavailable(durable.query<KeyRow>(createStatement, values))
-      return keyOf(rows[0]!)
+      yield* unavailable(durable.query(createStatement, values))
+      return { id, orgId, name, createdAt: now }
     })
 
     const holderOf = Effect.fnUntraced(function* (keyHash: string) {
@@ -53,22 +45,20 @@ export const layer = Layer.effect(
       if (remembered !== undefined && now < remembered.until && remembered.until - now <= FRESH_MS) {
         return remembered.holder
       }
-      const [row] = yield* unavailable(reads.query<Pick<KeyRow, "id" | "org_id">>(holderStatement, [keyHash]))
-      const holder = row === undefined ? null : { id: row.id, orgId: row.org_id as OrgId }
+      const [holder = null] = yield* unavailable(reads.query<Holder>(holderStatement, [keyHash]))
       if (known.size >= KEPT) known.clear()
       if (holder === null) known.delete(keyHash)
       else known.set(keyHash, { until: now + FRESH_MS, holder })
       return holder
     })
 
-    const list = (orgId: OrgId | null) =>
-      reading(reads.query<KeyRow>(listStatement, [orgId]), (rows) => rows.map(keyOf))
+    const list = (orgId: OrgId | null) => unavailable(reads.query<ApiKey>(listStatement, [orgId]))
 
     const revoke = Effect.fnUntraced(function* (id: string) {
       if (!isUuid(id)) return false
-      const [owner] = yield* unavailable(reads.query<Pick<KeyRow, "org_id">>(ownerStatement, [id]))
+      const [owner] = yield* unavailable(reads.query<Pick<ApiKey, "orgId">>(ownerStatement, [id]))
       if (owner === undefined) return false
-      const orgId = owner.org_id as OrgId
+      const { orgId } = owner
       const now = yield* DateTime.now
       const facts = yield* configurationFactValues(journalOfKey(id), [{ type: "KeyRevoked", orgId }], now)
       const values = [id, orgId, DateTime.formatIso(now), ...facts]
@@ -80,10 +70,3 @@ export const layer = Layer.effect(
     return ApiKeys.of({ create, holderOf, list, revoke })
   })
 )
-
-const keyOf = (row: KeyRow): ApiKey => ({
-  id: row.id,
-  orgId: row.org_id as OrgId,
-  name: row.name,
-  createdAt: DateTime.fromDateUnsafe(row.created_at)
-})

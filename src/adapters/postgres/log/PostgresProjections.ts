@@ -2,58 +2,35 @@
  * The runs of projections: a row each, moved by `advance_projection` in the transaction that writes the rows
  * it stands for.
  */
-import { DateTime, Duration, Effect, Layer } from "effect"
-import { Projections, type Run } from "../../../application/ports/Projections.ts"
-import { Postgres, prepared, reading } from "../Postgres.ts"
+import { Duration, Effect, Layer } from "effect"
+import { Projections, type Run, type Stall } from "../../../application/ports/Projections.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 
-const columns =
-  "name, generation, version, live, position, facts::float8 as facts, total::float8 as total, rate, started_at"
+const columns = `name, generation, version, live, position, facts::float8 as facts, total::float8 as total,
+  rate as "factsPerSecond", started_at as "startedAt"`
 const runsStatement = prepared`select ${columns} from projection order by name, live desc`
 const buildStatement = prepared`select ${columns} from build_projection($1, $2, $3)`
 const swapStatement = prepared`select swap_projection($1, $2) as done`
 // The oldest transaction that may still write is where the log ends for all its readers, whatever database of the
 // server it is in.
-const stallStatement = prepared`select pid, application_name, coalesce(xact_start, clock_timestamp()) as since from pg_stat_activity
+const stallStatement = prepared`select pid, application_name as application, coalesce(xact_start, clock_timestamp()) as since from pg_stat_activity
     where backend_xid::text::bigint = pg_snapshot_xmin(pg_current_snapshot())::text::bigint % 4294967296
       and xact_start < clock_timestamp() - $1::int * interval '1 millisecond'`
-
-interface Row {
-  readonly name: string
-  readonly generation: number
-  readonly version: number
-  readonly live: boolean
-  readonly position: string | null
-  readonly facts: number
-  readonly total: number
-  readonly rate: number | null
-  readonly started_at: Date
-}
-
-const runOf = ({ rate, started_at, ...row }: Row): Run => ({
-  ...row,
-  factsPerSecond: rate,
-  startedAt: DateTime.fromDateUnsafe(started_at)
-})
 
 export const layer = Layer.effect(
   Projections,
   Effect.gen(function* () {
     const { derived, reads } = yield* Postgres
     return Projections.of({
-      runs: reading(reads.query<Row>(runsStatement, []), (rows) => rows.map(runOf)),
+      runs: unavailable(reads.query<Run>(runsStatement, [])),
       build: (name, version, total) =>
-        reading(derived.query<Row>(buildStatement, [name, version, Math.round(total)]), (rows) => runOf(rows[0]!)),
+        reading(derived.query<Run>(buildStatement, [name, version, Math.round(total)]), (rows) => rows[0]!),
       swap: (name, generation) =>
         reading(derived.query<{ done: boolean }>(swapStatement, [name, generation]), (rows) => rows[0]!.done),
       stall: (longerThan) =>
         reading(
-          reads.query<{ pid: number; application_name: string; since: Date }>(stallStatement, [
-            Math.round(Duration.toMillis(longerThan))
-          ]),
-          ([row]) =>
-            row === undefined
-              ? null
-              : { pid: row.pid, application: row.application_name, since: DateTime.fromDateUnsafe(row.since) }
+          reads.query<Stall>(stallStatement, [Math.round(Duration.toMillis(longerThan))]),
+          ([stall = null]) => stall
         )
     })
   })

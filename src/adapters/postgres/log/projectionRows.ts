@@ -37,15 +37,15 @@ const streamIdIn = ({ stream }: Row): string => messageOf(stream) ?? streamIdOf(
 export interface Place {
   readonly stream_id: string
   readonly version: number
-  readonly at: Date
+  readonly at: DateTime.Utc
 }
 
 /** What was selected, under the id that its fact gives it. */
-export const placedItem = <Item extends Place>({ stream_id, version, at, ...item }: Item) => ({
+export const placedItem = <Item extends Place>({ stream_id, version, ...item }: Item) => ({
   id: `${stream_id}.${version}`,
-  at: DateTime.fromDateUnsafe(at),
   ...item
 })
 
 /** Where a list that is ordered by time, stream and version goes on. */
-export const cursorOf = ({ at, stream_id, version }: Place): string => `${at.toISOString()}/${stream_id}/${version}`
+export const cursorOf = ({ at, stream_id, version }: Place): string =>
+  `${DateTime.formatIso(at)}/${stream_id}/${version}`

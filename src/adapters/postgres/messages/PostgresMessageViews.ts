@@ -88,13 +88,12 @@ export const layer = Layer.effect(
         Effect.all(
           [
             reads.query<{ channel: ChannelName; status: MessageStatus; count: number }>(countsStatement, [orgId]),
-            reads.query<{ oldest: Date | null }>(oldestStatement, [orgId])
+            reads.query<{ oldest: DateTime.Utc | null }>(oldestStatement, [orgId])
           ],
           { concurrency: 2 }
         )
       )
-      const due = oldest[0]?.oldest ?? null
-      return { ...countsOf(counts), oldestDueAt: due === null ? null : DateTime.fromDateUnsafe(due) }
+      return { ...countsOf(counts), oldestDueAt: oldest[0]?.oldest ?? null }
     })
 
     const project = Effect.fnUntraced(function* (step: Step, views: ReadonlyArray<MessageView>) {

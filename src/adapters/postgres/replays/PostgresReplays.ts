@@ -1,27 +1,17 @@
 /** Which messages each replay is for, and which replays want work: `replay` and `replay_item`. */
 import { DateTime, Duration, Effect, Layer, Schema } from "effect"
 import { type Opening, type ReplayItem, type ReplayJob, Replays } from "../../../application/ports/Replays.ts"
-import type { MessageId, OrgId, ReplayId } from "../../../domain/ids.ts"
 import { ReplaySelection } from "../../../domain/replay/facts.ts"
 import { pageOf } from "../filtering.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { isDeadLetter } from "./deadLetters.ts"
 
-interface JobRow {
-  readonly id: string
-  readonly org_id: string
-  readonly selection: unknown
-  readonly reason: string | null
-  readonly matched: number
-  readonly requested_at: Date
-}
-
-const columns = "id, org_id, selection, reason, matched, requested_at"
+const columns = `id, org_id as "orgId", selection, reason, matched, requested_at as "requestedAt"`
 const getStatement = prepared`select ${columns} from replay where id = $1 and org_id = $2`
-const knownStatement = prepared`select ${columns}, request_hash from replay where org_id = $1 and key = $2`
+const knownStatement = prepared`select ${columns}, request_hash as "requestHash" from replay where org_id = $1 and key = $2`
 // Ids are made of the time, so they sort as the requests came.
 const listStatement = prepared`select ${columns} from replay where org_id = $1 and ($2::uuid is null or id < $2) order by id desc limit $3`
-const itemsStatement = prepared`select message_id, epoch from replay_item where replay_id = $1 and number > $2 order by number limit $3`
+const itemsStatement = prepared`select message_id as "messageId", epoch from replay_item where replay_id = $1 and number > $2 order by number limit $3`
 const takeStatement = prepared`update replay set next_at = statement_timestamp() + make_interval(secs => $1 / 1000.0)
     where id = (
       select id from replay where next_at <= statement_timestamp() order by next_at limit 1 for update skip locked
@@ -34,14 +24,11 @@ const closeStatement = prepared`with items as (delete from replay_item where rep
 const encodeSelection = Schema.encodeSync(ReplaySelection)
 const decodeSelection = Schema.decodeUnknownSync(ReplaySelection)
 
-const jobOf = (row: JobRow): ReplayJob => ({
-  id: row.id as ReplayId,
-  orgId: row.org_id as OrgId,
-  selection: decodeSelection(row.selection),
-  reason: row.reason,
-  matched: row.matched,
-  requestedAt: DateTime.fromDateUnsafe(row.requested_at)
-})
+interface JobRow extends Omit<ReplayJob, "selection"> {
+  readonly selection: unknown
+}
+
+const jobOf = (row: JobRow): ReplayJob => ({ ...row, selection: decodeSelection(row.selection) })
 
 /**
  * Request, key and items in one statement. The key's unique constraint decides which of two racers opened it;
@@ -80,7 +67,7 @@ const openQuery = ({ id, orgId, selection, reason, requestedAt, set, idempotency
       insert into replay_item (replay_id, number, message_id, epoch)
         select o.id, f.number, f.id, f.epoch from opened o cross join found f
     )
-    select ${columns} from opened`
+    select * from opened`
   return { text, values }
 }
 
@@ -94,14 +81,15 @@ export const layer = Layer.effect(
       const [opened] = yield* unavailable(durable.query<JobRow>({ text }, values))
       if (opened !== undefined) return { type: "Opened", job: jobOf(opened) } as const
       const [known] = yield* unavailable(
-        durable.query<JobRow & { readonly request_hash: string }>(knownStatement, [
+        durable.query<JobRow & { readonly requestHash: string }>(knownStatement, [
           opening.orgId,
           opening.idempotency?.key ?? null
         ])
       )
       // Without a key there is nothing to collide with but the id, which is new.
       if (known === undefined) return yield* Effect.die(new Error(`a replay with the new id ${opening.id} exists`))
-      return { type: "DuplicateKey", job: jobOf(known), requestHash: known.request_hash } as const
+      const { requestHash, ...job } = known
+      return { type: "DuplicateKey", job: jobOf(job), requestHash } as const
     })
 
     return Replays.of({
@@ -112,10 +100,7 @@ export const layer = Layer.effect(
         ),
       get: (orgId, id) =>
         reading(reads.query<JobRow>(getStatement, [id, orgId]), ([row]) => (row === undefined ? null : jobOf(row))),
-      items: (id, after, limit) =>
-        reading(reads.query<{ message_id: MessageId; epoch: number }>(itemsStatement, [id, after, limit]), (rows) =>
-          rows.map(({ message_id, epoch }) => ({ messageId: message_id, epoch }))
-        ),
+      items: (id, after, limit) => unavailable(reads.query<ReplayItem>(itemsStatement, [id, after, limit])),
       take: (lease) =>
         reading(durable.query<JobRow>(takeStatement, [Duration.toMillis(lease)]), ([row]) =>
           row === undefined ? null : jobOf(row)
