@@ -1,8 +1,29 @@
 /**
- * A fact in its stored form: `Type@version` and JSON text. A store keeps both and reads neither; each kind of stream
- * has a codec of its own (such as message/recorded.ts).
+ * Facts and their stored form: `Type@version` and JSON text. A store keeps both and reads neither; each kind of stream
+ * lists every shape of its facts that was ever written, and has a codec made from that list (facts.ts).
  */
-import { Result, Schema } from "effect"
+import { Result, Schema, SchemaTransformation, Struct } from "effect"
+
+export const fact = <Type extends string, Fields extends Schema.Struct.Fields>(type: Type, fields: Fields) =>
+  Schema.Struct({ type: Schema.tag(type), ...fields })
+
+/** The shape of a fact from before some fields were added, and what they are in a fact that was written then. */
+export const before = <const Names extends string, Fact extends { readonly type: string }>(
+  shape: Schema.Codec<Fact, unknown> & { readonly fields: Schema.Struct.Fields },
+  added: { readonly [Name in Names]: Fact[Name & keyof Fact] }
+) => {
+  const names = Object.keys(added)
+  const older = Schema.Struct(Struct.omit(shape.fields, names)) as unknown as Schema.Codec<Fact> & typeof shape
+  const lifted = SchemaTransformation.transform<Fact, Fact>({
+    decode: (fact) => ({ ...fact, ...added }),
+    encode: (fact) => Struct.omit(fact, names as []) as Fact
+  })
+  return older.pipe(Schema.decodeTo(Schema.toType(shape), lifted))
+}
+
+/** The facts of a list of shapes. */
+export type FactIn<Recorded extends Readonly<Record<string, { readonly Type: unknown }>>> =
+  Recorded[keyof Recorded]["Type"]
 
 export interface RecordedFact {
   readonly name: string

@@ -9,18 +9,13 @@ import { join } from "node:path"
 import { Result } from "effect"
 import { describe, expect, it } from "vitest"
 import * as circuit from "../../src/domain/circuit/facts.ts"
-import * as circuitCodec from "../../src/domain/circuit/recorded.ts"
 import * as consent from "../../src/domain/consent/facts.ts"
-import * as consentCodec from "../../src/domain/consent/recorded.ts"
 import * as destination from "../../src/domain/destination/facts.ts"
-import * as destinationCodec from "../../src/domain/destination/recorded.ts"
 import * as message from "../../src/domain/message/facts.ts"
 import * as messageCodec from "../../src/domain/message/recorded.ts"
 import * as overdue from "../../src/domain/overdue/facts.ts"
-import * as overdueCodec from "../../src/domain/overdue/recorded.ts"
 import type { RecordedFact, UnreadableFact } from "../../src/domain/recorded.ts"
 import * as replay from "../../src/domain/replay/facts.ts"
-import * as replayCodec from "../../src/domain/replay/recorded.ts"
 
 interface Codec<Fact extends { readonly type: string }> {
   readonly toRecorded: (fact: Fact) => RecordedFact
@@ -44,12 +39,12 @@ const kind = <Fact extends { readonly type: string }>(
 })
 
 const kinds = {
-  circuit: kind(circuit, circuitCodec),
-  consent: kind(consent, consentCodec),
-  destination: kind(destination, destinationCodec),
+  circuit: kind(circuit, circuit),
+  consent: kind(consent, consent),
+  destination: kind(destination, destination),
   message: kind(message, messageCodec),
-  overdue: kind(overdue, overdueCodec),
-  replay: kind(replay, replayCodec)
+  overdue: kind(overdue, overdue),
+  replay: kind(replay, replay)
 }
 
 const folder = join(import.meta.dirname, "facts")
@@ -71,7 +66,7 @@ describe("the stored facts", () => {
 
   it("are all in this table: every room of the domain that stores facts", () => {
     const domain = join(import.meta.dirname, "../../src/domain")
-    const rooms = readdirSync(domain).filter((room) => existsSync(join(domain, room, "recorded.ts")))
+    const rooms = readdirSync(domain).filter((room) => existsSync(join(domain, room, "facts.ts")))
     expect(Object.keys(kinds).toSorted()).toEqual(rooms.toSorted())
   })
 

@@ -3,8 +3,8 @@
  * value goes; when a value changes, the functions that hold it are created again.
  */
 import { DateTime } from "effect"
+import { toRecorded } from "../../domain/circuit/facts.ts"
 import { IN_FLIGHT_LAST, PERMIT_SPARE_MS, TIMEOUT_UNKNOWN_MS, widened } from "../../domain/circuit/policy.ts"
-import { toRecorded } from "../../domain/circuit/recorded.ts"
 import { BURST_MS, ROUNDING, SLACK_MS } from "../../domain/delivery/rateLimit.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import { endedWell } from "../../domain/message/view.ts"

@@ -8,7 +8,7 @@
  */
 import { DateTime, Duration, Effect, Result } from "effect"
 import { decide, type OldestDue, replay } from "../../domain/overdue/decider.ts"
-import { fromRecorded, toRecorded } from "../../domain/overdue/recorded.ts"
+import { fromRecorded, toRecorded } from "../../domain/overdue/facts.ts"
 import { background } from "../background.ts"
 import { appendToJournal, command } from "../command.ts"
 import { Destinations } from "../ports/Destinations.ts"

@@ -14,7 +14,7 @@ import {
   replay
 } from "../../domain/consent/consent.ts"
 import type { ConsentFact, DossierFact, MessageBlocked } from "../../domain/consent/facts.ts"
-import { fromRecorded, toRecorded } from "../../domain/consent/recorded.ts"
+import { fromRecorded, toRecorded } from "../../domain/consent/facts.ts"
 import type { ChannelName, OrgId } from "../../domain/ids.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
 import { appendToJournal, command } from "../command.ts"

@@ -5,21 +5,21 @@
  */
 import { Result } from "effect"
 import { can as circuitAllows, evolve as evolveCircuit, initial as firstCircuit } from "../../domain/circuit/decider.ts"
-import { fromRecorded as circuitFact } from "../../domain/circuit/recorded.ts"
-import { fromRecorded as dossierFact } from "../../domain/consent/recorded.ts"
-import { fromRecorded as configurationFact } from "../../domain/destination/recorded.ts"
+import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
+import { fromRecorded as dossierFact } from "../../domain/consent/facts.ts"
+import { fromRecorded as configurationFact } from "../../domain/destination/facts.ts"
 import { beginning, type TrackedMessage, track } from "../../domain/message/place.ts"
 import { fromRecorded as messageFact } from "../../domain/message/recorded.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
 import { evolve as evolveOverdue, initial as firstOverdue } from "../../domain/overdue/decider.ts"
-import { fromRecorded as overdueFact } from "../../domain/overdue/recorded.ts"
+import { fromRecorded as overdueFact } from "../../domain/overdue/facts.ts"
 import type { RecordedFact, UnreadableFact } from "../../domain/recorded.ts"
 import {
   evolve as evolveReplay,
   initial as firstReplay,
   statusOf as statusOfReplay
 } from "../../domain/replay/decider.ts"
-import { fromRecorded as replayFact } from "../../domain/replay/recorded.ts"
+import { fromRecorded as replayFact } from "../../domain/replay/facts.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
 
 /** The first fault of a stream. */

@@ -7,6 +7,7 @@
  */
 import { Schema } from "effect"
 import { ChannelName, OrgId } from "../ids.ts"
+import { codecOf, type FactIn, fact } from "../recorded.ts"
 
 const Text = Schema.NullOr(Schema.String)
 
@@ -18,13 +19,12 @@ const consent = {
   source: Schema.NonEmptyString
 }
 
-export const ConsentGranted = Schema.Struct({ type: Schema.tag("ConsentGranted"), ...consent })
+export const ConsentGranted = fact("ConsentGranted", { ...consent })
 
-export const ConsentWithdrawn = Schema.Struct({ type: Schema.tag("ConsentWithdrawn"), ...consent })
+export const ConsentWithdrawn = fact("ConsentWithdrawn", { ...consent })
 
 /** No message that was accepted before the withdrawal waits any more. */
-export const WithdrawalApplied = Schema.Struct({
-  type: Schema.tag("WithdrawalApplied"),
+export const WithdrawalApplied = fact("WithdrawalApplied", {
   orgId: OrgId,
   dossierId: Schema.NonEmptyString,
   channel: ChannelName,
@@ -33,8 +33,7 @@ export const WithdrawalApplied = Schema.Struct({
 })
 
 /** A message was refused on arrival. It has no stream, so this fact is its only trace. */
-export const MessageBlocked = Schema.Struct({
-  type: Schema.tag("MessageBlocked"),
+export const MessageBlocked = fact("MessageBlocked", {
   orgId: OrgId,
   dossierId: Schema.NonEmptyString,
   channel: ChannelName,
@@ -46,16 +45,14 @@ export const MessageBlocked = Schema.Struct({
 })
 export type MessageBlocked = typeof MessageBlocked.Type
 
-export const ConsentFact = Schema.Union([ConsentGranted, ConsentWithdrawn, WithdrawalApplied])
-export type ConsentFact = typeof ConsentFact.Type
-
-export const DossierFact = Schema.Union([ConsentGranted, ConsentWithdrawn, WithdrawalApplied, MessageBlocked])
-export type DossierFact = typeof DossierFact.Type
-
-/** Every shape ever written, keyed by `type@version`. The highest version is the one we write. */
+/** Every shape ever written. */
 export const recorded = {
   "ConsentGranted@1": ConsentGranted,
   "ConsentWithdrawn@1": ConsentWithdrawn,
   "WithdrawalApplied@1": WithdrawalApplied,
   "MessageBlocked@1": MessageBlocked
 } as const
+export type DossierFact = FactIn<typeof recorded>
+export type ConsentFact = Exclude<DossierFact, MessageBlocked>
+
+export const { toRecorded, fromRecorded } = codecOf<DossierFact>(recorded)

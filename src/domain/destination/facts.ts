@@ -7,66 +7,40 @@
  */
 import { Schema } from "effect"
 import { ChannelName, OrgId } from "../ids.ts"
+import { codecOf, type FactIn, fact } from "../recorded.ts"
 
 const destination = { orgId: OrgId, channel: ChannelName }
 const Names = Schema.Array(Schema.NonEmptyString)
 
-export const DestinationCreated = Schema.Struct({ type: Schema.tag("DestinationCreated"), ...destination })
+export const DestinationCreated = fact("DestinationCreated", { ...destination })
 
 /** `fields` are the settings that the request named, also those whose value stayed the same. */
-export const DestinationChanged = Schema.Struct({
-  type: Schema.tag("DestinationChanged"),
-  ...destination,
-  fields: Names
-})
+export const DestinationChanged = fact("DestinationChanged", { ...destination, fields: Names })
 
 /** `names` are the secrets that were replaced, added or removed. */
-export const DestinationSecretsChanged = Schema.Struct({
-  type: Schema.tag("DestinationSecretsChanged"),
-  ...destination,
-  names: Names
-})
+export const DestinationSecretsChanged = fact("DestinationSecretsChanged", { ...destination, names: Names })
 
 /** The secrets of that name before it are good until `previousUntil` at the longest. */
-export const DestinationSecretRotated = Schema.Struct({
-  type: Schema.tag("DestinationSecretRotated"),
+export const DestinationSecretRotated = fact("DestinationSecretRotated", {
   ...destination,
   name: Schema.NonEmptyString,
   previousUntil: Schema.DateTimeUtcFromString
 })
 
 /** Its owner has seen it. */
-export const DestinationSecretShown = Schema.Struct({
-  type: Schema.tag("DestinationSecretShown"),
-  ...destination,
-  name: Schema.NonEmptyString
-})
+export const DestinationSecretShown = fact("DestinationSecretShown", { ...destination, name: Schema.NonEmptyString })
 
-export const DestinationPaused = Schema.Struct({ type: Schema.tag("DestinationPaused"), ...destination })
+export const DestinationPaused = fact("DestinationPaused", { ...destination })
 
-export const DestinationResumed = Schema.Struct({ type: Schema.tag("DestinationResumed"), ...destination })
+export const DestinationResumed = fact("DestinationResumed", { ...destination })
 
-export const DestinationRemoved = Schema.Struct({ type: Schema.tag("DestinationRemoved"), ...destination })
+export const DestinationRemoved = fact("DestinationRemoved", { ...destination })
 
-export const KeyCreated = Schema.Struct({ type: Schema.tag("KeyCreated"), orgId: OrgId, name: Schema.String })
+export const KeyCreated = fact("KeyCreated", { orgId: OrgId, name: Schema.String })
 
-export const KeyRevoked = Schema.Struct({ type: Schema.tag("KeyRevoked"), orgId: OrgId })
+export const KeyRevoked = fact("KeyRevoked", { orgId: OrgId })
 
-export const ConfigurationFact = Schema.Union([
-  DestinationCreated,
-  DestinationChanged,
-  DestinationSecretsChanged,
-  DestinationSecretRotated,
-  DestinationSecretShown,
-  DestinationPaused,
-  DestinationResumed,
-  DestinationRemoved,
-  KeyCreated,
-  KeyRevoked
-])
-export type ConfigurationFact = typeof ConfigurationFact.Type
-
-/** Every shape ever written, keyed by `type@version`. The highest version is the one we write. */
+/** Every shape ever written. */
 export const recorded = {
   "DestinationCreated@1": DestinationCreated,
   "DestinationChanged@1": DestinationChanged,
@@ -79,3 +53,9 @@ export const recorded = {
   "KeyCreated@1": KeyCreated,
   "KeyRevoked@1": KeyRevoked
 } as const
+export type ConfigurationFact = FactIn<typeof recorded>
+
+/** Whether a stored fact of this name is about a destination or key; such facts identify their journals. */
+export const isConfigurationFact = (name: string): boolean => name in recorded
+
+export const { toRecorded, fromRecorded } = codecOf<ConfigurationFact>(recorded)

@@ -5,9 +5,10 @@
  *
  * No fact holds a body or a secret: facts are kept for ever, bodies can be erased.
  */
-import { Schema, SchemaTransformation } from "effect"
+import { Schema } from "effect"
 import { RetryPolicy } from "../delivery/retry.ts"
 import { ChannelName, DestinationId, OrgId, ReplayId } from "../ids.ts"
+import { before, type FactIn, fact } from "../recorded.ts"
 
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
@@ -42,8 +43,7 @@ const detailNames = Object.keys(MessageDetails.fields) as ReadonlyArray<keyof Me
 export const detailsOf = (from: { readonly [Name in keyof MessageDetails]?: MessageDetails[Name] }): MessageDetails =>
   Object.fromEntries(detailNames.map((name) => [name, from[name] ?? null])) as MessageDetails
 
-export const MessageQueued = Schema.Struct({
-  type: Schema.tag("MessageQueued"),
+export const MessageQueued = fact("MessageQueued", {
   orgId: OrgId,
   channel: ChannelName,
   to: Schema.String,
@@ -57,15 +57,10 @@ export const MessageQueued = Schema.Struct({
 export type MessageQueued = typeof MessageQueued.Type
 
 /** Stored before any byte leaves: a crash in between burns an attempt and is visible. */
-export const AttemptStarted = Schema.Struct({
-  type: Schema.tag("AttemptStarted"),
-  epoch: Schema.Int,
-  attempt: Schema.Int
-})
+export const AttemptStarted = fact("AttemptStarted", { epoch: Schema.Int, attempt: Schema.Int })
 
 /** The destination's system has taken the message. */
-export const AttemptSucceeded = Schema.Struct({
-  type: Schema.tag("AttemptSucceeded"),
+export const AttemptSucceeded = fact("AttemptSucceeded", {
   attempt: Schema.Int,
   status: Schema.NullOr(Schema.Int),
   providerMessageId: Text,
@@ -73,8 +68,7 @@ export const AttemptSucceeded = Schema.Struct({
 })
 
 /** `retryAt` is null when no attempt is left: the message's ending follows in the same append. */
-export const AttemptFailed = Schema.Struct({
-  type: Schema.tag("AttemptFailed"),
+export const AttemptFailed = fact("AttemptFailed", {
   attempt: Schema.Int,
   error: DeliveryError,
   status: Schema.NullOr(Schema.Int),
@@ -83,8 +77,7 @@ export const AttemptFailed = Schema.Struct({
 })
 
 /** The destination did not process the attempt. The attempt does not count: the next one has its number. */
-export const AttemptDeferred = Schema.Struct({
-  type: Schema.tag("AttemptDeferred"),
+export const AttemptDeferred = fact("AttemptDeferred", {
   attempt: Schema.Int,
   error: DeliveryError,
   status: Schema.NullOr(Schema.Int),
@@ -93,16 +86,14 @@ export const AttemptDeferred = Schema.Struct({
 })
 
 /** The worker crashed or gave up between start and settlement. Whether the destination got the message is not known. */
-export const AttemptAbandoned = Schema.Struct({
-  type: Schema.tag("AttemptAbandoned"),
+export const AttemptAbandoned = fact("AttemptAbandoned", {
   attempt: Schema.Int,
   reason: Schema.NonEmptyString,
   retryAt: Schema.NullOr(Time)
 })
 
 /** The destination may have taken the message and drops no duplicates: Posthaste must ask before it tries again. */
-export const AttemptUnresolved = Schema.Struct({
-  type: Schema.tag("AttemptUnresolved"),
+export const AttemptUnresolved = fact("AttemptUnresolved", {
   attempt: Schema.Int,
   error: DeliveryError,
   durationMs: Schema.Int,
@@ -110,37 +101,25 @@ export const AttemptUnresolved = Schema.Struct({
 })
 
 /** Proven at the recipient: by the destination's own answer or by a provider's receipt. */
-export const MessageDelivered = Schema.Struct({
-  type: Schema.tag("MessageDelivered"),
-  proof: Schema.Literals(["response", "receipt"])
-})
+export const MessageDelivered = fact("MessageDelivered", { proof: Schema.Literals(["response", "receipt"]) })
 
 /** Refused for good: by the destination's answer or by a provider's receipt. */
-export const MessageFailed = Schema.Struct({
-  type: Schema.tag("MessageFailed"),
+export const MessageFailed = fact("MessageFailed", {
   by: Schema.Literals(["response", "receipt"]),
   error: DeliveryError
 })
 
-export const MessageDeadLettered = Schema.Struct({
-  type: Schema.tag("MessageDeadLettered"),
+export const MessageDeadLettered = fact("MessageDeadLettered", {
   reason: Schema.Literals(["attempts used up", "too old to retry", "outcome unknown"]),
   error: DeliveryError
 })
 
-export const MessageCancelled = Schema.Struct({
-  type: Schema.tag("MessageCancelled"),
-  reason: Text
-})
+export const MessageCancelled = fact("MessageCancelled", { reason: Text })
 
-export const MessageExpired = Schema.Struct({
-  type: Schema.tag("MessageExpired"),
-  expiresAt: Time
-})
+export const MessageExpired = fact("MessageExpired", { expiresAt: Time })
 
 /** A new run of a message whose last one ended badly. History stays as it was. */
-export const MessageReplayed = Schema.Struct({
-  type: Schema.tag("MessageReplayed"),
+export const MessageReplayed = fact("MessageReplayed", {
   epoch: Schema.Int,
   replayedAt: Time,
   reason: Text,
@@ -151,26 +130,10 @@ export const MessageReplayed = Schema.Struct({
 })
 
 /** The shape from before bodies could be edited and jobs could replay. */
-const MessageReplayedV1 = Schema.Struct({
-  type: Schema.tag("MessageReplayed"),
-  epoch: Schema.Int,
-  replayedAt: Schema.String,
-  reason: Text
-}).pipe(
-  Schema.decodeTo(
-    MessageReplayed,
-    SchemaTransformation.transform({
-      decode: (v1): typeof MessageReplayed.Encoded => ({ ...v1, edited: false, replayId: null }),
-      encode: ({ edited: _, replayId: __, ...v1 }) => v1
-    })
-  )
-)
+const MessageReplayedV1 = before(MessageReplayed, { edited: false, replayId: null })
 
 /** Body and answers are erased. The facts stay; a message that was not sent before is never sent. */
-export const MessageBodyErased = Schema.Struct({
-  type: Schema.tag("MessageBodyErased"),
-  reason: Text
-})
+export const MessageBodyErased = fact("MessageBodyErased", { reason: Text })
 
 export const ReceiptStatus = Schema.Literals(["sent", "delivered", "read", "failed"])
 export type ReceiptStatus = typeof ReceiptStatus.Type
@@ -179,8 +142,7 @@ export type ReceiptStatus = typeof ReceiptStatus.Type
  * A provider's receipt. It is stored whatever the message's status; a person who replays must see `contradicts` first.
  * `epoch` null is the epoch it was recorded in; `attempt` null is any attempt of that epoch.
  */
-export const ReceiptRecorded = Schema.Struct({
-  type: Schema.tag("ReceiptRecorded"),
+export const ReceiptRecorded = fact("ReceiptRecorded", {
   receipt: ReceiptStatus,
   providerMessageId: Text,
   epoch: Schema.NullOr(Schema.Int),
@@ -191,44 +153,9 @@ export const ReceiptRecorded = Schema.Struct({
 })
 
 /** The shape from before a receipt could be about an earlier epoch of its message. */
-const ReceiptRecordedV1 = Schema.Struct({
-  type: Schema.tag("ReceiptRecorded"),
-  receipt: ReceiptStatus,
-  providerMessageId: Text,
-  reportedAt: Schema.String,
-  error: Schema.NullOr(DeliveryError),
-  contradicts: Schema.Boolean
-}).pipe(
-  Schema.decodeTo(
-    ReceiptRecorded,
-    SchemaTransformation.transform({
-      decode: (v1): typeof ReceiptRecorded.Encoded => ({ ...v1, epoch: null, attempt: null }),
-      encode: ({ epoch: _, attempt: __, ...v1 }) => v1
-    })
-  )
-)
+const ReceiptRecordedV1 = before(ReceiptRecorded, { epoch: null, attempt: null })
 
-export const MessageFact = Schema.Union([
-  MessageQueued,
-  AttemptStarted,
-  AttemptSucceeded,
-  AttemptFailed,
-  AttemptDeferred,
-  AttemptAbandoned,
-  AttemptUnresolved,
-  MessageDelivered,
-  MessageFailed,
-  MessageDeadLettered,
-  MessageCancelled,
-  MessageExpired,
-  MessageReplayed,
-  MessageBodyErased,
-  ReceiptRecorded
-])
-export type MessageFact = typeof MessageFact.Type
-export type FactOf<T extends MessageFact["type"]> = Extract<MessageFact, { readonly type: T }>
-
-/** Every shape ever written, keyed by `type@version`. The highest version is the one we write. */
+/** Every shape ever written. */
 export const recorded = {
   "MessageQueued@1": MessageQueued,
   "AttemptStarted@1": AttemptStarted,
@@ -248,3 +175,5 @@ export const recorded = {
   "ReceiptRecorded@1": ReceiptRecordedV1,
   "ReceiptRecorded@2": ReceiptRecorded
 } as const
+export type MessageFact = FactIn<typeof recorded>
+export type FactOf<T extends MessageFact["type"]> = Extract<MessageFact, { readonly type: T }>

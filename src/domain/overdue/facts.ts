@@ -5,9 +5,9 @@
  */
 import { Schema } from "effect"
 import { DestinationId, MessageId, OrgId } from "../ids.ts"
+import { codecOf, type FactIn, fact } from "../recorded.ts"
 
-export const OverdueBegan = Schema.Struct({
-  type: Schema.tag("OverdueBegan"),
+export const OverdueBegan = fact("OverdueBegan", {
   orgId: OrgId,
   /** The limit when it began. */
   limitSeconds: Schema.Int,
@@ -17,13 +17,13 @@ export const OverdueBegan = Schema.Struct({
   destination: DestinationId
 })
 
-export const OverdueEnded = Schema.Struct({ type: Schema.tag("OverdueEnded"), orgId: OrgId })
+export const OverdueEnded = fact("OverdueEnded", { orgId: OrgId })
 
-export const OverdueFact = Schema.Union([OverdueBegan, OverdueEnded])
-export type OverdueFact = typeof OverdueFact.Type
-
-/** Every shape ever written, keyed by `type@version`. The highest version is the one we write. */
+/** Every shape ever written. */
 export const recorded = {
   "OverdueBegan@1": OverdueBegan,
   "OverdueEnded@1": OverdueEnded
 } as const
+export type OverdueFact = FactIn<typeof recorded>
+
+export const { toRecorded, fromRecorded } = codecOf<OverdueFact>(recorded)

@@ -6,6 +6,7 @@
  */
 import { Schema } from "effect"
 import { ChannelName, MessageId, OrgId } from "../ids.ts"
+import { codecOf, type FactIn, fact } from "../recorded.ts"
 
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
@@ -27,8 +28,7 @@ export const ReplaySelection = Schema.Union([
 ])
 export type ReplaySelection = typeof ReplaySelection.Type
 
-export const ReplayRequested = Schema.Struct({
-  type: Schema.tag("ReplayRequested"),
+export const ReplayRequested = fact("ReplayRequested", {
   orgId: OrgId,
   selection: ReplaySelection,
   reason: Text,
@@ -39,8 +39,7 @@ export const ReplayRequested = Schema.Struct({
 export type ReplayRequested = typeof ReplayRequested.Type
 
 /** The dead letters numbered `from + 1` to `to` are done. */
-export const ReplayAdvanced = Schema.Struct({
-  type: Schema.tag("ReplayAdvanced"),
+export const ReplayAdvanced = fact("ReplayAdvanced", {
   from: Schema.Int,
   to: Schema.Int,
   /** How many of them this job gave a new epoch. */
@@ -49,19 +48,19 @@ export const ReplayAdvanced = Schema.Struct({
   skipped: Schema.Int
 })
 
-export const ReplayCompleted = Schema.Struct({ type: Schema.tag("ReplayCompleted") })
+export const ReplayCompleted = fact("ReplayCompleted", {})
 
 /** No further message is replayed; messages that were replayed stay replayed. */
-export const ReplayCancelled = Schema.Struct({ type: Schema.tag("ReplayCancelled"), reason: Text })
+export const ReplayCancelled = fact("ReplayCancelled", { reason: Text })
 
-export const ReplayFact = Schema.Union([ReplayRequested, ReplayAdvanced, ReplayCompleted, ReplayCancelled])
-export type ReplayFact = typeof ReplayFact.Type
-export type FactOf<T extends ReplayFact["type"]> = Extract<ReplayFact, { readonly type: T }>
-
-/** Every shape ever written, keyed by `type@version`. */
+/** Every shape ever written. */
 export const recorded = {
   "ReplayRequested@1": ReplayRequested,
   "ReplayAdvanced@1": ReplayAdvanced,
   "ReplayCompleted@1": ReplayCompleted,
   "ReplayCancelled@1": ReplayCancelled
 } as const
+export type ReplayFact = FactIn<typeof recorded>
+export type FactOf<T extends ReplayFact["type"]> = Extract<ReplayFact, { readonly type: T }>
+
+export const { toRecorded, fromRecorded } = codecOf<ReplayFact>(recorded)

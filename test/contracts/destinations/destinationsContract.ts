@@ -20,7 +20,7 @@ import { EventStore, type LoggedFact } from "../../../src/application/ports/Even
 import { type JournalName, Journals } from "../../../src/application/ports/Journals.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { journalOf, journalOfKey } from "../../../src/domain/destination/changes.ts"
-import { fromRecorded } from "../../../src/domain/destination/recorded.ts"
+import { fromRecorded } from "../../../src/domain/destination/facts.ts"
 import type { DestinationId, OrgId } from "../../../src/domain/ids.ts"
 import { newLane, newOrg, opened, readLogUntil, type StorePorts } from "../sample.ts"
 import { http, makeAccount, makeEndpoint, makeTarget, newNumber, webhook, whatsapp } from "./samples.ts"

@@ -14,9 +14,9 @@ import {
 } from "../../../src/domain/circuit/decider.ts"
 import { circuitDefaults } from "../../../src/domain/circuit/policy.ts"
 import { stateOf } from "../../../src/domain/circuit/state.ts"
-import { toRecorded as recordedConfiguration } from "../../../src/domain/destination/recorded.ts"
+import { toRecorded as recordedConfiguration } from "../../../src/domain/destination/facts.ts"
 import { type OrgId, ReplayId } from "../../../src/domain/ids.ts"
-import { toRecorded as recordedReplay } from "../../../src/domain/replay/recorded.ts"
+import { toRecorded as recordedReplay } from "../../../src/domain/replay/facts.ts"
 import {
   delivered,
   inMillis,

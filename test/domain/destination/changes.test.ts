@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { changesOf } from "../../../src/domain/destination/changes.ts"
-import { toRecorded } from "../../../src/domain/destination/recorded.ts"
+import { toRecorded } from "../../../src/domain/destination/facts.ts"
 import { OrgId } from "../../../src/domain/ids.ts"
 
 describe("facts of a changed destination", () => {

@@ -1,8 +1,8 @@
 /** Circuits over plain maps: the journal of each, and its standing in the row of its lane. */
 import { DateTime, Effect, Layer, Result } from "effect"
 import { Circuits, type Report } from "../../../src/application/ports/Circuits.ts"
+import { fromRecorded } from "../../../src/domain/circuit/facts.ts"
 import { widened } from "../../../src/domain/circuit/policy.ts"
-import { fromRecorded } from "../../../src/domain/circuit/recorded.ts"
 import type { CircuitState } from "../../../src/domain/circuit/state.ts"
 import type { DestinationId } from "../../../src/domain/ids.ts"
 import { changeLane, laneOf, writeCircuit } from "../deliver/lanes.ts"

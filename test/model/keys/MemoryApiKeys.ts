@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import { ApiKeys } from "../../../src/application/ports/ApiKeys.ts"
 import { journalOfKey } from "../../../src/domain/destination/changes.ts"
-import { toRecorded } from "../../../src/domain/destination/recorded.ts"
+import { toRecorded } from "../../../src/domain/destination/facts.ts"
 import { addToJournal, Memory } from "../Memory.ts"
 
 export const layer = Layer.effect(

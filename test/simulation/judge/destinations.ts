@@ -5,7 +5,7 @@
  */
 import { DateTime, Result } from "effect"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
-import { fromRecorded } from "../../../src/domain/circuit/recorded.ts"
+import { fromRecorded } from "../../../src/domain/circuit/facts.ts"
 import type { RateLimit } from "../../../src/domain/delivery/rateLimit.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import type { OnDeadLetter } from "../../../src/domain/message/queueChange.ts"

@@ -8,7 +8,7 @@ import type { MessageId, ReplayId } from "../../../src/domain/ids.ts"
 import type { FactOf } from "../../../src/domain/message/facts.ts"
 import type { RecordedFact } from "../../../src/domain/recorded.ts"
 import type { ReplayFact } from "../../../src/domain/replay/facts.ts"
-import { fromRecorded } from "../../../src/domain/replay/recorded.ts"
+import { fromRecorded } from "../../../src/domain/replay/facts.ts"
 import type { Tables } from "../../model/Memory.ts"
 import type { World } from "../world.ts"
 

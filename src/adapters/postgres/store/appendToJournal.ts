@@ -6,7 +6,7 @@ import { DateTime, Effect } from "effect"
 import { CommandedBy } from "../../../application/commandedBy.ts"
 import type { JournalName } from "../../../application/ports/Journals.ts"
 import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
-import { toRecorded } from "../../../domain/destination/recorded.ts"
+import { toRecorded } from "../../../domain/destination/facts.ts"
 import type { RecordedFact } from "../../../domain/recorded.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 

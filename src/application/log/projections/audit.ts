@@ -11,13 +11,13 @@ import {
   entryOfMessage,
   entryOfReplay
 } from "../../../domain/audit/entry.ts"
-import { fromRecorded as circuitFact } from "../../../domain/circuit/recorded.ts"
+import { fromRecorded as circuitFact } from "../../../domain/circuit/facts.ts"
 import { activityOf } from "../../../domain/consent/activity.ts"
-import { fromRecorded as dossierFact } from "../../../domain/consent/recorded.ts"
-import { fromRecorded as configurationFact, isConfigurationFact } from "../../../domain/destination/recorded.ts"
+import { fromRecorded as dossierFact } from "../../../domain/consent/facts.ts"
+import { fromRecorded as configurationFact, isConfigurationFact } from "../../../domain/destination/facts.ts"
 import type { MessageId, OrgId } from "../../../domain/ids.ts"
 import type { StoredFact } from "../../../domain/message/view.ts"
-import { fromRecorded as replayFact } from "../../../domain/replay/recorded.ts"
+import { fromRecorded as replayFact } from "../../../domain/replay/facts.ts"
 import { type AuditRow, AuditTrail } from "../../ports/AuditTrail.ts"
 import type { LoggedFact } from "../../ports/EventStore.ts"
 import { type TimelineRow, Timelines, type WithdrawalState } from "../../ports/Timelines.ts"
