@@ -25,8 +25,8 @@ const dataModules = new Set([
   "SchemaTransformation",
   "Struct"
 ])
-/** XState changes between major versions; two files of each machine know it. */
-const knowsXstate = /^domain\/\w+\/(machine|decider)\.ts$/
+/** XState changes between major versions; what all machines share and two files of each know it. */
+const knowsXstate = /^domain\/(?:\w+\/)?(?:machine|decider)\.ts$/
 
 interface Import {
   /** A path below src/ for our own files, a package name otherwise. */

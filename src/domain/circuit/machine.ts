@@ -3,8 +3,9 @@
  * facts tell when an open time or a permit is over.
  */
 import { DateTime } from "effect"
-import { assign, setup } from "xstate"
+import { setup } from "xstate"
 import type { MessageId } from "../ids.ts"
+import { lawOf, type Step as On } from "../machine.ts"
 import type { CircuitFact, CircuitFactOf } from "./facts.ts"
 
 /** What the law must remember to judge the next fact, and what a lane must know to obey it. */
@@ -20,10 +21,7 @@ export interface CircuitMemory {
 
 const calm: CircuitMemory = { failures: 0, openings: 0, until: null, probe: null }
 
-interface Step<T extends CircuitFact["type"]> {
-  readonly context: CircuitMemory
-  readonly event: CircuitFactOf<T>
-}
+type Step<T extends CircuitFact["type"]> = On<CircuitMemory, CircuitFactOf<T>>
 
 /** Judgements about one fact. Each is a sentence of the law. */
 const guards = {
@@ -53,14 +51,7 @@ const changes = {
   calmDown: (): Partial<CircuitMemory> => calm
 }
 
-/** XState types a guard by the union of all events; each guard here is only asked about its own event. */
-type AnyStep = { readonly context: CircuitMemory; readonly event: CircuitFact }
-const guard = <T extends CircuitFact["type"]>(judge: (step: Step<T>) => boolean) =>
-  judge as unknown as (step: AnyStep) => boolean
-const change = <T extends CircuitFact["type"]>(apply: (step: Step<T>) => Partial<CircuitMemory>) =>
-  assign<CircuitMemory, CircuitFact, undefined, CircuitFact, never>(
-    apply as unknown as (step: AnyStep) => Partial<CircuitMemory>
-  )
+const law = lawOf<CircuitMemory, CircuitFact>()
 
 const byHand = {
   CircuitHeld: { target: "HELD", actions: "hold" },
@@ -69,18 +60,8 @@ const byHand = {
 
 export const circuitMachine = setup({
   types: { context: {} as CircuitMemory, events: {} as CircuitFact },
-  guards: {
-    followsFailures: guard(guards.followsFailures),
-    isNextOpening: guard(guards.isNextOpening),
-    outlastsSilence: guard(guards.outlastsSilence)
-  },
-  actions: {
-    open: change(changes.open),
-    permit: change(changes.permit),
-    reopen: change(changes.reopen),
-    hold: change(changes.hold),
-    calmDown: change(changes.calmDown)
-  }
+  guards: law.guards(guards),
+  actions: law.changes(changes)
 }).createMachine({
   id: "circuit",
   context: calm,

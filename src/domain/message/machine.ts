@@ -5,9 +5,10 @@
  * facts (`retryAt`, `reconcileAt`), so a replay needs neither a clock nor a running actor.
  */
 import type { DateTime } from "effect"
-import { assign, setup } from "xstate"
+import { setup } from "xstate"
 import { attemptsMaxOf, presets, type RetryPolicy } from "../delivery/retry.ts"
 import type { DestinationId } from "../ids.ts"
+import { lawOf, type Step as On } from "../machine.ts"
 import type { FactOf, MessageFact } from "./facts.ts"
 
 /** What the law must remember to judge the next fact. It leaves out everything that only a reader wants to see. */
@@ -65,10 +66,7 @@ const empty: Progress = {
 /** How many times Posthaste asks about one attempt; a provider that has no answer by then will not have one later. */
 export const DOUBTS_MAX = 5
 
-interface Step<T extends MessageFact["type"]> {
-  readonly context: Progress
-  readonly event: FactOf<T>
-}
+type Step<T extends MessageFact["type"]> = On<Progress, FactOf<T>>
 
 const hasOpenAttempt = (context: Progress, attempt: number) =>
   context.attempt === attempt && (context.phase === "open" || context.phase === "unresolved")
@@ -204,44 +202,25 @@ const changes = {
   }
 }
 
-/** XState types a guard by the union of all events; each guard here is only asked about its own event. */
-type AnyStep = { readonly context: Progress; readonly event: MessageFact }
-const guard = <T extends MessageFact["type"]>(judge: (step: Step<T>) => boolean) =>
-  judge as unknown as (step: AnyStep) => boolean
-const change = <T extends MessageFact["type"]>(apply: (step: Step<T>) => Partial<Progress>) =>
-  assign<Progress, MessageFact, undefined, MessageFact, never>(apply as unknown as (step: AnyStep) => Partial<Progress>)
+const law = lawOf<Progress, MessageFact>()
 
-const keepReceipt = { guard: "isNewReceipt", actions: "remember" } as const
-const eraseBody = { guard: "isNotErased", actions: "erase" } as const
+/** In every status: a body can be erased, and a receipt is kept whenever it comes. */
+const always = {
+  MessageBodyErased: { guard: "isNotErased", actions: "erase" },
+  ReceiptRecorded: { guard: "isNewReceipt", actions: "remember" }
+} as const
+const endsBadly = [
+  { target: "QUEUED", guard: "leavesAnAttempt", actions: "waitForRetry" },
+  { guard: "leavesNoAttempt", actions: "settle" }
+] as const
+const dead = {
+  on: { MessageReplayed: { target: "QUEUED", guard: "isNextEpoch", actions: "reopen" }, ...always }
+} as const
 
 export const messageMachine = setup({
   types: { context: {} as Progress, events: {} as MessageFact },
-  guards: {
-    isNextAttempt: guard(guards.isNextAttempt),
-    closesOpenAttempt: guard(guards.closesOpenAttempt),
-    isProven: guard(guards.isProven),
-    leavesAnAttempt: guard(guards.leavesAnAttempt),
-    leavesNoAttempt: guard(guards.leavesNoAttempt),
-    isDeferred: guard(guards.isDeferred),
-    mayBeDoubted: guard(guards.mayBeDoubted),
-    isSettled: guard(guards.isSettled),
-    isByReceipt: guard(guards.isByReceipt),
-    isNextEpoch: guard(guards.isNextEpoch),
-    isNotErased: guard(guards.isNotErased),
-    isNewReceipt: guard(guards.isNewReceipt)
-  },
-  actions: {
-    open: change(changes.open),
-    begin: change(changes.begin),
-    waitForRetry: change(changes.waitForRetry),
-    waitAsBefore: change(changes.waitAsBefore),
-    settle: change(changes.settle),
-    succeed: change(changes.succeed),
-    doubt: change(changes.doubt),
-    reopen: change(changes.reopen),
-    erase: change(changes.erase),
-    remember: change(changes.remember)
-  }
+  guards: law.guards(guards),
+  actions: law.changes(changes)
 }).createMachine({
   id: "message",
   context: empty,
@@ -256,54 +235,33 @@ export const messageMachine = setup({
         AttemptSucceeded: { target: "SENT", guard: "isProven", actions: "succeed" },
         MessageCancelled: "CANCELLED",
         MessageExpired: "EXPIRED",
-        MessageBodyErased: eraseBody,
-        ReceiptRecorded: keepReceipt
+        ...always
       }
     },
     SENDING: {
       on: {
         AttemptSucceeded: { target: "SENT", guard: "closesOpenAttempt", actions: "succeed" },
-        AttemptFailed: [
-          { target: "QUEUED", guard: "leavesAnAttempt", actions: "waitForRetry" },
-          { guard: "leavesNoAttempt", actions: "settle" }
-        ],
+        AttemptFailed: endsBadly,
         AttemptDeferred: { target: "QUEUED", guard: "isDeferred", actions: "waitAsBefore" },
-        AttemptAbandoned: [
-          { target: "QUEUED", guard: "leavesAnAttempt", actions: "waitForRetry" },
-          { guard: "leavesNoAttempt", actions: "settle" }
-        ],
+        AttemptAbandoned: endsBadly,
         AttemptUnresolved: { guard: "mayBeDoubted", actions: "doubt" },
         MessageFailed: { target: "FAILED", guard: "isSettled" },
         MessageDeadLettered: { target: "DEAD_LETTER", guard: "isSettled" },
-        MessageBodyErased: eraseBody,
-        ReceiptRecorded: keepReceipt
+        ...always
       }
     },
     SENT: {
       on: {
         MessageDelivered: "DELIVERED",
         MessageFailed: { target: "FAILED", guard: "isByReceipt" },
-        MessageBodyErased: eraseBody,
-        ReceiptRecorded: keepReceipt
+        ...always
       }
     },
-    DELIVERED: { on: { MessageBodyErased: eraseBody, ReceiptRecorded: keepReceipt } },
-    FAILED: {
-      on: {
-        MessageReplayed: { target: "QUEUED", guard: "isNextEpoch", actions: "reopen" },
-        MessageBodyErased: eraseBody,
-        ReceiptRecorded: keepReceipt
-      }
-    },
-    DEAD_LETTER: {
-      on: {
-        MessageReplayed: { target: "QUEUED", guard: "isNextEpoch", actions: "reopen" },
-        MessageBodyErased: eraseBody,
-        ReceiptRecorded: keepReceipt
-      }
-    },
-    CANCELLED: { on: { MessageBodyErased: eraseBody, ReceiptRecorded: keepReceipt } },
-    EXPIRED: { on: { MessageBodyErased: eraseBody, ReceiptRecorded: keepReceipt } }
+    DELIVERED: { on: always },
+    FAILED: dead,
+    DEAD_LETTER: dead,
+    CANCELLED: { on: always },
+    EXPIRED: { on: always }
   }
 })
 

@@ -2,7 +2,8 @@
  * The law of a replay as data. Its cursor makes each message count once, whichever worker reports it: each
  * `ReplayAdvanced` begins at the number where the one before ended and accounts for every message in between.
  */
-import { assign, setup } from "xstate"
+import { setup } from "xstate"
+import { lawOf, type Step as On } from "../machine.ts"
 import type { FactOf, ReplayFact } from "./facts.ts"
 
 /** How far a replay is. */
@@ -16,10 +17,7 @@ export interface Progress {
 
 const empty: Progress = { matched: 0, cursor: 0, replayed: 0, skipped: 0 }
 
-interface Step<T extends ReplayFact["type"]> {
-  readonly context: Progress
-  readonly event: FactOf<T>
-}
+type Step<T extends ReplayFact["type"]> = On<Progress, FactOf<T>>
 
 const guards = {
   isNextStretch: ({ context, event }: Step<"ReplayAdvanced">) =>
@@ -39,19 +37,14 @@ const changes = {
   })
 }
 
-/** XState types a guard by the union of all events; each guard here is only asked about its own event. */
-type AnyStep = { readonly context: Progress; readonly event: ReplayFact }
-const guard = <T extends ReplayFact["type"]>(judge: (step: Step<T>) => boolean) =>
-  judge as unknown as (step: AnyStep) => boolean
-const change = <T extends ReplayFact["type"]>(apply: (step: Step<T>) => Partial<Progress>) =>
-  assign<Progress, ReplayFact, undefined, ReplayFact, never>(apply as unknown as (step: AnyStep) => Partial<Progress>)
+const law = lawOf<Progress, ReplayFact>()
 
 const advance = { guard: "isNextStretch", actions: "advance" } as const
 
 export const replayMachine = setup({
   types: { context: {} as Progress, events: {} as ReplayFact },
-  guards: { isNextStretch: guard(guards.isNextStretch), isThrough: guard(guards.isThrough) },
-  actions: { open: change(changes.open), advance: change(changes.advance) }
+  guards: law.guards(guards),
+  actions: law.changes(changes)
 }).createMachine({
   id: "replay",
   context: empty,

@@ -203,8 +203,12 @@ describe("the machine", () => {
     for (const action of Object.values(messageMachine.implementations.actions)) {
       expect(action).toHaveProperty("type", "xstate.assign")
     }
-    const source = readFileSync(join(import.meta.dirname, "../../../src/domain/message/machine.ts"), "utf8")
-    const [, imported] = /import \{([^}]*)\} from "xstate"/.exec(source)!
-    expect(imported!.split(",").map((name) => name.trim())).toEqual(["assign", "setup"])
+    const importedBy = (file: string) => {
+      const source = readFileSync(join(import.meta.dirname, "../../../src/domain", file), "utf8")
+      const [, imported] = /import \{([^}]*)\} from "xstate"/.exec(source)!
+      return imported!.split(",").map((name) => name.trim())
+    }
+    expect(importedBy("message/machine.ts")).toEqual(["setup"])
+    expect(importedBy("machine.ts")).toEqual(["assign", "type EventObject"])
   })
 })
