@@ -1,10 +1,13 @@
 /** Words that every room of the application shares: what the world says no with, and how a list is answered. */
-import { Schema } from "effect"
+import { type Effect, Schema } from "effect"
 
 /** The store could not answer. What was being written may or may not have been written. */
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
   cause: Schema.Defect()
 }) {}
+
+/** The answer of a store that may not answer. */
+export type FromStore<A> = Effect.Effect<A, StoreUnavailable>
 
 /** What is wrong with one field of a request, in words its writer can act on. */
 export interface Fault {
@@ -16,4 +19,10 @@ export interface Fault {
 export interface Page<A> {
   readonly items: ReadonlyArray<A>
   readonly nextCursor: string | null
+}
+
+/** `cursor` is the `nextCursor` of the page before; null asks for the first page. */
+export interface PageRequest {
+  readonly cursor: string | null
+  readonly limit: number
 }

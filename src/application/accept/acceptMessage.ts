@@ -24,7 +24,7 @@ import { objectionsTo, recordBlocked } from "../consents/consents.ts"
 import { entryOf } from "../entry.ts"
 import type { Fault } from "../errors.ts"
 import { StoreUnavailable } from "../errors.ts"
-import { type Append, type AppendResult, EventStore } from "../ports/EventStore.ts"
+import { type Append, type AppendResult, EventStore, type KeyHolder } from "../ports/EventStore.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
 import { type Addressing, addressesOf } from "./addressing.ts"
 import { newMessageIds } from "./messageIds.ts"
@@ -111,10 +111,7 @@ const refused = Effect.fnUntraced(function* (
 })
 
 /** A key was used before: for this request, or for another. */
-const repeated = Effect.fnUntraced(function* (
-  known: { readonly messageId: MessageId; readonly requestHash: string },
-  requestHash: string
-) {
+const repeated = Effect.fnUntraced(function* (known: KeyHolder, requestHash: string) {
   if (known.requestHash !== requestHash) return { type: "KeyReused" } as const
   const { facts } = yield* (yield* EventStore).load(known.messageId)
   const message = viewOf(known.messageId, facts)

@@ -8,7 +8,7 @@ import { type AlertEvent, type Severity, testAlerts } from "../../domain/alert/a
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
 import { changeDestination, createDestination } from "../destinations/destinations.ts"
-import type { Fault } from "../errors.ts"
+import type { Fault, PageRequest } from "../errors.ts"
 import { AlertFormats } from "../ports/AlertFormats.ts"
 import { Channels } from "../ports/Channels.ts"
 import { type Alerting, type AlertTargetType, type Destination, Destinations } from "../ports/Destinations.ts"
@@ -119,10 +119,7 @@ export const readAlertTarget = Effect.fnUntraced(function* (orgId: OrgId, id: De
   return destination === null ? null : alertTargetOf(destination)
 })
 
-export const listAlertTargets = Effect.fnUntraced(function* (
-  orgId: OrgId,
-  page: { readonly cursor: string | null; readonly limit: number }
-) {
+export const listAlertTargets = Effect.fnUntraced(function* (orgId: OrgId, page: PageRequest) {
   const { items, nextCursor } = yield* (yield* Destinations).list(orgId, { alerting: true }, page)
   return { items: onlyTargets(items), nextCursor }
 })

@@ -7,7 +7,7 @@ import { Effect, Result } from "effect"
 import { type CircuitCommand, decide } from "../../domain/circuit/decider.ts"
 import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
-import { StoreUnavailable } from "../errors.ts"
+import { type PageRequest, StoreUnavailable } from "../errors.ts"
 import { Circuits } from "../ports/Circuits.ts"
 import { Destinations } from "../ports/Destinations.ts"
 import { changeCircuit } from "./changeCircuit.ts"
@@ -20,10 +20,7 @@ export interface CircuitView {
 type ByHand = Extract<CircuitCommand, { readonly type: "HoldCircuit" | "ResetCircuit" }>
 
 /** In the order of the destinations' ids. */
-export const listCircuits = Effect.fnUntraced(function* (
-  orgId: OrgId,
-  page: { readonly cursor: string | null; readonly limit: number }
-) {
+export const listCircuits = Effect.fnUntraced(function* (orgId: OrgId, page: PageRequest) {
   const { items, nextCursor } = yield* (yield* Destinations).list(orgId, {}, page)
   const states = yield* (yield* Circuits).states(items.map(({ id }) => id))
   return { items: items.map(({ id }, index): CircuitView => ({ destination: id, state: states[index]! })), nextCursor }

@@ -10,7 +10,7 @@
  */
 import { Cache, Context, Duration, Effect, Exit, Layer } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { FromStore } from "../errors.ts"
 import { Circuits } from "../ports/Circuits.ts"
 import { EventStore, type LoggedFact, type Position } from "../ports/EventStore.ts"
 import { Journals } from "../ports/Journals.ts"
@@ -21,22 +21,20 @@ export class LogReader extends Context.Service<
   LogReader,
   {
     /** The next facts, no more than `limit`; none when the reader has read all. */
-    readonly read: (after: Position | null, limit: number) => Effect.Effect<ReadonlyArray<LoggedFact>, StoreUnavailable>
+    readonly read: (after: Position | null, limit: number) => FromStore<ReadonlyArray<LoggedFact>>
     /** Answers when `read` may have more. Call it after an empty answer. */
-    readonly news: (after: Position | null) => Effect.Effect<void, StoreUnavailable>
+    readonly news: (after: Position | null) => FromStore<void>
     /** Where the log ends now. */
-    readonly end: Effect.Effect<Position | null, StoreUnavailable>
+    readonly end: FromStore<Position | null>
     /**
      * The stream of each message among the facts, from its beginning at least to the last of these facts. A message
      * that was forgotten meanwhile has none.
      */
-    readonly streams: (
-      facts: ReadonlyArray<LoggedFact>
-    ) => Effect.Effect<ReadonlyMap<MessageId, History>, StoreUnavailable>
+    readonly streams: (facts: ReadonlyArray<LoggedFact>) => FromStore<ReadonlyMap<MessageId, History>>
     /**
      * The org of each stream among the facts; absent for a stream whose org does not exist or is not known any more.
      */
-    readonly orgs: (facts: ReadonlyArray<LoggedStream>) => Effect.Effect<ReadonlyMap<string, OrgId>, StoreUnavailable>
+    readonly orgs: (facts: ReadonlyArray<LoggedStream>) => FromStore<ReadonlyMap<string, OrgId>>
   }
 >()("posthaste/application/log/LogReader") {
   static readonly layer: Layer.Layer<LogReader, never, EventStore | Journals | Circuits> = Layer.effect(

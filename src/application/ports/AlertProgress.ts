@@ -1,6 +1,6 @@
-import { Context, type DateTime, type Effect } from "effect"
+import { Context, type DateTime } from "effect"
 import type { DestinationId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { FromStore } from "../errors.ts"
 import type { Position } from "./EventStore.ts"
 
 /** An alert target was alerted about a dead letter of this destination, which died at `at`. */
@@ -18,17 +18,15 @@ export class AlertProgress extends Context.Service<
   AlertProgress,
   {
     /** Null before the first step. */
-    readonly position: Effect.Effect<Position | null, StoreUnavailable>
+    readonly position: FromStore<Position | null>
     /** The last notice of each pair of a target and one of these destinations. */
-    readonly notices: (
-      destinations: ReadonlyArray<DestinationId>
-    ) => Effect.Effect<ReadonlyArray<Notice>, StoreUnavailable>
+    readonly notices: (destinations: ReadonlyArray<DestinationId>) => FromStore<ReadonlyArray<Notice>>
     /** Forgets notices from before `forget`. Writes nothing and answers false when the position is no longer `from`. */
     readonly advance: (
       from: Position | null,
       to: Position,
       notices: ReadonlyArray<Notice>,
       forget: DateTime.Utc
-    ) => Effect.Effect<boolean, StoreUnavailable>
+    ) => FromStore<boolean>
   }
 >()("posthaste/application/ports/AlertProgress") {}

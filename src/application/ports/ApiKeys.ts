@@ -1,6 +1,6 @@
-import { Context, type DateTime, type Effect } from "effect"
+import { Context, type DateTime } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { FromStore } from "../errors.ts"
 
 export interface ApiKey {
   readonly id: string
@@ -21,12 +21,12 @@ export type Holder = Pick<ApiKey, "id" | "orgId">
 export class ApiKeys extends Context.Service<
   ApiKeys,
   {
-    readonly create: (orgId: OrgId, name: string, keyHash: string) => Effect.Effect<ApiKey, StoreUnavailable>
+    readonly create: (orgId: OrgId, name: string, keyHash: string) => FromStore<ApiKey>
     /** Null when the key is unknown or revoked. */
-    readonly holderOf: (keyHash: string) => Effect.Effect<Holder | null, StoreUnavailable>
+    readonly holderOf: (keyHash: string) => FromStore<Holder | null>
     /** All living keys, or those of one org. */
-    readonly list: (orgId: OrgId | null) => Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
+    readonly list: (orgId: OrgId | null) => FromStore<ReadonlyArray<ApiKey>>
     /** False when there was no such living key. */
-    readonly revoke: (id: string) => Effect.Effect<boolean, StoreUnavailable>
+    readonly revoke: (id: string) => FromStore<boolean>
   }
 >()("posthaste/application/ports/ApiKeys") {}

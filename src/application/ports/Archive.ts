@@ -1,6 +1,6 @@
 import { Context, type Effect, type Order, Schema } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { FromStore, StoreUnavailable } from "../errors.ts"
 import type { LoggedFact, Position } from "./EventStore.ts"
 
 /** A fact outside of a store: its place in the log is decided by the store that it comes into. */
@@ -33,19 +33,14 @@ export class NotContinued extends Schema.TaggedError<NotContinued>()("NotContinu
 export class Archive extends Context.Service<
   Archive,
   {
-    readonly byStream: (
-      after: LoggedFact | null,
-      limit: number
-    ) => Effect.Effect<ReadonlyArray<LoggedFact>, StoreUnavailable>
+    readonly byStream: (after: LoggedFact | null, limit: number) => FromStore<ReadonlyArray<LoggedFact>>
     /** All facts of these streams, by version. Streams that do not exist are absent. */
-    readonly streams: (
-      names: ReadonlyArray<string>
-    ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<LoggedFact>>, StoreUnavailable>
+    readonly streams: (names: ReadonlyArray<string>) => FromStore<ReadonlyMap<string, ReadonlyArray<LoggedFact>>>
     /** Which of these messages have a stream. */
-    readonly known: (ids: ReadonlyArray<MessageId>) => Effect.Effect<ReadonlySet<MessageId>, StoreUnavailable>
+    readonly known: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlySet<MessageId>>
     /** Which of two positions comes first in the log. */
     readonly order: Order.Order<Position>
-    readonly adopt: Effect.Effect<void, StoreUnavailable>
+    readonly adopt: FromStore<void>
     readonly restore: (facts: ReadonlyArray<ArchivedFact>) => Effect.Effect<void, NotContinued | StoreUnavailable>
   }
 >()("posthaste/application/ports/Archive") {}

@@ -1,7 +1,7 @@
-import { Context, type DateTime, type Effect } from "effect"
+import { Context, type DateTime } from "effect"
 import type { AuditEntry, Operation } from "../../domain/audit/entry.ts"
 import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
-import type { Page, StoreUnavailable } from "../errors.ts"
+import type { FromStore, Page, PageRequest } from "../errors.ts"
 import type { StreamVersion } from "./EventStore.ts"
 import type { Step } from "./Projections.ts"
 
@@ -13,11 +13,9 @@ export interface AuditRow extends AuditEntry {
   readonly actor: string | null
 }
 
-export interface AuditItem extends AuditEntry {
+export interface AuditItem extends Omit<AuditRow, "stream" | "version"> {
   /** The same after a rebuild. */
   readonly id: string
-  readonly at: DateTime.Utc
-  readonly actor: string | null
 }
 
 export interface AuditFilter {
@@ -43,14 +41,10 @@ export class AuditTrail extends Context.Service<
   AuditTrail,
   {
     /** Newest first. */
-    readonly list: (
-      orgId: OrgId,
-      filter: AuditFilter,
-      page: { readonly cursor: string | null; readonly limit: number }
-    ) => Effect.Effect<Page<AuditItem>, StoreUnavailable>
+    readonly list: (orgId: OrgId, filter: AuditFilter, page: PageRequest) => FromStore<Page<AuditItem>>
     /** Writes nothing and answers false when the run has left the step's `from`. */
-    readonly project: (step: Step, rows: ReadonlyArray<AuditRow>) => Effect.Effect<boolean, StoreUnavailable>
+    readonly project: (step: Step, rows: ReadonlyArray<AuditRow>) => FromStore<boolean>
     /** Deletes up to `limit` rows of earlier generations; answers their number. */
-    readonly clear: (limit: number) => Effect.Effect<number, StoreUnavailable>
+    readonly clear: (limit: number) => FromStore<number>
   }
 >()("posthaste/application/ports/AuditTrail") {}

@@ -1,6 +1,6 @@
-import { Context, type Effect } from "effect"
+import { Context } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { FromStore } from "../errors.ts"
 
 /**
  * The texts that may be erased: bodies and the answers of destinations. They are written only by `EventStore.append`;
@@ -10,10 +10,10 @@ export class Bodies extends Context.Service<
   Bodies,
   {
     /** The exact text to deliver; null when it was erased or never existed. */
-    readonly load: (id: MessageId) => Effect.Effect<string | null, StoreUnavailable>
+    readonly load: (id: MessageId) => FromStore<string | null>
     /** Response bodies by `epoch/attempt`. */
-    readonly responses: (id: MessageId) => Effect.Effect<ReadonlyMap<string, string>, StoreUnavailable>
+    readonly responses: (id: MessageId) => FromStore<ReadonlyMap<string, string>>
     /** Removes body and responses. True when there was something to remove. */
-    readonly erase: (id: MessageId) => Effect.Effect<boolean, StoreUnavailable>
+    readonly erase: (id: MessageId) => FromStore<boolean>
   }
 >()("posthaste/application/ports/Bodies") {}

@@ -1,8 +1,8 @@
-import { Context, type DateTime, type Effect } from "effect"
+import { Context, type DateTime } from "effect"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { FromStore } from "../errors.ts"
 
 /** One worker's observations of one destination since its last report. */
 export interface Report {
@@ -38,18 +38,14 @@ export interface CircuitHistory {
 export class Circuits extends Context.Service<
   Circuits,
   {
-    readonly load: (destination: DestinationId) => Effect.Effect<CircuitHistory, StoreUnavailable>
+    readonly load: (destination: DestinationId) => FromStore<CircuitHistory>
     /** In the order of `destinations`. */
-    readonly states: (
-      destinations: ReadonlyArray<DestinationId>
-    ) => Effect.Effect<ReadonlyArray<CircuitState>, StoreUnavailable>
+    readonly states: (destinations: ReadonlyArray<DestinationId>) => FromStore<ReadonlyArray<CircuitState>>
     /** At most one report per destination. Each report of the current generation is answered with the state after it. */
-    readonly report: (
-      reports: ReadonlyArray<Report>
-    ) => Effect.Effect<ReadonlyMap<DestinationId, CircuitState>, StoreUnavailable>
-    readonly giveBack: (destination: DestinationId, generation: number) => Effect.Effect<void, StoreUnavailable>
+    readonly report: (reports: ReadonlyArray<Report>) => FromStore<ReadonlyMap<DestinationId, CircuitState>>
+    readonly giveBack: (destination: DestinationId, generation: number) => FromStore<void>
     /** The org of a destination, also of a removed one; null for a destination the store does not know. */
-    readonly orgOf: (destination: DestinationId) => Effect.Effect<OrgId | null, StoreUnavailable>
+    readonly orgOf: (destination: DestinationId) => FromStore<OrgId | null>
     /** `after` is the state of the circuit once the facts are written. */
     readonly append: (
       destination: DestinationId,
@@ -57,6 +53,6 @@ export class Circuits extends Context.Service<
       facts: ReadonlyArray<CircuitFact>,
       after: CircuitState,
       actor: string | null
-    ) => Effect.Effect<"Appended" | "VersionConflict", StoreUnavailable>
+    ) => FromStore<"Appended" | "VersionConflict">
   }
 >()("posthaste/application/ports/Circuits") {}

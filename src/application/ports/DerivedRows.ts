@@ -1,9 +1,9 @@
-import { Context, type Effect } from "effect"
+import { Context } from "effect"
 import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { DestinationId, MessageId, ReplayId } from "../../domain/ids.ts"
 import type { Place, Wait } from "../../domain/message/place.ts"
 import type { ReplayRequested } from "../../domain/replay/facts.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { FromStore } from "../errors.ts"
 import type { Position } from "./EventStore.ts"
 
 export interface Lookup {
@@ -56,38 +56,27 @@ export interface Restored {
 export class DerivedRows extends Context.Service<
   DerivedRows,
   {
-    readonly look: (
-      asked: ReadonlyArray<Lookup>
-    ) => Effect.Effect<ReadonlyMap<MessageId, DerivedState>, StoreUnavailable>
+    readonly look: (asked: ReadonlyArray<Lookup>) => FromStore<ReadonlyMap<MessageId, DerivedState>>
     /** `after` is the `next` of the page before; null begins. */
     readonly ready: (
       after: string | null,
       limit: number
-    ) => Effect.Effect<{ readonly rows: ReadonlyArray<ReadyRow>; readonly next: string | null }, StoreUnavailable>
-    readonly messagesInLines: (
-      after: MessageId | null,
-      limit: number
-    ) => Effect.Effect<ReadonlyArray<MessageId>, StoreUnavailable>
-    readonly owners: (
-      after: MessageId | null,
-      limit: number
-    ) => Effect.Effect<ReadonlyArray<MessageId>, StoreUnavailable>
+    ) => FromStore<{ readonly rows: ReadonlyArray<ReadyRow>; readonly next: string | null }>
+    readonly messagesInLines: (after: MessageId | null, limit: number) => FromStore<ReadonlyArray<MessageId>>
+    readonly owners: (after: MessageId | null, limit: number) => FromStore<ReadonlyArray<MessageId>>
     /** Lines whose head was not given to the queue, or where another message was given. */
-    readonly brokenLines: Effect.Effect<
-      ReadonlyArray<{ readonly lane: DestinationId; readonly line: string }>,
-      StoreUnavailable
-    >
+    readonly brokenLines: FromStore<ReadonlyArray<{ readonly lane: DestinationId; readonly line: string }>>
     /** Counts that differ from the number of views, in words. */
-    readonly wrongCounts: Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
-    readonly restoreQueue: (rows: ReadonlyArray<Restored>) => Effect.Effect<void, StoreUnavailable>
+    readonly wrongCounts: FromStore<ReadonlyArray<string>>
+    readonly restoreQueue: (rows: ReadonlyArray<Restored>) => FromStore<void>
     readonly restoreCircuits: (
       circuits: ReadonlyArray<{ readonly destination: DestinationId; readonly state: CircuitState }>
-    ) => Effect.Effect<void, StoreUnavailable>
+    ) => FromStore<void>
     /** As jobs without work left: the selection of their dead letters is not among the facts. */
     readonly restoreReplays: (
       replays: ReadonlyArray<{ readonly id: ReplayId; readonly request: ReplayRequested }>
-    ) => Effect.Effect<void, StoreUnavailable>
+    ) => FromStore<void>
     /** Projections and alerting read the log from its beginning again: positions of another store are invalid here. */
-    readonly forgetPositions: Effect.Effect<void, StoreUnavailable>
+    readonly forgetPositions: FromStore<void>
   }
 >()("posthaste/application/ports/DerivedRows") {}

@@ -1,4 +1,4 @@
-import { Context, DateTime, type Effect, type Redacted } from "effect"
+import { Context, DateTime, type Redacted } from "effect"
 import type { AlertEvent, Severity } from "../../domain/alert/alert.ts"
 import type { RateLimit } from "../../domain/delivery/rateLimit.ts"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
@@ -6,7 +6,7 @@ import type { DestinationKind } from "../../domain/destination/changes.ts"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import type { OnDeadLetter } from "../../domain/message/queueChange.ts"
 import type { OldestDue } from "../../domain/overdue/decider.ts"
-import type { Page, StoreUnavailable } from "../errors.ts"
+import type { FromStore, Page, PageRequest } from "../errors.ts"
 
 /** What can be set about a destination of any kind. Each channel adds what it needs to know (see Channels.ts). */
 export interface DestinationSettings {
@@ -116,21 +116,21 @@ export class Destinations extends Context.Service<
       kind: DestinationKind,
       orgId: OrgId,
       destination: NewDestination
-    ) => Effect.Effect<Destination | "Taken", StoreUnavailable>
-    readonly get: (orgId: OrgId, id: DestinationId) => Effect.Effect<Destination | null, StoreUnavailable>
+    ) => FromStore<Destination | "Taken">
+    readonly get: (orgId: OrgId, id: DestinationId) => FromStore<Destination | null>
     /** By id. The cursor is the last id. */
     readonly list: (
       orgId: OrgId,
       which: { readonly channel?: ChannelName; readonly alerting?: true },
-      page: { readonly cursor: string | null; readonly limit: number }
-    ) => Effect.Effect<Page<Destination>, StoreUnavailable>
+      page: PageRequest
+    ) => FromStore<Page<Destination>>
     /** Null when there is no such destination in the org. */
     readonly change: (
       kind: DestinationKind,
       orgId: OrgId,
       id: DestinationId,
       change: DestinationChange
-    ) => Effect.Effect<Destination | null, StoreUnavailable>
+    ) => FromStore<Destination | null>
     /**
      * Puts a secret in the place of another, which is good until `previousUntil`, and so at the longest is each that was
      * rotated before; the newest two stay. Null when there is no such destination.
@@ -140,14 +140,14 @@ export class Destinations extends Context.Service<
       orgId: OrgId,
       id: DestinationId,
       rotation: { readonly name: string; readonly secret: Redacted.Redacted; readonly previousUntil: DateTime.Utc }
-    ) => Effect.Effect<OpenDestination | null, StoreUnavailable>
+    ) => FromStore<OpenDestination | null>
     /** To its owner, of whom a fact tells. Null when there is no such destination. */
     readonly showSecret: (
       kind: DestinationKind,
       orgId: OrgId,
       id: DestinationId,
       name: string
-    ) => Effect.Effect<OpenDestination | null, StoreUnavailable>
+    ) => FromStore<OpenDestination | null>
     /**
      * Takes effect with its answer: no attempt is begun after it, save one whose start was being committed at that
      * very moment. Null when there is no such destination.
@@ -157,42 +157,35 @@ export class Destinations extends Context.Service<
       orgId: OrgId,
       id: DestinationId,
       paused: boolean
-    ) => Effect.Effect<Destination | null, StoreUnavailable>
+    ) => FromStore<Destination | null>
     /** False when there was none. Nothing holds back its waiting messages any more, so that they come to an end. */
-    readonly remove: (
-      kind: DestinationKind,
-      orgId: OrgId,
-      id: DestinationId
-    ) => Effect.Effect<boolean, StoreUnavailable>
-    readonly forSending: (orgId: OrgId, id: DestinationId) => Effect.Effect<OpenDestination | null, StoreUnavailable>
+    readonly remove: (kind: DestinationKind, orgId: OrgId, id: DestinationId) => FromStore<boolean>
+    readonly forSending: (orgId: OrgId, id: DestinationId) => FromStore<OpenDestination | null>
     /** The org's destinations of a channel with this public key, or any when it is null: at most two. */
     readonly named: (
       orgId: OrgId,
       channel: ChannelName,
       publicKey: string | null
-    ) => Effect.Effect<ReadonlyArray<Destination>, StoreUnavailable>
+    ) => FromStore<ReadonlyArray<Destination>>
     /** Of any org: whoever calls us from outside names nothing else. */
-    readonly withPublicKey: (
-      channel: ChannelName,
-      publicKey: string
-    ) => Effect.Effect<OpenDestination | null, StoreUnavailable>
+    readonly withPublicKey: (channel: ChannelName, publicKey: string) => FromStore<OpenDestination | null>
     /** Whether a destination of any org has this lookup secret. */
-    readonly knowsLookup: (channel: ChannelName, lookup: Redacted.Redacted) => Effect.Effect<boolean, StoreUnavailable>
+    readonly knowsLookup: (channel: ChannelName, lookup: Redacted.Redacted) => FromStore<boolean>
     /** Those of all orgs whose settings hold these values. */
     readonly matching: (
       channel: ChannelName,
       settings: Readonly<Record<string, string | number | boolean>>
-    ) => Effect.Effect<ReadonlyArray<Destination>, StoreUnavailable>
+    ) => FromStore<ReadonlyArray<Destination>>
     /** Those of all orgs that alerts are sent to. */
-    readonly alertTargets: Effect.Effect<ReadonlyArray<Destination>, StoreUnavailable>
+    readonly alertTargets: FromStore<ReadonlyArray<Destination>>
     /** Those of these that are, or were, destinations of whatever org. */
     readonly among: (
       ids: ReadonlyArray<DestinationId>
-    ) => Effect.Effect<ReadonlyMap<DestinationId, Destination & { readonly removed: boolean }>, StoreUnavailable>
+    ) => FromStore<ReadonlyMap<DestinationId, Destination & { readonly removed: boolean }>>
     /**
      * Of each of these orgs the message that is due longest and has not been handed out, alerts left out. Orgs without
      * one are absent.
      */
-    readonly oldestDue: (orgs: ReadonlyArray<OrgId>) => Effect.Effect<ReadonlyMap<OrgId, OldestDue>, StoreUnavailable>
+    readonly oldestDue: (orgs: ReadonlyArray<OrgId>) => FromStore<ReadonlyMap<OrgId, OldestDue>>
   }
 >()("posthaste/application/ports/Destinations") {}

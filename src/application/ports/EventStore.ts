@@ -1,10 +1,10 @@
-import { Context, type DateTime, type Effect } from "effect"
+import { Context, type DateTime } from "effect"
 import type { DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { MessageFact } from "../../domain/message/facts.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
-import type { RecordedFact } from "../../domain/recorded.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { FromStore } from "../errors.ts"
+import type { JournalFact } from "./Journals.ts"
 import type { BatchId } from "./Queue.ts"
 
 /** Number of facts in a stream; 0 means the stream does not exist yet. */
@@ -22,7 +22,20 @@ export interface Stream {
 export interface Opening {
   /** UTF-8 text, delivered byte for byte. */
   readonly body: string
-  readonly idempotency: { readonly orgId: OrgId; readonly key: string; readonly requestHash: string } | null
+  readonly idempotency: UsedKey | null
+}
+
+/** An idempotency key, and the request that used it up. */
+export interface UsedKey {
+  readonly orgId: OrgId
+  readonly key: string
+  readonly requestHash: string
+}
+
+/** The message that an idempotency key was used for. */
+export interface KeyHolder {
+  readonly messageId: MessageId
+  readonly requestHash: string
 }
 
 /** A destination's answer to an attempt; stored beside the facts because it can hold any data and must be erasable. */
@@ -64,7 +77,7 @@ export type AppendResult =
   /** The lane was paused, or its circuit changed. Nothing was written: the message goes back to wait as it was. */
   | { readonly type: "GateClosed" }
   /** The idempotency key was used before, for this message. Nothing was written. */
-  | { readonly type: "DuplicateKey"; readonly messageId: MessageId; readonly requestHash: string }
+  | ({ readonly type: "DuplicateKey" } & KeyHolder)
 
 /** A place in the order of all facts. Opaque; compare only by handing it back. */
 export type Position = string
@@ -78,14 +91,11 @@ export interface Extent {
 }
 
 /** A fact of any stream, in its stored form: each reader of the log decodes the facts it knows. */
-export interface LoggedFact extends RecordedFact {
+export interface LoggedFact extends JournalFact {
   /** `message-<id>`, `circuit-<destination>`, `replay-<id>`, … */
   readonly stream: string
   /** Null when the fact is not about a message. */
   readonly messageId: MessageId | null
-  readonly version: StreamVersion
-  readonly at: DateTime.Utc
-  readonly actor: string | null
   readonly position: Position
 }
 
@@ -107,23 +117,15 @@ export interface LoggedFact extends RecordedFact {
 export class EventStore extends Context.Service<
   EventStore,
   {
-    readonly load: (id: MessageId) => Effect.Effect<Stream, StoreUnavailable>
+    readonly load: (id: MessageId) => FromStore<Stream>
     /** Unknown streams are absent from the answer. */
-    readonly loadMany: (
-      ids: ReadonlyArray<MessageId>
-    ) => Effect.Effect<ReadonlyMap<MessageId, Stream>, StoreUnavailable>
+    readonly loadMany: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlyMap<MessageId, Stream>>
     /** Answers in the order of the entries. */
-    readonly append: (entries: ReadonlyArray<Append>) => Effect.Effect<ReadonlyArray<AppendResult>, StoreUnavailable>
+    readonly append: (entries: ReadonlyArray<Append>) => FromStore<ReadonlyArray<AppendResult>>
     /** The message that used the idempotency key; null while the key is free. */
-    readonly acceptedUnder: (
-      orgId: OrgId,
-      key: string
-    ) => Effect.Effect<{ readonly messageId: MessageId; readonly requestHash: string } | null, StoreUnavailable>
+    readonly acceptedUnder: (orgId: OrgId, key: string) => FromStore<KeyHolder | null>
     /** `after` is exclusive; null starts at the beginning. */
-    readonly readAll: (
-      after: Position | null,
-      limit: number
-    ) => Effect.Effect<ReadonlyArray<LoggedFact>, StoreUnavailable>
-    readonly extent: Effect.Effect<Extent, StoreUnavailable>
+    readonly readAll: (after: Position | null, limit: number) => FromStore<ReadonlyArray<LoggedFact>>
+    readonly extent: FromStore<Extent>
   }
 >()("posthaste/application/ports/EventStore") {}

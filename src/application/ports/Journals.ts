@@ -1,6 +1,6 @@
-import { Context, type DateTime, type Effect } from "effect"
+import { Context, type DateTime } from "effect"
 import type { RecordedFact } from "../../domain/recorded.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { FromStore } from "../errors.ts"
 import type { StreamVersion } from "./EventStore.ts"
 
 /** `<kind>-<id>`, such as `circuit-<destination>` or `replay-<id>`. Never `message-…`: those are EventStore's. */
@@ -23,13 +23,13 @@ export class Journals extends Context.Service<
   Journals,
   {
     /** Empty for a journal without facts. */
-    readonly load: (journal: JournalName) => Effect.Effect<ReadonlyArray<JournalFact>, StoreUnavailable>
+    readonly load: (journal: JournalName) => FromStore<ReadonlyArray<JournalFact>>
     readonly append: (
       journal: JournalName,
       expected: StreamVersion,
       facts: ReadonlyArray<RecordedFact>,
       at: DateTime.Utc,
       actor: string | null
-    ) => Effect.Effect<"Appended" | "VersionConflict", StoreUnavailable>
+    ) => FromStore<"Appended" | "VersionConflict">
   }
 >()("posthaste/application/ports/Journals") {}

@@ -1,9 +1,9 @@
-import { Context, type DateTime, type Effect } from "effect"
+import { Context } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
-import type { RecordedFact } from "../../domain/recorded.ts"
-import type { StoreUnavailable } from "../errors.ts"
-import type { Append, Position, StreamVersion } from "./EventStore.ts"
+import type { FromStore } from "../errors.ts"
+import type { Append, KeyHolder, Position, StreamVersion } from "./EventStore.ts"
+import type { JournalFact } from "./Journals.ts"
 
 /** An entry about to be appended, with the id of its first event. */
 export interface Intent {
@@ -17,18 +17,7 @@ export type Reservation =
   | { readonly type: "FenceLost" }
   | { readonly type: "GateClosed" }
   /** The key belongs to this message, which may not be stored yet. */
-  | {
-      readonly type: "Taken"
-      readonly messageId: MessageId
-      readonly requestHash: string
-      readonly sinceMs: number
-    }
-
-export interface Copy extends RecordedFact {
-  readonly version: StreamVersion
-  readonly at: DateTime.Utc
-  readonly actor: string | null
-}
+  | ({ readonly type: "Taken"; readonly sinceMs: number } & KeyHolder)
 
 /** Stored facts of one message, and their effect on the ledger. */
 export interface Stored {
@@ -36,7 +25,7 @@ export interface Stored {
   readonly ids: ReadonlyArray<string>
   readonly messageId: MessageId
   /** The facts that the ledger must find too: the first one, and those with a provider's name for the message. */
-  readonly copies: ReadonlyArray<Copy>
+  readonly copies: ReadonlyArray<JournalFact>
   /** The version at which the body was erased. */
   readonly erased: StreamVersion | null
   readonly queue: QueueChange | null
@@ -58,11 +47,8 @@ export interface FollowerStep {
   readonly stored: ReadonlyArray<Stored>
 }
 
-export interface JournalEntry extends RecordedFact {
+export interface JournalEntry extends JournalFact {
   readonly journal: string
-  readonly version: StreamVersion
-  readonly at: DateTime.Utc
-  readonly actor: string | null
   readonly position: Position
 }
 
@@ -84,56 +70,40 @@ export class Ledger extends Context.Service<
   Ledger,
   {
     /** In the order of the intents. */
-    readonly reserve: (intents: ReadonlyArray<Intent>) => Effect.Effect<ReadonlyArray<Reservation>, StoreUnavailable>
-    readonly withdraw: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreUnavailable>
-    readonly apply: (stored: Stored, begun: string) => Effect.Effect<void, StoreUnavailable>
-    readonly takenBy: (
-      orgId: OrgId,
-      key: string
-    ) => Effect.Effect<{ readonly messageId: MessageId; readonly requestHash: string } | null, StoreUnavailable>
+    readonly reserve: (intents: ReadonlyArray<Intent>) => FromStore<ReadonlyArray<Reservation>>
+    readonly withdraw: (ids: ReadonlyArray<string>) => FromStore<void>
+    readonly apply: (stored: Stored, begun: string) => FromStore<void>
+    readonly takenBy: (orgId: OrgId, key: string) => FromStore<KeyHolder | null>
     /** Which of these messages belong to this installation; others may share the log. */
-    readonly known: (ids: ReadonlyArray<MessageId>) => Effect.Effect<ReadonlySet<MessageId>, StoreUnavailable>
-    readonly knownJournals: (names: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, StoreUnavailable>
+    readonly known: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlySet<MessageId>>
+    readonly knownJournals: (names: ReadonlyArray<string>) => FromStore<ReadonlySet<string>>
     /** Takes or keeps a follower's place; null while another process has it. */
-    readonly follow: (
-      follower: Follower,
-      holder: string
-    ) => Effect.Effect<{ readonly position: Position | null } | null, StoreUnavailable>
-    readonly advance: (
-      follower: Follower,
-      holder: string,
-      step: FollowerStep
-    ) => Effect.Effect<boolean, StoreUnavailable>
+    readonly follow: (follower: Follower, holder: string) => FromStore<{ readonly position: Position | null } | null>
+    readonly advance: (follower: Follower, holder: string, step: FollowerStep) => FromStore<boolean>
     /** The number of facts that all followers have found. */
-    readonly followed: Effect.Effect<number, StoreUnavailable>
-    readonly leave: (holder: string) => Effect.Effect<void, StoreUnavailable>
+    readonly followed: FromStore<number>
+    readonly leave: (holder: string) => FromStore<void>
     /** Deletes rows that no `apply` can use any more. `followedTo` is how far the log was followed. */
-    readonly tidy: (followedTo: bigint) => Effect.Effect<void, StoreUnavailable>
+    readonly tidy: (followedTo: bigint) => FromStore<void>
     /** Facts of journals beyond a position, oldest first. */
-    readonly journalsAfter: (
-      position: Position | null,
-      limit: number
-    ) => Effect.Effect<ReadonlyArray<JournalEntry>, StoreUnavailable>
+    readonly journalsAfter: (position: Position | null, limit: number) => FromStore<ReadonlyArray<JournalEntry>>
     /** This installation's streams after the given one, in the ledger's order: first of messages, then journals. */
-    readonly streamsAfter: (
-      stream: string | null,
-      limit: number
-    ) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+    readonly streamsAfter: (stream: string | null, limit: number) => FromStore<ReadonlyArray<string>>
     /** Announces `facts` facts of this message, up to `version`, that are history: they change nothing in the queue. */
     readonly expectHistory: (
       messageId: MessageId,
       version: StreamVersion,
       facts: number,
-      copies: ReadonlyArray<Copy>
-    ) => Effect.Effect<void, StoreUnavailable>
+      copies: ReadonlyArray<JournalFact>
+    ) => FromStore<void>
     /** Everything in the log up to `head` is history, and the streams of messages are in the log and nowhere else. */
-    readonly adopt: (head: Position | null) => Effect.Effect<void, StoreUnavailable>
+    readonly adopt: (head: Position | null) => FromStore<void>
     /** Messages that retention has forgotten and whose streams still exist. */
-    readonly forgotten: (limit: number) => Effect.Effect<ReadonlyArray<MessageId>, StoreUnavailable>
-    readonly forgot: (ids: ReadonlyArray<MessageId>) => Effect.Effect<void, StoreUnavailable>
+    readonly forgotten: (limit: number) => FromStore<ReadonlyArray<MessageId>>
+    readonly forgot: (ids: ReadonlyArray<MessageId>) => FromStore<void>
     /** Intents that are older than a day. */
     readonly leftBehind: (
       limit: number
-    ) => Effect.Effect<ReadonlyArray<{ readonly id: string; readonly messageId: MessageId }>, StoreUnavailable>
+    ) => FromStore<ReadonlyArray<{ readonly id: string; readonly messageId: MessageId }>>
   }
 >()("posthaste/application/ports/Ledger") {}

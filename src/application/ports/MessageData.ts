@@ -1,14 +1,7 @@
-import { Context, type Effect } from "effect"
-import type { MessageId, OrgId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "../errors.ts"
-import type { AttemptResponse } from "./EventStore.ts"
-
-/** The idempotency key that a message used up. */
-export interface UsedKey {
-  readonly orgId: OrgId
-  readonly key: string
-  readonly requestHash: string
-}
+import { Context } from "effect"
+import type { MessageId } from "../../domain/ids.ts"
+import type { FromStore } from "../errors.ts"
+import type { AttemptResponse, UsedKey } from "./EventStore.ts"
 
 /** The data beside the facts of one message that can't be folded from the facts. */
 export interface DataOfMessage {
@@ -29,9 +22,7 @@ export class MessageData extends Context.Service<
   MessageData,
   {
     /** Messages without data are absent. */
-    readonly load: (
-      ids: ReadonlyArray<MessageId>
-    ) => Effect.Effect<ReadonlyMap<MessageId, DataOfMessage>, StoreUnavailable>
-    readonly restore: (dataOfMessages: ReadonlyArray<DataOfMessage>) => Effect.Effect<void, StoreUnavailable>
+    readonly load: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlyMap<MessageId, DataOfMessage>>
+    readonly restore: (dataOfMessages: ReadonlyArray<DataOfMessage>) => FromStore<void>
   }
 >()("posthaste/application/ports/MessageData") {}

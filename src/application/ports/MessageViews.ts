@@ -1,9 +1,9 @@
-import { Context, type DateTime, type Effect } from "effect"
+import { Context, type DateTime } from "effect"
 import type { ChannelName, OrgId } from "../../domain/ids.ts"
 import { type MessageStatus, statuses } from "../../domain/message/machine.ts"
 import type { MessageView } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
-import type { Page, StoreUnavailable } from "../errors.ts"
+import type { FromStore, Page, PageRequest } from "../errors.ts"
 import type { Step } from "./Projections.ts"
 
 export interface MessageFilter {
@@ -60,22 +60,14 @@ export class MessageViews extends Context.Service<
   MessageViews,
   {
     /** Newest first. */
-    readonly list: (
-      orgId: OrgId,
-      filter: MessageFilter,
-      page: { readonly cursor: string | null; readonly limit: number }
-    ) => Effect.Effect<Page<MessageView>, StoreUnavailable>
+    readonly list: (orgId: OrgId, filter: MessageFilter, page: PageRequest) => FromStore<Page<MessageView>>
     /** Ended in FAILED or DEAD_LETTER and not replayed since; the newest dead letter first. */
-    readonly deadLetters: (
-      orgId: OrgId,
-      filter: DeadLetterFilter,
-      page: { readonly cursor: string | null; readonly limit: number }
-    ) => Effect.Effect<Page<MessageView>, StoreUnavailable>
-    readonly countDeadLetters: (orgId: OrgId, filter: DeadLetterFilter) => Effect.Effect<DeadCount, StoreUnavailable>
-    readonly stats: (orgId: OrgId) => Effect.Effect<Stats, StoreUnavailable>
+    readonly deadLetters: (orgId: OrgId, filter: DeadLetterFilter, page: PageRequest) => FromStore<Page<MessageView>>
+    readonly countDeadLetters: (orgId: OrgId, filter: DeadLetterFilter) => FromStore<DeadCount>
+    readonly stats: (orgId: OrgId) => FromStore<Stats>
     /** Writes nothing and answers false when the run has left the step's `from`: another process projected. */
-    readonly project: (step: Step, views: ReadonlyArray<MessageView>) => Effect.Effect<boolean, StoreUnavailable>
+    readonly project: (step: Step, views: ReadonlyArray<MessageView>) => FromStore<boolean>
     /** Deletes up to `limit` rows of earlier generations; answers their number. */
-    readonly clear: (limit: number) => Effect.Effect<number, StoreUnavailable>
+    readonly clear: (limit: number) => FromStore<number>
   }
 >()("posthaste/application/ports/MessageViews") {}

@@ -1,5 +1,5 @@
-import { Context, type DateTime, type Duration, type Effect } from "effect"
-import type { StoreUnavailable } from "../errors.ts"
+import { Context, type DateTime, type Duration } from "effect"
+import type { FromStore } from "../errors.ts"
 import type { Position } from "./EventStore.ts"
 
 /**
@@ -50,12 +50,12 @@ export interface Stall {
 export class Projections extends Context.Service<
   Projections,
   {
-    readonly runs: Effect.Effect<ReadonlyArray<Run>, StoreUnavailable>
+    readonly runs: FromStore<ReadonlyArray<Run>>
     /** The new run is live at once when no run is live yet. */
-    readonly build: (name: string, version: number, total: number) => Effect.Effect<Run, StoreUnavailable>
+    readonly build: (name: string, version: number, total: number) => FromStore<Run>
     /** False, and nothing changes, unless the build's position is that of the live run. */
-    readonly swap: (name: string, generation: number) => Effect.Effect<boolean, StoreUnavailable>
+    readonly swap: (name: string, generation: number) => FromStore<boolean>
     /** The transaction that keeps the log from being read on, if it has done so for that long. */
-    readonly stall: (longerThan: Duration.Duration) => Effect.Effect<Stall | null, StoreUnavailable>
+    readonly stall: (longerThan: Duration.Duration) => FromStore<Stall | null>
   }
 >()("posthaste/application/ports/Projections") {}

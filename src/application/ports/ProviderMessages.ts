@@ -1,6 +1,6 @@
-import { Context, type Effect } from "effect"
+import { Context } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { FromStore } from "../errors.ts"
 
 /**
  * The messages with a provider's name, which the answer to an attempt or a receipt told. A name is found from the
@@ -11,6 +11,6 @@ export class ProviderMessages extends Context.Service<
   ProviderMessages,
   {
     /** Empty for a name that no provider gave. */
-    readonly find: (providerMessageId: string) => Effect.Effect<ReadonlyArray<MessageId>, StoreUnavailable>
+    readonly find: (providerMessageId: string) => FromStore<ReadonlyArray<MessageId>>
   }
 >()("posthaste/application/ports/ProviderMessages") {}

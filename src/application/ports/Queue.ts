@@ -1,7 +1,7 @@
 import { type Brand, Context, type DateTime, type Duration, type Effect } from "effect"
 import type { DestinationId, MessageId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { FromStore } from "../errors.ts"
 
 /** Names one claimed batch: its lease, and the fence of its appends. */
 export type BatchId = string & Brand.Brand<"BatchId">
@@ -21,8 +21,8 @@ export interface ClaimTerms {
   readonly inFlightMax: number | null
 }
 
-/** A claimed message, with everything its worker needs to start without reading the stream. */
-export interface ClaimedMessage {
+/** A message of a batch whose worker is gone. Only the stream tells whether its attempt was started. */
+export interface AbandonedMessage {
   readonly messageId: MessageId
   readonly lane: DestinationId
   readonly dueAt: DateTime.Utc
@@ -31,6 +31,10 @@ export interface ClaimedMessage {
   readonly epoch: number
   /** Attempts closed in this epoch. */
   readonly attempt: number
+}
+
+/** A claimed message, with everything its worker needs to start without reading the stream. */
+export interface ClaimedMessage extends AbandonedMessage {
   readonly queued: MessageQueued
   /** Null when it was erased. */
   readonly body: string | null
@@ -50,16 +54,6 @@ export interface ClaimRequest {
   /** The lanes that this worker already works on: how many more messages each may give; 0 skips the lane. */
   readonly room: ReadonlyMap<DestinationId, number>
   readonly lease: Duration.Duration
-}
-
-/** A message of a batch whose worker is gone. Only the stream tells whether its attempt was started. */
-export interface AbandonedMessage {
-  readonly messageId: MessageId
-  readonly lane: DestinationId
-  readonly dueAt: DateTime.Utc
-  readonly version: number
-  readonly epoch: number
-  readonly attempt: number
 }
 
 /**
@@ -95,27 +89,18 @@ export class Queue extends Context.Service<
   Queue,
   {
     /** Null when no message is due, or only in lanes without room. */
-    readonly claim: (request: ClaimRequest) => Effect.Effect<Claim | null, StoreUnavailable>
-    readonly putBack: (batch: BatchId, messages: ReadonlyArray<MessageId>) => Effect.Effect<void, StoreUnavailable>
-    readonly release: (
-      batch: BatchId,
-      notStarted: ReadonlyArray<AbandonedMessage>
-    ) => Effect.Effect<void, StoreUnavailable>
-    readonly renew: (
-      batches: ReadonlyArray<BatchId>,
-      lease: Duration.Duration
-    ) => Effect.Effect<ReadonlySet<BatchId>, StoreUnavailable>
+    readonly claim: (request: ClaimRequest) => FromStore<Claim | null>
+    readonly putBack: (batch: BatchId, messages: ReadonlyArray<MessageId>) => FromStore<void>
+    readonly release: (batch: BatchId, notStarted: ReadonlyArray<AbandonedMessage>) => FromStore<void>
+    readonly renew: (batches: ReadonlyArray<BatchId>, lease: Duration.Duration) => FromStore<ReadonlySet<BatchId>>
     readonly takeOver: (
       worker: string,
       lease: Duration.Duration,
       batchesMax: number
-    ) => Effect.Effect<
-      ReadonlyArray<{ readonly batch: BatchId; readonly messages: ReadonlyArray<AbandonedMessage> }>,
-      StoreUnavailable
-    >
-    readonly deferLane: (lane: DestinationId, wait: Duration.Duration) => Effect.Effect<void, StoreUnavailable>
+    ) => FromStore<ReadonlyArray<{ readonly batch: BatchId; readonly messages: ReadonlyArray<AbandonedMessage> }>>
+    readonly deferLane: (lane: DestinationId, wait: Duration.Duration) => FromStore<void>
     /** When the queue may next hand out a message; null when only an append or a change of settings can change that. */
-    readonly nextDueAt: Effect.Effect<DateTime.Utc | null, StoreUnavailable>
+    readonly nextDueAt: FromStore<DateTime.Utc | null>
     readonly awaitWork: (atMost: Duration.Duration) => Effect.Effect<void>
   }
 >()("posthaste/application/ports/Queue") {}

@@ -1,6 +1,6 @@
-import { Context, type Duration, type Effect } from "effect"
+import { Context, type Duration } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { FromStore } from "../errors.ts"
 
 /** A provider's receipt about a message sent from an account, as it arrived and not yet read. */
 export interface ArrivedReceipt {
@@ -37,16 +37,11 @@ export type ReceiptResult =
 export class ReceiptInbox extends Context.Service<
   ReceiptInbox,
   {
-    readonly add: (receipts: ReadonlyArray<ArrivedReceipt>) => Effect.Effect<void, StoreUnavailable>
-    readonly claim: (
-      limit: number,
-      lease: Duration.Duration
-    ) => Effect.Effect<ReadonlyArray<HeldReceipt>, StoreUnavailable>
-    readonly settle: (results: ReadonlyArray<ReceiptResult>) => Effect.Effect<void, StoreUnavailable>
-    readonly count: (
-      orgId: OrgId
-    ) => Effect.Effect<{ readonly waiting: number; readonly parked: number }, StoreUnavailable>
+    readonly add: (receipts: ReadonlyArray<ArrivedReceipt>) => FromStore<void>
+    readonly claim: (limit: number, lease: Duration.Duration) => FromStore<ReadonlyArray<HeldReceipt>>
+    readonly settle: (results: ReadonlyArray<ReceiptResult>) => FromStore<void>
+    readonly count: (orgId: OrgId) => FromStore<{ readonly waiting: number; readonly parked: number }>
     /** Deletes receipts that have been parked for longer; answers their number. */
-    readonly forget: (parkedFor: Duration.Duration) => Effect.Effect<number, StoreUnavailable>
+    readonly forget: (parkedFor: Duration.Duration) => FromStore<number>
   }
 >()("posthaste/application/ports/ReceiptInbox") {}

@@ -1,7 +1,7 @@
-import { Context, type DateTime, type Duration, type Effect } from "effect"
+import { Context, type DateTime, type Duration } from "effect"
 import type { MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
 import type { DeadLetterFilter, ReplaySelection } from "../../domain/replay/facts.ts"
-import type { Page, StoreUnavailable } from "../errors.ts"
+import type { FromStore, Page, PageRequest } from "../errors.ts"
 
 /** A dead letter at the time of the request: if its epoch is higher by now, it is not replayed again. */
 export interface ReplayItem {
@@ -19,12 +19,7 @@ export interface ReplayJob {
   readonly requestedAt: DateTime.Utc
 }
 
-export interface Opening {
-  readonly id: ReplayId
-  readonly orgId: OrgId
-  readonly selection: ReplaySelection
-  readonly reason: string | null
-  readonly requestedAt: DateTime.Utc
+export interface Opening extends Omit<ReplayJob, "matched"> {
   /** The dead letters themselves, or a filter for the store to find them by. */
   readonly set: ReadonlyArray<ReplayItem> | DeadLetterFilter
   readonly idempotency: { readonly key: string; readonly requestHash: string } | null
@@ -49,22 +44,15 @@ export type OpenResult =
 export class Replays extends Context.Service<
   Replays,
   {
-    readonly open: (opening: Opening) => Effect.Effect<OpenResult, StoreUnavailable>
-    readonly get: (orgId: OrgId, id: ReplayId) => Effect.Effect<ReplayJob | null, StoreUnavailable>
+    readonly open: (opening: Opening) => FromStore<OpenResult>
+    readonly get: (orgId: OrgId, id: ReplayId) => FromStore<ReplayJob | null>
     /** Newest first. */
-    readonly list: (
-      orgId: OrgId,
-      page: { readonly cursor: string | null; readonly limit: number }
-    ) => Effect.Effect<Page<ReplayJob>, StoreUnavailable>
+    readonly list: (orgId: OrgId, page: PageRequest) => FromStore<Page<ReplayJob>>
     /** The items numbered `after + 1` and on. */
-    readonly items: (
-      id: ReplayId,
-      after: number,
-      limit: number
-    ) => Effect.Effect<ReadonlyArray<ReplayItem>, StoreUnavailable>
+    readonly items: (id: ReplayId, after: number, limit: number) => FromStore<ReadonlyArray<ReplayItem>>
     /** Null when no replay has work now. */
-    readonly take: (lease: Duration.Duration) => Effect.Effect<ReplayJob | null, StoreUnavailable>
-    readonly back: (id: ReplayId, pause: Duration.Duration) => Effect.Effect<void, StoreUnavailable>
-    readonly close: (id: ReplayId) => Effect.Effect<void, StoreUnavailable>
+    readonly take: (lease: Duration.Duration) => FromStore<ReplayJob | null>
+    readonly back: (id: ReplayId, pause: Duration.Duration) => FromStore<void>
+    readonly close: (id: ReplayId) => FromStore<void>
   }
 >()("posthaste/application/ports/Replays") {}

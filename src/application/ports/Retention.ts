@@ -1,5 +1,5 @@
-import { Context, type DateTime, type Effect } from "effect"
-import type { StoreUnavailable } from "../errors.ts"
+import { Context, type DateTime } from "effect"
+import type { FromStore } from "../errors.ts"
 
 export interface Sweep {
   readonly removed: number
@@ -18,10 +18,6 @@ export interface Sweep {
 export class Retention extends Context.Service<
   Retention,
   {
-    readonly sweep: (
-      endedBefore: DateTime.Utc,
-      from: string | null,
-      limit: number
-    ) => Effect.Effect<Sweep | null, StoreUnavailable>
+    readonly sweep: (endedBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
   }
 >()("posthaste/application/ports/Retention") {}

@@ -1,9 +1,9 @@
-import { Context, type DateTime, type Effect } from "effect"
+import { Context, type DateTime } from "effect"
 import type { Details } from "../../domain/audit/entry.ts"
 import type { Activity } from "../../domain/consent/activity.ts"
 import type { ConsentOf } from "../../domain/consent/consent.ts"
 import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
-import type { Page, StoreUnavailable } from "../errors.ts"
+import type { FromStore, Page, PageRequest } from "../errors.ts"
 import type { StreamVersion } from "./EventStore.ts"
 import type { Step } from "./Projections.ts"
 
@@ -46,25 +46,17 @@ export class Timelines extends Context.Service<
   Timelines,
   {
     /** Newest first. */
-    readonly list: (
-      orgId: OrgId,
-      dossierId: string,
-      page: { readonly cursor: string | null; readonly limit: number }
-    ) => Effect.Effect<Page<TimelineItem>, StoreUnavailable>
+    readonly list: (orgId: OrgId, dossierId: string, page: PageRequest) => FromStore<Page<TimelineItem>>
     /** The dossier's messages on that channel, by id, after `after`. */
-    readonly messages: (
-      of: ConsentOf,
-      after: MessageId | null,
-      limit: number
-    ) => Effect.Effect<ReadonlyArray<MessageId>, StoreUnavailable>
-    readonly openWithdrawals: (limit: number) => Effect.Effect<ReadonlyArray<ConsentOf>, StoreUnavailable>
+    readonly messages: (of: ConsentOf, after: MessageId | null, limit: number) => FromStore<ReadonlyArray<MessageId>>
+    readonly openWithdrawals: (limit: number) => FromStore<ReadonlyArray<ConsentOf>>
     /** Writes nothing and answers false when the run has left the step's `from`. */
     readonly project: (
       step: Step,
       rows: ReadonlyArray<TimelineRow>,
       withdrawals: ReadonlyArray<WithdrawalState>
-    ) => Effect.Effect<boolean, StoreUnavailable>
+    ) => FromStore<boolean>
     /** Deletes up to `limit` rows of earlier generations; answers their number. */
-    readonly clear: (limit: number) => Effect.Effect<number, StoreUnavailable>
+    readonly clear: (limit: number) => FromStore<number>
   }
 >()("posthaste/application/ports/Timelines") {}

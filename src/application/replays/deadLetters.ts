@@ -10,6 +10,7 @@ import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import { isDead, type MessageView, viewOf } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
+import type { PageRequest } from "../errors.ts"
 import { type Destination, Destinations } from "../ports/Destinations.ts"
 import { EventStore } from "../ports/EventStore.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
@@ -32,11 +33,7 @@ export interface DeadLetter {
   }
 }
 
-export const listDeadLetters = Effect.fnUntraced(function* (
-  orgId: OrgId,
-  filter: DeadLetterFilter,
-  page: { readonly cursor: string | null; readonly limit: number }
-) {
+export const listDeadLetters = Effect.fnUntraced(function* (orgId: OrgId, filter: DeadLetterFilter, page: PageRequest) {
   const { items: found, nextCursor } = yield* (yield* MessageViews).deadLetters(orgId, filter, page)
   const streams = yield* (yield* EventStore).loadMany(found.map(({ id }) => id))
   const dead = found.flatMap(({ id }) => {

@@ -13,6 +13,7 @@ import { fromRecorded, type ReplayFact, ReplaySelection, toRecorded } from "../.
 import type { ReplayStatus } from "../../domain/replay/machine.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
 import { appendToJournal, command } from "../command.ts"
+import type { PageRequest } from "../errors.ts"
 import { EventStore, type StreamVersion } from "../ports/EventStore.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
 import { type JournalFact, type JournalName, Journals } from "../ports/Journals.ts"
@@ -63,10 +64,7 @@ export const readReplay = Effect.fnUntraced(function* (orgId: OrgId, id: ReplayI
   return viewIn(yield* loadReplay(yield* jobOf(orgId, id)))
 })
 
-export const listReplays = Effect.fnUntraced(function* (
-  orgId: OrgId,
-  page: { readonly cursor: string | null; readonly limit: number }
-) {
+export const listReplays = Effect.fnUntraced(function* (orgId: OrgId, page: PageRequest) {
   const { items, nextCursor } = yield* (yield* Replays).list(orgId, page)
   return { items: (yield* Effect.forEach(items, loadReplay, { concurrency: 4 })).map(viewIn), nextCursor }
 })

@@ -1,6 +1,7 @@
 /** Bodies, answers and idempotency keys, over the maps that the event store writes. */
 import { Effect, Layer } from "effect"
-import { type DataOfMessage, MessageData, type UsedKey } from "../../../src/application/ports/MessageData.ts"
+import type { UsedKey } from "../../../src/application/ports/EventStore.ts"
+import { type DataOfMessage, MessageData } from "../../../src/application/ports/MessageData.ts"
 import type { MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { Memory, type Tables } from "../Memory.ts"
 

@@ -7,8 +7,8 @@
  */
 import { DateTime, Effect, Layer } from "effect"
 import type { Append } from "../../../application/ports/EventStore.ts"
-import type { JournalName } from "../../../application/ports/Journals.ts"
-import { type Copy, type Intent, Ledger, type Reservation, type Stored } from "../../../application/ports/Ledger.ts"
+import type { JournalFact, JournalName } from "../../../application/ports/Journals.ts"
+import { type Intent, Ledger, type Reservation, type Stored } from "../../../application/ports/Ledger.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { messageOf } from "../../../domain/streams.ts"
 import { groupCommit } from "../groupCommit.ts"
@@ -210,7 +210,7 @@ const reservationsOf = (
   return answers
 }
 
-const copied = ({ version, name, data, at, actor }: Copy) => ({
+const copied = ({ version, name, data, at, actor }: JournalFact) => ({
   version,
   name,
   data: JSON.parse(data),
