@@ -1,6 +1,6 @@
 /** Answers what is asked about alert targets. Keys and secrets come in here; a webhook's secret leaves once. */
 import { Effect, identity, Redacted, Result } from "effect"
-import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import {
   changeAlertTarget,
@@ -11,11 +11,11 @@ import {
   testAlertTarget
 } from "../../../application/alerts/alertTargets.ts"
 import { alertTargetTypes } from "../../../application/ports/Destinations.ts"
-import { idOf, judged, orNotFound } from "../destinations/destinations.ts"
+import { destinationIdOf } from "../destinations/destinations.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
-import { answer, notFound } from "../server/problem.ts"
+import { answer, created, judged, notFound, orNotFound } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
 import { ChangeAlertTarget, CreateAlertTarget } from "./alertTargetsApi.ts"
 
@@ -34,10 +34,7 @@ const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
   const orgId = yield* ActingOrg
   const given = yield* decoded(decodeCreate, yield* readJson(request, limits.single))
   const { target, secret } = yield* judged(yield* createAlertTarget(orgId, given.type, requestOf(given)))
-  return HttpServerResponse.jsonUnsafe(
-    { ...target, ...(secret !== null && { secret }) },
-    { status: 201, headers: { location: `/api/v1/alert-targets/${target.id}` } }
-  )
+  return created(`/alert-targets/${target.id}`, { ...target, ...(secret !== null && { secret }) })
 })
 
 const requestOf = <Given extends { readonly secret?: string; readonly routingKey?: string }>({
@@ -53,22 +50,22 @@ const requestOf = <Given extends { readonly secret?: string; readonly routingKey
 const list = (query: PageQuery) => pageOf("alert-targets", query, listAlertTargets, identity)
 
 const get = Effect.fnUntraced(function* (id: string) {
-  return yield* orNotFound(yield* readAlertTarget(yield* ActingOrg, yield* idOf(id)))
+  return yield* orNotFound(yield* readAlertTarget(yield* ActingOrg, yield* destinationIdOf(id)))
 })
 
 const change = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
   const orgId = yield* ActingOrg
   const given = yield* decoded(decodeChange, yield* readJson(request, limits.single))
-  const changed = yield* changeAlertTarget(orgId, yield* idOf(id), requestOf(given))
+  const changed = yield* changeAlertTarget(orgId, yield* destinationIdOf(id), requestOf(given))
   return yield* judged(yield* orNotFound(changed))
 })
 
 const remove = Effect.fnUntraced(function* (id: string) {
-  if (!(yield* removeAlertTarget(yield* ActingOrg, yield* idOf(id)))) yield* notFound()
+  if (!(yield* removeAlertTarget(yield* ActingOrg, yield* destinationIdOf(id)))) yield* notFound()
 })
 
 const test = Effect.fnUntraced(function* (id: string) {
-  return { messageIds: yield* orNotFound(yield* testAlertTarget(yield* ActingOrg, yield* idOf(id))) }
+  return { messageIds: yield* orNotFound(yield* testAlertTarget(yield* ActingOrg, yield* destinationIdOf(id))) }
 })
 
 export const layer = HttpApiBuilder.group(Api, "alertTargets", (handlers) =>

@@ -11,10 +11,10 @@ import {
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
-import { answer } from "../server/problem.ts"
+import { answer, orNotFound } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
 import { CircuitCommandRequest } from "./circuitsApi.ts"
-import { idOf, orNotFound } from "./destinations.ts"
+import { destinationIdOf } from "./destinations.ts"
 
 const decodeCommand = decoderOf(CircuitCommandRequest)
 
@@ -29,7 +29,7 @@ const circuitJson = ({ destination, state: { status, failures, blockedUntil } }:
 const list = (query: PageQuery) => pageOf("circuits", query, listCircuits, circuitJson)
 
 const get = Effect.fnUntraced(function* (id: string) {
-  return circuitJson(yield* orNotFound(yield* readCircuit(yield* ActingOrg, yield* idOf(id))))
+  return circuitJson(yield* orNotFound(yield* readCircuit(yield* ActingOrg, yield* destinationIdOf(id))))
 })
 
 const command = Effect.fnUntraced(function* (
@@ -39,7 +39,9 @@ const command = Effect.fnUntraced(function* (
 ) {
   const orgId = yield* ActingOrg
   const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
-  return circuitJson(yield* orNotFound(yield* commandCircuit(orgId, yield* idOf(id), { type, reason: reason ?? null })))
+  return circuitJson(
+    yield* orNotFound(yield* commandCircuit(orgId, yield* destinationIdOf(id), { type, reason: reason ?? null }))
+  )
 })
 
 export const layer = HttpApiBuilder.group(Api, "circuits", (handlers) =>

@@ -2,8 +2,8 @@
  * Answers what is asked about destinations, for every channel alike. Secrets come in here; one that was made for its
  * owner leaves in the answer that made it, and otherwise by secrets.ts.
  */
-import { Effect, type Result, type Schema } from "effect"
-import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Effect, type Schema } from "effect"
+import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import {
   changeDestination,
@@ -11,27 +11,17 @@ import {
   readDestination
 } from "../../../application/destinations/destinations.ts"
 import { Retry } from "../../../application/destinations/fields.ts"
-import type { Fault } from "../../../application/errors.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { type Destination, Destinations } from "../../../application/ports/Destinations.ts"
-import { DestinationId, isUuid } from "../../../domain/ids.ts"
+import { DestinationId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
-import { answer, invalidFields, notFound, type Problem, publicKeyTaken } from "../server/problem.ts"
+import { answer, created, idOf, judged, notFound, orNotFound, publicKeyTaken } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
 import { destinationsApi, groupNameOf, shapesOf } from "./destinationsApi.ts"
 
-/** A text that is no id at all is answered like the id of no destination. */
-export const idOf = (text: string): Effect.Effect<DestinationId, Problem> =>
-  isUuid(text) ? Effect.succeed(DestinationId.make(text)) : Effect.fail(notFound())
-
-export const orNotFound = <A>(found: A | null): Effect.Effect<A, Problem> =>
-  found === null ? Effect.fail(notFound()) : Effect.succeed(found)
-
-/** The result of a request that was judged as a whole. */
-export const judged = <A>(result: Result.Result<A, ReadonlyArray<Fault>>): Effect.Effect<A, Problem> =>
-  Effect.mapError(Effect.fromResult(result), invalidFields)
+export const destinationIdOf = idOf(DestinationId)
 
 type Request = HttpServerRequest.HttpServerRequest
 
@@ -67,10 +57,7 @@ const handlersOf = (channel: AnyChannel) => {
       yield* createDestination(channel, orgId, given.settings, given.secrets)
     )
     if (destination === "Taken") return yield* publicKeyTaken(channel)
-    return HttpServerResponse.jsonUnsafe(
-      { ...shown(destination), ...shownOnce },
-      { status: 201, headers: { location: `/api/v1/${channel.path}/${destination.id}` } }
-    )
+    return created(`/${channel.path}/${destination.id}`, { ...shown(destination), ...shownOnce })
   })
 
   const list = Effect.fnUntraced(function* (query: PageQuery) {
@@ -79,7 +66,7 @@ const handlersOf = (channel: AnyChannel) => {
   })
 
   const get = Effect.fnUntraced(function* (id: string) {
-    return yield* orNotFound(yield* readDestination(channel, yield* ActingOrg, yield* idOf(id)))
+    return yield* orNotFound(yield* readDestination(channel, yield* ActingOrg, yield* destinationIdOf(id)))
   })
 
   const update = Effect.fnUntraced(function* (
@@ -89,7 +76,7 @@ const handlersOf = (channel: AnyChannel) => {
   ) {
     const orgId = yield* ActingOrg
     return yield* judged(
-      yield* orNotFound(yield* changeDestination(channel, orgId, yield* idOf(id), settings, secrets))
+      yield* orNotFound(yield* changeDestination(channel, orgId, yield* destinationIdOf(id), settings, secrets))
     )
   })
 
@@ -100,13 +87,13 @@ const handlersOf = (channel: AnyChannel) => {
 
   const remove = Effect.fnUntraced(function* (id: string) {
     const orgId = yield* ActingOrg
-    if (!(yield* (yield* Destinations).remove(channel, orgId, yield* idOf(id)))) yield* notFound()
+    if (!(yield* (yield* Destinations).remove(channel, orgId, yield* destinationIdOf(id)))) yield* notFound()
   })
 
   const setPaused = Effect.fnUntraced(function* (id: string, paused: boolean) {
     const orgId = yield* ActingOrg
     const { setPaused } = yield* Destinations
-    return shown(yield* orNotFound(yield* setPaused(channel, orgId, yield* idOf(id), paused)))
+    return shown(yield* orNotFound(yield* setPaused(channel, orgId, yield* destinationIdOf(id), paused)))
   })
 
   const retryOf = ({ settings }: Destination) => settings.retry ?? channel.retry

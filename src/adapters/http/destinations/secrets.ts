@@ -6,9 +6,9 @@ import { rotateSecret, rotatingSecretOf, showSecret } from "../../../application
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
-import { answer } from "../server/problem.ts"
+import { answer, judged, orNotFound } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
-import { idOf, judged, orNotFound } from "./destinations.ts"
+import { destinationIdOf } from "./destinations.ts"
 import { GRACE_DEFAULT_SECONDS, rotationOf, secretsApi, secretsGroupOf } from "./secretsApi.ts"
 
 /** What a secret is called is not known to the compiler. */
@@ -28,12 +28,12 @@ export const layerOf = (channel: AnyChannel) => {
     const orgId = yield* ActingOrg
     const given = (told[name] ?? null) as string | null
     const graceSeconds = (told["graceSeconds"] ?? GRACE_DEFAULT_SECONDS) as number
-    const rotated = yield* rotateSecret(channel, orgId, yield* idOf(id), name, given, graceSeconds)
+    const rotated = yield* rotateSecret(channel, orgId, yield* destinationIdOf(id), name, given, graceSeconds)
     return shown(yield* judged(yield* orNotFound(rotated)))
   })
 
   const read = Effect.fnUntraced(function* (id: string) {
-    return shown(yield* orNotFound(yield* showSecret(channel, yield* ActingOrg, yield* idOf(id), name)))
+    return shown(yield* orNotFound(yield* showSecret(channel, yield* ActingOrg, yield* destinationIdOf(id), name)))
   })
 
   const api = Api.add(secretsApi(channel, name))

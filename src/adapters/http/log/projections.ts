@@ -1,6 +1,5 @@
 /** The handlers of projections, for the operator. */
 import { DateTime, Duration, Effect } from "effect"
-import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import {
   listProjections,
@@ -11,7 +10,7 @@ import {
 } from "../../../application/log/projections/rebuild.ts"
 import type { Run, Stall } from "../../../application/ports/Projections.ts"
 import { Api } from "../server/Api.ts"
-import { answer, notFound } from "../server/problem.ts"
+import { answer, created } from "../server/problem.ts"
 
 const liveJson = ({ generation, version, facts, startedAt }: Run) => ({ generation, version, facts, startedAt })
 
@@ -42,23 +41,11 @@ const list = Effect.gen(function* () {
   return { items: items.map(projectionJson), stall: stall === null ? null : yield* stallJson(stall) }
 })
 
-const get = Effect.fnUntraced(
-  function* (name: string) {
-    return projectionJson(yield* readProjection(name))
-  },
-  Effect.catchTag("ProjectionNotFound", () => Effect.fail(notFound()))
-)
+const get = (name: string) => Effect.map(readProjection(name), projectionJson)
 
-const rebuild = Effect.fnUntraced(
-  function* (name: string) {
-    const view = yield* rebuildProjection(name)
-    return HttpServerResponse.jsonUnsafe(projectionJson(view), {
-      status: 202,
-      headers: { location: `/api/v1/projections/${name}` }
-    })
-  },
-  Effect.catchTag("ProjectionNotFound", () => Effect.fail(notFound()))
-)
+const rebuild = Effect.fnUntraced(function* (name: string) {
+  return created(`/projections/${name}`, projectionJson(yield* rebuildProjection(name)), 202)
+})
 
 export const layer = HttpApiBuilder.group(Api, "projections", (handlers) =>
   handlers

@@ -9,16 +9,25 @@ import {
 } from "../../../application/accept/acceptMessage.ts"
 import { readStream } from "../../../application/log/readStream.ts"
 import { commandMessage, eraseMessage, replayEdited } from "../../../application/messages/commandMessage.ts"
-import { MessageNotFound, readAttempts, readEvents, readMessage } from "../../../application/messages/readMessage.ts"
+import { readAttempts, readEvents, readMessage } from "../../../application/messages/readMessage.ts"
 import { type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
-import { isUuid, MessageId } from "../../../domain/ids.ts"
+import { MessageId } from "../../../domain/ids.ts"
 import { detailsOf } from "../../../domain/message/facts.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { onePage, type PageQuery, pageOf } from "../server/cursor.ts"
-import { answer, blocked, invalidFields, keyReused, type Problem, toResponse } from "../server/problem.ts"
+import {
+  answer,
+  blocked,
+  created,
+  idOf,
+  invalidFields,
+  keyReused,
+  type Problem,
+  toResponse
+} from "../server/problem.ts"
 import { rawMember, rawMembers } from "../server/rawJson.ts"
 import { decoded, decoderOf, limits, readJson, readOptionalJson } from "../server/requestBody.ts"
 import { attemptJson, eventJson, factJson, messageJson } from "./messageJson.ts"
@@ -56,12 +65,7 @@ const send = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerR
   const body = rawMember(json.text, "payloadJson")!
   const [acceptance] = yield* acceptMessages(orgId, [requestOf(decodedRequest, body, key)])
   const { status, message, problem } = answerTo(acceptance!, "")
-  return message === undefined
-    ? toResponse(problem)
-    : HttpServerResponse.jsonUnsafe(message, {
-        status,
-        headers: { location: `/api/v1/outbound/messages/${message.id}` }
-      })
+  return message === undefined ? toResponse(problem) : created(`/outbound/messages/${message.id}`, message, status)
 })
 
 type Answer =
@@ -122,9 +126,7 @@ const stats = Effect.fnUntraced(function* () {
   return { ...(yield* (yield* MessageViews).stats(orgId)), receipts: yield* (yield* ReceiptInbox).count(orgId) }
 })
 
-/** A text that is no id is answered like the id of no message. */
-const idOf = (text: string): Effect.Effect<MessageId, MessageNotFound> =>
-  isUuid(text) ? Effect.succeed(MessageId.make(text)) : Effect.fail(new MessageNotFound({ id: text }))
+const messageIdOf = idOf(MessageId)
 
 const reasonIn = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
@@ -134,7 +136,7 @@ const reasonIn = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
 const cancel = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
   const orgId = yield* ActingOrg
   const reason = yield* reasonIn(request)
-  return messageJson(yield* commandMessage(orgId, yield* idOf(id), "CancelMessage", reason))
+  return messageJson(yield* commandMessage(orgId, yield* messageIdOf(id), "CancelMessage", reason))
 })
 
 const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
@@ -142,7 +144,7 @@ const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
   const json = yield* readOptionalJson(request, limits.single)
   const { reason = null } = yield* decoded(decodeReplay, json)
   const body = rawMember(json.text, "payloadJson")
-  const messageId = yield* idOf(id)
+  const messageId = yield* messageIdOf(id)
   return messageJson(
     body === null
       ? yield* commandMessage(orgId, messageId, "ReplayMessage", reason)
@@ -153,19 +155,19 @@ const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
 const erase = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
   const orgId = yield* ActingOrg
   const reason = yield* reasonIn(request)
-  return messageJson(yield* eraseMessage(orgId, yield* idOf(id), reason))
+  return messageJson(yield* eraseMessage(orgId, yield* messageIdOf(id), reason))
 })
 
 const get = Effect.fnUntraced(function* (id: string, at: DateTime.Utc | null) {
-  return messageJson(yield* readMessage(yield* ActingOrg, yield* idOf(id), at))
+  return messageJson(yield* readMessage(yield* ActingOrg, yield* messageIdOf(id), at))
 })
 
 const events = Effect.fnUntraced(function* (id: string) {
-  return onePage((yield* readEvents(yield* ActingOrg, yield* idOf(id))).map(eventJson))
+  return onePage((yield* readEvents(yield* ActingOrg, yield* messageIdOf(id))).map(eventJson))
 })
 
 const attempts = Effect.fnUntraced(function* (id: string) {
-  return onePage((yield* readAttempts(yield* ActingOrg, yield* idOf(id))).map(attemptJson))
+  return onePage((yield* readAttempts(yield* ActingOrg, yield* messageIdOf(id))).map(attemptJson))
 })
 
 const stream = Effect.fnUntraced(function* (name: string) {

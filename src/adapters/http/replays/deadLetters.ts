@@ -11,7 +11,7 @@ import {
   readReplay,
   requestReplay
 } from "../../../application/replays/replays.ts"
-import { isUuid, type OrgId, ReplayId } from "../../../domain/ids.ts"
+import { type OrgId, ReplayId } from "../../../domain/ids.ts"
 import type { DeadLetterFilter, ReplaySelection } from "../../../domain/replay/facts.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { messageJson } from "../messages/messageJson.ts"
@@ -19,7 +19,7 @@ import { CommandRequest } from "../messages/messagesApi.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type Page, type PageQuery, pageOf } from "../server/cursor.ts"
-import { answer, invalidFields, keyReused, notFound, type Problem, replayEnded } from "../server/problem.ts"
+import { answer, created, idOf, invalidFields, type Problem } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson, readOptionalJson } from "../server/requestBody.ts"
 import { ReplayRequest } from "./deadLettersApi.ts"
 
@@ -49,11 +49,8 @@ const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
   const view = yield* requestReplay(orgId, selection, {
     reason: given.reason ?? null,
     idempotencyKey: given.idempotencyKey ?? null
-  }).pipe(Effect.catchTag("ReplayKeyReused", () => Effect.fail(keyReused())))
-  return HttpServerResponse.jsonUnsafe(replayJson(view), {
-    status: 202,
-    headers: { location: `/api/v1/replays/${view.id}` }
   })
+  return created(`/replays/${view.id}`, replayJson(view), 202)
 })
 
 /** A request without ids and filter is refused: an omission must not replay everything. */
@@ -68,27 +65,17 @@ const selectionOf = ({ filter, ids }: typeof ReplayRequest.Type): Effect.Effect<
 
 const replays = (query: PageQuery) => pageOf("replays", query, listReplays, replayJson)
 
-const idOf = (text: string): Effect.Effect<ReplayId, Problem> =>
-  isUuid(text) ? Effect.succeed(ReplayId.make(text)) : Effect.fail(notFound())
+const replayIdOf = idOf(ReplayId)
 
-const getReplay = Effect.fnUntraced(
-  function* (id: string) {
-    return replayJson(yield* readReplay(yield* ActingOrg, yield* idOf(id)))
-  },
-  Effect.catchTag("ReplayNotFound", () => Effect.fail(notFound()))
-)
+const getReplay = Effect.fnUntraced(function* (id: string) {
+  return replayJson(yield* readReplay(yield* ActingOrg, yield* replayIdOf(id)))
+})
 
-const cancel = Effect.fnUntraced(
-  function* (request: HttpServerRequest.HttpServerRequest, id: string) {
-    const orgId = yield* ActingOrg
-    const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
-    return replayJson(yield* cancelReplay(orgId, yield* idOf(id), reason ?? null))
-  },
-  Effect.catchTags({
-    ReplayNotFound: () => Effect.fail(notFound()),
-    ReplayRejected: ({ status }) => Effect.fail(replayEnded(status))
-  })
-)
+const cancel = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
+  const orgId = yield* ActingOrg
+  const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
+  return replayJson(yield* cancelReplay(orgId, yield* replayIdOf(id), reason ?? null))
+})
 
 export const layer = HttpApiBuilder.group(Api, "deadLetters", (handlers) =>
   handlers

@@ -2,15 +2,19 @@
  * Every error that this API answers: one JSON form (RFC 9457), one `type` per kind of problem, and the name of every
  * wrong field. A problem tells the caller what to change; it never reveals how Posthaste is built.
  */
-import { Effect, Schema } from "effect"
+import { Effect, type Result, Schema } from "effect"
 import { HttpServerResponse, ProblemDetails } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
 import type { Setting } from "../../../application/destinations/fields.ts"
 import type { Fault, StoreUnavailable } from "../../../application/errors.ts"
+import type { ProjectionNotFound } from "../../../application/log/projections/rebuild.ts"
 import type { CallerCommand, CommandRefused, MessageBusy } from "../../../application/messages/commandMessage.ts"
 import type { MessageNotFound } from "../../../application/messages/readMessage.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
+import type { ReplayKeyReused, ReplayNotFound } from "../../../application/replays/replays.ts"
 import type { MessageBlocked } from "../../../domain/consent/facts.ts"
+import { isUuid } from "../../../domain/ids.ts"
+import type { ReplayRejected } from "../../../domain/replay/decider.ts"
 
 export const ProblemBody = Schema.Struct({
   type: Schema.String.annotate({ description: "Names the kind of trouble; stable across releases." }),
@@ -108,7 +112,7 @@ const commandRefused = ({ status, allowed }: CommandRefused) =>
         : `The message is ${status}; allowed now: ${allowed.map((command) => commandNames[command]).join(", ")}.`
   )
 
-export const replayEnded = (status: string) =>
+const replayEnded = (status: string) =>
   problem(
     409,
     "command-refused",
@@ -117,16 +121,31 @@ export const replayEnded = (status: string) =>
 
 const retryAfter = { "retry-after": "1" }
 
-type Failure = Problem | StoreUnavailable | MessageNotFound | CommandRefused | MessageBusy
+type Failure =
+  | Problem
+  | StoreUnavailable
+  | MessageNotFound
+  | CommandRefused
+  | MessageBusy
+  | ReplayNotFound
+  | ReplayKeyReused
+  | ReplayRejected
+  | ProjectionNotFound
 
 const problemFor = (failure: Failure): Problem => {
   switch (failure._tag) {
     case "Problem":
       return failure
     case "MessageNotFound":
+    case "ReplayNotFound":
+    case "ProjectionNotFound":
       return notFound()
     case "CommandRefused":
       return commandRefused(failure)
+    case "ReplayRejected":
+      return replayEnded(failure.status)
+    case "ReplayKeyReused":
+      return keyReused()
     case "MessageBusy":
       return unavailable("The message is changing right now. Nothing was done; try again.", [], retryAfter)
     case "StoreUnavailable":
@@ -148,6 +167,23 @@ export const refuse = (failure: Failure): Effect.Effect<HttpServerResponse.HttpS
     ? Effect.andThen(Effect.logWarning("the store did not answer", failure.cause), response)
     : response
 }
+
+/** The answer to a request that made something: the thing, and the path where it can be read. */
+export const created = (path: string, value: object, status = 201): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.jsonUnsafe(value, { status, headers: { location: `/api/v1${path}` } })
+
+/** A text that is no id at all is answered like the id of nothing. */
+export const idOf =
+  <Id>(kind: { readonly make: (text: string) => Id }) =>
+  (text: string): Effect.Effect<Id, Problem> =>
+    isUuid(text) ? Effect.succeed(kind.make(text)) : Effect.fail(notFound())
+
+export const orNotFound = <A>(found: A | null): Effect.Effect<A, Problem> =>
+  found === null ? Effect.fail(notFound()) : Effect.succeed(found)
+
+/** The result of a request that was judged as a whole. */
+export const judged = <A>(result: Result.Result<A, ReadonlyArray<Fault>>): Effect.Effect<A, Problem> =>
+  Effect.mapError(Effect.fromResult(result), invalidFields)
 
 /** The handler's own answer, or its failure as a problem. */
 export const answer = <A, R>(
