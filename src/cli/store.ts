@@ -11,7 +11,6 @@ import { Failed } from "./terminal.ts"
 
 // Loaded on demand: together they take longer to load than most commands take to run.
 const embedded = Effect.promise(() => import("../adapters/embedded-postgres/EmbeddedPostgres.ts"))
-const embeddedRunning = Effect.promise(() => import("../adapters/embedded-postgres/running.ts"))
 const postgresPorts = Effect.promise(() => import("../adapters/postgres/PostgresPorts.ts"))
 const channels = Effect.promise(() => import("../setup/channels.ts"))
 const eventStoreDbPorts = Effect.promise(() => import("../adapters/eventstoredb/EventStoreDbPorts.ts"))
@@ -20,13 +19,14 @@ const eventStoreDbPorts = Effect.promise(() => import("../adapters/eventstoredb/
 export const databaseUrl = Effect.gen(function* () {
   const { databaseUrl, dataDir } = yield* storeSettings
   if (databaseUrl !== null) return databaseUrl
-  const shared = (yield* embeddedRunning).running(dataDir)
+  const { running, start } = yield* embedded
+  const shared = running(dataDir)
   if (shared !== null) return shared
   if (!existsSync(resolve(dataDir, "postgres"))) {
     const message = `there is no store: DATABASE_URL is not set, and there is no database in ${resolve(dataDir)}`
     return yield* new Failed({ message })
   }
-  return (yield* (yield* embedded).start({ directory: resolve(dataDir) })).url
+  return (yield* start({ directory: resolve(dataDir) })).url
 })
 
 /** The kinds of stores for streams. */

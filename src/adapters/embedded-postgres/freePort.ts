@@ -1,7 +1,7 @@
 import { createServer } from "node:net"
 import { Effect } from "effect"
 
-/** A loopback port that was free a moment ago; whoever takes it may still find it taken. */
+/** A loopback port that was free a moment ago; another program may have taken it since. */
 export const freePort: Effect.Effect<number> = Effect.callback((resume) => {
   const server = createServer()
   server.listen(0, "127.0.0.1", () => {

@@ -1,4 +1,4 @@
-/** What `postmaster.pid` says about a running server, and whether that is still true. */
+/** Reads `postmaster.pid`, and checks whether the server that it names still runs. */
 import { execFileSync } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -6,13 +6,13 @@ import { Result } from "effect"
 
 export interface Postmaster {
   readonly pid: number
-  /** Null while the server has not said where it listens. */
+  /** Null until the server has written where it listens. */
   readonly port: number | null
 }
 
 const fileOf = (cluster: string) => join(cluster, "postmaster.pid")
 
-/** Null when no server runs on `cluster`, whatever was left behind. */
+/** Null when no server runs on `cluster`, also where a dead server left its file. */
 export const postmasterOf = (cluster: string): Postmaster | null => {
   const lines = linesOf(fileOf(cluster))
   const pid = Number(lines[0])
@@ -21,10 +21,9 @@ export const postmasterOf = (cluster: string): Postmaster | null => {
 }
 
 /**
- * After a reboot, and in a container, the pid of a dead server may be somebody else's by now, and
- * PostgreSQL would refuse to start. The file also names the shared memory that tells a new server whether
- * children of the old one still live, so it is not removed: the pid is replaced by ours, which a
- * PostgreSQL started by us knows to be harmless.
+ * After a reboot, and in a container, another process may have the pid of a dead server, and PostgreSQL would refuse to start.
+ * The file also names the shared memory by which a new server knows whether children of the old one still live, so it is not
+ * removed: the pid is replaced by ours, which a PostgreSQL that we start knows to be harmless.
  */
 export const disownStalePid = (cluster: string): void => {
   const lines = linesOf(fileOf(cluster))

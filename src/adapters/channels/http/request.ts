@@ -3,17 +3,12 @@ import type { Dispatcher } from "undici"
 import type { Doubted, OutboundMessage } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
 import { agentHeaders } from "../net/agent.ts"
-import { type Destination, timeoutNanosOf } from "../net/tries.ts"
+import { type Prepared, timeoutNanosOf } from "../net/tries.ts"
 import { withFields } from "./bodyFields.ts"
 import { filled } from "./secretHeaders.ts"
 import { checkHeaders, checkSettings, type HttpTargetSettings, PLACEHOLDER } from "./settings.ts"
 
 export type Target = OpenDestination<HttpTargetSettings>
-
-export interface Prepared {
-  readonly destination: Destination
-  readonly request: Dispatcher.DispatchOptions
-}
 
 /** The headers of any request to the target; a text says why there can be no request. */
 const headersFor = ({ destination, secrets }: Target): ReadonlyArray<string> | string => {

@@ -4,6 +4,7 @@ import type { Dispatcher } from "undici"
 import type { Reply } from "../../../application/ports/Channels.ts"
 import { type FailureCode, outcomeOfFailure, outcomeOfStatus, retryAfterMs } from "../../../domain/delivery/classify.ts"
 import type { Exchange } from "./connections.ts"
+import type { Expiring } from "./deadlines.ts"
 import { BODY_MAX, bodyText } from "./responseBody.ts"
 
 const NANOS_PER_MILLI = 1_000_000
@@ -22,76 +23,61 @@ const single = (header: string | string[] | undefined): string | null => (typeof
 const encodingOf = (headers: Headers): string | null =>
   headers["content-encoding"] === undefined ? null : String(headers["content-encoding"]).trim().toLowerCase()
 
-export class Attempt implements Exchange {
-  readonly url: URL
-  readonly request: Dispatcher.DispatchOptions
-  readonly #clock: Clock.Clock
-  readonly #startedAt: bigint
-  readonly #deadline: bigint
-  readonly #done: (tried: Tried) => void
-  readonly #chunks: Array<Buffer> = []
-  #size = 0
-  #status: number | null = null
-  #headers: Headers = {}
-  #begun = false
-  #settled = false
+export interface Attempt extends Exchange, Expiring {}
 
-  constructor(
-    target: { readonly url: URL; readonly timeoutNanos: bigint },
-    request: Dispatcher.DispatchOptions,
-    clock: Clock.Clock,
-    done: (tried: Tried) => void
-  ) {
-    this.url = target.url
-    this.request = request
-    this.#clock = clock
-    this.#startedAt = clock.monotonicTimeNanosUnsafe()
-    this.#deadline = this.#startedAt + target.timeoutNanos
-    this.#done = done
-  }
-
-  begins(): void {
-    this.#begun = true
-  }
-
-  answered(status: number, headers: Headers): void {
-    this.#status = status
-    this.#headers = headers
-  }
-
-  received(chunk: Buffer): boolean {
-    const room = BODY_MAX - this.#size
-    this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk)
-    this.#size += Math.min(chunk.length, room)
-    return chunk.length <= room
-  }
-
-  ended(failure: FailureCode | null): void {
-    this.#settle(failure ?? "response_broken")
-  }
-
-  /** True when its time was up; it is settled then. */
-  expired(now: bigint): boolean {
-    if (now < this.#deadline) return false
-    this.#settle("timeout")
-    return true
-  }
+/** `done` is called once. */
+export const makeAttempt = (
+  { url, timeoutNanos }: { readonly url: URL; readonly timeoutNanos: bigint },
+  request: Dispatcher.DispatchOptions,
+  clock: Clock.Clock,
+  done: (tried: Tried) => void
+): Attempt => {
+  const startedAt = clock.monotonicTimeNanosUnsafe()
+  const deadline = startedAt + timeoutNanos
+  const chunks: Array<Buffer> = []
+  let size = 0
+  let status: number | null = null
+  let headers: Headers = {}
+  let begun = false
+  let settled = false
 
   /** The status is the answer: once it has arrived, no later failure changes it. */
-  #settle(failure: FailureCode): void {
-    if (this.#settled) return
-    this.#settled = true
-    const durationMs = Math.round(Number(this.#clock.monotonicTimeNanosUnsafe() - this.#startedAt) / NANOS_PER_MILLI)
-    const status = this.#status
+  const settle = (failure: FailureCode): void => {
+    if (settled) return
+    settled = true
+    const durationMs = Math.round(Number(clock.monotonicTimeNanosUnsafe() - startedAt) / NANOS_PER_MILLI)
     if (status === null) {
-      this.#done({ outcome: outcomeOfFailure(failure, durationMs), responseBody: null, begun: this.#begun })
+      done({ outcome: outcomeOfFailure(failure, durationMs), responseBody: null, begun })
       return
     }
-
-    const retryAfter = single(this.#headers["retry-after"])
-    const wait = retryAfter === null ? null : retryAfterMs(retryAfter, this.#clock.currentTimeMillisUnsafe())
+    const retryAfter = single(headers["retry-after"])
+    const wait = retryAfter === null ? null : retryAfterMs(retryAfter, clock.currentTimeMillisUnsafe())
     const outcome = outcomeOfStatus(status, durationMs, wait)
-    const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#size)
-    bodyText(bytes, encodingOf(this.#headers), (responseBody) => this.#done({ outcome, responseBody, begun: true }))
+    const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)
+    bodyText(bytes, encodingOf(headers), (responseBody) => done({ outcome, responseBody, begun: true }))
+  }
+
+  return {
+    url,
+    request,
+    begins: () => {
+      begun = true
+    },
+    answered: (answeredStatus, answeredHeaders) => {
+      status = answeredStatus
+      headers = answeredHeaders
+    },
+    received: (chunk) => {
+      const room = BODY_MAX - size
+      chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk)
+      size += Math.min(chunk.length, room)
+      return chunk.length <= room
+    },
+    ended: (failure) => settle(failure ?? "response_broken"),
+    expired: (now) => {
+      if (now < deadline) return false
+      settle("timeout")
+      return true
+    }
   }
 }

@@ -11,7 +11,7 @@
 import { Clock, Effect, type Scope } from "effect"
 import type { Dispatcher } from "undici"
 import { type AddressRules, makeAddressGuard } from "./addressGuard.ts"
-import { Attempt, type Tried } from "./attempt.ts"
+import { type Attempt, makeAttempt, type Tried } from "./attempt.ts"
 import { makeConnections } from "./connections.ts"
 import { makeDeadlines } from "./deadlines.ts"
 import type { Resolve } from "./guardedConnect.ts"
@@ -19,6 +19,12 @@ import type { Resolve } from "./guardedConnect.ts"
 export interface Destination {
   readonly url: URL
   readonly timeoutNanos: bigint
+}
+
+/** A request that was made before its try. */
+export interface Prepared {
+  readonly destination: Destination
+  readonly request: Dispatcher.DispatchOptions
 }
 
 const TIMEOUT_MAX_MS = 30_000
@@ -48,7 +54,7 @@ export const makeTries = Effect.fnUntraced(function* (
   return (destination, requestAt) =>
     Effect.callback<Tried>((resume) => {
       const request = requestAt(clock.currentTimeMillisUnsafe())
-      const attempt = new Attempt(destination, request, clock, (tried) => {
+      const attempt: Attempt = makeAttempt(destination, request, clock, (tried) => {
         deadlines.forget(attempt)
         resume(Effect.succeed(tried))
       })

@@ -1,20 +1,14 @@
 /** Turns a message and its account into the request that sends it. */
 import { Redacted, Result } from "effect"
-import type { Dispatcher } from "undici"
 import type { OutboundMessage } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
 import { callbackData } from "../../../domain/whatsapp/callbackData.ts"
 import { type Content, readPayload } from "../../../domain/whatsapp/content.ts"
 import { agentHeaders } from "../net/agent.ts"
-import { type Destination, timeoutNanosOf } from "../net/tries.ts"
+import { type Prepared, timeoutNanosOf } from "../net/tries.ts"
 import type { WhatsAppSettings } from "./settings.ts"
 
 export type Account = OpenDestination<WhatsAppSettings>
-
-export interface Prepared {
-  readonly destination: Destination
-  readonly request: Dispatcher.DispatchOptions
-}
 
 /** Null when the payload is none that could be sent: it was replaced after it was accepted. */
 export const requestOf = (
