@@ -133,24 +133,19 @@ const withTimes: pg.CustomTypesConfig = {
   getTypeParser: (type: number) => (type === TIMESTAMPTZ ? timeOf : pg.types.getTypeParser(type))
 }
 
-const connections = (pool: pg.Pool): Connections => ({
-  query: <Row extends object>(statement: Statement, values: ReadonlyArray<unknown>) =>
-    Effect.callback<ReadonlyArray<Row>, QueryFailed>((resume) => {
-      pool.query<Row & pg.QueryResultRow>({ ...statement, values: [...values], types: withTimes }).then(
-        (result) => resume(Effect.succeed(result.rows)),
+const connections = (pool: pg.Pool): Connections => {
+  const ask = <Rows>(config: object) =>
+    Effect.callback<Rows, QueryFailed>((resume) => {
+      pool.query(config as pg.QueryConfig).then(
+        ({ rows }) => resume(Effect.succeed(rows as Rows)),
         (error) => resume(Effect.fail(queryFailed(error)))
       )
-    }),
-  rows: (statement, values) =>
-    Effect.callback<ReadonlyArray<ReadonlyArray<string | null>>, QueryFailed>((resume) => {
-      pool
-        .query<Array<string | null>>({ ...statement, values: [...values], rowMode: "array", types: asText } as never)
-        .then(
-          (result) => resume(Effect.succeed(result.rows)),
-          (error) => resume(Effect.fail(queryFailed(error)))
-        )
     })
-})
+  return {
+    query: (statement, values) => ask({ ...statement, values: [...values], types: withTimes }),
+    rows: (statement, values) => ask({ ...statement, values: [...values], rowMode: "array", types: asText })
+  }
+}
 
 const queryFailed = (cause: unknown): QueryFailed => new QueryFailed({ code: sqlState(cause), cause })
 

@@ -16,7 +16,7 @@ import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, judged, notFound, orNotFound } from "../server/problem.ts"
-import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
+import { bodyOf, decoderOf } from "../server/requestBody.ts"
 import { ChangeAlertTarget, CreateAlertTarget } from "./alertTargetsApi.ts"
 
 const decodeAnyType = decoderOf(CreateAlertTarget)
@@ -32,7 +32,7 @@ const decodeChange = decoderOf(ChangeAlertTarget)
 
 const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const orgId = yield* ActingOrg
-  const given = yield* decoded(decodeCreate, yield* readJson(request, limits.single))
+  const given = yield* bodyOf(request, decodeCreate)
   const { target, secret } = yield* judged(yield* createAlertTarget(orgId, given.type, requestOf(given)))
   return created(`/alert-targets/${target.id}`, { ...target, ...(secret !== null && { secret }) })
 })
@@ -55,7 +55,7 @@ const get = Effect.fnUntraced(function* (id: string) {
 
 const change = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
   const orgId = yield* ActingOrg
-  const given = yield* decoded(decodeChange, yield* readJson(request, limits.single))
+  const given = yield* bodyOf(request, decodeChange)
   const changed = yield* changeAlertTarget(orgId, yield* destinationIdOf(id), requestOf(given))
   return yield* judged(yield* orNotFound(changed))
 })

@@ -11,7 +11,7 @@ import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, notFound } from "../server/problem.ts"
-import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
+import { bodyOf, decoderOf } from "../server/requestBody.ts"
 import { ConsentRequest, DossierId } from "./dossiersApi.ts"
 
 const decodeConsent = decoderOf(ConsentRequest)
@@ -38,7 +38,7 @@ const withdraw = Effect.fnUntraced(function* (of: ConsentOf, source: string) {
 })
 
 const put = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, of: ConsentOf) {
-  const { granted, source } = yield* decoded(decodeConsent, yield* readJson(request, limits.single))
+  const { granted, source } = yield* bodyOf(request, decodeConsent)
   yield* granted ? commandConsent(of, { type: "GrantConsent", source }) : withdraw(of, source)
   return yield* shown(of)
 })

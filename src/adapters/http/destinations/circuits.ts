@@ -12,11 +12,8 @@ import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, orNotFound } from "../server/problem.ts"
-import { decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
-import { CircuitCommandRequest } from "./circuitsApi.ts"
+import { readReason } from "../server/requestBody.ts"
 import { destinationIdOf } from "./destinations.ts"
-
-const decodeCommand = decoderOf(CircuitCommandRequest)
 
 const circuitJson = ({ destination, state: { status, failures, blockedUntil } }: CircuitView) => ({
   id: destination,
@@ -37,11 +34,9 @@ const command = Effect.fnUntraced(function* (
   id: string,
   type: "HoldCircuit" | "ResetCircuit"
 ) {
-  const orgId = yield* ActingOrg
-  const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
-  return circuitJson(
-    yield* orNotFound(yield* commandCircuit(orgId, yield* destinationIdOf(id), { type, reason: reason ?? null }))
-  )
+  const reason = yield* readReason(request)
+  const commanded = yield* commandCircuit(yield* ActingOrg, yield* destinationIdOf(id), { type, reason })
+  return circuitJson(yield* orNotFound(commanded))
 })
 
 export const layer = HttpApiBuilder.group(Api, "circuits", (handlers) =>

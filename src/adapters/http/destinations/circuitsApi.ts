@@ -1,16 +1,11 @@
 /** What can be asked about circuits, and what is answered: the shapes, as data. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { text } from "../../../application/destinations/fields.ts"
 import { circuitStatuses } from "../../../domain/circuit/machine.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, listOf, Moment, optional, paging } from "../server/fields.ts"
+import { idParam, listOf, Moment, paging, Reason } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
-
-export const CircuitCommandRequest = Schema.Struct({ reason: optional(text(500)) }).annotate({
-  identifier: "CircuitCommand"
-})
 
 const Circuit = Schema.Struct({
   id: Schema.String,
@@ -32,7 +27,7 @@ const get = HttpApiEndpoint.get("get", `${PATH}/:id`, { ...byId, success: Circui
 
 const command = {
   params: idParam,
-  payload: CircuitCommandRequest,
+  payload: Reason.annotate({ identifier: "CircuitCommand" }),
   success: Circuit,
   error: [problemOf(404), ...bodyErrors]
 }

@@ -18,7 +18,7 @@ import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, idOf, judged, notFound, orNotFound, publicKeyTaken } from "../server/problem.ts"
-import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
+import { bodyOf, decoderOf } from "../server/requestBody.ts"
 import { destinationsApi, groupNameOf, shapesOf } from "./destinationsApi.ts"
 
 export const destinationIdOf = idOf(DestinationId)
@@ -28,15 +28,16 @@ type Request = HttpServerRequest.HttpServerRequest
 /** Of what fields these are made is not known to the compiler. */
 type Decoder = Schema.ConstraintDecoder<Readonly<Record<string, unknown>>>
 
-const handlersOf = (channel: AnyChannel) => {
+/** The routes of one channel's destinations. */
+export const layerOf = (channel: AnyChannel) => {
   const { Create, Change } = shapesOf(channel)
   const decodeCreate = decoderOf(Create as unknown as Decoder)
   const decodeChange = decoderOf(Change as unknown as Decoder)
   const decodeRetry = decoderOf(Retry)
 
   const shown = ({ settings, secretNames, alerting: _, channel: __, ...destination }: Destination) => ({
-    ...destination,
     ...settings,
+    ...destination,
     ...(channel.ownSecretsMax > 0 && { secretNames })
   })
 
@@ -52,7 +53,7 @@ const handlersOf = (channel: AnyChannel) => {
 
   const create = Effect.fnUntraced(function* (request: Request) {
     const orgId = yield* ActingOrg
-    const given = halvesOf(yield* decoded(decodeCreate, yield* readJson(request, limits.single)))
+    const given = halvesOf(yield* bodyOf(request, decodeCreate))
     const { destination, shownOnce } = yield* judged(
       yield* createDestination(channel, orgId, given.settings, given.secrets)
     )
@@ -81,7 +82,7 @@ const handlersOf = (channel: AnyChannel) => {
   })
 
   const change = Effect.fnUntraced(function* (request: Request, id: string) {
-    const given = halvesOf(yield* decoded(decodeChange, yield* readJson(request, limits.single)))
+    const given = halvesOf(yield* bodyOf(request, decodeChange))
     return shown(yield* update(id, given.settings, given.secrets))
   })
 
@@ -99,16 +100,10 @@ const handlersOf = (channel: AnyChannel) => {
   const retryOf = ({ settings }: Destination) => settings.retry ?? channel.retry
 
   const putRetry = Effect.fnUntraced(function* (request: Request, id: string) {
-    const retry = yield* decoded(decodeRetry, yield* readJson(request, limits.single))
+    const retry = yield* bodyOf(request, decodeRetry)
     return retryOf(yield* update(id, { retry }))
   })
 
-  return { create, list, get, shown, change, update, remove, setPaused, retryOf, putRetry }
-}
-
-/** The routes of one channel's destinations. */
-export const layerOf = (channel: AnyChannel) => {
-  const { create, list, get, shown, change, update, remove, setPaused, retryOf, putRetry } = handlersOf(channel)
   const api = Api.add(destinationsApi(channel))
   return HttpApiBuilder.group(api, groupNameOf(channel) as "destinations", (handlers) =>
     handlers

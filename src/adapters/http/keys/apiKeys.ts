@@ -7,14 +7,14 @@ import { isUuid, type OrgId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
 import { onePage } from "../server/cursor.ts"
 import { answer, notFound } from "../server/problem.ts"
-import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
+import { bodyOf, decoderOf } from "../server/requestBody.ts"
 import { generateKey, hashOf, storedHash } from "./apiKey.ts"
 import { CreateKey } from "./apiKeysApi.ts"
 
 const decodeCreate = decoderOf(CreateKey)
 
 const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-  const { orgId, name } = yield* decoded(decodeCreate, yield* readJson(request, limits.single))
+  const { orgId, name } = yield* bodyOf(request, decodeCreate)
   const key = generateKey()
   const stored = yield* (yield* ApiKeys).create(orgId, name, storedHash(hashOf(key)))
   return HttpServerResponse.jsonUnsafe({ ...stored, key }, { status: 201 })

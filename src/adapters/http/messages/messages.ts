@@ -29,13 +29,12 @@ import {
   toResponse
 } from "../server/problem.ts"
 import { rawMember, rawMembers } from "../server/rawJson.ts"
-import { decoded, decoderOf, limits, readJson, readOptionalJson } from "../server/requestBody.ts"
+import { decoded, decoderOf, limits, readJson, readOptionalJson, readReason } from "../server/requestBody.ts"
 import { attemptJson, eventJson, factJson, messageJson } from "./messageJson.ts"
-import { BATCH_MAX, BatchEntry, CommandRequest, MessageRequest, ReplayCommand } from "./messagesApi.ts"
+import { BATCH_MAX, BatchEntry, MessageRequest, ReplayCommand } from "./messagesApi.ts"
 
 const decodeRequest = decoderOf(MessageRequest)
 const decodeEntry = decoderOf(BatchEntry)
-const decodeCommand = decoderOf(CommandRequest)
 const decodeReplay = decoderOf(ReplayCommand)
 /** The entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(
@@ -128,15 +127,9 @@ const stats = Effect.fnUntraced(function* () {
 
 const messageIdOf = idOf(MessageId)
 
-const reasonIn = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-  const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
-  return reason ?? null
-})
-
 const cancel = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
-  const orgId = yield* ActingOrg
-  const reason = yield* reasonIn(request)
-  return messageJson(yield* commandMessage(orgId, yield* messageIdOf(id), "CancelMessage", reason))
+  const reason = yield* readReason(request)
+  return messageJson(yield* commandMessage(yield* ActingOrg, yield* messageIdOf(id), "CancelMessage", reason))
 })
 
 const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
@@ -153,9 +146,8 @@ const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
 })
 
 const erase = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
-  const orgId = yield* ActingOrg
-  const reason = yield* reasonIn(request)
-  return messageJson(yield* eraseMessage(orgId, yield* messageIdOf(id), reason))
+  const reason = yield* readReason(request)
+  return messageJson(yield* eraseMessage(yield* ActingOrg, yield* messageIdOf(id), reason))
 })
 
 const get = Effect.fnUntraced(function* (id: string, at: DateTime.Utc | null) {

@@ -7,7 +7,7 @@ import { DeliveryError, MessageDetails } from "../../../domain/message/facts.ts"
 import { statuses } from "../../../domain/message/machine.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, listOf, Moment, optional, paging, Time } from "../server/fields.ts"
+import { idParam, listOf, Moment, optional, paging, Reason, Time } from "../server/fields.ts"
 import { ProblemBody, problemOf } from "../server/problem.ts"
 
 export const BATCH_MAX = 1000
@@ -56,7 +56,7 @@ export const BatchEntry = Schema.Struct({ ...requestFields, idempotencyKey: opti
   identifier: "BatchEntry"
 })
 
-export const CommandRequest = Schema.Struct({ reason: optional(text(500)) }).annotate({ identifier: "CommandRequest" })
+export const CommandRequest = Reason.annotate({ identifier: "CommandRequest" })
 
 export const ReplayCommand = Schema.Struct({
   ...CommandRequest.fields,

@@ -15,16 +15,14 @@ import { type OrgId, ReplayId } from "../../../domain/ids.ts"
 import type { DeadLetterFilter, ReplaySelection } from "../../../domain/replay/facts.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { messageJson } from "../messages/messageJson.ts"
-import { CommandRequest } from "../messages/messagesApi.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type Page, type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, idOf, invalidFields, type Problem } from "../server/problem.ts"
-import { decoded, decoderOf, limits, readJson, readOptionalJson } from "../server/requestBody.ts"
+import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"
 import { ReplayRequest } from "./deadLettersApi.ts"
 
 const decodeRequest = decoderOf(ReplayRequest)
-const decodeCommand = decoderOf(CommandRequest)
 
 const deadLetterJson = ({ message, ...ending }: DeadLetter) => ({ ...messageJson(message), ...ending })
 
@@ -42,7 +40,7 @@ const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: DeadLett
 
 const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const orgId = yield* ActingOrg
-  const given = yield* decoded(decodeRequest, yield* readJson(request, limits.single))
+  const given = yield* bodyOf(request, decodeRequest)
   yield* knownChannel(given.filter?.channel)
   const selection = yield* selectionOf(given)
   if (given.preview === true) return HttpServerResponse.jsonUnsafe(yield* previewReplay(orgId, selection))
@@ -72,9 +70,8 @@ const getReplay = Effect.fnUntraced(function* (id: string) {
 })
 
 const cancel = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
-  const orgId = yield* ActingOrg
-  const { reason } = yield* decoded(decodeCommand, yield* readOptionalJson(request, limits.single))
-  return replayJson(yield* cancelReplay(orgId, yield* replayIdOf(id), reason ?? null))
+  const reason = yield* readReason(request)
+  return replayJson(yield* cancelReplay(yield* ActingOrg, yield* replayIdOf(id), reason))
 })
 
 export const layer = HttpApiBuilder.group(Api, "deadLetters", (handlers) =>

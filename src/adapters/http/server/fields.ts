@@ -3,6 +3,7 @@
  * application/destinations/fields.ts.
  */
 import { Schema, SchemaTransformation } from "effect"
+import { text } from "../../../application/destinations/fields.ts"
 
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/
 
@@ -19,6 +20,9 @@ export const Time = Schema.String.check(
 
 /** A field that may be left out; null means the same. */
 export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
+/** Why somebody commands something; any command may leave it out. */
+export const Reason = Schema.Struct({ reason: optional(text(500)) })
 
 /** A time in an answer. */
 export const Moment = Schema.String.annotate({ format: "date-time" }).pipe(

@@ -6,6 +6,7 @@
 import { ByteSize, Effect, Result, Schema, SchemaAST, SchemaIssue } from "effect"
 import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effect/http"
 import type { Fault } from "../../../application/errors.ts"
+import { Reason } from "./fields.ts"
 import { invalidFields, invalidRequest, type Problem, tooLarge, unsupportedMediaType } from "./problem.ts"
 import { isDeeperThan } from "./rawJson.ts"
 
@@ -108,6 +109,18 @@ export const decoderOf = <A>(schema: Schema.ConstraintDecoder<A>): Decode<A> => 
 /** The decoded body, or every wrong field. */
 export const decoded = <A>(decode: Decode<A>, { value }: JsonText): Effect.Effect<A, Problem> =>
   Effect.fromResult(Result.mapError(decode(value), invalidFields))
+
+/** The decoded body of a request about one thing. */
+export const bodyOf = <A>(request: HttpServerRequest.HttpServerRequest, decode: Decode<A>) =>
+  Effect.flatMap(readJson(request, limits.single), (json) => decoded(decode, json))
+
+const decodeReason = decoderOf(Reason)
+
+/** The reason of a command. It and the whole body may be left out. */
+export const readReason = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const { reason } = yield* decoded(decodeReason, yield* readOptionalJson(request, limits.single))
+  return reason ?? null
+})
 
 const describe = SchemaIssue.makeFormatterStandardSchemaV1({
   leafHook: (issue) => {
