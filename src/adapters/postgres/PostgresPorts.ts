@@ -16,11 +16,11 @@ import * as PostgresReceiptInbox from "./receipts/PostgresReceiptInbox.ts"
 import * as PostgresReplays from "./replays/PostgresReplays.ts"
 import * as PostgresRetention from "./retention/PostgresRetention.ts"
 import * as PostgresArchive from "./store/PostgresArchive.ts"
-import * as PostgresDerived from "./store/PostgresDerivedRows.ts"
+import * as PostgresDerivedRows from "./store/PostgresDerivedRows.ts"
 import * as PostgresEventStore from "./store/PostgresEventStore.ts"
 import * as PostgresJournals from "./store/PostgresJournals.ts"
 import * as PostgresLedger from "./store/PostgresLedger.ts"
-import * as PostgresBelongings from "./store/PostgresMessageData.ts"
+import * as PostgresMessageData from "./store/PostgresMessageData.ts"
 import * as WhereStreamsAre from "./store/whereStreamsAre.ts"
 import * as WorkSignal from "./WorkSignal.ts"
 
@@ -63,8 +63,8 @@ export const withoutStreams = (options: Options) =>
 const besideTruth = Layer.mergeAll(
   PostgresJournals.layer,
   PostgresCircuits.layer,
-  PostgresBelongings.layer,
-  PostgresDerived.layer,
+  PostgresMessageData.layer,
+  PostgresDerivedRows.layer,
   PostgresMessageViews.layer,
   PostgresAuditTrail.layer,
   PostgresTimelines.layer,

@@ -1,9 +1,9 @@
 /**
- * Tells waiting dispatchers that something may be due: the ones in this process at once, the others by a
- * NOTIFY of its own, sent after the commit and at most once per few milliseconds. A notification inside the
- * appending transaction would take a lock that all committers share.
+ * Tells waiting dispatchers that a message may be due: the dispatcher of this process at once, those of other processes by a
+ * NOTIFY, which is sent after the commit and at most once per few milliseconds. A notification inside the appending
+ * transaction would take a lock that all committers share.
  */
-import { Clock, Context, Duration, Effect, Layer } from "effect"
+import { Clock, Context, Duration, Effect, Latch, Layer } from "effect"
 import { Postgres, prepared } from "./Postgres.ts"
 
 const TOPIC = "work"
@@ -24,15 +24,8 @@ export const layer = Layer.effect(
   WorkSignal,
   Effect.gen(function* () {
     const postgres = yield* Postgres
-    let rung = false
-    const waiting = new Set<() => void>()
-    const ring = () => {
-      if (waiting.size === 0) {
-        rung = true
-        return
-      }
-      for (const wake of [...waiting]) wake()
-    }
+    const work = Latch.makeUnsafe(false)
+    const ring = () => void work.openUnsafe()
 
     // Everybody listens, also the process that notifies: it then simply looks once more.
     yield* Effect.forkScoped(postgres.listen(TOPIC, ring))
@@ -58,18 +51,7 @@ export const layer = Layer.effect(
     return WorkSignal.of({
       changed,
       wait: (atMost) =>
-        Effect.callback<void>((resume) => {
-          if (rung) {
-            rung = false
-            return resume(Effect.void)
-          }
-          const wake = () => {
-            waiting.delete(wake)
-            resume(Effect.void)
-          }
-          waiting.add(wake)
-          return Effect.sync(() => waiting.delete(wake))
-        }).pipe(Effect.timeoutOption(atMost), Effect.asVoid)
+        work.await.pipe(Effect.timeoutOption(atMost), Effect.andThen(Effect.sync(() => void work.closeUnsafe())))
     })
   })
 )

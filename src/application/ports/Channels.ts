@@ -33,8 +33,9 @@ export type Doubted = Omit<OutboundMessage, "body">
 
 /**
  * A channel that is open for sending. `send` makes one attempt and never fails: every result is an outcome. It returns
- * within the destination's deadline, and sends nothing after it was interrupted. Where a duplicate would not be
- * dropped, an attempt that may have been taken is `Unknown` and nothing else.
+ * within the destination's deadline, and sends nothing after it was interrupted. Rate limits, circuits and the number of
+ * requests under way are checked before it is called. Where a duplicate would not be dropped, an attempt that may have
+ * been taken is `Unknown` and nothing else.
  */
 export interface Connection<Settings extends DestinationSettings> {
   readonly send: (message: OutboundMessage, to: OpenDestination<Settings>) => Effect.Effect<Reply>

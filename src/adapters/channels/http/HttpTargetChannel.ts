@@ -8,8 +8,6 @@
  *   counts as an answer is what says in so many words that it was not taken (domain/classify.ts); and nothing
  *   can have been taken before a byte of the request was written.
  * - An attempt in doubt is asked about with a GET, if the target has an address for that.
- *
- * It leaves out rate limits, circuits and how many requests may be under way: they are settled before.
  */
 import { Effect, Result } from "effect"
 import type { Channel, Connection, Reply } from "../../../application/ports/Channels.ts"

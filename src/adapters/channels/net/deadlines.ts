@@ -2,7 +2,7 @@
  * One watch for all deadlines: it checks the requests under way every 25 ms, and sleeps while there are none. A
  * deadline is met late by a tick at most and never early. A timer per request costs more.
  */
-import { type Clock, Effect, Latch, type Scope } from "effect"
+import { type Clock, Effect, Latch } from "effect"
 
 const TICK = "25 millis"
 
@@ -11,16 +11,11 @@ export interface Expiring {
   readonly expired: (now: bigint) => boolean
 }
 
-export interface Deadlines<A extends Expiring> {
-  readonly watch: (one: A) => void
-  readonly forget: (one: A) => void
-}
-
 /** `onExpired` is called once for each. */
 export const makeDeadlines = Effect.fnUntraced(function* <A extends Expiring>(
   clock: Clock.Clock,
   onExpired: (one: A) => void
-): Effect.fn.Return<Deadlines<A>, never, Scope.Scope> {
+) {
   const watched = new Set<A>()
   const busy = Latch.makeUnsafe(false)
 
@@ -35,11 +30,11 @@ export const makeDeadlines = Effect.fnUntraced(function* <A extends Expiring>(
   yield* busy.await.pipe(Effect.andThen(Effect.sleep(TICK)), Effect.andThen(look), Effect.forever, Effect.forkScoped)
 
   return {
-    watch: (one) => {
+    watch: (one: A) => {
       watched.add(one)
       if (watched.size === 1) busy.openUnsafe()
     },
-    forget: (one) => {
+    forget: (one: A) => {
       watched.delete(one)
     }
   }

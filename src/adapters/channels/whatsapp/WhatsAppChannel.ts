@@ -10,8 +10,7 @@
  *   the message, wait; an account that can't send opens its circuit (errors.ts).
  * - An answer may repeat the access token it was asked with. It is taken out before anything is kept.
  *
- * Taken means SENT. That it arrived is for a receipt to say. It leaves out rate limits, circuits and how many requests
- * may be under way: they are settled before.
+ * A message that Meta took is SENT; a receipt says that it arrived.
  */
 import { Clock, Effect, Redacted, Result } from "effect"
 import type { Fault } from "../../../application/errors.ts"

@@ -9,20 +9,15 @@ const VERSION = 1
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-export interface Sealing {
-  readonly seal: (secret: Redacted.Redacted, belongsTo: string) => Buffer
-  /** Throws when the value was changed, moved, or sealed with another key: none of these is a state to work in. */
-  readonly open: (sealed: Buffer, belongsTo: string) => Redacted.Redacted
-}
-
-export const sealing = (key: Redacted.Redacted<Uint8Array>): Sealing => ({
-  seal: (secret, belongsTo) => {
+export const sealing = (key: Redacted.Redacted<Uint8Array>) => ({
+  seal: (secret: Redacted.Redacted, belongsTo: string): Buffer => {
     const nonce = randomBytes(NONCE_BYTES)
     const cipher = createCipheriv("aes-256-gcm", Redacted.value(key), nonce).setAAD(Buffer.from(belongsTo))
     const text = Buffer.concat([cipher.update(Redacted.value(secret), "utf8"), cipher.final()])
     return Buffer.concat([Buffer.from([VERSION]), nonce, cipher.getAuthTag(), text])
   },
-  open: (sealed, belongsTo) => {
+  /** Throws when the value was changed, moved, or sealed with another key: none of these is a state to work in. */
+  open: (sealed: Buffer, belongsTo: string): Redacted.Redacted => {
     if (sealed[0] !== VERSION)
       throw new Error(`a secret was sealed in form ${sealed[0]}, which this release can't open`)
     const nonce = sealed.subarray(1, 1 + NONCE_BYTES)
