@@ -1,7 +1,7 @@
 /**
- * The log as a whole. EventStoreDB does not list streams; the ledger knows ours. What is restored is history: the ledger is
- * told before it is written, so that whoever follows the log puts none of it in the queue. Journals are restored where they are
- * kept, and copied from there.
+ * The log as a whole. EventStoreDB does not list streams; the ledger knows ours. Restored facts are history: the ledger expects
+ * them before they are written, so that the follower of the log puts none of them in the queue. Journals are restored in
+ * PostgreSQL and copied from there.
  */
 import { Effect, BigInt as Integers, Layer, Order } from "effect"
 import { Archive, type ArchivedFact, NotContinued } from "../../application/ports/Archive.ts"
@@ -12,13 +12,11 @@ import type { MessageId } from "../../domain/ids.ts"
 import { messageOf, streamOf } from "../../domain/streams.ts"
 import { isCopiedAsStored } from "./copies.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
-import { write } from "./forwardJournals.ts"
+import { TOGETHER, write } from "./forwardJournals.ts"
 import { loggedOf, readLog } from "./readLog.ts"
 import { eventId, eventOf, newWriting } from "./streams.ts"
 
 const STREAMS_AT_ONCE = 32
-/** Few enough for one append to be written without waiting for the connection. */
-const TOGETHER = 10
 
 /** Positions are `commit/prepare`. */
 const order: Order.Order<string> = Order.mapInput(
@@ -79,7 +77,7 @@ export const layer = Layer.effect(
       if (type !== "Appended") return yield* notContinued
     })
 
-    /** The journal may be there already, and only its copy be missing: its place is Postgres, whatever the store. */
+    /** PostgreSQL may have the journal already, and only its copy be missing. */
     const restoreJournal = Effect.fnUntraced(function* (facts: ReadonlyArray<ArchivedFact>) {
       const journal = facts[0]!.stream as JournalName
       const there = yield* journals.load(journal)

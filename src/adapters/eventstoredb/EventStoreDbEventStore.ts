@@ -1,22 +1,22 @@
 /**
- * Streams in EventStoreDB, and beside them the ledger. An append takes three steps, and may crash between any two:
+ * Streams in EventStoreDB, and the ledger in PostgreSQL. An append has three steps, and a crash may come between any two:
  *
- *   reserve   fence and gate are looked at; key, body and answer are kept, under the id that the first event will have
- *   append    the facts, on the exact revision
- *   apply     what comes with them takes effect, and the queue changes
+ *   reserve   checks fence and gate; keeps key, body and response under the id that the first event will have
+ *   append    writes the facts on the exact revision
+ *   apply     changes the queue, and puts body and response in their places
  *
- * - Before the append nothing has happened that anybody can see: what was kept is given up in time (tidy.ts). A key
- *   that is left so names a message that does not exist; whoever repeats the request finishes it under that id.
- * - After the append the facts are stored for good. Whoever follows the log applies what they mean (followQueue.ts). Both
- *   may come to apply the same; the ledger lets one of them.
- * - The fence is looked at before, not during the append. A worker that stands still in between, for so long that its
- *   batch is taken over, may still append. It wins or loses its version like anybody. If it wins with
- *   `AttemptStarted`, it asks before it sends whether its batch is held, where the far side can't drop a duplicate
- *   (see deliver.ts), and its settlement is fenced again; the new holder finds the attempt open, and closes it.
+ * - A crash before the append leaves only the reservation, which tidy.ts takes back in time. Its key names a message that
+ *   does not exist; a repeated request stores the message under that id.
+ * - After the append the facts are stored for good, and the follower of the log applies their meaning too (followQueue.ts).
+ *   The ledger lets one of the two apply it.
+ * - The fence is checked before the append, not in it. A worker that stands still in between until its batch is taken over
+ *   may still append, if its version is free. When that append was `AttemptStarted` and the destination can't drop a
+ *   duplicate, the worker asks before it sends whether its batch is held (deliver.ts). Its settlement is fenced again, and
+ *   the new holder of the batch finds the attempt open and closes it.
  *
- * A claim is a matter of Postgres alone and not on its disk at once. The reservation of `AttemptStarted` puts it there.
- *
- * An append whose outcome stays unknown fails with `StoreUnavailable`; its intent stays, for the follower to find.
+ * PostgreSQL alone knows of a claim, and need not have it on disk when it answers. The reservation of `AttemptStarted`
+ * brings the claim to disk. An append whose outcome stays unknown fails with `StoreUnavailable`; its reservation stays, for
+ * the follower to find.
  */
 import { Effect, Layer, Schedule } from "effect"
 import type { StoreUnavailable } from "../../application/errors.ts"
@@ -32,8 +32,8 @@ import { eventId, eventOf, newWriting, storedFactOf } from "./streams.ts"
 
 const STREAMS_AT_ONCE = 32
 /**
- * How long whoever took a key has to store its message before somebody else does it. Far longer than any append of ours
- * takes: whoever comes later has crashed, or stood still and meets the message already there.
+ * How long the request that took a key has to store its message before another request does it. No append takes that long:
+ * the first request has crashed, or stood still and will find the message stored.
  */
 const TAKEN_MS = 6_000
 const LOOK_AGAIN_MS = 50
@@ -81,13 +81,13 @@ export const layer = Layer.effect(
       }
       if (entry.opening !== null || entry.response !== null) yield* ledger.withdraw([intent.id])
       const { opening } = entry
-      // Somebody else has finished what we began, under our id.
+      // Another request has stored the message that we reserved, under our id.
       return opening?.idempotency != null && entry.expected === 0
         ? { type: "DuplicateKey", messageId: entry.messageId, requestHash: opening.idempotency.requestHash }
         : { type: "VersionConflict" }
     })
 
-    /** The key was taken before. What is answered for is stored, by whoever took it or, if that one is gone, by us. */
+    /** The key was taken before. The request that took it stores the message; if that request is gone, we do. */
     const repeat = Effect.fnUntraced(function* (
       entry: Append,
       { messageId, requestHash, sinceMs }: Extract<Reservation, { type: "Taken" }>
@@ -97,7 +97,7 @@ export const layer = Layer.effect(
       if (entry.opening!.idempotency!.requestHash !== requestHash) return duplicate
       if (sinceMs < TAKEN_MS) {
         yield* Effect.sleep(LOOK_AGAIN_MS)
-        // It may have been given up meanwhile.
+        // The reservation may have been taken back meanwhile.
         return yield* appendOne(entry)
       }
       const { opening } = entry
@@ -133,7 +133,7 @@ const eventsOf = ({ facts, at, actor }: Append, ids: ReadonlyArray<string>) =>
     })
   )
 
-/** Null when nothing comes with the facts and they mean nothing to the queue. */
+/** Null when nothing is stored beside the facts and they do not change the queue. */
 const storedOf = (entry: Append, ids: ReadonlyArray<string>, logAt: bigint | null): Stored | null => {
   const { messageId, expected, facts, at, actor, queue, opening, response } = entry
   const version = expected + facts.length
@@ -145,10 +145,7 @@ const storedOf = (entry: Append, ids: ReadonlyArray<string>, logAt: bigint | nul
   return isSilent ? null : { ids: ids.slice(0, 1), messageId, copies, erased, queue, version, expected, logAt }
 }
 
-/**
- * Entries of one stream, or with one key, go one after the other; all others together. Answers their indices, round by
- * round.
- */
+/** The indices of entries, in rounds: two entries of one stream, or with one key, are never in the same round. */
 const roundsOf = (entries: ReadonlyArray<Append>): ReadonlyArray<ReadonlyArray<number>> => {
   const rounds: Array<Array<number>> = []
   const next = new Map<string, number>()

@@ -1,6 +1,6 @@
 /**
- * Journals stay where they are, and what is written to one is copied before it is answered, so that the log tells things in
- * the order they happened. Where that fails, the copy is made up for (forwardJournals.ts).
+ * Journals stay in PostgreSQL. Each fact of a journal is copied to EventStoreDB before its append answers, so that the log has
+ * facts in the order they happened. When the copy fails, forwardJournals.ts makes it later.
  */
 import { Effect, Layer } from "effect"
 import { Journals } from "../../application/ports/Journals.ts"

@@ -1,4 +1,4 @@
-/** What Postgres forgets, EventStoreDB forgets too: right away, or when it can be reached again (see tidy.ts). */
+/** A message that PostgreSQL forgets is removed from EventStoreDB too: at once, or when it can be reached again (tidy.ts). */
 import { Effect, Layer } from "effect"
 import type { Ledger } from "../../application/ports/Ledger.ts"
 import { Retention } from "../../application/ports/Retention.ts"

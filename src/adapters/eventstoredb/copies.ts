@@ -5,7 +5,7 @@ import type { RecordedFact } from "../../domain/recorded.ts"
 export const isCopied = (fact: MessageFact): boolean =>
   fact.type === "MessageQueued" || ("providerMessageId" in fact && fact.providerMessageId !== null)
 
-/** The same of a fact that nobody has read: it may not be what it should be. */
+/** The same for a fact that was not decoded: its JSON may be of any shape. */
 export const isCopiedAsStored = ({ name, data }: RecordedFact): boolean =>
   name.startsWith("MessageQueued@") ||
   (JSON.parse(data) as { providerMessageId?: unknown } | null)?.providerMessageId != null

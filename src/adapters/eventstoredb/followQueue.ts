@@ -1,9 +1,9 @@
 /**
- * The safety net under every append: follows the streams of messages and applies what their facts mean for the queue,
- * in one transaction with how far it has come. Almost always whoever appended was faster and nothing is left to do.
+ * The safety net under every append: follows the streams of messages and applies the meaning of their facts to the queue, in
+ * one transaction with its position in the log. The process that appended is nearly always faster, and nothing is left to do.
  *
- * What a fact means is decided again, by the domain, from the message before and after it. Messages that are under way
- * are remembered as far as they were folded, so that a fact costs no read.
+ * The domain decides the meaning of a fact again, from the message before and after it. The folded messages that are under
+ * way are remembered, so that a fact costs no read.
  */
 import { Clock, Effect, Result } from "effect"
 import { background } from "../../application/background.ts"
@@ -23,7 +23,7 @@ import { circumstancesOf, type ReadEvent, recordedOf } from "./streams.ts"
 import { tidy } from "./tidy.ts"
 
 const REMEMBERED_MAX = 20_000
-/** Others apply at once; who comes after them need not hurry, and a bigger step is cheaper than two small ones. */
+/** Appends apply their facts at once, so the follower need not hurry, and one big step is cheaper than two small ones. */
 const STEP_MS = 100
 /** Well within the lease of a follower's place. */
 const STAY_MS = 1_500
@@ -79,7 +79,7 @@ const known = Effect.fnUntraced(function* (events: ReadonlyArray<ReadEvent>) {
   return events.filter(({ stream }) => mine.has(messageOf(stream) as MessageId))
 })
 
-/** What each of the messages these events are about has come to mean. */
+/** What these events change, for each of their messages. */
 const meaningOf = (db: EventStoreDb["Service"]) => {
   const remembered = new Map<MessageId, Folded>()
 
@@ -99,7 +99,7 @@ const meaningOf = (db: EventStoreDb["Service"]) => {
     if (remembered.size > REMEMBERED_MAX) remembered.delete(remembered.keys().next().value!)
   }
 
-  /** Takes one event in. Taking it in again, after a step that could not be written down, is harmless. */
+  /** Folds one event. Folding it again, after a step that could not be written, changes nothing. */
   const add = Effect.fnUntraced(function* (stored: Map<MessageId, Stored>, event: ReadEvent) {
     const id = messageOf(event.stream)!
     const message = yield* before(id, event.revision)
@@ -125,7 +125,7 @@ const meaningOf = (db: EventStoreDb["Service"]) => {
   return Effect.fnUntraced(function* (events: ReadonlyArray<ReadEvent>) {
     const stored = new Map<MessageId, Stored>()
     for (const event of events) {
-      // A history that can't be is a bug. It must not keep all others from their queue.
+      // An impossible history is a bug. It must not keep the other messages from the queue.
       yield* Effect.catchDefect(add(stored, event), (defect) =>
         Effect.logError(`${event.stream} has an impossible history at version ${event.revision + 1}`, defect)
       )

@@ -1,9 +1,9 @@
 /**
- * Circuits, replays and whatever else keeps a journal write their facts where their decisions take effect, in Postgres. This
- * copies them to EventStoreDB, each journal as a stream of its own name, so that the log there has everything.
+ * Circuits, replays and all other journals are written in PostgreSQL, where their decisions take effect. Their facts are copied
+ * to EventStoreDB, each journal as a stream of the same name, so that the log there is complete.
  *
- * A copy has the fact's version as its place and an id made of both, so copying twice changes nothing, and several may
- * copy at once. Most facts are copied by whoever wrote them (EventStoreDbJournals.ts); this finds the others.
+ * The place and the id of a copy are made of the journal and the fact's version: several processes may copy the same fact, and
+ * it is there once. Most facts are copied when they are written (EventStoreDbJournals.ts); the rest are found here.
  */
 import { Effect } from "effect"
 import { background } from "../../application/background.ts"
@@ -15,7 +15,7 @@ import { COPY, eventId, eventOf } from "./streams.ts"
 
 const AT_ONCE = 500
 /** Few enough for one append to be written without waiting for the connection. */
-const TOGETHER = 10
+export const TOGETHER = 10
 const EVERY_MS = 1_000
 
 /** Runs until interrupted. One process at a time copies. */
@@ -39,7 +39,7 @@ const copyFrom = Effect.fnUntraced(function* (holder: string, from: Position | n
   return entries.length
 })
 
-/** Facts of one journal may come out of order where their transactions overlapped: what is missing is looked up then. */
+/** Facts of one journal come out of order when their transactions overlapped: the missing ones are read from the journal. */
 const copy = Effect.fnUntraced(function* (journal: string, facts: ReadonlyArray<JournalEntry>) {
   const ordered = facts.toSorted((a, b) => a.version - b.version)
   if (yield* write(journal, ordered)) return

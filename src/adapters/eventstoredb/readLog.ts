@@ -1,8 +1,8 @@
 /**
- * All facts in one order: `$all`, filtered by the server to what looks like a fact and here to what is ours. A server may
- * be shared, also by another Posthaste, and keeps events of removed streams until it is scavenged.
+ * All facts in one order: `$all`, filtered by the server to events that look like facts and here to the events of our streams.
+ * A server may be shared, also with another Posthaste, and keeps events of removed streams until it is scavenged.
  *
- * A log with much of others in it is not read again and again: where a look that found nothing ended is remembered.
+ * When a read found no fact of ours, its end is remembered, so that a long stretch of foreign events is read once.
  */
 import { Effect } from "effect"
 import type { StoreUnavailable } from "../../application/errors.ts"
@@ -43,7 +43,7 @@ export const readLog = (db: EventStoreDb["Service"], ledger: Ledger["Service"]) 
     return found.slice(0, limit)
   })
 
-  /** Looks back from the end until something is ours. */
+  /** Reads back from the end to the last event of ours. */
   const head = Effect.gen(function* () {
     let before: Position | null = null
     for (;;) {

@@ -1,6 +1,6 @@
 /**
- * What nobody needs any more: marks of changes that the log was followed beyond, intents that a crash left behind, and the
- * streams of messages that were forgotten.
+ * Removes what is not needed any more: marks of applied changes that the log was followed beyond, reservations that a crash
+ * left behind, and the streams of forgotten messages.
  */
 import { Effect } from "effect"
 import { Ledger } from "../../application/ports/Ledger.ts"
@@ -10,7 +10,7 @@ import { EventStoreDb } from "./EventStoreDb.ts"
 const AT_ONCE = 100
 const REMOVALS_AT_ONCE = 8
 
-/** `followedTo`: up to there the log was followed. */
+/** The log was followed up to `followedTo`. */
 export const tidy = Effect.fnUntraced(function* (followedTo: bigint) {
   const db = yield* EventStoreDb
   const ledger = yield* Ledger
