@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { OrgAccess } from "../server/auth.ts"
+import { about } from "../server/endpoints.ts"
 
 const Channel = Schema.Struct({
   name: Schema.String.annotate({ description: "As messages name it." }),
@@ -13,7 +14,7 @@ export const channelsApi = HttpApiGroup.make("channels")
   .add(
     HttpApiEndpoint.get("list", "/channels", {
       success: Schema.Struct({ items: Schema.Array(Channel) })
-    }).annotateMerge(OpenApi.annotations({ summary: "The channels this Posthaste has." }))
+    }).annotateMerge(about("The channels this Posthaste has."))
   )
   .middleware(OrgAccess)
   .annotateMerge(OpenApi.annotations({ title: "Channels" }))

@@ -75,7 +75,7 @@ export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax }: AnyChan
   return { Create, Change, Shown, New }
 }
 
-const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1)
+export const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1)
 
 export const groupNameOf = ({ typeName }: AnyChannel) => `${typeName[0]!.toLowerCase()}${typeName.slice(1)}s`
 

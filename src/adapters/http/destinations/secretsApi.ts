@@ -4,9 +4,10 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { between } from "../../../application/destinations/fields.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { OrgAccess } from "../server/auth.ts"
+import { about, bodyErrors, byId } from "../server/endpoints.ts"
 import { idParam, Moment, optional } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
-import { groupNameOf } from "./destinationsApi.ts"
+import { capital, groupNameOf } from "./destinationsApi.ts"
 
 export const GRACE_DEFAULT_SECONDS = 86_400
 const GRACE_MAX_SECONDS = 30 * 86_400
@@ -30,23 +31,20 @@ export const secretsApi = (channel: AnyChannel, name: string) => {
       description: "Until then the secrets before it are good too; null when none is."
     })
   }).annotate({ identifier: `${typeName}Secret` })
-  const shared = { params: idParam, success: Secret }
-  const read = HttpApiEndpoint.get("readSecret", `/${path}/:id/${name}`, {
-    ...shared,
-    error: problemOf(404)
-  }).annotateMerge(OpenApi.annotations({ summary: `The ${name} of the ${noun}. The audit tells who read it.` }))
+  const read = HttpApiEndpoint.get("readSecret", `/${path}/:id/${name}`, { ...byId, success: Secret }).annotateMerge(
+    about(`The ${name} of the ${noun}. The audit tells who read it.`)
+  )
   const rotate = HttpApiEndpoint.post("rotateSecret", `/${path}/:id/${name}/rotate`, {
-    ...shared,
+    params: idParam,
     payload: rotationOf(channel, name),
-    error: [problemOf(404), problemOf(413), problemOf(415)]
+    success: Secret,
+    error: [problemOf(404), ...bodyErrors]
   }).annotateMerge(
-    OpenApi.annotations({
-      summary: `Give the ${noun} a new ${name}. Until the grace ends every request carries a signature by each.`
-    })
+    about(`Give the ${noun} a new ${name}. Until the grace ends every request carries a signature by each.`)
   )
   return HttpApiGroup.make(secretsGroupOf(channel) as "secrets")
     .add(read, rotate)
     .middleware(OrgAccess)
     .prefix("/api/v1")
-    .annotateMerge(OpenApi.annotations({ title: `${noun[0]!.toUpperCase()}${noun.slice(1)} ${name}s` }))
+    .annotateMerge(OpenApi.annotations({ title: `${capital(noun)} ${name}s` }))
 }

@@ -6,9 +6,7 @@ import { operations } from "../../../domain/audit/entry.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about } from "../server/endpoints.ts"
-import { listOf, Moment, paging, Time } from "../server/fields.ts"
-
-const Text = Schema.NullOr(Schema.String)
+import { listOf, Moment, paging, Text, Time } from "../server/fields.ts"
 
 const AuditEntry = Schema.Struct({
   id: Schema.String,

@@ -7,12 +7,11 @@ import { DeliveryError, MessageDetails } from "../../../domain/message/facts.ts"
 import { statuses } from "../../../domain/message/machine.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, listOf, Moment, optional, paging, Reason, Time } from "../server/fields.ts"
+import { idParam, listOf, Moment, optional, paging, Reason, Text, Time } from "../server/fields.ts"
 import { ProblemBody, problemOf } from "../server/problem.ts"
 
 export const BATCH_MAX = 1000
 
-const Text = Schema.NullOr(Schema.String)
 const Status = Schema.Literals(statuses)
 
 const metadata = Schema.Record(text(100), Schema.String.check(Schema.isMaxLength(1000))).check(

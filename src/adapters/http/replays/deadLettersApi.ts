@@ -7,12 +7,10 @@ import { replayStatuses } from "../../../domain/replay/machine.ts"
 import { CommandRequest, Message } from "../messages/messagesApi.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, listOf, Moment, optional, paging, Time } from "../server/fields.ts"
+import { idParam, listOf, Moment, optional, paging, Text, Time } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
 export const IDS_MAX = 1000
-
-const Text = Schema.NullOr(Schema.String)
 
 const filterFields = {
   to: Schema.optionalKey(text(512)),

@@ -21,6 +21,9 @@ export const Time = Schema.String.check(
 /** A field that may be left out; null means the same. */
 export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
+/** A text in an answer that may not be there. */
+export const Text = Schema.NullOr(Schema.String)
+
 /** Why somebody commands something; any command may leave it out. */
 export const Reason = Schema.Struct({ reason: optional(text(500)) })
 
