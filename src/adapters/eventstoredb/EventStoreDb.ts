@@ -9,7 +9,7 @@
  * Four things about the client (6.2.1) decide how it is used here:
  * - Where the server has BatchAppend, appends of all callers share one call, and its book of who waits for what is one
  *   for the whole process. When a call breaks, some appends never settle, and an answer that still comes can throw
- *   where nobody catches it. So each append is a call of its own, bounded in number. That also spares asking for
+ *   where no code catches it. So each append is a call of its own, bounded in number. That also spares asking for
  *   the server's features, a failure of which the client remembers for good.
  * - It can't read `$all` filtered, although every server can.
  * - Its subscriptions tell a checkpoint while events that came before it still wait to be taken.
@@ -61,10 +61,10 @@ export class EventStoreDb extends Context.Service<
   }
 >()("posthaste/adapters/eventstoredb/EventStoreDb") {}
 
-/** Nobody waits longer for one try of a call about one stream. */
+/** The longest wait for one try of a call about one stream. */
 const CALL_MS = 1_500
 /**
- * How long the client keeps an append that nobody waits for any more. At a deadline it ends the request before it cancels
+ * How long the client keeps an append after its caller has given it up. At a deadline it ends the request before it cancels
  * it, and a server may take the events it has by then for all of them. So a deadline must never come between two events
  * of one append, however busy the process is; a connection that is dead is noticed in less.
  */
@@ -76,14 +76,14 @@ const PATIENCE = "1500 millis"
 const retries = Schedule.min([Schedule.exponential("20 millis"), Schedule.spaced("250 millis")]).pipe(
   Schedule.upTo({ duration: PATIENCE })
 )
-/** Servers take 100 calls over one connection; others wait in the client, with their deadlines running. */
+/** A server takes 100 calls over one connection; further calls wait in the client, with their deadlines running. */
 const CALLS_AT_ONCE = 80
 const READ_MAX = 100_000
 /** What its follower has not taken yet; beyond it, the server waits. */
 const AHEAD_MAX = 2_000
 const FACT_TYPE = "^[A-Z][A-Za-z]+@[0-9]+$"
 
-/** What of the client is not meant for everybody. */
+/** The parts of the client that its types do not show. */
 interface Internals {
   supports: () => Promise<boolean>
   readonly GRPCStreamCreator: (

@@ -167,7 +167,7 @@ const running = async (client: pg.PoolClient, { name, sql }: SqlFile): Promise<v
 const newerRelease = (found: number) =>
   `the database was migrated to ${found} by a newer release; this one knows up to ${numbered().at(-1)!.number}`
 
-/** Fails unless the database is where this release would bring it: for whoever only looks. */
+/** Fails unless the database has every migration of this release: for commands that only read. */
 export const requireMigrated = (pool: pg.Pool, schema: string): Effect.Effect<void, unknown> =>
   Effect.tryPromise({
     try: async () => {

@@ -23,7 +23,7 @@ import { questionOf, requestOf } from "./request.ts"
 import { checkSecret } from "./secretHeaders.ts"
 import { faultsOf, type HttpTargetSettings, settings } from "./settings.ts"
 
-/** Null for `reconcileAfterMs`: there is nobody to ask. */
+/** `reconcileAfterMs` is null when the target can't be asked. */
 const unknown = (
   error: DeliveryError,
   reconcileAfterMs: number | null = RECONCILE_AFTER_MS,

@@ -25,7 +25,7 @@ export interface HttpTargetSettings extends DestinationSettings {
   readonly bodyFields: Readonly<Record<string, string>>
   /** "none": it would do the work twice. Either way the id is also sent as `X-Message-Id`, for the target to remember. */
   readonly idempotency: "header" | "none"
-  /** Null: there is nobody to ask. */
+  /** Null when the target can't be asked. */
   readonly reconcile: { readonly url: string } | null
 }
 
@@ -72,7 +72,7 @@ export const checkHeaders = makeCheckHeaders((name) => name === "idempotency-key
 
 type Check = (url: string) => string | null
 
-/** Why nobody could be asked there about a message; `check` judges the URL for one. */
+/** Why the target can't be asked about a message there; `check` judges the URL for one message. */
 const checkReconcile = (url: string, check: Check): string | null => {
   if (!url.includes(PLACEHOLDER)) return `must hold ${PLACEHOLDER} where the message's id belongs`
   const sample = url.replaceAll(PLACEHOLDER, SAMPLE_ID)

@@ -113,7 +113,7 @@ const open = Effect.fnUntraced(function* ({ baseUrl, codes }: Options) {
           )
       )
     },
-    // There is nobody to ask: a receipt would have settled it before this was due.
+    // Meta can't be asked, and a receipt would have settled the attempt before this was due.
     reconcile: (_, { destination }) =>
       destination.settings.reconcile.otherwise === "resend"
         ? Effect.succeed(reply(sendAgain))
@@ -171,7 +171,7 @@ const outcomeOf = (tried: Tried, { destination }: Account, codes: CodeOverrides,
     const error = deliveryErrorOf(graphError.code, verdict)
     return judged(verdict.class, outcome, error, account.phoneNumberId, pace)
   }
-  // Something in front of Meta's API, or nobody. What turns the sender away does so before anything is taken.
+  // A gateway in front of Meta's API answered, or nothing did. A refusal of the sender comes before a message is taken.
   if (status === 401 || status === 403 || status === 429) {
     return judged(classOfStatus(status), outcome, { ...outcome.error, retryable: true }, account.phoneNumberId, pace)
   }

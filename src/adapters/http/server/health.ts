@@ -10,10 +10,10 @@ import { answer } from "./problem.ts"
 const ok = { status: "ok" } as const
 
 /** No message has this id, so the question costs the store the least. */
-const nobody = MessageId.make("00000000-0000-0000-0000-000000000000")
+const noMessage = MessageId.make("00000000-0000-0000-0000-000000000000")
 
 const ready = Effect.flatMap(EventStore, (store) =>
-  store.load(nobody).pipe(
+  store.load(noMessage).pipe(
     Effect.timeoutOrElse({
       duration: "2 seconds",
       orElse: () => Effect.fail(new StoreUnavailable({ cause: new Error("no answer within 2 seconds") }))

@@ -1,5 +1,5 @@
 /**
- * Circuits in PostgreSQL: facts in the log, standing in the lane's row, both changed by one function call. What
+ * Circuits in PostgreSQL: facts in the log, state in the lane's row, both changed by one function call. What
  * settles each race is in functions/change_circuit.sql.
  */
 import { DateTime, Effect, Layer, Result } from "effect"

@@ -29,8 +29,8 @@ const oldestStatement = prepared`select min(r.due_at) as oldest
     ) e
     where l.ready_at <= clock_timestamp() and e.data ->> 'orgId' = $1`
 
-/** Others get their turn after so many views were written down, which takes about a millisecond. */
-const TURN = 100
+/** After this many views, which take about a millisecond to write, other fibers run. */
+const YIELD_EVERY = 100
 
 /** A view as it is stored: JSON, with its times as text. */
 interface ViewRow {
@@ -100,7 +100,7 @@ export const layer = Layer.effect(
       const texts: Array<string> = []
       for (const view of views) {
         // A time's own JSON is what the schema would write.
-        if (texts.push(JSON.stringify(view)) % TURN === 0) yield* Effect.yieldNow
+        if (texts.push(JSON.stringify(view)) % YIELD_EVERY === 0) yield* Effect.yieldNow
       }
       const [row] = yield* unavailable(
         derived.query<{ done: boolean }>(projectStatement, [

@@ -1,4 +1,4 @@
-/** A filter for dead letters as conditions on `message_view`, for whoever lists, counts or replays them. */
+/** A filter for dead letters as conditions on `message_view`: for lists, counts and replays. */
 import type { OrgId } from "../../../domain/ids.ts"
 import type { DeadLetterFilter } from "../../../domain/replay/facts.ts"
 import { conditionsOf } from "../filtering.ts"
