@@ -8,9 +8,9 @@ import { copyStreams } from "../application/store/copyStreams.ts"
 import { exportStreams } from "../application/store/exportStreams.ts"
 import { importStreams, settleIn } from "../application/store/importStreams.ts"
 import { type Log, ownLog } from "../application/store/logStream.ts"
-import { json } from "./service.ts"
+import { json, switchFlag } from "./service.ts"
 import { kinds, storeLayer, storeOfKind } from "./store.ts"
-import { bar, Failed, grouped, note, print, printJson } from "./terminal.ts"
+import { bar, Failed, failed, grouped, note, print, printJson } from "./terminal.ts"
 
 const file = (description: string) =>
   Flag.String("file").pipe(Flag.withAlias("f"), Flag.withDescription(description), Flag.optional)
@@ -25,9 +25,7 @@ const writer = (path: string | null) =>
     Effect.map(
       (out) => (text: string) =>
         Effect.callback<void, Failed>((resume) => {
-          out.write(text, (error) =>
-            resume(error ? Effect.fail(new Failed({ message: `can't write: ${error.message}` })) : Effect.void)
-          )
+          out.write(text, (error) => resume(error ? failed(`can't write: ${error.message}`) : Effect.void))
         })
     )
   )
@@ -36,29 +34,26 @@ const exportCommand = Command.make(
   "export",
   {
     file: file("Write here, a new file; standard output without it"),
-    withBodies: Flag.Boolean("with-bodies").pipe(
-      Flag.withDescription("Also bodies and answers, which may hold data that must stay erasable"),
-      Flag.withDefault(false)
-    )
+    withBodies: switchFlag("with-bodies", "Also bodies and answers, which may hold data that must stay erasable")
   },
-  ({ file, withBodies }) =>
-    Effect.gen(function* () {
-      const path = Option.getOrNull(file)
-      if (path !== null && existsSync(path)) return yield* new Failed({ message: `${path} exists already` })
-      const { facts } = yield* (yield* EventStore).extent
-      const progress = yield* bar("exporting")
-      const write = yield* writer(path)
-      let lines = 0
-      yield* exportStreams(yield* ownLog, withBodies).pipe(
-        Stream.runForEachArray((texts) => {
-          lines += texts.length
-          return Effect.andThen(write(`${texts.join("\n")}\n`), progress.show(lines, Math.max(facts, lines)))
-        }),
-        Effect.ensuring(progress.end)
-      )
-      yield* note(`${grouped(lines - 2)} facts${path === null ? "" : ` in ${path}`}`)
-    }).pipe(Effect.scoped, Effect.provide(storeLayer(true)))
+  Effect.fnUntraced(function* ({ file, withBodies }) {
+    const path = Option.getOrNull(file)
+    if (path !== null && existsSync(path)) return yield* failed(`${path} exists already`)
+    const { facts } = yield* (yield* EventStore).extent
+    const progress = yield* bar("exporting")
+    const write = yield* writer(path)
+    let lines = 0
+    yield* exportStreams(yield* ownLog, withBodies).pipe(
+      Stream.runForEachArray((texts) => {
+        lines += texts.length
+        return Effect.andThen(write(`${texts.join("\n")}\n`), progress.show(lines, Math.max(facts, lines)))
+      }),
+      Effect.ensuring(progress.end)
+    )
+    yield* note(`${grouped(lines - 2)} facts${path === null ? "" : ` in ${path}`}`)
+  }, Effect.scoped)
 ).pipe(
+  Command.provide(storeLayer(true)),
   Command.withDescription(
     "Every stream as text, a JSON document a line: facts in the order of the log, and idempotency keys. Settings, secrets and API keys are not in it. May run beside a working Posthaste."
   ),
@@ -77,24 +72,24 @@ const linesOf = (path: string | null) =>
 const importCommand = Command.make(
   "import",
   { file: file("Read this; standard input without it"), json },
-  ({ file, json }) =>
-    Effect.gen(function* () {
-      const path = Option.getOrNull(file)
-      const progress = yield* bar("importing")
-      const taken = yield* importStreams(linesOf(path), yield* ownLog, ({ known, written }) =>
-        progress.show(known + written, known + written)
-      ).pipe(Effect.ensuring(progress.end))
-      if (json) return yield* printJson(taken)
-      const { known, written, isOlder } = taken
-      yield* print(
-        written > 0
-          ? `${grouped(written)} facts imported${known === 0 ? "" : `, after ${grouped(known)} that the store had`}; queue and lists follow them`
-          : isOlder
-            ? `nothing to import: the store has all ${grouped(known)} facts, and more`
-            : `nothing to import: the store has all ${grouped(known)} facts`
-      )
-    }).pipe(Effect.provide(storeLayer(false)))
+  Effect.fnUntraced(function* ({ file, json }) {
+    const path = Option.getOrNull(file)
+    const progress = yield* bar("importing")
+    const taken = yield* importStreams(linesOf(path), yield* ownLog, ({ known, written }) =>
+      progress.show(known + written, known + written)
+    ).pipe(Effect.ensuring(progress.end))
+    if (json) return yield* printJson(taken)
+    const { known, written, isOlder } = taken
+    yield* print(
+      written > 0
+        ? `${grouped(written)} facts imported${known === 0 ? "" : `, after ${grouped(known)} that the store had`}; queue and lists follow them`
+        : isOlder
+          ? `nothing to import: the store has all ${grouped(known)} facts, and more`
+          : `nothing to import: the store has all ${grouped(known)} facts`
+    )
+  })
 ).pipe(
+  Command.provide(storeLayer(false)),
   Command.withDescription(
     "Fill a store from an export. The store must be empty or hold the beginning of this export: repeat an import that was cut off. No other process may use the store meanwhile."
   ),
@@ -112,43 +107,40 @@ const copy = Command.make(
   {
     from: Flag.Literals("from", kinds).pipe(Flag.withDescription("The store of the streams")),
     to: Flag.Literals("to", kinds).pipe(Flag.withDescription("The store to copy them to")),
-    adopt: Flag.Boolean("switch").pipe(
-      Flag.withDescription(
-        "Afterwards let the database use the copy: from then on Posthaste must be started with EVENTSTORE_URL"
-      ),
-      Flag.withDefault(false)
+    adopt: switchFlag(
+      "switch",
+      "Afterwards let the database use the copy: from then on Posthaste must be started with EVENTSTORE_URL"
     ),
     json
   },
-  ({ from, to, adopt, json }) =>
-    Effect.gen(function* () {
-      if (from !== "postgres" || to !== "eventstoredb") {
-        const message =
-          "a copy goes from postgres to eventstoredb; the way back is an export with EVENTSTORE_URL, and an import into an empty database without"
-        return yield* new Failed({ message })
-      }
-      const logOf = (kind: (typeof kinds)[number]) =>
-        Effect.map(Layer.build(storeOfKind(kind, false)), (context) => ({ context, kind }))
-      const source = yield* logOf(from)
-      const target = yield* logOf(to)
-      const log = (built: typeof source): Effect.Effect<Log> => Effect.provideContext(ownLog, built.context)
-      const [sourceLog, targetLog] = [yield* log(source), yield* log(target)]
-      const { facts } = yield* sourceLog.store.extent
-      const progress = yield* bar("copying")
-      const copied = yield* copyStreams(sourceLog, targetLog, ({ known, written }) =>
-        progress.show(known + written, Math.max(facts, known + written))
-      ).pipe(Effect.ensuring(progress.end), Effect.provideContext(target.context))
-      if (adopt) {
-        // Positions in the source mean nothing in the target.
-        const moveIn = Effect.flatMap(DerivedRows, ({ forgetPositions }) => Effect.andThen(forgetPositions, settleIn))
-        yield* Effect.provideContext(moveIn, target.context)
-      }
-      if (json) return yield* printJson({ ...copied, switched: adopt })
-      yield* print(
-        `${grouped(copied.written)} facts copied from ${from} to ${to}, ${grouped(copied.known)} were copied before; both hold the same ${grouped(copied.compared)}` +
-          (adopt ? `, and the database uses ${to} now` : "")
-      )
-    }).pipe(Effect.scoped)
+  Effect.fnUntraced(function* ({ from, to, adopt, json }) {
+    if (from !== "postgres" || to !== "eventstoredb") {
+      const message =
+        "a copy goes from postgres to eventstoredb; the way back is an export with EVENTSTORE_URL, and an import into an empty database without"
+      return yield* failed(message)
+    }
+    const logOf = (kind: (typeof kinds)[number]) =>
+      Effect.map(Layer.build(storeOfKind(kind, false)), (context) => ({ context, kind }))
+    const source = yield* logOf(from)
+    const target = yield* logOf(to)
+    const log = (built: typeof source): Effect.Effect<Log> => Effect.provideContext(ownLog, built.context)
+    const [sourceLog, targetLog] = [yield* log(source), yield* log(target)]
+    const { facts } = yield* sourceLog.store.extent
+    const progress = yield* bar("copying")
+    const copied = yield* copyStreams(sourceLog, targetLog, ({ known, written }) =>
+      progress.show(known + written, Math.max(facts, known + written))
+    ).pipe(Effect.ensuring(progress.end), Effect.provideContext(target.context))
+    if (adopt) {
+      // Positions in the source mean nothing in the target.
+      const moveIn = Effect.flatMap(DerivedRows, ({ forgetPositions }) => Effect.andThen(forgetPositions, settleIn))
+      yield* Effect.provideContext(moveIn, target.context)
+    }
+    if (json) return yield* printJson({ ...copied, switched: adopt })
+    yield* print(
+      `${grouped(copied.written)} facts copied from ${from} to ${to}, ${grouped(copied.known)} were copied before; both hold the same ${grouped(copied.compared)}` +
+        (adopt ? `, and the database uses ${to} now` : "")
+    )
+  }, Effect.scoped)
 ).pipe(
   Command.withDescription(
     "Copy every stream from PostgreSQL into EventStoreDB and compare both. DATABASE_URL names the database, EVENTSTORE_URL EventStoreDB. Stop Posthaste before --switch."

@@ -1,8 +1,8 @@
 /** `posthaste projections`: the progress of each projection, and rebuilding one while it serves. */
 import { Effect } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
-import { operatorFlags, operatorService } from "./service.ts"
-import { bar, distance, Failed, grouped, note, print, printJson, table } from "./terminal.ts"
+import { Argument, Command } from "effect/cli"
+import { operatorFlags, operatorService, switchFlag } from "./service.ts"
+import { bar, distance, failed, grouped, note, print, printJson, table } from "./terminal.ts"
 
 interface Projection {
   readonly name: string
@@ -58,40 +58,34 @@ const rebuild = Command.make(
     name: Argument.String("name").pipe(
       Argument.withDescription("Such as messages; posthaste projections list names them")
     ),
-    detach: Flag.Boolean("detach").pipe(
-      Flag.withDescription("Do not wait until it is done; it goes on in the service"),
-      Flag.withDefault(false)
-    ),
+    detach: switchFlag("detach", "Do not wait until it is done; it goes on in the service"),
     ...operatorFlags
   },
-  ({ name, detach, json, ...flags }) =>
-    Effect.gen(function* () {
-      const service = yield* operatorService(flags)
-      const path = `/projections/${encodeURIComponent(name)}`
-      const begun = yield* service.post<Projection>(`${path}/rebuild`, {})
-      const wanted = begun.build?.generation ?? begun.live?.generation
-      if (detach) return yield* json ? printJson(begun) : print(`${name} is being rebuilt`)
-      const progress = yield* bar(name)
-      let now = begun
-      while (now.build !== null) {
-        const { facts, total, secondsLeft } = now.build
-        yield* progress.show(
-          facts,
-          Math.max(total, facts),
-          secondsLeft === null ? "" : `${distance(secondsLeft * 1000)} left`
-        )
-        yield* Effect.sleep(FOLLOW_EVERY)
-        now = yield* service.get<Projection>(path)
-      }
-      yield* progress.end
-      if (json) return yield* printJson(now)
-      if (now.live?.generation !== wanted) {
-        return yield* new Failed({
-          message: `${name} was not rebuilt: its rows are of generation ${now.live?.generation}`
-        })
-      }
-      yield* print(`${name} was rebuilt from ${grouped(now.live?.facts ?? 0)} facts`)
-    })
+  Effect.fnUntraced(function* ({ name, detach, json, ...flags }) {
+    const service = yield* operatorService(flags)
+    const path = `/projections/${encodeURIComponent(name)}`
+    const begun = yield* service.post<Projection>(`${path}/rebuild`, {})
+    const wanted = begun.build?.generation ?? begun.live?.generation
+    if (detach) return yield* json ? printJson(begun) : print(`${name} is being rebuilt`)
+    const progress = yield* bar(name)
+    let now = begun
+    while (now.build !== null) {
+      const { facts, total, secondsLeft } = now.build
+      yield* progress.show(
+        facts,
+        Math.max(total, facts),
+        secondsLeft === null ? "" : `${distance(secondsLeft * 1000)} left`
+      )
+      yield* Effect.sleep(FOLLOW_EVERY)
+      now = yield* service.get<Projection>(path)
+    }
+    yield* progress.end
+    if (json) return yield* printJson(now)
+    if (now.live?.generation !== wanted) {
+      return yield* failed(`${name} was not rebuilt: its rows are of generation ${now.live?.generation}`)
+    }
+    yield* print(`${name} was rebuilt from ${grouped(now.live?.facts ?? 0)} facts`)
+  })
 ).pipe(
   Command.withDescription(
     "Rebuild a projection from the facts. The old rows serve until the new ones have caught up and replace them. Needs the operator's key."

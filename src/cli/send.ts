@@ -1,10 +1,10 @@
 /** `posthaste send`: one message, from flags or a file, byte for byte. */
 import { readFileSync } from "node:fs"
-import { Effect, Option } from "effect"
+import { Effect, Option, Record, Struct } from "effect"
 import { Command } from "effect/cli"
 import { rawMember } from "../adapters/http/server/rawJson.ts"
 import { optionalText, orgService, serviceFlags } from "./service.ts"
-import { Failed, fromNow, note, paints, print } from "./terminal.ts"
+import { Failed, failed, fromNow, note, paints, print } from "./terminal.ts"
 
 /** Flags that are fields of the request under another name. */
 const fields = {
@@ -26,8 +26,6 @@ const flags = {
   key: optionalText("key", "Idempotency key: every call with the same key means the same message"),
   ...serviceFlags
 }
-
-const failed = (message: string) => Effect.fail(new Failed({ message }))
 
 const readFile = (path: string) =>
   Effect.try({
@@ -58,11 +56,8 @@ const requestOf = Effect.fnUntraced(function* (
   if (payload === null) return yield* failed("there is no payload: give --payload, or a --file with payloadJson")
   yield* parse("--payload", payload)
   const { payloadJson: _, ...rest } = inFile
-  const request: Record<string, unknown> = { channel: "webhook", ...rest }
-  for (const name of Object.keys(fields) as ReadonlyArray<keyof typeof fields>) {
-    const value = given[name]
-    if (Option.isSome(value)) request[name] = value.value
-  }
+  const named = Record.getSomes(Struct.pick(given, Object.keys(fields) as ReadonlyArray<keyof typeof fields>))
+  const request: Readonly<Record<string, unknown>> = { channel: "webhook", ...rest, ...named }
   if (request["to"] === undefined) return yield* failed("there is no recipient: give --to, or a --file with to")
   return `${JSON.stringify(request).slice(0, -1)},"payloadJson":${payload.trim()}}`
 })
@@ -71,7 +66,7 @@ export const send = Command.make("send", flags, (given) =>
   Effect.gen(function* () {
     const body = yield* requestOf(given)
     const service = yield* orgService(given)
-    const headers = Option.match(given.key, { onNone: () => ({}), onSome: (key) => ({ "idempotency-key": key }) })
+    const headers = Record.getSomes({ "idempotency-key": given.key })
     const { status, text } = yield* service.call("POST", "/outbound/messages", body, headers)
     if (given.json) return yield* print(text)
     const message = JSON.parse(text) as { id: string; status: string; nextAttemptAt: string | null }

@@ -1,47 +1,30 @@
 /** `posthaste serve`, which is what `npm start` does, and `posthaste migrate`, which only brings the database up to date. */
-import { ConfigProvider, Effect, Option } from "effect"
-import { Command, Flag } from "effect/cli"
+import { ConfigProvider, Effect, Record } from "effect"
+import { Command } from "effect/cli"
 import { roles, storeSettings } from "../setup/config.ts"
-import { json } from "./service.ts"
+import { json, optionalText } from "./service.ts"
 import { databaseUrl } from "./store.ts"
 import { print, printJson } from "./terminal.ts"
 
-const setting = (flag: string, variable: string, description: string) =>
-  Flag.String(flag).pipe(Flag.withDescription(`${description}; else ${variable}`), Flag.optional)
-
-const flags = {
-  port: setting("port", "PORT", "Listen here (8080); 0 takes any free port"),
-  host: setting("host", "HOST", "Listen on this address (127.0.0.1)"),
-  roles: setting("roles", "POSTHASTE_ROLES", `What this process does: ${roles.join(",")} (all)`),
-  dataDir: setting("data-dir", "POSTHASTE_DATA_DIR", "Where the embedded database is (.posthaste)"),
-  databaseUrl: setting("database-url", "DATABASE_URL", "PostgreSQL to use instead of the embedded one"),
-  concurrency: setting("concurrency", "POSTHASTE_CONCURRENCY", "Sends under way at once (512)"),
-  allowedNetworks: setting(
-    "allowed-networks",
-    "POSTHASTE_ALLOWED_NETWORKS",
-    "Private networks that may be called (none)"
-  )
+const variables: Readonly<Record<string, readonly [flag: string, description: string]>> = {
+  PORT: ["port", "Listen here (8080); 0 takes any free port"],
+  HOST: ["host", "Listen on this address (127.0.0.1)"],
+  POSTHASTE_ROLES: ["roles", `What this process does: ${roles.join(",")} (all)`],
+  POSTHASTE_DATA_DIR: ["data-dir", "Where the embedded database is (.posthaste)"],
+  DATABASE_URL: ["database-url", "PostgreSQL to use instead of the embedded one"],
+  POSTHASTE_CONCURRENCY: ["concurrency", "Sends under way at once (512)"],
+  POSTHASTE_ALLOWED_NETWORKS: ["allowed-networks", "Private networks that may be called (none)"]
 }
 
-const variables: Readonly<Record<keyof typeof flags, string>> = {
-  port: "PORT",
-  host: "HOST",
-  roles: "POSTHASTE_ROLES",
-  dataDir: "POSTHASTE_DATA_DIR",
-  databaseUrl: "DATABASE_URL",
-  concurrency: "POSTHASTE_CONCURRENCY",
-  allowedNetworks: "POSTHASTE_ALLOWED_NETWORKS"
-}
+const flags = Record.map(variables, ([flag, description], variable) =>
+  optionalText(flag, `${description}; else ${variable}`)
+)
 
 /** A flag overrides the variable of the same setting. */
 export const serve = Command.make("serve", flags, (given) =>
   Effect.gen(function* () {
-    const env = Object.fromEntries(
-      Object.entries(variables).flatMap(([flag, variable]) =>
-        Option.match(given[flag as keyof typeof flags], { onNone: () => [], onSome: (value) => [[variable, value]] })
-      )
-    )
-    const provider = ConfigProvider.orElse(ConfigProvider.fromEnv({ env }), yield* ConfigProvider.ConfigProvider)
+    const fromFlags = ConfigProvider.fromEnv({ env: Record.getSomes(given) })
+    const provider = ConfigProvider.orElse(fromFlags, yield* ConfigProvider.ConfigProvider)
     const { serve: serveAll } = yield* Effect.promise(() => import("../main.ts"))
     yield* Effect.provideService(serveAll, ConfigProvider.ConfigProvider, provider)
   })

@@ -4,12 +4,12 @@
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
-import { Effect, Redacted, Schema, Stream } from "effect"
+import { Effect, Option, Redacted, Schema, Stream } from "effect"
 import { Flag } from "effect/cli"
 import { type CallSettings, callSettings } from "../setup/config.ts"
 import { dataFile } from "../setup/dataFiles.ts"
 import { firstOrg } from "../setup/sample.ts"
-import { Failed } from "./terminal.ts"
+import { Failed, failed } from "./terminal.ts"
 
 const url = Flag.String("url").pipe(
   Flag.withDescription("The service's address; else POSTHASTE_URL, else http://127.0.0.1:8080"),
@@ -23,11 +23,22 @@ const org = Flag.String("org").pipe(
 export const optionalText = (name: string, description: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
 
-export const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
+/** A flag without a value. */
+export const switchFlag = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+
+export const json = switchFlag("json", "Print JSON")
 
 /** The key comes by POSTHASTE_API_KEY or POSTHASTE_OPERATOR_KEY: a flag would show in lists of processes. */
 export const serviceFlags = { url, org, json }
 export const operatorFlags = { url, json }
+
+type Query = Readonly<Record<string, string | undefined>>
+
+export interface List<A> {
+  readonly items: ReadonlyArray<A>
+  readonly nextCursor: string | null
+}
 
 export interface Answer {
   readonly status: number
@@ -44,8 +55,10 @@ export interface Service {
     headers?: Readonly<Record<string, string>>
   ) => Effect.Effect<Answer, Failed>
   /** As JSON. */
-  readonly get: <A>(path: string, query?: Readonly<Record<string, string | undefined>>) => Effect.Effect<A, Failed>
+  readonly get: <A>(path: string, query?: Query) => Effect.Effect<A, Failed>
   readonly post: <A>(path: string, body: unknown) => Effect.Effect<A, Failed>
+  /** The items of a list, page by page as they are taken; `limit` is the size of a page. */
+  readonly items: <A>(path: string, query: Query & { readonly limit: string }) => Stream.Stream<A, Failed>
   /** The body of an answer that does not end, as text. Fails with `Interrupted` when it is cut off. */
   readonly follow: (
     path: string,
@@ -83,8 +96,6 @@ export const operatorService = Effect.fnUntraced(function* (flags: { readonly ur
   const key = settings.operatorKey ?? (yield* keptKey(settings, "operator-key"))
   return key === null ? yield* noKey(settings, "POSTHASTE_OPERATOR_KEY") : serviceAt(flags.url, settings, bearer(key))
 })
-
-const failed = (message: string) => Effect.fail(new Failed({ message }))
 
 const noKey = ({ dataDir }: CallSettings, wanted: string) =>
   failed(
@@ -131,16 +142,23 @@ const serviceAt = (flag: string, settings: CallSettings, auth: Headers): Service
       catch: () => new Failed({ message: `${base} does not answer as Posthaste does` })
     })
 
+  const get = <A>(path: string, query: Query = {}) => {
+    const given = Object.entries(query).filter((field): field is [string, string] => field[1] !== undefined)
+    const search = new URLSearchParams(given).toString()
+    return Effect.flatMap(call("GET", search === "" ? path : `${path}?${search}`), parsed<A>)
+  }
+
   return {
     url: base,
     call,
-    get: <A>(path: string, query: Readonly<Record<string, string | undefined>> = {}) => {
-      const given = Object.entries(query).flatMap(([name, value]) =>
-        value === undefined ? [] : [[name, value] as [string, string]]
-      )
-      const search = new URLSearchParams(given).toString()
-      return Effect.flatMap(call("GET", search === "" ? path : `${path}?${search}`), parsed<A>)
-    },
+    get,
+    items: <A>(path: string, query: Query) =>
+      Stream.paginate(undefined as string | undefined, (cursor) =>
+        Effect.map(get<List<A>>(path, { ...query, cursor }), ({ items, nextCursor }) => [
+          items,
+          Option.fromNullOr(nextCursor)
+        ])
+      ),
     post: <A>(path: string, body: unknown) => Effect.flatMap(call("POST", path, JSON.stringify(body)), parsed<A>),
     follow: (path, headers) =>
       Stream.unwrap(

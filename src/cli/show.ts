@@ -1,35 +1,13 @@
 /** `posthaste show`: the state of one message, the reason, the next step, and its history. */
-import { Effect, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Effect, Option, Stream } from "effect"
+import { Argument, Command } from "effect/cli"
 import { detailsOf } from "../domain/message/facts.ts"
-import { orgService, type Service, serviceFlags } from "./service.ts"
-import { colourOf, Failed, fromNow, type Paints, paints, print, printJson } from "./terminal.ts"
+import { type List, optionalText, orgService, type Service, serviceFlags } from "./service.ts"
+import { colourOf, type Failed, failed, fromNow, type Paints, paints, print, printJson } from "./terminal.ts"
 import { type Event, type Message, type Surroundings, tellOf, whyOf } from "./why.ts"
 
-interface List<A> {
-  readonly items: ReadonlyArray<A>
-  readonly nextCursor: string | null
-}
-
-const PAGES_MAX = 10
-
-/** The first item of a list that matches; null when there is none among the first 2,000. */
-const find = Effect.fnUntraced(function* <A>(
-  service: Service,
-  path: string,
-  query: Readonly<Record<string, string | undefined>>,
-  isIt: (item: A) => boolean
-) {
-  let cursor: string | undefined
-  for (let page = 0; page < PAGES_MAX; page++) {
-    const { items, nextCursor } = yield* service.get<List<A>>(path, { ...query, limit: "200", cursor })
-    const found = items.find(isIt)
-    if (found !== undefined) return found
-    if (nextCursor === null) return null
-    cursor = nextCursor
-  }
-  return null
-})
+/** How many messages are looked through for the one that goes first. */
+const LOOKED_THROUGH_MAX = 2_000
 
 /** The message is shown also when its explanation can't be read. */
 const ifKnown = <A>(effect: Effect.Effect<A | null, Failed>) => Effect.catch(effect, () => Effect.succeed(null))
@@ -49,7 +27,7 @@ const surroundingsOf = Effect.fnUntraced(function* (service: Service, message: M
     Effect.flatMap(({ items }) => {
       const path = items.find(({ name }) => name === message.channel)?.path
       return path === undefined
-        ? Effect.fail(new Failed({ message: `the service has no channel ${message.channel}` }))
+        ? failed(`the service has no channel ${message.channel}`)
         : service.get<Destination>(`${path}/${id}`)
     }),
     Effect.map(({ paused, rateLimit }): Destination => ({ paused, rateLimit }))
@@ -57,18 +35,16 @@ const surroundingsOf = Effect.fnUntraced(function* (service: Service, message: M
   const circuit = service.get<{ status: string; openUntil: string | null }>(`/circuits/${id}`)
   const isBefore = (other: Message) =>
     other.orderingKey === message.orderingKey && other.id !== message.id && other.createdAt <= message.createdAt
+  const search = { to: message.to, createdBefore: later(message.createdAt), limit: "200" }
   const ahead = ["SENDING", "QUEUED"].map((status) =>
-    find<Message>(
-      service,
-      "/outbound/messages",
-      { to: message.to, status, createdBefore: later(message.createdAt) },
-      isBefore
-    )
+    service
+      .items<Message>("/outbound/messages", { ...search, status })
+      .pipe(Stream.take(LOOKED_THROUGH_MAX), Stream.filter(isBefore), Stream.runHead)
   )
   const before =
     message.orderingKey === null
       ? Effect.succeed(null)
-      : Effect.map(Effect.all(ahead), (found) => found.find((each) => each !== null) ?? null)
+      : Effect.map(Effect.all(ahead), (found) => Option.getOrNull(Option.firstSomeOf(found)))
   return yield* Effect.all(
     { destination: ifKnown(destination), circuit: ifKnown(circuit), before: ifKnown(before) },
     { concurrency: 3 }
@@ -124,47 +100,43 @@ export const show = Command.make(
   "show",
   {
     id: Argument.String("id").pipe(Argument.withDescription("The message's id")),
-    at: Flag.String("at").pipe(
-      Flag.withDescription("As it was known at this time, such as 2026-11-18T10:03:36Z"),
-      Flag.optional
-    ),
+    at: optionalText("at", "As it was known at this time, such as 2026-11-18T10:03:36Z"),
     ...serviceFlags
   },
-  ({ id, at, json, ...flags }) =>
-    Effect.gen(function* () {
-      const service = yield* orgService(flags)
-      const moment = Option.getOrNull(at)
-      if (moment !== null && Number.isNaN(Date.parse(moment))) {
-        return yield* new Failed({ message: `--at is no time: ${moment}` })
-      }
-      const path = `/outbound/messages/${encodeURIComponent(id)}`
-      const [message, all, attempts] = yield* Effect.all(
-        [
-          service.get<Message>(path, moment === null ? {} : { at: new Date(moment).toISOString() }),
-          service.get<List<Event>>(`${path}/events`),
-          service.get<List<unknown>>(`${path}/attempts`)
-        ],
-        { concurrency: 3 }
-      )
-      const events = all.items.filter((event) => moment === null || Date.parse(event.at) <= Date.parse(moment))
-      // Its destination and its queue have no history: they are known only as they are now.
-      const around =
-        moment === null
-          ? yield* surroundingsOf(service, message, events)
-          : { destination: null, circuit: null, before: null }
-      const now = moment === null ? Date.now() : Date.parse(moment)
-      if (json) {
-        const why = whyOf(message, events, around, now)
-        return yield* printJson({
-          message,
-          why,
-          ...around,
-          events,
-          ...(moment === null ? { attempts: attempts.items } : {})
-        })
-      }
-      yield* print(textOf(yield* paints, message, events, around, moment))
-    })
+  Effect.fnUntraced(function* ({ id, at, json, ...flags }) {
+    const service = yield* orgService(flags)
+    const moment = Option.getOrNull(at)
+    if (moment !== null && Number.isNaN(Date.parse(moment))) {
+      return yield* failed(`--at is no time: ${moment}`)
+    }
+    const path = `/outbound/messages/${encodeURIComponent(id)}`
+    const [message, all, attempts] = yield* Effect.all(
+      [
+        service.get<Message>(path, moment === null ? {} : { at: new Date(moment).toISOString() }),
+        service.get<List<Event>>(`${path}/events`),
+        service.get<List<unknown>>(`${path}/attempts`)
+      ],
+      { concurrency: 3 }
+    )
+    const events = all.items.filter((event) => moment === null || Date.parse(event.at) <= Date.parse(moment))
+    // Its destination and its queue have no history: they are known only as they are now.
+    const around =
+      moment === null
+        ? yield* surroundingsOf(service, message, events)
+        : { destination: null, circuit: null, before: null }
+    const now = moment === null ? Date.now() : Date.parse(moment)
+    if (json) {
+      const why = whyOf(message, events, around, now)
+      return yield* printJson({
+        message,
+        why,
+        ...around,
+        events,
+        ...(moment === null ? { attempts: attempts.items } : {})
+      })
+    }
+    yield* print(textOf(yield* paints, message, events, around, moment))
+  })
 ).pipe(
   Command.withDescription(
     "Where a message is, why, and what comes next: its attempts, and whatever holds it up (a pause, an open circuit, a rate limit, another message of its ordering key)."

@@ -1,7 +1,7 @@
 /** `posthaste stats`: the number of messages in each status, once or every second. */
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { orgService, type Service, serviceFlags } from "./service.ts"
+import { orgService, type Service, serviceFlags, switchFlag } from "./service.ts"
 import { colourOf, fromNow, grouped, type Paints, paints, print, printJson, printJsonLine, table } from "./terminal.ts"
 
 interface Stats {
@@ -28,29 +28,24 @@ const EVERY = "1 second"
 export const stats = Command.make(
   "stats",
   {
-    watch: Flag.Boolean("watch").pipe(
-      Flag.withAlias("w"),
-      Flag.withDescription("Look again every second; with --json a line each time"),
-      Flag.withDefault(false)
-    ),
+    watch: switchFlag("watch", "Look again every second; with --json a line each time").pipe(Flag.withAlias("w")),
     ...serviceFlags
   },
-  ({ watch, json, ...flags }) =>
-    Effect.gen(function* () {
-      const service = yield* orgService(flags)
-      const paint = yield* paints
-      if (!watch) {
-        const found = yield* read(service)
-        return yield* json ? printJson(found) : print(textOf(paint, found))
-      }
-      for (;;) {
-        const found = yield* read(service)
-        // On a terminal, each print replaces the one before.
-        const top = process.stdout.isTTY ? "\x1b[2J\x1b[H" : ""
-        yield* json ? printJsonLine(found) : print(`${top}${textOf(paint, found)}`)
-        yield* Effect.sleep(EVERY)
-      }
-    })
+  Effect.fnUntraced(function* ({ watch, json, ...flags }) {
+    const service = yield* orgService(flags)
+    const paint = yield* paints
+    if (!watch) {
+      const found = yield* read(service)
+      return yield* json ? printJson(found) : print(textOf(paint, found))
+    }
+    for (;;) {
+      const found = yield* read(service)
+      // On a terminal, each print replaces the one before.
+      const top = process.stdout.isTTY ? "\x1b[2J\x1b[H" : ""
+      yield* json ? printJsonLine(found) : print(`${top}${textOf(paint, found)}`)
+      yield* Effect.sleep(EVERY)
+    }
+  })
 ).pipe(
   Command.withDescription("How many messages are in each status, and the due time of the oldest overdue message."),
   Command.withShortDescription("Count messages by status")

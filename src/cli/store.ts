@@ -7,7 +7,7 @@ import { resolve } from "node:path"
 import { Effect, Layer } from "effect"
 import { LogReader } from "../application/log/LogReader.ts"
 import { storeSettings } from "../setup/config.ts"
-import { Failed } from "./terminal.ts"
+import { failed } from "./terminal.ts"
 
 // Loaded on demand: together they take longer to load than most commands take to run.
 const embedded = Effect.promise(() => import("../adapters/embedded-postgres/EmbeddedPostgres.ts"))
@@ -24,7 +24,7 @@ export const databaseUrl = Effect.gen(function* () {
   if (shared !== null) return shared
   if (!existsSync(resolve(dataDir, "postgres"))) {
     const message = `there is no store: DATABASE_URL is not set, and there is no database in ${resolve(dataDir)}`
-    return yield* new Failed({ message })
+    return yield* failed(message)
   }
   return (yield* start({ directory: resolve(dataDir) })).url
 })
@@ -43,7 +43,7 @@ export const storeOfKind = (kind: Kind, asItIs: boolean) =>
       const beside = Layer.merge(LogReader.layer, (yield* channels).unused)
       if (kind === "postgres") return Layer.provideMerge(beside, PostgresPorts.truth({ url, schema, asItIs }))
       const message = "EVENTSTORE_URL is not set: it says where EventStoreDB is"
-      if (eventStoreUrl === null) return yield* new Failed({ message })
+      if (eventStoreUrl === null) return yield* failed(message)
       return Layer.provideMerge(
         beside,
         (yield* eventStoreDbPorts)

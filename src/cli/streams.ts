@@ -1,13 +1,13 @@
 /** `posthaste streams`: the stored facts of a stream, and the check of the whole store against them. */
 import { DateTime, Effect, Schema } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { Archive } from "../application/ports/Archive.ts"
 import { EventStore } from "../application/ports/EventStore.ts"
 import type { Violation } from "../application/store/disagreements.ts"
 import { verifyStreams } from "../application/store/verifyStreams.ts"
-import { json } from "./service.ts"
+import { json, switchFlag } from "./service.ts"
 import { storeLayer } from "./store.ts"
-import { bar, Failed, grouped, note, paints, print, printJsonLine } from "./terminal.ts"
+import { bar, failed, grouped, note, paints, print, printJsonLine } from "./terminal.ts"
 
 const read = Command.make(
   "read",
@@ -17,20 +17,20 @@ const read = Command.make(
     ),
     json
   },
-  ({ stream, json }) =>
-    Effect.gen(function* () {
-      const facts = (yield* (yield* Archive).streams([stream])).get(stream)
-      if (facts === undefined) return yield* new Failed({ message: `there is no stream ${stream}` })
-      for (const { version, at, name, actor, data, position } of facts) {
-        const time = DateTime.formatIso(at)
-        if (json) yield* printJsonLine({ stream, version, name, at: time, actor, position, data: parsed(data) })
-        else
-          yield* print(
-            `${String(version).padStart(3)}  ${time}  ${name}${actor === null ? "" : `  by ${actor}`}  ${data}`
-          )
-      }
-    }).pipe(Effect.provide(storeLayer(true)))
+  Effect.fnUntraced(function* ({ stream, json }) {
+    const facts = (yield* (yield* Archive).streams([stream])).get(stream)
+    if (facts === undefined) return yield* failed(`there is no stream ${stream}`)
+    for (const { version, at, name, actor, data, position } of facts) {
+      const time = DateTime.formatIso(at)
+      if (json) yield* printJsonLine({ stream, version, name, at: time, actor, position, data: parsed(data) })
+      else
+        yield* print(
+          `${String(version).padStart(3)}  ${time}  ${name}${actor === null ? "" : `  by ${actor}`}  ${data}`
+        )
+    }
+  })
 ).pipe(
+  Command.provide(storeLayer(true)),
   Command.withDescription(
     "The facts of one stream as they were written, also those that this release can't read. With --json one a line."
   ),
@@ -55,35 +55,32 @@ const lineOf = ({ rule, stream, version, detail }: Violation): string =>
 const verify = Command.make(
   "verify",
   {
-    all: Flag.Boolean("all").pipe(
-      Flag.withDescription("Go on after the first violation and name every one"),
-      Flag.withDefault(false)
-    ),
+    all: switchFlag("all", "Go on after the first violation and name every one"),
     json
   },
-  ({ all, json }) =>
-    Effect.gen(function* () {
-      const paint = yield* paints
-      const { facts } = yield* (yield* EventStore).extent
-      const progress = yield* bar("verifying")
-      let found = 0
-      const verified = yield* verifyStreams({
-        violation: Effect.fnUntraced(function* (violation) {
-          found += 1
-          yield* progress.end
-          yield* json ? printJsonLine({ type: "violation", ...violation }) : print(paint.red(lineOf(violation)))
-          if (!all) return yield* new Violated({ message: "that is the first violation; --all names every one" })
-        }),
-        progress: (so) => progress.show(so.facts, Math.max(facts, so.facts))
-      }).pipe(Effect.ensuring(progress.end))
-      if (json) yield* printJsonLine({ type: "verified", violations: found, ...verified })
-      const { streams, messages, waiting, bodiless } = verified
-      const counted = `${grouped(verified.facts)} facts of ${grouped(streams)} streams, ${grouped(messages)} messages, ${grouped(waiting)} of which wait`
-      if (bodiless > 0) yield* note(`${grouped(bodiless)} messages have no body, and no fact says that it was erased`)
-      if (found > 0) return yield* new Violated({ message: `${grouped(found)} violations among ${counted}` })
-      if (!json) yield* print(`${paint.green("no violation")} among ${counted}`)
-    }).pipe(Effect.provide(storeLayer(true)))
+  Effect.fnUntraced(function* ({ all, json }) {
+    const paint = yield* paints
+    const { facts } = yield* (yield* EventStore).extent
+    const progress = yield* bar("verifying")
+    let found = 0
+    const verified = yield* verifyStreams({
+      violation: Effect.fnUntraced(function* (violation) {
+        found += 1
+        yield* progress.end
+        yield* json ? printJsonLine({ type: "violation", ...violation }) : print(paint.red(lineOf(violation)))
+        if (!all) return yield* new Violated({ message: "that is the first violation; --all names every one" })
+      }),
+      progress: (so) => progress.show(so.facts, Math.max(facts, so.facts))
+    }).pipe(Effect.ensuring(progress.end))
+    if (json) yield* printJsonLine({ type: "verified", violations: found, ...verified })
+    const { streams, messages, waiting, bodiless } = verified
+    const counted = `${grouped(verified.facts)} facts of ${grouped(streams)} streams, ${grouped(messages)} messages, ${grouped(waiting)} of which wait`
+    if (bodiless > 0) yield* note(`${grouped(bodiless)} messages have no body, and no fact says that it was erased`)
+    if (found > 0) return yield* new Violated({ message: `${grouped(found)} violations among ${counted}` })
+    if (!json) yield* print(`${paint.green("no violation")} among ${counted}`)
+  })
 ).pipe(
+  Command.provide(storeLayer(true)),
   Command.withDescription(
     "Fold every stream through its law, and check that queue, lines, lists, bodies and circuits agree with the facts. Changes nothing and may run beside a working Posthaste. Exit code 1 with the first violation."
   ),

@@ -2,7 +2,7 @@
  * `posthaste tail`: facts as they are stored. After a broken connection it goes on behind the last printed fact, so that
  * no fact is left out.
  */
-import { Effect, Option, Stream } from "effect"
+import { Effect, Option, Record, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { takeEvents } from "./serverSentEvents.ts"
 import { optionalText, orgService, serviceFlags } from "./service.ts"
@@ -50,60 +50,56 @@ export const tail = Command.make(
     ),
     ...serviceFlags
   },
-  ({ after, count, json, url, org, ...filter }) =>
-    Effect.gen(function* () {
-      const service = yield* orgService({ url, org })
-      const paint = yield* paints
-      const given = Object.entries(filter).flatMap(([name, value]) =>
-        Option.match(value, { onNone: () => [], onSome: (wanted) => [[name, wanted] as [string, string]] })
-      )
-      const search = new URLSearchParams(given).toString()
-      const path = search === "" ? "/feed" : `/feed?${search}`
-      let lastId = Option.getOrNull(after)
-      let left = Option.getOrElse(count, () => Number.POSITIVE_INFINITY)
-      let isBroken = false
+  Effect.fnUntraced(function* ({ after, count, json, url, org, ...filter }) {
+    const service = yield* orgService({ url, org })
+    const paint = yield* paints
+    const search = new URLSearchParams(Record.getSomes(filter)).toString()
+    const path = search === "" ? "/feed" : `/feed?${search}`
+    let lastId = Option.getOrNull(after)
+    let left = Option.getOrElse(count, () => Number.POSITIVE_INFINITY)
+    let isBroken = false
 
-      const show = Effect.fnUntraced(function* (data: string, id: string | null) {
-        left -= 1
-        if (json) yield* print(`{"id":${JSON.stringify(id)},${data.slice(1)}`)
-        else yield* print(lineOf(paint, JSON.parse(data) as Fact))
-      })
-
-      const once = Effect.gen(function* () {
-        let rest = ""
-        yield* service.follow(path, lastId === null ? {} : { "last-event-id": lastId }).pipe(
-          Stream.takeWhile(() => left > 0),
-          Stream.runForEach(
-            Effect.fnUntraced(function* (piece) {
-              if (isBroken) yield* note(paint.dim("following again"))
-              isBroken = false
-              const [events, more] = takeEvents(rest + piece)
-              rest = more
-              for (const { id, data } of events) {
-                if (data !== null && left > 0) yield* show(data, id)
-                lastId = id ?? lastId
-              }
-              if (left <= 0) return yield* Effect.fail("enough" as const)
-            })
-          )
-        )
-      })
-
-      while (left > 0) {
-        yield* once.pipe(
-          Effect.catchTag("Interrupted", (error) =>
-            isBroken ? Effect.void : note(paint.dim(`${error.message}; trying again`))
-          ),
-          Effect.catchIf(
-            (error) => error === "enough",
-            () => Effect.void
-          )
-        )
-        if (left <= 0) return
-        isBroken = true
-        yield* Effect.sleep(AGAIN_AFTER)
-      }
+    const show = Effect.fnUntraced(function* (data: string, id: string | null) {
+      left -= 1
+      if (json) yield* print(`{"id":${JSON.stringify(id)},${data.slice(1)}`)
+      else yield* print(lineOf(paint, JSON.parse(data) as Fact))
     })
+
+    const once = Effect.gen(function* () {
+      let rest = ""
+      yield* service.follow(path, lastId === null ? {} : { "last-event-id": lastId }).pipe(
+        Stream.takeWhile(() => left > 0),
+        Stream.runForEach(
+          Effect.fnUntraced(function* (piece) {
+            if (isBroken) yield* note(paint.dim("following again"))
+            isBroken = false
+            const [events, more] = takeEvents(rest + piece)
+            rest = more
+            for (const { id, data } of events) {
+              if (data !== null && left > 0) yield* show(data, id)
+              lastId = id ?? lastId
+            }
+            if (left <= 0) return yield* Effect.fail("enough" as const)
+          })
+        )
+      )
+    })
+
+    while (left > 0) {
+      yield* once.pipe(
+        Effect.catchTag("Interrupted", (error) =>
+          isBroken ? Effect.void : note(paint.dim(`${error.message}; trying again`))
+        ),
+        Effect.catchIf(
+          (error) => error === "enough",
+          () => Effect.void
+        )
+      )
+      if (left <= 0) return
+      isBroken = true
+      yield* Effect.sleep(AGAIN_AFTER)
+    }
+  })
 ).pipe(
   Command.withDescription(
     "Follow the facts of the org as they are stored, until the command is stopped. It goes on by itself after a broken connection. With --json one a line."

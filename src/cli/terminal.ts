@@ -2,11 +2,12 @@
  * The output of every command: results on standard output, everything else on standard error, so that a pipe gets
  * results only. Colour and progress bars appear only on a terminal.
  */
-import { Clock, Console, Effect, Schema } from "effect"
+import { Clock, Console, Effect, Record, Schema } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 
 /** The command failed; `message` is the reason in one line. */
 export class Failed extends Schema.TaggedError<Failed>()("Failed", { message: Schema.String }) {}
+export const failed = (message: string) => Effect.fail(new Failed({ message }))
 
 export const print = (text: string) => Console.log(text)
 /** A remark for a person, not part of the result. */
@@ -24,13 +25,7 @@ export const paints: Effect.Effect<Paints> = Effect.map(TerminalCapabilities.Ter
     (code: number): Paint =>
     (text) =>
       canColor ? `\x1b[${code}m${text}\x1b[0m` : text
-  return {
-    bold: paint(codes.bold),
-    dim: paint(codes.dim),
-    red: paint(codes.red),
-    green: paint(codes.green),
-    yellow: paint(codes.yellow)
-  }
+  return Record.map(codes, paint)
 })
 
 export const colourOf = (paint: Paints, status: string): Paint => {
