@@ -4,21 +4,17 @@
  * only has to be readable.
  */
 import { Result } from "effect"
-import { can as circuitAllows, evolve as evolveCircuit, initial as firstCircuit } from "../../domain/circuit/decider.ts"
+import * as circuit from "../../domain/circuit/decider.ts"
 import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
 import { fromRecorded as dossierFact } from "../../domain/consent/facts.ts"
 import { fromRecorded as configurationFact } from "../../domain/destination/facts.ts"
 import { beginning, type TrackedMessage, track } from "../../domain/message/place.ts"
 import { fromRecorded as messageFact } from "../../domain/message/recorded.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
-import { evolve as evolveOverdue, initial as firstOverdue } from "../../domain/overdue/decider.ts"
+import * as overdue from "../../domain/overdue/decider.ts"
 import { fromRecorded as overdueFact } from "../../domain/overdue/facts.ts"
 import type { RecordedFact, UnreadableFact } from "../../domain/recorded.ts"
-import {
-  evolve as evolveReplay,
-  initial as firstReplay,
-  statusOf as statusOfReplay
-} from "../../domain/replay/decider.ts"
+import * as replay from "../../domain/replay/decider.ts"
 import { fromRecorded as replayFact } from "../../domain/replay/facts.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
 
@@ -34,119 +30,73 @@ export interface Lawful {
   readonly history: ReadonlyArray<StoredFact>
 }
 
-/** `advance` answers null where the law does not allow the fact. */
+/** `step` answers null where the law does not allow the fact. */
 interface Law<State, Fact> {
   readonly read: (fact: RecordedFact) => Result.Result<Fact, UnreadableFact>
   readonly start: State
-  readonly advance: (state: State, fact: Fact, stored: LoggedFact) => State | null
+  readonly step: (state: State, fact: Fact, stored: LoggedFact) => State | null
   readonly describe: (state: State) => string
 }
 
-const judge = <State, Fact extends { readonly type: string }>(
-  law: Law<State, Fact>,
-  facts: ReadonlyArray<LoggedFact>
-): Result.Result<State, Breach> => {
-  let state = law.start
-  for (const [index, stored] of facts.entries()) {
-    const version = index + 1
-    const gap = breachOfVersion(stored, version)
-    if (gap !== null) return Result.fail(gap)
-    const fact = law.read(stored)
-    if (Result.isFailure(fact)) return Result.fail(unreadable(stored, fact.failure))
-    const next = law.advance(state, fact.success, stored)
-    if (next === null) {
-      const detail = `${fact.success.type} can't follow ${law.describe(state)}`
-      return Result.fail({ rule: "illegal-fact", version, detail })
+const judgeBy =
+  <State, Fact extends { readonly type: string }>({ read, start, step, describe }: Law<State, Fact>) =>
+  (facts: ReadonlyArray<LoggedFact>): Result.Result<State, Breach> => {
+    let state = start
+    for (const [index, stored] of facts.entries()) {
+      const version = index + 1
+      const breach = (rule: Breach["rule"], detail: string) => Result.fail({ rule, version, detail })
+      if (stored.version !== version) {
+        return breach("missing-version", `the next fact that is there has version ${stored.version}`)
+      }
+      const fact = read(stored)
+      if (Result.isFailure(fact)) {
+        return breach("unreadable-fact", `${stored.name}: ${oneLine(fact.failure.message)}`)
+      }
+      const next = step(state, fact.success, stored)
+      if (next === null) return breach("illegal-fact", `${fact.success.type} can't follow ${describe(state)}`)
+      state = next
     }
-    state = next
+    return Result.succeed(state)
   }
-  return Result.succeed(state)
-}
-
-const breachOfVersion = (stored: LoggedFact, version: number): Breach | null =>
-  stored.version === version
-    ? null
-    : { rule: "missing-version", version, detail: `the next fact that is there has version ${stored.version}` }
-
-const unreadable = ({ name, version }: LoggedFact, { message }: UnreadableFact): Breach => ({
-  rule: "unreadable-fact",
-  version,
-  detail: `${name}: ${oneLine(message)}`
-})
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ")
 
 /** Also answers the history, because the view is folded from it. */
 export const judgeMessage = (facts: ReadonlyArray<LoggedFact>): Result.Result<Lawful, Breach> => {
   const history: Array<StoredFact> = []
-  const tracked = judge(
-    {
-      read: messageFact,
-      start: beginning,
-      advance: (before: TrackedMessage, fact, { version, at }) => {
-        const stored = { version, at, fact }
-        history.push(stored)
-        return track(before, stored)
-      },
-      describe: ({ message }) => message.status
+  const judge = judgeBy({
+    read: messageFact,
+    start: beginning,
+    step: (before: TrackedMessage, fact, { version, at }) => {
+      const stored = { version, at, fact }
+      history.push(stored)
+      return track(before, stored)
     },
-    facts
-  )
-  return Result.map(tracked, (found) => ({ tracked: found, history }))
+    describe: ({ message }) => message.status
+  })
+  return Result.map(judge(facts), (tracked) => ({ tracked, history }))
 }
 
-export const judgeCircuit = (facts: ReadonlyArray<LoggedFact>) =>
-  judge(
-    {
-      read: circuitFact,
-      start: firstCircuit,
-      advance: (circuit, fact) => (circuitAllows(circuit, fact) ? evolveCircuit(circuit, fact) : null),
-      describe: ({ status }) => status
-    },
-    facts
-  )
-
-const judgeReplay = (facts: ReadonlyArray<LoggedFact>) =>
-  judge(
-    {
-      read: replayFact,
-      start: firstReplay,
-      advance: (replay, fact) => (replay.can(fact) ? evolveReplay(replay, fact) : null),
-      describe: statusOfReplay
-    },
-    facts
-  )
-
-const judgeOverdue = (facts: ReadonlyArray<LoggedFact>) =>
-  judge(
-    {
-      read: overdueFact,
-      start: firstOverdue,
-      advance: (overdue, fact) => (overdue.can(fact) ? evolveOverdue(overdue, fact) : null),
-      describe: ({ value }) => String(value)
-    },
-    facts
-  )
+export const judgeCircuit = judgeBy({
+  read: circuitFact,
+  start: circuit.initial,
+  step: circuit.step,
+  describe: ({ status }) => status
+})
 
 /** Any fact may follow any other: each only has to be readable. */
-const readableBy =
-  <Fact extends { readonly type: string }>(read: Law<null, Fact>["read"]) =>
-  (facts: ReadonlyArray<LoggedFact>): Result.Result<unknown, Breach> => {
-    for (const [index, stored] of facts.entries()) {
-      const gap = breachOfVersion(stored, index + 1)
-      if (gap !== null) return Result.fail(gap)
-      const fact = read(stored)
-      if (Result.isFailure(fact)) return Result.fail(unreadable(stored, fact.failure))
-    }
-    return Result.succeed(null)
-  }
+const readableBy = <Fact extends { readonly type: string }>(read: Law<true, Fact>["read"]) =>
+  judgeBy({ read, start: true, step: () => true, describe: () => "" })
 
 type Judge = (facts: ReadonlyArray<LoggedFact>) => Result.Result<unknown, Breach>
 
 const judges: ReadonlyArray<readonly [prefix: string, judge: Judge]> = [
   ["circuit-", judgeCircuit],
-  ["replay-", judgeReplay],
-  ["overdue-", judgeOverdue],
+  ["replay-", judgeBy({ read: replayFact, start: replay.initial, step: replay.step, describe: replay.statusOf })],
+  [
+    "overdue-",
+    judgeBy({ read: overdueFact, start: overdue.initial, step: overdue.step, describe: ({ value }) => value })
+  ],
   ...["consent-", "blocked-"].map((prefix) => [prefix, readableBy(dossierFact)] as const),
   ["key-", readableBy(configurationFact)]
 ]

@@ -4,6 +4,7 @@
  */
 import { DateTime, Result, Schema } from "effect"
 import { initialTransition, transition } from "xstate"
+import { foldOf } from "../fold.ts"
 import type { MessageId } from "../ids.ts"
 import type { CircuitError, CircuitFact } from "./facts.ts"
 import { type CircuitMemory, type CircuitStatus, circuitMachine } from "./machine.ts"
@@ -42,18 +43,14 @@ const snapshotOf = ({ status, memory }: Circuit) => circuitMachine.resolveState(
 const start = initialTransition(circuitMachine)[0]
 export const initial: Circuit = { status: start.value, memory: start.context }
 
-export const can = (circuit: Circuit, fact: CircuitFact): boolean => snapshotOf(circuit).can(fact)
-
-/** A fact the law forbids is a bug in the code that appended it: it stops the caller and is never repaired silently. */
-export const evolve = (circuit: Circuit, fact: CircuitFact): Circuit => {
+export const step = (circuit: Circuit, fact: CircuitFact): Circuit | null => {
   const before = snapshotOf(circuit)
-  if (!before.can(fact)) throw new Error(`${fact.type} cannot follow ${circuit.status}`)
+  if (!before.can(fact)) return null
   const [after] = transition(circuitMachine, before, fact)
   return { status: after.value, memory: after.context }
 }
 
-/** Rebuild a circuit from its history. */
-export const replay = (history: ReadonlyArray<CircuitFact>): Circuit => history.reduce(evolve, initial)
+export const { can, evolve, replay } = foldOf(initial, step, ({ status }) => status)
 
 export const decide = (
   circuit: Circuit,

@@ -6,6 +6,7 @@ import { DateTime, Result, Schema } from "effect"
 import { initialTransition } from "xstate"
 import type { AttemptOutcome } from "../delivery/outcome.ts"
 import { deferWaitMs, retryWaitMs } from "../delivery/retry.ts"
+import { foldOf } from "../fold.ts"
 import type { ReplayId } from "../ids.ts"
 import type { DeliveryError, FactOf, MessageFact, MessageQueued, ReceiptStatus } from "./facts.ts"
 import { DOUBTS_MAX, decides, messageMachine, type Progress, receiptKey } from "./machine.ts"
@@ -58,17 +59,7 @@ export class CommandRejected extends Schema.TaggedError<CommandRejected>()("Comm
 const start = initialTransition(messageMachine)[0]
 export const initial: Message = { status: start.value as Status, progress: start.context }
 
-export const can = (message: Message, fact: MessageFact): boolean => step(message, fact) !== null
-
-/** A fact the law forbids is a bug in the code that appended it: it stops the caller and is never repaired silently. */
-export const evolve = (message: Message, fact: MessageFact): Message => {
-  const next = step(message, fact)
-  if (next === null) throw new Error(`${fact.type} cannot follow ${message.status}`)
-  return next
-}
-
-/** Rebuild a message from its history. */
-export const replay = (history: ReadonlyArray<MessageFact>): Message => history.reduce(evolve, initial)
+export const { can, evolve, replay } = foldOf(initial, step, ({ status }) => status)
 
 export const decide = (
   message: Message,

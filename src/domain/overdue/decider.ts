@@ -5,6 +5,7 @@
  */
 import { DateTime } from "effect"
 import { initialTransition, type SnapshotFrom, transition } from "xstate"
+import { foldOf } from "../fold.ts"
 import type { DestinationId, MessageId, OrgId } from "../ids.ts"
 import type { OverdueFact } from "./facts.ts"
 import { overdueMachine } from "./machine.ts"
@@ -32,13 +33,10 @@ const CALM_SHARE = 0.5
 
 export const initial: Overdue = initialTransition(overdueMachine)[0]
 
-/** A fact the law forbids is a bug in the code that appended it: it stops the caller and is never repaired silently. */
-export const evolve = (overdue: Overdue, fact: OverdueFact): Overdue => {
-  if (!overdue.can(fact)) throw new Error(`${fact.type} cannot follow ${overdue.value}`)
-  return transition(overdueMachine, overdue, fact)[0]
-}
+export const step = (overdue: Overdue, fact: OverdueFact): Overdue | null =>
+  overdue.can(fact) ? transition(overdueMachine, overdue, fact)[0] : null
 
-export const replay = (history: ReadonlyArray<OverdueFact>): Overdue => history.reduce(evolve, initial)
+export const { evolve, replay } = foldOf(initial, step, ({ value }) => value)
 
 /** No facts while the look shows what is already known. */
 export const decide = (

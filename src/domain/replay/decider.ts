@@ -1,6 +1,7 @@
 /** `decide · evolve · replay` of a replay job: the commands that it accepts, and the facts that follow. */
 import { Result, Schema } from "effect"
 import { initialTransition, type SnapshotFrom, transition } from "xstate"
+import { foldOf } from "../fold.ts"
 import type { ReplayFact, ReplayRequested } from "./facts.ts"
 import { type Progress, type ReplayStatus, replayMachine } from "./machine.ts"
 
@@ -27,13 +28,10 @@ export const initial: Replay = initialTransition(replayMachine)[0]
 export const statusOf = (replay: Replay): ReplayStatus | "NEW" => replay.value
 export const progressOf = (replay: Replay): Progress => replay.context
 
-/** A fact the law forbids is a bug in the code that appended it: it stops the caller and is never repaired silently. */
-export const evolve = (replay: Replay, fact: ReplayFact): Replay => {
-  if (!replay.can(fact)) throw new Error(`${fact.type} cannot follow ${statusOf(replay)}`)
-  return transition(replayMachine, replay, fact)[0]
-}
+export const step = (replay: Replay, fact: ReplayFact): Replay | null =>
+  replay.can(fact) ? transition(replayMachine, replay, fact)[0] : null
 
-export const replay = (history: ReadonlyArray<ReplayFact>): Replay => history.reduce(evolve, initial)
+export const { evolve, replay } = foldOf(initial, step, statusOf)
 
 export const decide = (
   replay: Replay,
@@ -42,10 +40,9 @@ export const decide = (
   const facts = proposed(replay, command)
   let next = replay
   for (const fact of facts) {
-    if (!next.can(fact)) {
-      return Result.fail(new ReplayRejected({ command: command.type, status: statusOf(replay) }))
-    }
-    next = evolve(next, fact)
+    const after = step(next, fact)
+    if (after === null) return Result.fail(new ReplayRejected({ command: command.type, status: statusOf(replay) }))
+    next = after
   }
   return Result.succeed(facts)
 }
