@@ -37,6 +37,8 @@ import { startupErrorOf } from "./setup/startupError.ts"
 /** How long a stop waits for sends that are under way before it abandons them visibly. */
 const GRACE = Duration.seconds(20)
 
+const inBackground = <A, E, R>(loop: Effect.Effect<A, E, R>) => Layer.effectDiscard(Effect.forkScoped(loop))
+
 const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
   const rules = {
     allowedNetworks: given.allowedNetworks,
@@ -63,16 +65,16 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     })
   ).pipe(
     Layer.provide(Senders.layer),
-    Layer.merge(Layer.effectDiscard(Effect.forkScoped(replayDeadLetters))),
-    Layer.merge(Layer.effectDiscard(Effect.forkScoped(applyWithdrawals))),
-    Layer.merge(Layer.effectDiscard(Effect.forkScoped(applyReceipts)))
+    Layer.merge(inBackground(replayDeadLetters)),
+    Layer.merge(inBackground(applyWithdrawals)),
+    Layer.merge(inBackground(applyReceipts))
   )
 
   const projector = Layer.mergeAll(
-    Layer.effectDiscard(Effect.forkScoped(keepProjections)),
-    Layer.effectDiscard(Effect.forkScoped(alertOnFacts)),
-    Layer.effectDiscard(Effect.forkScoped(watchOverdue)),
-    given.retention === null ? Layer.empty : Layer.effectDiscard(Effect.forkScoped(retain(given.retention)))
+    inBackground(keepProjections),
+    inBackground(alertOnFacts),
+    inBackground(watchOverdue),
+    given.retention === null ? Layer.empty : inBackground(retain(given.retention))
   )
 
   const inRole = <E, R>(role: Role, layer: Layer.Layer<never, E, R>): Layer.Layer<never, E, R> =>

@@ -55,23 +55,22 @@ export class WrongSetting extends Schema.TaggedError<WrongSetting>()("WrongSetti
 
 type Parse<A> = (text: string) => Result.Result<A, string>
 
-/** Null when the variable is absent. */
-const variable = <A>(name: string, parse: Parse<A>): Effect.Effect<A | null, WrongSetting> =>
+/** Null when the variable is absent, or the fallback where there is one. */
+const variable = <A, Fallback extends A | null = null>(
+  name: string,
+  parse: Parse<A>,
+  fallback: Fallback = null as Fallback
+): Effect.Effect<A | Fallback, WrongSetting> =>
   Config.option(Config.String(name)).pipe(
     Effect.mapError((error) => new WrongSetting({ variable: name, problem: `can't be read: ${error.message}` })),
-    Effect.flatMap((given) => {
+    Effect.flatMap((given): Effect.Effect<A | Fallback, WrongSetting> => {
       const text = Option.getOrElse(given, () => "").trim()
-      if (text === "") return Effect.succeed(null)
+      if (text === "") return Effect.succeed(fallback)
       return Effect.fromResult(parse(text)).pipe(
         Effect.mapError((problem) => new WrongSetting({ variable: name, problem }))
       )
     })
   )
-
-const withDefault =
-  <A>(fallback: A) =>
-  (setting: Effect.Effect<A | null, WrongSetting>): Effect.Effect<A, WrongSetting> =>
-    Effect.map(setting, (value) => value ?? fallback)
 
 const text: Parse<string> = Result.succeed
 
@@ -89,13 +88,12 @@ const postgresUrl: Parse<Redacted.Redacted> = (given) => {
     : Result.fail("must look like postgres://user:password@host:5432/database")
 }
 
-const schema = variable("POSTHASTE_SCHEMA", (given) =>
+const schemaName: Parse<string> = (given) =>
   isSchemaName(given)
     ? Result.succeed(given)
     : Result.fail(
         `must be up to 31 lower-case letters, digits and _, and must not begin with a digit or pg_, unlike "${given}"`
       )
-).pipe(withDefault(SCHEMA_DEFAULT))
 
 /** One host, or several of a cluster. The client judges the connection's options. */
 const eventStoreUrl: Parse<Redacted.Redacted> = (given) =>
@@ -152,20 +150,16 @@ const requiredWithDatabaseUrl = (variable: string) =>
   })
 
 const circuit = Effect.gen(function* () {
-  const openMs = yield* variable("POSTHASTE_CIRCUIT_OPEN_MS", wholeNumber(100, 3_600_000)).pipe(
-    withDefault(circuitDefaults.openMs)
-  )
+  const openMs = yield* variable("POSTHASTE_CIRCUIT_OPEN_MS", wholeNumber(100, 3_600_000), circuitDefaults.openMs)
   return {
-    failuresMax: yield* variable("POSTHASTE_CIRCUIT_FAILURES", wholeNumber(1, 1_000_000)).pipe(
-      withDefault(circuitDefaults.failuresMax)
-    ),
+    failuresMax: yield* variable("POSTHASTE_CIRCUIT_FAILURES", wholeNumber(1, 1_000_000), circuitDefaults.failuresMax),
     openMs,
     openMaxMs: Math.max(openMs, circuitDefaults.openMaxMs)
   }
 })
 
 export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(function* () {
-  const databaseUrl = yield* variable("DATABASE_URL", postgresUrl)
+  const { databaseUrl, ...store } = yield* storeSettings
   const operatorKey = yield* variable("POSTHASTE_OPERATOR_KEY", bearerKey)
   const encryptionKey = yield* variable("POSTHASTE_ENCRYPTION_KEY", encryptionKeyOf)
   if (databaseUrl !== null && operatorKey === null) {
@@ -176,29 +170,24 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
   }
   yield* notBuiltIn("AMQP_URL", "RabbitMQ adapter")
   return {
-    port: yield* variable("PORT", wholeNumber(0, 65_535)).pipe(withDefault(8080)),
-    host: yield* variable("HOST", text).pipe(withDefault("127.0.0.1")),
+    port: yield* variable("PORT", wholeNumber(0, 65_535), 8080),
+    host: yield* variable("HOST", text, "127.0.0.1"),
     databaseUrl,
-    schema: yield* schema,
-    dataDir: yield* variable("POSTHASTE_DATA_DIR", text).pipe(withDefault(".posthaste")),
-    eventStoreUrl: yield* variable("EVENTSTORE_URL", eventStoreUrl),
-    roles: yield* variable("POSTHASTE_ROLES", roleSet).pipe(withDefault<ReadonlySet<Role>>(new Set(roles))),
+    ...store,
+    roles: yield* variable("POSTHASTE_ROLES", roleSet, new Set(roles)),
     operatorKey,
     encryptionKey,
-    allowedNetworks: yield* variable("POSTHASTE_ALLOWED_NETWORKS", (given) =>
-      Result.mapError(parseNetworks(given), (problem) => `is not a list of networks: ${problem}`)
-    ).pipe(withDefault<ReadonlyArray<Network>>([])),
-    lease: Duration.millis(
-      yield* variable("POSTHASTE_LEASE_MS", wholeNumber(1_000, 3_600_000)).pipe(withDefault(15_000))
+    allowedNetworks: yield* variable(
+      "POSTHASTE_ALLOWED_NETWORKS",
+      (given) => Result.mapError(parseNetworks(given), (problem) => `is not a list of networks: ${problem}`),
+      []
     ),
-    concurrency: yield* variable("POSTHASTE_CONCURRENCY", wholeNumber(1, 10_000)).pipe(withDefault(512)),
+    lease: Duration.millis(yield* variable("POSTHASTE_LEASE_MS", wholeNumber(1_000, 3_600_000), 15_000)),
+    concurrency: yield* variable("POSTHASTE_CONCURRENCY", wholeNumber(1, 10_000), 512),
     circuit: yield* circuit,
-    whatsappBaseUrl: yield* variable("WHATSAPP_BASE_URL", httpUrl).pipe(
-      withDefault(new URL("https://graph.facebook.com"))
-    ),
-    whatsappCodes: yield* variable("POSTHASTE_WHATSAPP_CODES", parseCodes).pipe(withDefault<CodeOverrides>(new Map())),
-    retention: yield* variable("POSTHASTE_RETENTION_DAYS", wholeNumber(0, 36_500)).pipe(
-      withDefault(7),
+    whatsappBaseUrl: yield* variable("WHATSAPP_BASE_URL", httpUrl, new URL("https://graph.facebook.com")),
+    whatsappCodes: yield* variable("POSTHASTE_WHATSAPP_CODES", parseCodes, new Map()),
+    retention: yield* variable("POSTHASTE_RETENTION_DAYS", wholeNumber(0, 36_500), 7).pipe(
       Effect.map((days) => (days === 0 ? null : Duration.days(days)))
     )
   }
@@ -210,8 +199,8 @@ export type StoreSettings = Pick<Settings, "databaseUrl" | "schema" | "dataDir" 
 export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.gen(function* () {
   return {
     databaseUrl: yield* variable("DATABASE_URL", postgresUrl),
-    schema: yield* schema,
-    dataDir: yield* variable("POSTHASTE_DATA_DIR", text).pipe(withDefault(".posthaste")),
+    schema: yield* variable("POSTHASTE_SCHEMA", schemaName, SCHEMA_DEFAULT),
+    dataDir: yield* variable("POSTHASTE_DATA_DIR", text, ".posthaste"),
     eventStoreUrl: yield* variable("EVENTSTORE_URL", eventStoreUrl)
   }
 })
@@ -232,8 +221,8 @@ const serviceUrl: Parse<string> = (given) =>
 
 export const callSettings: Effect.Effect<CallSettings, WrongSetting> = Effect.gen(function* () {
   return {
-    url: yield* variable("POSTHASTE_URL", serviceUrl).pipe(withDefault("http://127.0.0.1:8080")),
-    dataDir: yield* variable("POSTHASTE_DATA_DIR", text).pipe(withDefault(".posthaste")),
+    url: yield* variable("POSTHASTE_URL", serviceUrl, "http://127.0.0.1:8080"),
+    dataDir: yield* variable("POSTHASTE_DATA_DIR", text, ".posthaste"),
     org: yield* variable("POSTHASTE_ORG", text),
     apiKey: yield* variable("POSTHASTE_API_KEY", bearerKey),
     operatorKey: yield* variable("POSTHASTE_OPERATOR_KEY", bearerKey)

@@ -79,7 +79,8 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
       alerts.push(...targetsOf(targets, "circuit", subject, logged).map((target) => ({ target, alert, origin })))
       // The person who removed a destination knows that its messages become dead letters.
     } else if (subject !== null && occasion.type === "deadLetter" && !subject.removed) {
-      const alert = deadLetterAlert(subject, occasion, logged)
+      const about = { orgId: subject.orgId, destination: subject, at: logged.at }
+      const alert = deadLetter(about, occasion.messageId, occasion.error)
       for (const target of targetsOf(targets, "deadLetter", subject, logged)) {
         const notice = { target: target.id, destination: subject.id, at: logged.at }
         if (alerted.addOnceAnHour(notice)) alerts.push({ target, alert, origin })
@@ -168,12 +169,6 @@ const circuitAlert = Effect.fnUntraced(function* (
       : [fact]
   return circuitNews(history) === "closed" ? circuitClosed(about) : null
 })
-
-const deadLetterAlert = (
-  subject: AlertSubject,
-  { messageId, error }: Extract<Occasion, { type: "deadLetter" }>,
-  { at }: LoggedFact
-): Alert => deadLetter({ orgId: subject.orgId, destination: subject, at }, messageId, error)
 
 const overdueAlert = (
   { id, orgId }: AlertTarget,

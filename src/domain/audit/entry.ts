@@ -129,30 +129,33 @@ export const entryOfDossier = (fact: DossierFact): AuditEntry | null => {
 }
 
 export const entryOfConfiguration = (subject: Subject, fact: ConfigurationFact): AuditEntry => {
-  const about = { orgId: fact.orgId, subject, channel: null, correlationId: null, dossierId: null }
+  const [operation, details] = changeOf(fact)
+  const channel = "channel" in fact ? fact.channel : null
+  return { orgId: fact.orgId, operation, subject, channel, correlationId: null, dossierId: null, details }
+}
+
+const changeOf = (fact: ConfigurationFact): Said => {
   switch (fact.type) {
     case "DestinationCreated":
-      return { ...about, channel: fact.channel, operation: "CREATED", details: {} }
+      return ["CREATED", {}]
     case "DestinationChanged":
-      return { ...about, channel: fact.channel, operation: "UPDATED", details: { fields: fact.fields } }
+      return ["UPDATED", { fields: fact.fields }]
     case "DestinationSecretsChanged":
-      return { ...about, channel: fact.channel, operation: "SECRETS_CHANGED", details: { names: fact.names } }
-    case "DestinationSecretRotated": {
-      const details = { name: fact.name, previousUntil: DateTime.formatIso(fact.previousUntil) }
-      return { ...about, channel: fact.channel, operation: "SECRET_ROTATED", details }
-    }
+      return ["SECRETS_CHANGED", { names: fact.names }]
+    case "DestinationSecretRotated":
+      return ["SECRET_ROTATED", { name: fact.name, previousUntil: DateTime.formatIso(fact.previousUntil) }]
     case "DestinationSecretShown":
-      return { ...about, channel: fact.channel, operation: "SECRET_SHOWN", details: { name: fact.name } }
+      return ["SECRET_SHOWN", { name: fact.name }]
     case "DestinationPaused":
-      return { ...about, channel: fact.channel, operation: "PAUSED", details: {} }
+      return ["PAUSED", {}]
     case "DestinationResumed":
-      return { ...about, channel: fact.channel, operation: "RESUMED", details: {} }
+      return ["RESUMED", {}]
     case "DestinationRemoved":
-      return { ...about, channel: fact.channel, operation: "REMOVED", details: {} }
+      return ["REMOVED", {}]
     case "KeyCreated":
-      return { ...about, operation: "CREATED", details: { name: fact.name } }
+      return ["CREATED", { name: fact.name }]
     case "KeyRevoked":
-      return { ...about, operation: "REVOKED", details: {} }
+      return ["REVOKED", {}]
   }
 }
 

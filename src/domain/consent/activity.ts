@@ -1,22 +1,7 @@
 /** The timeline of a dossier: each fact that concerns the dossier, in the words of the people who handle the case. */
 import type { AuditEntry, Operation } from "../audit/entry.ts"
 
-export const activities = [
-  "MESSAGE_CREATED",
-  "MESSAGE_SENT",
-  "MESSAGE_STATUS_UPDATE",
-  "MESSAGE_FAILED",
-  "MESSAGE_CANCELLED",
-  "MESSAGE_EXPIRED",
-  "MESSAGE_REPLAYED",
-  "MESSAGE_ERASED",
-  "MESSAGE_BLOCKED",
-  "CONSENT_GRANTED",
-  "CONSENT_WITHDRAWN"
-] as const
-export type Activity = (typeof activities)[number]
-
-const words: { readonly [O in Operation]?: Activity } = {
+const words = {
   CREATED: "MESSAGE_CREATED",
   SENT: "MESSAGE_SENT",
   UPDATED: "MESSAGE_STATUS_UPDATE",
@@ -28,8 +13,10 @@ const words: { readonly [O in Operation]?: Activity } = {
   BLOCKED_BY_POLICY: "MESSAGE_BLOCKED",
   CONSENT_GRANTED: "CONSENT_GRANTED",
   CONSENT_WITHDRAWN: "CONSENT_WITHDRAWN"
-}
+} as const satisfies { readonly [O in Operation]?: string }
+export type Activity = (typeof words)[keyof typeof words]
+export const activities = Object.values(words)
 
 /** Null for a fact that concerns no dossier. */
 export const activityOf = ({ dossierId, operation }: AuditEntry): Activity | null =>
-  dossierId === null ? null : (words[operation] ?? null)
+  dossierId !== null && operation in words ? words[operation as keyof typeof words] : null

@@ -145,21 +145,11 @@ const settleAttempt = (message: Message, command: Settle): ReadonlyArray<Message
   }
   switch (outcome.type) {
     case "Refused":
-      return [
-        { type: "AttemptFailed", attempt, error: outcome.error, status: outcome.status, durationMs, retryAt: null },
-        { type: "MessageFailed", by: "response", error: outcome.error }
-      ]
+      return [failed(attempt, outcome, null), { type: "MessageFailed", by: "response", error: outcome.error }]
     case "Unreachable": {
       const retryAt = retryTime(message, command, outcome.retryAfterMs)
-      const failed: MessageFact = {
-        type: "AttemptFailed",
-        attempt,
-        error: outcome.error,
-        status: outcome.status,
-        durationMs,
-        retryAt
-      }
-      return retryAt === null ? [failed, deadLettered(message, outcome.error)] : [failed]
+      const fact = failed(attempt, outcome, retryAt)
+      return retryAt === null ? [fact, deadLettered(message, outcome.error)] : [fact]
     }
     case "Deferred":
       return deferAttempt(message, command, outcome)
@@ -177,11 +167,17 @@ const settleAttempt = (message: Message, command: Settle): ReadonlyArray<Message
             }
           ]
         : [
-            { type: "AttemptFailed", attempt, error: outcome.error, status: outcome.status, durationMs, retryAt: null },
+            failed(attempt, outcome, null),
             { type: "MessageDeadLettered", reason: "outcome unknown", error: outcome.error }
           ]
   }
 }
+
+const failed = (
+  attempt: number,
+  { error, status, durationMs }: Exclude<AttemptOutcome, { readonly type: "Accepted" }>,
+  retryAt: DateTime.Utc | null
+): MessageFact => ({ type: "AttemptFailed", attempt, error, status, durationMs, retryAt })
 
 type Deferred = Extract<AttemptOutcome, { readonly type: "Deferred" }>
 
@@ -198,10 +194,7 @@ const deferAttempt = (message: Message, command: Settle, outcome: Deferred): Rea
   }
   const dueAt = DateTime.add(now, { milliseconds: deferWaitMs(afterMs) })
   return isTooOld(message.progress, dueAt)
-    ? [
-        { type: "AttemptFailed", attempt, error, status, durationMs, retryAt: null },
-        { type: "MessageDeadLettered", reason: "too old to retry", error }
-      ]
+    ? [failed(attempt, outcome, null), { type: "MessageDeadLettered", reason: "too old to retry", error }]
     : [{ type: "AttemptDeferred", attempt, error, status, durationMs, dueAt }]
 }
 

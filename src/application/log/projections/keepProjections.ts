@@ -16,6 +16,7 @@ import { Projections, type Run, type Step } from "../../ports/Projections.ts"
 import { LogReader } from "../LogReader.ts"
 import { projections } from "./all.ts"
 import type { Projection } from "./Projection.ts"
+import { beginBuild, viewOf } from "./rebuild.ts"
 
 const FOLLOW_AT_ONCE = 2_000
 const BUILD_AT_ONCE = 2_000
@@ -29,35 +30,17 @@ const CLEAR_AT_ONCE = 1_000
 const PAUSE_CLEARING = Duration.millis(100)
 const STALL_AFTER = Duration.seconds(10)
 
-const runsOf = Effect.fnUntraced(function* (name: string) {
-  const runs = (yield* (yield* Projections).runs).filter((run) => run.name === name)
-  return { live: runs.find(({ live }) => live) ?? null, build: runs.find(({ live }) => !live) ?? null }
-})
-
-const beginBuild = Effect.fnUntraced(function* ({ name, version }: Pick<Projection<never>, "name" | "version">) {
-  const { facts } = yield* (yield* EventStore).extent
-  return yield* (yield* Projections).build(name, version, facts)
-})
-
-const stepOf = (run: Run, facts: ReadonlyArray<LoggedFact>): Step => ({
-  generation: run.generation,
-  from: run.position,
-  to: facts.at(-1)!.position,
-  facts: facts.length
-})
-
-const moved = (run: Run, { to, facts }: Step): Run => ({ ...run, position: to, facts: run.facts + facts })
-
 /** One step. Answers the run after it, or null when another process took the step. */
 const take = Effect.fnUntraced(function* <R>(projection: Projection<R>, run: Run, facts: ReadonlyArray<LoggedFact>) {
-  const step = stepOf(run, facts)
-  return (yield* projection.project(facts, step)) ? moved(run, step) : null
+  const position = facts.at(-1)!.position
+  const step: Step = { generation: run.generation, from: run.position, to: position, facts: facts.length }
+  return (yield* projection.project(facts, step)) ? { ...run, position, facts: run.facts + facts.length } : null
 })
 
 /** Follows the log with the live rows, until another process takes a step or the store fails. */
 const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtATime: Semaphore.Semaphore) {
   const log = yield* LogReader
-  let run = (yield* runsOf(projection.name)).live ?? (yield* beginBuild(projection))
+  let run = viewOf(projection.name, yield* (yield* Projections).runs).live ?? (yield* beginBuild(projection))
   // Another process may have begun the live rows meanwhile: `beginBuild` then answered a build beside them.
   while (run.live && run.version <= projection.version) {
     const facts = yield* log.read(run.position, FOLLOW_AT_ONCE)
@@ -79,7 +62,7 @@ const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtA
 const build = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtATime: Semaphore.Semaphore) {
   yield* clear(projection)
   for (;;) {
-    const { live, build: under } = yield* runsOf(projection.name)
+    const { live, build: under } = viewOf(projection.name, yield* (yield* Projections).runs)
     const isOutdated = live !== null && live.version < projection.version
     const run = under ?? (isOutdated ? yield* beginBuild(projection) : null)
     // A build with an older fold gives way to this one.
@@ -111,7 +94,7 @@ const catchUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, from:
       continue
     }
     // Both runs move: the build goes to the live run's position and swaps if the live run is still there.
-    const { live, build: under } = yield* runsOf(projection.name)
+    const { live, build: under } = viewOf(projection.name, yield* (yield* Projections).runs)
     if (live === null || under?.generation !== run.generation) return false
     const upToLive = facts.slice(0, facts.findIndex(({ position }) => position === live.position) + 1)
     if (upToLive.length > 0) {
@@ -164,7 +147,7 @@ export const keepProjections = Effect.suspend(() => {
 export const projectOnce = Effect.fnUntraced(function* () {
   let news = 0
   for (const projection of projections) {
-    const run = (yield* runsOf(projection.name)).live ?? (yield* beginBuild(projection))
+    const run = viewOf(projection.name, yield* (yield* Projections).runs).live ?? (yield* beginBuild(projection))
     const facts = yield* (yield* EventStore).readAll(run.position, FOLLOW_AT_ONCE)
     if (facts.length > 0) yield* take(projection, run, facts)
     news = Math.max(news, facts.length)

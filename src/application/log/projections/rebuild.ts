@@ -3,6 +3,7 @@ import { Duration, Effect, Schema } from "effect"
 import { EventStore } from "../../ports/EventStore.ts"
 import { Projections, type Run } from "../../ports/Projections.ts"
 import { projections } from "./all.ts"
+import type { Projection } from "./Projection.ts"
 
 export class ProjectionNotFound extends Schema.TaggedError<ProjectionNotFound>()("ProjectionNotFound", {
   name: Schema.String
@@ -18,10 +19,16 @@ export interface ProjectionView {
 /** How long a transaction may keep the log from being read on before it is shown. */
 const STALL_SHOWN_AFTER = Duration.seconds(1)
 
-const viewOf = (name: string, runs: ReadonlyArray<Run>): ProjectionView => ({
+export const viewOf = (name: string, runs: ReadonlyArray<Run>): ProjectionView => ({
   name,
   live: runs.find((run) => run.name === name && run.live) ?? null,
   build: runs.find((run) => run.name === name && !run.live) ?? null
+})
+
+/** Answers the build that is under way, or the live run that it begins. */
+export const beginBuild = Effect.fnUntraced(function* ({ name, version }: Pick<Projection<never>, "name" | "version">) {
+  const { facts } = yield* (yield* EventStore).extent
+  return yield* (yield* Projections).build(name, version, facts)
 })
 
 export const listProjections = Effect.gen(function* () {
@@ -42,8 +49,7 @@ export const readProjection = Effect.fnUntraced(function* (name: string) {
 export const rebuildProjection = Effect.fnUntraced(function* (name: string) {
   const projection = projections.find((one) => one.name === name)
   if (projection === undefined) return yield* new ProjectionNotFound({ name })
-  const { facts } = yield* (yield* EventStore).extent
-  yield* (yield* Projections).build(name, projection.version, facts)
+  yield* beginBuild(projection)
   return yield* readProjection(name)
 })
 
