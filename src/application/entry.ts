@@ -8,16 +8,9 @@ import { evolve } from "../domain/message/decider.ts"
 import type { MessageFact } from "../domain/message/facts.ts"
 import { type QueueChange, queueChange } from "../domain/message/queueChange.ts"
 import type { Message } from "../domain/message/transitions.ts"
-import type { Append, AttemptResponse, Gate, Opening } from "./ports/EventStore.ts"
-import type { BatchId } from "./ports/Queue.ts"
+import type { Append } from "./ports/EventStore.ts"
 
-interface Extra {
-  readonly fence?: BatchId | null
-  readonly gate?: Gate | null
-  readonly opening?: Opening | null
-  readonly response?: AttemptResponse | null
-  readonly actor?: string | null
-}
+type Extra = Partial<Pick<Append, "actor" | "fence" | "gate" | "opening" | "response">>
 
 /** `before` is the message at version `expected`; `after` is what it becomes once the entry is appended. */
 export const entryOf = (
@@ -26,7 +19,7 @@ export const entryOf = (
   expected: number,
   facts: ReadonlyArray<MessageFact>,
   at: DateTime.Utc,
-  extra: Extra = {}
+  { actor = null, fence = null, gate = null, opening = null, response = null }: Extra = {}
 ): { readonly entry: Append; readonly after: Message } => {
   let message = before
   let queue: QueueChange | null = null
@@ -36,18 +29,7 @@ export const entryOf = (
     message = after
   }
   return {
-    entry: {
-      messageId: id,
-      expected,
-      facts,
-      at,
-      actor: extra.actor ?? null,
-      queue,
-      fence: extra.fence ?? null,
-      gate: extra.gate ?? null,
-      opening: extra.opening ?? null,
-      response: extra.response ?? null
-    },
+    entry: { messageId: id, expected, facts, at, actor, queue, fence, gate, opening, response },
     after: message
   }
 }

@@ -15,13 +15,8 @@ import { type Alerting, type AlertTargetType, type Destination, Destinations } f
 import { sendAlerts } from "./sendAlerts.ts"
 
 /** A destination for an org's alerts. */
-export interface AlertTarget extends Alerting {
-  /** The id of its destination: alerts are its messages. */
-  readonly id: DestinationId
-  readonly orgId: OrgId
+export interface AlertTarget extends Alerting, Pick<Destination, "id" | "orgId" | "createdAt" | "updatedAt"> {
   readonly url: string
-  readonly createdAt: DateTime.Utc
-  readonly updatedAt: DateTime.Utc
 }
 
 /** Null for a destination that no alerts are sent to. */

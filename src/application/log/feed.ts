@@ -7,34 +7,24 @@
  * their transactions overlapped; their versions show it.
  */
 import { Effect } from "effect"
-import type { ChannelName, OrgId } from "../../domain/ids.ts"
+import type { OrgId } from "../../domain/ids.ts"
 import type { MessageStatus } from "../../domain/message/machine.ts"
-import { type StoredFact, timeline } from "../../domain/message/view.ts"
+import { type MessageView, type StoredFact, timeline } from "../../domain/message/view.ts"
 import type { LoggedFact, Position } from "../ports/EventStore.ts"
+import type { MessageFilter } from "../ports/MessageViews.ts"
 import { LogReader } from "./LogReader.ts"
 
+const ofMessages = ["channel", "to", "dossierId", "correlationId", "status"] as const
+
 /** An absent field selects all. A field of messages leaves out the facts of all other streams. */
-export interface FeedFilter {
+export interface FeedFilter extends Pick<MessageFilter, (typeof ofMessages)[number]> {
   /** `message-<id>`, `circuit-<destination>`, … */
   readonly stream?: string
   readonly type?: string
-  readonly channel?: ChannelName
-  readonly to?: string
-  readonly dossierId?: string
-  readonly correlationId?: string
-  readonly status?: MessageStatus
 }
 
 /** The message after the fact. */
-export interface FeedMessage {
-  readonly id: string
-  readonly channel: ChannelName
-  readonly to: string
-  readonly eventType: string | null
-  readonly dossierId: string | null
-  readonly correlationId: string | null
-  readonly status: MessageStatus
-}
+export type FeedMessage = Pick<MessageView, "id" | "eventType" | (typeof ofMessages)[number]>
 
 export interface FeedFact {
   readonly logged: LoggedFact
@@ -85,8 +75,6 @@ const messageAt = ({ messageId, version }: LoggedFact, history: ReadonlyArray<St
   const { status } = timeline(history.slice(0, version)).message
   return { id: messageId!, channel, to, eventType, dossierId, correlationId, status: status as MessageStatus }
 }
-
-const ofMessages = ["channel", "to", "dossierId", "correlationId", "status"] as const
 
 const isWanted = (filter: FeedFilter, message: FeedMessage | null): boolean =>
   ofMessages.every((field) => filter[field] === undefined || message?.[field] === filter[field])

@@ -2,22 +2,18 @@ import { Context, type Effect, type Redacted, type Result, type Schema, type Sco
 import type { FailureCode } from "../../domain/delivery/classify.ts"
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
-import type { ChannelName, DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
+import type { ChannelName, MessageId } from "../../domain/ids.ts"
+import type { MessageQueued } from "../../domain/message/facts.ts"
 import type { Setting } from "../destinations/fields.ts"
 import type { Fault } from "../errors.ts"
 import type { DestinationSettings, OpenDestination } from "./Destinations.ts"
 
-export interface OutboundMessage {
+export interface OutboundMessage
+  extends Pick<MessageQueued, "orgId" | "destination" | "to" | "eventType" | "templateCode" | "correlationId"> {
   /** The same for all attempts and replays, so the destination can drop a duplicate. */
   readonly messageId: MessageId
-  readonly orgId: OrgId
-  readonly destination: DestinationId
-  readonly to: string
   readonly epoch: number
   readonly attempt: number
-  readonly eventType: string | null
-  readonly templateCode: string | null
-  readonly correlationId: string | null
   /** The exact text to deliver. */
   readonly body: string
 }

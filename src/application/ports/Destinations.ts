@@ -94,12 +94,20 @@ export interface DestinationChange {
   readonly alerting?: Partial<Alerting>
 }
 
+/** A method on one destination. It answers null where the org has no such destination of that kind. */
+type ChangeOf<Rest extends ReadonlyArray<unknown>, A> = (
+  kind: DestinationKind,
+  orgId: OrgId,
+  id: DestinationId,
+  ...rest: Rest
+) => FromStore<A>
+
 /**
  * Destinations of every kind, and their secrets. Secrets and headers are encrypted at rest; secrets leave only with
  * `forSending`, `withPublicKey`, `rotateSecret` and `showSecret`. A removed destination is unknown to every method but `among`, and its secrets and
  * headers are gone; its public key can be taken again.
  *
- * Each change leaves its facts on the journal of the destination, in the same transaction and and name who
+ * Each change leaves its facts on the journal of the destination, in the same transaction, and they name who
  * commanded it (`CommandedBy`). A method that names a kind knows no destination of another.
  *
  * A previous secret is good until its grace ends by the clock of whoever uses it. Its value is gone from the row with the
@@ -124,40 +132,22 @@ export class Destinations extends Context.Service<
       which: { readonly channel?: ChannelName; readonly alerting?: true },
       page: PageRequest
     ) => FromStore<Page<Destination>>
-    /** Null when there is no such destination in the org. */
-    readonly change: (
-      kind: DestinationKind,
-      orgId: OrgId,
-      id: DestinationId,
-      change: DestinationChange
-    ) => FromStore<Destination | null>
+    readonly change: ChangeOf<[change: DestinationChange], Destination | null>
     /**
      * Puts a secret in the place of another, which is good until `previousUntil`, and so at the longest is each that was
-     * rotated before; the newest two stay. Null when there is no such destination.
+     * rotated before; the newest two stay.
      */
-    readonly rotateSecret: (
-      kind: DestinationKind,
-      orgId: OrgId,
-      id: DestinationId,
-      rotation: { readonly name: string; readonly secret: Redacted.Redacted; readonly previousUntil: DateTime.Utc }
-    ) => FromStore<OpenDestination | null>
-    /** To its owner, of whom a fact tells. Null when there is no such destination. */
-    readonly showSecret: (
-      kind: DestinationKind,
-      orgId: OrgId,
-      id: DestinationId,
-      name: string
-    ) => FromStore<OpenDestination | null>
+    readonly rotateSecret: ChangeOf<
+      [rotation: { readonly name: string; readonly secret: Redacted.Redacted; readonly previousUntil: DateTime.Utc }],
+      OpenDestination | null
+    >
+    /** To its owner, of whom a fact tells. */
+    readonly showSecret: ChangeOf<[name: string], OpenDestination | null>
     /**
      * Takes effect with its answer: no attempt is begun after it, save one whose start was being committed at that
-     * very moment. Null when there is no such destination.
+     * very moment.
      */
-    readonly setPaused: (
-      kind: DestinationKind,
-      orgId: OrgId,
-      id: DestinationId,
-      paused: boolean
-    ) => FromStore<Destination | null>
+    readonly setPaused: ChangeOf<[paused: boolean], Destination | null>
     /** False when there was none. Nothing holds back its waiting messages any more, so that they come to an end. */
     readonly remove: (kind: DestinationKind, orgId: OrgId, id: DestinationId) => FromStore<boolean>
     readonly forSending: (orgId: OrgId, id: DestinationId) => FromStore<OpenDestination | null>

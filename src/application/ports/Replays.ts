@@ -1,6 +1,6 @@
-import { Context, type DateTime, type Duration } from "effect"
+import { Context, type Duration } from "effect"
 import type { MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
-import type { DeadLetterFilter, ReplaySelection } from "../../domain/replay/facts.ts"
+import type { DeadLetterFilter, ReplayRequested } from "../../domain/replay/facts.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 
 /** A dead letter at the time of the request: if its epoch is higher by now, it is not replayed again. */
@@ -10,13 +10,8 @@ export interface ReplayItem {
 }
 
 /** The request and the number of its dead letters. The progress is in the replay's journal. */
-export interface ReplayJob {
+export interface ReplayJob extends Omit<ReplayRequested, "type"> {
   readonly id: ReplayId
-  readonly orgId: OrgId
-  readonly selection: ReplaySelection
-  readonly reason: string | null
-  readonly matched: number
-  readonly requestedAt: DateTime.Utc
 }
 
 export interface Opening extends Omit<ReplayJob, "matched"> {

@@ -1,25 +1,19 @@
-import { Context, type DateTime } from "effect"
-import type { Details } from "../../domain/audit/entry.ts"
+import { Context } from "effect"
 import type { Activity } from "../../domain/consent/activity.ts"
 import type { ConsentOf } from "../../domain/consent/consent.ts"
 import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
+import type { AuditRow } from "./AuditTrail.ts"
 import type { StreamVersion } from "./EventStore.ts"
 import type { Step } from "./Projections.ts"
 
 /** An activity of a dossier, with the fact it comes from. */
-export interface TimelineRow {
-  readonly stream: string
-  readonly version: StreamVersion
-  readonly orgId: OrgId
+export interface TimelineRow extends Pick<AuditRow, "stream" | "version" | "orgId" | "at" | "actor" | "details"> {
   readonly dossierId: string
   readonly activity: Activity
-  readonly at: DateTime.Utc
   readonly channel: ChannelName
   /** Null for an activity without a message, or about one that was refused. */
   readonly messageId: MessageId | null
-  readonly actor: string | null
-  readonly details: Details
 }
 
 export interface TimelineItem extends Omit<TimelineRow, "stream" | "version"> {

@@ -8,8 +8,7 @@
  */
 import { DateTime, Effect, Result } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
-import { decide, replay } from "../../domain/message/decider.ts"
-import type { DeliveryError, ReceiptStatus } from "../../domain/message/facts.ts"
+import { decide, type ReportedReceipt, replay } from "../../domain/message/decider.ts"
 import { appendFreely, command, type Decision } from "../command.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { entryOf } from "../entry.ts"
@@ -18,16 +17,9 @@ import { MessageBusy } from "../messages/commandMessage.ts"
 import { type Append, EventStore, type Stream } from "../ports/EventStore.ts"
 import { ProviderMessages } from "../ports/ProviderMessages.ts"
 
-export interface Receipt {
-  readonly receipt: ReceiptStatus
-  /** Message, epoch and attempt are our own data that came back with the receipt; null where none came back. */
+export interface Receipt extends ReportedReceipt {
+  /** From our own callback data, like epoch and attempt. */
   readonly messageId: MessageId | null
-  readonly epoch: number | null
-  readonly attempt: number | null
-  readonly providerMessageId: string | null
-  readonly reportedAt: DateTime.Utc
-  /** The provider's reason, when the receipt says that the message failed. */
-  readonly error: DeliveryError | null
 }
 
 /**

@@ -5,6 +5,12 @@ interface Timed {
   readonly durationMs: number
 }
 
+interface NotTaken extends Timed {
+  readonly error: DeliveryError
+  /** Of an answer; null without one. */
+  readonly status: number | null
+}
+
 export type AttemptOutcome =
   /** The destination's system has taken it. `delivered`: its answer also proves delivery at the recipient. */
   | ({
@@ -14,14 +20,9 @@ export type AttemptOutcome =
       readonly delivered: boolean
     } & Timed)
   /** The far side said no and will say no again. */
-  | ({ readonly type: "Refused"; readonly error: DeliveryError; readonly status: number | null } & Timed)
+  | ({ readonly type: "Refused" } & NotTaken)
   /** No, for now: the message may be sent again later. */
-  | ({
-      readonly type: "Unreachable"
-      readonly error: DeliveryError
-      readonly status: number | null
-      readonly retryAfterMs: number | null
-    } & Timed)
+  | ({ readonly type: "Unreachable"; readonly retryAfterMs: number | null } & NotTaken)
   /**
    * The destination did not process the request, and its answer says nothing about the message: the message waits, and
    * the attempt does not count. `scope` is what was refused: this message, its destination for a while (a rate limit),
@@ -29,19 +30,11 @@ export type AttemptOutcome =
    */
   | ({
       readonly type: "Deferred"
-      readonly error: DeliveryError
-      readonly status: number | null
       readonly scope: "message" | "lane" | "circuit"
       readonly afterMs: number
-    } & Timed)
+    } & NotTaken)
   /**
    * The destination may have taken the message, and it does not drop duplicates: Posthaste must ask before it sends
    * again, first after this time. Null: the destination can't be asked.
    */
-  | ({
-      readonly type: "Unknown"
-      readonly error: DeliveryError
-      /** The status of an answer that left it open, such as a gateway's. */
-      readonly status: number | null
-      readonly reconcileAfterMs: number | null
-    } & Timed)
+  | ({ readonly type: "Unknown"; readonly reconcileAfterMs: number | null } & NotTaken)

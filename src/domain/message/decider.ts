@@ -39,16 +39,13 @@ export type MessageCommand =
       readonly replayId?: ReplayId | null
     }
   | { readonly type: "EraseBody"; readonly reason: string | null }
-  | {
-      readonly type: "RecordReceipt"
-      readonly receipt: FactOf<"ReceiptRecorded">["receipt"]
-      readonly providerMessageId: string | null
-      /** The epoch and attempt that our own callback data names, which the provider returned; null without them. */
-      readonly epoch: number | null
-      readonly attempt: number | null
-      readonly reportedAt: DateTime.Utc
-      readonly error: DeliveryError | null
-    }
+  | ({ readonly type: "RecordReceipt" } & ReportedReceipt)
+
+/**
+ * A receipt as the provider reports it. Epoch and attempt are those that our own callback data names, which the provider
+ * returned; null without them.
+ */
+export type ReportedReceipt = Omit<FactOf<"ReceiptRecorded">, "type" | "contradicts">
 
 /** The law says no. Nothing was changed and asking again will not help while the message is in this state. */
 export class CommandRejected extends Schema.TaggedError<CommandRejected>()("CommandRejected", {

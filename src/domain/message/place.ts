@@ -2,22 +2,19 @@
  * The place in the queue that its facts give a message: what its row in the queue must say, and from what the queue is
  * restored when only the facts are left. It follows `queueChange` fact by fact, so both always agree.
  */
-import type { DateTime } from "effect"
-import type { DestinationId } from "../ids.ts"
 import { initial } from "./decider.ts"
-import { queueChange } from "./queueChange.ts"
+import { type QueueChange, queueChange } from "./queueChange.ts"
 import { type Message, step } from "./transitions.ts"
 import type { StoredFact } from "./view.ts"
 
 /** The queue change of the fact with which the message last began to wait. */
-export interface Wait {
-  readonly lane: DestinationId
-  readonly dueAt: DateTime.Utc
-  readonly line: string | null
+export interface Wait extends Omit<WaitChange, "type"> {
   readonly version: number
-  readonly epoch: number
-  readonly attempt: number
 }
+
+type WaitChange = Extract<QueueChange, { readonly type: "Wait" }>
+
+const waitOf = ({ type: _, ...change }: WaitChange, version: number): Wait => ({ ...change, version })
 
 export type Place =
   /** It waits for an attempt or a question: in its lane, in its line, or claimed by a worker that has not begun. */
@@ -43,21 +40,8 @@ export const track = (tracked: TrackedMessage, { version, fact }: StoredFact): T
   if (message === null) return null
   const enters = fact.type === "MessageQueued" || fact.type === "MessageReplayed"
   const change = queueChange(tracked.message, fact, message)
-  return {
-    message,
-    wait:
-      change?.type === "Wait"
-        ? {
-            lane: change.lane,
-            dueAt: change.dueAt,
-            line: change.line,
-            version,
-            epoch: change.epoch,
-            attempt: change.attempt
-          }
-        : tracked.wait,
-    enteredAt: enters ? version : tracked.enteredAt
-  }
+  const wait = change?.type === "Wait" ? waitOf(change, version) : tracked.wait
+  return { message, wait, enteredAt: enters ? version : tracked.enteredAt }
 }
 
 export const placeOf = ({ message: { status, progress }, wait }: TrackedMessage): Place => {
