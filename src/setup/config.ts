@@ -205,21 +205,13 @@ export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.
   }
 })
 
-/** How the command line calls a running Posthaste. */
-export interface CallSettings {
-  readonly url: string
-  readonly dataDir: string
-  readonly org: string | null
-  readonly apiKey: Redacted.Redacted | null
-  readonly operatorKey: Redacted.Redacted | null
-}
-
 const serviceUrl: Parse<string> = (given) =>
   /^https?:$/.test(URL.parse(given)?.protocol ?? "")
     ? Result.succeed(given)
     : Result.fail("must look like http://127.0.0.1:8080")
 
-export const callSettings: Effect.Effect<CallSettings, WrongSetting> = Effect.gen(function* () {
+/** How the command line calls a running Posthaste. */
+export const callSettings = Effect.gen(function* () {
   return {
     url: yield* variable("POSTHASTE_URL", serviceUrl, "http://127.0.0.1:8080"),
     dataDir: yield* variable("POSTHASTE_DATA_DIR", text, ".posthaste"),
@@ -228,3 +220,4 @@ export const callSettings: Effect.Effect<CallSettings, WrongSetting> = Effect.ge
     operatorKey: yield* variable("POSTHASTE_OPERATOR_KEY", bearerKey)
   }
 })
+export type CallSettings = Effect.Success<typeof callSettings>

@@ -50,5 +50,4 @@ const pause = Effect.fnUntraced(function* (found: Effect.Success<ReturnType<type
   yield* (yield* LogReader).news(yield* (yield* AlertProgress).position)
 })
 
-/** Runs until interrupted. */
 export const alertOnFacts = background("alerting", Effect.flatMap(alertOnFactsOnce(), pause))

@@ -52,7 +52,6 @@ const record = (target: AlertTarget, oldest: OldestDue | null) => {
   ).pipe(Effect.catchTag("Overtaken", () => Effect.void))
 }
 
-/** Runs until interrupted. */
 export const watchOverdue = background(
   "looking for overdue messages",
   Effect.andThen(watchOverdueOnce(), Effect.sleep(PAUSE)),

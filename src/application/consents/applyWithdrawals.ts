@@ -70,7 +70,7 @@ export const applyWithdrawalsOnce = Effect.fnUntraced(function* () {
   return open.length
 })
 
-/** Runs until interrupted. Any number of processes may run it: a message that one has cancelled stays cancelled. */
+/** Any number of processes may run it: a message that one has cancelled stays cancelled. */
 export const applyWithdrawals = background(
   "applying withdrawals",
   Effect.andThen(Effect.suspend(applyWithdrawalsOnce), Effect.sleep(PAUSE))

@@ -99,7 +99,6 @@ const notFound = (one: HeldReceipt, receipt: Receipt): Effect.Effect<ReceiptResu
 const described = ({ account }: HeldReceipt, { receipt, providerMessageId, messageId }: Receipt) =>
   `the receipt "${receipt}" for ${providerMessageId ?? messageId} from WhatsApp account ${account}`
 
-/** Runs until interrupted. */
 export const applyReceipts = Effect.raceFirst(
   background(
     "applying receipts",

@@ -93,7 +93,7 @@ const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot)
   return untouched.length > items.length / 2
 })
 
-/** Runs until interrupted. Any number of processes may run it: one of them at a time takes each replay. */
+/** Any number of processes may run it: one of them at a time takes each replay. */
 export const replayDeadLetters = background(
   "replaying dead letters",
   Effect.suspend(replayOnce).pipe(

@@ -28,7 +28,7 @@ export const forgetEnded = Effect.fnUntraced(function* (keep: Duration.Duration)
   }
 })
 
-/** Runs until interrupted. The next pass completes a failed one. */
+/** The next pass completes a failed one. */
 export const retain = (keep: Duration.Duration) => {
   const pass = Effect.flatMap(forgetEnded(keep), (removed) =>
     removed === 0 ? Effect.void : Effect.logInfo(`${removed} messages that ended well were forgotten`)

@@ -54,6 +54,9 @@ export interface AuditEntry {
   readonly details: Details
 }
 
+/** An entry that is about no message and no dossier. */
+const ofOrg = { channel: null, correlationId: null, dossierId: null }
+
 /** `opening` is the first fact of the message's stream. */
 export const entryOfMessage = (id: MessageId, opening: MessageQueued, fact: MessageFact): AuditEntry | null => {
   const said = saidOf(fact)
@@ -131,7 +134,7 @@ export const entryOfDossier = (fact: DossierFact): AuditEntry | null => {
 export const entryOfConfiguration = (subject: Subject, fact: ConfigurationFact): AuditEntry => {
   const [operation, details] = changeOf(fact)
   const channel = "channel" in fact ? fact.channel : null
-  return { orgId: fact.orgId, operation, subject, channel, correlationId: null, dossierId: null, details }
+  return { ...ofOrg, orgId: fact.orgId, operation, subject, channel, details }
 }
 
 const changeOf = (fact: ConfigurationFact): Said => {
@@ -162,19 +165,12 @@ const changeOf = (fact: ConfigurationFact): Said => {
 /** Only changes by hand; the circuit's journal tells the automatic ones. */
 export const entryOfCircuit = (orgId: OrgId, destination: string, fact: CircuitFact): AuditEntry | null => {
   if (fact.type !== "CircuitHeld" && fact.type !== "CircuitReset") return null
-  return {
-    orgId,
-    operation: fact.type === "CircuitHeld" ? "HELD" : "RESET",
-    subject: { type: "circuit", id: destination },
-    channel: null,
-    correlationId: null,
-    dossierId: null,
-    details: { reason: fact.reason }
-  }
+  const operation = fact.type === "CircuitHeld" ? "HELD" : "RESET"
+  return { ...ofOrg, orgId, operation, subject: { type: "circuit", id: destination }, details: { reason: fact.reason } }
 }
 
 export const entryOfReplay = (orgId: OrgId, id: string, fact: ReplayFact): AuditEntry | null => {
-  const about = { orgId, subject: { type: "replay", id }, channel: null, correlationId: null, dossierId: null } as const
+  const about = { ...ofOrg, orgId, subject: { type: "replay", id } }
   switch (fact.type) {
     case "ReplayRequested":
       return { ...about, operation: "CREATED", details: { matched: fact.matched, reason: fact.reason } }

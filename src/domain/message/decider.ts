@@ -56,27 +56,21 @@ export class CommandRejected extends Schema.TaggedError<CommandRejected>()("Comm
 const start = initialTransition(messageMachine)[0]
 export const initial: Message = { status: start.value as Status, progress: start.context }
 
-export const { can, evolve, replay } = foldOf(initial, step, ({ status }) => status)
+export const { allows, can, evolve, replay } = foldOf(initial, step, ({ status }) => status)
 
 export const decide = (
   message: Message,
   command: MessageCommand
 ): Result.Result<ReadonlyArray<MessageFact>, CommandRejected> => {
   const facts = proposed(message, command)
-  let next = message
-  for (const fact of facts) {
-    const after = step(next, fact)
-    if (after === null) return rejected(message, command)
-    next = after
-  }
-  return facts.length === 0 && !isNews(message, command) ? rejected(message, command) : Result.succeed(facts)
+  const isAccepted = facts.length === 0 ? addsNothing(message, command) : allows(message, facts)
+  return isAccepted
+    ? Result.succeed(facts)
+    : Result.fail(new CommandRejected({ command: command.type, status: message.status }))
 }
 
-const rejected = (message: Message, command: MessageCommand) =>
-  Result.fail(new CommandRejected({ command: command.type, status: message.status }))
-
 /** A receipt that is stored already and a second erasure are no news: they are accepted and add no fact. */
-const isNews = (message: Message, command: MessageCommand): boolean =>
+const addsNothing = (message: Message, command: MessageCommand): boolean =>
   (command.type === "RecordReceipt" || command.type === "EraseBody") && message.status !== "NEW"
 
 const proposed = (message: Message, command: MessageCommand): ReadonlyArray<MessageFact> => {

@@ -67,23 +67,18 @@ export const AttemptSucceeded = fact("AttemptSucceeded", {
   durationMs: Schema.Int
 })
 
-/** `retryAt` is null when no attempt is left: the message's ending follows in the same append. */
-export const AttemptFailed = fact("AttemptFailed", {
+const notTaken = {
   attempt: Schema.Int,
   error: DeliveryError,
   status: Schema.NullOr(Schema.Int),
-  durationMs: Schema.Int,
-  retryAt: Schema.NullOr(Time)
-})
+  durationMs: Schema.Int
+}
+
+/** `retryAt` is null when no attempt is left: the message's ending follows in the same append. */
+export const AttemptFailed = fact("AttemptFailed", { ...notTaken, retryAt: Schema.NullOr(Time) })
 
 /** The destination did not process the attempt. The attempt does not count: the next one has its number. */
-export const AttemptDeferred = fact("AttemptDeferred", {
-  attempt: Schema.Int,
-  error: DeliveryError,
-  status: Schema.NullOr(Schema.Int),
-  durationMs: Schema.Int,
-  dueAt: Time
-})
+export const AttemptDeferred = fact("AttemptDeferred", { ...notTaken, dueAt: Time })
 
 /** The worker crashed or gave up between start and settlement. Whether the destination got the message is not known. */
 export const AttemptAbandoned = fact("AttemptAbandoned", {

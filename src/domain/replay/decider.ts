@@ -31,20 +31,16 @@ export const progressOf = (replay: Replay): Progress => replay.context
 export const step = (replay: Replay, fact: ReplayFact): Replay | null =>
   replay.can(fact) ? transition(replayMachine, replay, fact)[0] : null
 
-export const { evolve, replay } = foldOf(initial, step, statusOf)
+export const { allows, evolve, replay } = foldOf(initial, step, statusOf)
 
 export const decide = (
   replay: Replay,
   command: ReplayCommand
 ): Result.Result<ReadonlyArray<ReplayFact>, ReplayRejected> => {
   const facts = proposed(replay, command)
-  let next = replay
-  for (const fact of facts) {
-    const after = step(next, fact)
-    if (after === null) return Result.fail(new ReplayRejected({ command: command.type, status: statusOf(replay) }))
-    next = after
-  }
-  return Result.succeed(facts)
+  return allows(replay, facts)
+    ? Result.succeed(facts)
+    : Result.fail(new ReplayRejected({ command: command.type, status: statusOf(replay) }))
 }
 
 const proposed = (replay: Replay, command: ReplayCommand): ReadonlyArray<ReplayFact> => {

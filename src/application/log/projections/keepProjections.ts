@@ -127,7 +127,6 @@ const logStalls = Effect.gen(function* () {
   }
 })
 
-/** Runs until interrupted. */
 export const keepProjections = Effect.suspend(() => {
   // Runs that are far behind take turns: all at once would keep every core from the requests of the API.
   const oneAtATime = Semaphore.makeUnsafe(1)
