@@ -18,10 +18,12 @@ interface Channels {
 
 type Destination = NonNullable<Surroundings["destination"]>
 
+const nothingKnown: Surroundings = { destination: null, circuit: null, before: null }
+
 const surroundingsOf = Effect.fnUntraced(function* (service: Service, message: Message, events: ReadonlyArray<Event>) {
   const id = events[0]?.data.destination
   if (message.status !== "QUEUED" || id === undefined) {
-    return { destination: null, circuit: null, before: null } satisfies Surroundings
+    return nothingKnown
   }
   const destination = service.get<Channels>("/channels").pipe(
     Effect.flatMap(({ items }) => {
@@ -120,10 +122,7 @@ export const show = Command.make(
     )
     const events = all.items.filter((event) => moment === null || Date.parse(event.at) <= Date.parse(moment))
     // Its destination and its queue have no history: they are known only as they are now.
-    const around =
-      moment === null
-        ? yield* surroundingsOf(service, message, events)
-        : { destination: null, circuit: null, before: null }
+    const around = moment === null ? yield* surroundingsOf(service, message, events) : nothingKnown
     const now = moment === null ? Date.now() : Date.parse(moment)
     if (json) {
       const why = whyOf(message, events, around, now)

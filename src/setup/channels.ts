@@ -1,5 +1,4 @@
 /** Every channel Posthaste has. To add one is to write its record and to name it here. */
-
 import { Layer } from "effect"
 import * as HttpTargetChannel from "../adapters/channels/http/HttpTargetChannel.ts"
 import type { AddressRules } from "../adapters/channels/net/addressGuard.ts"

@@ -11,7 +11,6 @@
  * It leaves out the decoding of requests (the HTTP handlers do it), the addressing (addressing.ts) and everything after
  * the queue.
  */
-
 import { DateTime, Effect, Result } from "effect"
 import type { MessageBlocked } from "../../domain/consent/facts.ts"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"

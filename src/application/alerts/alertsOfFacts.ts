@@ -27,7 +27,7 @@ import { fromRecorded as overdueFact } from "../../domain/overdue/facts.ts"
 import { AlertProgress, type Notice } from "../ports/AlertProgress.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Circuits } from "../ports/Circuits.ts"
-import { Destinations } from "../ports/Destinations.ts"
+import { Destinations, urlIn } from "../ports/Destinations.ts"
 import { EventStore, type LoggedFact, type Stream } from "../ports/EventStore.ts"
 import type { AlertTarget } from "./alertTargets.ts"
 import type { TargetAlert } from "./sendAlerts.ts"
@@ -146,11 +146,12 @@ const subjectsOf = Effect.fnUntraced(function* (ids: ReadonlyArray<DestinationId
   const channels = yield* Channels
   const found = yield* (yield* Destinations).among(ids)
   return new Map(
-    [...found.values()].flatMap(({ id, orgId, channel, settings, alerting, removed }) => {
+    [...found.values()].flatMap((destination) => {
+      const { id, orgId, channel, alerting, removed } = destination
       if (alerting !== null) return []
       const noun = channels.get(channel)?.noun ?? `${channel} destination`
-      const url = "url" in settings && typeof settings.url === "string" ? URL.parse(settings.url) : null
-      return [[id, { id, orgId, channel, noun, origin: url?.origin ?? null, removed } satisfies AlertSubject]]
+      const origin = urlIn(destination)?.origin ?? null
+      return [[id, { id, orgId, channel, noun, origin, removed } satisfies AlertSubject]]
     })
   )
 })

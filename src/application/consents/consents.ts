@@ -17,7 +17,7 @@ import type { ConsentFact, DossierFact, MessageBlocked } from "../../domain/cons
 import { fromRecorded, toRecorded } from "../../domain/consent/facts.ts"
 import type { ChannelName, OrgId } from "../../domain/ids.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
-import { appendToJournal, command } from "../command.ts"
+import { appendToJournal, command, type Patience } from "../command.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { StoreUnavailable } from "../errors.ts"
 import { Channels } from "../ports/Channels.ts"
@@ -67,25 +67,27 @@ const TRIES = 10
 
 /** The consent once the command has taken effect. */
 export const commandConsent = (of: ConsentOf, consentCommand: ConsentCommand) =>
-  command(
-    {
-      load: load(of),
-      decide: (history) => decideOn(history, of, consentCommand),
-      append: appendToJournal(journalOf(of))
-    },
-    { tries: TRIES }
-  ).pipe(
+  changeConsent(of, consentCommand, { tries: TRIES }).pipe(
     Effect.catchTag("Overtaken", () =>
       Effect.fail(new StoreUnavailable({ cause: new Error("the consent changes all the time") }))
     )
   )
 
-const decideOn = Effect.fnUntraced(function* (history: History, of: ConsentOf, consentCommand: ConsentCommand) {
-  const before = consentIn(history)
-  const facts = decide(before, of, consentCommand)
-  const entry = { expected: history.length, facts: facts.map(toRecorded), at: yield* DateTime.now }
-  return { entry: facts.length === 0 ? null : entry, answer: facts.reduce(evolve, before) }
-})
+const changeConsent = (of: ConsentOf, consentCommand: ConsentCommand, patience: Patience, known?: History) =>
+  command(
+    {
+      known: known ?? null,
+      load: load(of),
+      decide: Effect.fnUntraced(function* (history: History) {
+        const before = consentIn(history)
+        const facts = decide(before, of, consentCommand)
+        const entry = { expected: history.length, facts: facts.map(toRecorded), at: yield* DateTime.now }
+        return { entry: facts.length === 0 ? null : entry, answer: facts.reduce(evolve, before) }
+      }),
+      append: appendToJournal(journalOf(of))
+    },
+    patience
+  )
 
 export interface OpenWithdrawal {
   readonly of: ConsentOf
@@ -103,15 +105,9 @@ export const openWithdrawal = Effect.fnUntraced(function* (of: ConsentOf) {
 
 /** Records that the withdrawal is applied; after another answer it records nothing. */
 export const closeWithdrawal = ({ of, history }: OpenWithdrawal, cancelled: number) =>
-  command(
-    {
-      known: history,
-      load: load(of),
-      decide: (known) => decideOn(known, of, { type: "ApplyWithdrawal", cancelled }),
-      append: appendToJournal(journalOf(of))
-    },
-    { tries: 1 }
-  ).pipe(Effect.catchTag("Overtaken", () => Effect.void))
+  changeConsent(of, { type: "ApplyWithdrawal", cancelled }, { tries: 1 }, history).pipe(
+    Effect.catchTag("Overtaken", () => Effect.void)
+  )
 
 /** Why a message of this dossier may not be sent now; null when it may. */
 export const objectionTo = Effect.fnUntraced(function* (orgId: OrgId, dossierId: string, channel: ChannelName) {

@@ -2,9 +2,7 @@
  * The stored facts of any stream, for its own org. A stream of another org, or of none, is not found, exactly like a
  * stream that does not exist.
  */
-
-import type { DateTime } from "effect"
-import { Effect } from "effect"
+import { type DateTime, Effect } from "effect"
 import { isUuid, MessageId, type OrgId } from "../../domain/ids.ts"
 import { toRecorded } from "../../domain/message/recorded.ts"
 import type { RecordedFact } from "../../domain/recorded.ts"

@@ -49,6 +49,10 @@ export interface Destination<Settings extends DestinationSettings = DestinationS
   readonly updatedAt: DateTime.Utc
 }
 
+/** The address among its settings; null where its channel has none. */
+export const urlIn = ({ settings }: Pick<Destination, "settings">): URL | null =>
+  "url" in settings && typeof settings.url === "string" ? URL.parse(settings.url) : null
+
 export type Secrets = Readonly<Record<string, Redacted.Redacted>>
 
 /** A secret that was rotated and is good until its grace ends. */

@@ -11,7 +11,7 @@ import type { MessageQueued } from "../../domain/message/facts.ts"
 import { isDead, type MessageView, viewOf } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
 import type { PageRequest } from "../errors.ts"
-import { type Destination, Destinations } from "../ports/Destinations.ts"
+import { type Destination, Destinations, urlIn } from "../ports/Destinations.ts"
 import { EventStore } from "../ports/EventStore.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
 
@@ -85,10 +85,7 @@ const destinationsOf = Effect.fnUntraced(function* (orgId: OrgId, messages: Read
   return found
 })
 
-const urlOf = ({ settings }: Destination): string | null =>
-  "url" in settings && typeof settings.url === "string" ? withoutSecrets(settings.url) : null
-
-const withoutSecrets = (text: string): string => {
-  const { protocol, host, pathname } = new URL(text)
-  return `${protocol}//${host}${pathname}`
+const urlOf = (destination: Destination): string | null => {
+  const url = urlIn(destination)
+  return url && `${url.protocol}//${url.host}${url.pathname}`
 }
