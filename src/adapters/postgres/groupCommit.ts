@@ -23,10 +23,14 @@ export interface Group<A, B> {
   readonly run: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, QueryFailed>
 }
 
-interface Pending<A, B> {
-  readonly item: A
-  readonly answered: (answer: B) => void
+interface Answers<B> {
+  readonly answered: (answers: ReadonlyArray<B>) => void
   readonly failed: (cause: Cause.Cause<QueryFailed>) => void
+}
+
+/** What goes together: a call, or as much of it as a statement can hold. */
+interface Part<A, B> extends Answers<B> {
+  readonly items: ReadonlyArray<A>
 }
 
 export const groupCommit = <A, B>({
@@ -41,8 +45,7 @@ export const groupCommit = <A, B>({
 > =>
   Effect.gen(function* () {
     const fork = yield* Effect.context<never>().pipe(Effect.map((context) => Effect.runForkWith(context)))
-    /** What goes together. */
-    let pending: Array<ReadonlyArray<Pending<A, B>>> = []
+    let pending: Array<Part<A, B>> = []
     let running = 0
     let scheduled = false
     const underWay = new Set<string>()
@@ -50,20 +53,37 @@ export const groupCommit = <A, B>({
     let closing = false
 
     /** Cut only where a statement is full or would have a key twice. */
-    const togetherOf = (asked: ReadonlyArray<Pending<A, B>>): ReadonlyArray<ReadonlyArray<Pending<A, B>>> => {
-      if (asked.length === 1) return [asked]
-      const parts: Array<Array<Pending<A, B>>> = []
+    const cut = (items: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> => {
+      const pieces: Array<Array<A>> = []
       let keys = new Set<string>()
-      for (const each of asked) {
-        const key = keyOf(each.item)
+      for (const item of items) {
+        const key = keyOf(item)
         if (keys.size === 0 || keys.size === max || keys.has(key)) {
-          parts.push([])
+          pieces.push([])
           keys = new Set()
         }
         keys.add(key)
-        parts.at(-1)!.push(each)
+        pieces.at(-1)!.push(item)
       }
-      return parts
+      return pieces
+    }
+
+    /** A part for each of the pieces. They answer once, when the last of them is answered. */
+    const partsOf = (
+      pieces: ReadonlyArray<ReadonlyArray<A>>,
+      { answered, failed }: Answers<B>
+    ): ReadonlyArray<Part<A, B>> => {
+      const answers = new Array<ReadonlyArray<B>>(pieces.length)
+      let left = pieces.length
+      return pieces.map((items, i) => ({
+        items,
+        answered: (its) => {
+          answers[i] = its
+          left -= 1
+          if (left === 0) answered(answers.flat())
+        },
+        failed
+      }))
     }
 
     const schedule = () => {
@@ -76,46 +96,56 @@ export const groupCommit = <A, B>({
     }
 
     /** Takes what can go now; what has a key that is under way, or no room, is the first to be looked at next time. */
-    const take = (): ReadonlyArray<Pending<A, B>> => {
-      const taken: Array<Pending<A, B>> = []
-      const left: Array<ReadonlyArray<Pending<A, B>>> = []
-      for (const together of pending) {
-        const isFree = together.every(({ item }) => !underWay.has(keyOf(item)))
-        if (isFree && taken.length + together.length <= max) {
-          for (const each of together) underWay.add(keyOf(each.item))
-          taken.push(...together)
-        } else left.push(together)
+    const take = (): ReadonlyArray<Part<A, B>> => {
+      const taken: Array<Part<A, B>> = []
+      const left: Array<Part<A, B>> = []
+      let room = max
+      for (const part of pending) {
+        const { items } = part
+        if (items.length <= room && items.every((item) => !underWay.has(keyOf(item)))) {
+          for (const item of items) underWay.add(keyOf(item))
+          room -= items.length
+          taken.push(part)
+        } else left.push(part)
       }
       pending = left
       return taken
     }
 
     const start = () => {
-      const batch = take()
-      if (batch.length === 0) return
+      const parts = take()
+      if (parts.length === 0) return
       running += 1
-      fork(ask(batch)).addObserver(() => {
+      fork(ask(parts)).addObserver(() => {
         running -= 1
-        for (const { item } of batch) underWay.delete(keyOf(item))
+        for (const { items } of parts) for (const item of items) underWay.delete(keyOf(item))
         if (closing && running === 0 && pending.length === 0) Deferred.doneUnsafe(closed, Exit.void)
         schedule()
       })
       schedule()
     }
 
-    const ask = (batch: ReadonlyArray<Pending<A, B>>): Effect.Effect<void> =>
-      run(batch.map(({ item }) => item)).pipe(
-        Effect.exit,
-        Effect.flatMap((exit): Effect.Effect<void> => {
-          if (Exit.isFailure(exit) && batch.length > 1 && isUnreadable(exit.cause)) {
-            return Effect.forEach(batch, (each) => ask([each]), { discard: true })
+    const ask = (parts: ReadonlyArray<Part<A, B>>): Effect.Effect<void> => {
+      const items = parts.flatMap((part) => part.items)
+      return Effect.flatMap(Effect.exit(Effect.suspend(() => run(items))), (exit): Effect.Effect<void> => {
+        if (Exit.isSuccess(exit)) {
+          let from = 0
+          for (const part of parts) {
+            part.answered(exit.value.slice(from, from + part.items.length))
+            from += part.items.length
           }
-          return Effect.sync(() => {
-            if (Exit.isFailure(exit)) for (const { failed } of batch) failed(exit.cause)
-            else for (const [i, { answered }] of batch.entries()) answered(exit.value[i]!)
-          })
-        })
-      )
+        } else if (items.length > 1 && isUnreadable(exit.cause)) {
+          const single = parts.flatMap((part) =>
+            partsOf(
+              Array.from(part.items, (item) => [item]),
+              part
+            )
+          )
+          return Effect.forEach(single, (part) => ask([part]), { discard: true })
+        } else for (const { failed } of parts) failed(exit.cause)
+        return Effect.void
+      })
+    }
 
     // What was accepted is asked before the connections close.
     yield* Effect.addFinalizer(() =>
@@ -129,20 +159,14 @@ export const groupCommit = <A, B>({
       items.length === 0
         ? Effect.succeed([])
         : Effect.callback<ReadonlyArray<B>, QueryFailed>((resume) => {
-            const answers = new Array<B>(items.length)
-            let left = items.length
-            const asked = items.map(
-              (item, i): Pending<A, B> => ({
-                item,
-                answered: (answer) => {
-                  answers[i] = answer
-                  left -= 1
-                  if (left === 0) resume(Effect.succeed(answers))
-                },
-                failed: (cause) => resume(Effect.failCause(cause))
-              })
-            )
-            pending.push(...togetherOf(asked))
+            const whole: Part<A, B> = {
+              items,
+              answered: (answers) => resume(Effect.succeed(answers)),
+              failed: (cause) => resume(Effect.failCause(cause))
+            }
+            // An attempt's start and its outcome come alone, and are most of what comes.
+            if (items.length === 1) pending.push(whole)
+            else pending.push(...partsOf(cut(items), whole))
             schedule()
           })
   })

@@ -11,7 +11,7 @@
  * check: the loser loads the message and decides again. A crash between two steps leaves an open attempt that only the
  * holder of the claim may close.
  */
-import { DateTime, Duration, Effect, Random, Result } from "effect"
+import { Clock, DateTime, Duration, Effect, identity, Random, Result } from "effect"
 import { RECONCILE_AFTER_MS } from "../../domain/delivery/classify.ts"
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import { laneWaitMs } from "../../domain/delivery/retry.ts"
@@ -20,17 +20,28 @@ import { decide, replay } from "../../domain/message/decider.ts"
 import type { DeliveryError, MessageQueued } from "../../domain/message/facts.ts"
 import { resume } from "../../domain/message/resume.ts"
 import type { Message } from "../../domain/message/transitions.ts"
-import { appendToMessage, command, type Patience, storePauses, whileUnavailable } from "../command.ts"
+import {
+  appendToMessage,
+  command,
+  type Decision,
+  type Overtaken,
+  type Patience,
+  storePauses,
+  whileUnavailable
+} from "../command.ts"
 import { cancelReason, objectionTo } from "../consents/consents.ts"
 import { entryOf } from "../entry.ts"
-import type { Reply } from "../ports/Channels.ts"
+import type { StoreUnavailable } from "../errors.ts"
+import type { Channels, Reply } from "../ports/Channels.ts"
 import {
+  type Append,
   type AppendResult,
   type AttemptResponse,
   EventStore,
   type Stream,
   type StreamVersion
 } from "../ports/EventStore.ts"
+import type { Journals } from "../ports/Journals.ts"
 import { type ClaimedMessage, Queue } from "../ports/Queue.ts"
 import type { HeldBatch } from "./heldBatches.ts"
 import { type Sender, Senders } from "./Senders.ts"
@@ -80,52 +91,59 @@ const deferLane = Effect.fnUntraced(function* (
 
 /** The message with its attempt open; null when there is nothing to send. */
 const start = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: HeldBatch) {
+  const clock = yield* Clock.Clock
   const known = resume(claimed.queued, claimed.epoch, claimed.attempt, claimed.version, claimed.dueAt)
   const atClaim: Snapshot | null = known === null ? null : { message: known, version: claimed.version, startedAt: 0 }
-  const result = yield* command(
-    {
-      known: atClaim,
-      load: load(claimed),
-      decide: (snapshot) => decideStart(claimed, heldBatch, snapshot, snapshot === atClaim),
-      append: appendToMessage
-    },
-    whileHeld(heldBatch)
-  ).pipe(unlessLost)
+  const result = yield* unlessLost(
+    command(
+      {
+        known: atClaim,
+        load: load(claimed),
+        decide: (snapshot) => decideStart(claimed, heldBatch, snapshot, snapshot === atClaim, clock),
+        append: appendToMessage
+      },
+      whileHeld(heldBatch)
+    )
+  )
   return result !== null && "type" in result ? refused(result, heldBatch) : result
 })
 
 const nothing = { entry: null, answer: null }
 
-// Built once, not for each message: wrapping a generator costs more than running it.
-const decideStart = Effect.fnUntraced(function* (
+const decideStart = (
   claimed: ClaimedMessage,
   heldBatch: HeldBatch,
   snapshot: Snapshot,
-  isAsClaimed: boolean
-) {
+  isAsClaimed: boolean,
+  clock: Clock.Clock
+): Effect.Effect<Decision<Append, Snapshot | null>, StoreUnavailable, Queue | Channels | Journals> => {
   const { message, version } = snapshot
-  if (heldBatch.lost) return nothing
+  if (heldBatch.lost) return Effect.succeed(nothing)
   if (message.status === "SENDING") {
-    if (!isOursToFinish(message, claimed)) return nothing
+    if (!isOursToFinish(message, claimed)) return Effect.succeed(nothing)
+    const open = { entry: null, answer: snapshot }
     // An attempt in doubt waits for its outcome, not for another start. An open attempt right after our claim is our
     // own start whose answer was lost, if the claim outlived the load: until then no other worker could start one.
-    const isOurs = message.progress.phase === "unresolved" || (yield* isStillHeld(heldBatch))
-    return isOurs ? { entry: null, answer: snapshot } : nothing
+    if (message.progress.phase === "unresolved") return Effect.succeed(open)
+    return Effect.map(isStillHeld(heldBatch), (isHeld) => (isHeld ? open : nothing))
   }
-  if (message.status !== "QUEUED" || (!isAsClaimed && isElsewhere(message, claimed))) return nothing
+  if (message.status !== "QUEUED" || (!isAsClaimed && isElsewhere(message, claimed))) return Effect.succeed(nothing)
+  const decideAfter = (reason: string | null) => {
+    const now = nowBy(clock)
+    const decided = decide(message, reason === null ? { type: "StartAttempt", now } : { type: "CancelMessage", reason })
+    if (Result.isFailure(decided)) return nothing
+    const { entry, after } = entryOf(claimed.messageId, message, version, decided.success, now, {
+      fence: heldBatch.batch,
+      gate: { lane: claimed.lane, generation: claimed.terms.generation }
+    })
+    const startedAt = version + decided.success.length
+    return { entry, answer: after.status === "SENDING" ? { message: after, version: startedAt, startedAt } : null }
+  }
   const { dossierId } = claimed.queued
-  const reason = dossierId === null ? null : yield* objection(claimed.queued, dossierId)
-  const now = yield* DateTime.now
-  const decided = decide(message, reason === null ? { type: "StartAttempt", now } : { type: "CancelMessage", reason })
-  if (Result.isFailure(decided)) return nothing
-  const { entry, after } = entryOf(claimed.messageId, message, version, decided.success, now, {
-    fence: heldBatch.batch,
-    gate: { lane: claimed.lane, generation: claimed.terms.generation }
-  })
-  const startedAt = version + decided.success.length
-  const answer = after.status === "SENDING" ? { message: after, version: startedAt, startedAt } : null
-  return { entry, answer }
-})
+  return dossierId === null
+    ? Effect.succeed(decideAfter(null))
+    : Effect.map(objection(claimed.queued, dossierId), decideAfter)
+}
 
 /** Why the dossier's consent forbids another attempt now; null when it allows one. */
 const objection = Effect.fnUntraced(function* ({ orgId, channel }: MessageQueued, dossierId: string) {
@@ -143,10 +161,11 @@ const whileHeld = (heldBatch: HeldBatch): Patience => ({
 })
 
 /** A batch that was lost while the store did not answer belongs to another worker. */
-const unlessLost = Effect.catchTags({
-  StoreUnavailable: () => Effect.succeed(null),
-  Overtaken: () => Effect.succeed(null)
-})
+const unlessLost = <A, R>(commanded: Effect.Effect<A, StoreUnavailable | Overtaken, R>) =>
+  Effect.match(commanded, { onFailure: () => null, onSuccess: identity<A> })
+
+/** `DateTime.now` costs four steps of the fiber. */
+const nowBy = (clock: Clock.Clock) => DateTime.makeUnsafe(clock.currentTimeMillisUnsafe())
 
 const refused = ({ type }: AppendResult, heldBatch: HeldBatch): "GateClosed" | null => {
   if (type === "FenceLost") heldBatch.lose()
@@ -242,12 +261,14 @@ const settle = Effect.fnUntraced(function* (
   const isKept = responseBody !== null && responseBody !== "" && outcome.type !== "Deferred"
   const response: AttemptResponse | null = isKept ? { epoch, attempt, body: responseBody } : null
   const die = (yield* Random.Random).nextDoubleUnsafe()
-  const decideSettlement = ({ message, version, startedAt }: Snapshot, now: DateTime.Utc) => {
+  const clock = yield* Clock.Clock
+  const decideSettlement = ({ message, version, startedAt }: Snapshot) => {
     if (heldBatch.lost) return nothing
     // Our own settlement was stored and its answer lost, or another writer settled the attempt.
     if (startedAt !== started.startedAt || !isOpen(message.progress.phase)) return nothing
     // Any other doubt than the one at our claim is our own: a second one would ask about it twice.
     if (message.progress.doubts !== doubts) return nothing
+    const now = nowBy(clock)
     const decided = decide(message, { type: "SettleAttempt", attempt, outcome, now, die })
     if (Result.isFailure(decided)) return nothing
     const { entry } = entryOf(claimed.messageId, message, version, decided.success, now, {
@@ -257,15 +278,17 @@ const settle = Effect.fnUntraced(function* (
     })
     return { entry, answer: null }
   }
-  const result = yield* command(
-    {
-      known: started,
-      load: load(claimed),
-      decide: (snapshot) => Effect.map(DateTime.now, (now) => decideSettlement(snapshot, now)),
-      append: appendToMessage
-    },
-    whileHeld(heldBatch)
-  ).pipe(unlessLost)
+  const result = yield* unlessLost(
+    command(
+      {
+        known: started,
+        load: load(claimed),
+        decide: (snapshot) => Effect.succeed(decideSettlement(snapshot)),
+        append: appendToMessage
+      },
+      whileHeld(heldBatch)
+    )
+  )
   if (result !== null) refused(result, heldBatch)
 })
 

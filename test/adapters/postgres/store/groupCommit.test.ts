@@ -1,7 +1,8 @@
 import { it } from "@effect/vitest"
-import { Effect, Latch } from "effect"
+import { Effect, Exit, Latch } from "effect"
 import { describe, expect } from "vitest"
 import { groupCommit } from "../../../../src/adapters/postgres/groupCommit.ts"
+import { QueryFailed } from "../../../../src/adapters/postgres/Postgres.ts"
 
 const numbered = (name: string, count: number) => Array.from({ length: count }, (_, n) => `${name}${n}`)
 
@@ -37,9 +38,50 @@ describe("a group commit", () => {
   it.live("cuts a call only where a statement is full or would have a key twice", () =>
     Effect.gen(function* () {
       const { statements, askAll } = yield* asking
-      yield* askAll([numbered("a", 12)])
-      yield* askAll([["x", "y", "x"]])
+      const [[twelve], [twice]] = [yield* askAll([numbered("a", 12)]), yield* askAll([["x", "y", "x"]])]
+      expect([twelve, twice]).toEqual([numbered("a", 12), ["x", "y", "x"]])
       expect(statements).toEqual([numbered("a", 10), ["a10", "a11"], ["x", "y"], ["x"]])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("fails only the call that holds an item which the server can't read", () =>
+    Effect.gen(function* () {
+      const statements: Array<ReadonlyArray<string>> = []
+      const ask = yield* groupCommit<string, string>({
+        keyOf: (item) => item,
+        atOnce: 1,
+        max: 10,
+        run: (items) => {
+          statements.push(items)
+          return items.includes("bad")
+            ? Effect.fail(new QueryFailed({ code: "22021", cause: "invalid byte sequence" }))
+            : Effect.succeed(items.map((item) => `${item}!`))
+        }
+      })
+      const [good, bad, other] = yield* Effect.all(
+        [["a", "b"], ["c", "bad", "d"], ["e"]].map((call) => Effect.exit(ask(call))),
+        { concurrency: "unbounded" }
+      )
+      expect(good).toEqual(Exit.succeed(["a!", "b!"]))
+      expect(Exit.isFailure(bad!)).toBe(true)
+      expect(other).toEqual(Exit.succeed(["e!"]))
+      expect(statements).toEqual([["a", "b", "c", "bad", "d", "e"], ["a"], ["b"], ["c"], ["bad"], ["d"], ["e"]])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("fails the calls of a statement that can't be put together, and goes on", () =>
+    Effect.gen(function* () {
+      const ask = yield* groupCommit<string, string>({
+        keyOf: (item) => item,
+        atOnce: 1,
+        max: 10,
+        run: (items) => {
+          if (items.includes("bug")) throw new Error("a bug")
+          return Effect.succeed(items)
+        }
+      })
+      expect(Exit.hasDies(yield* Effect.exit(ask(["bug"])))).toBe(true)
+      expect(yield* ask(["a"])).toEqual(["a"])
     }).pipe(Effect.scoped)
   )
 })
