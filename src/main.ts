@@ -7,6 +7,7 @@ import { hostname } from "node:os"
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Console, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServer } from "effect/http"
+import manifest from "../package.json" with { type: "json" }
 import * as PagerDutyAlerts from "./adapters/channels/pagerduty/PagerDutyAlerts.ts"
 import * as WebhookAlerts from "./adapters/channels/webhook/WebhookAlerts.ts"
 import * as MetaReceipts from "./adapters/channels/whatsapp/MetaReceipts.ts"
@@ -23,6 +24,7 @@ import * as Senders from "./application/deliver/Senders.ts"
 import { LogReader } from "./application/log/LogReader.ts"
 import { keepProjections } from "./application/log/projections/keepProjections.ts"
 import { AlertFormats } from "./application/ports/AlertFormats.ts"
+import { keepRegistered } from "./application/processes/keepRegistered.ts"
 import { applyReceipts } from "./application/receipts/applyReceipts.ts"
 import { warnOfUnverifiedAccounts } from "./application/receipts/receiveReceipts.ts"
 import { replayDeadLetters } from "./application/replays/replayDeadLetters.ts"
@@ -40,6 +42,14 @@ const GRACE = Duration.seconds(20)
 const inBackground = <A, E, R>(loop: Effect.Effect<A, E, R>) => Layer.effectDiscard(Effect.forkScoped(loop))
 
 const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
+  const self = {
+    id: `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`,
+    host: hostname(),
+    pid: process.pid,
+    roles: [...given.roles],
+    version: manifest.version
+  }
+
   const rules = {
     allowedNetworks: given.allowedNetworks,
     exemptions: databaseAndKeys.sample === null ? [] : [databaseAndKeys.sample]
@@ -57,7 +67,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
 
   const worker = Layer.effectDiscard(
     dispatch({
-      worker: `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`,
+      worker: self.id,
       concurrency: given.concurrency,
       lease: given.lease,
       grace: GRACE,
@@ -82,7 +92,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
 
   // A layer further down starts earlier and stops later: while the worker settles its messages, all it needs is there.
   return announce(given, databaseAndKeys).pipe(
-    Layer.provide([inRole("worker", worker), inRole("projector", projector)]),
+    Layer.provide([inRole("worker", worker), inRole("projector", projector), inBackground(keepRegistered(self))]),
     Layer.provideMerge(inRole("api", api)),
     Layer.provide(LogReader.layer),
     Layer.provide(storeOf(given, databaseAndKeys)),

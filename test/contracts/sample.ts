@@ -14,6 +14,7 @@ import type { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore, type LoggedFact, type Opening } from "../../src/application/ports/EventStore.ts"
 import type { Journals } from "../../src/application/ports/Journals.ts"
 import type { MessageViews } from "../../src/application/ports/MessageViews.ts"
+import type { Processes } from "../../src/application/ports/Processes.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import type { ProviderMessages } from "../../src/application/ports/ProviderMessages.ts"
 import type { Queue } from "../../src/application/ports/Queue.ts"
@@ -44,6 +45,7 @@ export type StorePorts =
   | AuditTrail
   | Timelines
   | Projections
+  | Processes
   | ProviderMessages
   | ReceiptInbox
   | Replays

@@ -14,6 +14,7 @@ import type { ApiKey } from "../../src/application/ports/ApiKeys.ts"
 import type { AuditRow } from "../../src/application/ports/AuditTrail.ts"
 import type { Destination, PreviousSecret, Secrets } from "../../src/application/ports/Destinations.ts"
 import type { JournalFact, JournalName } from "../../src/application/ports/Journals.ts"
+import type { Process } from "../../src/application/ports/Processes.ts"
 import type { Run } from "../../src/application/ports/Projections.ts"
 import type { AbandonedMessage, BatchId } from "../../src/application/ports/Queue.ts"
 import type { HeldReceipt } from "../../src/application/ports/ReceiptInbox.ts"
@@ -89,6 +90,7 @@ export interface Tables {
   readonly replays: Map<ReplayId, ReplayRow>
   /** How far alerting has read the feed, and what it told of lately. */
   readonly alerting: { position: string | null; readonly notices: Map<string, Notice> }
+  readonly processes: Map<string, Omit<Process, "alive">>
   /** Names batches: it never goes back, whatever a crash takes. */
   batchesMade: number
   /** Due work was put in the queue and nobody was told yet. */
@@ -161,6 +163,7 @@ export const layer = Layer.effect(
         forgotten: new Set(),
         replays: new Map(),
         alerting: { position: null, notices: new Map() },
+        processes: new Map(),
         batchesMade: 0,
         hasNews: false
       },

@@ -15,6 +15,7 @@ import * as MemoryTimelines from "./log/MemoryTimelines.ts"
 import * as Memory from "./Memory.ts"
 import * as MemoryBodies from "./messages/MemoryBodies.ts"
 import * as MemoryMessageViews from "./messages/MemoryMessageViews.ts"
+import * as MemoryProcesses from "./processes/MemoryProcesses.ts"
 import * as MemoryProviderMessages from "./receipts/MemoryProviderMessages.ts"
 import * as MemoryReceiptInbox from "./receipts/MemoryReceiptInbox.ts"
 import * as MemoryReplays from "./replays/MemoryReplays.ts"
@@ -45,7 +46,8 @@ export const layerShared = Layer.mergeAll(
   MemoryArchive.layer,
   MemoryBelongings.layer,
   MemoryDerived.layer,
-  MemoryAlertProgress.layer
+  MemoryAlertProgress.layer,
+  MemoryProcesses.layer
 )
 
 export const layer = layerShared.pipe(Layer.provide(Memory.layer))

@@ -8,6 +8,7 @@ import { auditContract } from "../contracts/log/auditContract.ts"
 import { projectionsContract } from "../contracts/log/projectionsContract.ts"
 import { bodiesContract } from "../contracts/messages/bodiesContract.ts"
 import { messageViewsContract } from "../contracts/messages/messageViewsContract.ts"
+import { processesContract } from "../contracts/processes/processesContract.ts"
 import { providerMessagesContract } from "../contracts/receipts/providerMessagesContract.ts"
 import { receiptInboxContract } from "../contracts/receipts/receiptInboxContract.ts"
 import { replaysContract } from "../contracts/replays/replaysContract.ts"
@@ -35,3 +36,4 @@ circuitsContract("memory", MemoryPorts.layer)
 orderContract("memory", MemoryPorts.layer)
 alertingContract("memory", MemoryPorts.layer)
 auditContract("memory", MemoryPorts.layer)
+processesContract("memory", MemoryPorts.layer)

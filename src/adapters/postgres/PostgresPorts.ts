@@ -11,6 +11,7 @@ import * as PostgresTimelines from "./log/PostgresTimelines.ts"
 import * as PostgresBodies from "./messages/PostgresBodies.ts"
 import * as PostgresMessageViews from "./messages/PostgresMessageViews.ts"
 import * as Postgres from "./Postgres.ts"
+import * as PostgresProcesses from "./processes/PostgresProcesses.ts"
 import * as PostgresProviderMessages from "./receipts/PostgresProviderMessages.ts"
 import * as PostgresReceiptInbox from "./receipts/PostgresReceiptInbox.ts"
 import * as PostgresReplays from "./replays/PostgresReplays.ts"
@@ -43,7 +44,8 @@ const beside = (options: Options) =>
     PostgresReceiptInbox.layer,
     PostgresReplays.layer,
     PostgresRetention.layer,
-    PostgresAlertProgress.layer
+    PostgresAlertProgress.layer,
+    PostgresProcesses.layer
   )
 
 const connected = (options: Postgres.Options) => Layer.provideMerge(WorkSignal.layer, Postgres.layer(options))

@@ -90,7 +90,8 @@ const runNext = async (client: pg.PoolClient): Promise<string | null> => {
   }
   const last = done.rows.at(-1)?.number ?? 0
   if (last > known.at(-1)!.number) throw new Error(newerRelease(last))
-  const next = known.find(({ number }) => number > last)
+  // Not only what comes after the last one: a number that was still missing when that one ran is run too.
+  const next = known.find(({ number }) => done.rows.every((ran) => ran.number !== number))
   if (next === undefined) return null
   await running(client, next)
   await client.query("insert into migration (number, name, checksum) values ($1, $2, $3)", [

@@ -45,6 +45,16 @@ describe("migrating", () => {
     })
   )
 
+  it.live("runs a number that was still missing when a later one ran", () =>
+    Effect.gen(function* () {
+      const open = yield* pool
+      yield* Effect.promise(() =>
+        open.query("drop table posthaste.process; delete from posthaste.migration where number = 24")
+      )
+      expect(yield* migrate(open)).toEqual(["schema/0024_processes.sql"])
+    })
+  )
+
   it.live("creates a function again when its file is another, and drops it when its file is gone", () =>
     Effect.gen(function* () {
       const open = yield* pool

@@ -12,6 +12,7 @@ import { auditContract } from "../../contracts/log/auditContract.ts"
 import { projectionsContract } from "../../contracts/log/projectionsContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { messageViewsContract } from "../../contracts/messages/messageViewsContract.ts"
+import { processesContract } from "../../contracts/processes/processesContract.ts"
 import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
 import { receiptInboxContract } from "../../contracts/receipts/receiptInboxContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
@@ -46,4 +47,5 @@ describe.concurrent("a store in PostgreSQL", () => {
   orderContract("postgres", ports)
   alertingContract("postgres", ports)
   auditContract("postgres", ports)
+  processesContract("postgres", ports)
 })

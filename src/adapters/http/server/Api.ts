@@ -15,6 +15,7 @@ import { auditApi } from "../log/auditApi.ts"
 import { feedApi } from "../log/feedApi.ts"
 import { projectionsApi } from "../log/projectionsApi.ts"
 import { messagesApi } from "../messages/messagesApi.ts"
+import { processesApi } from "../processes/processesApi.ts"
 import { whatsAppReceiptsApi } from "../receipts/whatsAppReceiptsApi.ts"
 import { deadLettersApi } from "../replays/deadLettersApi.ts"
 import { healthApi } from "./healthApi.ts"
@@ -33,7 +34,8 @@ export const Api = HttpApi.make("posthaste")
     auditApi,
     apiKeysApi,
     feedApi,
-    projectionsApi
+    projectionsApi,
+    processesApi
   )
   .prefix("/api/v1")
   .add(healthApi)

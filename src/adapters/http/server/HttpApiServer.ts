@@ -22,6 +22,7 @@ import * as AuditHandlers from "../log/audit.ts"
 import * as FeedHandlers from "../log/feed.ts"
 import * as ProjectionHandlers from "../log/projections.ts"
 import * as MessageHandlers from "../messages/messages.ts"
+import * as ProcessHandlers from "../processes/processes.ts"
 import * as WhatsAppNoticeHandlers from "../receipts/whatsAppReceipts.ts"
 import * as DeadLetterHandlers from "../replays/deadLetters.ts"
 import { apiWith } from "./Api.ts"
@@ -68,6 +69,7 @@ const routesOf = (
       ApiKeyHandlers.layer,
       FeedHandlers.layerWith(feed ?? FeedHandlers.defaults),
       ProjectionHandlers.layer,
+      ProcessHandlers.layer,
       HealthHandlers.layer
     ]),
     Layer.provide(Auth.layer(operatorKey))

@@ -32,7 +32,7 @@ describe("the OpenAPI document", () => {
       )
     )
     expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([...served].sort())
-    expect(served).toHaveLength(75)
+    expect(served).toHaveLength(76)
   })
 
   it("has operations that are complete", () => {

@@ -1,0 +1,11 @@
+/** The handler of the list of processes, for the operator. */
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Processes } from "../../../application/ports/Processes.ts"
+import { Api } from "../server/Api.ts"
+import { onePage } from "../server/cursor.ts"
+import { answer } from "../server/problem.ts"
+
+const list = Effect.flatMap(Processes, (processes) => Effect.map(processes.list, onePage))
+
+export const layer = HttpApiBuilder.group(Api, "processes", (handlers) => handlers.handle("list", () => answer(list)))
