@@ -1,16 +1,45 @@
 /**
- * Three kinds of tests: `unit` needs no server, `postgres` needs one (test/servers provides it), and
- * `simulation` needs time.
+ * Three kinds of tests: `unit` needs no server, `postgres` needs real ones (test/servers provides them), and
+ * `simulation` needs time. All run at once, on the same workers: while one test waits for what it started, another uses
+ * the cores. So no test may need a quiet machine.
  */
+import { statfsSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
+import { LongestFirst } from "./test/longestFirst.ts"
 
-/** Vitest leaves a core free; on a small machine that was half of it. */
+/** Vitest leaves a core free; on a small machine that was half of it. Projects that differ would run one after another. */
 const maxWorkers = Math.max(2, availableParallelism())
+
+/**
+ * What tests write, above all a database each, goes to memory where there is enough of it: on a disk, hundreds of copies
+ * of the template's six hundred files took more time than the tests.
+ */
+const memory = "/dev/shm"
+const isRoomy = (directory: string): boolean => {
+  try {
+    const { type, bsize, bavail } = statfsSync(directory)
+    return type === TMPFS && bsize * bavail > 4 * 2 ** 30
+  } catch {
+    return false
+  }
+}
+const TMPFS = 0x01021994
+if (isRoomy(memory)) process.env["TMPDIR"] = memory
+
+const needServers = [
+  "test/adapters/postgres/**/*.test.ts",
+  "test/adapters/embedded-postgres/**/*.test.ts",
+  "test/adapters/eventstoredb/**/*.test.ts",
+  "test/end-to-end/**/*.test.ts",
+  "test/servers/**/*.test.ts"
+]
+const needTime = ["test/simulation/**/*.test.ts"]
 
 export default defineConfig({
   test: {
     maxWorkers,
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {
@@ -21,37 +50,20 @@ export default defineConfig({
           // Some laws are tried a thousand times, on machines that do other things too.
           testTimeout: 30_000,
           include: ["test/**/*.test.ts"],
-          exclude: [
-            "test/adapters/postgres/**",
-            "test/adapters/embedded-postgres/**",
-            "test/adapters/eventstoredb/**",
-            "test/end-to-end/**",
-            "test/servers/**",
-            "test/simulation/**"
-          ]
+          exclude: [...needServers, ...needTime]
         }
       },
       {
         test: {
           name: "postgres",
-          // One file at a time: they measure what they wait for, and share a server whose log shows nothing new as long
-          // as a transaction of anybody's runs.
-          maxWorkers: 1,
-          globalSetup: ["test/servers/postgres.ts"],
-          include: [
-            "test/adapters/postgres/**/*.test.ts",
-            "test/adapters/embedded-postgres/**/*.test.ts",
-            "test/adapters/eventstoredb/**/*.test.ts",
-            "test/end-to-end/**/*.test.ts",
-            "test/servers/**/*.test.ts"
-          ],
+          maxWorkers,
+          globalSetup: ["test/servers/postgresServers.ts"],
+          include: needServers,
           testTimeout: 60_000,
           hookTimeout: 60_000
         }
       },
-      {
-        test: { name: "simulation", maxWorkers, include: ["test/simulation/**/*.test.ts"], testTimeout: 180_000 }
-      }
+      { test: { name: "simulation", maxWorkers, include: needTime, testTimeout: 180_000 } }
     ]
   }
 })

@@ -15,6 +15,13 @@ const broken = modules.filter((module) => module.errors().length > 0).length + v
 // What kept the tests from running at all, such as a server that does not start, shows only in the exit code.
 const failed = notPassed.length + broken || (process.exitCode ? 1 : 0)
 
+const slowest = modules
+  .map((module) => ({ name: module.relativeModuleId, seconds: module.diagnostic().duration / 1000 }))
+  .toSorted((a, b) => b.seconds - a.seconds)
+  .slice(0, 15)
+console.log("\nslowest files (test/longestFirst.ts has their order):")
+for (const { name, seconds } of slowest) console.log(`${seconds.toFixed(1).padStart(7)} s  ${name}`)
+
 for (const test of skipped) console.error(`did not run: ${test.module.relativeModuleId} > ${test.fullName}`)
 
 await vitest.close()

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto"
 import { Effect, Redacted } from "effect"
-import { inject } from "vitest"
-import { administer, inDatabase } from "./postgres.ts"
+import { administer, inDatabase } from "./administer.ts"
+import { postgres } from "./postgres.ts"
 
 /** The URL of an empty, migrated database that nobody else uses and that goes away with the scope. */
 export const freshDatabase = Effect.gen(function* () {
-  const { url, template } = inject("postgres")
+  const { url, template } = yield* Effect.promise(postgres)
   const name = yield* Effect.acquireRelease(
     Effect.promise(async () => {
       const name = `posthaste_test_${randomUUID().replaceAll("-", "")}`

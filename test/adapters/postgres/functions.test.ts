@@ -5,11 +5,12 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import pg from "pg"
-import { beforeAll, describe, expect, inject, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { constantNames, filled } from "../../../src/adapters/postgres/constants.ts"
 import { planning } from "../../../src/adapters/postgres/planning.ts"
 import { recorded } from "../../../src/domain/message/facts.ts"
-import { inDatabase } from "../../servers/postgres.ts"
+import { inDatabase } from "../../servers/administer.ts"
+import { postgres } from "../../servers/postgres.ts"
 
 const src = join(import.meta.dirname, "../../../src")
 const filesOf = (folder: string, ending: string) =>
@@ -44,7 +45,7 @@ const calledIn = (sql: string): ReadonlySet<string> => {
 
 let own: ReadonlySet<string>
 beforeAll(async () => {
-  const { url, template } = inject("postgres")
+  const { url, template } = await postgres()
   const client = new pg.Client({ connectionString: inDatabase(url, template) })
   await client.connect()
   const known = await client.query<{ name: string }>(

@@ -2,8 +2,8 @@ import { it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { describe, expect } from "vitest"
 import * as Postgres from "../../../src/adapters/postgres/Postgres.ts"
+import { administer } from "../../servers/administer.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
-import { administer } from "../../servers/postgres.ts"
 
 describe("a session", () => {
   it.live("compiles no query, whatever the database does by default", () =>

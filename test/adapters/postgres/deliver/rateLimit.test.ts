@@ -1,8 +1,9 @@
 /** The rate limit stands in the domain, which explains it, and in SQL, where claims count: one table of cases for both. */
 import pg from "pg"
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RateLimit, slotsFree, taken } from "../../../../src/domain/delivery/rateLimit.ts"
-import { inDatabase } from "../../../servers/postgres.ts"
+import { inDatabase } from "../../../servers/administer.ts"
+import { postgres } from "../../../servers/postgres.ts"
 
 const NOW = 1_800_000_000_000
 const rates: ReadonlyArray<RateLimit> = [
@@ -23,7 +24,7 @@ const cases = rates.flatMap((rate) =>
 
 let client: pg.Client
 beforeAll(async () => {
-  const { url, template } = inject("postgres")
+  const { url, template } = await postgres()
   client = new pg.Client({ connectionString: inDatabase(url, template) })
   await client.connect()
 })

@@ -1,0 +1,33 @@
+/**
+ * The order in which Vitest starts test files: those that take longest first, so that no worker is left with one of them
+ * at the end, and the short ones of `unit` last. Files that nobody has listed come between, in Vitest's own order.
+ */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
+
+/** From the longest down. A file that takes more than ten seconds belongs here; `npm test` prints the slowest. */
+const longest = [
+  "simulation/simulation.test.ts",
+  "adapters/eventstoredb/eventstore.test.ts",
+  "simulation/mutants.test.ts",
+  "end-to-end/killedWorker.test.ts",
+  "end-to-end/start.test.ts",
+  "end-to-end/httpTarget.test.ts",
+  "adapters/eventstoredb/failures.test.ts",
+  "adapters/embedded-postgres/EmbeddedPostgres.test.ts",
+  "end-to-end/commandLine.test.ts"
+].map((file) => join(import.meta.dirname, file))
+
+for (const file of longest)
+  if (!existsSync(file)) throw new Error(`${file} is listed in longestFirst.ts and is not there`)
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: Array<TestSpecification>): Promise<Array<TestSpecification>> {
+    const rank = ({ moduleId, project }: TestSpecification) => {
+      const listed = longest.indexOf(moduleId)
+      return listed >= 0 ? listed : project.name === "unit" ? longest.length + 1 : longest.length
+    }
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))
+  }
+}
