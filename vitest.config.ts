@@ -47,8 +47,8 @@ export default defineConfig({
           maxWorkers,
           // Files share one world of modules: loading it anew for each took longer than all tests together.
           isolate: false,
-          // Some laws are tried a thousand times, on machines that do other things too.
-          testTimeout: 30_000,
+          // Some laws are tried a thousand times, and the machine may have other things to do.
+          testTimeout: 120_000,
           include: ["test/**/*.test.ts"],
           exclude: [...needServers, ...needTime]
         }
@@ -59,11 +59,11 @@ export default defineConfig({
           maxWorkers,
           globalSetup: ["test/servers/postgresServers.ts"],
           include: needServers,
-          testTimeout: 60_000,
-          hookTimeout: 60_000
+          testTimeout: 240_000,
+          hookTimeout: 240_000
         }
       },
-      { test: { name: "simulation", maxWorkers, include: needTime, testTimeout: 180_000 } }
+      { test: { name: "simulation", maxWorkers, include: needTime, testTimeout: 600_000 } }
     ]
   }
 })

@@ -12,6 +12,7 @@ import { eventStore } from "../servers/eventStore.ts"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { api, operatorKey, type Product, startProduct } from "../servers/product.ts"
 import { receiver } from "../servers/receiver.ts"
+import { PATIENCE_MS } from "../servers/until.ts"
 
 const org = "acme"
 const scope = Scope.makeUnsafe()
@@ -30,8 +31,6 @@ const received: Array<string> = []
 const inScope = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) => Effect.runPromise(Scope.provide(effect, scope))
 const call = <A = Record<string, unknown>>(method: string, path: string, body?: unknown) =>
   api(product.url!, org)<A>(method, path, body)
-
-const PATIENCE_MS = 30_000
 
 const until = async <A>(look: () => Promise<A>, isIt: (found: A) => boolean): Promise<A> => {
   const deadline = Date.now() + PATIENCE_MS
@@ -80,7 +79,7 @@ beforeAll(async () => {
   })
   onStore = (url, ...args) => posthaste({ DATABASE_URL: url, POSTHASTE_DATA_DIR: home })(args)
   endpoint = (await call<{ id: string }>("POST", "/webhook-endpoints", { url: far.url })).body.id
-}, 60_000)
+})
 
 afterAll(async () => {
   if (product?.process.exitCode === null) await product.stop()
@@ -259,7 +258,10 @@ describe("dead-letters", () => {
 describe("stats and projections", () => {
   it("count what the lists say, and build them anew", async () => {
     const byApi = () => call<{ byStatus: Record<string, number> }>("GET", "/outbound/stats")
-    const { body } = await until(byApi, ({ body: { byStatus } }) => byStatus["FAILED"] === 0)
+    const { body } = await until(
+      byApi,
+      ({ body: { byStatus } }) => byStatus["FAILED"] === 0 && byStatus["SENDING"] === 0
+    )
     const counted = (await run(["stats", "--json"])).json<{ byStatus: unknown }>().byStatus
     expect(counted).toEqual(body.byStatus)
     expect(counted).toMatchObject({ QUEUED: 1 })

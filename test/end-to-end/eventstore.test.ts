@@ -126,7 +126,7 @@ describe("the product on EventStoreDB", () => {
           expect(journal.at(-1)).toBe("ReplayCompleted@1")
         })
       }),
-    60_000
+    300_000
   )
 
   it.live(
@@ -176,7 +176,7 @@ describe("the product on EventStoreDB", () => {
           expect(far.received).toHaveLength(4)
         })
       }),
-    60_000
+    300_000
   )
 
   it.live(
@@ -252,6 +252,6 @@ describe("the product on EventStoreDB", () => {
           expect(await held()).toBe(0)
         })
       }),
-    90_000
+    300_000
   )
 })

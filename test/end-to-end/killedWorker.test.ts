@@ -5,6 +5,7 @@ import { describe, expect } from "vitest"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { api, product, startProduct } from "../servers/product.ts"
 import { receiver } from "../servers/receiver.ts"
+import { PATIENCE_MS, pause } from "../servers/until.ts"
 
 const KILLS = 20
 const LEASE_MS = 1_000
@@ -39,7 +40,7 @@ describe("a worker that is killed twenty times under load", () => {
                 { messages: Array.from({ length: 20 }, () => message) }
               )
               for (const item of body.items) if (item.status === 201) accepted.add(item.message.id)
-              await new Promise((resolve) => setTimeout(resolve, 20))
+              await pause(20)
             }
           })()
 
@@ -47,7 +48,7 @@ describe("a worker that is killed twenty times under load", () => {
           for (let kill = 1; kill <= KILLS; kill++) {
             const before = far.received.length
             const worker = await startProduct(url, settings)
-            while (far.received.length < before + 50) await new Promise((resolve) => setTimeout(resolve, 5))
+            while (far.received.length < before + 50) await pause(5)
             await worker.kill()
           }
           killing = false
@@ -59,9 +60,9 @@ describe("a worker that is killed twenty times under load", () => {
           const count = async (sql: string) => Number((await client.query(sql)).rows[0].count)
           const delivered = () =>
             count("select count(distinct stream_id) from posthaste.event where name = 'MessageDelivered@1'")
-          const deadline = Date.now() + 60_000
+          const deadline = Date.now() + PATIENCE_MS
           while ((await delivered()) < accepted.size && Date.now() < deadline) {
-            await new Promise((resolve) => setTimeout(resolve, 100))
+            await pause(100)
           }
           const settled = await delivered()
           expect(await survivor.stop()).toBe(0)
@@ -82,6 +83,6 @@ describe("a worker that is killed twenty times under load", () => {
           await client.end()
         })
       }),
-    180_000
+    600_000
   )
 })

@@ -5,6 +5,7 @@ import { describe, expect } from "vitest"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { api, product, startProduct } from "../servers/product.ts"
 import { receiver } from "../servers/receiver.ts"
+import { PATIENCE_MS } from "../servers/until.ts"
 
 const MESSAGES = 5_000
 const KEYS = 50
@@ -84,7 +85,7 @@ describe("messages with an ordering key", () => {
           afterMs = 2
 
           const delivered = () => count("select count(*) from posthaste.event where name = 'MessageDelivered@1'")
-          const deadline = Date.now() + 60_000
+          const deadline = Date.now() + PATIENCE_MS
           while ((await delivered()) < MESSAGES && Date.now() < deadline) {
             await new Promise((resolve) => setTimeout(resolve, 50))
           }
@@ -108,6 +109,6 @@ describe("messages with an ordering key", () => {
           await client.end()
         })
       }),
-    120_000
+    300_000
   )
 })

@@ -6,7 +6,8 @@
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { describe, expect } from "vitest"
-import { until, whatsApp } from "../servers/whatsApp.ts"
+import { until } from "../servers/until.ts"
+import { whatsApp } from "../servers/whatsApp.ts"
 
 const ACCOUNTS = Number(process.env["POSTHASTE_TEST_ACCOUNTS"] || 10)
 const MESSAGES = Number(process.env["POSTHASTE_TEST_MESSAGES"] || 400)

@@ -8,7 +8,8 @@ import { describe, expect } from "vitest"
 import { signatureOf } from "../../demo/meta/receipts.ts"
 import type { Mood } from "../../demo/meta/StandInMeta.ts"
 import { operatorKey } from "../servers/product.ts"
-import { receiptsIn, typesOf, until, whatsApp } from "../servers/whatsApp.ts"
+import { until } from "../servers/until.ts"
+import { receiptsIn, typesOf, whatsApp } from "../servers/whatsApp.ts"
 
 type World = Effect.Success<ReturnType<typeof whatsApp>>
 interface Entry {

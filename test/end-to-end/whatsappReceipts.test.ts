@@ -4,7 +4,9 @@ import { Effect } from "effect"
 import { describe, expect } from "vitest"
 import { receiptBody, signatureOf } from "../../demo/meta/receipts.ts"
 import type { Mood } from "../../demo/meta/StandInMeta.ts"
-import { APP_SECRET, receiptsIn, typesOf, until, whatsApp } from "../servers/whatsApp.ts"
+import { slowdown } from "../servers/slowdown.ts"
+import { until } from "../servers/until.ts"
+import { APP_SECRET, receiptsIn, typesOf, whatsApp } from "../servers/whatsApp.ts"
 
 const late = (afterMs: number) => (): Mood => ({ type: "takesAndAnswersLate", afterMs })
 
@@ -134,12 +136,13 @@ describe("1,000 statuses in one request, 10 of them broken", () => {
           const headers = { "content-type": "application/json", "x-hub-signature-256": signatureOf(APP_SECRET, text) }
           // Meta repeats what it is not sure about.
           for (let repeated = 0; repeated < 2; repeated++) {
+            const before = slowdown()
             const since = performance.now()
             expect((await fetch(inbound, { method: "POST", headers, body: text })).status).toBe(200)
-            if (repeated === 0) took.push(performance.now() - since)
+            if (repeated === 0) took.push((performance.now() - since) / Math.max(before, slowdown()))
           }
         }
-        // Something else may keep the machine busy, but hardly at all three times.
+        // What others make this machine slower by is taken out, and hardly all three are measured wrongly.
         expect(Math.min(...took)).toBeLessThanOrEqual(250)
         await until("all receipts", async () => (await waiting()).waiting === 0, 30_000)
         for (const [index, sent] of meta.sent.entries()) {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Connection } from "rabbitmq-client"
 import { describe, expect } from "vitest"
 import { rabbitmq } from "./rabbitmq.ts"
-import { until } from "./whatsApp.ts"
+import { until } from "./until.ts"
 
 const connected = (url: string) =>
   Effect.acquireRelease(

@@ -4,6 +4,7 @@ import { expect } from "vitest"
 import * as StandInMeta from "../../demo/meta/StandInMeta.ts"
 import { freshDatabase } from "./freshDatabase.ts"
 import { api, product, startProduct } from "./product.ts"
+import { until } from "./until.ts"
 
 export interface Event {
   readonly type: string
@@ -14,14 +15,6 @@ export interface Event {
 export const APP_SECRET = "the-app-secret"
 export const VERIFY_TOKEN = "the-verify-token"
 export const templates = [{ name: "order_paid", language: "en_US", parameters: 1 }]
-
-export const until = async (what: string, holds: () => boolean | Promise<boolean>, withinMs = 15_000) => {
-  const deadline = Date.now() + withinMs
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`${what} did not come about`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}
 
 /** `roles` are those of the process that is spoken to; others are started by the test. */
 export const whatsApp = Effect.fnUntraced(function* (

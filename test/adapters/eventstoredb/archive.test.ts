@@ -88,7 +88,7 @@ describe("a database that moves its streams to EventStoreDB", () => {
         const back = yield* Effect.flip(Layer.build(PostgresPorts.layer({ url, encryptionKey })))
         expect(String(back)).toContain("set EVENTSTORE_URL")
       }).pipe(Effect.scoped),
-    30_000
+    300_000
   )
 })
 

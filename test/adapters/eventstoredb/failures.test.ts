@@ -57,8 +57,7 @@ const world = (version?: string) =>
     }
   })
 
-const test = (rule: string, body: Effect.Effect<void, unknown, Scope.Scope>) =>
-  it.live(rule, () => Effect.scoped(body), 30_000)
+const test = (rule: string, body: Effect.Effect<void, unknown, Scope.Scope>) => it.live(rule, () => Effect.scoped(body))
 
 const streamOf = ({ after }: { after: { id: string } }) => `message-${after.id}`
 
@@ -508,7 +507,7 @@ describe("whoever follows the log", () => {
       server.down()
       yield* Effect.promise(server.up)
       yield* store.append([opened().entry])
-      yield* followed(place).pipe(Effect.repeat({ until: ({ facts }) => facts === 2 }), Effect.timeout("6 seconds"))
+      yield* followed(place).pipe(Effect.repeat({ until: ({ facts }) => facts === 2 }), Effect.timeout("60 seconds"))
       expect(yield* followed(place)).toMatchObject({ facts: 2 })
     })
   )
@@ -527,7 +526,7 @@ describe("a journal that was written in Postgres", () => {
       yield* Effect.sync(() => eventsOf(server, "circuit-17").length).pipe(
         Effect.tap(Effect.sleep("20 millis")),
         Effect.repeat({ until: (count) => count === 30 }),
-        Effect.timeout("6 seconds")
+        Effect.timeout("60 seconds")
       )
       // What is written through the adapter is there at once.
       yield* Context.get(alive, Journals).append("circuit-17", 30, [fact(30)], at, null)

@@ -40,7 +40,7 @@ const test = (rule: string, body: (client: EventStoreDBClient, stream: string) =
         yield* Effect.promise(() => body(client, `counter-${randomUUID()}`))
         yield* Effect.promise(() => client.dispose())
       }).pipe(Effect.scoped),
-    20_000
+    300_000
   )
 
 const old = Effect.map(eventStore("20.10.5"), ({ url }) => url)

@@ -109,7 +109,7 @@ const allDelivered = (ids: ReadonlyArray<MessageId>) =>
     (streams) => [...streams.values()].every(({ facts }) => facts.at(-1)!.fact.type === "MessageDelivered")
   )
 
-describe("a message that is put off", { timeout: 20_000 }, () => {
+describe("a message that is put off", () => {
   it.live("waits by itself, and has its attempt still before it", () => {
     const lane = newLane()
     let first: MessageId | null = null
@@ -212,7 +212,7 @@ describe("a message that is put off", { timeout: 20_000 }, () => {
   )
 })
 
-describe("a destination that wants less of us", { timeout: 20_000 }, () => {
+describe("a destination that wants less of us", () => {
   it.live("is left alone by all workers for as long as it said, and then gets everything", () => {
     const lane = newLane()
     let endsAt = 0
@@ -251,7 +251,7 @@ describe("a destination that wants less of us", { timeout: 20_000 }, () => {
   })
 })
 
-describe("a destination that somebody must put right", { timeout: 20_000 }, () => {
+describe("a destination that somebody must put right", () => {
   it.live("is silent after its first answer, says why, and burns nobody's attempts", () => {
     const lane = newLane()
     const far: Far = () => deferred("circuit", 0)

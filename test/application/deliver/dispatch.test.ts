@@ -248,7 +248,7 @@ describe("a worker", () => {
           expect(yield* until(message!.id, "MessageDelivered")).toHaveLength(4)
         })
       ),
-    5_000
+    60_000
   )
 
   it.live("settles what a worker that died had started, and delivers what it had not", () =>

@@ -106,7 +106,7 @@ const until = <R, E>(holds: Effect.Effect<boolean, E, R>) =>
   holds.pipe(
     Effect.tap((yes) => (yes ? Effect.void : Effect.sleep("3 millis"))),
     Effect.repeat({ until: (yes) => yes }),
-    Effect.timeout("5 seconds")
+    Effect.timeout("60 seconds")
   )
 
 describe("a receipt", () => {

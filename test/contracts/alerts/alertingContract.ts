@@ -26,7 +26,7 @@ const httpTarget = Effect.fnUntraced(function* (orgId: OrgId) {
 const atMillis = (milliseconds: number) => DateTime.makeUnsafe(1_700_000_000_000 + milliseconds)
 export const alertingContract = <E>(name: string, layer: Layer.Layer<AlertPorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, AlertPorts>) =>
-    it.live(rule, () => Effect.provide(body, layer), 20_000)
+    it.live(rule, () => Effect.provide(body, layer))
 
   describe(`${name} oldest due message`, () => {
     const put = Effect.fnUntraced(function* (orgId: OrgId, destination: ReturnType<typeof newLane>, dueIn: number) {

@@ -65,7 +65,7 @@ const command = (sample: Sample, order: MessageCommand) => write(next(sample, or
 
 export const orderContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
-    it.live(rule, () => Effect.provide(body, layer), 20_000)
+    it.live(rule, () => Effect.provide(body, layer))
 
   describe(`${name} lines`, () => {
     test(

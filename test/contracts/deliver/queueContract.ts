@@ -46,7 +46,7 @@ const handBack = (message: ClaimedMessage): AbandonedMessage => message
 
 export const queueContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
-    it.live(rule, () => Effect.provide(body, layer), 20_000)
+    it.live(rule, () => Effect.provide(body, layer))
 
   describe(`${name} queue`, () => {
     describe("a claim", () => {
@@ -139,9 +139,9 @@ export const queueContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>
       test(
         "hands out what was put off once its time has come",
         Effect.gen(function* () {
-          const [sample] = yield* put([{ dueAt: inMillis(600) }])
+          const [sample] = yield* put([{ dueAt: inMillis(3_000) }])
           expect(yield* claimAll).toEqual([])
-          yield* Effect.sleep("900 millis")
+          yield* Effect.sleep("3100 millis")
           expect(yield* claimAll).toEqual([sample!.id])
         })
       )

@@ -94,7 +94,7 @@ const alerting: Alerting = {
 
 export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
-    it.live(rule, () => Effect.provide(body, layer), 20_000)
+    it.live(rule, () => Effect.provide(body, layer))
 
   /** Secrets in the open, as an attempt gets them. */
   const secretsOf = Effect.fnUntraced(function* ({ orgId, id }: Destination) {

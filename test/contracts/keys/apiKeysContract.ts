@@ -10,7 +10,7 @@ const newHash = () => createHash("sha256").update(randomUUID()).digest("hex")
 
 export const apiKeysContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
-    it.live(rule, () => Effect.provide(body, layer), 20_000)
+    it.live(rule, () => Effect.provide(body, layer))
 
   describe(`${name} api keys`, () => {
     test(

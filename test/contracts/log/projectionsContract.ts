@@ -14,7 +14,7 @@ const HOUR = 3_600_000
 
 export const projectionsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
-    it.live(rule, () => Effect.provide(body, layer), 20_000)
+    it.live(rule, () => Effect.provide(body, layer))
 
   const runs = Effect.map(
     Effect.flatMap(Projections, (projections) => projections.runs),

@@ -8,7 +8,7 @@ import { newMessageId, next, now, opened, type StorePorts, settled, started, unr
 
 export const bodiesContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
-    it.live(rule, () => Effect.provide(body, layer), 20_000)
+    it.live(rule, () => Effect.provide(body, layer))
 
   describe(`${name} bodies`, () => {
     for (const [what, body] of [

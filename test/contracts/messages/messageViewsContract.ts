@@ -60,7 +60,7 @@ const livePosition = Effect.map(
 
 export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
-    it.live(rule, () => Effect.provide(body, layer), 20_000)
+    it.live(rule, () => Effect.provide(body, layer))
 
   const list = (orgId: OrgId, filter: MessageFilter = {}) =>
     Effect.map(

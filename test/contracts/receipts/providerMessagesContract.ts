@@ -47,7 +47,7 @@ const newName = () => `wamid.HBgL"ü\\${randomUUID()}==`
 
 export const providerMessagesContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
-    it.live(rule, () => Effect.provide(body, layer), 20_000)
+    it.live(rule, () => Effect.provide(body, layer))
 
   describe(`${name} names of messages at their providers`, () => {
     test(

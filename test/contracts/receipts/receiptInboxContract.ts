@@ -15,7 +15,7 @@ const arrived = (raw: string, account: DestinationId = newLane(), orgId: OrgId =
 
 export const receiptInboxContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
-    it.live(rule, () => Effect.provide(body, layer), 20_000)
+    it.live(rule, () => Effect.provide(body, layer))
 
   describe(`${name} receipts that arrived`, () => {
     test(

@@ -26,7 +26,7 @@ const listed = (orgId: OrgId, count: number, change: Partial<Opening> = {}): Ope
 
 export const replaysContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
-    it.live(rule, () => Effect.provide(body, layer), 20_000)
+    it.live(rule, () => Effect.provide(body, layer))
 
   describe(`${name} replays`, () => {
     test(

@@ -13,7 +13,7 @@ const HOUR = 3_600_000
 
 export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
-    it.live(rule, () => Effect.provide(body, layer), 20_000)
+    it.live(rule, () => Effect.provide(body, layer))
 
   /** Sweeps to the end; how many went in each step. */
   const sweepAll = Effect.fnUntraced(function* (limit: number) {

@@ -65,7 +65,7 @@ const withoutPosition = ({ stream, version, name, data, at, actor }: LoggedFact)
 
 export const archiveContract = <E>(name: string, layer: Layer.Layer<LogPorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, LogPorts>) =>
-    it.live(rule, () => Effect.provide(body, layer, { local: true }), 20_000)
+    it.live(rule, () => Effect.provide(body, layer, { local: true }))
 
   describe(`${name} archive`, () => {
     for (const limit of [1, 2, 100]) {
@@ -192,7 +192,7 @@ const claimAll = Effect.gen(function* () {
 
 export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, AllPorts>) =>
-    it.live(rule, () => Effect.provide(body, layer, { local: true }), 20_000)
+    it.live(rule, () => Effect.provide(body, layer, { local: true }))
   const look = (messageId: MessageId, wait: Wait | null) =>
     Effect.gen(function* () {
       return (yield* (yield* DerivedRows).look([{ messageId, wait }])).get(messageId)!

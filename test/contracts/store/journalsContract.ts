@@ -9,7 +9,7 @@ import { now, opened, readLogUntil } from "../sample.ts"
 
 export const journalsContract = <E>(name: string, layer: Layer.Layer<Journals | EventStore, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, Journals | EventStore>) =>
-    it.live(rule, () => Effect.provide(body, layer), 20_000)
+    it.live(rule, () => Effect.provide(body, layer))
   const journal = () => `circuit-${randomUUID()}` as const
   const fact = (n: number) => ({ name: "Counted@1", data: `{"n":${n}}` })
 

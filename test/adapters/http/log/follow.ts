@@ -49,10 +49,11 @@ export const follow = async (url: string, org: string, query = "", lastEventId: 
   response.on("error", () => {})
   response.on("close", () => (hasEnded = true))
 
-  const until = async (what: string, holds: () => boolean, withinMs = 10_000) => {
+  const until = async (what: string, holds: () => boolean, withinMs = 60_000) => {
     const deadline = performance.now() + withinMs
     while (!holds()) {
-      if (performance.now() > deadline) throw new Error(`${what} did not happen: ${JSON.stringify(events)} ${comments}`)
+      if (performance.now() > deadline)
+        throw new Error(`${what} did not happen: ${JSON.stringify(events).slice(-1_000)} ${comments}`)
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
   }

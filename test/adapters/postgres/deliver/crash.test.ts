@@ -122,6 +122,6 @@ describe("a crash of the database", () => {
           }
         }).pipe(Effect.provide(ports))
       }),
-    60_000
+    300_000
   )
 })

@@ -35,6 +35,6 @@ describe("a line", () => {
           await Promise.all([going.end(), coming.end()])
         })
       }),
-    20_000
+    300_000
   )
 })

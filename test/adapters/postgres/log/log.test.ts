@@ -41,13 +41,13 @@ const test = (
           Effect.provide(PostgresPorts.layer({ url, encryptionKey }))
         )
       }),
-    30_000
+    300_000
   )
 
 /** Other databases of the same server keep everybody waiting too, for as long as their own tests write. */
 const eventually = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (answer: A) => boolean) =>
   Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(
-    Effect.timeout("10 seconds"),
+    Effect.timeout("60 seconds"),
     Effect.orDie
   )
 
