@@ -34,11 +34,19 @@ export const startPosthaste = async (env: Record<string, string>): Promise<Posth
   return { ...child, url: await Promise.race([ready(), gone]) }
 }
 
+/** A test that fails, or runs out of time, may leave some behind: they end with its file. */
+const running = new Set<ChildProcess>()
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL")
+})
+
 const launch = (env: Record<string, string>, program: string) => {
   const child = spawn(process.execPath, [program], {
     env: { PATH: process.env["PATH"], PORT: "0", ...compileCache, ...env },
     stdio: ["ignore", "pipe", "pipe"]
   })
+  running.add(child)
+  child.once("close", () => running.delete(child))
   let text = ""
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (text += String(chunk)))
   const exitCode: Promise<number | null> = once(child, "close").then(([code]) => code)
