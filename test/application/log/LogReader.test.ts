@@ -9,6 +9,7 @@ import { Journals } from "../../../src/application/ports/Journals.ts"
 import { Retention } from "../../../src/application/ports/Retention.ts"
 import { ended } from "../../contracts/replays/deadLetterSamples.ts"
 import { delivered, inMillis, newOrg, opened, settled, started, unreachable } from "../../contracts/sample.ts"
+import { write } from "../../contracts/written.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 const reader = Layer.fresh(LogReader.layer)
@@ -18,10 +19,6 @@ const anotherReader = Effect.map(Layer.build(reader), (context) => context).pipe
   Effect.flatMap((context) => Effect.provide(LogReader, context))
 )
 
-const write = Effect.fnUntraced(function* (...steps: ReadonlyArray<ReturnType<typeof opened>>) {
-  const store = yield* EventStore
-  for (const { entry } of steps) yield* store.append([entry])
-})
 const many = (count: number) => Array.from({ length: count }, () => opened())
 
 describe("reading the log", () => {

@@ -6,7 +6,6 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
-import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { type BatchId, Queue } from "../../../src/application/ports/Queue.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import type { MessageCommand } from "../../../src/domain/message/decider.ts"
@@ -18,42 +17,20 @@ import {
   newOrg,
   next,
   now,
-  opened,
   type Sample,
   type StorePorts,
   settled,
   started,
   unreachable
 } from "../sample.ts"
+import { put, refused, write } from "../written.ts"
 import { asWorker } from "./claims.ts"
-
-const refused: AttemptOutcome = {
-  type: "Refused",
-  error: { code: "http_400", message: "the endpoint answered 400", retryable: false },
-  status: 400,
-  durationMs: 1
-}
-
-/** Writes new messages of one lane in one append; a wish is the ordering key or more. */
-const put = (wishes: ReadonlyArray<Parameters<typeof opened>[0]>) =>
-  Effect.gen(function* () {
-    const steps = wishes.map((wish) => opened(wish))
-    yield* (yield* EventStore).append(steps.map(({ entry }) => entry))
-    return steps.map(({ after }) => after)
-  })
 
 /** What is handed out now: ids in turn, and the batch that holds them. */
 const claim = Effect.gen(function* () {
   const given = yield* (yield* Queue).claim(asWorker("w"))
   return { batch: given?.batch as BatchId, ids: given?.messages.map(({ messageId }) => messageId) ?? [] }
 })
-
-const write = (step: ReturnType<typeof next>) =>
-  Effect.gen(function* () {
-    const [result] = yield* (yield* EventStore).append([step.entry])
-    expect(result!.type).toBe("Appended")
-    return step.after
-  })
 
 const attempt = (sample: Sample, outcome: AttemptOutcome) =>
   Effect.gen(function* () {
@@ -177,7 +154,7 @@ export const orderContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>
           Array.from({ length: 3 }, () => ({ destination: lane, orderingKey: "a" }))
         )
         yield* claim
-        const dead = yield* attempt(first!, refused)
+        const dead = yield* attempt(first!, refused())
         expect((yield* claim).ids).toEqual([second!.id])
         yield* command(dead, { type: "ReplayMessage", now: now(), reason: null })
         yield* attempt(second!, delivered)
@@ -231,7 +208,7 @@ export const orderContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>
         const { id: lane } = yield* makeEndpoint(orgId, { onDeadLetter: "block" })
         const samples = yield* put(Array.from({ length: 2 }, () => ({ orgId, destination: lane, orderingKey: "a" })))
         yield* claim
-        const dead = yield* attempt(samples[0]!, refused)
+        const dead = yield* attempt(samples[0]!, refused())
         expect((yield* claim).ids).toEqual([])
         return { orgId, lane, dead, next: samples[1]! }
       })

@@ -20,20 +20,12 @@ import {
   started,
   unreachable
 } from "../sample.ts"
+import { put } from "../written.ts"
 import { asWorker, claimAll, minute } from "./claims.ts"
 
 const anHour = 3_600_000
 /** Long enough to find the lane deferred on a machine that is busy with other things. */
 const DEFERRAL = Duration.seconds(3)
-
-/** Writes new messages in one append and answers them in order. */
-const put = (wishes: ReadonlyArray<Parameters<typeof opened>[0]>) =>
-  Effect.gen(function* () {
-    const steps = wishes.map((wish) => opened(wish))
-    const results = yield* (yield* EventStore).append(steps.map((step) => step.entry))
-    expect(results.map((result) => result.type)).toEqual(steps.map(() => "Appended"))
-    return steps.map((step) => step.after)
-  })
 
 const ids = (samples: ReadonlyArray<{ readonly id: string } | { readonly messageId: string }>) =>
   samples.map((sample) => ("id" in sample ? sample.id : sample.messageId))

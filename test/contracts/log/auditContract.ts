@@ -22,7 +22,7 @@ import type { ConsentOf } from "../../../src/domain/consent/consent.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import type { OrgId } from "../../../src/domain/ids.ts"
 import { makeEndpoint, webhook } from "../destinations/samples.ts"
-import { ended, projected as listed, refused } from "../replays/deadLetterSamples.ts"
+import { ended, projected as listed } from "../replays/deadLetterSamples.ts"
 import {
   delivered,
   inMillis,
@@ -36,6 +36,7 @@ import {
   settled,
   started
 } from "../sample.ts"
+import { refused } from "../written.ts"
 
 type Ports = StorePorts | Projections
 

@@ -9,7 +9,7 @@ import { Queue } from "../../../src/application/ports/Queue.ts"
 import { type MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { type MessageView, viewOf } from "../../../src/domain/message/view.ts"
 import type { DeadLetterFilter } from "../../../src/domain/replay/facts.ts"
-import { ended, projected, refused } from "../replays/deadLetterSamples.ts"
+import { ended, projected } from "../replays/deadLetterSamples.ts"
 import {
   delivered,
   inMillis,
@@ -25,13 +25,7 @@ import {
   started,
   unreachable
 } from "../sample.ts"
-
-/** Appends the steps one after the other, so that the feed gives positions to project to. */
-const write = (steps: ReadonlyArray<Step>) =>
-  Effect.gen(function* () {
-    const store = yield* EventStore
-    for (const { entry } of steps) expect((yield* store.append([entry]))[0]!.type).toBe("Appended")
-  })
+import { refused, write } from "../written.ts"
 
 const currentView = (id: MessageId) =>
   Effect.map(
@@ -74,7 +68,7 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
       Effect.gen(function* () {
         const orgId = OrgId.make("NULL")
         const queued = opened({ orgId })
-        yield* write([queued])
+        yield* write(queued)
         yield* projected([queued.after])
         expect((yield* list(orgId)).map(({ id }) => id)).toEqual([queued.after.id])
       })
@@ -109,7 +103,7 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
         const orgId = newOrg()
         const queued = opened({ orgId, dossierId: "d-1", expiresAt: inMillis(1_000_000), metadata: { a: "ž" } })
         const start = started(queued.after)
-        yield* write([queued, start, settled(start.after, unreachable())])
+        yield* write(queued, start, settled(start.after, unreachable()))
         const view = yield* currentView(queued.after.id)
         const position = yield* positionOf(3)
         expect(yield* views.project(step(null, position), [view])).toBe(true)
@@ -124,7 +118,7 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
         const views = yield* MessageViews
         const orgId = newOrg()
         const steps = [opened({ orgId }), opened({ orgId })]
-        yield* write(steps)
+        yield* write(...steps)
         const [one, two] = [yield* currentView(steps[0]!.after.id), yield* currentView(steps[1]!.after.id)]
         const [first, second] = [yield* positionOf(1), yield* positionOf(2)]
         const won = yield* Effect.all(
@@ -145,7 +139,7 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
         const views = yield* MessageViews
         const orgId = newOrg()
         const steps = [opened({ orgId }), opened({ orgId })]
-        yield* write(steps)
+        yield* write(...steps)
         const [first, second] = [yield* positionOf(1), yield* positionOf(2)]
         expect(yield* views.project(step(null, first), [yield* currentView(steps[0]!.after.id)])).toBe(true)
         expect(yield* views.project(step(null, second), [yield* currentView(steps[1]!.after.id)])).toBe(false)
@@ -161,9 +155,9 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
         const views = yield* MessageViews
         const orgId = newOrg()
         const queued = opened({ orgId })
-        yield* write([queued])
+        yield* write(queued)
         const older = yield* currentView(queued.after.id)
-        yield* write([next(queued.after, { type: "CancelMessage", reason: null })])
+        yield* write(next(queued.after, { type: "CancelMessage", reason: null }))
         const newer = yield* currentView(queued.after.id)
         const [first, second] = [yield* positionOf(1), yield* positionOf(2)]
         yield* views.project(step(null, first), [newer])
@@ -192,7 +186,7 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
         }
         const cancelled = next(steps[4]!.after, { type: "CancelMessage", reason: null })
         const foreign = opened({ to: "sample" })
-        yield* write([...steps, cancelled, foreign])
+        yield* write(...steps, cancelled, foreign)
         const all: Array<MessageView> = []
         for (const { after } of [...steps, foreign]) all.push(yield* currentView(after.id))
         yield* (yield* MessageViews).project(step(null, yield* positionOf(9)), all)
@@ -230,7 +224,7 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
             const step = opened({ orgId })
             return { ...step, entry: { ...step.entry, at } }
           })
-          yield* write(steps)
+          yield* write(...steps)
           const all = yield* Effect.forEach(steps, ({ after }) => currentView(after.id))
           yield* views.project(step(null, yield* positionOf(5)), all)
           const seen: Array<string> = []
@@ -300,7 +294,7 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
           reportedAt: now(),
           error: null
         })
-        yield* write([again, receipt])
+        yield* write(again, receipt)
         const known = yield* projected([...dead, revived])
         return { orgId, dead: known.slice(0, 5) }
       })
@@ -364,10 +358,10 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
           opened({ orgId, channel: "http", dueAt: inMillis(3_600_000) })
         ]
         const sending = opened({ orgId, dueAt: inMillis(-90_000) })
-        yield* write([sending])
+        yield* write(sending)
         yield* (yield* Queue).claim({ worker: "w", limit: 1, perLane: 1, room: new Map(), lease: Duration.minutes(1) })
         const steps = [late, later, notYet, sending, started(sending.after), opened({ dueAt: inMillis(-120_000) })]
-        yield* write(steps.filter((step) => step !== sending))
+        yield* write(...steps.filter((step) => step !== sending))
         const opening = [late, later, notYet, sending, steps[5]!]
         const all = yield* Effect.forEach(opening, ({ after }) => currentView(after.id))
         yield* views.project(step(null, yield* positionOf(6)), all)

@@ -6,19 +6,8 @@ import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import type { MessageQueued } from "../../../src/domain/message/facts.ts"
 import { type MessageView, viewOf } from "../../../src/domain/message/view.ts"
-import { opened, type Sample, type Step, settled, someStep, started } from "../sample.ts"
-
-export const refused = (code = "http_400"): AttemptOutcome => ({
-  type: "Refused",
-  error: { code, message: `the endpoint said ${code}`, retryable: false },
-  status: 400,
-  durationMs: 3
-})
-
-const written = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
-  const store = yield* EventStore
-  for (const { entry } of steps) expect((yield* store.append([entry]))[0]!.type).toBe("Appended")
-})
+import { opened, type Sample, settled, someStep, started } from "../sample.ts"
+import { write } from "../written.ts"
 
 /** A message that was attempted once and ended at `endedAt`. */
 export const ended = Effect.fnUntraced(function* (
@@ -30,11 +19,10 @@ export const ended = Effect.fnUntraced(function* (
   const start = started(queued.after)
   const end = settled(start.after, outcome)
   const acceptedAt = wishes.acceptedAt ?? queued.entry.at
-  yield* written([
-    { ...queued, entry: { ...queued.entry, at: acceptedAt } },
-    start,
-    { ...end, entry: { ...end.entry, at: endedAt } }
-  ])
+  yield* write({ ...queued, entry: { ...queued.entry, at: acceptedAt } }, start, {
+    ...end,
+    entry: { ...end.entry, at: endedAt }
+  })
   return end.after
 })
 

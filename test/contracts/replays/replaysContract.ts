@@ -6,7 +6,8 @@ import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { type Opening, Replays } from "../../../src/application/ports/Replays.ts"
 import { type OrgId, ReplayId } from "../../../src/domain/ids.ts"
 import { delivered, inMillis, newMessageId, newOrg, next, now, type Sample, type StorePorts } from "../sample.ts"
-import { ended, projected, refused } from "./deadLetterSamples.ts"
+import { refused } from "../written.ts"
+import { ended, projected } from "./deadLetterSamples.ts"
 
 const LEASE = Duration.seconds(30)
 

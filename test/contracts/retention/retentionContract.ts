@@ -6,8 +6,9 @@ import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Retention } from "../../../src/application/ports/Retention.ts"
-import { ended, projected, refused } from "../replays/deadLetterSamples.ts"
+import { ended, projected } from "../replays/deadLetterSamples.ts"
 import { delivered, inMillis, newOrg, next, opened, readLogUntil, type Sample, type StorePorts } from "../sample.ts"
+import { refused } from "../written.ts"
 
 const HOUR = 3_600_000
 

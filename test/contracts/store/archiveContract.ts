@@ -29,14 +29,9 @@ import {
   started,
   unreachable
 } from "../sample.ts"
+import { write } from "../written.ts"
 
 type LogPorts = Archive | EventStore | Journals
-
-const write = (...steps: ReadonlyArray<Step>) =>
-  Effect.gen(function* () {
-    const store = yield* EventStore
-    for (const { entry } of steps) expect((yield* store.append([entry]))[0]!.type).toBe("Appended")
-  })
 
 const whole = Effect.gen(function* () {
   const { facts: written } = yield* (yield* EventStore).extent

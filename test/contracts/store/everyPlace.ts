@@ -4,7 +4,6 @@ import { expect } from "@effect/vitest"
 import { Duration, Effect, Result } from "effect"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
-import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import {
@@ -26,24 +25,11 @@ import {
   now,
   opened,
   type Sample,
-  type Step,
   settled,
   started,
   unreachable
 } from "../sample.ts"
-
-const write = Effect.fnUntraced(function* (...steps: ReadonlyArray<Step>) {
-  const store = yield* EventStore
-  for (const { entry } of steps) expect((yield* store.append([entry]))[0]!.type).toBe("Appended")
-  return steps.at(-1)!.after
-})
-
-const refused = {
-  type: "Refused",
-  error: { code: "http_400", message: "answered 400", retryable: false },
-  status: 400,
-  durationMs: 3
-} as const
+import { refused, write } from "../written.ts"
 
 const unknown = {
   type: "Unknown",
@@ -113,8 +99,8 @@ export const populated = Effect.gen(function* () {
   const retrying = yield* attempt(yield* open(), unreachable())
   const doubtful = yield* attempt(yield* open(), unknown)
   const fine = yield* attempt(yield* open({ destination: lane, orderingKey: "another" }), delivered)
-  const dead = yield* attempt(yield* open({ destination: lane, orderingKey: "a third" }), refused)
-  const died = yield* attempt(yield* open(), refused)
+  const dead = yield* attempt(yield* open({ destination: lane, orderingKey: "a third" }), refused())
+  const died = yield* attempt(yield* open(), refused())
   const erasing = yield* attempt(yield* open({ body: "secret" }), delivered)
   const erased = yield* write(next(erasing, { type: "EraseBody", reason: "asked for" }))
   yield* (yield* Bodies).erase(erased.id)

@@ -20,7 +20,7 @@ const callingAt = (
   secrets: Readonly<Record<string, string>> = {}
 ): Calling => ({
   destination: {
-    ...destinationOf<HttpTargetSettings>(http, org, { url, maxInFlight: 3, timeoutMs: 5_000, ...change }),
+    ...destinationOf<HttpTargetSettings>(http, org, { url, maxInFlight: 3, timeoutMs: 60_000, ...change }),
     secretNames: Object.keys(secrets).toSorted()
   },
   secrets: Object.fromEntries(Object.entries(secrets).map(([name, value]) => [name, Redacted.make(value)])),

@@ -51,7 +51,7 @@ const trusting = <A, E, R>(body: Effect.Effect<A, E, R>) =>
     (before) => Effect.sync(() => tls.setDefaultCACertificates(before))
   )
 
-const postTo = (url: string, timeoutMs = 5_000) =>
+const postTo = (url: string, timeoutMs = 60_000) =>
   Effect.gen(function* () {
     const post = yield* posting({ resolve })
     return (yield* post(destinationAt(url, { timeoutMs }))).outcome

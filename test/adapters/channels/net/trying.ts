@@ -6,7 +6,7 @@ import type { Resolve } from "../../../../src/adapters/channels/net/guardedConne
 import { type Destination, makeTries, timeoutNanosOf } from "../../../../src/adapters/channels/net/tries.ts"
 import { receiver } from "./receiver.ts"
 
-export const destinationAt = (url: string, { timeoutMs = 5_000 } = {}): Destination => ({
+export const destinationAt = (url: string, { timeoutMs = 60_000 } = {}): Destination => ({
   url: new URL(url),
   timeoutNanos: timeoutNanosOf(timeoutMs)
 })
@@ -33,7 +33,7 @@ export const posting = (
   )
 
 /** Makes one try at a receiver that answers so. */
-export const postTo = (on: Parameters<typeof receiver>[0], timeoutMs = 5_000) =>
+export const postTo = (on: Parameters<typeof receiver>[0], timeoutMs = 60_000) =>
   Effect.gen(function* () {
     const far = yield* receiver(on)
     const post = yield* posting()

@@ -217,7 +217,7 @@ describe("the feed", () => {
     const back = await follow(org, ofMessages, begun)
     await back.received(200)
     back.stop()
-  }, 30_000)
+  })
 
   it("refuses an id it never gave out, a filter it does not know, and more subscribers than it can take", async () => {
     const headers = { "last-event-id": "MTIz" }

@@ -12,13 +12,10 @@ import { Projections, type Stall } from "../../../../src/application/ports/Proje
 import { Timelines } from "../../../../src/application/ports/Timelines.ts"
 import { viewOf } from "../../../../src/domain/message/view.ts"
 import { delivered, newOrg, opened, settled, started, unreachable } from "../../../contracts/sample.ts"
+import { write } from "../../../contracts/written.ts"
 import * as MemoryPorts from "../../../model/MemoryPorts.ts"
 
 const ports = Layer.provideMerge(LogReader.layer, MemoryPorts.layer)
-const write = Effect.fnUntraced(function* (...steps: ReadonlyArray<ReturnType<typeof opened>>) {
-  const store = yield* EventStore
-  for (const { entry } of steps) yield* store.append([entry])
-})
 /** Of the projection `messages`, which stands for all. */
 const runs = Effect.flatMap(Projections, (projections) =>
   Effect.map(projections.runs, (all) => all.filter(({ name }) => name === "messages"))
