@@ -31,6 +31,7 @@ const needServers = [
   "test/adapters/postgres/**/*.test.ts",
   "test/adapters/embedded-postgres/**/*.test.ts",
   "test/adapters/eventstoredb/**/*.test.ts",
+  "test/adapters/channels/amqp/**/*.test.ts",
   "test/end-to-end/**/*.test.ts",
   "test/servers/**/*.test.ts"
 ]

@@ -16,6 +16,8 @@ import * as HttpApiServer from "./adapters/http/server/HttpApiServer.ts"
 import * as NodeFingerprint from "./adapters/node/NodeFingerprint.ts"
 import * as NodeRandom from "./adapters/node/NodeRandom.ts"
 import * as PostgresPorts from "./adapters/postgres/PostgresPorts.ts"
+import { consumeCommands } from "./adapters/rabbitmq/consumeCommands.ts"
+import { sessions } from "./adapters/rabbitmq/session.ts"
 import { alertOnFacts } from "./application/alerts/alertOnFacts.ts"
 import { watchOverdue } from "./application/alerts/watchOverdue.ts"
 import { applyWithdrawals } from "./application/consents/applyWithdrawals.ts"
@@ -28,6 +30,7 @@ import { keepRegistered } from "./application/processes/keepRegistered.ts"
 import { applyReceipts } from "./application/receipts/applyReceipts.ts"
 import { warnOfUnverifiedAccounts } from "./application/receipts/receiveReceipts.ts"
 import { replayDeadLetters } from "./application/replays/replayDeadLetters.ts"
+import { moveCommands } from "./application/requests/moveCommands.ts"
 import { retain } from "./application/retention/retain.ts"
 import { banner, urlOf } from "./setup/banner.ts"
 import * as Channels from "./setup/channels.ts"
@@ -87,12 +90,25 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     given.retention === null ? Layer.empty : inBackground(retain(given.retention))
   )
 
+  const broker = given.amqpUrl === null ? null : { url: given.amqpUrl, name: `posthaste ${hostname()} ${process.pid}` }
+  const relay = Layer.merge(
+    Layer.effectDiscard(Effect.forkScoped(moveCommands)),
+    broker === null
+      ? Layer.empty
+      : Layer.effectDiscard(Effect.forkScoped(sessions(broker, "commands", consumeCommands)))
+  )
+
   const inRole = <E, R>(role: Role, layer: Layer.Layer<never, E, R>): Layer.Layer<never, E, R> =>
     given.roles.has(role) ? layer : Layer.empty
 
   // A layer further down starts earlier and stops later: while the worker settles its messages, all it needs is there.
   return announce(given, databaseAndKeys).pipe(
-    Layer.provide([inRole("worker", worker), inRole("projector", projector), inBackground(keepRegistered(self))]),
+    Layer.provide([
+      inRole("worker", worker),
+      inRole("relay", relay),
+      inRole("projector", projector),
+      inBackground(keepRegistered(self))
+    ]),
     Layer.provideMerge(inRole("api", api)),
     Layer.provide(LogReader.layer),
     Layer.provide(storeOf(given, databaseAndKeys)),

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { Effect, Option, Record, Struct } from "effect"
 import { Command } from "effect/cli"
-import { rawMember } from "../adapters/http/server/rawJson.ts"
+import { rawMember } from "../application/requests/rawJson.ts"
 import { optionalText, orgService, serviceFlags } from "./service.ts"
 import { Failed, failed, fromNow, note, paints, print } from "./terminal.ts"
 

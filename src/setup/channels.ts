@@ -1,5 +1,6 @@
 /** Every channel Posthaste has. To add one is to write its record and to name it here. */
 import { Layer } from "effect"
+import * as AmqpChannel from "../adapters/channels/amqp/AmqpChannel.ts"
 import * as HttpTargetChannel from "../adapters/channels/http/HttpTargetChannel.ts"
 import type { AddressRules } from "../adapters/channels/net/addressGuard.ts"
 import * as WebhookChannel from "../adapters/channels/webhook/WebhookChannel.ts"
@@ -9,7 +10,12 @@ import { Channels, channelsOf } from "../application/ports/Channels.ts"
 export const layer = (rules: AddressRules, whatsApp: WhatsAppChannel.Options) =>
   Layer.succeed(
     Channels,
-    channelsOf([WebhookChannel.channel(rules), HttpTargetChannel.channel(rules), WhatsAppChannel.channel(whatsApp)])
+    channelsOf([
+      WebhookChannel.channel(rules),
+      HttpTargetChannel.channel(rules),
+      AmqpChannel.channel(rules),
+      WhatsAppChannel.channel(whatsApp)
+    ])
   )
 
 /** The channels for a reader that sends nothing, such as the check of the stored facts or a test. */

@@ -9,7 +9,7 @@ import { type CodeOverrides, parseCodes } from "../adapters/channels/whatsapp/er
 import { isSchemaName, SCHEMA_DEFAULT } from "../adapters/postgres/schemaName.ts"
 import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
 
-/** `relay` is for commands that do not arrive over HTTP. There is no such way yet: the role does nothing. */
+/** `relay` moves what comes and goes by other ways than HTTP. */
 export const roles = ["api", "worker", "relay", "projector"] as const
 export type Role = (typeof roles)[number]
 
@@ -24,6 +24,8 @@ export interface Settings {
   readonly dataDir: string
   /** Null: the streams of messages are in PostgreSQL too. */
   readonly eventStoreUrl: Redacted.Redacted | null
+  /** Posthaste's own RabbitMQ; null: commands come and facts go over HTTP and SQL only. */
+  readonly amqpUrl: Redacted.Redacted | null
   readonly roles: ReadonlySet<Role>
   /** Null only with the embedded database, which keeps a generated one. */
   readonly operatorKey: Redacted.Redacted | null
@@ -101,6 +103,14 @@ const eventStoreUrl: Parse<Redacted.Redacted> = (given) =>
     ? Result.succeed(Redacted.make(given))
     : Result.fail("must look like esdb://user:password@host:2113?tls=true")
 
+const amqpUrl: Parse<Redacted.Redacted> = (given) => {
+  const url = URL.parse(given)
+  const isBroker = url !== null && (url.protocol === "amqp:" || url.protocol === "amqps:") && url.hostname !== ""
+  return isBroker && /^(\/[^/]*)?$/.test(url.pathname) && url.search === "" && url.hash === ""
+    ? Result.succeed(Redacted.make(given))
+    : Result.fail("must look like amqp://user:password@host:5672/vhost, with one virtual host and no query")
+}
+
 const httpUrl: Parse<URL> = (given) => {
   const url = URL.parse(given)
   const isPlain = url !== null && url.username === "" && url.password === "" && url.search === "" && url.hash === ""
@@ -139,10 +149,6 @@ export const encryptionKeyOf: Parse<Redacted.Redacted<Uint8Array>> = (given) => 
     : Result.fail("must be 32 random bytes as base64 (openssl rand -base64 32) or 64 hex digits")
 }
 
-/** Refused rather than ignored: a user who sets it relies on it. */
-const notBuiltIn = (name: string, what: string) =>
-  variable(name, () => Result.fail(`is set, but this release has no ${what}: unset it`))
-
 const requiredWithDatabaseUrl = (variable: string) =>
   new WrongSetting({
     variable,
@@ -168,12 +174,12 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
   if (databaseUrl !== null && encryptionKey === null) {
     return yield* requiredWithDatabaseUrl("POSTHASTE_ENCRYPTION_KEY")
   }
-  yield* notBuiltIn("AMQP_URL", "RabbitMQ adapter")
   return {
     port: yield* variable("PORT", wholeNumber(0, 65_535), 8080),
     host: yield* variable("HOST", text, "127.0.0.1"),
     databaseUrl,
     ...store,
+    amqpUrl: yield* variable("AMQP_URL", amqpUrl),
     roles: yield* variable("POSTHASTE_ROLES", roleSet, new Set(roles)),
     operatorKey,
     encryptionKey,

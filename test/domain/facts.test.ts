@@ -9,6 +9,7 @@ import { join } from "node:path"
 import { Result } from "effect"
 import { describe, expect, it } from "vitest"
 import * as circuit from "../../src/domain/circuit/facts.ts"
+import * as command from "../../src/domain/command/facts.ts"
 import * as consent from "../../src/domain/consent/facts.ts"
 import * as destination from "../../src/domain/destination/facts.ts"
 import * as message from "../../src/domain/message/facts.ts"
@@ -44,6 +45,7 @@ const kinds = {
   destination: kind(destination, destination),
   message: kind(message, messageCodec),
   overdue: kind(overdue, overdue),
+  command: kind(command, command),
   replay: kind(replay, replay)
 }
 

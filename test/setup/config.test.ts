@@ -32,6 +32,7 @@ describe("settings", () => {
       databaseUrl: null,
       schema: "posthaste",
       eventStoreUrl: null,
+      amqpUrl: null,
       dataDir: ".posthaste",
       operatorKey: null,
       encryptionKey: null,
@@ -106,7 +107,12 @@ describe("a wrong value", () => {
       { POSTHASTE_ALLOWED_NETWORKS: "10.0.0.0/8, 10.0.0.0/99" },
       'POSTHASTE_ALLOWED_NETWORKS is not a list of networks: "10.0.0.0/99" is not a network like 10.0.0.0/8 or fd00::/8'
     ],
-    [{ AMQP_URL: "amqp://localhost" }, "AMQP_URL is set, but this release has no RabbitMQ adapter: unset it"],
+    ...["localhost:5672", "http://localhost", "amqp://", "amqp://host/a/b", "amqp://host?heartbeat=5"].map(
+      (url): [Record<string, string>, string] => [
+        { AMQP_URL: url },
+        "AMQP_URL must look like amqp://user:password@host:5672/vhost, with one virtual host and no query"
+      ]
+    ),
     ...["localhost:2113", "http://localhost:2113", "esdb://", "esdb://host:port"].map(
       (url): [Record<string, string>, string] => [
         { EVENTSTORE_URL: url },

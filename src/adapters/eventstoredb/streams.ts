@@ -78,6 +78,6 @@ export const recordedOf = ({ type, data }: ReadEvent): RecordedFact => ({ name: 
 /** A fact this release cannot read is a bug or a downgrade, not a state to recover from. */
 export const storedFactOf = (event: ReadEvent): StoredFact => ({
   version: event.revision + 1,
-  at: circumstancesOf(event).at,
+  ...circumstancesOf(event),
   fact: Result.getOrThrow(fromRecorded(recordedOf(event)))
 })

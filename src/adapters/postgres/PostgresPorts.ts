@@ -15,6 +15,7 @@ import * as PostgresProcesses from "./processes/PostgresProcesses.ts"
 import * as PostgresProviderMessages from "./receipts/PostgresProviderMessages.ts"
 import * as PostgresReceiptInbox from "./receipts/PostgresReceiptInbox.ts"
 import * as PostgresReplays from "./replays/PostgresReplays.ts"
+import * as PostgresCommandInbox from "./requests/PostgresCommandInbox.ts"
 import * as PostgresRetention from "./retention/PostgresRetention.ts"
 import * as PostgresArchive from "./store/PostgresArchive.ts"
 import * as PostgresDerivedRows from "./store/PostgresDerivedRows.ts"
@@ -45,7 +46,8 @@ const beside = (options: Options) =>
     PostgresReplays.layer,
     PostgresRetention.layer,
     PostgresAlertProgress.layer,
-    PostgresProcesses.layer
+    PostgresProcesses.layer,
+    PostgresCommandInbox.layer
   )
 
 const connected = (options: Postgres.Options) => Layer.provideMerge(WorkSignal.layer, Postgres.layer(options))

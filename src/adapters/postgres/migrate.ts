@@ -133,6 +133,7 @@ const createFunctions = async (client: pg.PoolClient): Promise<ReadonlyArray<str
       [file.name, file.checksum]
     )
   }
+  await client.query("select grant_to_senders()")
   return changed.map(({ name }) => `functions/${name}.sql`)
 }
 

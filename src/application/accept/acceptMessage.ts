@@ -8,7 +8,7 @@
  *
  * A message that its dossier's consent forbids is `Blocked`, and a fact says so (see consents.ts).
  *
- * It leaves out the decoding of requests (the HTTP handlers do it), the addressing (addressing.ts) and everything after
+ * It leaves out the decoding of requests (requests/), the addressing (addressing.ts) and everything after
  * the queue.
  */
 import { DateTime, Effect, Result } from "effect"
@@ -29,8 +29,12 @@ import { type Addressing, addressesOf } from "./addressing.ts"
 import { newMessageIds } from "./messageIds.ts"
 
 export interface MessageRequest extends MessageDetails {
+  /** The id that its way in has promised, and under which it is accepted once; absent: a new one. */
+  readonly id?: MessageId
   readonly channel: ChannelName
   readonly to: string
+  /** Where at its destination it goes; absent: as the destination says. */
+  readonly routingKey?: string
   readonly deliverAt: DateTime.Utc | null
   readonly expiresAt: DateTime.Utc | null
   readonly retry: RetryPolicy | null
@@ -61,7 +65,7 @@ export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, request
   const addresses = yield* addressesOf(orgId, requests)
   const objections = yield* objectionsTo(orgId, requests)
   const drafts = requests.map((request, index) => {
-    const one = draft(orgId, ids[index]!, request, addresses[index]!, now, actor, fingerprint.of)
+    const one = draft(orgId, request.id ?? ids[index]!, request, addresses[index]!, now, actor, fingerprint.of)
     const reason = objections[index]!
     return one.type === "Entry" && reason !== null ? blocked(one.message, reason) : one
   })
@@ -77,7 +81,7 @@ export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, request
   const answers: Array<Acceptance> = []
   let next = 0
   for (const one of drafts) {
-    answers.push(one.type === "Entry" ? yield* settled(one, results[next++]!) : refusals.get(one)!)
+    answers.push(one.type === "Entry" ? yield* settled(orgId, one, results[next++]!) : refusals.get(one)!)
   }
   return answers
 })
@@ -104,9 +108,20 @@ const refused = Effect.fnUntraced(function* (
   refusal: Refusal,
   fingerprint: (text: string) => string
 ) {
+  if (request.id !== undefined) {
+    const before = yield* acceptedAs(orgId, request.id)
+    if (before !== null) return { type: "AlreadyAccepted", message: before } as const
+  }
   if (request.idempotencyKey === null) return refusal
   const known = yield* (yield* EventStore).acceptedUnder(orgId, request.idempotencyKey)
   return known === null ? refusal : yield* repeated(known, fingerprint(canonicalText(request)))
+})
+
+/** The message that was accepted under a promised id; null while there is none. */
+const acceptedAs = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
+  const { facts } = yield* (yield* EventStore).load(id)
+  const message = viewOf(id, facts)
+  return message?.orgId === orgId ? message : null
 })
 
 /** A key was used before: for this request, or for another. */
@@ -120,6 +135,7 @@ const repeated = Effect.fnUntraced(function* (known: KeyHolder, requestHash: str
 })
 
 const settled = Effect.fnUntraced(function* (
+  orgId: OrgId,
   { entry, message }: Extract<Draft, { type: "Entry" }>,
   result: AppendResult
 ) {
@@ -128,7 +144,13 @@ const settled = Effect.fnUntraced(function* (
       return { type: "Accepted", message } as const
     case "DuplicateKey":
       return yield* repeated(result, entry.opening!.idempotency!.requestHash)
-    case "VersionConflict":
+    case "VersionConflict": {
+      // Only a promised id can be there already.
+      const before = yield* acceptedAs(orgId, entry.messageId)
+      return before === null
+        ? yield* Effect.die(new Error(`the new message ${entry.messageId} is there already`))
+        : ({ type: "AlreadyAccepted", message: before } as const)
+    }
     case "FenceLost":
     case "GateClosed":
       // The id is new and nothing was fenced: the store or the dice are broken.
@@ -148,13 +170,14 @@ const draft = (
   const faults = [...(Result.isFailure(addressing) ? addressing.failure : []), ...faultsOf(request, now)]
   if (Result.isFailure(addressing) || faults.length > 0) return { type: "Refused", faults }
   const { to, destination, retry } = addressing.success
-  const { deliverAt, idempotencyKey } = request
+  const { deliverAt, idempotencyKey, routingKey } = request
   const queued: MessageQueued = {
     type: "MessageQueued",
     orgId,
     channel: request.channel,
     to,
     destination,
+    ...(routingKey !== undefined && { routingKey }),
     ...detailsOf(request),
     retry: request.retry ?? retry,
     acceptedAt: now,
@@ -192,7 +215,7 @@ const faultsOf = ({ deliverAt, expiresAt }: MessageRequest, now: DateTime.Utc): 
 
 /** Requests with the same meaning get the same text: fields in a fixed order, then the payload as it was written. */
 const canonicalText = (request: MessageRequest): string => {
-  const { retry, deliverAt, expiresAt } = request
+  const { retry, deliverAt, expiresAt, routingKey } = request
   return JSON.stringify([
     request.channel,
     request.to,
@@ -202,7 +225,9 @@ const canonicalText = (request: MessageRequest): string => {
     deliverAt === null ? null : DateTime.toEpochMillis(deliverAt),
     expiresAt === null ? null : DateTime.toEpochMillis(expiresAt),
     retry === null ? null : sortedEntries(retry),
-    request.body
+    request.body,
+    // Last and only where it is given: a request without one has the text that earlier releases gave it.
+    ...(routingKey === undefined ? [] : [routingKey])
   ])
 }
 

@@ -21,7 +21,7 @@ export interface Address {
 
 export type Addressing = Result.Result<Address, ReadonlyArray<Fault>>
 
-type Request = Pick<MessageRequest, "channel" | "to" | "templateCode" | "body">
+type Request = Pick<MessageRequest, "channel" | "to" | "templateCode" | "body" | "routingKey">
 
 /** The fault in the name of a channel that does not exist. */
 export const noSuchChannel = (channels: Channels["Service"]): Fault => ({
@@ -34,7 +34,10 @@ export const addressesOf = Effect.fnUntraced(function* (orgId: OrgId, requests: 
   const channels = yield* Channels
   const addressees = requests.map((request) => {
     const channel = channels.get(request.channel)
-    return channel === undefined ? Result.fail([noSuchChannel(channels)]) : channel.addresseeOf(request)
+    if (channel === undefined) return Result.fail([noSuchChannel(channels)])
+    return request.routingKey === undefined || channel.takesRoutingKey
+      ? channel.addresseeOf(request)
+      : Result.fail([{ field: "routingKey", reason: `is no field of a message for the channel ${channel.name}` }])
   })
   const named = new Map<string, readonly [ChannelName, string | null]>()
   for (const [index, addressee] of addressees.entries()) {

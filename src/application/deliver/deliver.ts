@@ -195,11 +195,11 @@ const isOursToFinish = ({ progress }: Message, claimed: ClaimedMessage): boolean
 
 const send = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: HeldBatch, message: Message) {
   const channel = (yield* Senders)[claimed.queued.channel]
-  const { orgId, destination, to, eventType, templateCode, correlationId } = claimed.queued
+  const { orgId, destination, to, eventType, templateCode, correlationId, routingKey } = claimed.queued
   const { epoch, attempt, phase, erased } = message.progress
   const about = {
     ...{ messageId: claimed.messageId, orgId, destination, epoch, attempt },
-    ...{ to, eventType, templateCode, correlationId }
+    ...{ to, eventType, templateCode, correlationId, ...(routingKey !== undefined && { routingKey }) }
   }
   if (phase === "unresolved") {
     return channel?.reconcile === undefined

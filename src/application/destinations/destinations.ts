@@ -9,6 +9,7 @@ import type { Fault } from "../errors.ts"
 import type { AnyChannel } from "../ports/Channels.ts"
 import {
   type Alerting,
+  type Destination,
   type DestinationSettings,
   Destinations,
   goodAt,
@@ -34,10 +35,12 @@ const settingOf = ({ settings }: AnyChannel, name: string, value: unknown): unkn
 export const createDestination = Effect.fnUntraced(function* (
   channel: AnyChannel,
   orgId: OrgId,
-  given: Given,
-  givenSecrets: Readonly<Record<string, string>>,
+  asGiven: Given,
+  secretsAsGiven: Readonly<Record<string, string>>,
   { alerting, faults: found = [] }: { readonly alerting?: Alerting; readonly faults?: ReadonlyArray<Fault> } = {}
 ) {
+  const { given, secrets: within } = apart(channel, asGiven)
+  const givenSecrets = { ...secretsAsGiven, ...within }
   const settings = settingsOf(channel, given)
   const secretNames = Object.keys(givenSecrets)
   const draft = { settings, secretNames, secrets: givenSecrets, given: Object.keys(settings) }
@@ -72,8 +75,8 @@ export const changeDestination = Effect.fnUntraced(function* (
   channel: AnyChannel,
   orgId: OrgId,
   id: DestinationId,
-  given: Given,
-  secrets: GivenSecrets = {},
+  asGiven: Given,
+  secretsAsGiven: GivenSecrets = {},
   {
     alerting,
     faults: found = []
@@ -82,6 +85,8 @@ export const changeDestination = Effect.fnUntraced(function* (
   const destinations = yield* Destinations
   const before = yield* readDestination(channel, orgId, id)
   if (before === null) return null
+  const { given, secrets: within } = apart(channel, asGiven)
+  const secrets = { ...secretsAsGiven, ...within }
   const settings = Object.fromEntries(
     Object.entries(given).map(([name, value]) => [name, settingOf(channel, name, value)])
   )
@@ -94,7 +99,7 @@ export const changeDestination = Effect.fnUntraced(function* (
     ),
     given: Object.keys(settings)
   }
-  const faults = [...found, ...faultsOf(channel, draft)]
+  const faults = [...found, ...faultsOf(channel, draft), ...lostWithin(channel, before, given, secrets)]
   if (faults.length > 0) return Result.fail(faults)
   const redacted = Object.fromEntries(
     Object.entries(secrets).map(([name, value]) => [name, value === null ? null : Redacted.make(value)])
@@ -108,6 +113,35 @@ export const changeDestination = Effect.fnUntraced(function* (
   })
   return after === null ? null : Result.succeed(after)
 })
+
+/** The settings without the secrets that came in their texts, and those secrets. */
+const apart = ({ secrets }: AnyChannel, given: Given) => {
+  const settings: Record<string, unknown> = { ...given }
+  const taken: Record<string, string> = {}
+  for (const [name, { within }] of Object.entries(secrets)) {
+    const text = within && settings[within.setting]
+    if (typeof text !== "string") continue
+    const found = within!.takenOut(text)
+    settings[within!.setting] = found.text
+    if (found.secret !== null) taken[name] = found.secret
+  }
+  return { given: settings, secrets: taken }
+}
+
+/** Another text without the secret would send the old one to another place. The same text is a change of nothing. */
+const lostWithin = (
+  channel: AnyChannel,
+  before: Destination,
+  given: Given,
+  secrets: GivenSecrets
+): ReadonlyArray<Fault> =>
+  Object.entries(channel.secrets).flatMap(([name, { within }]) => {
+    if (within === undefined || secrets[name] !== undefined || !before.secretNames.includes(name)) return []
+    const { [within.setting]: text } = before.settings as unknown as Given
+    return given[within.setting] === undefined || given[within.setting] === text
+      ? []
+      : [{ field: within.setting, reason: `must bring its ${name} again when it changes` }]
+  })
 
 /** The secret of a channel that its owner can rotate and see. */
 export const rotatingSecretOf = ({ secrets }: AnyChannel): string | null =>

@@ -34,6 +34,16 @@ export const headerText = (maxLength: number) =>
     })
   )
 
+/** What a broker holds in one byte of length: at most 255 bytes, perhaps none. */
+export const brokerText = Schema.String.check(
+  Schema.makeFilter(
+    (value) =>
+      (new TextEncoder().encode(value).length <= 255 && !control.test(value) && value.isWellFormed()) ||
+      "must be at most 255 bytes without control characters",
+    { toJsonSchema: () => ({ maxLength: 255 }) }
+  )
+)
+
 export const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
 export const Retry = RetryPolicy.annotate({

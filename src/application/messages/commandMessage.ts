@@ -31,6 +31,20 @@ export const commandMessage = (orgId: OrgId, id: MessageId, type: CallerCommand,
   decideFor(orgId, id, (now) => ({ type, now, reason }), null)
 
 /**
+ * The fact that each command leaves. A command that names itself in its actor (`amqp:<key>`) is found by it when it comes
+ * once more, and does nothing then: whatever brought it can't know whether it was obeyed.
+ */
+const leaves = { CancelMessage: "MessageCancelled", ReplayMessage: "MessageReplayed" } as const
+
+/** The message as it is now, if this very command was obeyed before; null when it was not. */
+export const obeyedBefore = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, type: CallerCommand) {
+  const actor = yield* CommandedBy
+  const { facts } = yield* loadStream(orgId, id)
+  const isThere = facts.some((stored) => stored.actor === actor && stored.fact.type === leaves[type])
+  return isThere ? viewOf(id, facts)! : null
+})
+
+/**
  * Like `ReplayMessage`, with another body. The old body is not kept: an id has one body, and the facts say when and why
  * it was edited.
  */

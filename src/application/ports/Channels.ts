@@ -9,7 +9,10 @@ import type { Fault } from "../errors.ts"
 import type { DestinationSettings, OpenDestination } from "./Destinations.ts"
 
 export interface OutboundMessage
-  extends Pick<MessageQueued, "orgId" | "destination" | "to" | "eventType" | "templateCode" | "correlationId"> {
+  extends Pick<
+    MessageQueued,
+    "orgId" | "destination" | "to" | "routingKey" | "eventType" | "templateCode" | "correlationId"
+  > {
   /** The same for all attempts and replays, so the destination can drop a duplicate. */
   readonly messageId: MessageId
   readonly epoch: number
@@ -67,6 +70,14 @@ export interface SecretField {
   readonly rotates?: true
   /** A request from outside asks by it whether the secret is known (`Destinations.knowsLookup`). */
   readonly lookup?: true
+  /**
+   * It comes as a part of a setting's text, such as the password in a URL, and has no field of its own: it is taken out
+   * before anything is judged or kept. A new text must bring it again.
+   */
+  readonly within?: {
+    readonly setting: string
+    readonly takenOut: (text: string) => { readonly text: string; readonly secret: string | null }
+  }
 }
 
 /** A destination as a request would make it. New secrets are given, existing ones only named. */
@@ -108,6 +119,8 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   ) => Result.Result<Addressee, ReadonlyArray<Fault>>
   /** The field of a request that names the destination. */
   readonly addressField: string
+  /** Whether a message may say where at its destination it goes: its `routingKey`. */
+  readonly takesRoutingKey?: true
   /** Of messages and destinations that bring no policy of their own. */
   readonly retry: RetryPolicy
   /** Whether a message reaches a person: then a dossier's consent is needed first. */

@@ -6,6 +6,7 @@
 import { Result } from "effect"
 import * as circuit from "../../domain/circuit/decider.ts"
 import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
+import { fromRecorded as commandFact } from "../../domain/command/facts.ts"
 import { fromRecorded as dossierFact } from "../../domain/consent/facts.ts"
 import { fromRecorded as configurationFact } from "../../domain/destination/facts.ts"
 import { beginning, type TrackedMessage, track } from "../../domain/message/place.ts"
@@ -98,7 +99,8 @@ const judges: ReadonlyArray<readonly [prefix: string, judge: Judge]> = [
     judgeBy({ read: overdueFact, start: overdue.initial, step: overdue.step, describe: ({ value }) => value })
   ],
   ...["consent-", "blocked-"].map((prefix) => [prefix, readableBy(dossierFact)] as const),
-  ["key-", readableBy(configurationFact)]
+  ["key-", readableBy(configurationFact)],
+  ["command-", readableBy(commandFact)]
 ]
 
 /**

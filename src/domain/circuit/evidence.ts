@@ -18,7 +18,10 @@ const theirs: ReadonlySet<string> = new Set([
   "connection_failed",
   "dns_failed",
   "tls_failed",
-  "response_broken"
+  "response_broken",
+  "nacked",
+  "unconfirmed",
+  "channel_closed"
 ])
 
 export const evidenceOf = (outcome: AttemptOutcome): Evidence => {

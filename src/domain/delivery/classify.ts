@@ -36,6 +36,15 @@ const failures = {
   target_missing: { message: "the HTTP target does not exist", retryable: false },
   target_invalid: { message: "the HTTP target's settings are not allowed", retryable: false },
   account_missing: { message: "the WhatsApp account does not exist", retryable: false },
+  amqp_target_missing: { message: "the AMQP target does not exist", retryable: false },
+  amqp_target_invalid: { message: "the AMQP target's settings are not allowed", retryable: false },
+  not_routed: { message: "the broker returned the message: no queue is bound for its routing key", retryable: false },
+  nacked: { message: "the broker refused the message (nack)", retryable: true },
+  unconfirmed: { message: "the connection ended before the broker confirmed the message", retryable: true },
+  channel_closed: { message: "the broker closed the channel before it confirmed the message", retryable: true },
+  exchange_missing: { message: "the exchange does not exist", retryable: true },
+  login_refused: { message: "the broker refused the user, or its right to the exchange", retryable: true },
+  broker_blocked: { message: "the broker takes no messages for now (connection.blocked)", retryable: true },
   payload_invalid: { message: "the payload says neither a template nor a text that could be sent", retryable: false }
 } as const satisfies Record<string, Omit<DeliveryError, "code">>
 
@@ -48,6 +57,21 @@ export const outcomeOfFailure = (code: FailureCode, durationMs: number, detail?:
   return retryable
     ? { type: "Unreachable", error, status: null, retryAfterMs: null, durationMs }
     : { type: "Refused", error, status: null, durationMs }
+}
+
+/**
+ * The outcome of an attempt that the destination, and nobody else, was not able to take: it does not count. `lane`: ask
+ * again after a while. `circuit`: until a person has repaired the destination.
+ */
+export const deferredBy = (
+  code: FailureCode,
+  scope: "lane" | "circuit",
+  afterMs: number,
+  durationMs: number,
+  detail?: string
+): AttemptOutcome => {
+  const { error } = outcomeOfFailure(code, durationMs, detail) as { readonly error: DeliveryError }
+  return { type: "Deferred", error, status: null, scope, afterMs, durationMs }
 }
 
 /** The outcome of an attempt that got a status; here a 2xx also proves delivery. */

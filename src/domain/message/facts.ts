@@ -54,6 +54,8 @@ export const MessageQueued = fact("MessageQueued", {
   channel: ChannelName,
   to: Schema.String,
   destination: DestinationId,
+  /** Where at its destination it goes; absent: as the destination says. */
+  routingKey: Schema.optionalKey(Schema.String),
   ...MessageDetails.fields,
   retry: RetryPolicy,
   acceptedAt: Time,

@@ -13,6 +13,8 @@ import type { Message, Status } from "./transitions.ts"
 export interface StoredFact {
   readonly version: number
   readonly at: DateTime.Utc
+  /** Who is behind it; null or absent: Posthaste itself. */
+  readonly actor?: string | null
   readonly fact: MessageFact
 }
 
@@ -46,6 +48,7 @@ export const MessageViewJson = Schema.Struct({
   channel: ChannelName,
   to: Schema.String,
   destination: DestinationId,
+  routingKey: Schema.optionalKey(Schema.String),
   status: Schema.Literals(statuses),
   epoch: Schema.Int,
   attempts: Schema.Int,
@@ -100,6 +103,7 @@ export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): Messa
     channel: queued.channel,
     to: queued.to,
     destination: queued.destination,
+    ...(queued.routingKey !== undefined && { routingKey: queued.routingKey }),
     status: message.status as MessageStatus,
     epoch: progress.epoch,
     attempts: progress.attempt,

@@ -1,6 +1,7 @@
 /** Destinations of every kind for tests, made from the records that Posthaste itself is made of. */
 import { randomUUID } from "node:crypto"
 import { DateTime, Effect, Redacted, Result } from "effect"
+import * as AmqpChannel from "../../../src/adapters/channels/amqp/AmqpChannel.ts"
 import * as HttpTargetChannel from "../../../src/adapters/channels/http/HttpTargetChannel.ts"
 import type { HttpTargetSettings } from "../../../src/adapters/channels/http/settings.ts"
 import { parseNetworks } from "../../../src/adapters/channels/net/addressGuard.ts"
@@ -25,6 +26,7 @@ const rules = { allowedNetworks: Result.getOrThrow(parseNetworks("127.0.0.0/8"))
 
 export const webhook = WebhookChannel.channel(rules)
 export const http = HttpTargetChannel.channel(rules)
+export const amqp = AmqpChannel.channel(rules)
 export const whatsapp = WhatsAppChannel.channel({ baseUrl: new URL("https://graph.facebook.com"), codes: new Map() })
 
 export const newNumber = () => String(BigInt(`0x${randomUUID().replaceAll("-", "").slice(0, 12)}`))

@@ -59,6 +59,7 @@ export const eventStoreContract = <E>(name: string, layer: Layer.Layer<StorePort
           facts: [queued, start, failed].map(({ entry }, index) => ({
             version: index + 1,
             at: entry.at,
+            actor: entry.actor,
             fact: entry.facts[0]
           }))
         })

@@ -22,6 +22,7 @@ import { Memory, type StoredRow, type Tables } from "../Memory.ts"
 const stored = (row: StoredRow, version: number): StoredFact => ({
   version,
   at: row.at,
+  actor: row.actor,
   fact: Result.getOrThrow(fromRecorded(row))
 })
 

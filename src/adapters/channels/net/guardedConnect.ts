@@ -33,6 +33,20 @@ export class NotConnected extends Error {
   }
 }
 
+/** Resolves a name for a socket, to addresses that the guard allows or to none. It is not asked about an IP literal. */
+export const guardedLookup =
+  (guard: AddressGuard, port: number, resolve: Resolve = systemResolve): net.LookupFunction =>
+  (hostname, options, callback) =>
+    resolve(hostname, (error, found) => {
+      const addresses = [...found]
+      const [first] = addresses
+      if (error !== null || first === undefined) return callback(new NotConnected("dns_failed", error), [])
+      if (!addresses.every(({ address }) => guard.allows(address, port))) {
+        return callback(new NotConnected("forbidden_address"), [])
+      }
+      return options.all === true ? callback(null, addresses) : callback(null, first.address, first.family)
+    })
+
 /** Null when no connection was started: the callback got the reason. */
 export type Connect = (callback: (...result: [null, net.Socket] | [NotConnected, null]) => void) => net.Socket | null
 
@@ -44,16 +58,7 @@ export const guardedConnect = (url: URL, guard: AddressGuard, resolve: Resolve =
   const servername = literal === null ? url.hostname.replace(/\.$/, "") : ""
   let session: Buffer | undefined
 
-  const lookup: net.LookupFunction = (hostname, options, callback) =>
-    resolve(hostname, (error, found) => {
-      const addresses = [...found]
-      const [first] = addresses
-      if (error !== null || first === undefined) return callback(new NotConnected("dns_failed", error), [])
-      if (!addresses.every(({ address }) => guard.allows(address, port))) {
-        return callback(new NotConnected("forbidden_address"), [])
-      }
-      return options.all === true ? callback(null, addresses) : callback(null, first.address, first.family)
-    })
+  const lookup = guardedLookup(guard, port, resolve)
 
   return (callback) => {
     if (literal !== null && !guard.allows(literal, port)) {

@@ -65,13 +65,18 @@ export const checkUrl = (text: string): string | null => {
 /** A URL, and its address if its host is one. */
 export const makeCheckTarget =
   (guard: AddressGuard) =>
-  (text: string): string | null =>
-    checkUrl(text) ?? checkAddress(guard, new URL(text))
+  (text: string): string | null => {
+    const problem = checkUrl(text)
+    if (problem !== null) return problem
+    const url = new URL(text)
+    return checkAddress(guard, url.hostname, portOf(url))
+  }
 
-const checkAddress = (guard: AddressGuard, url: URL): string | null => {
-  const local = /(?:^|\.)localhost\.?$/.test(url.hostname)
-  const address = local ? "127.0.0.1" : literalAddress(url.hostname)
-  return address === null || guard.allows(address, portOf(url))
+/** Whether the address of a host that is one, or this machine, may be called. A name is judged when it is resolved. */
+export const checkAddress = (guard: AddressGuard, hostname: string, port: number): string | null => {
+  const local = /(?:^|\.)localhost\.?$/.test(hostname)
+  const address = local ? "127.0.0.1" : literalAddress(hostname)
+  return address === null || guard.allows(address, port)
     ? null
     : "the address is private or reserved; the operator can open networks with POSTHASTE_ALLOWED_NETWORKS"
 }

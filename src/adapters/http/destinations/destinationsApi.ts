@@ -38,7 +38,9 @@ export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax }: AnyChan
     ...mapped(settings as Record<string, Setting>, (setting) =>
       isRequired(setting) ? setting.schema : optional(setting.schema)
     ),
-    ...mapped(secrets, ({ schema, generate }) => (generate ? Schema.optionalKey(schema) : schema)),
+    ...mapped(secrets, ({ schema, generate, within }) =>
+      within ? null : generate ? Schema.optionalKey(schema) : schema
+    ),
     ...(own && { secrets: Schema.optionalKey(OwnSecrets) })
   }).annotate({ identifier: `Create${typeName}` })
   /** What is left out stays as it is; null puts a setting back to its default, and removes a secret of one's own. */
@@ -47,7 +49,9 @@ export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax }: AnyChan
       if (setting.publicKey !== undefined) return null
       return isRequired(setting) ? Schema.optionalKey(setting.schema) : optional(setting.schema)
     }),
-    ...mapped(secrets, ({ schema, replaceable }) => (replaceable ? Schema.optionalKey(schema) : null)),
+    ...mapped(secrets, ({ schema, replaceable, within }) =>
+      replaceable && !within ? Schema.optionalKey(schema) : null
+    ),
     ...(own && { secrets: Schema.optionalKey(OwnSecretsChange) })
   }).annotate({ identifier: `Change${typeName}` })
   const shown = {

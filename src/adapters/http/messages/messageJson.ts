@@ -1,21 +1,10 @@
-/** A message, its facts and its attempts in the words of the API. */
+/** The facts and attempts of a message in the words of the API. */
 import { typeOf } from "../../../application/log/feed.ts"
 import type { StreamFact } from "../../../application/log/readStream.ts"
-import { detailsOf } from "../../../domain/message/facts.ts"
 import type { MessageStatus } from "../../../domain/message/machine.ts"
 import { toRecorded } from "../../../domain/message/recorded.ts"
 import type { Status } from "../../../domain/message/transitions.ts"
-import type { AttemptView, MessageView, StoredFact } from "../../../domain/message/view.ts"
-
-/** A view that was stored before a field was added has none of it. */
-export const messageJson = ({ version: _, ...view }: MessageView) => ({
-  ...view,
-  ...detailsOf(view),
-  deliverAt: view.deliverAt ?? null,
-  lastAttemptAt: view.lastAttemptAt ?? null,
-  deliveredAt: view.deliveredAt ?? null,
-  readAt: view.readAt ?? null
-})
+import type { AttemptView, StoredFact } from "../../../domain/message/view.ts"
 
 /** A stored fact of any stream. */
 export const factJson = (fact: StreamFact) => ({

@@ -2,59 +2,36 @@
 import { type DateTime, Effect, Result, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import {
-  type Acceptance,
-  type MessageRequest as AcceptedRequest,
-  acceptMessages
-} from "../../../application/accept/acceptMessage.ts"
+import { acceptMessages } from "../../../application/accept/acceptMessage.ts"
 import { readStream } from "../../../application/log/readStream.ts"
 import { commandMessage, eraseMessage, replayEdited } from "../../../application/messages/commandMessage.ts"
 import { readAttempts, readEvents, readMessage } from "../../../application/messages/readMessage.ts"
 import { type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
+import {
+  answerTo,
+  BATCH_MAX,
+  decodeEntry,
+  decodeReplay,
+  decodeRequest,
+  messageJson,
+  refusal,
+  requestOf
+} from "../../../application/requests/messageRequests.ts"
+import { rawMember, rawMembers } from "../../../application/requests/rawJson.ts"
 import { MessageId } from "../../../domain/ids.ts"
-import { detailsOf } from "../../../domain/message/facts.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { onePage, type PageQuery, pageOf } from "../server/cursor.ts"
-import {
-  answer,
-  blocked,
-  created,
-  idOf,
-  invalidFields,
-  keyReused,
-  type Problem,
-  toResponse
-} from "../server/problem.ts"
-import { rawMember, rawMembers } from "../server/rawJson.ts"
+import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson, readOptionalJson, readReason } from "../server/requestBody.ts"
-import { attemptJson, eventJson, factJson, messageJson } from "./messageJson.ts"
-import { BATCH_MAX, BatchEntry, MessageRequest, ReplayCommand } from "./messagesApi.ts"
+import { attemptJson, eventJson, factJson } from "./messageJson.ts"
 
-const decodeRequest = decoderOf(MessageRequest)
-const decodeEntry = decoderOf(BatchEntry)
-const decodeReplay = decoderOf(ReplayCommand)
 /** The entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(
   Schema.Struct({ messages: Schema.Array(Schema.Unknown).check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX)) })
 )
-
-const requestOf = (
-  request: typeof MessageRequest.Type,
-  body: string,
-  idempotencyKey: string | null
-): AcceptedRequest => ({
-  channel: request.channel,
-  to: request.to,
-  ...detailsOf(request),
-  deliverAt: request.deliverAt ?? null,
-  expiresAt: request.expiresAt ?? null,
-  retry: request.retry ?? null,
-  body,
-  idempotencyKey
-})
 
 const send = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, key: string | null) {
   const orgId = yield* ActingOrg
@@ -63,32 +40,9 @@ const send = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerR
   // Decoding has shown that the member is there.
   const body = rawMember(json.text, "payloadJson")!
   const [acceptance] = yield* acceptMessages(orgId, [requestOf(decodedRequest, body, key)])
-  const { status, message, problem } = answerTo(acceptance!, "")
+  const { status, message, problem } = answerTo(acceptance!)
   return message === undefined ? toResponse(problem) : created(`/outbound/messages/${message.id}`, message, status)
 })
-
-type Answer =
-  | { readonly status: number; readonly message: ReturnType<typeof messageJson>; readonly problem?: undefined }
-  | { readonly status: number; readonly problem: Problem; readonly message?: undefined }
-
-const answerTo = (acceptance: Acceptance, path: string): Answer => {
-  switch (acceptance.type) {
-    case "Accepted":
-      return { status: 201, message: messageJson(acceptance.message) }
-    case "AlreadyAccepted":
-      return { status: 200, message: messageJson(acceptance.message) }
-    case "KeyReused":
-      return refusal(keyReused())
-    case "Refused":
-      return refusal(
-        invalidFields(acceptance.faults.map(({ field, reason }) => ({ field: `${path}${field}`, reason })))
-      )
-    case "Blocked":
-      return refusal(blocked(acceptance.fact, path))
-  }
-}
-
-const refusal = (problem: Problem): Answer => ({ status: problem.body.status, problem })
 
 const sendBatch = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const orgId = yield* ActingOrg

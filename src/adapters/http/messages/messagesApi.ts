@@ -1,70 +1,24 @@
 /** The endpoints of messages as data: their requests and answers. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { headerText, Retry, text } from "../../../application/destinations/fields.ts"
+import { text } from "../../../application/destinations/fields.ts"
+import {
+  BATCH_MAX,
+  BatchEntry,
+  CommandRequest,
+  IdempotencyKey,
+  MessageRequest,
+  ReplayCommand
+} from "../../../application/requests/messageRequests.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { DeliveryError, MessageDetails } from "../../../domain/message/facts.ts"
 import { statuses } from "../../../domain/message/machine.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, listOf, Moment, optional, paging, Reason, Text, Time } from "../server/fields.ts"
+import { idParam, listOf, Moment, paging, Text, Time } from "../server/fields.ts"
 import { ProblemBody, problemOf } from "../server/problem.ts"
 
-export const BATCH_MAX = 1000
-
 const Status = Schema.Literals(statuses)
-
-const metadata = Schema.Record(text(100), Schema.String.check(Schema.isMaxLength(1000))).check(
-  Schema.makeFilter((record) => Object.keys(record).length <= 50 || "must have at most 50 entries", {
-    toJsonSchema: () => ({ maxProperties: 50 })
-  }),
-  Schema.makeFilter(
-    (record) =>
-      Object.values(record).every((value) => value.isWellFormed() && !value.includes("\0")) ||
-      "must hold well-formed text without NUL"
-  )
-)
-
-const IdempotencyKey = headerText(255)
-
-const requestFields = {
-  channel: ChannelName.annotate({ description: "The name of a channel, as GET /channels lists them." }),
-  to: text(512).annotate({
-    description:
-      "For the webhook channel the id of one of the org's webhook endpoints, for the http channel of one of its HTTP targets, for the whatsapp channel a phone number with its country code."
-  }),
-  payloadJson: Schema.Unknown.annotate({
-    description:
-      "Any JSON value. It is delivered byte for byte as it is written here. For the whatsapp channel {language, components?} beside a templateCode, or {text}; from names the account when there are several."
-  }),
-  eventType: optional(headerText(256)),
-  templateCode: optional(text(256)),
-  dossierId: optional(text(256)),
-  orderingKey: optional(text(256)),
-  correlationId: optional(headerText(256)),
-  metadata: optional(metadata),
-  deliverAt: optional(Time),
-  expiresAt: optional(Time),
-  retry: optional(Retry)
-}
-
-export const MessageRequest = Schema.Struct(requestFields).annotate({ identifier: "MessageRequest" })
-
-/** In a batch each entry brings its own key: one header could not tell them apart. */
-export const BatchEntry = Schema.Struct({ ...requestFields, idempotencyKey: optional(IdempotencyKey) }).annotate({
-  identifier: "BatchEntry"
-})
-
-export const CommandRequest = Reason.annotate({ identifier: "CommandRequest" })
-
-export const ReplayCommand = Schema.Struct({
-  ...CommandRequest.fields,
-  payloadJson: Schema.optionalKey(
-    Schema.Unknown.annotate({
-      description: "Any JSON value, delivered byte for byte in place of the body before, which is not kept."
-    })
-  )
-}).annotate({ identifier: "ReplayCommand" })
 
 export const Message = Schema.Struct({
   id: Schema.String,
@@ -72,6 +26,7 @@ export const Message = Schema.Struct({
   channel: ChannelName,
   to: Schema.String,
   destination: Schema.String.annotate({ description: "The id of the endpoint, target or account it is sent through." }),
+  routingKey: Text,
   status: Status,
   epoch: Schema.Int,
   attempts: Schema.Int,

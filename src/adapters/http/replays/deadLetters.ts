@@ -11,10 +11,10 @@ import {
   readReplay,
   requestReplay
 } from "../../../application/replays/replays.ts"
+import { messageJson } from "../../../application/requests/messageRequests.ts"
 import { type OrgId, ReplayId } from "../../../domain/ids.ts"
 import type { DeadLetterFilter, ReplaySelection } from "../../../domain/replay/facts.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
-import { messageJson } from "../messages/messageJson.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type Page, type PageQuery, pageOf } from "../server/cursor.ts"

@@ -3,29 +3,11 @@
  * application/destinations/fields.ts.
  */
 import { Schema, SchemaTransformation } from "effect"
-import { text } from "../../../application/destinations/fields.ts"
 
-const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/
-
-/**
- * A moment since 1970 with its zone: without a zone the same text would mean another time on another machine, and
- * calendars disagree about years before 1970.
- */
-export const Time = Schema.String.check(
-  Schema.makeFilter((value) => iso.test(value) && Date.parse(value) >= 0, {
-    message: "must be an ISO 8601 time with its zone, such as 2030-01-31T09:00:00Z",
-    toJsonSchema: () => ({ format: "date-time" })
-  })
-).pipe(Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.dateTimeUtcFromString))
-
-/** A field that may be left out; null means the same. */
-export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+export { optional, Reason, Time } from "../../../application/requests/fields.ts"
 
 /** A text in an answer that may not be there. */
 export const Text = Schema.NullOr(Schema.String)
-
-/** Why somebody commands something; any command may leave it out. */
-export const Reason = Schema.Struct({ reason: optional(text(500)) })
 
 /** A time in an answer. */
 export const Moment = Schema.String.annotate({ format: "date-time" }).pipe(

@@ -17,19 +17,20 @@ import { loggedColumns, loggedOf } from "./logged.ts"
 type EventRow = ReadonlyArray<string | null>
 
 /** A fact this release cannot read is a bug or a downgrade, not a state to recover from. */
-const storedFact = (version: string, atMs: string, name: string, data: string): StoredFact => ({
+const storedFact = (version: string, atMs: string, actor: string | null, name: string, data: string): StoredFact => ({
   version: Number(version),
   at: DateTime.makeUnsafe(Number(atMs)),
+  actor,
   fact: Result.getOrThrow(fromRecorded({ name, data }))
 })
 
 /** Of the rows of one stream, in order. */
 const streamIn = (rows: ReadonlyArray<EventRow>) => {
-  const facts = rows.map(([version, at, name, data]) => storedFact(version!, at!, name!, data!))
+  const facts = rows.map(([version, at, actor, name, data]) => storedFact(version!, at!, actor ?? null, name!, data!))
   return { version: facts.at(-1)?.version ?? 0, facts }
 }
 
-const columns = "version, (extract(epoch from at) * 1000)::bigint, name, data"
+const columns = "version, (extract(epoch from at) * 1000)::bigint, actor, name, data"
 const loadStatement = prepared`select ${columns} from event where stream_id = $1 order by version`
 const loadManyStatement = prepared`select ${columns}, stream_id from event where stream_id = any ($1::uuid[]) order by stream_id, version`
 const readAllStatement = prepared`select ${loggedColumns} from event
@@ -62,7 +63,7 @@ export const layer = Layer.effect(
 
     const loadMany = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
       const rows = yield* unavailable(postgres.reads.rows(loadManyStatement, [literal(ids)]))
-      const streams = Map.groupBy(rows, ([_version, _at, _name, _data, stream]) => stream as MessageId)
+      const streams = Map.groupBy(rows, ([_version, _at, _actor, _name, _data, stream]) => stream as MessageId)
       return new Map([...streams].map(([id, rows]) => [id, streamIn(rows)] as const))
     })
 

@@ -34,6 +34,7 @@ const shape = [
   "channel",
   "to",
   "destination",
+  "routingKey",
   "status",
   "epoch",
   "attempts",

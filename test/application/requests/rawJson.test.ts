@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { isDeeperThan, rawMember, rawMembers } from "../../../../src/adapters/http/server/rawJson.ts"
+import { isDeeperThan, rawMember, rawMembers } from "../../../src/application/requests/rawJson.ts"
 
 describe("the text of a member", () => {
   it.each([

@@ -1,0 +1,98 @@
+/** What an AMQP target is made of: an exchange of somebody's RabbitMQ that messages are published to. */
+import { Schema } from "effect"
+import { brokerText, commonSettings, type Setting, text } from "../../../application/destinations/fields.ts"
+import type { SecretField } from "../../../application/ports/Channels.ts"
+import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
+import { type AddressGuard, literalAddress } from "../net/addressGuard.ts"
+import { checkAddress } from "../net/requestPolicy.ts"
+
+export interface AmqpTargetSettings extends DestinationSettings {
+  /** Without the password, which is a secret. */
+  readonly url: string
+  /** Empty: the broker's default exchange, whose routing keys are names of queues. */
+  readonly exchange: string
+  /** Of messages that bring none. */
+  readonly routingKey: string
+  /** What becomes of a message that the broker did not confirm in time, and that it may have taken. */
+  readonly unconfirmed: "resend" | "deadLetter"
+}
+
+export const settings = {
+  url: {
+    schema: text(2048).annotate({
+      description:
+        "amqp://user:password@host:5672/vhost, or amqps:. The password is stored encrypted and left out when it is read."
+    })
+  },
+  exchange: {
+    schema: brokerText.annotate({
+      description: "It must exist. Empty: the broker's default exchange, whose routing keys are names of queues."
+    })
+  },
+  routingKey: { schema: brokerText.annotate({ description: "Of messages that bring none." }), default: "" },
+  unconfirmed: {
+    schema: Schema.Literals(["resend", "deadLetter"]).annotate({
+      description:
+        "Of a message that the broker did not confirm in time and may have taken. resend: it is published again under the same message-id, by which consumers drop it. deadLetter: a person decides."
+    }),
+    default: "resend"
+  },
+  ...commonSettings
+} as const satisfies { readonly [Name in keyof AmqpTargetSettings]: Setting }
+
+export const secrets = {
+  password: {
+    schema: Schema.String,
+    replaceable: true,
+    within: {
+      setting: "url",
+      takenOut: (text) => {
+        const url = URL.parse(text)
+        if (url === null || url.password === "") return { text, secret: null }
+        const secret = url.password
+        url.password = ""
+        return { text: url.href, secret }
+      }
+    }
+  }
+} as const satisfies Record<string, SecretField>
+
+/** The URL to connect with. The password is kept as it was written in it. */
+export const withPassword = (text: string, password: string | null): string => {
+  if (password === null) return text
+  const url = new URL(text)
+  url.password = password
+  return url.href
+}
+
+const TCP_PORT = 5672
+const TLS_PORT = 5671
+
+export const portOf = ({ port, protocol }: URL): number =>
+  port === "" ? (protocol === "amqps:" ? TLS_PORT : TCP_PORT) : Number(port)
+
+/** Why a URL names no broker that may be called; a name is judged again when it is resolved. */
+export const checkUrl = (text: string, guard: AddressGuard): string | null => {
+  const url = URL.parse(text)
+  if (url === null || (url.protocol !== "amqp:" && url.protocol !== "amqps:") || url.hostname === "") {
+    return "must look like amqp://user:password@host:5672/vhost"
+  }
+  if (url.search !== "" || url.hash !== "") return "may have no query and no fragment"
+  if (!isDecodable(url.username) || !isDecodable(url.password) || !isVirtualHost(url.pathname)) {
+    return "must have a user, a password and one virtual host that are percent-encoded, such as %2F for /"
+  }
+  return checkAddress(guard, url.hostname, portOf(url))
+}
+
+const isVirtualHost = (path: string) => /^(\/[^/]*)?$/.test(path) && isDecodable(path)
+
+const isDecodable = (text: string): boolean => {
+  try {
+    return decodeURIComponent(text).isWellFormed()
+  } catch {
+    return false
+  }
+}
+
+/** The host as a socket wants it: an IPv6 address without its brackets. */
+export const hostOf = ({ hostname }: URL): string => literalAddress(hostname) ?? hostname

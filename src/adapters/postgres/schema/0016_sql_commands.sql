@@ -1,0 +1,47 @@
+-- Promises: a command that a caller's own transaction gave is here if, and as soon as, that transaction is committed, until
+-- it is decided; and what was refused stays here with the reason. Nothing here makes one caller wait for another one.
+
+create sequence sql_command_n cache 100;
+create table sql_command (
+  -- The caller's transaction. Those of one caller follow each other in this order.
+  tx xid8 not null default pg_current_xact_id(),
+  n bigint not null default nextval('sql_command_n'),
+  -- Of the message or event that it becomes.
+  id uuid not null,
+  org_id text not null,
+  type text not null,
+  key text,
+  request jsonb not null,
+  primary key (tx, n)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
+create index sql_command_id on sql_command (id);
+
+-- One process at a time moves commands, so that those of one caller keep their order. Others wait for its lease to end.
+create table sql_command_mover (
+  one boolean primary key default true check (one),
+  holder uuid,
+  lease_until timestamptz not null default '-infinity'
+) with (fillfactor = 50);
+insert into sql_command_mover default values;
+
+create table refused_command (
+  id uuid primary key,
+  org_id text not null,
+  type text not null,
+  key text,
+  request jsonb not null,
+  problem json not null,
+  at timestamptz not null default clock_timestamp(),
+  -- It lies in the broker's queue of rejected commands, too.
+  published boolean not null default false
+);
+create index refused_command_at on refused_command (at);
+create index refused_command_unpublished on refused_command (at) where not published;
+
+-- A key that was used before: the command became what the earlier one had become.
+create table sql_command_alias (
+  id uuid primary key,
+  became uuid not null,
+  at timestamptz not null default clock_timestamp()
+);
+create index sql_command_alias_at on sql_command_alias (at);

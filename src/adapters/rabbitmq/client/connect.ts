@@ -1,0 +1,140 @@
+/**
+ * One connection to a RabbitMQ, from its login to its loss. A connection that is lost stays lost: whoever needs another
+ * one asks for it, at a time of its own choosing, and declares again what it needs.
+ *
+ * The client notices a broker that went silent by its heartbeats, after some twenty seconds. Whoever waits for an
+ * answer has a deadline of its own.
+ */
+import { Deferred, Duration, Effect, Exit, Redacted, Schema, type Scope } from "effect"
+import { AMQPConnectionError, Connection, type ConnectionOptions } from "rabbitmq-client"
+
+/** Why there is no connection. The codes are those of domain/delivery/classify.ts. */
+export class NotConnected extends Schema.TaggedError<NotConnected>()("NotConnected", {
+  code: Schema.Literals([
+    "connection_failed",
+    "dns_failed",
+    "forbidden_address",
+    "login_refused",
+    "timeout",
+    "tls_failed"
+  ]),
+  /** For whoever runs Posthaste: it can name an address. */
+  detail: Schema.String
+}) {
+  override get message(): string {
+    return this.detail
+  }
+}
+
+export interface Link {
+  readonly connection: Connection
+  /** Why the broker takes no messages for now; null while it takes them. */
+  readonly blocked: () => string | null
+  readonly isLost: () => boolean
+  /** Answers the reason once the connection is lost, also when it was closed here. */
+  readonly lost: Effect.Effect<string>
+}
+
+export interface Options {
+  /** `amqp://user:password@host:port/vhost`, or `amqps:`. */
+  readonly url: Redacted.Redacted
+  /** Shown in the broker's list of connections. */
+  readonly name: string
+  readonly timeout: Duration.Duration
+  /** The largest frame, in bytes; headers must fit into one. Absent: the client's 8 KB. */
+  readonly frameMax?: number
+  /** Of the socket: which addresses may be connected to. */
+  readonly socket?: ConnectionOptions["socket"]
+  readonly tls?: ConnectionOptions["tls"]
+}
+
+const HEARTBEAT_SECONDS = 10
+/** How long a goodbye may take. */
+const CLOSE_WITHIN = Duration.seconds(2)
+/** The client would connect again by itself. It is closed when a connection fails, so this is never reached. */
+const NEVER_AGAIN_MS = 2 ** 31 - 1
+
+export const connect = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<Link, NotConnected, Scope.Scope> {
+  const lost = Deferred.makeUnsafe<string>()
+  let blocked: string | null = null
+  const connection = yield* Effect.acquireRelease(
+    Effect.callback<Connection, NotConnected>((resume) => {
+      const made = make(options)
+      made.on("connection", () => resume(Effect.succeed(made)))
+      made.on("connection.blocked", (reason: unknown) => {
+        blocked = String(reason)
+      })
+      made.on("connection.unblocked", () => {
+        blocked = null
+      })
+      made.on("error", (error: unknown) => {
+        made.unsafeDestroy()
+        Deferred.doneUnsafe(lost, Exit.succeed(textOf(error)))
+        resume(Effect.fail(notConnected(error)))
+      })
+    }),
+    (made) =>
+      Effect.tryPromise(() => made.close()).pipe(
+        Effect.timeoutOption(CLOSE_WITHIN),
+        Effect.ignore,
+        Effect.andThen(
+          Effect.sync(() => {
+            made.unsafeDestroy()
+            Deferred.doneUnsafe(lost, Exit.succeed("closed here"))
+          })
+        )
+      )
+  )
+  return {
+    connection,
+    blocked: () => blocked,
+    isLost: () => Deferred.isDoneUnsafe(lost),
+    lost: Deferred.await(lost)
+  }
+})
+
+const make = ({ url, name, timeout, frameMax, socket, tls }: Options): Connection =>
+  new Connection({
+    url: withLogin(Redacted.value(url)),
+    connectionName: name,
+    connectionTimeout: Duration.toMillis(timeout),
+    acquireTimeout: Duration.toMillis(timeout),
+    heartbeat: HEARTBEAT_SECONDS,
+    noDelay: true,
+    retryLow: NEVER_AGAIN_MS,
+    retryHigh: NEVER_AGAIN_MS,
+    ...(frameMax && { frameMax }),
+    ...(socket && { socket }),
+    ...(tls && { tls })
+  })
+
+/** A URL without a user means the broker's guest, as it does for every client but this one. */
+const withLogin = (text: string): string => {
+  const url = new URL(text)
+  if (url.username === "" && url.password === "") {
+    url.username = "guest"
+    url.password = "guest"
+  }
+  return url.href
+}
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+const codeOf = (error: unknown): string =>
+  typeof error === "object" && error !== null && "code" in error ? String(error.code) : ""
+
+const notConnected = (error: unknown): NotConnected => {
+  const code = codeOf(error)
+  const detail = textOf(error)
+  // What judged the address has named the reason.
+  if (code === "dns_failed" || code === "forbidden_address") return new NotConnected({ code, detail })
+  if (error instanceof AMQPConnectionError) {
+    // NOT_ALLOWED: there is no such virtual host, or not for this user.
+    if (code === "ACCESS_REFUSED" || code === "NOT_ALLOWED") return new NotConnected({ code: "login_refused", detail })
+    if (code === "CONNECTION_TIMEOUT") return new NotConnected({ code: "timeout", detail })
+  }
+  if (code === "ENOTFOUND" || code === "EAI_AGAIN") return new NotConnected({ code: "dns_failed", detail })
+  return new NotConnected({ code: /CERT|TLS|SSL|SELF_SIGNED/.test(code) ? "tls_failed" : "connection_failed", detail })
+}

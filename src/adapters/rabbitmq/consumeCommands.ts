@@ -1,0 +1,138 @@
+/**
+ * Reads the queue of commands, as many at once as have arrived:
+ *
+ *   decode    each on its own: what can't be understood is refused
+ *   obey      all in their order, by the rules of the HTTP API; when this answers, it is committed
+ *   reject    what was refused goes to the rejected queue, with the reason, and is confirmed there
+ *   answer    to those who have asked for it
+ *   ack       all of them
+ *
+ * A crash between two steps brings the commands once more. Their keys make them the same commands, and the rejected queue
+ * may hold one twice. While the store does not answer nothing is refused, nothing is acknowledged, and the queue waits.
+ */
+import { Duration, Effect, Result, Schema } from "effect"
+import type { Envelope } from "rabbitmq-client"
+import { storePauses } from "../../application/command.ts"
+import { type Answer, obeyAll } from "../../application/requests/commands.ts"
+import type { Problem } from "../../application/requests/problem.ts"
+import type { Link } from "./client/connect.ts"
+import { type Publisher, publisher } from "./client/publisher.ts"
+import { commandOf } from "./commandOf.ts"
+import { type Delivery, deliveriesOf } from "./deliveries.ts"
+import { COMMANDS, REJECTED } from "./topology.ts"
+
+/** What a process holds in memory: the broker allows messages of some megabytes. */
+const PREFETCH = 512
+/** One append holds them. The next ones arrive meanwhile. */
+const AT_ONCE = 256
+const WAY = "amqp"
+
+/** The rejected queue has not taken a command. */
+export class NotRejected extends Schema.TaggedError<NotRejected>()("NotRejected", { reason: Schema.String }) {
+  override get message(): string {
+    return `the queue ${REJECTED} has not taken a command (${this.reason})`
+  }
+}
+
+/** Ends when the connections do. */
+export const consumeCommands = Effect.fnUntraced(function* (links: {
+  readonly receiving: Link
+  readonly publishing: Link
+}) {
+  const outlet = yield* publisher(links.publishing)
+  const deliveries = yield* deliveriesOf(links.receiving, COMMANDS, PREFETCH)
+  for (;;) {
+    const arrived = yield* deliveries.take(AT_ONCE)
+    const answers = yield* answersTo(arrived)
+    yield* Effect.forEach(
+      answers.entries(),
+      ([n, answer]) => (answer.type === "Refused" ? reject(outlet, arrived[n]!, answer.problem) : Effect.void),
+      { concurrency: "unbounded", discard: true }
+    )
+    yield* Effect.forEach(answers.entries(), ([n, answer]) => reply(outlet, arrived[n]!, answer), {
+      concurrency: "unbounded",
+      discard: true
+    })
+    yield* deliveries.acknowledge(arrived.at(-1)!)
+  }
+})
+
+const answersTo = Effect.fnUntraced(function* (arrived: ReadonlyArray<Delivery>) {
+  const read = arrived.map(commandOf)
+  const commands = read.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
+  const obeyed = yield* untilAnswered(obeyAll(WAY, commands))
+  let next = 0
+  return read.map(
+    (one): Answer => (Result.isSuccess(one) ? obeyed[next++]! : { type: "Refused", problem: one.failure })
+  )
+})
+
+/** The store may be away for long: the commands are safe in their queue. */
+const untilAnswered = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => {
+    let isWaiting = false
+    return effect.pipe(
+      Effect.tapError((error) => {
+        const warning = isWaiting ? Effect.void : Effect.logWarning("commands from RabbitMQ wait for the store", error)
+        isWaiting = true
+        return warning
+      }),
+      Effect.retry(storePauses),
+      Effect.orDie
+    )
+  })
+
+/** Its body and what it says of itself are untouched. */
+const reject = Effect.fnUntraced(function* (outlet: Publisher, delivery: Delivery, problem: Problem) {
+  const { type, contentType, contentEncoding, messageId, correlationId, replyTo, timestamp, appId, priority } = delivery
+  const published = yield* outlet.publish(
+    {
+      ...given({ type, contentType, contentEncoding, correlationId, replyTo, timestamp, appId, priority }),
+      messageId: messageId ?? "",
+      routingKey: REJECTED,
+      mandatory: true,
+      headers: { ...plain(delivery.headers ?? {}), "x-problem": documentOf(problem) }
+    },
+    delivery.body
+  )
+  // It stays in the queue of commands, and is read again over new connections.
+  if (published.type !== "Confirmed") return yield* new NotRejected({ reason: published.type })
+})
+
+const given = (properties: { readonly [Name in keyof Envelope]?: Envelope[Name] | undefined }): Partial<Envelope> =>
+  Object.fromEntries(Object.entries(properties).filter(([, value]) => value !== undefined))
+
+const HEADERS_MAX = 64 * 1024
+
+/** Headers that come back as they were; the client writes no other kinds, and a frame holds no more. */
+const plain = (headers: Readonly<Record<string, unknown>>) => {
+  const kept = Object.entries(headers).filter(([, value]) => ["string", "number", "boolean"].includes(typeof value))
+  return JSON.stringify(kept).length > HEADERS_MAX ? {} : Object.fromEntries(kept)
+}
+
+const PROBLEM_MAX = 16 * 1024
+const ERRORS_MAX = 20
+
+const documentOf = ({ body }: Problem): string => {
+  const text = JSON.stringify(body)
+  if (text.length <= PROBLEM_MAX) return text
+  return JSON.stringify({ ...body, detail: body.detail.slice(0, 2_000), errors: body.errors.slice(0, ERRORS_MAX) })
+}
+
+/** How long the commands wait for their answers to be taken. Whoever has asked may be gone. */
+const REPLY_WITHIN = Duration.seconds(2)
+
+const reply = (outlet: Publisher, { replyTo, correlationId }: Delivery, answer: Answer) =>
+  replyTo === undefined || replyTo === ""
+    ? Effect.void
+    : outlet
+        .publish(
+          {
+            routingKey: replyTo,
+            messageId: answer.type === "Done" ? answer.id : "",
+            ...given({ correlationId }),
+            contentType: answer.type === "Done" ? "application/json" : "application/problem+json"
+          },
+          Buffer.from(JSON.stringify(answer.type === "Done" ? answer.body : answer.problem.body))
+        )
+        .pipe(Effect.timeoutOption(REPLY_WITHIN))

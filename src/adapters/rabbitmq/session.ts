@@ -1,0 +1,76 @@
+/**
+ * What goes on over connections to Posthaste's own broker, for as long as the process runs. When a connection is lost, or
+ * what goes on ends, everything is closed and begun again, after a pause. The log has a line when the broker goes away, and
+ * one when it is back.
+ */
+import { Cause, Duration, Effect, type Redacted, type Scope } from "effect"
+import { connect, type Link } from "./client/connect.ts"
+import { declareTopology } from "./topology.ts"
+
+export interface Broker {
+  readonly url: Redacted.Redacted
+  /** Of this process, for the broker's list of connections. */
+  readonly name: string
+}
+
+const CONNECT_WITHIN = Duration.seconds(10)
+const PAUSE_MIN_MS = 200
+const PAUSE_MAX_MS = 5_000
+/** What RabbitMQ allows unless it is told otherwise. */
+const FRAME_MAX = 131_072
+
+const troubleIn = (cause: Cause.Cause<unknown>): string => {
+  const trouble = Cause.squash(cause)
+  return trouble instanceof Error ? trouble.message : String(trouble)
+}
+
+/**
+ * `task` is for the log: "commands". `work` gets a connection to receive on and one to publish on, because a broker that
+ * takes no messages blocks a connection as a whole.
+ */
+export const sessions = <E, R>(
+  { url, name }: Broker,
+  task: string,
+  work: (links: { readonly receiving: Link; readonly publishing: Link }) => Effect.Effect<unknown, E, R>
+): Effect.Effect<never, never, Exclude<R, Scope.Scope>> =>
+  Effect.suspend(() => {
+    let said: string | null = null
+    let pauseMs = PAUSE_MIN_MS
+    const link = (purpose: string) =>
+      connect({ url, name: `${name} ${task} ${purpose}`, timeout: CONNECT_WITHIN, frameMax: FRAME_MAX })
+
+    const session = Effect.gen(function* () {
+      const publishing = yield* link("out")
+      const receiving = yield* link("in")
+      yield* declareTopology(publishing)
+      if (said !== null) yield* Effect.logInfo(`RabbitMQ is back: ${task}`)
+      said = null
+      pauseMs = PAUSE_MIN_MS
+      yield* Effect.raceFirst(
+        work({ receiving, publishing }),
+        Effect.map(Effect.raceFirst(publishing.lost, receiving.lost), () => undefined)
+      )
+    }).pipe(Effect.scoped)
+
+    /** Once for each kind of trouble. */
+    const say = (problem: string) => {
+      const before = said
+      said = problem
+      return before === problem ? Effect.void : Effect.logError(`${task} wait for RabbitMQ: ${problem}`)
+    }
+
+    return session.pipe(
+      Effect.matchCauseEffect({
+        onSuccess: () => say("the connection was lost"),
+        onFailure: (cause) => say(troubleIn(cause))
+      }),
+      Effect.andThen(
+        Effect.suspend(() => {
+          const wait = Duration.millis(pauseMs)
+          pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)
+          return Effect.sleep(wait)
+        })
+      ),
+      Effect.forever
+    )
+  }) as Effect.Effect<never, never, Exclude<R, Scope.Scope>>

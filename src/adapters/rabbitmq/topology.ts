@@ -1,0 +1,66 @@
+/**
+ * What Posthaste needs on its own broker, declared anew on every connection. To declare what is there already changes
+ * nothing; something of the same name and another kind is refused, and nothing of it is touched.
+ */
+import { Effect, Schema } from "effect"
+import type { Channel } from "rabbitmq-client"
+import type { Link } from "./client/connect.ts"
+import { openChannel } from "./client/publisher.ts"
+
+export const COMMANDS = "posthaste.commands"
+export const REJECTED = "posthaste.commands.rejected"
+export const EVENTS = "posthaste.events"
+export const DEAD_LETTERS = "posthaste.dead-letters"
+
+/** A command that ended the process that read it so many times is put aside by the broker itself. */
+const DELIVERIES_MAX = 1_000
+
+/** The broker holds something of this name that is not what Posthaste would make. */
+export class WrongTopology extends Schema.TaggedError<WrongTopology>()("WrongTopology", {
+  name: Schema.String,
+  detail: Schema.String
+}) {
+  override get message(): string {
+    return `RabbitMQ has a ${this.name} that is not as Posthaste needs it. Remove it, or give Posthaste a virtual host of its own. (${this.detail})`
+  }
+}
+
+const quorum = { "x-queue-type": "quorum" } as const
+
+const declarations: ReadonlyArray<readonly [string, (channel: Channel) => Promise<unknown>]> = [
+  [`queue ${REJECTED}`, (channel) => channel.queueDeclare({ queue: REJECTED, durable: true, arguments: quorum })],
+  [
+    `queue ${COMMANDS}`,
+    (channel) =>
+      channel.queueDeclare({
+        queue: COMMANDS,
+        durable: true,
+        arguments: {
+          ...quorum,
+          // Several processes may wait for commands; one reads, so that the order of the queue is the order of acceptance.
+          "x-single-active-consumer": true,
+          "x-delivery-limit": DELIVERIES_MAX,
+          "x-dead-letter-exchange": "",
+          "x-dead-letter-routing-key": REJECTED,
+          "x-dead-letter-strategy": "at-least-once",
+          "x-overflow": "reject-publish"
+        }
+      })
+  ],
+  [`exchange ${EVENTS}`, (channel) => channel.exchangeDeclare({ exchange: EVENTS, type: "topic", durable: true })],
+  [
+    `exchange ${DEAD_LETTERS}`,
+    (channel) => channel.exchangeDeclare({ exchange: DEAD_LETTERS, type: "topic", durable: true })
+  ]
+]
+
+/** A refusal closes the channel it is asked on, so this one is used for nothing else. */
+export const declareTopology = Effect.fnUntraced(function* (link: Link) {
+  const channel = yield* openChannel(link)
+  for (const [name, declare] of declarations) {
+    yield* Effect.tryPromise({
+      try: () => declare(channel),
+      catch: (error) => new WrongTopology({ name, detail: error instanceof Error ? error.message : String(error) })
+    })
+  }
+}, Effect.scoped)

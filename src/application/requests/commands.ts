@@ -1,0 +1,203 @@
+/**
+ * Commands that come without a connection to answer on: from a queue of a broker, or from a transaction of the caller's
+ * own. Each is decoded by the shapes of the HTTP API and decided like a request there, on its own, in its place, and in the
+ * order they came in: messages of one org are accepted in it, and so are the commands to one message.
+ *
+ * Whatever brings them may bring a command once more, after a crash or a lost acknowledgement. A command is obeyed once: a
+ * message is accepted once under its key or its id, and a cancellation or a replay leaves its key with its fact.
+ *
+ * Nothing is refused because a store does not answer: that fails for all of them, and they are to be brought again.
+ */
+import { Effect, Result, Schema } from "effect"
+import { isUuid, MessageId, type OrgId } from "../../domain/ids.ts"
+import { type MessageRequest as AcceptedRequest, acceptMessages } from "../accept/acceptMessage.ts"
+import { storePauses } from "../command.ts"
+import { CommandedBy } from "../commandedBy.ts"
+import type { Fault } from "../errors.ts"
+import {
+  type CallerCommand,
+  commandMessage,
+  type MessageBusy,
+  obeyedBefore,
+  replayEdited
+} from "../messages/commandMessage.ts"
+import { MessageNotFound } from "../messages/readMessage.ts"
+import { type Decode, decoderOf } from "./decoding.ts"
+import type { JsonText } from "./jsonText.ts"
+import { answerTo, CommandRequest, decodeRequest, messageJson, ReplayCommand, requestOf } from "./messageRequests.ts"
+import { internal, invalidFields, type Problem, problemFor } from "./problem.ts"
+import { rawMember } from "./rawJson.ts"
+
+export const commandTypes = ["SendMessage", "CancelMessage", "ReplayMessage"] as const
+export type CommandType = (typeof commandTypes)[number]
+
+export const isCommandType = (type: string): type is CommandType => commandTypes.some((known) => known === type)
+
+export interface Command {
+  readonly type: CommandType
+  readonly orgId: OrgId
+  /** Names the command among those of its org; null only where an id does. */
+  readonly key: string | null
+  /** The id that its message was promised. */
+  readonly id?: MessageId
+  readonly json: JsonText
+}
+
+export type Answer =
+  /** `body` is what the HTTP API would answer. */
+  | { readonly type: "Done"; readonly id: string; readonly body: object }
+  | { readonly type: "Refused"; readonly problem: Problem }
+
+const decodeCancel = decoderOf(Schema.Struct({ id: Schema.String, ...CommandRequest.fields }))
+const decodeReplay = decoderOf(Schema.Struct({ id: Schema.String, ...ReplayCommand.fields }))
+
+/** A decoded command; those of one kind that follow each other are decided together. */
+type Task = {
+  readonly index: number
+  readonly orgId: OrgId
+} & (
+  | { readonly kind: "send"; readonly request: AcceptedRequest }
+  | {
+      readonly kind: "command"
+      readonly key: string | null
+      readonly id: string
+      readonly type: CallerCommand
+      readonly reason: string | null
+      /** The body that takes the place of the one before. */
+      readonly body: string | null
+    }
+)
+
+type TaskOf<Kind> = Extract<Task, { readonly kind: Kind }>
+
+/** Answers in the order of the commands. `way` is how they came in, and in their facts' actor. */
+export const obeyCommands = Effect.fnUntraced(function* (way: string, commands: ReadonlyArray<Command>) {
+  const answers = new Array<Answer>(commands.length)
+  const answerWith = ([index, answer]: readonly [number, Answer]) => {
+    answers[index] = answer
+  }
+  const stretches: Array<Array<Task>> = []
+  for (const [index, command] of commands.entries()) {
+    const task = taskOf(command, index)
+    if (Result.isFailure(task)) {
+      answers[index] = { type: "Refused", problem: invalidFields(task.failure) }
+      continue
+    }
+    const last = stretches.at(-1)
+    if (last !== undefined && last[0]!.kind === task.success.kind) last.push(task.success)
+    else stretches.push([task.success])
+  }
+  for (const stretch of stretches) {
+    const found =
+      stretch[0]!.kind === "send"
+        ? yield* send(way, stretch as ReadonlyArray<TaskOf<"send">>)
+        : yield* command(way, stretch as ReadonlyArray<TaskOf<"command">>)
+    found.forEach(answerWith)
+  }
+  return answers as ReadonlyArray<Answer>
+})
+
+/**
+ * The same, and a bug that one command shows holds up no others: each is tried on its own then, and the one that shows it is
+ * refused. A message that other writers are changing is tried again.
+ */
+export const obeyAll = (way: string, commands: ReadonlyArray<Command>) => {
+  const together = patiently(obeyCommands(way, commands))
+  const alone = Effect.forEach(commands, (command) =>
+    patiently(obeyCommands(way, [command])).pipe(
+      Effect.map(([answer]) => answer!),
+      Effect.catchDefect((defect) =>
+        Effect.logError(`a command of ${command.orgId} shows a defect`, defect).pipe(
+          Effect.as<Answer>({ type: "Refused", problem: internal(command.key ?? command.id ?? "") })
+        )
+      )
+    )
+  )
+  return commands.length === 0 ? Effect.succeed([]) : Effect.catchDefect(together, () => alone)
+}
+
+const patiently = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E | MessageBusy, R>) =>
+  effect.pipe(
+    Effect.retry({ schedule: storePauses, while: ({ _tag }) => _tag === "MessageBusy" }),
+    Effect.catchIf((error): error is MessageBusy => error._tag === "MessageBusy", Effect.die)
+  )
+
+const taskOf = ({ type, orgId, key, id, json }: Command, index: number): Result.Result<Task, ReadonlyArray<Fault>> => {
+  const decoded = <A>(decode: Decode<A>) => decode(json.value)
+  switch (type) {
+    case "SendMessage":
+      return Result.map(decoded(decodeRequest), (request) => {
+        // Decoding has shown that the member is there.
+        const body = rawMember(json.text, "payloadJson")!
+        return { index, orgId, kind: "send", request: { ...requestOf(request, body, key), ...(id && { id }) } }
+      })
+    case "CancelMessage":
+      return Result.map(decoded(decodeCancel), ({ id, reason = null }) => {
+        return { index, orgId, kind: "command", key, id, type, reason, body: null }
+      })
+    case "ReplayMessage":
+      return Result.map(decoded(decodeReplay), ({ id, reason = null }) => {
+        return { index, orgId, kind: "command", key, id, type, reason, body: rawMember(json.text, "payloadJson") }
+      })
+  }
+}
+
+/** Of each org together, in their order: one append, as far as it can hold them. */
+const send = Effect.fnUntraced(function* (way: string, tasks: ReadonlyArray<TaskOf<"send">>) {
+  const found = yield* Effect.forEach(
+    Map.groupBy(tasks, ({ orgId }) => orgId),
+    ([orgId, ofOrg]) =>
+      acceptMessages(
+        orgId,
+        ofOrg.map(({ request }) => request)
+      ).pipe(
+        Effect.map((acceptances) =>
+          acceptances.map((acceptance, n): readonly [number, Answer] => {
+            const { message, problem } = answerTo(acceptance)
+            return [
+              ofOrg[n]!.index,
+              problem === undefined ? { type: "Done", id: message.id, body: message } : { type: "Refused", problem }
+            ]
+          })
+        )
+      ),
+    { concurrency: "unbounded" }
+  ).pipe(Effect.provideService(CommandedBy, way))
+  return found.flat()
+})
+
+/** Commands to one message wait for each other, those to different messages don't. */
+const COMMANDS_AT_ONCE = 16
+
+const command = Effect.fnUntraced(function* (way: string, tasks: ReadonlyArray<TaskOf<"command">>) {
+  const found = yield* Effect.forEach(
+    Map.groupBy(tasks, ({ id }) => id),
+    ([, toOne]) => Effect.forEach(toOne, (task) => commandOne(way, task)),
+    { concurrency: COMMANDS_AT_ONCE }
+  )
+  return found.flat()
+})
+
+const commandOne = Effect.fnUntraced(function* (way: string, task: TaskOf<"command">) {
+  const { index, orgId, key, id, type, reason, body } = task
+  const obeyed = Effect.gen(function* () {
+    // A text that is no id is answered like the id of no message.
+    if (!isUuid(id)) return yield* new MessageNotFound({ id })
+    const messageId = MessageId.make(id)
+    return (
+      (yield* obeyedBefore(orgId, messageId, type)) ??
+      (body === null
+        ? yield* commandMessage(orgId, messageId, type, reason)
+        : yield* replayEdited(orgId, messageId, body, reason))
+    )
+  })
+  const answer = yield* obeyed.pipe(
+    Effect.provideService(CommandedBy, key === null ? way : `${way}:${key}`),
+    Effect.map((view): Answer => ({ type: "Done", id: view.id, body: messageJson(view) })),
+    Effect.catchTags({
+      MessageNotFound: (failure) => Effect.succeed<Answer>({ type: "Refused", problem: problemFor(failure) }),
+      CommandRefused: (failure) => Effect.succeed<Answer>({ type: "Refused", problem: problemFor(failure) })
+    })
+  )
+  return [index, answer] as const
+})

@@ -1,0 +1,129 @@
+/**
+ * What can be asked about messages, by whichever way in: the shapes, how they are decoded, and how the answer is worded.
+ * A way in adds what only it has: HTTP its status and headers, a broker its acknowledgement.
+ */
+import { Schema } from "effect"
+import { ChannelName } from "../../domain/ids.ts"
+import { detailsOf } from "../../domain/message/facts.ts"
+import type { MessageView } from "../../domain/message/view.ts"
+import type { Acceptance, MessageRequest as AcceptedRequest } from "../accept/acceptMessage.ts"
+import { brokerText, headerText, Retry, text } from "../destinations/fields.ts"
+import { decoderOf } from "./decoding.ts"
+import { optional, Reason, Time } from "./fields.ts"
+import { blocked, invalidFields, keyReused, type Problem } from "./problem.ts"
+
+export const BATCH_MAX = 1000
+
+export const metadata = Schema.Record(text(100), Schema.String.check(Schema.isMaxLength(1000))).check(
+  Schema.makeFilter((record) => Object.keys(record).length <= 50 || "must have at most 50 entries", {
+    toJsonSchema: () => ({ maxProperties: 50 })
+  }),
+  Schema.makeFilter(
+    (record) =>
+      Object.values(record).every((value) => value.isWellFormed() && !value.includes("\0")) ||
+      "must hold well-formed text without NUL"
+  )
+)
+
+export const IdempotencyKey = headerText(255)
+
+const requestFields = {
+  channel: ChannelName.annotate({ description: "The name of a channel, as GET /channels lists them." }),
+  to: text(512).annotate({
+    description:
+      "For the webhook channel the id of one of the org's webhook endpoints, for the http channel of one of its HTTP targets, for the amqp channel of one of its AMQP targets, for the whatsapp channel a phone number with its country code."
+  }),
+  payloadJson: Schema.Unknown.annotate({
+    description:
+      "Any JSON value. It is delivered byte for byte as it is written here. For the whatsapp channel {language, components?} beside a templateCode, or {text}; from names the account when there are several."
+  }),
+  routingKey: optional(brokerText).annotate({
+    description: "For the amqp channel: takes the place of its target's routing key."
+  }),
+  eventType: optional(headerText(256)),
+  templateCode: optional(text(256)),
+  dossierId: optional(text(256)),
+  orderingKey: optional(text(256)),
+  correlationId: optional(headerText(256)),
+  metadata: optional(metadata),
+  deliverAt: optional(Time),
+  expiresAt: optional(Time),
+  retry: optional(Retry)
+}
+
+export const MessageRequest = Schema.Struct(requestFields).annotate({ identifier: "MessageRequest" })
+
+/** In a batch each entry brings its own key: one header could not tell them apart. */
+export const BatchEntry = Schema.Struct({ ...requestFields, idempotencyKey: optional(IdempotencyKey) }).annotate({
+  identifier: "BatchEntry"
+})
+
+export const CommandRequest = Reason.annotate({ identifier: "CommandRequest" })
+
+export const ReplayCommand = Schema.Struct({
+  ...CommandRequest.fields,
+  payloadJson: Schema.optionalKey(
+    Schema.Unknown.annotate({
+      description: "Any JSON value, delivered byte for byte in place of the body before, which is not kept."
+    })
+  )
+}).annotate({ identifier: "ReplayCommand" })
+
+export const decodeRequest = decoderOf(MessageRequest)
+export const decodeEntry = decoderOf(BatchEntry)
+export const decodeReplay = decoderOf(ReplayCommand)
+
+/** `body` is the text of `payloadJson` as it was written. */
+export const requestOf = (
+  request: typeof MessageRequest.Type,
+  body: string,
+  idempotencyKey: string | null
+): AcceptedRequest => ({
+  channel: request.channel,
+  to: request.to,
+  ...(request.routingKey != null && { routingKey: request.routingKey }),
+  ...detailsOf(request),
+  deliverAt: request.deliverAt ?? null,
+  expiresAt: request.expiresAt ?? null,
+  retry: request.retry ?? null,
+  body,
+  idempotencyKey
+})
+
+export type Answer =
+  | { readonly status: number; readonly message: ReturnType<typeof messageJson>; readonly problem?: undefined }
+  | { readonly status: number; readonly problem: Problem; readonly message?: undefined }
+
+/** `path` is the place of the message in the request. */
+export const answerTo = (acceptance: Acceptance, path = ""): Answer => {
+  switch (acceptance.type) {
+    case "Accepted":
+      return { status: 201, message: messageJson(acceptance.message) }
+    case "AlreadyAccepted":
+      return { status: 200, message: messageJson(acceptance.message) }
+    case "KeyReused":
+      return refusal(keyReused())
+    case "Refused":
+      return refusal(
+        invalidFields(acceptance.faults.map(({ field, reason }) => ({ field: `${path}${field}`, reason })))
+      )
+    case "Blocked":
+      return refusal(blocked(acceptance.fact, path))
+  }
+}
+
+export const refusal = (problem: Problem): Answer => ({ status: problem.body.status, problem })
+
+/** A message as every way out shows it. A view that was stored before a field was added has none of it. */
+export const messageJson = ({ version: _, ...view }: MessageView) => {
+  const { id, orgId, channel, to, destination, routingKey = null, ...rest } = view
+  return {
+    ...{ id, orgId, channel, to, destination, routingKey },
+    ...rest,
+    ...detailsOf(view),
+    deliverAt: view.deliverAt ?? null,
+    lastAttemptAt: view.lastAttemptAt ?? null,
+    deliveredAt: view.deliveredAt ?? null,
+    readAt: view.readAt ?? null
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Moves the commands that callers gave in their own transactions, by the rules of the HTTP API:
+ *
+ *   take      what has committed since, in the callers' order
+ *   obey      all in their order
+ *   tell      of each that was refused, a fact
+ *   settle    forget them, and keep what was refused with its reason
+ *
+ * A crash between two steps repeats the earlier ones: a command has its message's id from the beginning, so it becomes one
+ * message, and one fact when it is refused.
+ */
+import { DateTime, Duration, Effect, Random, Result, Schema } from "effect"
+import { type CommandFact, journalOfCommand, toRecorded } from "../../domain/command/facts.ts"
+import { MessageId, OrgId } from "../../domain/ids.ts"
+import { background } from "../background.ts"
+import { CommandInbox, type GivenCommand, type Settlement } from "../ports/CommandInbox.ts"
+import { Journals } from "../ports/Journals.ts"
+import { type Answer, type Command, isCommandType, obeyAll } from "./commands.ts"
+import { jsonOf, SIZE_MAX } from "./jsonText.ts"
+import { IdempotencyKey } from "./messageRequests.ts"
+import { invalidFields, type Problem, tooLarge } from "./problem.ts"
+
+const AT_ONCE = 500
+const LEASE = Duration.seconds(5)
+const PAUSE_MIN = Duration.millis(5)
+const PAUSE_MAX = Duration.millis(200)
+const PAUSE_OTHER = Duration.seconds(1)
+/** In the actor of its facts. */
+const WAY = "sql"
+
+/** Runs until interrupted. Of several processes one moves commands, and another one when it is gone. */
+export const moveCommands = Effect.gen(function* () {
+  const inbox = yield* CommandInbox
+  const holder = yield* nameOf
+  let seen: string | null = null
+  let pause = PAUSE_MIN
+  const step = Effect.gen(function* () {
+    const before: string | null = seen
+    // Whatever fails from here on is looked for again among all there are.
+    seen = null
+    const taken = yield* inbox.take(holder, LEASE, before, AT_ONCE)
+    if (taken.seen === null) return yield* Effect.sleep(PAUSE_OTHER)
+    if (taken.commands.length > 0) {
+      yield* inbox.settle(yield* settlementsOf(taken.commands))
+      pause = PAUSE_MIN
+    }
+    seen = taken.commands.length < AT_ONCE ? taken.seen : before
+    if (taken.commands.length === AT_ONCE) return
+    yield* Effect.sleep(pause)
+    pause = Duration.min(Duration.times(pause, 1.5), PAUSE_MAX)
+  })
+  return yield* background("moving commands", step)
+})
+
+const nameOf = Effect.map(Random.Random, (random) => {
+  const digits = () =>
+    Math.floor(random.nextDoubleUnsafe() * 2 ** 48)
+      .toString(16)
+      .padStart(12, "0")
+  return `${digits().slice(0, 8)}-${digits().slice(0, 4)}-4${digits().slice(0, 3)}-8${digits().slice(0, 3)}-${digits()}`
+})
+
+const settlementsOf = Effect.fnUntraced(function* (given: ReadonlyArray<GivenCommand>) {
+  const read = given.map(commandOf)
+  const obeyed = yield* obeyAll(
+    WAY,
+    read.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
+  )
+  let next = 0
+  const settlements: Array<Settlement> = []
+  for (const [index, one] of read.entries()) {
+    const command = given[index]!
+    const answer: Answer = Result.isSuccess(one) ? obeyed[next++]! : { type: "Refused", problem: one.failure }
+    if (answer.type === "Refused") yield* tell(command, answer.problem)
+    settlements.push({
+      command,
+      problem: answer.type === "Refused" ? JSON.stringify(answer.problem.body) : null,
+      became: answer.type === "Done" && answer.id !== command.id ? answer.id : null
+    })
+  }
+  return settlements
+})
+
+const isOrgId = Schema.is(OrgId)
+const isKey = Schema.is(IdempotencyKey)
+
+const commandOf = ({ id, orgId, type, key, request }: GivenCommand): Result.Result<Command, Problem> => {
+  const faults = [
+    ...(isOrgId(orgId)
+      ? []
+      : [{ field: "org", reason: "must be 1 to 64 letters, digits, dots, dashes or underscores" }]),
+    ...(key === null || isKey(key)
+      ? []
+      : [
+          {
+            field: "idempotency_key",
+            reason: "must be 1 to 255 printable ASCII characters without spaces at the ends"
+          }
+        ])
+  ]
+  if (!isOrgId(orgId) || !isCommandType(type) || faults.length > 0) return Result.fail(invalidFields(faults))
+  // Each of its characters is a byte at least.
+  if (request.length > SIZE_MAX) return Result.fail(tooLarge(SIZE_MAX))
+  return Result.map(jsonOf(request), (json): Command => ({ type, orgId, key, id: MessageId.make(id), json }))
+}
+
+/** A fact that is there already was told before a crash. An org that can't be one has no facts. */
+const tell = Effect.fnUntraced(function* ({ id, orgId, type, key }: GivenCommand, { body }: Problem) {
+  if (!isOrgId(orgId)) return
+  const { type: problem, status, detail } = body
+  const fact: CommandFact = { type: "CommandRefused", orgId, command: type, key, problem, status, detail }
+  yield* (yield* Journals).append(journalOfCommand(id), 0, [toRecorded(fact)], yield* DateTime.now, WAY)
+})

@@ -1,0 +1,151 @@
+/**
+ * What is wrong with a request, whichever way it came in: one JSON form (RFC 9457), one `type` per kind of problem, and
+ * the name of every wrong field. A problem tells the caller what to change; it never reveals how Posthaste is built.
+ */
+import { Schema } from "effect"
+import type { MessageBlocked } from "../../domain/consent/facts.ts"
+import type { ReplayRejected } from "../../domain/replay/decider.ts"
+import type { Setting } from "../destinations/fields.ts"
+import type { Fault, StoreUnavailable } from "../errors.ts"
+import type { ProjectionNotFound } from "../log/projections/rebuild.ts"
+import type { CallerCommand, CommandRefused, MessageBusy } from "../messages/commandMessage.ts"
+import type { MessageNotFound } from "../messages/readMessage.ts"
+import type { AnyChannel } from "../ports/Channels.ts"
+import type { ReplayKeyReused, ReplayNotFound } from "../replays/replays.ts"
+
+export const ProblemBody = Schema.Struct({
+  type: Schema.String.annotate({ description: "Names the kind of trouble; stable across releases." }),
+  title: Schema.String,
+  status: Schema.Int,
+  detail: Schema.String,
+  errors: Schema.Array(Schema.Struct({ field: Schema.String, reason: Schema.String })).annotate({
+    description: "Every field that is wrong, with its path in the request. Empty when no field is to blame."
+  })
+}).annotate({ identifier: "Problem" })
+export type ProblemBody = typeof ProblemBody.Type
+
+/** An error that becomes the answer. */
+export class Problem extends Schema.TaggedError<Problem>()("Problem", {
+  body: ProblemBody,
+  headers: Schema.Record(Schema.String, Schema.String)
+}) {}
+
+const problem =
+  (status: number, slug: string, title: string) =>
+  (detail: string, errors: ReadonlyArray<Fault> = [], headers: Record<string, string> = {}) =>
+    new Problem({ body: { type: `urn:posthaste:problem:${slug}`, title, status, detail, errors }, headers })
+
+export const invalidRequest = problem(400, "invalid-request", "The request is not valid")
+export const invalidFields = (faults: ReadonlyArray<Fault>) =>
+  invalidRequest(`${faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")}.`, faults)
+export const unauthorized = (detail: string) =>
+  problem(401, "unauthorized", "A valid API key is needed")(detail, [], { "www-authenticate": "Bearer" })
+export const unproven = problem(401, "unproven", "Nothing proves that this comes from Meta")
+export const wrongVerifyToken = () =>
+  problem(
+    403,
+    "wrong-verify-token",
+    "This is not how it was set up"
+  )("No WhatsApp account has this hub.verify_token, or hub.mode is not subscribe.")
+export const forbidden = problem(403, "forbidden", "This key may not do that")
+export const blocked = ({ channel, reason }: MessageBlocked, path: string) =>
+  problem(
+    403,
+    "blocked-by-policy",
+    "The dossier's consent does not allow this"
+  )(
+    reason === "consent withdrawn"
+      ? `The consent of this dossier to ${channel} was withdrawn.`
+      : `There is no consent of this dossier to ${channel}: record it before you send.`,
+    [{ field: `${path}dossierId`, reason: `has no consent for ${channel}` }]
+  )
+/** The same answer for a resource that does not exist and for one of another org. */
+export const notFound = () => problem(404, "not-found", "Not found")("There is nothing here.")
+export const methodNotAllowed = (allowed: ReadonlyArray<string>) =>
+  problem(405, "method-not-allowed", "Method not allowed")(`Allowed here: ${allowed.join(", ")}.`, [], {
+    allow: allowed.join(", ")
+  })
+export const tooManyFeeds = () =>
+  problem(429, "too-many-feeds", "Too many follow the feed")("Too many follow the feed here. Try again later.", [], {
+    "retry-after": "30"
+  })
+export const keyReused = () =>
+  problem(
+    409,
+    "idempotency-key-reused",
+    "The idempotency key belongs to another request"
+  )("This key was used before, with a different request. Use a new key for a new message.")
+/** The answer does not reveal whether the destination with this key belongs to the caller or to another org. */
+export const publicKeyTaken = ({ settings }: AnyChannel) => {
+  const [field, { publicKey }] = Object.entries(settings as Record<string, Setting>).find(([, one]) => one.publicKey)!
+  const { slug, title, detail, reason } = publicKey!
+  return problem(409, slug, title)(detail, [{ field, reason }])
+}
+export const tooLarge = (limitBytes: number) =>
+  problem(413, "too-large", "The request is too large")(`The limit is ${limitBytes} bytes.`)
+export const unsupportedMediaType = problem(415, "unsupported-media-type", "The request is not in a form we read")
+const unavailable = problem(503, "unavailable", "Not available at the moment")
+export const internal = (requestId: string) =>
+  problem(500, "internal", "Something went wrong on our side")(`It was logged as request ${requestId}.`, [], {
+    "x-request-id": requestId
+  })
+
+const commandNames: Record<CallerCommand, string> = { CancelMessage: "cancel", ReplayMessage: "replay" }
+
+const commandRefused = ({ status, allowed }: CommandRefused) =>
+  problem(
+    409,
+    "command-refused",
+    "The message's status does not allow this"
+  )(
+    allowed.length === 0 && (status === "FAILED" || status === "DEAD_LETTER")
+      ? `The message is ${status} and its body was erased: a replay must bring another in payloadJson.`
+      : allowed.length === 0
+        ? `The message is ${status}; neither cancel nor replay is allowed now.`
+        : `The message is ${status}; allowed now: ${allowed.map((command) => commandNames[command]).join(", ")}.`
+  )
+
+const replayEnded = (status: string) =>
+  problem(
+    409,
+    "command-refused",
+    "The replay's status does not allow this"
+  )(`The replay is ${status}; there is nothing left to cancel.`)
+
+const retryAfter = { "retry-after": "1" }
+
+export type Failure =
+  | Problem
+  | StoreUnavailable
+  | MessageNotFound
+  | CommandRefused
+  | MessageBusy
+  | ReplayNotFound
+  | ReplayKeyReused
+  | ReplayRejected
+  | ProjectionNotFound
+
+export const problemFor = (failure: Failure): Problem => {
+  switch (failure._tag) {
+    case "Problem":
+      return failure
+    case "MessageNotFound":
+    case "ReplayNotFound":
+    case "ProjectionNotFound":
+      return notFound()
+    case "CommandRefused":
+      return commandRefused(failure)
+    case "ReplayRejected":
+      return replayEnded(failure.status)
+    case "ReplayKeyReused":
+      return keyReused()
+    case "MessageBusy":
+      return unavailable("The message is changing right now. Nothing was done; try again.", [], retryAfter)
+    case "StoreUnavailable":
+      return unavailable(
+        "The store did not answer. What was asked may or may not have been done; repeat it with the same idempotency key.",
+        [],
+        retryAfter
+      )
+  }
+}

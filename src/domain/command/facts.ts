@@ -1,0 +1,27 @@
+/**
+ * The fact of a command that was refused after its caller had gone: one that a transaction of the caller's own gave. It
+ * stands alone on the stream `command-<id>`, under the id that the caller was given. It names fields and reasons; what
+ * was asked stays beside the facts.
+ */
+import { Schema } from "effect"
+import { OrgId } from "../ids.ts"
+import { codecOf, type FactIn, fact } from "../recorded.ts"
+
+export const CommandRefused = fact("CommandRefused", {
+  orgId: OrgId,
+  /** `SendMessage`, `PublishEvent`. */
+  command: Schema.NonEmptyString,
+  key: Schema.NullOr(Schema.String),
+  /** As the HTTP API names it. */
+  problem: Schema.NonEmptyString,
+  status: Schema.Int,
+  detail: Schema.String
+})
+
+/** Every shape ever written. */
+export const recorded = { "CommandRefused@1": CommandRefused } as const
+export type CommandFact = FactIn<typeof recorded>
+
+export const { toRecorded, fromRecorded } = codecOf<CommandFact>(recorded)
+
+export const journalOfCommand = (id: string) => `command-${id}` as const
