@@ -1,60 +1,10 @@
 /** `posthaste show`: the state of one message, the reason, the next step, and its history. */
-import { Effect, Option, Stream } from "effect"
+import { Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
 import { detailsOf } from "../domain/message/facts.ts"
-import { type List, optionalText, orgService, type Service, serviceFlags } from "./service.ts"
-import { colourOf, type Failed, failed, fromNow, type Paints, paints, print, printJson } from "./terminal.ts"
-import { type Event, type Message, type Surroundings, tellOf, whyOf } from "./why.ts"
-
-/** How many messages are looked through for the one that goes first. */
-const LOOKED_THROUGH_MAX = 2_000
-
-/** The message is shown also when its explanation can't be read. */
-const ifKnown = <A>(effect: Effect.Effect<A | null, Failed>) => Effect.catch(effect, () => Effect.succeed(null))
-
-interface Channels {
-  readonly items: ReadonlyArray<{ readonly name: string; readonly path: string }>
-}
-
-type Destination = NonNullable<Surroundings["destination"]>
-
-const nothingKnown: Surroundings = { destination: null, circuit: null, before: null }
-
-const surroundingsOf = Effect.fnUntraced(function* (service: Service, message: Message, events: ReadonlyArray<Event>) {
-  const id = events[0]?.data.destination
-  if (message.status !== "QUEUED" || id === undefined) {
-    return nothingKnown
-  }
-  const destination = service.get<Channels>("/channels").pipe(
-    Effect.flatMap(({ items }) => {
-      const path = items.find(({ name }) => name === message.channel)?.path
-      return path === undefined
-        ? failed(`the service has no channel ${message.channel}`)
-        : service.get<Destination>(`${path}/${id}`)
-    }),
-    Effect.map(({ paused, rateLimit }): Destination => ({ paused, rateLimit }))
-  )
-  const circuit = service.get<{ status: string; openUntil: string | null }>(`/circuits/${id}`)
-  const isBefore = (other: Message) =>
-    other.orderingKey === message.orderingKey && other.id !== message.id && other.createdAt <= message.createdAt
-  const search = { to: message.to, createdBefore: later(message.createdAt), limit: "200" }
-  const ahead = ["SENDING", "QUEUED"].map((status) =>
-    service
-      .items<Message>("/outbound/messages", { ...search, status })
-      .pipe(Stream.take(LOOKED_THROUGH_MAX), Stream.filter(isBefore), Stream.runHead)
-  )
-  const before =
-    message.orderingKey === null
-      ? Effect.succeed(null)
-      : Effect.map(Effect.all(ahead), (found) => Option.getOrNull(Option.firstSomeOf(found)))
-  return yield* Effect.all(
-    { destination: ifKnown(destination), circuit: ifKnown(circuit), before: ifKnown(before) },
-    { concurrency: 3 }
-  )
-})
-
-/** `createdBefore` leaves out its own moment. */
-const later = (iso: string) => new Date(Date.parse(iso) + 1).toISOString()
+import { type List, optionalText, orgService, serviceFlags } from "./service.ts"
+import { colourOf, failed, fromNow, type Paints, paints, print, printJson } from "./terminal.ts"
+import { causeOf, commandOf, type Event, type Explanation, type Message, tellOf } from "./why.ts"
 
 /** The details that its sender gave. */
 const detailLine = ({ eventType: _, ...message }: Message): ReadonlyArray<string> => {
@@ -72,7 +22,7 @@ const textOf = (
   paint: Paints,
   message: Message,
   events: ReadonlyArray<Event>,
-  around: Surroundings,
+  explanation: Explanation,
   at: string | null
 ): string => {
   const now = at === null ? Date.now() : Date.parse(at)
@@ -88,7 +38,13 @@ const textOf = (
       .filter((part) => part !== null)
       .join(" · "),
     ...detailLine(message),
-    `why: ${whyOf(message, events, around, now)}`
+    `why: ${causeOf(explanation, now)}`,
+    ...explanation.also.map((cause) => `and: ${causeOf(cause, now)}`),
+    `next: ${explanation.next}`,
+    ...explanation.actions.map((action) => `can: ${action.says}: ${commandOf(action)}`),
+    ...(at === null || explanation.unknown.length === 0
+      ? []
+      : [`not known of that time: ${explanation.unknown.join(", ")}`])
   ]
   const width = Math.max(...events.map(({ status }) => status.length))
   const rows = events.map((event) => {
@@ -112,29 +68,27 @@ export const show = Command.make(
       return yield* failed(`--at is no time: ${moment}`)
     }
     const path = `/outbound/messages/${encodeURIComponent(id)}`
-    const [message, all, attempts] = yield* Effect.all(
+    const then = moment === null ? {} : { at: new Date(moment).toISOString() }
+    const [message, explanation, all, attempts] = yield* Effect.all(
       [
-        service.get<Message>(path, moment === null ? {} : { at: new Date(moment).toISOString() }),
+        service.get<Message>(path, then),
+        service.get<Explanation>(`${path}/explanation`, then),
         service.get<List<Event>>(`${path}/events`),
         service.get<List<unknown>>(`${path}/attempts`)
       ],
-      { concurrency: 3 }
+      { concurrency: 4 }
     )
     const events = all.items.filter((event) => moment === null || Date.parse(event.at) <= Date.parse(moment))
-    // Its destination and its queue have no history: they are known only as they are now.
-    const around = moment === null ? yield* surroundingsOf(service, message, events) : nothingKnown
-    const now = moment === null ? Date.now() : Date.parse(moment)
     if (json) {
-      const why = whyOf(message, events, around, now)
       return yield* printJson({
         message,
-        why,
-        ...around,
+        why: explanation.says,
+        explanation,
         events,
         ...(moment === null ? { attempts: attempts.items } : {})
       })
     }
-    yield* print(textOf(yield* paints, message, events, around, moment))
+    yield* print(textOf(yield* paints, message, events, explanation, moment))
   })
 ).pipe(
   Command.withDescription(

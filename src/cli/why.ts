@@ -1,6 +1,6 @@
-/** The reason for a message's state in one sentence, from the API's answers about it and its destination. Data in, data out. */
+/** What the API says about a message, as lines for people. Data in, data out. */
 import type { MessageDetails } from "../domain/message/facts.ts"
-import { fromNow } from "./terminal.ts"
+import { distance, fromNow } from "./terminal.ts"
 
 export interface Message extends MessageDetails {
   readonly id: string
@@ -39,70 +39,40 @@ export interface Event {
   }
 }
 
-/** The destination of the message and what holds it up; null where the API gave no answer. */
-export interface Surroundings {
-  readonly destination: {
-    readonly paused: boolean
-    readonly rateLimit: { readonly limit: number; readonly periodMs: number } | null
-  } | null
-  readonly circuit: { readonly status: string; readonly openUntil: string | null } | null
-  /** The message before it with the same ordering key that has not ended. */
-  readonly before: { readonly id: string; readonly status: string } | null
+/** One thing that keeps a message where it is. */
+export interface Cause {
+  readonly says: string
+  readonly since: string | null
+  readonly until: string | null
 }
 
-export const whyOf = (message: Message, events: ReadonlyArray<Event>, around: Surroundings, now: number): string => {
-  const last = events.at(-1)
-  switch (message.status) {
-    case "QUEUED":
-      return whyQueued(message, around, now)
-    case "SENDING": {
-      const doubt = events.findLast(({ type }) => type === "AttemptUnresolved" || type === "AttemptStarted")
-      return doubt?.type === "AttemptUnresolved"
-        ? `the destination may have taken attempt ${message.attempts}: Posthaste asks it ${fromNow(doubt.data.reconcileAt!, now)}`
-        : `attempt ${message.attempts} began ${fromNow(doubt?.at ?? message.createdAt, now)} and is under way`
-    }
-    case "SENT":
-      return "the destination took the message; a proof of delivery has not arrived yet"
-    case "DELIVERED":
-      return last?.type === "MessageDelivered" && last.data.proof === "receipt"
-        ? "a receipt from the provider proves the delivery"
-        : "the destination answered that it received the message"
-    case "FAILED":
-      return `the message was refused for good${errorIn(message)}; to send it again: posthaste dead-letters replay --id ${message.id}`
-    case "DEAD_LETTER":
-      return `no attempt is left${errorIn(message)}; to send the message again: posthaste dead-letters replay --id ${message.id}`
-    case "CANCELLED":
-      return "the message was cancelled before it was sent"
-    case "EXPIRED":
-      return "the message expired before it could be sent"
-    default:
-      return ""
-  }
+/** As the API explains a message. */
+export interface Explanation extends Cause {
+  readonly also: ReadonlyArray<Cause>
+  readonly next: string
+  readonly ahead: number | null
+  readonly actions: ReadonlyArray<{ readonly action: string; readonly says: string; readonly path: string }>
+  readonly unknown: ReadonlyArray<string>
 }
 
-const errorIn = ({ lastError }: Message) => (lastError === null ? "" : ` (${lastError.code}: ${lastError.message})`)
+/** The cause with its times. */
+export const causeOf = ({ says, since, until }: Cause, now: number): string => {
+  const times = [
+    ...(since === null ? [] : [`since ${sinceOf(since, now)}`]),
+    ...(until === null ? [] : [`until ${fromNow(until, now)}`])
+  ]
+  return times.length === 0 ? says : `${says} (${times.join(", ")})`
+}
 
-const whyQueued = (message: Message, { destination, circuit, before }: Surroundings, now: number): string => {
-  const due = message.nextAttemptAt
-  const isDue = due === null || Date.parse(due) <= now
-  if (before !== null) {
-    return `message ${before.id} (${before.status}) has the same ordering key and goes first`
-  }
-  if (destination?.paused) return "the destination is paused: its messages wait until it is resumed"
-  if (circuit?.status === "HELD") return "the circuit of the destination is held by hand: its messages wait for a reset"
-  if (circuit !== null && circuit.status !== "CLOSED") {
-    const until = circuit.openUntil === null ? "" : `; the next one goes ${fromNow(circuit.openUntil, now)}`
-    return `the circuit of the destination is ${circuit.status}: only probes are sent${until}`
-  }
-  if (!isDue) {
-    return message.attempts === 0
-      ? `the message is not due yet: it goes ${fromNow(due, now)}`
-      : `attempt ${message.attempts} failed${errorIn(message)}: the next one starts ${fromNow(due, now)}`
-  }
-  const { rateLimit } = destination ?? { rateLimit: null }
-  return rateLimit === null
-    ? "the message is due and goes as soon as a worker is free"
-    : `the message is due and waits for the rate limit of its destination: ${rateLimit.limit} messages every ${rateLimit.periodMs} ms`
+const sinceOf = (since: string, now: number): string => {
+  const ms = now - Date.parse(since)
+  return ms < 0 ? since : distance(ms)
+}
+
+/** An action as a command, or as a request where there is no command for it. */
+export const commandOf = ({ action, path }: Explanation["actions"][number]): string => {
+  const [id] = path.match(/[0-9a-f-]{36}/) ?? [""]
+  return action === "replay" ? `posthaste dead-letters replay --id ${id}` : `POST ${path}`
 }
 
 /** A fact in words for people. */

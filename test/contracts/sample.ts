@@ -7,6 +7,7 @@ import { DateTime, Effect, Result } from "effect"
 import { entryOf } from "../../src/application/entry.ts"
 import type { ApiKeys } from "../../src/application/ports/ApiKeys.ts"
 import type { AuditTrail } from "../../src/application/ports/AuditTrail.ts"
+import type { Backlogs } from "../../src/application/ports/Backlogs.ts"
 import type { Bodies } from "../../src/application/ports/Bodies.ts"
 import type { Channels } from "../../src/application/ports/Channels.ts"
 import type { Circuits } from "../../src/application/ports/Circuits.ts"
@@ -36,6 +37,7 @@ export type StorePorts =
   | EventStore
   | Queue
   | Circuits
+  | Backlogs
   | Bodies
   | Destinations
   | Channels

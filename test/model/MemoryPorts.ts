@@ -6,6 +6,7 @@ import { Layer } from "effect"
 import * as Channels from "../../src/setup/channels.ts"
 import * as MemoryAlertProgress from "./alerts/MemoryAlertProgress.ts"
 import * as MemoryQueue from "./deliver/MemoryQueue.ts"
+import * as MemoryBacklogs from "./destinations/MemoryBacklogs.ts"
 import * as MemoryCircuits from "./destinations/MemoryCircuits.ts"
 import * as MemoryDestinations from "./destinations/MemoryDestinations.ts"
 import * as MemoryApiKeys from "./keys/MemoryApiKeys.ts"
@@ -31,6 +32,7 @@ export const layerShared = Layer.mergeAll(
   MemoryEventStore.layer,
   MemoryQueue.layer,
   MemoryJournals.layer,
+  MemoryBacklogs.layer,
   MemoryCircuits.layer,
   MemoryBodies.layer,
   MemoryDestinations.layer,

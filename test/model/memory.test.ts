@@ -1,6 +1,7 @@
 import { alertingContract } from "../contracts/alerts/alertingContract.ts"
 import { orderContract } from "../contracts/deliver/orderContract.ts"
 import { queueContract } from "../contracts/deliver/queueContract.ts"
+import { backlogsContract } from "../contracts/destinations/backlogsContract.ts"
 import { circuitsContract } from "../contracts/destinations/circuitsContract.ts"
 import { destinationsContract } from "../contracts/destinations/destinationsContract.ts"
 import { apiKeysContract } from "../contracts/keys/apiKeysContract.ts"
@@ -33,6 +34,7 @@ receiptInboxContract("memory", MemoryPorts.layer)
 replaysContract("memory", MemoryPorts.layer)
 retentionContract("memory", MemoryPorts.layer)
 circuitsContract("memory", MemoryPorts.layer)
+backlogsContract("memory", MemoryPorts.layer)
 orderContract("memory", MemoryPorts.layer)
 alertingContract("memory", MemoryPorts.layer)
 auditContract("memory", MemoryPorts.layer)

@@ -2,6 +2,7 @@
 import { Layer } from "effect"
 import * as PostgresAlertProgress from "./alerts/PostgresAlertProgress.ts"
 import * as PostgresQueue from "./deliver/PostgresQueue.ts"
+import * as PostgresBacklogs from "./destinations/PostgresBacklogs.ts"
 import * as PostgresCircuits from "./destinations/PostgresCircuits.ts"
 import * as PostgresDestinations from "./destinations/PostgresDestinations.ts"
 import * as PostgresApiKeys from "./keys/PostgresApiKeys.ts"
@@ -33,6 +34,7 @@ const beside = (options: Options) =>
   Layer.mergeAll(
     PostgresQueue.layer,
     PostgresJournals.layer,
+    PostgresBacklogs.layer,
     PostgresCircuits.layer,
     PostgresBodies.layer,
     PostgresDestinations.layer(options),

@@ -4,7 +4,7 @@
  */
 import { DateTime, Effect, Schema } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
-import { attemptsOf, type StoredFact, timeline, viewOf } from "../../domain/message/view.ts"
+import { attemptsOf, timeline, viewOf } from "../../domain/message/view.ts"
 import { Bodies } from "../ports/Bodies.ts"
 import { EventStore } from "../ports/EventStore.ts"
 
@@ -24,12 +24,19 @@ export const loadStream = Effect.fnUntraced(function* (orgId: OrgId, id: Message
 /** The message now, or as it was known at a time; not found at a time before it was accepted. */
 export const readMessage = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, at: DateTime.Utc | null) {
   const { facts } = yield* loadStream(orgId, id)
-  const view = viewOf(id, at === null ? facts : upTo(facts, at))
+  const view = viewOf(id, upTo(facts, at))
   return view === null ? yield* new MessageNotFound({ id }) : view
 })
 
-/** Recorded times may run backwards by a little when writers' clocks differ, so a history ends at the first later fact. */
-const upTo = (facts: ReadonlyArray<StoredFact>, at: DateTime.Utc): ReadonlyArray<StoredFact> => {
+/**
+ * The facts that were known at a time; all of them for null. Recorded times may run backwards by a little when writers'
+ * clocks differ, so a history ends at the first later fact.
+ */
+export const upTo = <Fact extends { readonly at: DateTime.Utc }>(
+  facts: ReadonlyArray<Fact>,
+  at: DateTime.Utc | null
+): ReadonlyArray<Fact> => {
+  if (at === null) return facts
   const later = facts.findIndex((fact) => DateTime.isGreaterThan(fact.at, at))
   return later === -1 ? facts : facts.slice(0, later)
 }

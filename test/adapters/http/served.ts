@@ -2,6 +2,7 @@
  * A real server on a free port over memory adapters, and a client that speaks plain HTTP to it. Nothing in
  * between is replaced, the log is kept to look into, and `wrap` puts something in front of the event store where a test needs a bad day.
  */
+import { randomUUID } from "node:crypto"
 import { Cause, DateTime, Effect, Layer, Logger, ManagedRuntime, Redacted } from "effect"
 import { afterAll } from "vitest"
 import type { HttpTargetSettings } from "../../../src/adapters/channels/http/settings.ts"
@@ -19,6 +20,7 @@ import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { type Channel, Channels, channelsOf } from "../../../src/application/ports/Channels.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { Processes } from "../../../src/application/ports/Processes.ts"
 import { applyReceiptsOnce } from "../../../src/application/receipts/applyReceipts.ts"
 import { MessageId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
@@ -166,6 +168,14 @@ export const start = async (wrap: (store: Store) => Store = (store) => store, fe
   /** Applies the receipts that are due; how many. */
   const applyReceipts = () => runtime.runPromise(Effect.provide(applyReceiptsOnce(), Logger.layer([log])))
 
+  /** As a process that sends messages would say that it lives. */
+  const startWorker = (roles = ["worker"]) =>
+    runtime.runPromise(
+      Effect.flatMap(Processes, ({ register }) =>
+        register({ id: randomUUID(), host: "here", pid: 1, roles, version: "1", clockOffsetMs: null })
+      )
+    )
+
   const makeKey = async (orgId: string): Promise<string> =>
     (await call("POST", "/api/v1/api-keys", { org: null, body: { orgId, name: "test" } })).json["key"]
 
@@ -179,6 +189,7 @@ export const start = async (wrap: (store: Store) => Store = (store) => store, fe
     project,
     applyReceipts,
     makeKey,
+    startWorker,
     logged,
     stop: () => runtime.dispose()
   }

@@ -5,6 +5,7 @@ import * as Channels from "../../../src/setup/channels.ts"
 import { alertingContract } from "../../contracts/alerts/alertingContract.ts"
 import { orderContract } from "../../contracts/deliver/orderContract.ts"
 import { queueContract } from "../../contracts/deliver/queueContract.ts"
+import { backlogsContract } from "../../contracts/destinations/backlogsContract.ts"
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
 import { destinationsContract } from "../../contracts/destinations/destinationsContract.ts"
 import { apiKeysContract } from "../../contracts/keys/apiKeysContract.ts"
@@ -44,6 +45,7 @@ describe.concurrent("a store in PostgreSQL", () => {
   replaysContract("postgres", ports)
   retentionContract("postgres", ports)
   circuitsContract("postgres", ports)
+  backlogsContract("postgres", ports)
   orderContract("postgres", ports)
   alertingContract("postgres", ports)
   auditContract("postgres", ports)

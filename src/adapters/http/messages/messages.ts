@@ -5,7 +5,9 @@ import { HttpApiBuilder } from "effect/http-api"
 import { acceptMessages } from "../../../application/accept/acceptMessage.ts"
 import { readStream } from "../../../application/log/readStream.ts"
 import { commandMessage, eraseMessage, replayEdited } from "../../../application/messages/commandMessage.ts"
+import { explainMessage } from "../../../application/messages/explainMessage.ts"
 import { readAttempts, readEvents, readMessage } from "../../../application/messages/readMessage.ts"
+import { Channels } from "../../../application/ports/Channels.ts"
 import { type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
 import {
@@ -26,6 +28,7 @@ import { ActingOrg } from "../server/auth.ts"
 import { onePage, type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson, readOptionalJson, readReason } from "../server/requestBody.ts"
+import { explanationJson } from "./explanationJson.ts"
 import { attemptJson, eventJson, factJson } from "./messageJson.ts"
 
 /** The entries are decoded one by one, so that each can be refused on its own. */
@@ -108,6 +111,11 @@ const get = Effect.fnUntraced(function* (id: string, at: DateTime.Utc | null) {
   return messageJson(yield* readMessage(yield* ActingOrg, yield* messageIdOf(id), at))
 })
 
+const explanation = Effect.fnUntraced(function* (id: string, at: DateTime.Utc | null) {
+  const { channel, explanation } = yield* explainMessage(yield* ActingOrg, yield* messageIdOf(id), at)
+  return explanationJson(explanation, (yield* Channels).get(channel)?.path ?? null)
+})
+
 const events = Effect.fnUntraced(function* (id: string) {
   return onePage((yield* readEvents(yield* ActingOrg, yield* messageIdOf(id))).map(eventJson))
 })
@@ -126,6 +134,7 @@ export const layer = HttpApiBuilder.group(Api, "messages", (handlers) =>
     .handleRaw("sendBatch", ({ request }) => answer(sendBatch(request)))
     .handle("list", ({ query }) => answer(list(query)))
     .handle("get", ({ params, query }) => answer(get(params.id, query.at ?? null)))
+    .handle("explanation", ({ params, query }) => answer(explanation(params.id, query.at ?? null)))
     .handle("events", ({ params }) => answer(events(params.id)))
     .handle("attempts", ({ params }) => answer(attempts(params.id)))
     .handleRaw("cancel", ({ request, params }) => answer(cancel(request, params.id)))

@@ -11,6 +11,7 @@ import {
   ReplayCommand
 } from "../../../application/requests/messageRequests.ts"
 import { ChannelName } from "../../../domain/ids.ts"
+import { reasons, waits } from "../../../domain/message/explanation.ts"
 import { DeliveryError, MessageDetails } from "../../../domain/message/facts.ts"
 import { statuses } from "../../../domain/message/machine.ts"
 import { OrgAccess } from "../server/auth.ts"
@@ -68,6 +69,41 @@ const Attempt = Schema.Struct({
   error: Schema.NullOr(DeliveryError),
   response: Schema.Struct({ status: Schema.NullOr(Schema.Int), body: Text })
 }).annotate({ identifier: "Attempt" })
+
+const cause = {
+  reason: Schema.Literals(reasons),
+  says: Schema.String.annotate({ description: "The reason in a sentence. Times are in since and until." }),
+  since: Schema.NullOr(Moment),
+  until: Schema.NullOr(Moment).annotate({ description: "When it ends by itself; null when it does not." }),
+  waitsFor: Schema.NullOr(Schema.Literals(waits)).annotate({ description: "Null for a message that has ended." })
+}
+const Cause = Schema.Struct(cause).annotate({ identifier: "Cause" })
+
+const Explanation = Schema.Struct({
+  id: Schema.String,
+  status: Status,
+  at: Moment.annotate({ description: "The moment this is about." }),
+  ...cause,
+  also: Schema.Array(Cause).annotate({ description: "What else would hold it, were the first reason gone." }),
+  next: Schema.String.annotate({ description: "What happens next by itself." }),
+  before: Schema.NullOr(Schema.Struct({ id: Schema.String, status: Status })).annotate({
+    description: "The message with the same ordering key that goes first."
+  }),
+  ahead: Schema.NullOr(Schema.Int).annotate({
+    description: "How many messages of its destination are due before it, 10,000 at most; null when it does not wait."
+  }),
+  actions: Schema.Array(
+    Schema.Struct({
+      action: Schema.String,
+      says: Schema.String,
+      method: Schema.Literal("POST"),
+      path: Schema.String
+    })
+  ).annotate({ description: "What a person can do, each with its request." }),
+  unknown: Schema.Array(Schema.String).annotate({
+    description: "What could not be looked up. Of an earlier time that is the queue, the rate limit and the workers."
+  })
+}).annotate({ identifier: "Explanation" })
 
 const StreamFact = Schema.Struct({
   version: Schema.Int,
@@ -132,6 +168,12 @@ const get = HttpApiEndpoint.get("get", "/outbound/messages/:id", {
   success: Message
 }).annotateMerge(about("One message, folded from its facts: always current, or as it was at a time."))
 
+const explanation = HttpApiEndpoint.get("explanation", "/outbound/messages/:id/explanation", {
+  ...byId,
+  query: { at: Schema.optionalKey(Time) },
+  success: Explanation
+}).annotateMerge(about("Where a message is, why, and what comes next: now, or as it was known at a time."))
+
 const events = HttpApiEndpoint.get("events", "/outbound/messages/:id/events", {
   ...byId,
   success: listOf(Event)
@@ -174,6 +216,6 @@ const stream = HttpApiEndpoint.get("stream", "/streams/:stream", {
 )
 
 export const messagesApi = HttpApiGroup.make("messages")
-  .add(send, sendBatch, list, get, events, attempts, cancel, replay, erase, stats, stream)
+  .add(send, sendBatch, list, get, explanation, events, attempts, cancel, replay, erase, stats, stream)
   .middleware(OrgAccess)
   .annotateMerge(OpenApi.annotations({ title: "Messages" }))

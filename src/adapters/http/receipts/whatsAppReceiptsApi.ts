@@ -28,11 +28,13 @@ const take = HttpApiEndpoint.post("take", PATH, {
   payload: Schema.Struct({ entry: Schema.Array(Schema.Unknown) }).annotate({ identifier: "WhatsAppNotice" }),
   success: HttpApiSchema.Empty(200),
   error: [problemOf(400), problemOf(401), problemOf(413), problemOf(415), problemOf(503)]
-}).annotateMerge(
-  about(
-    "What Meta tells about messages. Kept at once and applied a moment later; signed with the account's app secret."
+})
+  .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "ignore" })
+  .annotateMerge(
+    about(
+      "What Meta tells about messages. Kept at once and applied a moment later; signed with the account's app secret."
+    )
   )
-)
 
 export const whatsAppReceiptsApi = HttpApiGroup.make("whatsAppReceipts")
   .add(verify, take)

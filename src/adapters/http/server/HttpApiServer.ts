@@ -26,11 +26,12 @@ import * as ProcessHandlers from "../processes/processes.ts"
 import * as WhatsAppNoticeHandlers from "../receipts/whatsAppReceipts.ts"
 import * as DeadLetterHandlers from "../replays/deadLetters.ts"
 import { apiWith } from "./Api.ts"
-import { allowedMethodsOf } from "./allowedMethods.ts"
+import { allowedMethodsOf, takesNoneOf } from "./allowedMethods.ts"
 import * as Auth from "./auth.ts"
 import { makeServer } from "./connections.ts"
 import * as HealthHandlers from "./health.ts"
 import { lastResort } from "./lastResort.ts"
+import { refuseParameters } from "./unknownParameters.ts"
 
 export interface HttpApiOptions {
   readonly host: string
@@ -49,7 +50,8 @@ const routesOf = (
     HttpApiBuilder.layer(api, { openapiPath: "/openapi.json" }),
     // The docs page holds its own scripts and styles: it works without internet access.
     HttpApiScalar.layer(api, { path: "/docs", scalar: { withDefaultFonts: false } }),
-    HttpRouter.use((router) => router.addGlobalMiddleware(lastResort(allowedMethodsOf(api))))
+    HttpRouter.use((router) => router.addGlobalMiddleware(lastResort(allowedMethodsOf(api)))),
+    HttpRouter.use((router) => router.addGlobalMiddleware(refuseParameters(takesNoneOf(api))))
   ).pipe(
     Layer.provide(
       [...channels.values()].flatMap((channel) => [

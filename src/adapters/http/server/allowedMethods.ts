@@ -1,9 +1,19 @@
-/** The methods that a path answers, so that a wrong method (405) is told apart from an unknown path (404). */
+/**
+ * The routes as data: which methods a path answers, so that a wrong method (405) is told apart from an unknown path (404),
+ * and which routes take parameters at all.
+ */
+import { Context } from "effect"
+import { HttpApi } from "effect/http-api"
+
+interface Endpoint {
+  readonly method: string
+  readonly path: string
+  readonly query: unknown
+  readonly annotations: Context.Context<never>
+}
 
 interface Routes {
-  readonly groups: Readonly<
-    Record<string, { readonly endpoints: Readonly<Record<string, { readonly method: string; readonly path: string }>> }>
-  >
+  readonly groups: Readonly<Record<string, { readonly endpoints: Readonly<Record<string, Endpoint>> }>>
 }
 
 const pages = ["/openapi.json", "/docs"]
@@ -11,13 +21,32 @@ const pages = ["/openapi.json", "/docs"]
 /** Empty for an unknown path. */
 export type AllowedMethods = (path: string) => ReadonlyArray<string>
 
-export const allowedMethodsOf = ({ groups }: Routes): AllowedMethods => {
-  const routes = Object.values(groups).flatMap(({ endpoints }) =>
-    Object.values(endpoints).map(({ method, path }) => ({
-      method,
-      pattern: new RegExp(`^${path.replace(/:[a-z]+/gi, "[^/]+")}/?$`)
+const patternsOf = ({ groups }: Routes) =>
+  Object.values(groups).flatMap(({ endpoints }) =>
+    Object.values(endpoints).map((endpoint) => ({
+      endpoint,
+      pattern: new RegExp(`^${endpoint.path.replace(/:[a-z]+/gi, "[^/]+")}/?$`)
     }))
   )
+
+export const allowedMethodsOf = (api: Routes): AllowedMethods => {
+  const routes = patternsOf(api)
   return (path) =>
-    pages.includes(path) ? ["GET"] : routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method)
+    pages.includes(path)
+      ? ["GET"]
+      : routes.filter(({ pattern }) => pattern.test(path)).map(({ endpoint }) => endpoint.method)
+}
+
+/**
+ * Whether a route has no parameters and cares that nobody gives it any. A route with parameters refuses others itself; health
+ * checks come with what their load balancer adds.
+ */
+export type TakesNone = (method: string, path: string) => boolean
+
+export const takesNoneOf = (api: Routes): TakesNone => {
+  const routes = patternsOf(api).filter(({ endpoint }) => {
+    const parsing = Context.getOrUndefined(endpoint.annotations, HttpApi.QueryParseOptions)
+    return endpoint.path.startsWith("/api/") && endpoint.query === undefined && parsing?.onExcessProperty !== "ignore"
+  })
+  return (method, path) => routes.some(({ endpoint, pattern }) => endpoint.method === method && pattern.test(path))
 }

@@ -93,6 +93,7 @@ const asks: ReadonlyArray<Asking> = [
   ["GET", "/outbound/messages/:id", "message", null],
   ["GET", "/outbound/messages/:id?at=2100-01-01T00:00:00Z", "message", null],
   ["GET", "/outbound/messages/:id/events", "message", null],
+  ["GET", "/outbound/messages/:id/explanation", "message", null],
   ["GET", "/outbound/messages/:id/attempts", "message", null],
   ["POST", "/outbound/messages/:id/cancel", "message", {}],
   ["POST", "/outbound/messages/:id/replay", "dead", {}],

@@ -1,0 +1,109 @@
+/** What waits for destinations, counted in the queue's own tables; `ready` in the order of its key. */
+import { DateTime, Effect, Layer } from "effect"
+import {
+  type Backlog,
+  type BacklogFilter,
+  Backlogs,
+  type Sort,
+  type Turn,
+  WAITING_MAX
+} from "../../../application/ports/Backlogs.ts"
+import type { DestinationId, OrgId } from "../../../domain/ids.ts"
+import { conditionsOf, type Page, pageOf } from "../filtering.ts"
+import { Postgres, prepared, reading } from "../Postgres.ts"
+
+/** Of the lane `name`; whoever waits behind another of its line is not in `ready`. */
+const backlogOf = (name: string) => `least(${WAITING_MAX},
+      (select count(*) from (select 1 from ready r where r.lane = ${name} limit ${WAITING_MAX}) waiting)
+      + (select count(*) from (select 1 from line_entry e where e.lane = ${name} and e.state = 'WAITING' limit ${WAITING_MAX}) behind)
+    )::int as waiting,
+    (select r.due_at from ready r where r.lane = ${name} order by r.lane, r.due_at, r.message_id limit 1) as "oldestDueAt"`
+// A worker holds few batches, of some hundred messages each.
+const held = `select h.lane, count(*)::int as n from claim c cross join lateral unnest(c.lanes) h(lane) group by h.lane`
+
+const ofStatement = prepared`select ${backlogOf("$1::uuid")},
+    coalesce((select n from (${held}) held where held.lane = $1), 0) as "inFlight"`
+const turnStatement = prepared`select (
+      select h.message_id from line_entry e
+      cross join lateral (
+        select h.message_id from line_entry h where h.lane = e.lane and h.line = e.line order by h.lane, h.line, h.nth limit 1
+      ) h
+      where e.message_id = $2::uuid and h.message_id <> e.message_id
+    ) as head,
+    (select count(*) from (
+      select 1 from ready r where r.lane = $1::uuid and (r.due_at, r.message_id) < ($3::timestamptz, $2::uuid) limit ${WAITING_MAX}
+    ) earlier)::int as ahead`
+
+interface Row extends Backlog {
+  readonly destination: DestinationId
+}
+
+/** Those without a backlog come last. */
+const NEVER = "9999-12-31T00:00:00.000Z"
+
+const orders: Readonly<
+  Record<Sort, { readonly order: string; readonly beyond: string; readonly key: (row: Row) => string }>
+> = {
+  id: { order: "destination", beyond: "$1::text is not null and destination > $2", key: () => "" },
+  waiting: {
+    order: "waiting desc, destination",
+    beyond: "(waiting < $1::int or waiting = $1::int and destination > $2)",
+    key: ({ waiting }) => String(waiting)
+  },
+  oldest: {
+    order: "oldest, destination",
+    beyond: "(oldest, destination) > ($1::timestamptz, $2)",
+    key: ({ oldestDueAt }) => (oldestDueAt === null ? NEVER : DateTime.formatIso(oldestDueAt))
+  }
+}
+
+const conditions: ReadonlyArray<readonly [keyof BacklogFilter, string]> = [
+  ["channel", "d.channel ="],
+  ["paused", "d.paused ="],
+  ["circuit", "coalesce(l.circuit, 'CLOSED') ="],
+  [
+    "waiting",
+    "(exists (select 1 from ready r where r.lane = d.id) or exists (select 1 from line_entry e where e.lane = d.id and e.state = 'WAITING')) ="
+  ]
+]
+
+export const layer = Layer.effect(
+  Backlogs,
+  Effect.gen(function* () {
+    const { reads } = yield* Postgres
+
+    const list = (orgId: OrgId, filter: BacklogFilter, sort: Sort, page: Page) => {
+      const { order, beyond, key } = orders[sort]
+      const values: Array<unknown> = [orgId, page.limit + 1]
+      const where = conditionsOf(conditions, filter, values)
+      const [value, id] = page.cursor === null ? [null, null] : page.cursor.split("/")
+      const after =
+        page.cursor === null
+          ? "true"
+          : beyond.replaceAll("$1", `$${values.push(value)}`).replaceAll("$2", `$${values.push(id)}::uuid`)
+      const text = `select destination, waiting, "oldestDueAt", coalesce(held.n, 0) as "inFlight" from (
+          select *, coalesce("oldestDueAt", '${NEVER}') as oldest from (
+            select d.id as destination, b.* from destination d left join lane l on l.lane = d.id
+            cross join lateral (select ${backlogOf("d.id")}) b
+            where ${["d.org_id = $1", "d.removed_at is null", ...where].join(" and ")}
+          ) counted
+        ) sorted left join (${held}) held on held.lane = destination
+        where ${after} order by ${order} limit $2`
+      return reading(reads.query<Row>({ text }, values), (rows) =>
+        pageOf(
+          rows,
+          page,
+          (row) => row,
+          (last) => `${key(last)}/${last.destination}`
+        )
+      )
+    }
+
+    return Backlogs.of({
+      of: (destination) => reading(reads.query<Backlog>(ofStatement, [destination]), ([row]) => row!),
+      list,
+      turn: (destination, message, dueAt) =>
+        reading(reads.query<Turn>(turnStatement, [destination, message, DateTime.formatIso(dueAt)]), ([row]) => row!)
+    })
+  })
+)

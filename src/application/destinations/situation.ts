@@ -1,0 +1,46 @@
+/**
+ * What holds up the messages of a destination, now or at an earlier time: its pause and its circuit, from their facts. A
+ * destination that was removed holds up nothing.
+ */
+import { type DateTime, Effect, Result } from "effect"
+import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
+import { type CircuitSituation, closed, type DatedCircuitFact, situationOf } from "../../domain/circuit/situation.ts"
+import { journalOf } from "../../domain/destination/changes.ts"
+import { fromRecorded as configurationFact } from "../../domain/destination/facts.ts"
+import { isRemovedIn, type Pause, pauseIn } from "../../domain/destination/situation.ts"
+import type { ChannelName, DestinationId } from "../../domain/ids.ts"
+import { upTo } from "../messages/readMessage.ts"
+import { Channels } from "../ports/Channels.ts"
+import { type JournalFact, Journals } from "../ports/Journals.ts"
+
+export interface DestinationSituation {
+  readonly pause: Pause | null
+  readonly circuit: CircuitSituation
+}
+
+const decoded = <Fact>(read: (fact: JournalFact) => Result.Result<Fact, unknown>, facts: ReadonlyArray<JournalFact>) =>
+  facts.map((stored) => ({ at: stored.at, actor: stored.actor, fact: Result.getOrThrow(read(stored)) }))
+
+/** The facts of its circuit, oldest first. */
+export const circuitHistory = (destination: DestinationId) =>
+  Effect.flatMap(Journals, ({ load }) =>
+    Effect.map(load(`circuit-${destination}`), (facts): ReadonlyArray<DatedCircuitFact> => decoded(circuitFact, facts))
+  )
+
+/** As it is now, or as it was known at a time. A channel that this release does not have has no journal to read. */
+export const readSituation = Effect.fnUntraced(function* (
+  channelName: ChannelName,
+  destination: DestinationId,
+  at: DateTime.Utc | null
+) {
+  const channel = (yield* Channels).get(channelName)
+  const { load } = yield* Journals
+  const [changes, circuit] = yield* Effect.all(
+    [channel === undefined ? Effect.succeed([]) : load(journalOf(channel, destination)), circuitHistory(destination)],
+    { concurrency: 2 }
+  )
+  const history = upTo(decoded(configurationFact, changes), at)
+  return isRemovedIn(history)
+    ? ({ pause: null, circuit: closed } satisfies DestinationSituation)
+    : { pause: pauseIn(history), circuit: situationOf(upTo(circuit, at)) }
+})

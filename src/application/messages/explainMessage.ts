@@ -1,0 +1,76 @@
+/**
+ * Where a message is, why, and what comes next (domain/message/explanation.ts), now or as it was known at an earlier time. Of
+ * an earlier time the facts tell pauses and circuits; the queue, the rate limit and the workers are known only as they are
+ * now, and the answer names what it does not know.
+ */
+import { DateTime, Effect } from "effect"
+import type { DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
+import { replay } from "../../domain/message/decider.ts"
+import { type Explanation, explain, isWaiting } from "../../domain/message/explanation.ts"
+import type { Message } from "../../domain/message/transitions.ts"
+import { viewOf } from "../../domain/message/view.ts"
+import { readSituation } from "../destinations/situation.ts"
+import { Backlogs } from "../ports/Backlogs.ts"
+import { Destinations } from "../ports/Destinations.ts"
+import { EventStore } from "../ports/EventStore.ts"
+import { Processes } from "../ports/Processes.ts"
+import { loadStream, MessageNotFound, upTo } from "./readMessage.ts"
+
+export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, at: DateTime.Utc | null) {
+  const { facts } = yield* loadStream(orgId, id)
+  const history = upTo(facts, at)
+  const opening = history[0]?.fact
+  if (opening?.type !== "MessageQueued") return yield* new MessageNotFound({ id })
+  const message = replay(history.map(({ fact }) => fact))
+  const { channel, destination } = opening
+  const situation = yield* readSituation(channel, destination, at)
+  const present =
+    at === null
+      ? yield* presentOf(orgId, id, destination, message)
+      : { ...nothingKnown, unknown: ["workers", "queue", "rateLimit"] }
+  const moment = at ?? (yield* DateTime.now)
+  return { channel, explanation: explain(id, history, { ...situation, ...present }, moment)! }
+})
+
+type Present = Parameters<typeof explain>[2]
+
+const nothingKnown: Omit<Present, "pause" | "circuit" | "unknown"> = {
+  rateLimit: null,
+  before: null,
+  ahead: null,
+  workers: null
+}
+
+/** What has no history. */
+const presentOf = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  id: MessageId,
+  destination: DestinationId,
+  message: Message
+) {
+  if (message.status !== "QUEUED" && message.status !== "SENDING") return { ...nothingKnown, unknown: [] }
+  const processes = yield* (yield* Processes).list
+  const workers = processes.filter(({ alive, roles }) => alive && roles.includes("worker")).length
+  if (!isWaiting(message)) return { ...nothingKnown, workers, unknown: [] }
+  const [found, turn] = yield* Effect.all(
+    [
+      Effect.flatMap(Destinations, ({ get }) => get(orgId, destination)),
+      Effect.flatMap(Backlogs, ({ turn }) => turn(destination, id, message.progress.dueAt!))
+    ],
+    { concurrency: 2 }
+  )
+  return {
+    rateLimit: found?.settings.rateLimit ?? null,
+    before: turn.head === null ? null : yield* headOf(turn.head),
+    ahead: turn.ahead,
+    workers,
+    unknown: []
+  }
+})
+
+/** A line holds messages of one org. Null when it was forgotten meanwhile. */
+const headOf = Effect.fnUntraced(function* (id: MessageId) {
+  const { facts } = yield* (yield* EventStore).load(id)
+  const view = viewOf(id, facts)
+  return view === null ? null : ({ id, status: view.status } satisfies Explanation["before"])
+})

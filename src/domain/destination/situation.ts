@@ -1,0 +1,24 @@
+/** Whether a destination is paused: since when, by whom and why. Folded from the facts of its journal. */
+import type { DateTime } from "effect"
+import type { ConfigurationFact } from "./facts.ts"
+
+export interface DatedConfigurationFact {
+  readonly at: DateTime.Utc
+  readonly actor: string | null
+  readonly fact: ConfigurationFact
+}
+
+export interface Pause {
+  readonly since: DateTime.Utc
+  /** Who paused it, as the facts name actors. */
+  readonly by: string | null
+}
+
+/** Null while it is not paused. */
+export const pauseIn = (history: ReadonlyArray<DatedConfigurationFact>): Pause | null => {
+  const last = history.findLast(({ fact: { type } }) => type === "DestinationPaused" || type === "DestinationResumed")
+  return last?.fact.type === "DestinationPaused" ? { since: last.at, by: last.actor } : null
+}
+
+export const isRemovedIn = (history: ReadonlyArray<DatedConfigurationFact>): boolean =>
+  history.some(({ fact }) => fact.type === "DestinationRemoved")

@@ -1,0 +1,175 @@
+import { DateTime } from "effect"
+import { describe, expect, it } from "vitest"
+import { closed } from "../../../src/domain/circuit/situation.ts"
+import { MessageId } from "../../../src/domain/ids.ts"
+import { replay } from "../../../src/domain/message/decider.ts"
+import { type Explanation, explain, type Surroundings } from "../../../src/domain/message/explanation.ts"
+import type { MessageFact } from "../../../src/domain/message/facts.ts"
+import * as the from "./samples.ts"
+
+const id = MessageId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0b01")
+const other = MessageId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0b02")
+const calm: Surroundings = {
+  pause: null,
+  circuit: closed,
+  rateLimit: null,
+  before: null,
+  ahead: 0,
+  workers: 1,
+  unknown: []
+}
+const now = the.noonPlus(10_000)
+
+/** Each fact a second after the one before it, the first at noon. */
+const told = (facts: ReadonlyArray<MessageFact>, around: Partial<Surroundings> = {}, at = now): Explanation => {
+  replay(facts)
+  const history = facts.map((fact, index) => ({ version: index + 1, at: the.noonPlus(index * 1_000), fact }))
+  return explain(id, history, { ...calm, ...around }, at)!
+}
+const reasonsOf = ({ reason, also }: Explanation) => [reason, ...also.map((cause) => cause.reason)]
+const actionsOf = ({ actions }: Explanation) => actions.map(({ action }) => action)
+
+const open = {
+  ...closed,
+  status: "OPEN",
+  since: the.noon,
+  until: the.noonPlus(30_000),
+  cause: "5 attempts in a row failed"
+} as const
+const paused = { since: the.noonPlus(5_000), by: "operator" }
+const later = the.queued({ dueAt: the.noonPlus(90_000) })
+const retried = [the.queued(), the.started(1), the.failed(1, the.noonPlus(15_000))]
+
+describe("a message that waits says why", () => {
+  it("because it is not due yet", () => {
+    expect(told([later])).toMatchObject({
+      status: "QUEUED",
+      reason: "NOT_DUE",
+      since: the.noon,
+      until: the.noonPlus(90_000),
+      waitsFor: "time",
+      next: "attempt 1 of 3"
+    })
+  })
+
+  it("because an attempt failed", () => {
+    expect(told(retried)).toMatchObject({
+      reason: "RETRY",
+      says: "attempt 1 failed (http_503: 503 Service Unavailable): the next one waits for its time",
+      since: the.noonPlus(2_000),
+      until: the.noonPlus(15_000),
+      next: "attempt 2 of 3"
+    })
+  })
+
+  it("because its destination is paused, since when and by whom, also when it is not due", () => {
+    const said = told([the.queued()], { pause: paused })
+    expect(said).toMatchObject({
+      reason: "PAUSED",
+      since: paused.since,
+      until: null,
+      waitsFor: "destination",
+      also: []
+    })
+    expect(said.says).toMatch(/paused by operator/)
+    expect(actionsOf(said)).toEqual(["resume", "cancel"])
+    expect(reasonsOf(told([later], { pause: paused }))).toEqual(["PAUSED", "NOT_DUE"])
+  })
+
+  it("because the circuit of its destination is open, with the cause, or held", () => {
+    const said = told([the.queued()], { circuit: open })
+    expect(said).toMatchObject({ reason: "CIRCUIT_OPEN", since: the.noon, until: the.noonPlus(30_000) })
+    expect(said.says).toContain("5 attempts in a row failed")
+    expect(actionsOf(said)).toEqual(["reset", "cancel"])
+    const held = { ...closed, status: "HELD", since: the.noon, cause: "held by hand: maintenance" } as const
+    expect(told([the.queued()], { circuit: held })).toMatchObject({ reason: "CIRCUIT_HELD", until: null })
+  })
+
+  it("and does not wait for a circuit that can be tried before it is due", () => {
+    expect(reasonsOf(told([later], { circuit: open }))).toEqual(["NOT_DUE"])
+    expect(reasonsOf(told([the.queued({ dueAt: the.noonPlus(20_000) })], { circuit: open }))).toEqual([
+      "CIRCUIT_OPEN",
+      "NOT_DUE"
+    ])
+  })
+
+  it("because no process sends messages, and says when nobody knows of any", () => {
+    expect(told([the.queued()], { workers: 0 })).toMatchObject({ reason: "NO_WORKER", waitsFor: "worker" })
+    expect(told([the.queued()], { workers: null, unknown: ["workers"] })).toMatchObject({
+      reason: "DUE",
+      unknown: ["workers"]
+    })
+  })
+
+  it("because of the rate limit of its destination, and how many go before it", () => {
+    const said = told([the.queued()], { rateLimit: { limit: 50, periodMs: 1_000 }, ahead: 7 })
+    expect(said).toMatchObject({ reason: "RATE_LIMITED", since: the.noon, ahead: 7 })
+    expect(said.says).toContain("50 messages every 1000 ms")
+  })
+
+  it("because another message of its ordering key goes first, whatever else there is", () => {
+    const before = { id: other, status: "SENDING" } as const
+    const said = told([the.queued({ orderingKey: "a" })], { before, pause: paused })
+    expect(reasonsOf(said)).toEqual(["BEHIND_ANOTHER", "PAUSED"])
+    expect(said.before).toEqual(before)
+    expect(said.says).toBe(`message ${other} (SENDING) has the same ordering key and goes first`)
+  })
+
+  it("or that nothing holds it up", () => {
+    expect(told([the.queued()])).toMatchObject({
+      reason: "DUE",
+      says: "the message is due and goes as soon as a worker is free",
+      also: []
+    })
+  })
+})
+
+describe("a message under way says", () => {
+  it("since when, and that its worker is gone when it takes too long or no worker lives", () => {
+    const facts = [the.queued(), the.started(1)]
+    expect(told(facts)).toMatchObject({
+      reason: "UNDER_WAY",
+      says: "attempt 1 is under way",
+      since: the.noonPlus(1_000)
+    })
+    expect(told(facts, {}, the.noonPlus(300_000)).says).toContain("its worker is gone")
+    expect(told(facts, { workers: 0 }).says).toContain("no process that sends messages is alive")
+  })
+
+  it("when it is in doubt, what is asked and when, and what else holds it", () => {
+    const said = told([the.queued(), the.started(1), the.unresolved(1)], { pause: paused })
+    expect(reasonsOf(said)).toEqual(["IN_DOUBT", "PAUSED"])
+    expect(said).toMatchObject({ until: the.noonPlus(60_000), waitsFor: "answer" })
+    expect(actionsOf(said)).toEqual(["resume"])
+  })
+})
+
+describe("a message that does not wait says how it ended, and what can be done", () => {
+  const refused = the.refusedForGood("response")
+  const dead: MessageFact = { type: "MessageDeadLettered", reason: "attempts used up", error: the.down }
+  const begun = [the.queued(), the.started(1)]
+
+  it.each([
+    [[...begun, the.succeeded(1)], "AWAITING_RECEIPT", "a proof of delivery has not arrived", []],
+    [[...begun, the.succeeded(1), the.delivered("response")], "DELIVERED", "answered that it received the message", []],
+    [[...begun, the.failed(1, null), refused], "REFUSED", "refused for good (http_410: 410 Gone)", ["replay"]],
+    [[...begun, the.failed(1, null), dead], "ATTEMPTS_USED_UP", "no attempt is left (http_503", ["replay"]],
+    [[the.queued(), { type: "MessageCancelled", reason: "wrong order" } as const], "CANCELLED", "wrong order", []]
+  ])("%#: %j", (facts, reason, words, actions) => {
+    const said = told(facts, { pause: paused, circuit: open })
+    expect(said).toMatchObject({ reason, also: [], before: null, ahead: null })
+    expect(said.says).toContain(words)
+    expect(actionsOf(said)).toEqual(actions)
+  })
+
+  it("that a replay needs another body once its body is erased", () => {
+    const said = told([...begun, the.failed(1, null), refused, the.erased])
+    expect(said.actions).toMatchObject([{ action: "replay", says: expect.stringContaining("another payloadJson") }])
+  })
+})
+
+describe("the moment", () => {
+  it("is the one that was asked about", () => {
+    expect(DateTime.formatIso(told([the.queued()], {}, the.noonPlus(1)).at)).toBe("2026-01-01T12:00:00.001Z")
+  })
+})
