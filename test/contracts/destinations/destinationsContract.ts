@@ -417,10 +417,10 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
         const [rotated, changed, shown] = [yield* endpoint(), yield* endpoint(), yield* endpoint()]
         for (const { rotate } of [rotated, changed, shown]) {
           yield* rotate("second", HOUR)
-          yield* rotate("third", 500)
+          yield* rotate("third", 3_000)
         }
         expect(texts(yield* show(shown))).toEqual(["third", "second", "first"])
-        yield* Effect.sleep("600 millis")
+        yield* Effect.sleep("3100 millis")
         expect(texts(yield* rotated.rotate("fourth", HOUR))).toEqual(["fourth", "third"])
         yield* destinations.change(webhook, changed.orgId, changed.id, { settings: { timeoutMs: 1_000 } })
         yield* untilForgotten
