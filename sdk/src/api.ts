@@ -1,0 +1,1200 @@
+// Made by `npm run sdk:types` from the OpenAPI document of the service: change that, and run it again.
+import type { CallOptions, KeyedCallOptions, Pages, Route } from "./client.ts"
+import type { ProblemDocument as Problem } from "./errors.ts"
+
+export type Activity = {
+  readonly id: string
+  readonly dossierId: string
+  readonly type: "MESSAGE_CREATED" | "MESSAGE_SENT" | "MESSAGE_STATUS_UPDATE" | "MESSAGE_FAILED" | "MESSAGE_CANCELLED" | "MESSAGE_EXPIRED" | "MESSAGE_REPLAYED" | "MESSAGE_ERASED" | "MESSAGE_BLOCKED" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN"
+  readonly at: string
+  readonly channel: string
+  readonly messageId: string | null
+  /** operator, key:<id>, or null for Posthaste itself. */
+  readonly actor: string | null
+  readonly details: { readonly [name: string]: unknown }
+}
+
+export type AlertTarget = {
+  /** Also the id of the webhook endpoint or HTTP target that its alerts are sent to. */
+  readonly id: string
+  readonly orgId: string
+  readonly type: "webhook" | "pagerduty"
+  readonly url: string | null
+  /** What to be told. circuit: it opened, it closed. deadLetter: the first of a destination, then none of it for an hour. oldestDue: a due message waits longer than oldestDueSeconds, and that this is over. Left out: all. */
+  readonly events: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue">
+  readonly oldestDueSeconds: number | null
+  readonly severity: "critical" | "error" | "warning" | "info" | null
+  readonly description: string | null
+  readonly createdAt: string
+  readonly updatedAt: string
+}
+
+export type AlertTest = {
+  /** Of the messages that bring the test. */
+  readonly messageIds: ReadonlyArray<string>
+}
+
+export type AmqpTarget = {
+  readonly id: string
+  readonly orgId: string
+  /** amqp://user:password@host:5672/vhost, or amqps:. The password is stored encrypted and left out when it is read. */
+  readonly url: string
+  /** It must exist. Empty: the broker's default exchange, whose routing keys are names of queues. */
+  readonly exchange: string
+  /** Of messages that bring none. */
+  readonly routingKey: string
+  /** Of a message that the broker did not confirm in time and may have taken. resend: it is published again under the same message-id, by which consumers drop it. deadLetter: a person decides. */
+  readonly unconfirmed: "resend" | "deadLetter"
+  readonly retry: RetryPolicy | null
+  readonly rateLimit: {
+    readonly limit: number
+    readonly periodMs: number
+  } | null
+  readonly maxInFlight: number
+  readonly timeoutMs: number
+  /** What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip. */
+  readonly onDeadLetter: "block" | "skip"
+  /** Nothing is sent to it; what is accepted for it waits. */
+  readonly paused: boolean
+  readonly version: number
+  readonly createdAt: string
+  readonly updatedAt: string
+}
+
+export type ApiKey = {
+  readonly id: string
+  readonly orgId: string
+  readonly name: string
+  readonly createdAt: string
+}
+
+export type Attempt = {
+  readonly number: number
+  readonly epoch: number
+  readonly startedAt: string
+  readonly endedAt: string | null
+  readonly outcome: "succeeded" | "failed" | "deferred" | "abandoned" | "unresolved" | null
+  readonly error: {
+    readonly code: string
+    readonly message: string
+    readonly retryable: boolean
+  } | null
+  readonly response: {
+    readonly status: number | null
+    readonly body: string | null
+  }
+}
+
+export type AuditEntry = {
+  readonly id: string
+  readonly orgId: string
+  readonly at: string
+  readonly operation: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "PAUSED" | "RESUMED" | "REMOVED" | "REVOKED" | "HELD" | "RESET"
+  readonly subject: {
+    /** message, dossier, endpoint, http-target, whatsapp-account, key, circuit or replay. */
+    readonly type: string
+    readonly id: string
+  }
+  /** operator, key:<id>, or null for Posthaste itself. */
+  readonly actor: string | null
+  readonly channel: string | null
+  readonly correlationId: string | null
+  readonly dossierId: string | null
+  /** What else its fact says. Never a body, a secret or the value of a setting. */
+  readonly details: { readonly [name: string]: unknown }
+}
+
+export type BatchAnswer = {
+  /** The status this entry would have had on its own. */
+  readonly status: number
+  readonly message?: Message | undefined
+  readonly problem?: Problem | undefined
+}
+
+export type BatchEntry = {
+  /** The name of a channel, as GET /channels lists them. */
+  readonly channel: string
+  /** For the webhook channel the id of one of the org's webhook endpoints, for the http channel of one of its HTTP targets, for the amqp channel of one of its AMQP targets, for the whatsapp channel a phone number with its country code. */
+  readonly to: string
+  readonly payloadJson: unknown
+  /** For the amqp channel: takes the place of its target's routing key. */
+  readonly routingKey?: string | null | undefined
+  readonly eventType?: string | null | undefined
+  readonly templateCode?: string | null | undefined
+  readonly dossierId?: string | null | undefined
+  readonly orderingKey?: string | null | undefined
+  readonly correlationId?: string | null | undefined
+  readonly metadata?: { readonly [name: string]: string } | null | undefined
+  readonly deliverAt?: string | null | undefined
+  readonly expiresAt?: string | null | undefined
+  readonly retry?: RetryPolicy | null | undefined
+  readonly idempotencyKey?: string | null | undefined
+}
+
+export type Cause = {
+  readonly reason: "BEHIND_ANOTHER" | "NO_WORKER" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
+  /** The reason in a sentence. Times are in since and until. */
+  readonly says: string
+  readonly since: string | null
+  /** When it ends by itself; null when it does not. */
+  readonly until: string | null
+  /** Null for a message that has ended. */
+  readonly waitsFor: "time" | "message" | "destination" | "circuit" | "rateLimit" | "worker" | "answer" | "receipt" | null
+}
+
+export type ChangeAlertTarget = {
+  readonly url?: string | null | undefined
+  /** The integration key of an Events API v2 integration. Stored encrypted, never shown. */
+  readonly routingKey?: string | undefined
+  readonly severity?: "critical" | "error" | "warning" | "info" | null | undefined
+  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue"> | null | undefined
+  readonly oldestDueSeconds?: number | null | undefined
+  readonly description?: string | null | undefined
+}
+
+export type ChangeAmqpTarget = {
+  /** amqp://user:password@host:5672/vhost, or amqps:. The password is stored encrypted and left out when it is read. */
+  readonly url?: string | undefined
+  /** It must exist. Empty: the broker's default exchange, whose routing keys are names of queues. */
+  readonly exchange?: string | undefined
+  readonly routingKey?: string | null | undefined
+  readonly unconfirmed?: "resend" | "deadLetter" | null | undefined
+  readonly retry?: RetryPolicy | null | undefined
+  readonly rateLimit?: {
+    readonly limit: number
+    readonly periodMs: number
+  } | null | undefined
+  readonly maxInFlight?: number | null | undefined
+  readonly timeoutMs?: number | null | undefined
+  readonly onDeadLetter?: "block" | "skip" | null | undefined
+}
+
+export type ChangeHttpTarget = {
+  readonly url?: string | undefined
+  readonly method?: "POST" | "PUT" | "PATCH" | "DELETE" | null | undefined
+  readonly headers?: { readonly [name: string]: string } | null | undefined
+  readonly bodyFields?: { readonly [name: string]: string } | null | undefined
+  readonly idempotency?: "header" | "none" | null | undefined
+  readonly reconcile?: {
+    readonly url: string
+  } | null | undefined
+  readonly retry?: RetryPolicy | null | undefined
+  readonly rateLimit?: {
+    readonly limit: number
+    readonly periodMs: number
+  } | null | undefined
+  readonly maxInFlight?: number | null | undefined
+  readonly timeoutMs?: number | null | undefined
+  readonly onDeadLetter?: "block" | "skip" | null | undefined
+  /** By name. Those left out stay; null removes one. */
+  readonly secrets?: { readonly [name: string]: string | null } | undefined
+}
+
+export type ChangeWebhookEndpoint = {
+  readonly url?: string | undefined
+  readonly eventTypes?: ReadonlyArray<string> | null | undefined
+  readonly description?: string | null | undefined
+  readonly signature?: "standard" | "legacy" | null | undefined
+  readonly headers?: { readonly [name: string]: string } | null | undefined
+  readonly retry?: RetryPolicy | null | undefined
+  readonly rateLimit?: {
+    readonly limit: number
+    readonly periodMs: number
+  } | null | undefined
+  readonly maxInFlight?: number | null | undefined
+  readonly timeoutMs?: number | null | undefined
+  readonly onDeadLetter?: "block" | "skip" | null | undefined
+}
+
+export type ChangeWhatsAppAccount = {
+  readonly graphVersion?: string | null | undefined
+  readonly verifySignature?: boolean | null | undefined
+  readonly reconcile?: {
+    readonly waitMs: number
+    readonly otherwise: "deadLetter" | "resend"
+  } | null | undefined
+  readonly retry?: RetryPolicy | null | undefined
+  readonly rateLimit?: {
+    readonly limit: number
+    readonly periodMs: number
+  } | null | undefined
+  readonly maxInFlight?: number | null | undefined
+  readonly timeoutMs?: number | null | undefined
+  readonly onDeadLetter?: "block" | "skip" | null | undefined
+  /** Stored encrypted, never shown. */
+  readonly accessToken?: string | undefined
+  /** Stored encrypted, never shown. */
+  readonly appSecret?: string | undefined
+  /** Stored encrypted, never shown. */
+  readonly verifyToken?: string | undefined
+}
+
+export type Channel = {
+  /** As messages name it. */
+  readonly name: string
+  /** What people call one of its destinations. */
+  readonly noun: string
+  /** Where its destinations are, such as /webhook-endpoints. */
+  readonly path: string
+}
+
+export type Circuit = {
+  readonly id: string
+  /** The destination it protects. */
+  readonly destination: string
+  readonly status: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD"
+  /** In a row; of an open circuit, those it opened with. */
+  readonly failures: number
+  readonly openUntil: string | null
+}
+
+export type CircuitCommand = {
+  readonly reason?: string | null | undefined
+}
+
+export type CommandRequest = {
+  readonly reason?: string | null | undefined
+}
+
+export type Consent = {
+  readonly dossierId: string
+  readonly channel: string
+  readonly granted: boolean
+  readonly source: string
+  readonly at: string
+  readonly actor: string | null
+  /** Every answer, the newest first. */
+  readonly history: ReadonlyArray<{
+    readonly granted: boolean
+    readonly source: string
+    readonly at: string
+    readonly actor: string | null
+  }>
+}
+
+export type ConsentRequest = {
+  readonly granted: boolean
+  /** Where the answer comes from, such as a form or a call. */
+  readonly source: string
+}
+
+export type CreateAmqpTarget = {
+  /** amqp://user:password@host:5672/vhost, or amqps:. The password is stored encrypted and left out when it is read. */
+  readonly url: string
+  /** It must exist. Empty: the broker's default exchange, whose routing keys are names of queues. */
+  readonly exchange: string
+  readonly routingKey?: string | null | undefined
+  readonly unconfirmed?: "resend" | "deadLetter" | null | undefined
+  readonly retry?: RetryPolicy | null | undefined
+  readonly rateLimit?: {
+    readonly limit: number
+    readonly periodMs: number
+  } | null | undefined
+  readonly maxInFlight?: number | null | undefined
+  readonly timeoutMs?: number | null | undefined
+  readonly onDeadLetter?: "block" | "skip" | null | undefined
+}
+
+export type CreateApiKey = {
+  readonly orgId: string
+  readonly name: string
+}
+
+export type CreateHttpTarget = {
+  readonly url: string
+  readonly method?: "POST" | "PUT" | "PATCH" | "DELETE" | null | undefined
+  readonly headers?: { readonly [name: string]: string } | null | undefined
+  readonly bodyFields?: { readonly [name: string]: string } | null | undefined
+  readonly idempotency?: "header" | "none" | null | undefined
+  readonly reconcile?: {
+    readonly url: string
+  } | null | undefined
+  readonly retry?: RetryPolicy | null | undefined
+  readonly rateLimit?: {
+    readonly limit: number
+    readonly periodMs: number
+  } | null | undefined
+  readonly maxInFlight?: number | null | undefined
+  readonly timeoutMs?: number | null | undefined
+  readonly onDeadLetter?: "block" | "skip" | null | undefined
+  /** By name. Stored encrypted, never shown. */
+  readonly secrets?: { readonly [name: string]: string } | undefined
+}
+
+export type CreatePagerDutyAlertTarget = {
+  readonly type: "pagerduty"
+  /** The integration key of an Events API v2 integration. Stored encrypted, never shown. */
+  readonly routingKey: string
+  readonly url?: string | null | undefined
+  readonly severity?: "critical" | "error" | "warning" | "info" | null | undefined
+  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue"> | null | undefined
+  readonly oldestDueSeconds?: number | null | undefined
+  readonly description?: string | null | undefined
+}
+
+export type CreateWebhookAlertTarget = {
+  readonly type: "webhook"
+  readonly url: string
+  /** whsec_ and base64 of 24 to 64 bytes; made for you when left out. */
+  readonly secret?: string | undefined
+  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue"> | null | undefined
+  readonly oldestDueSeconds?: number | null | undefined
+  readonly description?: string | null | undefined
+}
+
+export type CreateWebhookEndpoint = {
+  readonly url: string
+  readonly eventTypes?: ReadonlyArray<string> | null | undefined
+  readonly description?: string | null | undefined
+  readonly signature?: "standard" | "legacy" | null | undefined
+  readonly headers?: { readonly [name: string]: string } | null | undefined
+  readonly retry?: RetryPolicy | null | undefined
+  readonly rateLimit?: {
+    readonly limit: number
+    readonly periodMs: number
+  } | null | undefined
+  readonly maxInFlight?: number | null | undefined
+  readonly timeoutMs?: number | null | undefined
+  readonly onDeadLetter?: "block" | "skip" | null | undefined
+  /** whsec_ and base64 of 24 to 64 bytes; made for you when left out. */
+  readonly secret?: string | undefined
+}
+
+export type CreateWhatsAppAccount = {
+  readonly phoneNumberId: string
+  readonly graphVersion?: string | null | undefined
+  readonly verifySignature?: boolean | null | undefined
+  readonly reconcile?: {
+    readonly waitMs: number
+    readonly otherwise: "deadLetter" | "resend"
+  } | null | undefined
+  readonly retry?: RetryPolicy | null | undefined
+  readonly rateLimit?: {
+    readonly limit: number
+    readonly periodMs: number
+  } | null | undefined
+  readonly maxInFlight?: number | null | undefined
+  readonly timeoutMs?: number | null | undefined
+  readonly onDeadLetter?: "block" | "skip" | null | undefined
+  /** Stored encrypted, never shown. */
+  readonly accessToken: string
+  /** Stored encrypted, never shown. */
+  readonly appSecret: string
+  /** Stored encrypted, never shown. */
+  readonly verifyToken: string
+}
+
+export type DeadLetter = {
+  readonly id: string
+  readonly orgId: string
+  readonly channel: string
+  readonly to: string
+  /** The id of the endpoint, target or account it is sent through. */
+  readonly destination: string
+  readonly routingKey: string | null
+  readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
+  readonly epoch: number
+  readonly attempts: number
+  readonly attemptsMax: number
+  readonly nextAttemptAt: string | null
+  readonly lastError: {
+    readonly code: string
+    readonly message: string
+    readonly retryable: boolean
+  } | null
+  readonly providerMessageId: string | null
+  readonly eventType: string | null
+  readonly templateCode: string | null
+  readonly dossierId: string | null
+  readonly orderingKey: string | null
+  readonly correlationId: string | null
+  readonly metadata: { readonly [name: string]: string } | null
+  readonly deliverAt: string | null
+  readonly expiresAt: string | null
+  readonly createdAt: string
+  readonly updatedAt: string
+  /** When the last attempt was started. */
+  readonly lastAttemptAt: string | null
+  /** When it came to its ending; null again once it is replayed. */
+  readonly endedAt: string | null
+  readonly deliveredAt: string | null
+  readonly readAt: string | null
+  readonly bodyErased: boolean
+  /** A provider's receipt says the opposite of the status. Look before you replay. */
+  readonly contradicted: boolean
+  readonly deadLetteredAt: string
+  readonly wouldReplayTo: {
+    readonly destination: string
+    /** Without query and user info. Null when the destination is gone. */
+    readonly url: string | null
+    /** When false, a replay would fail: the destination is gone. */
+    readonly exists: boolean
+    /** When true, a replay would wait until it is resumed. */
+    readonly paused: boolean
+    /** When false, the body was erased: only another can be sent. */
+    readonly hasBody: boolean
+    readonly attemptsMax: number
+    readonly retry: RetryPolicy
+  }
+}
+
+/** All dead letters that match; {} means all there are. */
+export type DeadLetterFilter = {
+  readonly to?: string | undefined
+  readonly channel?: string | undefined
+  /** The code of the last error, such as http_410. */
+  readonly errorCode?: string | undefined
+  readonly after?: string | undefined
+  readonly before?: string | undefined
+}
+
+export type Event = {
+  readonly version: number
+  readonly type: string
+  readonly at: string
+  readonly data: unknown
+  readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
+}
+
+export type Explanation = {
+  readonly id: string
+  readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
+  readonly at: string
+  readonly reason: "BEHIND_ANOTHER" | "NO_WORKER" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
+  /** The reason in a sentence. Times are in since and until. */
+  readonly says: string
+  readonly since: string | null
+  /** When it ends by itself; null when it does not. */
+  readonly until: string | null
+  /** Null for a message that has ended. */
+  readonly waitsFor: "time" | "message" | "destination" | "circuit" | "rateLimit" | "worker" | "answer" | "receipt" | null
+  /** What else would hold it, were the first reason gone. */
+  readonly also: ReadonlyArray<Cause>
+  /** What happens next by itself. */
+  readonly next: string
+  /** The message with the same ordering key that goes first. */
+  readonly before: {
+    readonly id: string
+    readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
+  } | null
+  /** How many messages of its destination are due before it, 10,000 at most; null when it does not wait. */
+  readonly ahead: number | null
+  /** What a person can do, each with its request. */
+  readonly actions: ReadonlyArray<{
+    readonly action: string
+    readonly says: string
+    readonly method: "POST"
+    readonly path: string
+  }>
+  /** What could not be looked up. Of an earlier time that is the queue, the rate limit and the workers. */
+  readonly unknown: ReadonlyArray<string>
+}
+
+export type Health = {
+  readonly status: "ok"
+}
+
+export type HttpTarget = {
+  readonly id: string
+  readonly orgId: string
+  readonly url: string
+  readonly method: "POST" | "PUT" | "PATCH" | "DELETE"
+  /** {{name}} within a value stands for the target's secret of that name, as in Bearer {{token}}. */
+  readonly headers: { readonly [name: string]: string }
+  /** Added to the message's JSON object as it is sent, with {{name}} as in headers; the stored message is without them. */
+  readonly bodyFields: { readonly [name: string]: string }
+  /** header: every try carries the message's id as Idempotency-Key, and the target drops what it has seen. none: it would do the work twice, so a try that may have been taken is never repeated blindly. Either way the id is sent as X-Message-Id. */
+  readonly idempotency: "header" | "none"
+  readonly reconcile: {
+    readonly url: string
+  } | null
+  readonly retry: RetryPolicy | null
+  readonly rateLimit: {
+    readonly limit: number
+    readonly periodMs: number
+  } | null
+  readonly maxInFlight: number
+  readonly timeoutMs: number
+  /** What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip. */
+  readonly onDeadLetter: "block" | "skip"
+  readonly secretNames: ReadonlyArray<string>
+  /** Nothing is sent to it; what is accepted for it waits. */
+  readonly paused: boolean
+  readonly version: number
+  readonly createdAt: string
+  readonly updatedAt: string
+}
+
+export type LiveProjection = {
+  /** Counts builds: these rows have been built anew so often. */
+  readonly generation: number
+  /** Of the fold that made these rows. */
+  readonly version: number
+  /** How many facts it has read. */
+  readonly facts: number
+  readonly startedAt: string
+}
+
+export type Message = {
+  readonly id: string
+  readonly orgId: string
+  readonly channel: string
+  readonly to: string
+  /** The id of the endpoint, target or account it is sent through. */
+  readonly destination: string
+  readonly routingKey: string | null
+  readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
+  readonly epoch: number
+  readonly attempts: number
+  readonly attemptsMax: number
+  readonly nextAttemptAt: string | null
+  readonly lastError: {
+    readonly code: string
+    readonly message: string
+    readonly retryable: boolean
+  } | null
+  readonly providerMessageId: string | null
+  readonly eventType: string | null
+  readonly templateCode: string | null
+  readonly dossierId: string | null
+  readonly orderingKey: string | null
+  readonly correlationId: string | null
+  readonly metadata: { readonly [name: string]: string } | null
+  readonly deliverAt: string | null
+  readonly expiresAt: string | null
+  readonly createdAt: string
+  readonly updatedAt: string
+  /** When the last attempt was started. */
+  readonly lastAttemptAt: string | null
+  /** When it came to its ending; null again once it is replayed. */
+  readonly endedAt: string | null
+  readonly deliveredAt: string | null
+  readonly readAt: string | null
+  readonly bodyErased: boolean
+  /** A provider's receipt says the opposite of the status. Look before you replay. */
+  readonly contradicted: boolean
+}
+
+export type MessageRequest = {
+  /** The name of a channel, as GET /channels lists them. */
+  readonly channel: string
+  /** For the webhook channel the id of one of the org's webhook endpoints, for the http channel of one of its HTTP targets, for the amqp channel of one of its AMQP targets, for the whatsapp channel a phone number with its country code. */
+  readonly to: string
+  readonly payloadJson: unknown
+  /** For the amqp channel: takes the place of its target's routing key. */
+  readonly routingKey?: string | null | undefined
+  readonly eventType?: string | null | undefined
+  readonly templateCode?: string | null | undefined
+  readonly dossierId?: string | null | undefined
+  readonly orderingKey?: string | null | undefined
+  readonly correlationId?: string | null | undefined
+  readonly metadata?: { readonly [name: string]: string } | null | undefined
+  readonly deliverAt?: string | null | undefined
+  readonly expiresAt?: string | null | undefined
+  readonly retry?: RetryPolicy | null | undefined
+}
+
+export type NewAlertTarget = {
+  /** Also the id of the webhook endpoint or HTTP target that its alerts are sent to. */
+  readonly id: string
+  readonly orgId: string
+  readonly type: "webhook" | "pagerduty"
+  readonly url: string | null
+  /** What to be told. circuit: it opened, it closed. deadLetter: the first of a destination, then none of it for an hour. oldestDue: a due message waits longer than oldestDueSeconds, and that this is over. Left out: all. */
+  readonly events: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue">
+  readonly oldestDueSeconds: number | null
+  readonly severity: "critical" | "error" | "warning" | "info" | null
+  readonly description: string | null
+  readonly createdAt: string
+  readonly updatedAt: string
+  /** Of a webhook. Shown this once. */
+  readonly secret?: string | undefined
+}
+
+export type NewApiKey = {
+  readonly id: string
+  readonly orgId: string
+  readonly name: string
+  readonly createdAt: string
+  /** Shown this once; only its hash is stored. */
+  readonly key: string
+}
+
+export type NewWebhookEndpoint = {
+  readonly id: string
+  readonly orgId: string
+  readonly url: string
+  readonly eventTypes: ReadonlyArray<string> | null
+  readonly description: string | null
+  readonly signature: "standard" | "legacy"
+  readonly headers: { readonly [name: string]: string }
+  readonly retry: RetryPolicy | null
+  readonly rateLimit: {
+    readonly limit: number
+    readonly periodMs: number
+  } | null
+  readonly maxInFlight: number
+  readonly timeoutMs: number
+  /** What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip. */
+  readonly onDeadLetter: "block" | "skip"
+  /** Nothing is sent to it; what is accepted for it waits. */
+  readonly paused: boolean
+  readonly version: number
+  readonly createdAt: string
+  readonly updatedAt: string
+  /** GET …/secret shows it again. */
+  readonly secret: string
+}
+
+export type Process = {
+  readonly id: string
+  readonly host: string
+  readonly pid: number
+  readonly roles: ReadonlyArray<string>
+  /** Of the release that it runs. */
+  readonly version: string
+  readonly since: string
+  readonly lastSeen: string
+  /** False when the process has been silent for 20 s. An hour later it is listed no more. */
+  readonly alive: boolean
+  /** How far the clock of its machine is ahead of the database's; null until it was measured. */
+  readonly clockOffsetMs: number | null
+}
+
+export type Projection = {
+  readonly name: string
+  /** What people read; null until a projector has begun with it. */
+  readonly live: LiveProjection | null
+  /** What is being built beside it, to take its place. */
+  readonly build: ProjectionBuild | null
+}
+
+export type ProjectionBuild = {
+  /** Counts builds: these rows have been built anew so often. */
+  readonly generation: number
+  /** Of the fold that made these rows. */
+  readonly version: number
+  /** How many facts it has read. */
+  readonly facts: number
+  readonly startedAt: string
+  /** About how many facts there were when it began. */
+  readonly total: number
+  readonly factsPerSecond: number | null
+  readonly secondsLeft: number | null
+}
+
+export type Replay = {
+  readonly id: string
+  readonly status: "RUNNING" | "COMPLETED" | "CANCELLED"
+  /** How many dead letters it is for; fixed when it was asked for. */
+  readonly matched: number
+  readonly replayed: number
+  /** Not dead any more when their turn came, or without a body. */
+  readonly skipped: number
+  readonly filter: {
+    readonly to?: string | undefined
+    readonly channel?: string | undefined
+    readonly errorCode?: string | undefined
+    readonly after?: string | undefined
+    readonly before?: string | undefined
+  } | null
+  readonly ids: ReadonlyArray<string> | null
+  readonly reason: string | null
+  readonly requestedAt: string
+  readonly endedAt: string | null
+}
+
+export type ReplayCommand = {
+  readonly reason?: string | null | undefined
+  readonly payloadJson?: unknown | undefined
+}
+
+export type ReplayPreview = {
+  readonly matched: number
+  /** How many of them may have been delivered, as a provider says. */
+  readonly contradicted: number
+}
+
+export type ReplayRequest = {
+  readonly filter?: DeadLetterFilter | null | undefined
+  readonly ids?: ReadonlyArray<string> | null | undefined
+  readonly preview?: boolean | null | undefined
+  readonly reason?: string | null | undefined
+  readonly idempotencyKey?: string | null | undefined
+}
+
+export type RetryPolicy = {
+  readonly strategy: "schedule"
+  readonly waitsMs: ReadonlyArray<number>
+  readonly attemptsMax?: number | undefined
+  readonly ageMaxMs?: number | undefined
+  readonly jitter?: readonly [number, number] | undefined
+} | {
+  readonly strategy: "exponential"
+  readonly baseMs: number
+  readonly capMs?: number | undefined
+  readonly factor?: number | undefined
+  readonly attemptsMax?: number | undefined
+  readonly ageMaxMs?: number | undefined
+  readonly jitter?: readonly [number, number] | undefined
+} | {
+  readonly strategy: "linear"
+  readonly baseMs: number
+  readonly capMs?: number | undefined
+  readonly factor?: number | undefined
+  readonly attemptsMax?: number | undefined
+  readonly ageMaxMs?: number | undefined
+  readonly jitter?: readonly [number, number] | undefined
+} | {
+  readonly strategy: "fixed"
+  readonly baseMs: number
+  readonly capMs?: number | undefined
+  readonly factor?: number | undefined
+  readonly attemptsMax?: number | undefined
+  readonly ageMaxMs?: number | undefined
+  readonly jitter?: readonly [number, number] | undefined
+}
+
+export type RotateWebhookEndpointSecret = {
+  readonly graceSeconds?: number | null | undefined
+  readonly secret?: string | null | undefined
+}
+
+/** An open transaction of the database server. No projection and no feed reads on until it has ended. */
+export type Stall = {
+  readonly pid: number
+  readonly application: string
+  readonly since: string
+  readonly seconds: number
+}
+
+export type Stats = {
+  readonly byStatus: { readonly [name: string]: number }
+  /** The same counts for each channel that has messages. */
+  readonly byChannel: { readonly [name: string]: { readonly [name: string]: number } }
+  readonly oldestDueAt: string | null
+  /** Of providers: those still to be applied, and those of the last week whose message was never found. */
+  readonly receipts: {
+    readonly waiting: number
+    readonly parked: number
+  }
+}
+
+export type StreamFact = {
+  readonly version: number
+  /** The stored name: the type with the version of its shape. */
+  readonly name: string
+  readonly type: string
+  readonly at: string
+  readonly data: unknown
+}
+
+export type WebhookEndpoint = {
+  readonly id: string
+  readonly orgId: string
+  readonly url: string
+  readonly eventTypes: ReadonlyArray<string> | null
+  readonly description: string | null
+  readonly signature: "standard" | "legacy"
+  readonly headers: { readonly [name: string]: string }
+  readonly retry: RetryPolicy | null
+  readonly rateLimit: {
+    readonly limit: number
+    readonly periodMs: number
+  } | null
+  readonly maxInFlight: number
+  readonly timeoutMs: number
+  /** What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip. */
+  readonly onDeadLetter: "block" | "skip"
+  /** Nothing is sent to it; what is accepted for it waits. */
+  readonly paused: boolean
+  readonly version: number
+  readonly createdAt: string
+  readonly updatedAt: string
+}
+
+export type WebhookEndpointSecret = {
+  readonly secret: string
+  /** Until then the secrets before it are good too; null when none is. */
+  readonly previousUntil: string | null
+}
+
+export type WhatsAppAccount = {
+  readonly id: string
+  readonly orgId: string
+  readonly phoneNumberId: string
+  readonly graphVersion: string
+  /** false: receipts are believed although nothing proves that they come from Meta. For tests only. */
+  readonly verifySignature: boolean
+  /** Of a message that may have been taken: how long a receipt is waited for that shows it, and what happens without one. deadLetter: a person decides. resend: it is sent again and may arrive twice. */
+  readonly reconcile: {
+    readonly waitMs: number
+    readonly otherwise: "deadLetter" | "resend"
+  }
+  readonly retry: RetryPolicy | null
+  readonly rateLimit: {
+    readonly limit: number
+    readonly periodMs: number
+  }
+  readonly maxInFlight: number
+  readonly timeoutMs: number
+  /** What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip. */
+  readonly onDeadLetter: "block" | "skip"
+  /** Nothing is sent to it; what is accepted for it waits. */
+  readonly paused: boolean
+  readonly version: number
+  readonly createdAt: string
+  readonly updatedAt: string
+}
+
+export type WhatsAppNotice = {
+  readonly entry: ReadonlyArray<unknown>
+}
+
+/** Every route of the service, by group. */
+export interface Api {
+  readonly messages: {
+    /** Send a message. 201 when it is stored; 200 with the same message when the key was used for it before. */
+    send(body: MessageRequest, options?: KeyedCallOptions): Promise<Message>
+    /** List messages, newest first. Read from a projection: it may be a moment behind. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; status?: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED" | undefined; channel?: string | undefined; to?: string | undefined; eventType?: string | undefined; dossierId?: string | undefined; correlationId?: string | undefined; createdAfter?: string | undefined; createdBefore?: string | undefined }, options?: CallOptions): Pages<Message>
+    /** Send up to 1,000 messages, each answered on its own and in its place. */
+    sendBatch(body: {
+      readonly messages: ReadonlyArray<BatchEntry>
+    }, options?: CallOptions): Promise<{
+      readonly items: ReadonlyArray<BatchAnswer>
+    }>
+    /** One message, folded from its facts: always current, or as it was at a time. */
+    get(id: string, query?: { at?: string | undefined }, options?: CallOptions): Promise<Message>
+    /** Where a message is, why, and what comes next: now, or as it was known at a time. */
+    explanation(id: string, query?: { at?: string | undefined }, options?: CallOptions): Promise<Explanation>
+    /** Every fact of a message, with the status it had after each. */
+    events(id: string, options?: CallOptions): Promise<{
+      readonly items: ReadonlyArray<Event>
+      readonly nextCursor: string | null
+    }>
+    /** Every try to deliver a message, with what the far side answered. */
+    attempts(id: string, options?: CallOptions): Promise<{
+      readonly items: ReadonlyArray<Attempt>
+      readonly nextCursor: string | null
+    }>
+    /** Cancel a message that has not been sent. */
+    cancel(id: string, body?: CommandRequest, options?: CallOptions): Promise<Message>
+    /** Send a message again that ended in FAILED or DEAD_LETTER, as it was or with another body. */
+    replay(id: string, body?: ReplayCommand, options?: CallOptions): Promise<Message>
+    /** Erase a message's body and the answers to it at once. Its facts stay; what was not sent is never sent. */
+    erase(id: string, body?: CommandRequest, options?: CallOptions): Promise<Message>
+    /** How many messages are in each status, per channel too, and since when the longest overdue one waits. */
+    stats(options?: CallOptions): Promise<Stats>
+    /** The stored facts of a stream, such as message-<id>, circuit-<destination> or replay-<id>, as they were written. */
+    stream(stream: string, options?: CallOptions): Promise<{
+      readonly items: ReadonlyArray<StreamFact>
+      readonly nextCursor: string | null
+    }>
+  }
+  readonly deadLetters: {
+    /** Messages that ended in FAILED or DEAD_LETTER and were not replayed; the last to die first. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; to?: string | undefined; channel?: string | undefined; errorCode?: string | undefined; after?: string | undefined; before?: string | undefined }, options?: CallOptions): Pages<DeadLetter>
+    /** Replay all dead letters that match, or these. 202 when it is sure to happen; a preview only counts. */
+    replay(body?: ReplayRequest, options?: CallOptions): Promise<ReplayPreview | Replay>
+    /** List replays, newest first. */
+    replays(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Replay>
+    /** How far a replay is. */
+    getReplay(id: string, options?: CallOptions): Promise<Replay>
+    /** Replay no further message. Those that were replayed stay so. */
+    cancelReplay(id: string, body?: CommandRequest, options?: CallOptions): Promise<Replay>
+  }
+  readonly channels: {
+    /** The channels this Posthaste has. */
+    list(options?: CallOptions): Promise<{
+      readonly items: ReadonlyArray<Channel>
+    }>
+  }
+  readonly circuits: {
+    /** The circuit of every destination of the org. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Circuit>
+    /** The circuit of one destination. */
+    get(id: string, options?: CallOptions): Promise<Circuit>
+    /** Stop calling a destination until its circuit is reset. What waits for it stays where it is. */
+    hold(id: string, body?: CircuitCommand, options?: CallOptions): Promise<Circuit>
+    /** Close a circuit by hand. Traffic comes back slowly. */
+    reset(id: string, body?: CircuitCommand, options?: CallOptions): Promise<Circuit>
+  }
+  readonly alertTargets: {
+    /** Add a target for the org's alerts. A webhook's secret is shown in this answer only. */
+    create(body: CreateWebhookAlertTarget | CreatePagerDutyAlertTarget, options?: CallOptions): Promise<NewAlertTarget>
+    /** List the org's alert targets. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<AlertTarget>
+    /** One alert target. */
+    get(id: string, options?: CallOptions): Promise<AlertTarget>
+    /** Change an alert target. */
+    change(id: string, body?: ChangeAlertTarget, options?: CallOptions): Promise<AlertTarget>
+    /** Remove an alert target, its destination and its secret. */
+    remove(id: string, options?: CallOptions): Promise<void>
+    /** Send a test alert, and that it is over. */
+    test(id: string, options?: CallOptions): Promise<AlertTest>
+  }
+  readonly dossiers: {
+    /** What the people behind a dossier last answered for a channel, and every answer before. */
+    getConsent(id: string, channel: string, options?: CallOptions): Promise<Consent>
+    /** Record an answer. When it is a withdrawal, messages of the dossier that still wait are cancelled. */
+    putConsent(id: string, channel: string, body: ConsentRequest, options?: CallOptions): Promise<Consent>
+    /** Withdraw a consent that was answered before, with the source api. */
+    withdrawConsent(id: string, channel: string, options?: CallOptions): Promise<Consent>
+    /** The timeline of a dossier, newest first. Read from a projection: it may be a moment behind. */
+    activity(id: string, query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Activity>
+  }
+  readonly audit: {
+    /** What was done and by whom, newest first. Read from a projection: it may be a moment behind. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; operation?: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "PAUSED" | "RESUMED" | "REMOVED" | "REVOKED" | "HELD" | "RESET" | undefined; actor?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; messageId?: string | undefined; channel?: string | undefined; from?: string | undefined; to?: string | undefined }, options?: CallOptions): Pages<AuditEntry>
+  }
+  readonly apiKeys: {
+    /** Make a key that acts for an org. */
+    create(body: CreateApiKey, options?: CallOptions): Promise<NewApiKey>
+    /** List the living keys, of all orgs or of one. */
+    list(query?: { orgId?: string | undefined }, options?: CallOptions): Promise<{
+      readonly items: ReadonlyArray<ApiKey>
+      readonly nextCursor: string | null
+    }>
+    /** Revoke a key. It is refused everywhere within a second. */
+    revoke(id: string, options?: CallOptions): Promise<void>
+  }
+  readonly projections: {
+    /** Every projection: how far it is, and what keeps all of them from reading on, if anything does. */
+    list(options?: CallOptions): Promise<{
+      readonly items: ReadonlyArray<Projection>
+      readonly stall: Stall | null
+    }>
+    /** One projection, and how far its build is. */
+    get(name: string, options?: CallOptions): Promise<Projection>
+    /** Build a projection anew beside the one that serves. It takes its place when it has caught up. Asking again shows the same build. */
+    rebuild(name: string, options?: CallOptions): Promise<Projection>
+  }
+  readonly processes: {
+    /** The processes of this Posthaste: what each does, since when, and when it was last seen. */
+    list(options?: CallOptions): Promise<{
+      readonly items: ReadonlyArray<Process>
+      readonly nextCursor: string | null
+    }>
+  }
+  readonly health: {
+    /** The process runs. */
+    live(options?: CallOptions): Promise<Health>
+    /** The store answers. */
+    ready(options?: CallOptions): Promise<Health>
+  }
+  readonly webhookEndpoints: {
+    /** Add a webhook endpoint. */
+    create(body: CreateWebhookEndpoint, options?: CallOptions): Promise<NewWebhookEndpoint>
+    /** List the org's webhook endpoints. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<WebhookEndpoint>
+    /** One webhook endpoint. */
+    get(id: string, options?: CallOptions): Promise<WebhookEndpoint>
+    /** Change a webhook endpoint. Changes apply from the next attempt. */
+    change(id: string, body?: ChangeWebhookEndpoint, options?: CallOptions): Promise<WebhookEndpoint>
+    /** Remove a webhook endpoint, its secrets and its headers. */
+    remove(id: string, options?: CallOptions): Promise<void>
+    /** Send nothing to a webhook endpoint until it is resumed. Its messages wait. */
+    pause(id: string, options?: CallOptions): Promise<WebhookEndpoint>
+    /** Send to a webhook endpoint again, beginning with what has waited. */
+    resume(id: string, options?: CallOptions): Promise<WebhookEndpoint>
+    /** The retry policy that applies to the webhook endpoint: its own, or the default of webhook. */
+    getRetry(id: string, options?: CallOptions): Promise<RetryPolicy>
+    /** Give the webhook endpoint a retry policy of its own. It applies to messages accepted from now on. */
+    putRetry(id: string, body: RetryPolicy, options?: CallOptions): Promise<RetryPolicy>
+    /** Return the webhook endpoint to the default of webhook. */
+    removeRetry(id: string, options?: CallOptions): Promise<void>
+  }
+  readonly webhookEndpointSecrets: {
+    /** The secret of the webhook endpoint. The audit tells who read it. */
+    readSecret(id: string, options?: CallOptions): Promise<WebhookEndpointSecret>
+    /** Give the webhook endpoint a new secret. Until the grace ends every request carries a signature by each. */
+    rotateSecret(id: string, body?: RotateWebhookEndpointSecret, options?: CallOptions): Promise<WebhookEndpointSecret>
+  }
+  readonly httpTargets: {
+    /** Add an HTTP target. */
+    create(body: CreateHttpTarget, options?: CallOptions): Promise<HttpTarget>
+    /** List the org's HTTP targets. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<HttpTarget>
+    /** One HTTP target. */
+    get(id: string, options?: CallOptions): Promise<HttpTarget>
+    /** Change an HTTP target. Changes apply from the next attempt. */
+    change(id: string, body?: ChangeHttpTarget, options?: CallOptions): Promise<HttpTarget>
+    /** Remove an HTTP target, its secrets and its headers. */
+    remove(id: string, options?: CallOptions): Promise<void>
+    /** Send nothing to an HTTP target until it is resumed. Its messages wait. */
+    pause(id: string, options?: CallOptions): Promise<HttpTarget>
+    /** Send to an HTTP target again, beginning with what has waited. */
+    resume(id: string, options?: CallOptions): Promise<HttpTarget>
+    /** The retry policy that applies to the HTTP target: its own, or the default of http. */
+    getRetry(id: string, options?: CallOptions): Promise<RetryPolicy>
+    /** Give the HTTP target a retry policy of its own. It applies to messages accepted from now on. */
+    putRetry(id: string, body: RetryPolicy, options?: CallOptions): Promise<RetryPolicy>
+    /** Return the HTTP target to the default of http. */
+    removeRetry(id: string, options?: CallOptions): Promise<void>
+  }
+  readonly amqpTargets: {
+    /** Add an AMQP target. */
+    create(body: CreateAmqpTarget, options?: CallOptions): Promise<AmqpTarget>
+    /** List the org's AMQP targets. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<AmqpTarget>
+    /** One AMQP target. */
+    get(id: string, options?: CallOptions): Promise<AmqpTarget>
+    /** Change an AMQP target. Changes apply from the next attempt. */
+    change(id: string, body?: ChangeAmqpTarget, options?: CallOptions): Promise<AmqpTarget>
+    /** Remove an AMQP target, its secrets and its headers. */
+    remove(id: string, options?: CallOptions): Promise<void>
+    /** Send nothing to an AMQP target until it is resumed. Its messages wait. */
+    pause(id: string, options?: CallOptions): Promise<AmqpTarget>
+    /** Send to an AMQP target again, beginning with what has waited. */
+    resume(id: string, options?: CallOptions): Promise<AmqpTarget>
+    /** The retry policy that applies to the AMQP target: its own, or the default of amqp. */
+    getRetry(id: string, options?: CallOptions): Promise<RetryPolicy>
+    /** Give the AMQP target a retry policy of its own. It applies to messages accepted from now on. */
+    putRetry(id: string, body: RetryPolicy, options?: CallOptions): Promise<RetryPolicy>
+    /** Return the AMQP target to the default of amqp. */
+    removeRetry(id: string, options?: CallOptions): Promise<void>
+  }
+  readonly whatsAppAccounts: {
+    /** Add a WhatsApp account. 409 when there is one of its name. */
+    create(body: CreateWhatsAppAccount, options?: CallOptions): Promise<WhatsAppAccount>
+    /** List the org's WhatsApp accounts. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<WhatsAppAccount>
+    /** One WhatsApp account. */
+    get(id: string, options?: CallOptions): Promise<WhatsAppAccount>
+    /** Change a WhatsApp account. Changes apply from the next attempt. */
+    change(id: string, body?: ChangeWhatsAppAccount, options?: CallOptions): Promise<WhatsAppAccount>
+    /** Remove a WhatsApp account, its secrets and its headers. */
+    remove(id: string, options?: CallOptions): Promise<void>
+    /** Send nothing to a WhatsApp account until it is resumed. Its messages wait. */
+    pause(id: string, options?: CallOptions): Promise<WhatsAppAccount>
+    /** Send to a WhatsApp account again, beginning with what has waited. */
+    resume(id: string, options?: CallOptions): Promise<WhatsAppAccount>
+    /** The retry policy that applies to the WhatsApp account: its own, or the default of whatsapp. */
+    getRetry(id: string, options?: CallOptions): Promise<RetryPolicy>
+    /** Give the WhatsApp account a retry policy of its own. It applies to messages accepted from now on. */
+    putRetry(id: string, body: RetryPolicy, options?: CallOptions): Promise<RetryPolicy>
+    /** Return the WhatsApp account to the default of whatsapp. */
+    removeRetry(id: string, options?: CallOptions): Promise<void>
+  }
+}
+
+/** How each route is called: its method, its path, and what it takes and answers. */
+export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
+  messages: {
+    send: ["POST","/api/v1/outbound/messages","body key"],
+    list: ["GET","/api/v1/outbound/messages","query pages"],
+    sendBatch: ["POST","/api/v1/outbound/messages/batch","body keyInEach:messages"],
+    get: ["GET","/api/v1/outbound/messages/{id}","query"],
+    explanation: ["GET","/api/v1/outbound/messages/{id}/explanation","query"],
+    events: ["GET","/api/v1/outbound/messages/{id}/events"],
+    attempts: ["GET","/api/v1/outbound/messages/{id}/attempts"],
+    cancel: ["POST","/api/v1/outbound/messages/{id}/cancel","body"],
+    replay: ["POST","/api/v1/outbound/messages/{id}/replay","body"],
+    erase: ["POST","/api/v1/outbound/messages/{id}/erase","body"],
+    stats: ["GET","/api/v1/outbound/stats"],
+    stream: ["GET","/api/v1/streams/{stream}"]
+  },
+  deadLetters: {
+    list: ["GET","/api/v1/dead-letters","query pages"],
+    replay: ["POST","/api/v1/dead-letters/replay","body keyInBody"],
+    replays: ["GET","/api/v1/replays","query pages"],
+    getReplay: ["GET","/api/v1/replays/{id}"],
+    cancelReplay: ["POST","/api/v1/replays/{id}/cancel","body"]
+  },
+  channels: {
+    list: ["GET","/api/v1/channels"]
+  },
+  circuits: {
+    list: ["GET","/api/v1/circuits","query pages"],
+    get: ["GET","/api/v1/circuits/{id}"],
+    hold: ["POST","/api/v1/circuits/{id}/hold","body"],
+    reset: ["POST","/api/v1/circuits/{id}/reset","body"]
+  },
+  alertTargets: {
+    create: ["POST","/api/v1/alert-targets","body"],
+    list: ["GET","/api/v1/alert-targets","query pages"],
+    get: ["GET","/api/v1/alert-targets/{id}"],
+    change: ["PATCH","/api/v1/alert-targets/{id}","body"],
+    remove: ["DELETE","/api/v1/alert-targets/{id}"],
+    test: ["POST","/api/v1/alert-targets/{id}/test"]
+  },
+  dossiers: {
+    getConsent: ["GET","/api/v1/dossiers/{id}/consents/{channel}"],
+    putConsent: ["PUT","/api/v1/dossiers/{id}/consents/{channel}","body"],
+    withdrawConsent: ["DELETE","/api/v1/dossiers/{id}/consents/{channel}"],
+    activity: ["GET","/api/v1/dossiers/{id}/activity","query pages"]
+  },
+  audit: {
+    list: ["GET","/api/v1/audit","query pages"]
+  },
+  apiKeys: {
+    create: ["POST","/api/v1/api-keys","body"],
+    list: ["GET","/api/v1/api-keys","query"],
+    revoke: ["DELETE","/api/v1/api-keys/{id}"]
+  },
+  projections: {
+    list: ["GET","/api/v1/projections"],
+    get: ["GET","/api/v1/projections/{name}"],
+    rebuild: ["POST","/api/v1/projections/{name}/rebuild"]
+  },
+  processes: {
+    list: ["GET","/api/v1/processes"]
+  },
+  health: {
+    live: ["GET","/healthz"],
+    ready: ["GET","/readyz"]
+  },
+  webhookEndpoints: {
+    create: ["POST","/api/v1/webhook-endpoints","body"],
+    list: ["GET","/api/v1/webhook-endpoints","query pages"],
+    get: ["GET","/api/v1/webhook-endpoints/{id}"],
+    change: ["PATCH","/api/v1/webhook-endpoints/{id}","body"],
+    remove: ["DELETE","/api/v1/webhook-endpoints/{id}"],
+    pause: ["POST","/api/v1/webhook-endpoints/{id}/pause"],
+    resume: ["POST","/api/v1/webhook-endpoints/{id}/resume"],
+    getRetry: ["GET","/api/v1/webhook-endpoints/{id}/retry-config"],
+    putRetry: ["PUT","/api/v1/webhook-endpoints/{id}/retry-config","body"],
+    removeRetry: ["DELETE","/api/v1/webhook-endpoints/{id}/retry-config"]
+  },
+  webhookEndpointSecrets: {
+    readSecret: ["GET","/api/v1/webhook-endpoints/{id}/secret"],
+    rotateSecret: ["POST","/api/v1/webhook-endpoints/{id}/secret/rotate","body"]
+  },
+  httpTargets: {
+    create: ["POST","/api/v1/http-targets","body"],
+    list: ["GET","/api/v1/http-targets","query pages"],
+    get: ["GET","/api/v1/http-targets/{id}"],
+    change: ["PATCH","/api/v1/http-targets/{id}","body"],
+    remove: ["DELETE","/api/v1/http-targets/{id}"],
+    pause: ["POST","/api/v1/http-targets/{id}/pause"],
+    resume: ["POST","/api/v1/http-targets/{id}/resume"],
+    getRetry: ["GET","/api/v1/http-targets/{id}/retry-config"],
+    putRetry: ["PUT","/api/v1/http-targets/{id}/retry-config","body"],
+    removeRetry: ["DELETE","/api/v1/http-targets/{id}/retry-config"]
+  },
+  amqpTargets: {
+    create: ["POST","/api/v1/amqp-targets","body"],
+    list: ["GET","/api/v1/amqp-targets","query pages"],
+    get: ["GET","/api/v1/amqp-targets/{id}"],
+    change: ["PATCH","/api/v1/amqp-targets/{id}","body"],
+    remove: ["DELETE","/api/v1/amqp-targets/{id}"],
+    pause: ["POST","/api/v1/amqp-targets/{id}/pause"],
+    resume: ["POST","/api/v1/amqp-targets/{id}/resume"],
+    getRetry: ["GET","/api/v1/amqp-targets/{id}/retry-config"],
+    putRetry: ["PUT","/api/v1/amqp-targets/{id}/retry-config","body"],
+    removeRetry: ["DELETE","/api/v1/amqp-targets/{id}/retry-config"]
+  },
+  whatsAppAccounts: {
+    create: ["POST","/api/v1/whatsapp-accounts","body"],
+    list: ["GET","/api/v1/whatsapp-accounts","query pages"],
+    get: ["GET","/api/v1/whatsapp-accounts/{id}"],
+    change: ["PATCH","/api/v1/whatsapp-accounts/{id}","body"],
+    remove: ["DELETE","/api/v1/whatsapp-accounts/{id}"],
+    pause: ["POST","/api/v1/whatsapp-accounts/{id}/pause"],
+    resume: ["POST","/api/v1/whatsapp-accounts/{id}/resume"],
+    getRetry: ["GET","/api/v1/whatsapp-accounts/{id}/retry-config"],
+    putRetry: ["PUT","/api/v1/whatsapp-accounts/{id}/retry-config","body"],
+    removeRetry: ["DELETE","/api/v1/whatsapp-accounts/{id}/retry-config"]
+  }
+}
