@@ -13,9 +13,11 @@ import * as WebhookAlerts from "./adapters/channels/webhook/WebhookAlerts.ts"
 import * as MetaReceipts from "./adapters/channels/whatsapp/MetaReceipts.ts"
 import * as EventStoreDbPorts from "./adapters/eventstoredb/EventStoreDbPorts.ts"
 import * as HttpApiServer from "./adapters/http/server/HttpApiServer.ts"
+import { operationsServer } from "./adapters/http/server/operationsServer.ts"
 import * as NodeFingerprint from "./adapters/node/NodeFingerprint.ts"
 import * as NodeRandom from "./adapters/node/NodeRandom.ts"
 import * as PostgresPorts from "./adapters/postgres/PostgresPorts.ts"
+import * as Metrics from "./adapters/prometheus/Metrics.ts"
 import { consumeCommands } from "./adapters/rabbitmq/consumeCommands.ts"
 import { sessions } from "./adapters/rabbitmq/session.ts"
 import { alertOnFacts } from "./application/alerts/alertOnFacts.ts"
@@ -25,17 +27,25 @@ import { dispatch } from "./application/deliver/dispatch.ts"
 import * as Senders from "./application/deliver/Senders.ts"
 import { LogReader } from "./application/log/LogReader.ts"
 import { keepProjections } from "./application/log/projections/keepProjections.ts"
+import { logWatcher } from "./application/logWatcher.ts"
 import { AlertFormats } from "./application/ports/AlertFormats.ts"
+import { Channels as ChannelRecords } from "./application/ports/Channels.ts"
+import { Readings } from "./application/ports/Readings.ts"
+import { both, Telemetry } from "./application/ports/Telemetry.ts"
 import { keepRegistered } from "./application/processes/keepRegistered.ts"
+import { readShared } from "./application/readShared.ts"
 import { applyReceipts } from "./application/receipts/applyReceipts.ts"
 import { warnOfUnverifiedAccounts } from "./application/receipts/receiveReceipts.ts"
 import { replayDeadLetters } from "./application/replays/replayDeadLetters.ts"
 import { moveCommands } from "./application/requests/moveCommands.ts"
 import { retain } from "./application/retention/retain.ts"
+import { makeStoreHealth, StoreHealth } from "./application/storeHealth.ts"
 import { banner, urlOf } from "./setup/banner.ts"
 import * as Channels from "./setup/channels.ts"
 import { type Role, type Settings, settings } from "./setup/config.ts"
 import { type DatabaseAndKeys, readOrCreateDatabaseAndKeys } from "./setup/databaseAndKeys.ts"
+import * as Logs from "./setup/logs.ts"
+import { readinessOf } from "./setup/readiness.ts"
 import { firstOrg, firstOrgKey, sampleEndpoint } from "./setup/sample.ts"
 import { startupErrorOf } from "./setup/startupError.ts"
 
@@ -58,6 +68,9 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     exemptions: databaseAndKeys.sample === null ? [] : [databaseAndKeys.sample]
   }
 
+  const metrics = Metrics.make(given.metricsDestinations)
+  const health = makeStoreHealth()
+
   const channels = Channels.layer(rules, { baseUrl: given.whatsappBaseUrl, codes: given.whatsappCodes })
 
   const alertFormats = Layer.succeed(AlertFormats, { webhook: WebhookAlerts.format, pagerduty: PagerDutyAlerts.format })
@@ -65,7 +78,9 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
   const api = HttpApiServer.layer({
     host: given.host,
     port: given.port,
-    operatorKey: databaseAndKeys.operatorKey
+    operatorKey: databaseAndKeys.operatorKey,
+    answered: metrics.answered,
+    metrics: metrics.text
   })
 
   const worker = Layer.effectDiscard(
@@ -98,6 +113,28 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
       : Layer.effectDiscard(Effect.forkScoped(sessions(broker, "commands", consumeCommands)))
   )
 
+  /** In every process, whatever its roles. */
+  const watched = Layer.effectDiscard(
+    Effect.gen(function* () {
+      const names = [...(yield* ChannelRecords).keys()]
+      const { connections } = yield* Readings
+      const fetched = metrics.watch([...given.roles], manifest.version, names, connections)
+      yield* Effect.forkScoped(readShared(self.id, given.metricsDestinations, fetched))
+      if (given.metricsPort === null) return
+      const { host, metricsPort: port } = given
+      const opened = yield* operationsServer({ host, port, metrics: metrics.text, ready: yield* readinessOf(health) })
+      yield* Effect.logInfo("metrics and health are served").pipe(Effect.annotateLogs({ url: urlOf(host, opened) }))
+    })
+  )
+
+  const telemetry = Layer.mergeAll(
+    Layer.effect(
+      Telemetry,
+      Effect.map(logWatcher, (log) => both(metrics.watcher, log))
+    ),
+    Layer.succeed(StoreHealth, health)
+  )
+
   const inRole = <E, R>(role: Role, layer: Layer.Layer<never, E, R>): Layer.Layer<never, E, R> =>
     given.roles.has(role) ? layer : Layer.empty
 
@@ -107,11 +144,14 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
       inRole("worker", worker),
       inRole("relay", relay),
       inRole("projector", projector),
-      inBackground(keepRegistered(self))
+      inBackground(keepRegistered(self)),
+      watched
     ]),
     Layer.provideMerge(inRole("api", api)),
     Layer.provide(LogReader.layer),
+    Layer.provide(metrics.timedStores),
     Layer.provide(storeOf(given, databaseAndKeys)),
+    Layer.provide(telemetry),
     Layer.provide([
       NodeFingerprint.layer,
       NodeRandom.layer,
@@ -166,7 +206,7 @@ const reportStartupError = (cause: Cause.Cause<unknown>) =>
   Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(startupErrorOf(cause))
 
 /** Runs until it is interrupted. */
-export const serve = Layer.launch(main)
+export const serve = Layer.launch(main.pipe(Layer.provide(Logs.layer)))
 
 if (import.meta.main) {
   NodeRuntime.runMain(Effect.tapCause(serve, reportStartupError), {

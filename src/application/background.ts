@@ -2,10 +2,12 @@
  * A loop that runs until it is interrupted: the same step again and again. The step brings its own pause; this handles
  * its failures.
  *
- * - While a store does not answer, the loop pauses and tries again. It warns when that begins, not at every try.
+ * - While a store does not answer, the loop pauses and tries again. `StoreHealth` is told; without one that keeps count
+ *   the loop warns when that begins, not at every try.
  * - A defect is logged, and the loop goes on after the same pause: a bug in one step may not end the steps after it.
  */
 import { type Duration, Effect } from "effect"
+import { StoreHealth } from "./storeHealth.ts"
 
 interface Unavailable {
   readonly _tag: `${string}Unavailable`
@@ -17,16 +19,22 @@ export const background = <E extends Unavailable, R>(
   step: Effect.Effect<unknown, E, R>,
   pause: Duration.Input = "1 second"
 ): Effect.Effect<never, never, R> =>
-  Effect.suspend(() => {
+  Effect.flatMap(StoreHealth, (store) => {
     let isWaiting = false
-    const works = Effect.sync(() => {
+    const works = Effect.suspend(() => {
       isWaiting = false
+      return store.answered
     })
     return Effect.andThen(step, works).pipe(
       Effect.catch((error: E) => {
-        const warning = isWaiting ? Effect.void : Effect.logWarning(`${task} waits for the store`, error)
+        const isFirst = !isWaiting
         isWaiting = true
-        return Effect.andThen(warning, Effect.sleep(pause))
+        return store.failed(task, error).pipe(
+          Effect.flatMap((isLogged) =>
+            isLogged || !isFirst ? Effect.void : Effect.logWarning(`${task} waits for the store`, error)
+          ),
+          Effect.andThen(Effect.sleep(pause))
+        )
       }),
       Effect.catchDefect((defect) => Effect.andThen(Effect.logError(`${task} failed`, defect), Effect.sleep(pause))),
       Effect.forever

@@ -8,6 +8,7 @@ import { type Network, parseNetworks } from "../adapters/channels/net/addressGua
 import { type CodeOverrides, parseCodes } from "../adapters/channels/whatsapp/errors.ts"
 import { isSchemaName, SCHEMA_DEFAULT } from "../adapters/postgres/schemaName.ts"
 import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
+import { type DestinationId, isUuid } from "../domain/ids.ts"
 
 /** `relay` moves what comes and goes by other ways than HTTP. */
 export const roles = ["api", "worker", "relay", "projector"] as const
@@ -44,6 +45,10 @@ export interface Settings {
   readonly whatsappCodes: CodeOverrides
   /** How long messages that ended well are kept; null keeps them for ever. */
   readonly retention: Duration.Duration | null
+  /** Null: this process opens no port for metrics and health. 0 takes any free port. */
+  readonly metricsPort: number | null
+  /** The destinations whose ids may be labels of metrics. */
+  readonly metricsDestinations: ReadonlyArray<DestinationId>
 }
 
 export class WrongSetting extends Schema.TaggedError<WrongSetting>()("WrongSetting", {
@@ -149,6 +154,38 @@ export const encryptionKeyOf: Parse<Redacted.Redacted<Uint8Array>> = (given) => 
     : Result.fail("must be 32 random bytes as base64 (openssl rand -base64 32) or 64 hex digits")
 }
 
+const METRICS_DESTINATIONS_MAX = 50
+
+const destinationIds: Parse<ReadonlyArray<DestinationId>> = (given) => {
+  const ids = given.split(",").map((id) => id.trim().toLowerCase())
+  const wrong = ids.find((id) => !isUuid(id))
+  if (wrong !== undefined) return Result.fail(`must list ids of destinations with commas between, unlike "${wrong}"`)
+  return ids.length <= METRICS_DESTINATIONS_MAX
+    ? Result.succeed(ids.map((id) => id as DestinationId))
+    : Result.fail(`may list ${METRICS_DESTINATIONS_MAX} destinations, not ${ids.length}`)
+}
+
+const oneOf =
+  <const A extends string>(...known: ReadonlyArray<A>): Parse<A> =>
+  (given) => {
+    const found = known.find((one) => one === given.toLowerCase())
+    return found === undefined ? Result.fail(`must be ${known.join(", ")}, not "${given}"`) : Result.succeed(found)
+  }
+
+export interface LogSettings {
+  /** Null: text on a terminal, JSON elsewhere. */
+  readonly format: "json" | "text" | null
+  readonly level: "debug" | "info" | "warn" | "error"
+}
+
+/** Read first: how to say that another setting is wrong depends on it. */
+export const logSettings: Effect.Effect<LogSettings, WrongSetting> = Effect.gen(function* () {
+  return {
+    format: yield* variable("POSTHASTE_LOG_FORMAT", oneOf("json", "text")),
+    level: yield* variable("POSTHASTE_LOG_LEVEL", oneOf("debug", "info", "warn", "error"), "info")
+  }
+})
+
 const requiredWithDatabaseUrl = (variable: string) =>
   new WrongSetting({
     variable,
@@ -193,6 +230,8 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
     circuit: yield* circuit,
     whatsappBaseUrl: yield* variable("WHATSAPP_BASE_URL", httpUrl, new URL("https://graph.facebook.com")),
     whatsappCodes: yield* variable("POSTHASTE_WHATSAPP_CODES", parseCodes, new Map()),
+    metricsPort: yield* variable("POSTHASTE_METRICS_PORT", wholeNumber(0, 65_535)),
+    metricsDestinations: yield* variable("POSTHASTE_METRICS_DESTINATIONS", destinationIds, []),
     retention: yield* variable("POSTHASTE_RETENTION_DAYS", wholeNumber(0, 36_500), 7).pipe(
       Effect.map((days) => (days === 0 ? null : Duration.days(days)))
     )

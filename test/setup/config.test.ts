@@ -40,6 +40,8 @@ describe("settings", () => {
       lease: Duration.seconds(15),
       concurrency: 512,
       retention: Duration.days(7),
+      metricsPort: null,
+      metricsDestinations: [],
       whatsappBaseUrl: new URL("https://graph.facebook.com"),
       whatsappCodes: new Map(),
       circuit: { failuresMax: 5, openMs: 30_000, openMaxMs: 900_000 }

@@ -60,6 +60,14 @@ export class Postgres extends Context.Service<
     readonly derived: Connections
     /** Calls back on every notification of `topic` in our schema, over a connection that is made again when it breaks. */
     readonly listen: (topic: string, heard: () => void) => Effect.Effect<void>
+    /** The connections of each pool, now. */
+    readonly connections: () => ReadonlyArray<{
+      readonly pool: string
+      readonly inUse: number
+      readonly idle: number
+      /** Statements that wait for a connection. */
+      readonly waiting: number
+    }>
   }
 >()("posthaste/adapters/postgres/Postgres") {}
 
@@ -86,12 +94,17 @@ export const layer = (options: Options) =>
       const queue = yield* pool(3, "-c synchronous_commit=off")
       const reads = yield* pool(options.readers ?? 6, "")
       const derived = yield* pool(3, "-c synchronous_commit=off")
+      const pools = Object.entries({ durable, queue, reads, derived })
       return Postgres.of({
         durable: connections(durable),
         queue: connections(queue),
         reads: connections(reads),
         derived: connections(derived),
-        listen: (topic, heard) => listen(options.url, channelOf(schema, topic), heard)
+        listen: (topic, heard) => listen(options.url, channelOf(schema, topic), heard),
+        connections: () =>
+          pools.map(([pool, { totalCount, idleCount, waitingCount }]) => ({
+            ...{ pool, inUse: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
+          }))
       })
     })
   )

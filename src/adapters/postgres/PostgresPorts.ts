@@ -13,6 +13,7 @@ import * as PostgresBodies from "./messages/PostgresBodies.ts"
 import * as PostgresMessageViews from "./messages/PostgresMessageViews.ts"
 import * as Postgres from "./Postgres.ts"
 import * as PostgresProcesses from "./processes/PostgresProcesses.ts"
+import * as PostgresReadings from "./readings/PostgresReadings.ts"
 import * as PostgresProviderMessages from "./receipts/PostgresProviderMessages.ts"
 import * as PostgresReceiptInbox from "./receipts/PostgresReceiptInbox.ts"
 import * as PostgresReplays from "./replays/PostgresReplays.ts"
@@ -49,7 +50,8 @@ const beside = (options: Options) =>
     PostgresRetention.layer,
     PostgresAlertProgress.layer,
     PostgresProcesses.layer,
-    PostgresCommandInbox.layer
+    PostgresCommandInbox.layer,
+    PostgresReadings.layer
   )
 
 const connected = (options: Postgres.Options) => Layer.provideMerge(WorkSignal.layer, Postgres.layer(options))

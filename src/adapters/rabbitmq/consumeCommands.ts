@@ -15,6 +15,7 @@ import type { Envelope } from "rabbitmq-client"
 import { storePauses } from "../../application/command.ts"
 import { type Answer, obeyAll } from "../../application/requests/commands.ts"
 import type { Problem } from "../../application/requests/problem.ts"
+import { StoreHealth } from "../../application/storeHealth.ts"
 import type { Link } from "./client/connect.ts"
 import { type Publisher, publisher } from "./client/publisher.ts"
 import { commandOf } from "./commandOf.ts"
@@ -73,9 +74,13 @@ const untilAnswered = <A, E extends { readonly _tag: string }, R>(effect: Effect
     let isWaiting = false
     return effect.pipe(
       Effect.tapError((error) => {
-        const warning = isWaiting ? Effect.void : Effect.logWarning("commands from RabbitMQ wait for the store", error)
+        const isFirst = !isWaiting
         isWaiting = true
-        return warning
+        return Effect.flatMap(StoreHealth, (store) => store.failed("obeying commands from RabbitMQ", error)).pipe(
+          Effect.flatMap((isLogged) =>
+            isLogged || !isFirst ? Effect.void : Effect.logWarning("commands from RabbitMQ wait for the store", error)
+          )
+        )
       }),
       Effect.retry(storePauses),
       Effect.orDie

@@ -25,6 +25,8 @@ import type { Fault } from "../errors.ts"
 import { StoreUnavailable } from "../errors.ts"
 import { type Append, type AppendResult, EventStore, type KeyHolder } from "../ports/EventStore.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
+import { type Rejection, Telemetry } from "../ports/Telemetry.ts"
+import { Via } from "../via.ts"
 import { type Addressing, addressesOf } from "./addressing.ts"
 import { newMessageIds } from "./messageIds.ts"
 
@@ -83,7 +85,27 @@ export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, request
   for (const one of drafts) {
     answers.push(one.type === "Entry" ? yield* settled(orgId, one, results[next++]!) : refusals.get(one)!)
   }
+  yield* told(answers, drafts)
   return answers
+})
+
+const rejectionOf: { readonly [type in Acceptance["type"]]?: Rejection } = {
+  Refused: "invalid",
+  Blocked: "blocked",
+  KeyReused: "key_reused"
+}
+
+const told = Effect.fnUntraced(function* (answers: ReadonlyArray<Acceptance>, drafts: ReadonlyArray<Draft>) {
+  const telemetry = yield* Telemetry
+  const via = yield* Via
+  for (const [i, { type }] of answers.entries()) {
+    const one = drafts[i]!
+    const reason = rejectionOf[type]
+    if (reason !== undefined) telemetry.rejected(via, reason)
+    else if (type === "Accepted" && one.type === "Entry") {
+      telemetry.accepted(one.entry.facts[0] as MessageQueued, via)
+    }
+  }
 })
 
 const blocked = (

@@ -11,6 +11,7 @@ import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { detailsOf } from "../../domain/message/facts.ts"
 import { acceptMessages, type MessageRequest } from "../accept/acceptMessage.ts"
 import { AlertFormats } from "../ports/AlertFormats.ts"
+import { Via } from "../via.ts"
 import type { AlertTarget } from "./alertTargets.ts"
 
 /** An alert for one target. */
@@ -39,7 +40,7 @@ export const sendAlerts = Effect.fnUntraced(function* (alerts: ReadonlyArray<Tar
   }
   const messages: Array<MessageId> = []
   for (const [orgId, some] of batchesOf(alerts)) {
-    const answers = yield* acceptMessages(orgId, some.map(request))
+    const answers = yield* Effect.provideService(acceptMessages(orgId, some.map(request)), Via, "alert")
     for (const [index, answer] of answers.entries()) {
       if (answer.type === "Refused") {
         const reasons = answer.faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")

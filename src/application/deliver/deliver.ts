@@ -43,6 +43,7 @@ import {
 } from "../ports/EventStore.ts"
 import type { Journals } from "../ports/Journals.ts"
 import { type ClaimedMessage, Queue } from "../ports/Queue.ts"
+import { type Subject, Telemetry } from "../ports/Telemetry.ts"
 import type { HeldBatch } from "./heldBatches.ts"
 import { type Sender, Senders } from "./Senders.ts"
 import type { CircuitWatch } from "./watchCircuits.ts"
@@ -71,7 +72,12 @@ export const deliver = Effect.fnUntraced(function* (
   const started = yield* start(claimed, heldBatch)
   if (started === "GateClosed") return started
   if (started === null) return circuits.observe(claimed, null)
-  const reply = yield* send(claimed, heldBatch, started.message)
+  const telemetry = yield* Telemetry
+  const { channel } = claimed.queued
+  telemetry.sendingBegan(channel)
+  const reply = yield* send(claimed, heldBatch, started.message).pipe(
+    Effect.ensuring(Effect.sync(() => telemetry.sendingEnded(channel)))
+  )
   circuits.observe(claimed, reply.outcome)
   // The destination's slot is free from here on: the commit does not concern it.
   onSent(reply.outcome)
@@ -276,7 +282,7 @@ const settle = Effect.fnUntraced(function* (
       // Erased during the attempt: the answer must not bring back erased data.
       response: message.progress.erased ? null : response
     })
-    return { entry, answer: null }
+    return { entry, answer: { facts: decided.success, at: now } }
   }
   const result = yield* unlessLost(
     command(
@@ -289,7 +295,16 @@ const settle = Effect.fnUntraced(function* (
       whileHeld(heldBatch)
     )
   )
-  if (result !== null) refused(result, heldBatch)
+  if (result === null) return
+  if ("type" in result) refused(result, heldBatch)
+  else (yield* Telemetry).stored(subjectOf(claimed, epoch), result.facts, result.at)
+})
+
+const subjectOf = ({ messageId, queued, dueAt }: ClaimedMessage, epoch: number): Subject => ({
+  messageId,
+  queued,
+  epoch,
+  dueAt
 })
 
 const isOpen = (phase: Message["progress"]["phase"]) => phase === "open" || phase === "unresolved"

@@ -16,6 +16,7 @@ import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import { background } from "../background.ts"
 import { storePauses } from "../command.ts"
 import { type ClaimedMessage, type ClaimTerms, Queue } from "../ports/Queue.ts"
+import { Telemetry } from "../ports/Telemetry.ts"
 import { deliver } from "./deliver.ts"
 import { type HeldBatch, type HeldBatches, makeHeldBatches } from "./heldBatches.ts"
 import { recover, recoverBatch } from "./recover.ts"
@@ -53,7 +54,7 @@ const DEFECT_PAUSE = Duration.minutes(1)
 
 /** Starts the worker; it runs until the scope closes. */
 export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
-  const heldBatches = makeHeldBatches(settings.lease)
+  const heldBatches = makeHeldBatches(settings.lease, (yield* Telemetry).leaseLost)
   const waitingRoom = makeWaitingRoom<Task>(settings.concurrency)
   const circuits = watchCircuits(settings.circuit ?? circuitDefaults, (lane, { status, generation, inFlightMax }) => {
     if (status === "CLOSED") return Effect.sync(() => waitingRoom.limit(lane, inFlightMax))

@@ -27,7 +27,8 @@ export interface HeldBatches {
   readonly all: () => ReadonlyArray<HeldBatch>
 }
 
-export const makeHeldBatches = (lease: Duration.Duration): HeldBatches => {
+/** `onLost` is called once for each batch that was lost. */
+export const makeHeldBatches = (lease: Duration.Duration, onLost: () => void = () => {}): HeldBatches => {
   const held = new Set<HeldBatch>()
   return {
     add: ({ batch, messages }) => {
@@ -43,6 +44,7 @@ export const makeHeldBatches = (lease: Duration.Duration): HeldBatches => {
           return lost
         },
         lose: () => {
+          if (!lost) onLost()
           lost = true
         }
       }

@@ -11,10 +11,11 @@ import { DateTime, type Duration, Effect, Random, Result } from "effect"
 import { decide, replay } from "../../domain/message/decider.ts"
 import type { MessageFact, MessageQueued } from "../../domain/message/facts.ts"
 import type { Message } from "../../domain/message/transitions.ts"
-import { commandMessages } from "../command.ts"
+import { commandMessages, type Decision } from "../command.ts"
 import { entryOf } from "../entry.ts"
-import type { Stream } from "../ports/EventStore.ts"
+import type { Append, Stream } from "../ports/EventStore.ts"
 import { type AbandonedMessage, type BatchId, Queue } from "../ports/Queue.ts"
+import { type Subject, Telemetry } from "../ports/Telemetry.ts"
 import { doubtMsOf } from "./deliver.ts"
 import { Senders } from "./Senders.ts"
 
@@ -39,20 +40,41 @@ export const recoverBatch = Effect.fn("recoverBatch")(function* (
   reason: string
 ) {
   const doubtOf = yield* doubtOnce
+  const telemetry = yield* Telemetry
   const decided = yield* commandMessages(
     messages,
-    Effect.fnUntraced(function* (message, stream) {
+    Effect.fnUntraced(function* (message, stream): Effect.fn.Return<Decision<Append, Recovered>> {
       const found = stream === undefined ? "settled" : foundOf(message, stream)
-      const entry = found === "open" ? yield* abandon(batch, message, stream!, reason, doubtOf) : null
-      return { entry, answer: found === "not started" ? { ...message, version: stream!.version } : null }
+      if (found === "not started") {
+        return { entry: null, answer: { notStarted: { ...message, version: stream!.version }, abandoned: null } }
+      }
+      if (found === "settled") return { entry: null, answer: nothing }
+      const entry = yield* abandon(batch, message, stream!, reason, doubtOf)
+      const queued = stream!.facts[0]!.fact as MessageQueued
+      return {
+        entry,
+        answer: { notStarted: null, abandoned: { ...message, queued, facts: entry.facts, at: entry.at } }
+      }
     }),
     { tries: Number.POSITIVE_INFINITY }
   ).pipe(Effect.catchTag("Overtaken", Effect.die))
+  for (const { abandoned } of decided) {
+    if (abandoned !== null) telemetry.stored(abandoned, abandoned.facts, abandoned.at)
+  }
   yield* (yield* Queue).release(
     batch,
-    decided.filter((message) => message !== null)
+    decided.flatMap(({ notStarted }) => notStarted ?? [])
   )
 })
+
+interface Recovered {
+  /** Waits again as before. */
+  readonly notStarted: AbandonedMessage | null
+  /** Its attempt was closed. */
+  readonly abandoned: (Subject & { readonly facts: Append["facts"]; readonly at: Append["at"] }) | null
+}
+
+const nothing: Recovered = { notStarted: null, abandoned: null }
 
 const foundOf = (claimed: AbandonedMessage, { facts }: Stream): "not started" | "open" | "settled" => {
   const since = facts.filter(({ version, fact }) => version > claimed.version && !isAside(fact))

@@ -10,6 +10,7 @@ import type { DestinationId } from "../../domain/ids.ts"
 import { command, type Patience } from "../command.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { type CircuitHistory, Circuits } from "../ports/Circuits.ts"
+import { Telemetry } from "../ports/Telemetry.ts"
 
 export const changeCircuit = <E>(
   destination: DestinationId,
@@ -30,6 +31,7 @@ export const changeCircuit = <E>(
       }),
       append: Effect.fnUntraced(function* ({ generation, facts, after }) {
         const type = yield* (yield* Circuits).append(destination, generation, facts, after, yield* CommandedBy)
+        if (type === "Appended") (yield* Telemetry).circuitChanged(destination, facts)
         return { type }
       })
     },

@@ -9,6 +9,7 @@
 import { DateTime, Effect, Result } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { decide, type ReportedReceipt, replay } from "../../domain/message/decider.ts"
+import type { MessageFact, MessageQueued } from "../../domain/message/facts.ts"
 import { appendFreely, command, type Decision } from "../command.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { entryOf } from "../entry.ts"
@@ -16,6 +17,7 @@ import type { StoreUnavailable } from "../errors.ts"
 import { MessageBusy } from "../messages/commandMessage.ts"
 import { type Append, EventStore, type Stream } from "../ports/EventStore.ts"
 import { ProviderMessages } from "../ports/ProviderMessages.ts"
+import { type Subject, Telemetry } from "../ports/Telemetry.ts"
 
 export interface Receipt extends ReportedReceipt {
   /** From our own callback data, like epoch and attempt. */
@@ -45,25 +47,57 @@ export const recordReceipt = Effect.fn("recordReceipt")(function* (
   return answer
 })
 
-const recordFor = (orgId: OrgId, id: MessageId, { receipt, ...details }: Receipt) =>
-  command(
+interface Recorded {
+  readonly subject: Subject
+  readonly facts: ReadonlyArray<MessageFact>
+  readonly at: DateTime.Utc
+}
+
+const recordFor = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, { receipt, ...details }: Receipt) {
+  const recorded = yield* command(
     {
       load: Effect.flatMap(EventStore, (store) => store.load(id)),
-      decide: Effect.fnUntraced(function* (stream: Stream): Effect.fn.Return<Decision<Append, ReceiptAnswer>> {
+      decide: Effect.fnUntraced(function* (
+        stream: Stream
+      ): Effect.fn.Return<Decision<Append, Recorded | Exclude<ReceiptAnswer, "recorded">>> {
         const owner = ownerOf(stream)
         if (owner !== orgId) return { entry: null, answer: owner === null ? "unknown" : "foreign" }
         const message = replay(stream.facts.map(({ fact }) => fact))
         const facts = Result.getOrThrow(decide(message, { type: "RecordReceipt", receipt, ...details }))
         if (facts.length === 0) return { entry: null, answer: "repeated" }
-        const { entry } = entryOf(id, message, stream.version, facts, yield* DateTime.now, {
-          actor: yield* CommandedBy
-        })
-        return { entry, answer: "recorded" }
+        const at = yield* DateTime.now
+        const { entry } = entryOf(id, message, stream.version, facts, at, { actor: yield* CommandedBy })
+        const queued = stream.facts[0]!.fact as MessageQueued
+        const subject = { messageId: id, queued, epoch: message.progress.epoch, dueAt: lastDueAt(stream) }
+        return { entry, answer: { subject, facts, at } }
       }),
       append: appendFreely
     },
     { tries: TRIES }
   ).pipe(Effect.catchTag("Overtaken", () => Effect.fail(new MessageBusy({ id }))))
+  if (typeof recorded === "string") return recorded
+  ;(yield* Telemetry).stored(recorded.subject, recorded.facts, recorded.at)
+  return "recorded"
+})
+
+/** When the attempt that the message's last facts are about was due. */
+const lastDueAt = ({ facts }: Stream): DateTime.Utc | null => {
+  const due = facts.flatMap(({ fact }) => {
+    switch (fact.type) {
+      case "MessageQueued":
+      case "AttemptDeferred":
+        return [fact.dueAt]
+      case "AttemptFailed":
+      case "AttemptAbandoned":
+        return fact.retryAt === null ? [] : [fact.retryAt]
+      case "MessageReplayed":
+        return [fact.replayedAt]
+      default:
+        return []
+    }
+  })
+  return due.at(-1) ?? null
+}
 
 const ownerOf = ({ facts: [first] }: Stream): OrgId | null =>
   first?.fact.type === "MessageQueued" ? first.fact.orgId : null

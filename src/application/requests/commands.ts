@@ -22,6 +22,8 @@ import {
   replayEdited
 } from "../messages/commandMessage.ts"
 import { MessageNotFound } from "../messages/readMessage.ts"
+import { Telemetry } from "../ports/Telemetry.ts"
+import { Via } from "../via.ts"
 import { type Decode, decoderOf } from "./decoding.ts"
 import type { JsonText } from "./jsonText.ts"
 import { answerTo, CommandRequest, decodeRequest, messageJson, ReplayCommand, requestOf } from "./messageRequests.ts"
@@ -81,6 +83,7 @@ export const obeyCommands = Effect.fnUntraced(function* (way: string, commands: 
     const task = taskOf(command, index)
     if (Result.isFailure(task)) {
       answers[index] = { type: "Refused", problem: invalidFields(task.failure) }
+      if (command.type === "SendMessage") (yield* Telemetry).rejected(way, "invalid")
       continue
     }
     const last = stretches.at(-1)
@@ -162,7 +165,7 @@ const send = Effect.fnUntraced(function* (way: string, tasks: ReadonlyArray<Task
         )
       ),
     { concurrency: "unbounded" }
-  ).pipe(Effect.provideService(CommandedBy, way))
+  ).pipe(Effect.provideService(CommandedBy, way), Effect.provideService(Via, way))
   return found.flat()
 })
 

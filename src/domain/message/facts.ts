@@ -60,7 +60,9 @@ export const MessageQueued = fact("MessageQueued", {
   retry: RetryPolicy,
   acceptedAt: Time,
   dueAt: Time,
-  expiresAt: Schema.NullOr(Time)
+  expiresAt: Schema.NullOr(Time),
+  /** The W3C trace context of the request, where it brought one: attempts are linked to it, also days later. */
+  traceparent: Schema.optionalKey(Schema.String)
 })
 export type MessageQueued = typeof MessageQueued.Type
 

@@ -10,6 +10,7 @@ import { readAttempts, readEvents, readMessage } from "../../../application/mess
 import { Channels } from "../../../application/ports/Channels.ts"
 import { type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
+import { Telemetry } from "../../../application/ports/Telemetry.ts"
 import {
   answerTo,
   BATCH_MAX,
@@ -21,6 +22,7 @@ import {
   requestOf
 } from "../../../application/requests/messageRequests.ts"
 import { rawMember, rawMembers } from "../../../application/requests/rawJson.ts"
+import { Via } from "../../../application/via.ts"
 import { MessageId } from "../../../domain/ids.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
@@ -39,12 +41,19 @@ const decodeBatch = decoderOf(
 const send = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, key: string | null) {
   const orgId = yield* ActingOrg
   const json = yield* readJson(request, limits.single)
-  const decodedRequest = yield* decoded(decodeRequest, json)
+  const decodedRequest = yield* Effect.tapError(decoded(decodeRequest, json), () => rejected(1))
   // Decoding has shown that the member is there.
   const body = rawMember(json.text, "payloadJson")!
   const [acceptance] = yield* acceptMessages(orgId, [requestOf(decodedRequest, body, key)])
   const { status, message, problem } = answerTo(acceptance!)
   return message === undefined ? toResponse(problem) : created(`/outbound/messages/${message.id}`, message, status)
+})
+
+/** A request that does not decode never meets `acceptMessages`, which counts what it refuses itself. */
+const rejected = Effect.fnUntraced(function* (count: number) {
+  const telemetry = yield* Telemetry
+  const via = yield* Via
+  for (let i = 0; i < count; i++) telemetry.rejected(via, "invalid")
 })
 
 const sendBatch = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
@@ -57,6 +66,8 @@ const sendBatch = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSe
       requestOf(fields, bodies[index]!, idempotencyKey ?? null)
     )
   )
+  const undecoded = entries.filter(Result.isFailure).length
+  if (undecoded > 0) yield* rejected(undecoded)
   const acceptances = yield* acceptMessages(
     orgId,
     entries.flatMap((entry) => (Result.isSuccess(entry) ? [entry.success] : []))

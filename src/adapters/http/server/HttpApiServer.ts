@@ -31,6 +31,7 @@ import * as Auth from "./auth.ts"
 import { makeServer } from "./connections.ts"
 import * as HealthHandlers from "./health.ts"
 import { lastResort } from "./lastResort.ts"
+import { type Answered, counted, type MetricsText, metricsRoute } from "./metrics.ts"
 import { refuseParameters } from "./unknownParameters.ts"
 
 export interface HttpApiOptions {
@@ -39,10 +40,14 @@ export interface HttpApiOptions {
   readonly port: number
   readonly operatorKey: Redacted.Redacted
   readonly feed?: FeedHandlers.FeedOptions
+  /** Told of each answer. */
+  readonly answered?: Answered
+  /** The text of `/metrics`, which only the operator's key may read here; absent: there is none. */
+  readonly metrics?: MetricsText
 }
 
 const routesOf = (
-  { operatorKey, feed }: Pick<HttpApiOptions, "operatorKey" | "feed">,
+  { operatorKey, feed, answered, metrics }: Omit<HttpApiOptions, "host" | "port">,
   channels: Channels["Service"]
 ) => {
   const api = apiWith(channels.values())
@@ -50,8 +55,10 @@ const routesOf = (
     HttpApiBuilder.layer(api, { openapiPath: "/openapi.json" }),
     // The docs page holds its own scripts and styles: it works without internet access.
     HttpApiScalar.layer(api, { path: "/docs", scalar: { withDefaultFonts: false } }),
+    metrics === undefined ? Layer.empty : metricsRoute(operatorKey, metrics),
     HttpRouter.use((router) => router.addGlobalMiddleware(lastResort(allowedMethodsOf(api)))),
-    HttpRouter.use((router) => router.addGlobalMiddleware(refuseParameters(takesNoneOf(api))))
+    HttpRouter.use((router) => router.addGlobalMiddleware(refuseParameters(takesNoneOf(api)))),
+    answered === undefined ? Layer.empty : HttpRouter.use((router) => router.addGlobalMiddleware(counted(answered)))
   ).pipe(
     Layer.provide(
       [...channels.values()].flatMap((channel) => [
@@ -78,7 +85,7 @@ const routesOf = (
   )
 }
 
-export const routes = (options: Pick<HttpApiOptions, "operatorKey" | "feed">) =>
+export const routes = (options: Omit<HttpApiOptions, "host" | "port">) =>
   Layer.unwrap(Effect.map(Channels, (channels) => routesOf(options, channels)))
 
 export const layer = ({ host, port, ...options }: HttpApiOptions) =>

@@ -12,7 +12,8 @@ const ok = { status: "ok" } as const
 /** No message has this id, so the question costs the store the least. */
 const noMessage = MessageId.make("00000000-0000-0000-0000-000000000000")
 
-const ready = Effect.flatMap(EventStore, (store) =>
+/** Fails with `StoreUnavailable` when the store does not answer in time. */
+export const ready = Effect.flatMap(EventStore, (store) =>
   store.load(noMessage).pipe(
     Effect.timeoutOrElse({
       duration: "2 seconds",

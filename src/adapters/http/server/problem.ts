@@ -13,6 +13,7 @@ import {
   ProblemBody,
   problemFor
 } from "../../../application/requests/problem.ts"
+import { StoreHealth } from "../../../application/storeHealth.ts"
 import { isUuid } from "../../../domain/ids.ts"
 
 export * from "../../../application/requests/problem.ts"
@@ -24,12 +25,15 @@ export const problemOf = (status: number) =>
 export const toResponse = ({ body, headers }: Problem): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.setHeaders(ProblemDetails.toResponse({ ...body }), headers)
 
+const unanswered = (cause: unknown) =>
+  Effect.flatMap(StoreHealth, (store) => store.failed("answering requests", cause)).pipe(
+    Effect.flatMap((isLogged) => (isLogged ? Effect.void : Effect.logWarning("the store did not answer", cause)))
+  )
+
 /** The cause of an outage goes to our log only: it can name hosts, tables and users. */
 export const refuse = (failure: Failure): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
   const response = Effect.sync(() => toResponse(problemFor(failure)))
-  return failure._tag === "StoreUnavailable"
-    ? Effect.andThen(Effect.logWarning("the store did not answer", failure.cause), response)
-    : response
+  return failure._tag === "StoreUnavailable" ? Effect.andThen(unanswered(failure.cause), response) : response
 }
 
 /** The answer to a request that made something: the thing, and the path where it can be read. */

@@ -1,0 +1,47 @@
+/**
+ * `/metrics` of the API, for the operator's key; and the counting of what the API answers. A route is counted by its
+ * pattern, so an id in a path is no label.
+ */
+import type { Redacted } from "effect"
+import { Clock, Effect, Redacted as Redact } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { hashOf, isSameHash } from "../keys/apiKey.ts"
+import { forbidden, toResponse, unauthorized } from "./problem.ts"
+
+/** `route` is `GET /api/v1/…/:id`; null where no route matched. */
+export type Answered = (route: string | null, status: number, seconds: number) => void
+
+/** The text, and its content type, in the form that the caller's `accept` header prefers. */
+export type MetricsText = (accept: string | undefined) => { readonly text: string; readonly contentType: string }
+
+export const metricsRoute = (operatorKey: Redacted.Redacted, metrics: MetricsText) => {
+  const operator = hashOf(Redact.value(operatorKey))
+  const handler = Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) => {
+    const key = /^Bearer (.+)$/i.exec(headers["authorization"] ?? "")?.[1]
+    if (key === undefined) return toResponse(unauthorized("Send the header authorization: Bearer <operator key>."))
+    if (!isSameHash(hashOf(key), operator)) return toResponse(forbidden("Only the operator's key may do this."))
+    const { text, contentType } = metrics(headers["accept"])
+    return HttpServerResponse.text(text, { contentType })
+  })
+  return HttpRouter.add("GET", "/metrics", handler)
+}
+
+export const counted =
+  (answered: Answered) =>
+  <E, R>(
+    routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+  ): Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest> =>
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock
+      const since = clock.monotonicTimeNanosUnsafe()
+      const response = yield* routes
+      yield* Effect.withFiber((fiber) => {
+        const matched = fiber.context.mapUnsafe.get(HttpRouter.RouteContext.key) as
+          | HttpRouter.RouteContext["Service"]
+          | undefined
+        const route = matched === undefined ? null : `${matched.route.method} ${matched.route.path}`
+        answered(route, response.status, Number(clock.monotonicTimeNanosUnsafe() - since) / 1e9)
+        return Effect.void
+      })
+      return response
+    })

@@ -1,0 +1,35 @@
+/** All metrics of one process, and their text. The names are listed in docs/metrics.md. */
+import type { PoolCount } from "../../application/ports/Readings.ts"
+import { timedStores, watchDeliveries } from "./deliveryMetrics.ts"
+import { watchHttp } from "./httpMetrics.ts"
+import { watchInstallation } from "./installationMetrics.ts"
+import { watchProcess } from "./processMetrics.ts"
+import { contentTypes, makeRegistry } from "./registry.ts"
+
+/** `destinations` are those whose ids may be labels. */
+export const make = (destinations: ReadonlyArray<string>) => {
+  const registry = makeRegistry()
+  const watcher = watchDeliveries(registry, new Set(destinations))
+  return {
+    watcher,
+    answered: watchHttp(registry, watcher),
+    timedStores: timedStores(registry),
+    /** Answers who has to be told of new readings of the installation. */
+    watch: (
+      roles: ReadonlyArray<string>,
+      version: string,
+      channels: ReadonlyArray<string>,
+      connections: () => ReadonlyArray<PoolCount>
+    ) => {
+      watchProcess(registry, roles, version)
+      return watchInstallation(registry, channels, connections)
+    },
+    text: (accept: string | undefined) => {
+      const openMetrics = accept?.includes("application/openmetrics-text") === true
+      return {
+        text: registry.text(openMetrics),
+        contentType: openMetrics ? contentTypes.openMetrics : contentTypes.plain
+      }
+    }
+  }
+}

@@ -1,0 +1,38 @@
+/** What the API answers, by the pattern of the route. */
+import type { Rejection, Watcher } from "../../application/ports/Telemetry.ts"
+import { observe, type Registry } from "./registry.ts"
+
+const bounds = [0.005, 0.025, 0.1, 0.5, 2.5]
+
+/** Where messages are handed in, and why one may be refused before it is read. */
+const isIntake = (route: string) => /^POST \/api\/v1\/outbound\/messages(\/batch)?$/.test(route)
+const reasons: Readonly<Record<number, Rejection>> = {
+  401: "unauthorized",
+  413: "too_large",
+  415: "unsupported_media_type",
+  429: "too_many",
+  503: "unavailable"
+}
+
+export const watchHttp = (registry: Registry, { rejected }: Pick<Watcher, "rejected">) => {
+  const requests = registry.counter({
+    name: "posthaste_http_requests_total",
+    help: "Answers of the API.",
+    labels: ["route", "status"],
+    seriesMax: 600
+  })
+  const durations = registry.histogram({
+    name: "posthaste_http_request_duration_seconds",
+    help: "How long the API took to answer; of an endless answer, to begin it.",
+    labels: ["route"],
+    bounds,
+    seriesMax: 120
+  })
+  return (matched: string | null, status: number, seconds: number): void => {
+    const route = matched ?? "none"
+    requests(route, String(status)).value++
+    observe(durations(route), bounds, seconds)
+    const reason = isIntake(route) ? reasons[status] : undefined
+    if (reason !== undefined) rejected("http", reason)
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * The figures of the whole installation, which one process reads and all show (application/readShared.ts), and the
+ * connections of this one. Readings that nobody has renewed are left out: no figure is better than an old one.
+ */
+import type { PoolCount } from "../../application/ports/Readings.ts"
+import type { LatestReadings } from "../../application/readShared.ts"
+import type { Reading, Registry } from "./registry.ts"
+
+const STALE_SECONDS = 60
+
+const circuitStates = ["closed", "open", "half_open", "held"]
+
+const pairs = (record: Readonly<Record<string, number>>): ReadonlyArray<Reading> =>
+  Object.entries(record).map(([label, value]) => [[label], value])
+
+/** Answers who has to be told of new readings. */
+export const watchInstallation = (
+  registry: Registry,
+  channels: ReadonlyArray<string>,
+  connections: () => ReadonlyArray<PoolCount>
+): ((latest: LatestReadings | null) => void) => {
+  let latest: LatestReadings | null = null
+  let isAnswering = false
+
+  const ageSeconds = (): number | null =>
+    latest === null || latest.readings === null
+      ? null
+      : latest.ageSeconds + Number(process.hrtime.bigint() - latest.fetchedAtNanos) / 1e9
+  const fresh = () => {
+    const age = ageSeconds()
+    return age !== null && age < STALE_SECONDS ? latest!.readings : null
+  }
+  const gauge = (
+    name: string,
+    help: string,
+    labels: ReadonlyArray<string>,
+    of: (readings: NonNullable<LatestReadings["readings"]>) => ReadonlyArray<Reading>
+  ) =>
+    registry.read({ name, help, labels, kind: "gauge" }, () => {
+      const readings = fresh()
+      return readings === null ? [] : of(readings)
+    })
+
+  gauge("posthaste_waiting", "Messages of all orgs that wait for an attempt.", ["channel"], ({ waiting }) =>
+    pairs({ ...Object.fromEntries(channels.map((name) => [name, 0])), ...waiting })
+  )
+  gauge(
+    "posthaste_oldest_due_seconds",
+    "How long the oldest message that is due has been due, whatever holds it up.",
+    [],
+    ({ oldestDueSeconds }) => [[[], oldestDueSeconds]]
+  )
+  gauge("posthaste_circuits", "Destinations that have had messages, by the state of their circuit.", ["state"], (now) =>
+    pairs({ ...Object.fromEntries(circuitStates.map((state) => [state, 0])), ...now.circuits })
+  )
+  gauge(
+    "posthaste_projection_lag_seconds",
+    "How old the oldest fact is that a projection has not read.",
+    ["projection"],
+    (now) => pairs(now.projectionLagSeconds)
+  )
+  gauge(
+    "posthaste_log_stall_seconds",
+    "How long a transaction has been open that keeps every reader of the log where it is.",
+    [],
+    ({ stallSeconds }) => [[[], stallSeconds]]
+  )
+  gauge(
+    "posthaste_destination_waiting",
+    "Messages in the queue of the destinations that POSTHASTE_METRICS_DESTINATIONS names.",
+    ["destination"],
+    ({ destinations }) => pairs(destinations)
+  )
+  registry.read(
+    { name: "posthaste_readings_age_seconds", help: "How old the figures of the installation are.", kind: "gauge" },
+    () => {
+      const age = ageSeconds()
+      return age === null ? [] : [[[], age]]
+    }
+  )
+  registry.read(
+    {
+      name: "posthaste_store_up",
+      help: "Whether the store answered this process the last time it was asked for figures.",
+      kind: "gauge"
+    },
+    () => [[[], isAnswering ? 1 : 0]]
+  )
+  registry.read(
+    {
+      name: "posthaste_clock_offset_seconds",
+      help: "How far the clock of this process is ahead of the store's.",
+      kind: "gauge"
+    },
+    () => (latest === null ? [] : [[[], latest.clockOffsetSeconds]])
+  )
+  registry.read(
+    {
+      name: "posthaste_database_connections",
+      help: "Connections of this process to PostgreSQL; waiting are statements that wait for one.",
+      labels: ["pool", "state"],
+      kind: "gauge"
+    },
+    () =>
+      connections().flatMap(({ pool, inUse, idle, waiting }) => [
+        [[pool, "in_use"], inUse] as const,
+        [[pool, "idle"], idle] as const,
+        [[pool, "waiting"], waiting] as const
+      ])
+  )
+
+  return (now) => {
+    isAnswering = now !== null
+    if (now !== null) latest = now
+  }
+}

@@ -1,0 +1,91 @@
+/** What Node and the kernel say about this process, under the names that everybody's dashboards know. */
+import { readdirSync, readFileSync } from "node:fs"
+import { monitorEventLoopDelay } from "node:perf_hooks"
+import { getHeapStatistics } from "node:v8"
+import type { Reading, Registry } from "./registry.ts"
+
+/** The delay beyond this resolution is what other work took from the event loop. */
+const RESOLUTION_MS = 20
+
+const one = (value: number): ReadonlyArray<Reading> => [[[], value]]
+
+export const watchProcess = (registry: Registry, roles: ReadonlyArray<string>, version: string): void => {
+  const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  delay.enable()
+  const startedAt = Date.now() / 1000 - process.uptime()
+
+  registry.read(
+    { name: "posthaste_role", help: "1 for each role of this process.", labels: ["role"], kind: "gauge" },
+    () => roles.map((role) => [[role], 1] as const)
+  )
+  registry.read(
+    { name: "posthaste_build_info", help: "The release that runs.", labels: ["version", "node"], kind: "gauge" },
+    () => [[[version, process.version], 1]]
+  )
+  registry.read({ name: "process_cpu_seconds_total", help: "CPU time of this process.", kind: "counter" }, () => {
+    const { user, system } = process.cpuUsage()
+    return one((user + system) / 1e6)
+  })
+  registry.read(
+    { name: "process_start_time_seconds", help: "When this process began, as a Unix time.", kind: "gauge" },
+    () => one(startedAt)
+  )
+  registry.read({ name: "process_resident_memory_bytes", help: "Memory of this process.", kind: "gauge" }, () =>
+    one(process.memoryUsage.rss())
+  )
+  registry.read(
+    {
+      name: "process_open_fds",
+      help: "Open file descriptors; left out where the system does not tell.",
+      kind: "gauge"
+    },
+    () => openFiles()
+  )
+  registry.read({ name: "process_max_fds", help: "How many file descriptors may be open.", kind: "gauge" }, () =>
+    maxFiles()
+  )
+  registry.read({ name: "nodejs_heap_size_used_bytes", help: "JavaScript objects.", kind: "gauge" }, () =>
+    one(getHeapStatistics().used_heap_size)
+  )
+  registry.read(
+    { name: "nodejs_heap_size_limit_bytes", help: "Where JavaScript objects end the process.", kind: "gauge" },
+    () => one(getHeapStatistics().heap_size_limit)
+  )
+  // Since the last scrape: a delay that is over says nothing about now.
+  registry.read(
+    {
+      name: "nodejs_eventloop_lag_seconds",
+      help: "How late the event loop was since the last scrape.",
+      labels: ["quantile"],
+      kind: "gauge"
+    },
+    () => {
+      const at = (nanos: number) => Math.max(0, nanos / 1e9 - RESOLUTION_MS / 1000)
+      const empty = delay.count === 0
+      const readings = [
+        [["0.5"], empty ? 0 : at(delay.percentile(50))],
+        [["0.99"], empty ? 0 : at(delay.percentile(99))],
+        [["1"], empty ? 0 : at(delay.max)]
+      ] as const
+      delay.reset()
+      return readings
+    }
+  )
+}
+
+const openFiles = (): ReadonlyArray<Reading> => {
+  try {
+    return one(readdirSync("/proc/self/fd").length)
+  } catch {
+    return []
+  }
+}
+
+const maxFiles = (): ReadonlyArray<Reading> => {
+  try {
+    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1]
+    return limit === undefined ? [] : one(Number(limit))
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Whether the store answers this process: one outage, however many parts of the process meet it. It begins with the first
+ * call that got no answer and ends with the first answer after which nothing failed for a while. The log says both, once.
+ */
+import { Clock, Context, Effect } from "effect"
+
+/** A call that was under way may still fail after another was answered. */
+const QUIET_MS = 2_000
+
+export interface Outage {
+  readonly sinceMs: number
+  /** The parts of this process that met it, each with the time it did first. */
+  readonly parts: ReadonlyMap<string, number>
+}
+
+export interface StoreHealthService {
+  /** `part` got no answer. True when somebody logs it already. */
+  readonly failed: (part: string, cause: unknown) => Effect.Effect<boolean>
+  /** Somebody got an answer. */
+  readonly answered: Effect.Effect<void>
+  /** Null while the store answers. */
+  readonly outage: () => Outage | null
+}
+
+/** By default nobody keeps count: whoever gets no answer logs it itself. */
+export const StoreHealth = Context.Reference<StoreHealthService>("posthaste/application/storeHealth", {
+  defaultValue: () => ({ failed: () => Effect.succeed(false), answered: Effect.void, outage: () => null })
+})
+
+export const makeStoreHealth = (): StoreHealthService => {
+  let outage: { sinceMs: number; lastMs: number; readonly parts: Map<string, number> } | null = null
+
+  const failed = Effect.fnUntraced(function* (part: string, cause: unknown) {
+    const now = yield* Clock.currentTimeMillis
+    const isFirst = outage === null
+    outage ??= { sinceMs: now, lastMs: now, parts: new Map() }
+    outage.lastMs = now
+    if (!outage.parts.has(part)) outage.parts.set(part, now)
+    if (isFirst) yield* Effect.logWarning(`the store does not answer (${part})`, cause)
+    return true
+  })
+
+  const over = Effect.fnUntraced(function* () {
+    const now = yield* Clock.currentTimeMillis
+    if (outage === null || Math.abs(now - outage.lastMs) < QUIET_MS) return
+    const seconds = Math.max(0, Math.round((now - outage.sinceMs) / 1000))
+    outage = null
+    yield* Effect.logInfo(`the store answers again, ${seconds} s`)
+  })
+
+  return {
+    failed,
+    answered: Effect.suspend(() => (outage === null ? Effect.void : over())),
+    outage: () => outage
+  }
+}
