@@ -1,8 +1,8 @@
-/** Sends single messages to Posthaste's HTTP API, from a process of its own. */
+/** Sends single messages or events to Posthaste's HTTP API, from a process of its own. */
 import { setTimeout as sleep } from "node:timers/promises"
 import { Pool } from "undici"
 import { monotonicNow } from "./monotonicNow.ts"
-import { type Account, messageRequest } from "./posthaste.ts"
+import { type Account, eventRequest, messageRequest } from "./posthaste.ts"
 import { serve } from "./remote.ts"
 
 export interface Sent {
@@ -16,20 +16,22 @@ interface Target {
   readonly account: Account
   readonly bytes: number
   readonly seconds: number
+  /** Events of this type in the place of messages. */
+  readonly eventType?: string
 }
 
-/** Sends message `n`; answers with its id. */
-const sender = (pool: Pool, { account, bytes }: Target) => {
+/** Sends message or event `n`; answers with its id. */
+const sender = (pool: Pool, { account, bytes, eventType }: Omit<Target, "seconds">) => {
   const headers = { authorization: `Bearer ${account.key}`, "content-type": "application/json" }
   return async (n: number): Promise<string> => {
     const { statusCode, body } = await pool.request({
-      path: "/api/v1/outbound/messages",
+      path: eventType === undefined ? "/api/v1/outbound/messages" : "/api/v1/events",
       method: "POST",
       headers,
-      body: messageRequest(account, n, bytes)
+      body: eventType === undefined ? messageRequest(account, n, bytes) : eventRequest(eventType, n, bytes)
     })
     const text = await body.text()
-    if (statusCode !== 201) throw new Error(`a message was answered ${statusCode}: ${text}`)
+    if (statusCode !== 201) throw new Error(`it was answered ${statusCode}: ${text}`)
     return (JSON.parse(text) as { id: string }).id
   }
 }
@@ -63,6 +65,22 @@ const client = {
     await Promise.all(underway)
     await pool.close()
     if (failures.length > 0) throw failures[0]
+    return sent
+  },
+
+  /** One after the other, each when the one before was answered. */
+  inTurn: async (
+    target: Omit<Target, "seconds"> & { readonly count: number }
+  ): Promise<ReadonlyArray<Sent & { readonly id: string }>> => {
+    const pool = new Pool(target.url, { connections: 1 })
+    const send = sender(pool, target)
+    const sent: Array<Sent & { readonly id: string }> = []
+    while (sent.length < target.count) {
+      const scheduledAt = monotonicNow()
+      const id = await send(sent.length)
+      sent.push({ id, scheduledAt, acceptedAt: monotonicNow() })
+    }
+    await pool.close()
     return sent
   },
 

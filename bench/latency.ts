@@ -24,7 +24,7 @@ export interface Percentiles {
   readonly max: number
 }
 
-const percentiles = (values: ReadonlyArray<number>): Percentiles => ({
+export const percentiles = (values: ReadonlyArray<number>): Percentiles => ({
   p50: percentile(values, 50),
   p99: percentile(values, 99),
   max: percentile(values, 100)

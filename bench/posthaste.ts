@@ -149,7 +149,11 @@ export const openEndpoint = async (
   url: string,
   key: string,
   receiver: string,
-  settings: { readonly maxInFlight?: number; readonly timeoutMs?: number } = {}
+  settings: {
+    readonly maxInFlight?: number
+    readonly timeoutMs?: number
+    readonly eventTypes?: ReadonlyArray<string>
+  } = {}
 ): Promise<string> => {
   const { id } = await call<{ id: string }>(`${url}/api/v1/webhook-endpoints`, key, {
     url: receiver,
@@ -168,6 +172,26 @@ export const openAccount = async (url: string, sinkUrl: string): Promise<Account
 /** The request for message `n`. The payload goes in as text, so that what is delivered has exactly its bytes. */
 export const messageRequest = ({ endpoints, orderingKey }: Account, n: number, bytes: number): string =>
   `{"channel":"webhook","to":"${endpoints[n % endpoints.length]}",${orderingKey === undefined ? "" : `"orderingKey":"${orderingKey}",`}"payloadJson":${payloadOf(n, bytes)}}`
+
+/** What its endpoints receive of an event has exactly `bytes`. */
+export const eventRequest = (eventType: string, n: number, bytes: number): string => {
+  const around = `{"type":"${eventType}","timestamp":"${new Date(0).toISOString()}","data":}`
+  return `{"eventType":"${eventType}","data":${payloadOf(n, bytes - around.length)}}`
+}
+
+/** The ids of the messages that an event became. */
+export const messagesOf = async (url: string, key: string, event: string): Promise<ReadonlyArray<string>> => {
+  const ids: Array<string> = []
+  for (let cursor = ""; ; ) {
+    const response = await fetch(`${url}/api/v1/events/${event}/messages?limit=200${cursor}`, {
+      headers: { authorization: `Bearer ${key}` }
+    })
+    const page = (await response.json()) as { items: ReadonlyArray<{ id: string }>; nextCursor: string | null }
+    ids.push(...page.items.map(({ id }) => id))
+    if (page.nextCursor === null) return ids
+    cursor = `&cursor=${page.nextCursor}`
+  }
+}
 
 /** Accepts `count` messages through the batch route; answers with their ids. */
 export const fill = async (

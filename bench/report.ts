@@ -2,6 +2,7 @@
 import type { Accepts } from "./accepts.ts"
 import type { ClaimTime } from "./claims.ts"
 import type { Delivery } from "./deliveries.ts"
+import type { Fan, FanOut } from "./fanOut.ts"
 import type { Isolation, IsolationRound, Situation } from "./isolation.ts"
 import type { Latency } from "./latency.ts"
 import type { OneKey } from "./oneKey.ts"
@@ -33,6 +34,7 @@ export interface Report {
   readonly claims: ReadonlyArray<ClaimTime>
   readonly isolation: Isolation | null
   readonly oneKey: OneKey | null
+  readonly fanOut: FanOut | null
 }
 
 export const reconciliations = (report: Report): ReadonlyArray<Reconciliation> => [
@@ -40,7 +42,8 @@ export const reconciliations = (report: Report): ReadonlyArray<Reconciliation> =
   ...report.latency.map((latency) => latency.reconciliation),
   ...(report.accepts === null ? [] : [report.accepts.reconciliation]),
   ...situationsOf(report.isolation).map(([, situation]) => situation.reconciliation),
-  ...(report.oneKey === null ? [] : [report.oneKey.reconciliation])
+  ...(report.oneKey === null ? [] : [report.oneKey.reconciliation]),
+  ...(report.fanOut === null ? [] : [report.fanOut.wide.reconciliation, report.fanOut.steady.reconciliation])
 ]
 
 /** Every measurement with the name of its situation. */
@@ -231,8 +234,28 @@ const isolationRows = (isolation: Isolation): ReadonlyArray<ReadonlyArray<Cell>>
     ]
   })
 
+const fanOutHead = [
+  "(i) milliseconds",
+  "events",
+  "request→201 p50",
+  "p99",
+  "max",
+  "201→received p50",
+  "p99",
+  "max",
+  "lost",
+  "dup"
+]
+
+const fanOutFigures = ({ events, requestToAccepted, acceptedToReceived, reconciliation }: Fan): ReadonlyArray<Cell> => [
+  events,
+  ...[requestToAccepted, acceptedToReceived].flatMap(({ p50, p99, max }) => [p50, p99, max]),
+  reconciliation.lost,
+  reconciliation.duplicates
+]
+
 export const print = (report: Report): string => {
-  const { rounds, latency, accepts, claims, isolation, oneKey } = report
+  const { rounds, latency, accepts, claims, isolation, oneKey, fanOut } = report
   const parts = [
     `Posthaste bench, ${report.at}\n${describe(report.machine)}\nPostgreSQL: ${describe(report.server)}\n` +
       `${report.messages.toLocaleString("en-US")} messages of ${report.bytes} bytes; median of ${rounds.length} interleaved rounds`
@@ -287,6 +310,21 @@ export const print = (report: Report): string => {
       table(isolationHead, isolationRows(isolation), [0, 1, 1, 1, 1, 1, 1]),
       `${isolation.healthy} healthy destinations beside one with ${isolation.waiting.toLocaleString("en-US")} messages that ` +
         `answers nothing for ${isolation.hangMs / 1000} s; ${shown(isolation.listing.left, 0)} were not listed yet after the listing was measured`
+    )
+  if (fanOut !== null)
+    parts.push(
+      table(
+        fanOutHead,
+        [
+          [`one event to ${fanOut.wide.endpoints} endpoints, in turn`, ...fanOutFigures(fanOut.wide)],
+          [
+            `${fanOut.steady.perSecond} events/s to ${fanOut.steady.endpoints} endpoints each`,
+            ...fanOutFigures(fanOut.steady)
+          ]
+        ],
+        [0, 1, 1, 1, 1, 1, 1]
+      ),
+      `${fanOut.wide.bodies} bodies were stored for the first row`
     )
   if (oneKey !== null)
     parts.push(

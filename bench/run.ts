@@ -4,7 +4,7 @@
  * when a message was lost, because that may never happen.
  *
  *   --only b,d        only these parts (a bare loop, b Posthaste, c others, d latency, e accepts, f claims,
- *                     g healthy destinations beside one that hangs, h one ordering key alone)
+ *                     g healthy destinations beside one that hangs, h one ordering key alone, i events to many endpoints)
  *   --messages 40000  how many are delivered in a, b and c
  *   --repeat 3        rounds of a, b, c and g; ratios are taken within a round, then the median of the rounds
  *   --reply ""        what the sink answers; a text is kept with every attempt, which costs Posthaste a row each
@@ -22,6 +22,7 @@ import { measureAccepts } from "./accepts.ts"
 import { measureClaims } from "./claims.ts"
 import { openDatabases } from "./databases.ts"
 import { type Course, deliverBare, deliverGraphile, deliverPgBoss, deliverPosthaste } from "./deliveries.ts"
+import { measureFanOut } from "./fanOut.ts"
 import { measureIsolation } from "./isolation.ts"
 import { measureLatency } from "./latency.ts"
 import { measureOneKey } from "./oneKey.ts"
@@ -32,7 +33,7 @@ import type { Sink } from "./sink.ts"
 
 const { values: given } = parseArgs({
   options: {
-    only: { type: "string", default: "a,b,c,d,e,f,g,h" },
+    only: { type: "string", default: "a,b,c,d,e,f,g,h,i" },
     messages: { type: "string" },
     repeat: { type: "string" },
     reply: { type: "string", default: "" },
@@ -43,7 +44,7 @@ const { values: given } = parseArgs({
 })
 
 const parts = new Set(given.only.split(","))
-for (const part of parts) if (!/^[a-h]$/.test(part)) throw new Error(`there is no part "${part}": a to h`)
+for (const part of parts) if (!/^[a-i]$/.test(part)) throw new Error(`there is no part "${part}": a to i`)
 const size = given.quick
   ? { messages: 4000, repeat: 1, warmUpSeconds: 1, seconds: 2, waiting: [1000, 20_000], hangMs: 1000 }
   : { messages: 40_000, repeat: 3, warmUpSeconds: 4, seconds: 20, waiting: [10_000, 1_000_000], hangMs: 10_000 }
@@ -92,6 +93,8 @@ const measure = async (course: Course): Promise<Report> => {
   const isolation = parts.has("g") ? await measureIsolation(course, { ...size, waiting, repeat }, progress) : null
   const oneKey = parts.has("h") ? await measureOneKey(course) : null
   if (oneKey !== null) progress(`one key alone ${Math.round(oneKey.perSecond)}/s`)
+  const fanOut = parts.has("i") ? await measureFanOut(course, { ...size, events: given.quick ? 5 : 50 }) : null
+  if (fanOut !== null) progress("events measured")
   return {
     at: new Date().toISOString(),
     machine: {
@@ -111,7 +114,8 @@ const measure = async (course: Course): Promise<Report> => {
     accepts,
     claims,
     isolation,
-    oneKey
+    oneKey,
+    fanOut
   }
 }
 

@@ -422,6 +422,8 @@ export type DeadLetter = {
   readonly bodyErased: boolean
   /** A provider's receipt says the opposite of the status. Look before you replay. */
   readonly contradicted: boolean
+  /** The event it tells of; null when it was sent by itself. */
+  readonly eventId: string | null
   readonly deadLetteredAt: string
   readonly wouldReplayTo: {
     readonly destination: string
@@ -454,6 +456,53 @@ export type Event = {
   readonly at: string
   readonly data: unknown
   readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
+}
+
+export type EventBatchAnswer = {
+  /** The status this entry would have had on its own. */
+  readonly status: number
+  readonly event?: PublishedEvent | undefined
+  readonly problem?: Problem | undefined
+}
+
+export type EventBatchEntry = {
+  readonly eventType: string
+  readonly data: unknown
+  readonly dossierId?: string | null | undefined
+  readonly orderingKey?: string | null | undefined
+  readonly correlationId?: string | null | undefined
+  readonly metadata?: { readonly [name: string]: string } | null | undefined
+  readonly deliverAt?: string | null | undefined
+  readonly expiresAt?: string | null | undefined
+  readonly idempotencyKey?: string | null | undefined
+}
+
+export type EventRequest = {
+  readonly eventType: string
+  readonly data: unknown
+  readonly dossierId?: string | null | undefined
+  readonly orderingKey?: string | null | undefined
+  readonly correlationId?: string | null | undefined
+  readonly metadata?: { readonly [name: string]: string } | null | undefined
+  readonly deliverAt?: string | null | undefined
+  readonly expiresAt?: string | null | undefined
+}
+
+export type EventWithData = {
+  readonly id: string
+  readonly orgId: string
+  readonly eventType: string
+  /** How many endpoints wanted it; each got a message. */
+  readonly matched: number
+  readonly dossierId: string | null
+  readonly orderingKey: string | null
+  readonly correlationId: string | null
+  readonly metadata: { readonly [name: string]: string } | null
+  readonly deliverAt: string | null
+  readonly expiresAt: string | null
+  readonly createdAt: string
+  readonly bodyErased: boolean
+  readonly data: unknown
 }
 
 export type Explanation = {
@@ -573,6 +622,8 @@ export type Message = {
   readonly bodyErased: boolean
   /** A provider's receipt says the opposite of the status. Look before you replay. */
   readonly contradicted: boolean
+  /** The event it tells of; null when it was sent by itself. */
+  readonly eventId: string | null
 }
 
 export type MessageRequest = {
@@ -681,6 +732,22 @@ export type ProjectionBuild = {
   readonly total: number
   readonly factsPerSecond: number | null
   readonly secondsLeft: number | null
+}
+
+export type PublishedEvent = {
+  readonly id: string
+  readonly orgId: string
+  readonly eventType: string
+  /** How many endpoints wanted it; each got a message. */
+  readonly matched: number
+  readonly dossierId: string | null
+  readonly orderingKey: string | null
+  readonly correlationId: string | null
+  readonly metadata: { readonly [name: string]: string } | null
+  readonly deliverAt: string | null
+  readonly expiresAt: string | null
+  readonly createdAt: string
+  readonly bodyErased: boolean
 }
 
 export type Replay = {
@@ -892,6 +959,24 @@ export interface Api {
       readonly nextCursor: string | null
     }>
   }
+  readonly events: {
+    /** Publish an event: it becomes a message for every webhook endpoint that wants its type. 201 when all of it is stored; 200 with the same event when the key was used for it before. */
+    publish(body: EventRequest, options?: KeyedCallOptions): Promise<PublishedEvent>
+    /** List events, newest first. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; eventType?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; createdAfter?: string | undefined; createdBefore?: string | undefined }, options?: CallOptions): Pages<PublishedEvent>
+    /** Publish up to 1,000 events, each answered on its own and in its place. */
+    publishBatch(body: {
+      readonly events: ReadonlyArray<EventBatchEntry>
+    }, options?: CallOptions): Promise<{
+      readonly items: ReadonlyArray<EventBatchAnswer>
+    }>
+    /** One event, with its data. */
+    get(id: string, options?: CallOptions): Promise<EventWithData>
+    /** The messages that an event became, each as it is now. */
+    messages(id: string, query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Message>
+    /** Erase an event's body, and the bodies and answers of all its messages, at once. Facts stay; what was not sent is never sent. */
+    erase(id: string, body?: CommandRequest, options?: CallOptions): Promise<PublishedEvent>
+  }
   readonly deadLetters: {
     /** Messages that ended in FAILED or DEAD_LETTER and were not replayed; the last to die first. */
     list(query?: { limit?: number | undefined; cursor?: string | undefined; to?: string | undefined; channel?: string | undefined; errorCode?: string | undefined; after?: string | undefined; before?: string | undefined }, options?: CallOptions): Pages<DeadLetter>
@@ -1094,6 +1179,14 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     erase: ["POST","/api/v1/outbound/messages/{id}/erase","body"],
     stats: ["GET","/api/v1/outbound/stats"],
     stream: ["GET","/api/v1/streams/{stream}"]
+  },
+  events: {
+    publish: ["POST","/api/v1/events","body key"],
+    list: ["GET","/api/v1/events","query pages"],
+    publishBatch: ["POST","/api/v1/events/batch","body keyInEach:events"],
+    get: ["GET","/api/v1/events/{id}"],
+    messages: ["GET","/api/v1/events/{id}/messages","query pages"],
+    erase: ["POST","/api/v1/events/{id}/erase","body"]
   },
   deadLetters: {
     list: ["GET","/api/v1/dead-letters","query pages"],

@@ -13,6 +13,10 @@ export type MessageId = typeof MessageId.Type
 export const DestinationId = Uuid.pipe(Schema.brand("DestinationId"))
 export type DestinationId = typeof DestinationId.Type
 
+/** Something that happened, published once for whoever wants to hear of it. */
+export const EventId = Uuid.pipe(Schema.brand("EventId"))
+export type EventId = typeof EventId.Type
+
 /** A job that replays many messages. */
 export const ReplayId = Uuid.pipe(Schema.brand("ReplayId"))
 export type ReplayId = typeof ReplayId.Type

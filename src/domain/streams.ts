@@ -1,7 +1,8 @@
 /** The names of streams: a message's is `message-<id>`, a journal's `<kind>-<id>`. */
-import { isUuid, type MessageId } from "./ids.ts"
+import { type EventId, isUuid, type MessageId } from "./ids.ts"
 
 export const MESSAGES = "message-"
+const EVENTS = "event-"
 
 export const streamOf = (id: MessageId): string => `${MESSAGES}${id}`
 
@@ -9,6 +10,12 @@ export const streamOf = (id: MessageId): string => `${MESSAGES}${id}`
 export const messageOf = (stream: string): MessageId | null => {
   const id = stream.slice(MESSAGES.length)
   return stream.startsWith(MESSAGES) && isUuid(id) ? (id as MessageId) : null
+}
+
+/** The event of this journal; null for every other stream. */
+export const eventOf = (stream: string): EventId | null => {
+  const id = stream.slice(EVENTS.length)
+  return stream.startsWith(EVENTS) && isUuid(id) ? (id as EventId) : null
 }
 
 /** `kind` and `id` of `<kind>-<id>`. */

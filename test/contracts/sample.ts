@@ -13,6 +13,7 @@ import type { Channels } from "../../src/application/ports/Channels.ts"
 import type { Circuits } from "../../src/application/ports/Circuits.ts"
 import type { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore, type LoggedFact, type Opening } from "../../src/application/ports/EventStore.ts"
+import type { Events } from "../../src/application/ports/Events.ts"
 import type { Journals } from "../../src/application/ports/Journals.ts"
 import type { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import type { Processes } from "../../src/application/ports/Processes.ts"
@@ -52,6 +53,7 @@ export type StorePorts =
   | ReceiptInbox
   | Replays
   | Retention
+  | Events
 
 /** A message as far as it has been written. */
 export interface Sample {

@@ -13,6 +13,7 @@ import type { Notice } from "../../src/application/ports/AlertProgress.ts"
 import type { ApiKey } from "../../src/application/ports/ApiKeys.ts"
 import type { AuditRow } from "../../src/application/ports/AuditTrail.ts"
 import type { Destination, PreviousSecret, Secrets } from "../../src/application/ports/Destinations.ts"
+import type { KeyOfEvent } from "../../src/application/ports/Events.ts"
 import type { JournalFact, JournalName } from "../../src/application/ports/Journals.ts"
 import type { Process } from "../../src/application/ports/Processes.ts"
 import type { Run } from "../../src/application/ports/Projections.ts"
@@ -20,7 +21,7 @@ import type { AbandonedMessage, BatchId } from "../../src/application/ports/Queu
 import type { HeldReceipt } from "../../src/application/ports/ReceiptInbox.ts"
 import type { ReplayItem, ReplayJob } from "../../src/application/ports/Replays.ts"
 import type { TimelineRow, WithdrawalState } from "../../src/application/ports/Timelines.ts"
-import type { DestinationId, MessageId, ReplayId } from "../../src/domain/ids.ts"
+import type { DestinationId, EventId, MessageId, OrgId, ReplayId } from "../../src/domain/ids.ts"
 import type { MessageView } from "../../src/domain/message/view.ts"
 import type { RecordedFact } from "../../src/domain/recorded.ts"
 import type { LaneRow } from "./deliver/lanes.ts"
@@ -46,6 +47,12 @@ export interface ReplayRow {
   nextAt: DateTime.Utc | null
 }
 
+export interface EventRow {
+  readonly orgId: OrgId
+  readonly at: DateTime.Utc
+  readonly messages: Map<DestinationId, MessageId>
+}
+
 export interface DestinationRow {
   readonly destination: Destination
   readonly secrets: Secrets
@@ -62,6 +69,11 @@ export interface Tables {
   readonly feed: Array<{ readonly stream: string; readonly messageId: MessageId | null; readonly version: number }>
   readonly journals: Map<string, ReadonlyArray<JournalFact>>
   readonly bodies: Map<MessageId, string>
+  readonly eventBodies: Map<EventId, string>
+  readonly eventKeys: Map<string, KeyOfEvent>
+  /** Messages whose body is that of their event. */
+  readonly sharing: Map<MessageId, EventId>
+  readonly events: Map<EventId, EventRow>
   readonly responses: Map<MessageId, Map<string, string>>
   readonly idempotencyKeys: Map<string, { readonly messageId: MessageId; readonly requestHash: string }>
   /**
@@ -107,6 +119,15 @@ export class Memory extends Context.Service<
   }
 >()("posthaste/test/model/Memory") {}
 
+/** The body of a message: its own, or that of its event. */
+export const bodyIn = ({ bodies, sharing, eventBodies }: Tables, id: MessageId): string | null => {
+  const event = sharing.get(id)
+  return bodies.get(id) ?? (event === undefined ? null : (eventBodies.get(event) ?? null))
+}
+
+export const eraseIn = ({ bodies, sharing, responses }: Tables, id: MessageId): boolean =>
+  [bodies.delete(id), sharing.delete(id), responses.delete(id)].includes(true)
+
 /** On top of what is there: whoever calls has looked. */
 export const addToJournal = (
   { journals, feed }: Tables,
@@ -146,6 +167,10 @@ export const layer = Layer.effect(
         feed: [],
         journals: new Map(),
         bodies: new Map(),
+        sharing: new Map(),
+        events: new Map(),
+        eventBodies: new Map(),
+        eventKeys: new Map(),
         responses: new Map(),
         idempotencyKeys: new Map(),
         lanes: new Map(),

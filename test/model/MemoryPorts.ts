@@ -9,6 +9,7 @@ import * as MemoryQueue from "./deliver/MemoryQueue.ts"
 import * as MemoryBacklogs from "./destinations/MemoryBacklogs.ts"
 import * as MemoryCircuits from "./destinations/MemoryCircuits.ts"
 import * as MemoryDestinations from "./destinations/MemoryDestinations.ts"
+import * as MemoryEvents from "./events/MemoryEvents.ts"
 import * as MemoryApiKeys from "./keys/MemoryApiKeys.ts"
 import * as MemoryAuditTrail from "./log/MemoryAuditTrail.ts"
 import * as MemoryProjections from "./log/MemoryProjections.ts"
@@ -33,6 +34,7 @@ export const layerShared = Layer.mergeAll(
   MemoryQueue.layer,
   MemoryJournals.layer,
   MemoryBacklogs.layer,
+  MemoryEvents.layer,
   MemoryCircuits.layer,
   MemoryBodies.layer,
   MemoryDestinations.layer,

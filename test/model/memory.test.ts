@@ -4,6 +4,7 @@ import { queueContract } from "../contracts/deliver/queueContract.ts"
 import { backlogsContract } from "../contracts/destinations/backlogsContract.ts"
 import { circuitsContract } from "../contracts/destinations/circuitsContract.ts"
 import { destinationsContract } from "../contracts/destinations/destinationsContract.ts"
+import { eventsContract } from "../contracts/events/eventsContract.ts"
 import { apiKeysContract } from "../contracts/keys/apiKeysContract.ts"
 import { auditContract } from "../contracts/log/auditContract.ts"
 import { projectionsContract } from "../contracts/log/projectionsContract.ts"
@@ -23,6 +24,7 @@ simulateTime()
 
 eventStoreContract("memory", MemoryPorts.layer)
 queueContract("memory", MemoryPorts.layer)
+eventsContract("memory", MemoryPorts.layer)
 bodiesContract("memory", MemoryPorts.layer)
 destinationsContract("memory", MemoryPorts.layer)
 apiKeysContract("memory", MemoryPorts.layer)

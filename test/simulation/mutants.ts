@@ -66,7 +66,10 @@ export const mutants = {
 
   "reads the numbers of a body": appending((entry) => ({
     ...entry,
-    opening: entry.opening === null ? null : { ...entry.opening, body: JSON.stringify(JSON.parse(entry.opening.body)) }
+    opening:
+      typeof entry.opening?.body === "string"
+        ? { ...entry.opening, body: JSON.stringify(JSON.parse(entry.opening.body)) }
+        : entry.opening
   })),
 
   "makes retries due at once": appending((entry) => ({

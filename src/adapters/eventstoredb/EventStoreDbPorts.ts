@@ -5,6 +5,7 @@ import { Ledger } from "../../application/ports/Ledger.ts"
 import * as EventStoreDb from "./EventStoreDb.ts"
 import * as EventStoreDbArchive from "./EventStoreDbArchive.ts"
 import * as EventStoreDbEventStore from "./EventStoreDbEventStore.ts"
+import * as EventStoreDbEvents from "./EventStoreDbEvents.ts"
 import * as EventStoreDbJournals from "./EventStoreDbJournals.ts"
 import * as EventStoreDbRetention from "./EventStoreDbRetention.ts"
 import { followQueue } from "./followQueue.ts"
@@ -24,7 +25,8 @@ const followers = Layer.effectDiscard(
 
 /** Over all ports of Postgres but the event store, of which it replaces some. */
 export const layer = (url: Redacted.Redacted) =>
-  Layer.mergeAll(EventStoreDbEventStore.layer, EventStoreDbJournals.layer, EventStoreDbRetention.layer, followers).pipe(
+  Layer.mergeAll(EventStoreDbJournals.layer, EventStoreDbRetention.layer, followers, EventStoreDbEvents.layer).pipe(
+    Layer.provideMerge(EventStoreDbEventStore.layer),
     Layer.provide(EventStoreDb.layer(url))
   )
 

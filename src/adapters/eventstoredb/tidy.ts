@@ -29,7 +29,7 @@ export const removeForgotten = Effect.gen(function* () {
   for (;;) {
     const forgotten = yield* ledger.forgotten(AT_ONCE)
     if (forgotten.length === 0) return
-    yield* Effect.forEach(forgotten, (id) => db.remove(streamOf(id)), {
+    yield* Effect.forEach(forgotten, ({ stream }) => db.remove(stream), {
       concurrency: REMOVALS_AT_ONCE,
       discard: true
     })

@@ -5,6 +5,7 @@ import * as PostgresQueue from "./deliver/PostgresQueue.ts"
 import * as PostgresBacklogs from "./destinations/PostgresBacklogs.ts"
 import * as PostgresCircuits from "./destinations/PostgresCircuits.ts"
 import * as PostgresDestinations from "./destinations/PostgresDestinations.ts"
+import * as PostgresEvents from "./events/PostgresEvents.ts"
 import * as PostgresApiKeys from "./keys/PostgresApiKeys.ts"
 import * as PostgresAuditTrail from "./log/PostgresAuditTrail.ts"
 import * as PostgresProjections from "./log/PostgresProjections.ts"
@@ -57,13 +58,13 @@ const beside = (options: Options) =>
 const connected = (options: Postgres.Options) => Layer.provideMerge(WorkSignal.layer, Postgres.layer(options))
 
 export const layer = (options: Options) =>
-  Layer.mergeAll(beside(options), PostgresEventStore.layer, WhereStreamsAre.expect("here")).pipe(
+  Layer.mergeAll(beside(options), PostgresEventStore.layer, PostgresEvents.layer, WhereStreamsAre.expect("here")).pipe(
     Layer.provide(connected(options))
   )
 
 /** Where the streams live elsewhere: everything but the event store, and the ledger that one needs. */
 export const withoutStreams = (options: Options) =>
-  Layer.mergeAll(beside(options), PostgresLedger.layer, WhereStreamsAre.expect("elsewhere")).pipe(
+  Layer.mergeAll(beside(options), PostgresLedger.layer, PostgresEvents.layer, WhereStreamsAre.expect("elsewhere")).pipe(
     Layer.provide(connected(options))
   )
 

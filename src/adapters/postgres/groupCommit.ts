@@ -17,8 +17,10 @@ export interface Group<A, B> {
   readonly keyOf: (item: A) => string
   /** Statements under way at once; each takes a connection. */
   readonly atOnce: number
-  /** Items in one statement. */
+  /** What the items of one statement may weigh; what weighs more goes alone. */
   readonly max: number
+  /** 1 unless told otherwise. */
+  readonly weightOf?: (item: A) => number
   /** Answers in the order of the items. */
   readonly run: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, QueryFailed>
 }
@@ -37,6 +39,7 @@ export const groupCommit = <A, B>({
   keyOf,
   atOnce,
   max,
+  weightOf = () => 1,
   run
 }: Group<A, B>): Effect.Effect<
   (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, QueryFailed>,
@@ -56,13 +59,16 @@ export const groupCommit = <A, B>({
     const cut = (items: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> => {
       const pieces: Array<Array<A>> = []
       let keys = new Set<string>()
+      let room = max
       for (const item of items) {
         const key = keyOf(item)
-        if (keys.size === 0 || keys.size === max || keys.has(key)) {
+        if (keys.size === 0 || weightOf(item) > room || keys.has(key)) {
           pieces.push([])
           keys = new Set()
+          room = max
         }
         keys.add(key)
+        room -= weightOf(item)
         pieces.at(-1)!.push(item)
       }
       return pieces
@@ -102,9 +108,11 @@ export const groupCommit = <A, B>({
       let room = max
       for (const part of pending) {
         const { items } = part
-        if (items.length <= room && items.every((item) => !underWay.has(keyOf(item)))) {
+        const weight = items.reduce((sum, item) => sum + weightOf(item), 0)
+        const hasRoom = weight <= room || taken.length === 0
+        if (hasRoom && items.every((item) => !underWay.has(keyOf(item)))) {
           for (const item of items) underWay.add(keyOf(item))
-          room -= items.length
+          room -= weight
           taken.push(part)
         } else left.push(part)
       }

@@ -17,6 +17,13 @@ export const planning: Readonly<Record<string, Planning>> = {
   append: { ...byIndex, ...once },
   apply_stored: byIndex,
   claim_due: { ...inIndexOrder, enable_sort: "off", ...once },
+  // Read by the destinations of one org that match, however many there are.
+  matching_destinations: { ...byIndex, ...once },
+  publish_events: byIndex,
+  store_publications: byIndex,
+  erase_event_bodies: byIndex,
+  free_shared_bodies: byIndex,
+  forget_events: byIndex,
   claim_receipts: { ...inIndexOrder, ...once },
   forget_entries: byIndex,
   forget_views: byIndex,

@@ -189,7 +189,7 @@ const draft = (
   actor: string | null,
   fingerprint: (text: string) => string
 ): Draft => {
-  const faults = [...(Result.isFailure(addressing) ? addressing.failure : []), ...faultsOf(request, now)]
+  const faults = [...(Result.isFailure(addressing) ? addressing.failure : []), ...timeFaultsOf(request, now)]
   if (Result.isFailure(addressing) || faults.length > 0) return { type: "Refused", faults }
   const { to, destination, retry } = addressing.success
   const { deliverAt, idempotencyKey, routingKey } = request
@@ -225,7 +225,10 @@ const draft = (
   return { type: "Entry", entry, message }
 }
 
-const faultsOf = ({ deliverAt, expiresAt }: MessageRequest, now: DateTime.Utc): ReadonlyArray<Fault> => {
+export const timeFaultsOf = (
+  { deliverAt, expiresAt }: Pick<MessageRequest, "deliverAt" | "expiresAt">,
+  now: DateTime.Utc
+): ReadonlyArray<Fault> => {
   const faults: Array<Fault> = []
   if (expiresAt !== null && DateTime.isLessThanOrEqualTo(expiresAt, now)) {
     faults.push({ field: "expiresAt", reason: "must be in the future" })

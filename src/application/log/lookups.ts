@@ -85,7 +85,7 @@ export const orgsOf = (store: Store, journals: Journals["Service"], circuits: Ci
       if (orgs.has(stream) || asked.has(stream)) continue
       const org = known.get(stream)
       if (org !== undefined) orgs.set(stream, org)
-      else if (messageId !== null && version === 1) found(stream, decodeOrg(JSON.parse(data)).orgId)
+      else if (version === 1 && !stream.startsWith("circuit-")) found(stream, decodeOrg(JSON.parse(data)).orgId)
       else {
         asked.add(stream)
         if (messageId !== null) messages.push(messageId)

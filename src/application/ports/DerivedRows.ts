@@ -1,6 +1,7 @@
-import { Context } from "effect"
+import { Context, type DateTime } from "effect"
 import type { CircuitState } from "../../domain/circuit/state.ts"
-import type { DestinationId, MessageId, ReplayId } from "../../domain/ids.ts"
+import type { EventPublished } from "../../domain/event/facts.ts"
+import type { DestinationId, EventId, MessageId, ReplayId } from "../../domain/ids.ts"
 import type { Place, Wait } from "../../domain/message/place.ts"
 import type { ReplayRequested } from "../../domain/replay/facts.ts"
 import type { FromStore } from "../errors.ts"
@@ -42,6 +43,23 @@ export interface Restored {
     | { readonly type: "Dead"; readonly lane: DestinationId; readonly line: string }
 }
 
+export interface EventRows {
+  readonly isListed: boolean
+  readonly hasBody: boolean
+}
+
+export interface RestoredEvent {
+  readonly id: EventId
+  readonly fact: EventPublished
+  readonly at: DateTime.Utc
+}
+
+export interface RestoredMessageOfEvent {
+  readonly eventId: EventId
+  readonly destination: DestinationId
+  readonly messageId: MessageId
+}
+
 /**
  * The rows that are derived from the facts, for the check that they agree and for restoring them where only the facts
  * were moved.
@@ -68,6 +86,13 @@ export class DerivedRows extends Context.Service<
     readonly brokenLines: FromStore<ReadonlyArray<{ readonly lane: DestinationId; readonly line: string }>>
     /** Counts that differ from the number of views, in words. */
     readonly wrongCounts: FromStore<ReadonlyArray<string>>
+    /** What is kept of each event beside its facts. */
+    readonly eventRows: (ids: ReadonlyArray<EventId>) => FromStore<ReadonlyMap<EventId, EventRows>>
+    /** Bodies that nobody has, and bodies that messages should have and that are not there, in words. */
+    readonly brokenBodies: FromStore<ReadonlyArray<{ readonly eventId: EventId; readonly detail: string }>>
+    readonly restoreEvents: (events: ReadonlyArray<RestoredEvent>) => FromStore<void>
+    /** That events became these messages. */
+    readonly restoreFanOut: (messages: ReadonlyArray<RestoredMessageOfEvent>) => FromStore<void>
     readonly restoreQueue: (rows: ReadonlyArray<Restored>) => FromStore<void>
     readonly restoreCircuits: (
       circuits: ReadonlyArray<{ readonly destination: DestinationId; readonly state: CircuitState }>

@@ -1,5 +1,5 @@
 import { Context, type DateTime } from "effect"
-import type { DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
+import type { DestinationId, EventId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { MessageFact } from "../../domain/message/facts.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
@@ -20,9 +20,14 @@ export interface Stream {
  * body replaces the old one.
  */
 export interface Opening {
-  /** UTF-8 text, delivered byte for byte. */
-  readonly body: string
+  /** UTF-8 text, delivered byte for byte; or the text of the event that the message tells of. */
+  readonly body: string | BodyOfEvent
   readonly idempotency: UsedKey | null
+}
+
+/** Stored once, and shared by the event and all messages it became (see Events.ts). */
+export interface BodyOfEvent {
+  readonly ofEvent: EventId
 }
 
 /** An idempotency key, and the request that used it up. */

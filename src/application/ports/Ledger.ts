@@ -1,8 +1,9 @@
 import { Context } from "effect"
-import type { MessageId, OrgId } from "../../domain/ids.ts"
+import type { EventId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
 import type { FromStore } from "../errors.ts"
 import type { Append, KeyHolder, Position, StreamVersion } from "./EventStore.ts"
+import type { NewEvent, PublishResult } from "./Events.ts"
 import type { JournalFact } from "./Journals.ts"
 
 /** An entry about to be appended, with the id of its first event. */
@@ -47,6 +48,18 @@ export interface FollowerStep {
   readonly stored: ReadonlyArray<Stored>
 }
 
+/** The first fact of a message that its event owes; with it the message can be made again by whoever finds it. */
+export interface OwedMessage extends Omit<JournalFact, "version"> {
+  readonly messageId: MessageId
+  readonly eventId: EventId
+}
+
+/** The stream of a message or of an event, by its name and by the id of what it is about. */
+export interface ForgottenStream {
+  readonly id: string
+  readonly stream: string
+}
+
 export interface JournalEntry extends JournalFact {
   readonly journal: string
   readonly position: Position
@@ -61,6 +74,9 @@ export interface JournalEntry extends JournalFact {
  * - `apply` comes after the append and makes the change of the stored facts, once: it may be repeated, race with an
  *   equal call, or come late. More than a minute after `begun` it does nothing.
  * - `withdraw` gives up an intent whose event will never be stored.
+ * - `owe` stores events, and that their messages are owed: from then on whoever finds one in `owed` stores it, until
+ *   somebody says that it is `settled`. Storing it twice is impossible, because its id is that of its event and
+ *   destination.
  * - The follower of the log completes what a crash interrupted: `advance` applies the facts it found and moves its
  *   position in one transaction. It answers false, and changes nothing, when another process is the follower.
  *
@@ -71,6 +87,11 @@ export class Ledger extends Context.Service<
   {
     /** In the order of the intents. */
     readonly reserve: (intents: ReadonlyArray<Intent>) => FromStore<ReadonlyArray<Reservation>>
+    /** Answers in the order of the events. */
+    readonly owe: (events: ReadonlyArray<NewEvent>) => FromStore<ReadonlyArray<PublishResult>>
+    /** Messages that are owed for a while: whoever should have stored them is gone, or stands still. */
+    readonly owed: (limit: number) => FromStore<ReadonlyArray<OwedMessage>>
+    readonly settled: (ids: ReadonlyArray<MessageId>) => FromStore<void>
     readonly withdraw: (ids: ReadonlyArray<string>) => FromStore<void>
     readonly apply: (stored: Stored, begun: string) => FromStore<void>
     readonly takenBy: (orgId: OrgId, key: string) => FromStore<KeyHolder | null>
@@ -98,9 +119,9 @@ export class Ledger extends Context.Service<
     ) => FromStore<void>
     /** Everything in the log up to `head` is history, and the streams of messages are in the log and nowhere else. */
     readonly adopt: (head: Position | null) => FromStore<void>
-    /** Messages that retention has forgotten and whose streams still exist. */
-    readonly forgotten: (limit: number) => FromStore<ReadonlyArray<MessageId>>
-    readonly forgot: (ids: ReadonlyArray<MessageId>) => FromStore<void>
+    /** Streams that retention has forgotten and that still exist. */
+    readonly forgotten: (limit: number) => FromStore<ReadonlyArray<ForgottenStream>>
+    readonly forgot: (streams: ReadonlyArray<ForgottenStream>) => FromStore<void>
     /** Intents that are older than a day. */
     readonly leftBehind: (
       limit: number

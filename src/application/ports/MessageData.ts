@@ -1,5 +1,5 @@
 import { Context } from "effect"
-import type { MessageId } from "../../domain/ids.ts"
+import type { EventId, MessageId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
 import type { AttemptResponse, UsedKey } from "./EventStore.ts"
 
@@ -8,12 +8,21 @@ export interface DataOfMessage {
   readonly messageId: MessageId
   readonly key: UsedKey | null
   readonly body: string | null
+  /** The event whose body it shares; it has none of its own then. */
+  readonly bodyOf: EventId | null
   /** By epoch and attempt. */
   readonly responses: ReadonlyArray<AttemptResponse>
 }
 
+/** The same of one event. */
+export interface DataOfEvent {
+  readonly eventId: EventId
+  readonly key: UsedKey | null
+  readonly body: string | null
+}
+
 /**
- * The data of messages that is no fact: bodies and answers, which may be erased, and idempotency keys. It is for moving
+ * The data of messages and events that is no fact: bodies and answers, which may be erased, and idempotency keys. It is for moving
  * a store; every other caller uses `EventStore.append` and `Bodies`.
  *
  * `restore` adds missing data and changes none that exists, so it may be repeated.
@@ -24,5 +33,8 @@ export class MessageData extends Context.Service<
     /** Messages without data are absent. */
     readonly load: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlyMap<MessageId, DataOfMessage>>
     readonly restore: (dataOfMessages: ReadonlyArray<DataOfMessage>) => FromStore<void>
+    /** Events without data are absent. */
+    readonly loadEvents: (ids: ReadonlyArray<EventId>) => FromStore<ReadonlyMap<EventId, DataOfEvent>>
+    readonly restoreEvents: (dataOfEvents: ReadonlyArray<DataOfEvent>) => FromStore<void>
   }
 >()("posthaste/application/ports/MessageData") {}

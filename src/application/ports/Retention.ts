@@ -3,7 +3,7 @@ import type { FromStore } from "../errors.ts"
 
 export interface Sweep {
   readonly removed: number
-  /** Where the next sweep goes on; null after the last message. */
+  /** Where the next sweep goes on; null after the last. */
   readonly next: string | null
 }
 
@@ -12,12 +12,16 @@ export interface Sweep {
  * data (stream, body, answers, view, idempotency key), and the counts go down with them. Dead letters and messages that
  * have not ended stay.
  *
- * `sweep` examines at most `limit` messages in one short transaction. While one sweep is under way another one does
+ * `sweepEvents` forgets events that were published before a time and none of whose messages is left, each with its
+ * journal, its body, its key and whom it was for.
+ *
+ * Each sweep examines at most `limit` of them in one short transaction. While one sweep is under way another one does
  * nothing and answers null.
  */
 export class Retention extends Context.Service<
   Retention,
   {
     readonly sweep: (endedBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
+    readonly sweepEvents: (publishedBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
   }
 >()("posthaste/application/ports/Retention") {}

@@ -124,6 +124,7 @@ export const messageJson = ({ version: _, ...view }: MessageView) => {
     deliverAt: view.deliverAt ?? null,
     lastAttemptAt: view.lastAttemptAt ?? null,
     deliveredAt: view.deliveredAt ?? null,
-    readAt: view.readAt ?? null
+    readAt: view.readAt ?? null,
+    eventId: view.eventId ?? null
   }
 }

@@ -7,6 +7,7 @@ import type { MessageBlocked } from "../../domain/consent/facts.ts"
 import type { ReplayRejected } from "../../domain/replay/decider.ts"
 import type { Setting } from "../destinations/fields.ts"
 import type { Fault, StoreUnavailable } from "../errors.ts"
+import type { EventNotFound } from "../events/readEvents.ts"
 import type { ProjectionNotFound } from "../log/projections/rebuild.ts"
 import type { CallerCommand, CommandRefused, MessageBusy } from "../messages/commandMessage.ts"
 import type { MessageNotFound } from "../messages/readMessage.ts"
@@ -59,6 +60,19 @@ export const blocked = ({ channel, reason }: MessageBlocked, path: string) =>
       : `There is no consent of this dossier to ${channel}: record it before you send.`,
     [{ field: `${path}dossierId`, reason: `has no consent for ${channel}` }]
   )
+export const eventBlocked = (faults: ReadonlyArray<Fault>) =>
+  problem(
+    403,
+    "blocked-by-policy",
+    "The dossier's consent does not allow this"
+  )("The consent of this dossier was withdrawn, so no endpoint is told of the event.", faults)
+/** An event, or what is subscribed to, against the org's catalogue of event types. */
+export const unfit = (faults: ReadonlyArray<Fault>) =>
+  problem(
+    422,
+    "unfit-event",
+    "The catalogue of event types does not allow this"
+  )(`${faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")}.`, faults)
 /** The same answer for a resource that does not exist and for one of another org. */
 export const notFound = () => problem(404, "not-found", "Not found")("There is nothing here.")
 export const methodNotAllowed = (allowed: ReadonlyArray<string>) =>
@@ -118,6 +132,7 @@ export type Failure =
   | Problem
   | StoreUnavailable
   | MessageNotFound
+  | EventNotFound
   | CommandRefused
   | MessageBusy
   | ReplayNotFound
@@ -130,6 +145,7 @@ export const problemFor = (failure: Failure): Problem => {
     case "Problem":
       return failure
     case "MessageNotFound":
+    case "EventNotFound":
     case "ReplayNotFound":
     case "ProjectionNotFound":
       return notFound()

@@ -3,20 +3,28 @@
  * last line with their number, so that a file that was cut off is noticed.
  *
  * A fact's `data` is the stored text itself, last in its line, so that an import reads the same bytes. The data of a
- * message (body, answers, key) stands in the line of its first fact.
+ * message (body, answers, key) stands in the line of its first fact, and so does that of an event, whose messages then
+ * name it instead of repeating its body.
  */
 import { DateTime, Result } from "effect"
-import { halvesOf, messageOf } from "../../domain/streams.ts"
+import type { EventId } from "../../domain/ids.ts"
+import { eventOf, halvesOf, messageOf } from "../../domain/streams.ts"
 import type { ArchivedFact } from "../ports/Archive.ts"
-import type { DataOfMessage } from "../ports/MessageData.ts"
+import type { UsedKey } from "../ports/EventStore.ts"
+import type { DataOfEvent, DataOfMessage } from "../ports/MessageData.ts"
 
 export const FORMAT = 1
 
 export interface Line {
   readonly position: number
   readonly fact: ArchivedFact
-  readonly besideFacts: DataOfMessage | null
+  readonly besideFacts: BesideFacts | null
 }
+
+export type BesideFacts = DataOfMessage | DataOfEvent
+
+export const isOfMessage = (data: BesideFacts): data is DataOfMessage => "messageId" in data
+export const isOfEvent = (data: BesideFacts): data is DataOfEvent => "eventId" in data
 
 export const firstLine = (withBodies: boolean): string =>
   JSON.stringify({ posthaste: "streams", format: FORMAT, bodies: withBodies })
@@ -34,11 +42,16 @@ export const lineOf = ({ position, fact, besideFacts }: Line): string => {
     actor,
     ...(besideFacts?.key ? { key: besideFacts.key } : {}),
     ...(besideFacts?.body == null ? {} : { body: besideFacts.body }),
-    ...(besideFacts && besideFacts.responses.length > 0 ? { responses: besideFacts.responses } : {})
+    ...(besideFacts && isOfMessage(besideFacts) ? moreOf(besideFacts) : {})
   })
   // A line break outside of a string is white space to JSON, and inside a string it can't stand.
   return `${head.slice(0, -1)},"data":${data.replaceAll(/[\r\n]/g, " ")}}`
 }
+
+const moreOf = ({ bodyOf, responses }: DataOfMessage) => ({
+  ...(bodyOf === null ? {} : { bodyOf }),
+  ...(responses.length > 0 ? { responses } : {})
+})
 
 type Parsed =
   | { readonly type: "First"; readonly bodies: boolean }
@@ -95,13 +108,17 @@ const isStreamName = (stream: string): boolean => {
 
 type Fields = Readonly<Record<string, unknown>>
 
-const besideFactsOf = (stream: string, { key, body, responses }: Fields): DataOfMessage | null => {
+const besideFactsOf = (stream: string, { key, body, bodyOf, responses }: Fields): BesideFacts | null => {
+  if ([key, body, bodyOf, responses].every((each) => each === undefined)) return null
+  const both = { key: (key as UsedKey | undefined) ?? null, body: typeof body === "string" ? body : null }
+  const eventId = eventOf(stream)
+  if (eventId !== null) return { eventId, ...both }
   const messageId = messageOf(stream)
-  if (messageId === null || (key === undefined && body === undefined && responses === undefined)) return null
+  if (messageId === null) return null
   return {
     messageId,
-    key: (key as DataOfMessage["key"] | undefined) ?? null,
-    body: typeof body === "string" ? body : null,
+    ...both,
+    bodyOf: (bodyOf as EventId | undefined) ?? null,
     responses: (responses as DataOfMessage["responses"] | undefined) ?? []
   }
 }

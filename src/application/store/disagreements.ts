@@ -24,6 +24,7 @@ export type Rule =
   | "body-not-erased"
   | "no-stream"
   | "wrong-circuit"
+  | "wrong-event"
 
 export interface Violation {
   readonly rule: Rule

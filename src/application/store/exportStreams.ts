@@ -5,9 +5,10 @@
  * Facts that are written meanwhile may be in the export or not; no stream has a gap.
  */
 import { Array as Arr, Effect, Stream } from "effect"
+import { eventOf } from "../../domain/streams.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
-import { type DataOfMessage, MessageData } from "../ports/MessageData.ts"
-import { firstLine, lastLine, lineOf } from "./archiveFile.ts"
+import { MessageData } from "../ports/MessageData.ts"
+import { type BesideFacts, firstLine, isOfMessage, lastLine, lineOf } from "./archiveFile.ts"
 import { type Log, logStream } from "./logStream.ts"
 
 export const exportStreams = (log: Log, withBodies: boolean) =>
@@ -15,12 +16,18 @@ export const exportStreams = (log: Log, withBodies: boolean) =>
     Effect.map(MessageData, (dataOfMessages) => {
       let count = 0
       const linesOf = Effect.fnUntraced(function* (facts: Arr.NonEmptyReadonlyArray<LoggedFact>) {
-        const opened = facts.flatMap(({ messageId, version }) =>
-          messageId !== null && version === 1 ? [messageId] : []
-        )
-        const found = yield* dataOfMessages.load(opened)
+        const first = facts.filter(({ version }) => version === 1)
+        const opened = first.flatMap(({ messageId }) => messageId ?? [])
+        const published = first.flatMap(({ stream }) => eventOf(stream) ?? [])
+        const messages = yield* dataOfMessages.load(opened)
+        const events = yield* dataOfMessages.loadEvents(published)
+        const dataOf = ({ stream, messageId }: LoggedFact) => {
+          const eventId = eventOf(stream)
+          if (messageId !== null) return messages.get(messageId)
+          return eventId === null ? undefined : events.get(eventId)
+        }
         return Arr.map(facts, (fact) => {
-          const data = fact.messageId !== null && fact.version === 1 ? found.get(fact.messageId) : undefined
+          const data = fact.version === 1 ? dataOf(fact) : undefined
           count += 1
           return lineOf({
             position: count,
@@ -36,5 +43,7 @@ export const exportStreams = (log: Log, withBodies: boolean) =>
     })
   )
 
-const dataToExport = (data: DataOfMessage, withBodies: boolean): DataOfMessage =>
-  withBodies ? data : { ...data, body: null, responses: [] }
+const dataToExport = (data: BesideFacts, withBodies: boolean): BesideFacts => {
+  if (withBodies) return data
+  return isOfMessage(data) ? { ...data, body: null, bodyOf: null, responses: [] } : { ...data, body: null }
+}

@@ -9,6 +9,8 @@ import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
 import { fromRecorded as commandFact } from "../../domain/command/facts.ts"
 import { fromRecorded as dossierFact } from "../../domain/consent/facts.ts"
 import { fromRecorded as configurationFact } from "../../domain/destination/facts.ts"
+import * as event from "../../domain/event/event.ts"
+import { fromRecorded as eventFact } from "../../domain/event/facts.ts"
 import { beginning, type TrackedMessage, track } from "../../domain/message/place.ts"
 import { fromRecorded as messageFact } from "../../domain/message/recorded.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
@@ -98,6 +100,7 @@ const judges: ReadonlyArray<readonly [prefix: string, judge: Judge]> = [
     "overdue-",
     judgeBy({ read: overdueFact, start: overdue.initial, step: overdue.step, describe: ({ value }) => value })
   ],
+  ["event-", judgeBy({ read: eventFact, start: event.initial, step: event.step, describe: event.describe })],
   ...["consent-", "blocked-"].map((prefix) => [prefix, readableBy(dossierFact)] as const),
   ["key-", readableBy(configurationFact)],
   ["command-", readableBy(commandFact)]

@@ -1,6 +1,6 @@
 /**
- * Derives rows again where only the facts were moved: the queue with its lines, the circuits of lanes, the list of
- * replays. Existing rows stay as they are, so it may be repeated.
+ * Derives rows again where only the facts were moved: the queue with its lines, the circuits of lanes, the lists of
+ * events and replays. Existing rows stay as they are, so it may be repeated.
  *
  * A message under way is restored as claimed by a worker that is gone, and recovered as after any crash. A replay that
  * was running goes no further: its selection of dead letters is not among the facts. The projections read the log by
@@ -8,11 +8,13 @@
  */
 import { Effect, Result, Schema } from "effect"
 import { stateOf } from "../../domain/circuit/state.ts"
-import type { DestinationId, ReplayId } from "../../domain/ids.ts"
+import { fromRecorded as eventFact } from "../../domain/event/facts.ts"
+import type { DestinationId, MessageId, ReplayId } from "../../domain/ids.ts"
 import { placeOf } from "../../domain/message/place.ts"
 import { fromRecorded as replayFact } from "../../domain/replay/facts.ts"
+import { eventOf } from "../../domain/streams.ts"
 import { Archive } from "../ports/Archive.ts"
-import { DerivedRows, type Restored } from "../ports/DerivedRows.ts"
+import { DerivedRows, type Restored, type RestoredMessageOfEvent } from "../ports/DerivedRows.ts"
 import type { LoggedFact, Position } from "../ports/EventStore.ts"
 import { eachStream } from "./archiveStreams.ts"
 import { judgeCircuit, judgeMessage, type Lawful } from "./laws.ts"
@@ -43,6 +45,7 @@ export const restoreDerived = Effect.fnUntraced(function* () {
   yield* eachStream(
     Effect.fnUntraced(function* (streams) {
       const rows: Array<Restored> = []
+      const told: Array<RestoredMessageOfEvent> = []
       for (const facts of streams) {
         const { stream, messageId } = facts[0]!
         if (messageId === null) {
@@ -51,12 +54,14 @@ export const restoreDerived = Effect.fnUntraced(function* () {
         }
         const lawful = judgeMessage(facts)
         if (Result.isFailure(lawful)) return yield* new Unlawful({ stream, ...lawful.failure })
+        told.push(...toldBy(messageId, lawful.success))
         const place = standOf(lawful.success)
         if (place === null) continue
         const row: Restored = { messageId, place }
         if (place.line === null) rows.push(row)
         else lined.push({ row, enteredAt: facts[lawful.success.tracked.enteredAt - 1]!.position })
       }
+      yield* derived.restoreFanOut(told)
       yield* derived.restoreQueue(rows)
     })
   )
@@ -65,6 +70,13 @@ export const restoreDerived = Effect.fnUntraced(function* () {
     yield* derived.restoreQueue(lined.slice(from, from + ROWS_AT_ONCE).map(({ row }) => row))
   }
 })
+
+/** That an event became this message, where one did. */
+const toldBy = (messageId: MessageId, { history }: Lawful): ReadonlyArray<RestoredMessageOfEvent> => {
+  const opening = history[0]?.fact
+  if (opening?.type !== "MessageQueued" || opening.eventId === undefined) return []
+  return [{ eventId: opening.eventId, destination: opening.destination, messageId }]
+}
 
 /** Null when the message has no place in the queue. */
 const standOf = ({ tracked, history }: Lawful): Restored["place"] | null => {
@@ -86,6 +98,13 @@ const restoreJournal = Effect.fnUntraced(function* (stream: string, facts: Reado
     if (Result.isFailure(circuit)) return yield* new Unlawful({ stream, ...circuit.failure })
     const destination = stream.slice("circuit-".length) as DestinationId
     yield* derived.restoreCircuits([{ destination, state: stateOf(circuit.success, facts.length) }])
+  }
+  const event = eventOf(stream)
+  if (event !== null) {
+    const first = eventFact(facts[0]!)
+    if (Result.isSuccess(first) && first.success.type === "EventPublished") {
+      yield* derived.restoreEvents([{ id: event, fact: first.success, at: facts[0]!.at }])
+    }
   }
   if (stream.startsWith("replay-")) {
     const first = replayFact(facts[0]!)

@@ -5,6 +5,7 @@
  *   queue     each message waits exactly where its facts say, and no other row waits
  *   views     each row of the list is the fold of its stream, as far as it has been read
  *   bodies    erased bodies are gone, and no row belongs to a message without a stream
+ *   events    each is in the list, its body is there as long as somebody has it, and no longer
  *   circuits  each lane obeys the circuit that its facts tell
  *
  * It may run beside a working service. A disagreement is looked at again, stream and rows together, before it is
@@ -17,7 +18,7 @@ import { Duration, Effect, Result } from "effect"
 import { stateOf } from "../../domain/circuit/state.ts"
 import type { DestinationId, MessageId } from "../../domain/ids.ts"
 import { placeOf } from "../../domain/message/place.ts"
-import { messageOf, streamOf } from "../../domain/streams.ts"
+import { eventOf, messageOf, streamOf } from "../../domain/streams.ts"
 import type { StoreUnavailable } from "../errors.ts"
 import { Archive } from "../ports/Archive.ts"
 import { Channels } from "../ports/Channels.ts"
@@ -60,18 +61,21 @@ export const verifyStreams = Effect.fnUntraced(function* <E, R>(
     Effect.fnUntraced(function* (streams) {
       const suspects: Array<string> = []
       const messages: Array<Judged> = []
+      const events: Array<ReadonlyArray<LoggedFact>> = []
       for (const facts of streams) {
         const { stream, messageId } = facts[0]!
         if (messageId === null) {
           const judgement = judgeJournal(stream, facts, journals)
           if (Result.isFailure(judgement)) yield* hooks.violation({ stream, ...judgement.failure })
           else if (yield* isCircuitWrong(stream, facts)) suspects.push(stream)
+          else if (eventOf(stream) !== null) events.push(facts)
           continue
         }
         const judgement = judgeMessage(facts)
         if (Result.isFailure(judgement)) yield* hooks.violation({ stream, ...judgement.failure })
         else messages.push(judged(messageId, facts, judgement.success))
       }
+      suspects.push(...(yield* wrongEvents(events)).map(({ stream }) => stream))
       const found = yield* lookAt(messages)
       const order = (yield* Archive).order
       let bodiless = 0
@@ -98,6 +102,9 @@ export const verifyStreams = Effect.fnUntraced(function* <E, R>(
   for (const { lane, line } of yield* derived.brokenLines) {
     const detail = `of the ordering key ${JSON.stringify(line)} not exactly the head is given to the queue`
     yield* hooks.violation({ rule: "broken-line", stream: `lane ${lane}`, version: null, detail })
+  }
+  for (const { eventId, detail } of yield* derived.brokenBodies) {
+    yield* hooks.violation({ rule: "wrong-event", stream: `event-${eventId}`, version: null, detail })
   }
   for (const detail of yield* derived.wrongCounts) {
     yield* hooks.violation({ rule: "wrong-counts", stream: "stats", version: null, detail })
@@ -135,9 +142,10 @@ const lookAgain = Effect.fnUntraced(function* (stream: string) {
 
 const violationsOf = Effect.fnUntraced(function* (stream: string, facts: ReadonlyArray<LoggedFact>) {
   const messageId = messageOf(stream)
-  if (messageId === null) return (yield* isCircuitWrong(stream, facts)) ? [wrongCircuit(stream, facts)] : []
-  // The whole message was forgotten meanwhile.
+  // The whole message or event was forgotten meanwhile.
   if (facts.length === 0) return []
+  if (eventOf(stream) !== null) return yield* wrongEvents([facts])
+  if (messageId === null) return (yield* isCircuitWrong(stream, facts)) ? [wrongCircuit(stream, facts)] : []
   const judgement = judgeMessage(facts)
   if (Result.isFailure(judgement)) return [{ stream, ...judgement.failure }]
   const message = judged(messageId, facts, judgement.success)
@@ -164,6 +172,22 @@ const wrongCircuit = (stream: string, facts: ReadonlyArray<LoggedFact>): Violati
   stream,
   version: facts.length,
   detail: "its lane obeys another state than its facts tell"
+})
+
+// -------------------------------------------------------------------------------------------- events
+
+/** The first fault of each: it is not in the list, or its erased body is there. */
+const wrongEvents = Effect.fnUntraced(function* (journals: ReadonlyArray<ReadonlyArray<LoggedFact>>) {
+  if (journals.length === 0) return []
+  const rows = yield* (yield* DerivedRows).eventRows(journals.map(([first]) => eventOf(first!.stream)!))
+  return journals.flatMap((facts): ReadonlyArray<Violation> => {
+    const { stream } = facts[0]!
+    const { isListed, hasBody } = rows.get(eventOf(stream)!)!
+    const wrong = { rule: "wrong-event", stream, version: facts.length } as const
+    if (!isListed) return [{ ...wrong, detail: "it is not in the list of events" }]
+    const isErased = facts.some(({ name }) => name.startsWith("EventErased@"))
+    return isErased && hasBody ? [{ ...wrong, detail: "its facts say that its body was erased, and there is one" }] : []
+  })
 })
 
 // -------------------------------------------------------------------------- what the facts do not know

@@ -11,7 +11,7 @@ import { type Array as Arr, DateTime, Effect, Pull, Result, Schema, Stream } fro
 import type { ArchivedFact } from "../ports/Archive.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
 import { MessageData } from "../ports/MessageData.ts"
-import type { Line } from "./archiveFile.ts"
+import { isOfEvent, isOfMessage, type Line } from "./archiveFile.ts"
 import { type Log, logStream } from "./logStream.ts"
 
 /** The store holds another history. Nothing was written. */
@@ -77,7 +77,9 @@ export const writeHistory = <E, R>(
             known += same
             const fresh = lines.slice(same)
             if (fresh.length > 0) {
-              yield* dataOfMessages.restore(fresh.flatMap(({ besideFacts }) => besideFacts ?? []))
+              const data = fresh.flatMap(({ besideFacts }) => besideFacts ?? [])
+              yield* dataOfMessages.restore(data.filter(isOfMessage))
+              yield* dataOfMessages.restoreEvents(data.filter(isOfEvent))
               yield* log.archive.restore(fresh.map(({ fact }) => fact))
               written += fresh.length
             }

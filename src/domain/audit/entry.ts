@@ -6,7 +6,8 @@ import { DateTime } from "effect"
 import type { CircuitFact } from "../circuit/facts.ts"
 import type { DossierFact } from "../consent/facts.ts"
 import type { ConfigurationFact } from "../destination/facts.ts"
-import type { ChannelName, MessageId, OrgId } from "../ids.ts"
+import type { EventFact } from "../event/facts.ts"
+import type { ChannelName, EventId, MessageId, OrgId } from "../ids.ts"
 import type { DeliveryError, MessageFact, MessageQueued } from "../message/facts.ts"
 import type { ReplayFact } from "../replay/facts.ts"
 
@@ -36,7 +37,7 @@ export type Operation = (typeof operations)[number]
 
 /** The subject of the operation. */
 export interface Subject {
-  /** message, dossier, circuit, replay, key, or a kind of destination as its journals are called, such as endpoint. */
+  /** message, event, dossier, circuit, replay, key, or a kind of destination as its journals are called, such as endpoint. */
   readonly type: string
   readonly id: string
 }
@@ -167,6 +168,18 @@ export const entryOfCircuit = (orgId: OrgId, destination: string, fact: CircuitF
   if (fact.type !== "CircuitHeld" && fact.type !== "CircuitReset") return null
   const operation = fact.type === "CircuitHeld" ? "HELD" : "RESET"
   return { ...ofOrg, orgId, operation, subject: { type: "circuit", id: destination }, details: { reason: fact.reason } }
+}
+
+export const entryOfEvent = (id: EventId, fact: EventFact): AuditEntry => {
+  const about = { orgId: fact.orgId, subject: { type: "event", id }, channel: null } as const
+  switch (fact.type) {
+    case "EventPublished": {
+      const { eventType, matched, correlationId, dossierId } = fact
+      return { ...about, operation: "CREATED", correlationId, dossierId, details: { eventType, matched } }
+    }
+    case "EventErased":
+      return { ...about, operation: "ERASED", correlationId: null, dossierId: null, details: { reason: fact.reason } }
+  }
 }
 
 export const entryOfReplay = (orgId: OrgId, id: string, fact: ReplayFact): AuditEntry | null => {

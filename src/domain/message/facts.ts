@@ -7,7 +7,7 @@
  */
 import { Schema } from "effect"
 import { RetryPolicy } from "../delivery/retry.ts"
-import { ChannelName, DestinationId, OrgId, ReplayId } from "../ids.ts"
+import { ChannelName, DestinationId, EventId, OrgId, ReplayId } from "../ids.ts"
 import { before, type FactIn, fact } from "../recorded.ts"
 
 const Text = Schema.NullOr(Schema.String)
@@ -56,6 +56,8 @@ export const MessageQueued = fact("MessageQueued", {
   destination: DestinationId,
   /** Where at its destination it goes; absent: as the destination says. */
   routingKey: Schema.optionalKey(Schema.String),
+  /** The event that it tells of. Absent in a message that was sent by itself. */
+  eventId: Schema.optionalKey(EventId),
   ...MessageDetails.fields,
   retry: RetryPolicy,
   acceptedAt: Time,

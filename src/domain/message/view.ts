@@ -3,7 +3,7 @@
  * nothing else, so lists, single reads and rebuilt projections always agree.
  */
 import { DateTime, Schema } from "effect"
-import { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
+import { ChannelName, DestinationId, EventId, MessageId, OrgId } from "../ids.ts"
 import { denies, evolve, initial } from "./decider.ts"
 import { DeliveryError, detailsOf, MessageDetails, type MessageFact, type ReceiptStatus } from "./facts.ts"
 import { type MessageStatus, statuses } from "./machine.ts"
@@ -72,7 +72,9 @@ export const MessageViewJson = Schema.Struct({
   readAt: AddedTime,
   bodyErased: Schema.Boolean,
   /** A provider's receipt says the opposite of the status. Look before you replay. */
-  contradicted: Schema.Boolean
+  contradicted: Schema.Boolean,
+  /** The event that it tells of. Absent in a message that was sent by itself. */
+  eventId: Schema.optionalKey(EventId)
 })
 export type MessageView = typeof MessageViewJson.Type
 
@@ -122,7 +124,8 @@ export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): Messa
     readAt: reportedAtOf(history, progress.epoch, ["read"]),
     bodyErased: progress.erased,
     contradicted:
-      history.some(({ fact }) => fact.type === "ReceiptRecorded" && fact.contradicts) || isOverruled(message)
+      history.some(({ fact }) => fact.type === "ReceiptRecorded" && fact.contradicts) || isOverruled(message),
+    ...(queued.eventId === undefined ? {} : { eventId: queued.eventId })
   }
 }
 

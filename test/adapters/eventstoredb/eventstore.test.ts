@@ -11,6 +11,7 @@ import * as Channels from "../../../src/setup/channels.ts"
 import { orderContract } from "../../contracts/deliver/orderContract.ts"
 import { queueContract } from "../../contracts/deliver/queueContract.ts"
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
+import { eventsContract } from "../../contracts/events/eventsContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
@@ -44,6 +45,7 @@ retentionContract("eventstoredb", ports)
 // These look at their own database, and many of them wait: they wait together.
 describe.concurrent("a store in EventStoreDB", () => {
   queueContract("eventstoredb", ports)
+  eventsContract("eventstoredb", ports)
   bodiesContract("eventstoredb", ports)
   orderContract("eventstoredb", ports)
   providerMessagesContract("eventstoredb", ports)

@@ -8,6 +8,7 @@ import { queueContract } from "../../contracts/deliver/queueContract.ts"
 import { backlogsContract } from "../../contracts/destinations/backlogsContract.ts"
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
 import { destinationsContract } from "../../contracts/destinations/destinationsContract.ts"
+import { eventsContract } from "../../contracts/events/eventsContract.ts"
 import { apiKeysContract } from "../../contracts/keys/apiKeysContract.ts"
 import { auditContract } from "../../contracts/log/auditContract.ts"
 import { projectionsContract } from "../../contracts/log/projectionsContract.ts"
@@ -34,6 +35,7 @@ const ports = Layer.unwrap(
 describe.concurrent("a store in PostgreSQL", () => {
   eventStoreContract("postgres", ports)
   queueContract("postgres", ports)
+  eventsContract("postgres", ports)
   bodiesContract("postgres", ports)
   destinationsContract("postgres", ports)
   apiKeysContract("postgres", ports)

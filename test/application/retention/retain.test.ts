@@ -22,7 +22,8 @@ const answering = (answers: ReadonlyArray<Sweep | null | "unavailable">) => {
       asked.push({ at, endedBefore: DateTime.toEpochMillis(endedBefore), from, limit })
       const answer = left.length === 0 ? { removed: 0, next: null } : left.shift()!
       return answer === "unavailable" ? yield* new StoreUnavailable({ cause: new Error("gone") }) : answer
-    })
+    }),
+    sweepEvents: () => Effect.succeed({ removed: 2, next: null })
   })
   return { asked, retention }
 }
@@ -41,7 +42,7 @@ describe("forgetting", () => {
       ])
       const pass = yield* Effect.forkChild(forgetEnded(week).pipe(Effect.provideService(Retention, retention)))
       yield* TestClock.adjust("10 seconds")
-      expect(yield* Fiber.join(pass)).toBe(1_003)
+      expect(yield* Fiber.join(pass)).toEqual({ messages: 1_003, events: 2 })
       expect(asked.map(({ from }) => from)).toEqual([null, "a", "b"])
       expect(new Set(asked.map(({ endedBefore }) => endedBefore))).toEqual(new Set([23 * day]))
       expect(asked[1]!.at).toBeGreaterThan(asked[0]!.at)
@@ -52,7 +53,10 @@ describe("forgetting", () => {
   it.effect("is left to another process that is at it", () =>
     Effect.gen(function* () {
       const { asked, retention } = answering([null])
-      expect(yield* forgetEnded(week).pipe(Effect.provideService(Retention, retention))).toBe(0)
+      expect(yield* forgetEnded(week).pipe(Effect.provideService(Retention, retention))).toEqual({
+        messages: 0,
+        events: 2
+      })
       expect(asked).toHaveLength(1)
     })
   )

@@ -45,6 +45,7 @@ describe("a line of an export", () => {
     const data = {
       messageId: "0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a01" as MessageId,
       key: { orgId: "acme" as never, key: "k", requestHash: "h" },
+      bodyOf: null,
       body: '{"a":1.10}\n',
       responses: [{ epoch: 1, attempt: 2, body: "“no”" }]
     }

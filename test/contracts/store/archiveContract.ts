@@ -14,7 +14,7 @@ import { Journals } from "../../../src/application/ports/Journals.ts"
 import { MessageData } from "../../../src/application/ports/MessageData.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { initialState, stateOf } from "../../../src/domain/circuit/state.ts"
-import type { MessageId } from "../../../src/domain/ids.ts"
+import { EventId, type MessageId } from "../../../src/domain/ids.ts"
 import type { Place, Wait } from "../../../src/domain/message/place.ts"
 import {
   delivered,
@@ -209,6 +209,7 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
         const expected = {
           messageId: id,
           body: '{"a":1.10}',
+          bodyOf: null,
           key: { orgId: "o", key: "k 1", requestHash: "h" },
           responses: [{ epoch: 1, attempt: 1, body: "no" }]
         }
@@ -223,6 +224,27 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
             [stranger, copy]
           ])
         )
+      })
+    )
+  })
+
+  describe(`${name} data of events`, () => {
+    test(
+      "is what was stored with them, and can be stored elsewhere; messages name the event whose body they share",
+      Effect.gen(function* () {
+        const { load, restore, loadEvents, restoreEvents } = yield* MessageData
+        const [eventId, stranger] = [EventId.make(randomUUID()), EventId.make(randomUUID())]
+        const data = { eventId, key: { orgId: "o" as never, key: "k 1", requestHash: "h" }, body: '{"a":1.10}' }
+        yield* restoreEvents([data])
+        yield* restoreEvents([{ ...data, body: "another", key: null }])
+        expect(yield* loadEvents([eventId, stranger])).toEqual(new Map([[eventId, data]]))
+        const step = opened({ eventId, body: { ofEvent: eventId } })
+        yield* write(step)
+        const [found] = (yield* load([step.after.id])).values()
+        expect(found).toMatchObject({ body: null, bodyOf: eventId })
+        const copy = { ...found!, messageId: newMessageId() }
+        yield* restore([copy])
+        expect(yield* load([copy.messageId])).toEqual(new Map([[copy.messageId, copy]]))
       })
     )
   })

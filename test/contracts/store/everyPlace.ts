@@ -4,6 +4,7 @@ import { expect } from "@effect/vitest"
 import { Duration, Effect, Result } from "effect"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
+import { Events } from "../../../src/application/ports/Events.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import {
@@ -14,7 +15,7 @@ import {
 import { circuitDefaults } from "../../../src/domain/circuit/policy.ts"
 import { stateOf } from "../../../src/domain/circuit/state.ts"
 import { toRecorded as recordedConfiguration } from "../../../src/domain/destination/facts.ts"
-import { type OrgId, ReplayId } from "../../../src/domain/ids.ts"
+import { EventId, type OrgId, ReplayId } from "../../../src/domain/ids.ts"
 import { toRecorded as recordedReplay } from "../../../src/domain/replay/facts.ts"
 import {
   delivered,
@@ -80,6 +81,9 @@ export interface Populated {
   readonly replayed: Sample
   readonly cancelled: Sample
   readonly erased: Sample
+  /** An event with two messages, of which one is erased, and one that nobody wanted. */
+  readonly told: EventId
+  readonly unwanted: EventId
   readonly circuit: `circuit-${string}`
 }
 
@@ -158,7 +162,28 @@ export const populated = Effect.gen(function* () {
     now(),
     "operator"
   )
+  const told = EventId.make(randomUUID())
+  const fact = {
+    type: "EventPublished",
+    ...{ orgId, eventType: "order.paid", matched: 2, correlationId: "c", dossierId: null, orderingKey: null },
+    ...{ metadata: null, deliverAt: null, expiresAt: null }
+  } as const
+  const tells = () => opened({ orgId, eventId: told, body: { ofEvent: told }, dueAt: LATER, acceptedAt: now() })
+  const [shares, shared] = [tells(), tells()]
+  const unwanted = EventId.make(randomUUID())
+  const published = { at: now(), actor: "key:k", body: '{"data":1.10}' }
+  yield* (yield* Events).publish([
+    {
+      ...{ id: told, fact, ...published, idempotency: { key: "once", requestHash: "h" } },
+      messages: [shares.entry, shared.entry]
+    },
+    { ...{ id: unwanted, fact: { ...fact, matched: 0 }, ...published, idempotency: null }, messages: [] }
+  ])
+  yield* write(next(shares.after, { type: "EraseBody", reason: "asked for" }))
+  yield* (yield* Bodies).erase(shares.after.id)
   return {
+    told,
+    unwanted,
     orgId,
     waiting,
     retrying,

@@ -15,7 +15,7 @@ import { stateOf } from "../../../src/domain/circuit/state.ts"
 import { SLOT_FRESH_MS } from "../../../src/domain/delivery/rateLimit.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import { fromRecorded } from "../../../src/domain/message/recorded.ts"
-import { Memory, type Tables } from "../Memory.ts"
+import { bodyIn, Memory, type Tables } from "../Memory.ts"
 import { allowance, changeLane, claimableAt, handedOut, laneOf, writeCircuit } from "./lanes.ts"
 import { announceDueWork, isDue, putWaiting, removeWaiting } from "./waiting.ts"
 
@@ -70,7 +70,7 @@ const historyOf = (tables: Tables, lane: DestinationId): ReadonlyArray<CircuitFa
 const claimed = (tables: Tables, { message, terms }: Handout) => {
   const opening = Result.getOrThrow(fromRecorded(tables.streams.get(message.messageId)![0]!))
   if (opening.type !== "MessageQueued") throw new Error(`${message.messageId} does not begin with MessageQueued`)
-  return { ...message, queued: opening, body: tables.bodies.get(message.messageId) ?? null, terms }
+  return { ...message, queued: opening, body: bodyIn(tables, message.messageId), terms }
 }
 
 export const layer = Layer.effect(

@@ -1,21 +1,16 @@
 /** Bodies and responses, written by the event store, read and erased here. */
 import { Effect, Layer } from "effect"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
-import { Memory } from "../Memory.ts"
+import { bodyIn, eraseIn, Memory } from "../Memory.ts"
 
 export const layer = Layer.effect(
   Bodies,
   Effect.gen(function* () {
-    const { bodies, responses } = (yield* Memory).tables
+    const { tables } = yield* Memory
     return Bodies.of({
-      load: (id) => Effect.sync(() => bodies.get(id) ?? null),
-      responses: (id) => Effect.sync(() => new Map(responses.get(id))),
-      erase: (id) =>
-        Effect.sync(() => {
-          const hadBody = bodies.delete(id)
-          const hadResponses = responses.delete(id)
-          return hadBody || hadResponses
-        })
+      load: (id) => Effect.sync(() => bodyIn(tables, id)),
+      responses: (id) => Effect.sync(() => new Map(tables.responses.get(id))),
+      erase: (id) => Effect.sync(() => eraseIn(tables, id))
     })
   })
 )

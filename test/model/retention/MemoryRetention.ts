@@ -1,19 +1,19 @@
 /** Sweeps over the views in the order of their ids. One synchronous step each, so two are never under way at once. */
 import { DateTime, Effect, Layer } from "effect"
 import { Retention } from "../../../src/application/ports/Retention.ts"
+import { journalOf } from "../../../src/domain/event/event.ts"
 import type { MessageId } from "../../../src/domain/ids.ts"
 import { endedWell, type MessageView } from "../../../src/domain/message/view.ts"
 import { liveViews } from "../log/runs.ts"
-import { Memory, type Tables } from "../Memory.ts"
-import { forgetEntries } from "../store/entries.ts"
+import { eraseIn, Memory, type Tables } from "../Memory.ts"
+import { forgetEntries, forgetJournal } from "../store/entries.ts"
 
 const ended: ReadonlySet<MessageView["status"]> = new Set(endedWell)
 
 /** Its places in the feed stay, so that positions keep their meaning; there is nothing left to read at them. */
 const forget = (tables: Tables, id: MessageId): void => {
   tables.streams.delete(id)
-  tables.bodies.delete(id)
-  tables.responses.delete(id)
+  eraseIn(tables, id)
   tables.forgotten.add(id)
   for (const views of tables.views.values()) views.delete(id)
   forgetEntries(tables, id)
@@ -38,6 +38,22 @@ export const layer = Layer.effect(
           })
           for (const id of old) forget(tables, id)
           return { removed: old.length, next: seen.length < limit ? null : seen.at(-1)! }
+        }),
+      sweepEvents: (publishedBefore, from, limit) =>
+        Effect.sync(() => {
+          const seen = [...tables.events]
+            .filter(([id, { at }]) => (from === null || id > from) && DateTime.isLessThan(at, publishedBefore))
+            .toSorted(([a], [b]) => (a < b ? -1 : 1))
+            .slice(0, limit)
+          const gone = seen.filter(([, { messages }]) => [...messages.values()].every((id) => !tables.streams.has(id)))
+          for (const [id] of gone) {
+            tables.events.delete(id)
+            tables.eventBodies.delete(id)
+            for (const [key, { eventId }] of tables.eventKeys) if (eventId === id) tables.eventKeys.delete(key)
+            tables.journals.delete(journalOf(id))
+            forgetJournal(tables, journalOf(id))
+          }
+          return { removed: gone.length, next: seen.length < limit ? null : seen.at(-1)![0] }
         })
     })
   })

@@ -13,7 +13,7 @@ import { changeLane, laneOf } from "../deliver/lanes.ts"
 import { standInLine, type Turn } from "../deliver/lines.ts"
 import { announceDueWork, putWaiting } from "../deliver/waiting.ts"
 import { liveViews } from "../log/runs.ts"
-import { Memory, type Tables } from "../Memory.ts"
+import { bodyIn, Memory, type Tables } from "../Memory.ts"
 
 const isSame = (row: AbandonedMessage, { messageId, wait }: Lookup): boolean =>
   wait !== null &&
@@ -38,7 +38,7 @@ const look = (tables: Tables, asked: Lookup): DerivedState => {
     held: claimed.filter((row) => row.messageId === messageId && row.version === wait?.version).length,
     linePlace:
       stands === undefined ? null : { lane: stands.turn.message.lane, line: stands.line, state: stands.turn.state },
-    hasBody: tables.bodies.has(messageId),
+    hasBody: bodyIn(tables, messageId) !== null,
     view: view === undefined ? null : JSON.parse(JSON.stringify(view)),
     isViewFindable: true,
     viewsAt: tables.runs.find((run) => run.name === "messages" && run.live)?.position ?? null
@@ -112,6 +112,7 @@ export const layer = Layer.effect(
           page(
             [
               ...tables.bodies.keys(),
+              ...tables.sharing.keys(),
               ...tables.responses.keys(),
               ...[...tables.idempotencyKeys.values()].map(({ messageId }) => messageId),
               ...liveViews(tables).keys()
@@ -129,6 +130,28 @@ export const layer = Layer.effect(
       ),
       // Counted when somebody asks.
       wrongCounts: Effect.succeed([]),
+      eventRows: (ids) =>
+        Effect.sync(
+          () =>
+            new Map(
+              ids.map((id) => [id, { isListed: tables.events.has(id), hasBody: tables.eventBodies.has(id) }] as const)
+            )
+        ),
+      // A body goes with its event.
+      brokenBodies: Effect.succeed([]),
+      restoreEvents: (events) =>
+        Effect.sync(() => {
+          for (const { id, fact, at } of events) {
+            if (!tables.events.has(id)) tables.events.set(id, { orgId: fact.orgId, at, messages: new Map() })
+          }
+        }),
+      restoreFanOut: (messages) =>
+        Effect.sync(() => {
+          for (const { eventId, destination, messageId } of messages) {
+            const told = tables.events.get(eventId)?.messages
+            if (told?.has(destination) === false) told.set(destination, messageId)
+          }
+        }),
       restoreQueue: (rows) =>
         Effect.sync(() => {
           for (const row of rows) restoreRow(memory, row)

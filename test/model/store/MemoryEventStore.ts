@@ -6,6 +6,7 @@ import {
   EventStore,
   type Gate,
   type LoggedFact,
+  type Opening,
   type Position,
   type Stream
 } from "../../../src/application/ports/EventStore.ts"
@@ -50,7 +51,7 @@ const refusal = (tables: Tables, entry: Append): AppendResult | null => {
 const keyOf = ({ opening }: Append): string | null =>
   opening?.idempotency ? `${opening.idempotency.orgId} ${opening.idempotency.key}` : null
 
-const write = (memory: Memory["Service"], entry: Append): AppendResult => {
+export const write = (memory: Memory["Service"], entry: Append): AppendResult => {
   const { tables } = memory
   const { messageId, at, actor, opening, response, queue } = entry
   // Everything that can throw comes before the first change.
@@ -62,7 +63,7 @@ const write = (memory: Memory["Service"], entry: Append): AppendResult => {
   tables.streams.set(messageId, stream)
 
   const key = keyOf(entry)
-  if (opening !== null) tables.bodies.set(messageId, opening.body)
+  if (opening !== null) writeBody(tables, entry, opening.body)
   if (opening?.idempotency && key !== null) {
     tables.idempotencyKeys.set(key, { messageId, requestHash: opening.idempotency.requestHash })
   }
@@ -74,6 +75,18 @@ const write = (memory: Memory["Service"], entry: Append): AppendResult => {
   }
   if (queue !== null) changeQueue(memory, messageId, stream.length, queue)
   return { type: "Appended", version: stream.length }
+}
+
+/** A text of its own, or that of its event as long as there is one. */
+const writeBody = (tables: Tables, { messageId, queue }: Append, body: Opening["body"]): void => {
+  if (typeof body === "string") {
+    tables.bodies.set(messageId, body)
+    tables.sharing.delete(messageId)
+    return
+  }
+  const told = tables.events.get(body.ofEvent)?.messages
+  if (queue?.type === "Wait" && told?.has(queue.lane) === false) told.set(queue.lane, messageId)
+  if (tables.eventBodies.has(body.ofEvent)) tables.sharing.set(messageId, body.ofEvent)
 }
 
 const changeQueue = (memory: Memory["Service"], messageId: MessageId, version: number, queue: QueueChange): void => {

@@ -1,15 +1,20 @@
 /** Bodies, answers and idempotency keys, over the maps that the event store writes. */
 import { Effect, Layer } from "effect"
 import type { UsedKey } from "../../../src/application/ports/EventStore.ts"
-import { type DataOfMessage, MessageData } from "../../../src/application/ports/MessageData.ts"
+import { type DataOfEvent, type DataOfMessage, MessageData } from "../../../src/application/ports/MessageData.ts"
 import type { MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { Memory, type Tables } from "../Memory.ts"
+
+/** An org's name has no space in it. */
+const orgAndKeyIn = (text: string) => {
+  const blank = text.indexOf(" ")
+  return { orgId: text.slice(0, blank) as OrgId, key: text.slice(blank + 1) }
+}
 
 const usedKeyOf = ({ idempotencyKeys }: Tables, id: MessageId): UsedKey | null => {
   for (const [text, { messageId, requestHash }] of idempotencyKeys) {
     if (messageId !== id) continue
-    const blank = text.indexOf(" ")
-    return { orgId: text.slice(0, blank) as OrgId, key: text.slice(blank + 1), requestHash }
+    return { ...orgAndKeyIn(text), requestHash }
   }
   return null
 }
@@ -18,6 +23,7 @@ const belongingOf = (tables: Tables, messageId: MessageId): DataOfMessage => ({
   messageId,
   key: usedKeyOf(tables, messageId),
   body: tables.bodies.get(messageId) ?? null,
+  bodyOf: tables.sharing.get(messageId) ?? null,
   responses: [...(tables.responses.get(messageId) ?? [])]
     .map(([name, body]) => {
       const [epoch, attempt] = name.split("/")
@@ -27,9 +33,10 @@ const belongingOf = (tables: Tables, messageId: MessageId): DataOfMessage => ({
 })
 
 const restore = (
-  { bodies, responses, idempotencyKeys }: Tables,
-  { messageId, key, body, ...rest }: DataOfMessage
+  { bodies, sharing, responses, idempotencyKeys }: Tables,
+  { messageId, key, body, bodyOf, ...rest }: DataOfMessage
 ): void => {
+  if (bodyOf !== null && !bodies.has(messageId)) sharing.set(messageId, bodyOf)
   if (body !== null && !bodies.has(messageId)) bodies.set(messageId, body)
   if (key !== null && !idempotencyKeys.has(`${key.orgId} ${key.key}`)) {
     idempotencyKeys.set(`${key.orgId} ${key.key}`, { messageId, requestHash: key.requestHash })
@@ -52,10 +59,34 @@ export const layer = Layer.effect(
             new Map(
               ids
                 .map((id) => belongingOf(tables, id))
-                .filter(({ key, body, responses }) => key !== null || body !== null || responses.length > 0)
+                .filter(
+                  ({ key, body, bodyOf, responses }) =>
+                    key !== null || body !== null || bodyOf !== null || responses.length > 0
+                )
                 .map((data) => [data.messageId, data] as const)
             )
         ),
+      loadEvents: (ids) =>
+        Effect.sync(
+          () =>
+            new Map(
+              ids
+                .map((eventId): DataOfEvent => {
+                  const [text, used] = [...tables.eventKeys].find(([, used]) => used.eventId === eventId) ?? []
+                  const key = text === undefined ? null : { ...orgAndKeyIn(text), requestHash: used!.requestHash }
+                  return { eventId, key, body: tables.eventBodies.get(eventId) ?? null }
+                })
+                .filter(({ key, body }) => key !== null || body !== null)
+                .map((data) => [data.eventId, data] as const)
+            )
+        ),
+      restoreEvents: (dataOfEvents) =>
+        Effect.sync(() => {
+          for (const { eventId, key, body } of dataOfEvents) {
+            if (body !== null && !tables.eventBodies.has(eventId)) tables.eventBodies.set(eventId, body)
+            if (key !== null) tables.eventKeys.set(`${key.orgId} ${key.key}`, { eventId, requestHash: key.requestHash })
+          }
+        }),
       restore: (dataOfMessages) =>
         Effect.sync(() => {
           for (const data of dataOfMessages) restore(tables, data)

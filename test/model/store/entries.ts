@@ -42,8 +42,10 @@ export const newestFirst = <A extends Row>(
   return { items, nextCursor: left.length > limit ? placeOf(items.at(-1)!) : null }
 }
 
-export const forgetEntries = ({ audit, timelines }: Tables, id: MessageId): void => {
+export const forgetEntries = (tables: Tables, id: MessageId): void => forgetJournal(tables, streamOf(id))
+
+export const forgetJournal = ({ audit, timelines }: Tables, name: string): void => {
   for (const rows of [...audit.values(), ...timelines.values()]) {
-    for (const [place, { stream }] of rows) if (stream === streamOf(id)) rows.delete(place)
+    for (const [place, { stream }] of rows) if (stream === name) rows.delete(place)
   }
 }

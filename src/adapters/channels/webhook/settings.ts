@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { commonSettings, headerText, type Setting, text } from "../../../application/destinations/fields.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
+import { isWish } from "../../../domain/event/eventTypes.ts"
 import { checkUrl, type Headers, makeCheckHeaders } from "../net/requestPolicy.ts"
 
 export interface EndpointSettings extends DestinationSettings {
@@ -13,10 +14,17 @@ export interface EndpointSettings extends DestinationSettings {
   readonly headers: Headers
 }
 
+/** The events it wants, in the words of domain/event/eventTypes.ts. */
+const Wish = headerText(256).check(
+  Schema.makeFilter(
+    (text) => isWish(text) || "must be a type of events, such as order.paid, or the beginning of types, such as order.*"
+  )
+)
+
 export const settings = {
   url: { schema: text(2048) },
   eventTypes: {
-    schema: Schema.Array(headerText(256)).check(Schema.isMinLength(1), Schema.isMaxLength(100)),
+    schema: Schema.Array(Wish).check(Schema.isMinLength(1), Schema.isMaxLength(100)),
     default: null
   },
   description: { schema: text(500), default: null },

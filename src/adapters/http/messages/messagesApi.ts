@@ -49,7 +49,8 @@ export const Message = Schema.Struct({
   bodyErased: Schema.Boolean,
   contradicted: Schema.Boolean.annotate({
     description: "A provider's receipt says the opposite of the status. Look before you replay."
-  })
+  }),
+  eventId: Text.annotate({ description: "The event it tells of; null when it was sent by itself." })
 }).annotate({ identifier: "Message" })
 
 const Event = Schema.Struct({

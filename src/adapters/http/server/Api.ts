@@ -10,6 +10,7 @@ import { channelsApi } from "../destinations/channelsApi.ts"
 import { circuitsApi } from "../destinations/circuitsApi.ts"
 import { destinationsApi } from "../destinations/destinationsApi.ts"
 import { secretsApi } from "../destinations/secretsApi.ts"
+import { eventsApi } from "../events/eventsApi.ts"
 import { apiKeysApi } from "../keys/apiKeysApi.ts"
 import { auditApi } from "../log/auditApi.ts"
 import { feedApi } from "../log/feedApi.ts"
@@ -25,6 +26,7 @@ import { finish } from "./openApiDocument.ts"
 export const Api = HttpApi.make("posthaste")
   .add(
     messagesApi,
+    eventsApi,
     deadLettersApi,
     whatsAppReceiptsApi,
     channelsApi,

@@ -17,6 +17,7 @@ import * as ChannelHandlers from "../destinations/channels.ts"
 import * as CircuitHandlers from "../destinations/circuits.ts"
 import { layerOf as destinationHandlers } from "../destinations/destinations.ts"
 import { layerOf as secretHandlers } from "../destinations/secrets.ts"
+import * as EventHandlers from "../events/events.ts"
 import * as ApiKeyHandlers from "../keys/apiKeys.ts"
 import * as AuditHandlers from "../log/audit.ts"
 import * as FeedHandlers from "../log/feed.ts"
@@ -68,6 +69,7 @@ const routesOf = (
     ),
     Layer.provide([
       MessageHandlers.layer,
+      EventHandlers.layer,
       DeadLetterHandlers.layer,
       ChannelHandlers.layer,
       WhatsAppNoticeHandlers.layer,

@@ -3,13 +3,13 @@
 -- 'conflict' (someone else was first), 'fence' (the batch is no longer claimed), 'gate' (the lane was paused or its circuit
 -- changed), 'duplicate' (the key was used before).
 -- At most one entry per stream. Times arrive as milliseconds; texts of facts and actors joined by U+001E, which no JSON text and no id contains; bodies and ordering
--- keys as arrays.
+-- keys as arrays. An entry opens with a text of its own, or with the event whose text it shares.
 create or replace function append(
   p_streams uuid[], p_expected int[], p_at_ms bigint[], p_actors text, p_fences uuid[],
   p_fact_entry int[], p_fact_nth int[], p_fact_names text, p_fact_data text,
   p_move_entry int[], p_moves text[], p_move_lanes uuid[], p_move_lines text[], p_move_dues_ms bigint[],
   p_move_versions int[], p_move_epochs int[], p_move_attempts int[],
-  p_open_entry int[], p_open_bodies text[], p_open_orgs text[], p_open_keys text[], p_open_hashes text[],
+  p_open_entry int[], p_open_bodies text[], p_open_events uuid[], p_open_orgs text[], p_open_keys text[], p_open_hashes text[],
   p_response_entry int[], p_response_epochs int[], p_response_attempts int[], p_response_bodies text[],
   p_gates int[], p_gate_lanes uuid[], p_gate_generations int[]
 ) returns table (stream uuid, verdict text, other uuid, hash text)
@@ -98,10 +98,21 @@ begin
     end if;
   end if;
   if cardinality(p_open_entry) > 0 then
-    insert into body (message_id, body)
-      select p_streams[o.entry], o.body from unnest(p_open_entry, p_open_bodies) o(entry, body)
-      where v_all or p_streams[o.entry] = any (v_won)
-    on conflict (message_id) do update set body = excluded.body;
+    if p_open_events is not null then
+      perform 1 from shared_body s where s.event_id = any (p_open_events) order by s.event_id for key share;
+      insert into fan_out (event_id, destination, message_id)
+        select o.event, m.lane, p_streams[o.entry]
+        from unnest(p_open_entry, p_open_events) o(entry, event)
+        join unnest(p_move_entry, p_move_lanes) m(entry, lane) on m.entry = o.entry
+        where o.event is not null and (v_all or p_streams[o.entry] = any (v_won))
+      on conflict do nothing;
+    end if;
+    -- A text of its own, or that of its event as long as there is one.
+    insert into body (message_id, body, event_id)
+      select p_streams[o.entry], o.body, o.event from unnest(p_open_entry, p_open_bodies, p_open_events) o(entry, body, event)
+      where (v_all or p_streams[o.entry] = any (v_won))
+        and (o.event is null or exists (select 1 from shared_body s where s.event_id = o.event))
+    on conflict (message_id) do update set body = excluded.body, event_id = excluded.event_id;
   end if;
   if cardinality(p_response_entry) > 0 then
     insert into response (message_id, epoch, attempt, body)

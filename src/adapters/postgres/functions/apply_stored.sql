@@ -16,12 +16,18 @@ begin
       cross join json_to_recordset(s.copies) c(version int, name text, data json, at_ms bigint, actor text)
     where s.copies is not null order by s.message, c.version
   on conflict do nothing;
+  -- Where its event was published the row is there already.
+  insert into fan_out (event_id, destination, message_id)
+    select (c.data ->> 'eventId')::uuid, (c.data ->> 'destination')::uuid, s.message
+    from unnest(v_stored) s cross join json_to_recordset(s.copies) c(version int, data json)
+    where s.copies is not null and c.version = 1 and c.data ->> 'eventId' is not null
+  on conflict do nothing;
   with came as (
     delete from append_intent i using (select u.id from unnest(v_stored) s cross join unnest(s.ids) u(id)) s
       where i.event_id = s.id returning i.*
   ), bodies as (
     insert into body (message_id, body) select c.message_id, c.body from came c where c.body is not null
-    on conflict (message_id) do update set body = excluded.body
+    on conflict (message_id) do update set body = excluded.body, event_id = null
   )
   insert into response (message_id, epoch, attempt, body)
     select c.message_id, c.epoch, c.attempt, c.response from came c where c.response is not null

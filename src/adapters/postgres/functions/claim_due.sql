@@ -101,7 +101,7 @@ begin
   return query
     select v_batch, '[' || string_agg(
       '["' || c.message || '","' || c.lane || '",' || (date_part('epoch', c.due) * 1000)::bigint || ',' || c.version || ','
-        || c.epoch || ',' || c.attempt || ',"' || q.name || '",' || q.data || ',' || coalesce(to_json(b.body)::text, 'null')
+        || c.epoch || ',' || c.attempt || ',"' || q.name || '",' || q.data || ',' || coalesce(to_json(coalesce(b.body, s.body))::text, 'null')
         || case when c.pass > 0 then ',' || json_build_array(v_generations[c.pass], v_cares[c.pass],
              nullif(v_limited[c.pass], false), v_in_flight[c.pass]) else '' end || ']',
       ',' order by c.i) || ']'
@@ -113,5 +113,6 @@ begin
       union all select k.name, k.data from copied_fact k where k.stream_id = c.message and k.version = 1
       limit 1
     ) q
-    left join body b on b.message_id = c.message;
+    left join body b on b.message_id = c.message
+    left join shared_body s on s.event_id = b.event_id;
 end $$;

@@ -47,10 +47,14 @@ begin
   end if;
 
   -- A message that is there already keeps its body, or none if it was erased.
-  insert into body (message_id, body)
-    select a.message, a.body from unnest(v_asked) a
+  if exists (select 1 from unnest(v_asked) a where a.event is not null) then
+    perform 1 from shared_body s where s.event_id in (select a.event from unnest(v_asked) a) order by s.event_id for key share;
+  end if;
+  insert into body (message_id, body, event_id)
+    select a.message, a.body, a.event from unnest(v_asked) a
     where a.opens and a.expected = 0 and a.n <> all (v_refused)
       and not exists (select 1 from copied_fact o where o.stream_id = a.message)
+      and (a.event is null or exists (select 1 from shared_body s where s.event_id = a.event))
   on conflict do nothing;
   insert into append_intent (event_id, message_id, body, epoch, attempt, response)
     select a.id, a.message, case when a.expected > 0 then a.body end, a.epoch, a.attempt, a.response from unnest(v_asked) a

@@ -3,7 +3,8 @@ import { Bodies } from "../../../application/ports/Bodies.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 
-const loadStatement = prepared`select body from body where message_id = $1`
+const loadStatement = prepared`select coalesce(b.body, s.body) from body b left join shared_body s on s.event_id = b.event_id
+    where b.message_id = $1`
 const responsesStatement = prepared`select epoch || '/' || attempt, body from response where message_id = $1`
 const eraseStatement = prepared`with bodies as (delete from body where message_id = $1 returning 1),
     responses as (delete from response where message_id = $1 returning 1)

@@ -1,24 +1,41 @@
-/** Sweeps by `forget_ended`; a cursor is the org, the time and the id of the last message looked at. */
+/**
+ * Sweeps by `forget_ended` and `forget_events`; a cursor is the time and the id of the last one looked at, and of messages
+ * the org before them.
+ */
 import { DateTime, Effect, Layer } from "effect"
 import { Retention } from "../../../application/ports/Retention.ts"
-import { Postgres, prepared, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading } from "../Postgres.ts"
 
 const sweepStatement = prepared`select removed::text, next_org, to_json(next_created) #>> '{}', next_id::text
     from forget_ended($1, $2, $3::timestamptz, $4::uuid, $5)`
+const sweepEventsStatement = prepared`select removed::text, to_json(next_at) #>> '{}', next_id::text
+    from forget_events($1, $2::timestamptz, $3::uuid, $4)`
+
+const placeIn = (cursor: string | null) => (cursor ?? "").split("/").map((part) => (part === "" ? null : part))
+
+const sweepOf = ([removed, ...next]: ReadonlyArray<string | null>) => ({
+  removed: Number(removed),
+  next: next[0] == null ? null : next.map((part) => part ?? "").join("/")
+})
 
 export const layer = Layer.effect(
   Retention,
   Effect.gen(function* () {
     const { durable } = yield* Postgres
-    const sweep: Retention["Service"]["sweep"] = Effect.fnUntraced(function* (endedBefore, from, limit) {
-      const [org = null, created = null, id = null] = (from ?? "").split("/").map((part) => (part === "" ? null : part))
-      const [row] = yield* unavailable(
-        durable.rows(sweepStatement, [DateTime.formatIso(endedBefore), org, created, id, limit])
+    const sweep: Retention["Service"]["sweep"] = (endedBefore, from, limit) => {
+      const [org = null, created = null, id = null] = placeIn(from)
+      return reading(
+        durable.rows(sweepStatement, [DateTime.formatIso(endedBefore), org, created, id, limit]),
+        ([row]) => (row === undefined ? null : sweepOf(row))
       )
-      if (row === undefined) return null
-      const [removed, ...next] = row
-      return { removed: Number(removed), next: next[0] === null ? null : next.map((part) => part ?? "").join("/") }
-    })
-    return Retention.of({ sweep })
+    }
+    const sweepEvents: Retention["Service"]["sweepEvents"] = (publishedBefore, from, limit) => {
+      const [at = null, id = null] = placeIn(from)
+      return reading(
+        durable.rows(sweepEventsStatement, [DateTime.formatIso(publishedBefore), at, id, limit]),
+        ([row]) => (row === undefined ? null : sweepOf(row))
+      )
+    }
+    return Retention.of({ sweep, sweepEvents })
   })
 )

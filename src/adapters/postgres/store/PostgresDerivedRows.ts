@@ -8,7 +8,8 @@ import {
   type ReadyRow,
   type Restored
 } from "../../../application/ports/DerivedRows.ts"
-import type { DestinationId, MessageId } from "../../../domain/ids.ts"
+import { journalOf } from "../../../domain/event/event.ts"
+import type { DestinationId, EventId, MessageId } from "../../../domain/ids.ts"
 import type { Wait } from "../../../domain/message/place.ts"
 import { isDead } from "../../../domain/message/view.ts"
 import { ReplaySelection } from "../../../domain/replay/facts.ts"
@@ -30,7 +31,7 @@ const lookStatement = prepared`with live as materialized (
           and r.due_at >= 'epoch'::timestamptz + a.due_ms * interval '1 millisecond'
           and r.due_at < 'epoch'::timestamptz + (a.due_ms + 1) * interval '1 millisecond'
           and (r.version, r.epoch, r.attempt) = (a.version, a.epoch, a.attempt)
-      ), coalesce(h.n, 0), t.lane, t.line, t.state, b.message_id is not null,
+      ), coalesce(h.n, 0), t.lane, t.line, t.state, coalesce(b.body is not null or s.event_id is not null, false),
       (select position from live), v.view, v.org_id, v.version, v.status, v.channel,
       v.recipient, v.event_type, v.dossier_id, v.correlation_id, (extract(epoch from v.created_at) * 1000)::bigint,
       (extract(epoch from v.ended_at) * 1000)::bigint, v.error_code
@@ -38,6 +39,7 @@ const lookStatement = prepared`with live as materialized (
     left join held h on h.id = a.id and h.version = a.version
     left join line_entry t on t.message_id = a.id
     left join body b on b.message_id = a.id
+    left join shared_body s on s.event_id = b.event_id
     left join message_view v on v.generation = (select generation from live) and v.id = a.id`
 const readyStatement = prepared`select lane, floor(extract(epoch from due_at) * 1000)::bigint, message_id, version, epoch, attempt, to_json(due_at) #>> '{}'
     from ready where (lane, due_at, message_id) > ($1::uuid, $2::timestamptz, $3::uuid)
@@ -96,6 +98,21 @@ const restoreReplaysStatement = unprepared`insert into replay (id, org_id, selec
     select u.id, u.org, u.selection::json, u.reason, u.matched, 'epoch'::timestamptz + u.at_ms * interval '1 millisecond', 'infinity'
     from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::int[], $6::bigint[]) u(id, org, selection, reason, matched, at_ms)
     on conflict do nothing`
+const eventRowsStatement = prepared`select a.id, p.id is not null, s.event_id is not null
+    from unnest($1::uuid[]) a(id)
+    left join publication p on p.id = a.id
+    left join shared_body s on s.event_id = a.id and s.held`
+const brokenBodiesStatement = unprepared`(select s.event_id, 'its body is kept, and nobody has it' from shared_body s
+      where not s.held and not exists (select 1 from body b where b.event_id = s.event_id) limit 1000)
+    union all (select b.event_id, 'message ' || b.message_id || ' shares its body, and it is not there' from body b
+      where b.event_id is not null and not exists (select 1 from shared_body s where s.event_id = b.event_id) limit 1000)`
+const restoreEventsStatement = unprepared`insert into publication (id, stream_id, org_id, event_type, correlation_id, dossier_id, at)
+    select u.id, u.stream, u.org, u.type, u.correlation, u.dossier, 'epoch'::timestamptz + u.at_ms * interval '1 millisecond'
+    from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])
+      u(id, stream, org, type, correlation, dossier, at_ms)
+    on conflict do nothing`
+const restoreFanOutStatement = unprepared`insert into fan_out (event_id, destination, message_id)
+    select * from unnest($1::uuid[], $2::uuid[], $3::uuid[]) on conflict do nothing`
 const forgetPositionsStatement = unprepared`with alerting as (update alert_progress set position = null)
     update projection set position = null, facts = 0`
 
@@ -217,6 +234,37 @@ export const layer = Layer.effect(
           ([org, channel, status, counted, are]) => `${org} ${channel} ${status}: ${counted} counted, ${are} listed`
         )
       ),
+      eventRows: (ids) =>
+        reading(
+          reads.rows(eventRowsStatement, [ids]),
+          (rows) =>
+            new Map(
+              rows.map(([id, listed, body]) => [id as EventId, { isListed: listed === "t", hasBody: body === "t" }])
+            )
+        ),
+      brokenBodies: reading(reads.rows(brokenBodiesStatement, []), (rows) =>
+        rows.map(([event, detail]) => ({ eventId: event as EventId, detail: detail! }))
+      ),
+      restoreEvents: (events) =>
+        unavailable(
+          durable.rows(restoreEventsStatement, [
+            events.map(({ id }) => id),
+            events.map(({ id }) => streamIdOf(journalOf(id))),
+            events.map(({ fact }) => fact.orgId),
+            events.map(({ fact }) => fact.eventType),
+            events.map(({ fact }) => fact.correlationId),
+            events.map(({ fact }) => fact.dossierId),
+            events.map(({ at }) => DateTime.toEpochMillis(at))
+          ])
+        ).pipe(Effect.asVoid),
+      restoreFanOut: (messages) =>
+        unavailable(
+          durable.rows(restoreFanOutStatement, [
+            messages.map(({ eventId }) => eventId),
+            messages.map(({ destination }) => destination),
+            messages.map(({ messageId }) => messageId)
+          ])
+        ).pipe(Effect.asVoid),
       restoreQueue: (rows) => (rows.length === 0 ? Effect.void : unavailable(restoreQueue(rows))),
       restoreCircuits: (circuits) =>
         unavailable(

@@ -9,8 +9,10 @@ import { DateTime, Effect, Layer } from "effect"
 import type { Append } from "../../../application/ports/EventStore.ts"
 import type { JournalFact, JournalName } from "../../../application/ports/Journals.ts"
 import { type Intent, Ledger, type Reservation, type Stored } from "../../../application/ports/Ledger.ts"
-import type { MessageId } from "../../../domain/ids.ts"
+import type { EventId, MessageId } from "../../../domain/ids.ts"
+import { toRecorded } from "../../../domain/message/recorded.ts"
 import { messageOf } from "../../../domain/streams.ts"
+import { publishedEvent, publishingBy } from "../events/PostgresEvents.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { WorkSignal } from "../WorkSignal.ts"
@@ -58,6 +60,11 @@ const expectHistoryStatement = prepared`with copies as (
     )
     insert into applied_change as a (message_id, version) values ($1, $2)
     on conflict (message_id) do update set version = greatest(a.version, excluded.version)`
+const oweStatement = prepared`select event, other, hash from owe_messages($1, $2)`
+// Far longer than whoever published takes to store them, or to find that it can't.
+const owedStatement = prepared`select message_id, event_id, name, data, actor, (extract(epoch from at) * 1000)::bigint from owed_message
+    where kept_at < statement_timestamp() - interval '6 seconds' order by kept_at limit $1`
+const settledStatement = prepared`delete from owed_message where message_id = any ($1::uuid[])`
 const adoptStatement = prepared`with copies as (
         insert into copied_fact (stream_id, at, version, name, data, actor)
           select stream_id, at, version, name, data, actor from event
@@ -68,7 +75,7 @@ const adoptStatement = prepared`with copies as (
       past as (update applied_change set log_at = 0 where log_at is null)
     update log_follower set position = $1 where name = 'queue'`
 const NOBODY = "00000000-0000-0000-0000-000000000000"
-const forgottenStatement = prepared`select message_id from forgotten_stream limit $1`
+const forgottenStatement = prepared`select message_id, coalesce(stream, 'message-' || message_id) from forgotten_stream limit $1`
 const forgotStatement = prepared`delete from forgotten_stream where message_id = any ($1::uuid[])`
 const leftBehindStatement = prepared`select event_id, message_id from append_intent where at < statement_timestamp() - interval '1 day' order by at limit $1`
 
@@ -103,8 +110,28 @@ export const layer = Layer.effect(
       }
     })
 
+    const owe = yield* publishingBy((events) =>
+      durable.rows(oweStatement, [
+        JSON.stringify(events.map(publishedEvent)),
+        JSON.stringify(events.flatMap(({ id, messages }) => messages.map((entry) => owedMessage(id, entry))))
+      ])
+    )
+
     return Ledger.of({
       reserve: (intents) => unavailable(reserve(intents)),
+      owe: (events) => unavailable(owe(events)),
+      owed: (limit) =>
+        reading(reads.rows(owedStatement, [limit]), (rows) =>
+          rows.map(([id, event, name, data, actor, at]) => ({
+            messageId: id as MessageId,
+            eventId: event as EventId,
+            name: name!,
+            data: data!,
+            actor: actor ?? null,
+            at: DateTime.makeUnsafe(Number(at))
+          }))
+        ),
+      settled: (ids) => unavailable(queue.rows(settledStatement, [ids])).pipe(Effect.asVoid),
       withdraw: (ids) => unavailable(durable.rows(withdrawStatement, [ids])).pipe(Effect.asVoid),
       apply: (stored, begun) => unavailable(apply([{ stored, begun }])).pipe(Effect.asVoid),
       takenBy: acceptedUnder(reads),
@@ -158,8 +185,10 @@ export const layer = Layer.effect(
         ).pipe(Effect.asVoid),
       adopt: (head) => unavailable(durable.rows(adoptStatement, [head])).pipe(Effect.asVoid),
       forgotten: (limit) =>
-        reading(reads.rows(forgottenStatement, [limit]), (rows) => rows.map(([id]) => id as MessageId)),
-      forgot: (ids) => unavailable(queue.rows(forgotStatement, [ids])).pipe(Effect.asVoid),
+        reading(reads.rows(forgottenStatement, [limit]), (rows) =>
+          rows.map(([id, stream]) => ({ id: id!, stream: stream! }))
+        ),
+      forgot: (streams) => unavailable(queue.rows(forgotStatement, [streams.map(({ id }) => id)])).pipe(Effect.asVoid),
       leftBehind: (limit) =>
         reading(reads.rows(leftBehindStatement, [limit]), (rows) =>
           rows.map(([id, messageId]) => ({ id: id!, messageId: messageId as MessageId }))
@@ -178,12 +207,17 @@ const asked = ({ id, entry }: Intent, n: number) => ({
   lane: entry.gate?.lane ?? null,
   generation: entry.gate?.generation ?? null,
   opens: entry.opening !== null,
-  body: entry.opening?.body ?? null,
+  ...bodyIn(entry),
   org: entry.opening?.idempotency?.orgId ?? null,
   key: entry.opening?.idempotency?.key ?? null,
   hash: entry.opening?.idempotency?.requestHash ?? null,
   ...answered(entry)
 })
+
+const bodyIn = ({ opening }: Append) => {
+  const body = opening?.body ?? null
+  return typeof body === "string" || body === null ? { body, event: null } : { body: null, event: body.ofEvent }
+}
 
 const answered = ({ response }: Append) => ({
   epoch: response?.epoch ?? null,
@@ -209,6 +243,15 @@ const reservationsOf = (
   }
   return answers
 }
+
+const owedMessage = (event: EventId, { messageId, facts, at, actor, queue }: Append) => ({
+  message: messageId,
+  event,
+  destination: queue!.lane,
+  ...toRecorded(facts[0]!),
+  actor,
+  at_ms: DateTime.toEpochMillis(at)
+})
 
 const copied = ({ version, name, data, at, actor }: JournalFact) => ({
   version,

@@ -1,20 +1,21 @@
-/** Bodies, answers and idempotency keys of many messages at once. */
+/** Bodies, answers and idempotency keys of many messages or events at once. */
 import { Effect, Layer } from "effect"
 import type { AttemptResponse } from "../../../application/ports/EventStore.ts"
-import { type DataOfMessage, MessageData } from "../../../application/ports/MessageData.ts"
-import type { MessageId, OrgId } from "../../../domain/ids.ts"
+import { type DataOfEvent, type DataOfMessage, MessageData } from "../../../application/ports/MessageData.ts"
+import type { EventId, MessageId, OrgId } from "../../../domain/ids.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 
 const loadStatement = prepared`select a.id, b.body, k.org_id, k.key, k.request_hash,
       (select json_agg(json_build_object('epoch', r.epoch, 'attempt', r.attempt, 'body', r.body) order by r.epoch, r.attempt)
-        from response r where r.message_id = a.id)
+        from response r where r.message_id = a.id), b.event_id
     from unnest($1::uuid[]) a(id)
     left join body b on b.message_id = a.id
     left join idempotency k on k.message_id = a.id`
 const restoreStatement = prepared`with bodies as (
-      insert into body (message_id, body)
-        select u.id, u.body from unnest($1::uuid[], $2::text[]) u(id, body) where u.body is not null
+      insert into body (message_id, body, event_id)
+        select u.id, u.body, u.event from unnest($1::uuid[], $2::text[], $10::uuid[]) u(id, body, event)
+        where u.body is not null or u.event is not null
       on conflict do nothing
     ), keys as (
       insert into idempotency (org_id, key, message_id, request_hash, at)
@@ -26,13 +27,28 @@ const restoreStatement = prepared`with bodies as (
       select u.id, u.epoch, u.attempt, u.body from unnest($6::uuid[], $7::int[], $8::int[], $9::text[]) u(id, epoch, attempt, body)
     on conflict do nothing`
 
+const loadEventsStatement = prepared`select a.id, s.body, k.org_id, k.key, k.request_hash
+    from unnest($1::uuid[]) a(id)
+    left join shared_body s on s.event_id = a.id and s.held
+    left join event_idempotency k on k.event_id = a.id`
+const restoreEventsStatement = prepared`with keys as (
+      insert into event_idempotency (org_id, key, event_id, request_hash)
+        select u.org, u.key, u.id, u.hash from unnest($1::uuid[], $3::text[], $4::text[], $5::text[]) u(id, org, key, hash)
+        where u.key is not null
+      on conflict do nothing
+    )
+    insert into shared_body (event_id, body)
+      select u.id, u.body from unnest($1::uuid[], $2::text[]) u(id, body) where u.body is not null
+    on conflict do nothing`
+
 /** Null for a message that has none. */
-const dataOf = ([id, body, org, key, hash, answers]: ReadonlyArray<string | null>): DataOfMessage | null =>
-  body == null && key == null && answers == null
+const dataOf = ([id, body, org, key, hash, answers, event]: ReadonlyArray<string | null>): DataOfMessage | null =>
+  body == null && key == null && answers == null && event == null
     ? null
     : {
         messageId: id as MessageId,
         body: body ?? null,
+        bodyOf: (event ?? null) as EventId | null,
         key: key == null ? null : { orgId: org as OrgId, key, requestHash: hash! },
         responses: answers == null ? [] : (JSON.parse(answers) as ReadonlyArray<AttemptResponse>)
       }
@@ -62,11 +78,38 @@ export const layer = Layer.effect(
           answers.map(({ messageId }) => messageId),
           answers.map(({ epoch }) => epoch),
           answers.map(({ attempt }) => attempt),
-          answers.map(({ body }) => body)
+          answers.map(({ body }) => body),
+          dataOfMessages.map(({ bodyOf }) => bodyOf)
         ])
       ).pipe(Effect.asVoid)
     }
 
-    return MessageData.of({ load, restore })
+    const loadEvents = (ids: ReadonlyArray<EventId>) =>
+      reading(
+        reads.rows(loadEventsStatement, [literal(ids)]),
+        (rows) =>
+          new Map(
+            rows
+              .filter(([_, body, org]) => body != null || org != null)
+              .map(([id, body, orgId, key, requestHash]) => {
+                const eventId = id as EventId
+                const used = key == null ? null : { orgId: orgId as OrgId, key, requestHash: requestHash! }
+                return [eventId, { eventId, body: body ?? null, key: used }] as const
+              })
+          )
+      )
+
+    const restoreEvents = (dataOfEvents: ReadonlyArray<DataOfEvent>) =>
+      unavailable(
+        durable.rows(restoreEventsStatement, [
+          dataOfEvents.map(({ eventId }) => eventId),
+          dataOfEvents.map(({ body }) => body),
+          dataOfEvents.map(({ key }) => key?.orgId ?? null),
+          dataOfEvents.map(({ key }) => key?.key ?? null),
+          dataOfEvents.map(({ key }) => key?.requestHash ?? null)
+        ])
+      ).pipe(Effect.asVoid)
+
+    return MessageData.of({ load, restore, loadEvents, restoreEvents })
   })
 )

@@ -19,15 +19,19 @@ const parameterTypes = `
   uuid[] int[] bigint[] text uuid[]
   int[] int[] text text
   int[] text[] uuid[] text[] bigint[] int[] int[] int[]
-  int[] text[] text[] text[] text[]
+  int[] text[] uuid[] text[] text[] text[]
   int[] int[] int[] text[]
   int[] uuid[] int[]`
   .trim()
   .split(/\s+/)
 
+/** The parameters in SQL; the first of them is `$first`. */
+export const appendParameters = (first: number): string =>
+  parameterTypes.map((type, i) => `$${first + i}::${type}`).join(", ")
+
 export const appendStatement = {
   name: "append",
-  text: `select stream, verdict, other, hash from append(${parameterTypes.map((type, i) => `$${i + 1}::${type}`).join(", ")})`
+  text: `select stream, verdict, other, hash from append(${appendParameters(1)})`
 }
 
 /** What `move_in_queue` calls a change of the queue. */
@@ -60,7 +64,8 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
   }
   const open = {
     entry: [] as Array<number>,
-    bodies: [] as Array<string>,
+    bodies: [] as Array<string | null>,
+    events: [] as Array<string>,
     orgs: [] as Array<string | null>,
     keys: [] as Array<string | null>,
     hashes: [] as Array<string | null>
@@ -101,7 +106,9 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
     }
     if (entry.opening !== null) {
       open.entry.push(i)
-      open.bodies.push(entry.opening.body)
+      const { body } = entry.opening
+      open.bodies.push(typeof body === "string" ? body : null)
+      open.events.push(typeof body === "string" ? "null" : body.ofEvent)
       open.orgs.push(entry.opening.idempotency?.orgId ?? null)
       open.keys.push(entry.opening.idempotency?.key ?? null)
       open.hashes.push(entry.opening.idempotency?.requestHash ?? null)
@@ -135,6 +142,7 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
     literal(move.attempts),
     literal(open.entry),
     open.bodies,
+    open.events.some((event) => event !== "null") ? literal(open.events) : null,
     open.orgs,
     open.keys,
     open.hashes,

@@ -8,6 +8,7 @@ import {
   entryOfCircuit,
   entryOfConfiguration,
   entryOfDossier,
+  entryOfEvent,
   entryOfMessage,
   entryOfReplay
 } from "../../../domain/audit/entry.ts"
@@ -15,7 +16,8 @@ import { fromRecorded as circuitFact } from "../../../domain/circuit/facts.ts"
 import { activityOf } from "../../../domain/consent/activity.ts"
 import { fromRecorded as dossierFact } from "../../../domain/consent/facts.ts"
 import { fromRecorded as configurationFact, isConfigurationFact } from "../../../domain/destination/facts.ts"
-import type { MessageId, OrgId } from "../../../domain/ids.ts"
+import { fromRecorded as eventFact } from "../../../domain/event/facts.ts"
+import { EventId, type MessageId, type OrgId } from "../../../domain/ids.ts"
 import type { StoredFact } from "../../../domain/message/view.ts"
 import { fromRecorded as replayFact } from "../../../domain/replay/facts.ts"
 import { type AuditRow, AuditTrail } from "../../ports/AuditTrail.ts"
@@ -54,6 +56,8 @@ const entryOf = (
   const id = stream.slice(-UUID_LENGTH)
   const orgId = orgs.get(stream)
   switch (type) {
+    case "event":
+      return entryOfEvent(EventId.make(id), Result.getOrThrow(eventFact(logged)))
     case "circuit":
       return orgId === undefined ? null : entryOfCircuit(orgId, id, Result.getOrThrow(circuitFact(logged)))
     case "replay":

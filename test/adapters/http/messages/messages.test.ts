@@ -57,7 +57,8 @@ const shape = [
   "deliveredAt",
   "readAt",
   "bodyErased",
-  "contradicted"
+  "contradicted",
+  "eventId"
 ]
 
 describe("a message that is sent", () => {

@@ -35,6 +35,7 @@ const owned = {
   dossier: "case-17",
   endpoint: "",
   message: "",
+  event: "",
   dead: "",
   replay: "",
   target: "",
@@ -71,6 +72,7 @@ beforeAll(async () => {
     await consent(org)
   }
   await posthaste.project()
+  owned.event = (await call("POST", "/api/v1/events", { body: { eventType: "a", data: 1 } })).json["id"]
   owned.replay = (await call("POST", "/api/v1/dead-letters/replay", { body: { filter: {} } })).json["id"]
 })
 
@@ -98,6 +100,9 @@ const asks: ReadonlyArray<Asking> = [
   ["POST", "/outbound/messages/:id/cancel", "message", {}],
   ["POST", "/outbound/messages/:id/replay", "dead", {}],
   ["POST", "/outbound/messages/:id/erase", "message", {}],
+  ["GET", "/events/:id", "event", null],
+  ["GET", "/events/:id/messages", "event", null],
+  ["POST", "/events/:id/erase", "event", {}],
   ["GET", "/replays/:id", "replay", null],
   ["POST", "/replays/:id/cancel", "replay", {}],
   ["GET", "/streams/message-:id", "message", null],
@@ -179,6 +184,7 @@ describe("another org's id", () => {
   it("is in no list and no count", async () => {
     for (const path of [
       "/outbound/messages",
+      "/events",
       "/webhook-endpoints",
       "/http-targets",
       "/alert-targets",

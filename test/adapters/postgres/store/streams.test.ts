@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Stream } from "effect"
 import pg from "pg"
 import * as PostgresQueue from "../../../../src/adapters/postgres/deliver/PostgresQueue.ts"
+import * as PostgresEvents from "../../../../src/adapters/postgres/events/PostgresEvents.ts"
 import * as PostgresBodies from "../../../../src/adapters/postgres/messages/PostgresBodies.ts"
 import * as Postgres from "../../../../src/adapters/postgres/Postgres.ts"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
@@ -22,7 +23,7 @@ import { type Populated, populated } from "../../../contracts/store/everyPlace.t
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
 
 const portsOn = (url: Redacted.Redacted) => {
-  const working = Layer.merge(PostgresQueue.layer, PostgresBodies.layer).pipe(
+  const working = Layer.mergeAll(PostgresQueue.layer, PostgresBodies.layer, PostgresEvents.layer).pipe(
     Layer.provide(WorkSignal.layer),
     Layer.provide(Postgres.layer({ url }))
   )
@@ -87,7 +88,7 @@ describe("a check of all streams", () => {
         const after = yield* verify
         expect([before.violations, after.violations]).toEqual([[], []])
         const { facts } = yield* (yield* EventStore).extent
-        expect(after.verified).toEqual({ facts, streams: 15, messages: 12, waiting: 7, bodiless: 0 })
+        expect(after.verified).toEqual({ facts, streams: 19, messages: 14, waiting: 9, bodiless: 0 })
       })
     ))
 
@@ -271,6 +272,35 @@ describe("a check of all streams", () => {
       1
     ],
     [
+      "an event that is in no list",
+      (at) => `delete from posthaste.publication where id = '${at.told}'`,
+      "wrong-event",
+      (at) => `event-${at.told}`,
+      1
+    ],
+    [
+      "an event's body that is gone",
+      (at) => `delete from posthaste.shared_body where event_id = '${at.told}'`,
+      "wrong-event",
+      (at) => `event-${at.told}`,
+      null
+    ],
+    [
+      "an event's body that nobody has",
+      (at) => `update posthaste.shared_body set held = false where event_id = '${at.unwanted}'`,
+      "wrong-event",
+      (at) => `event-${at.unwanted}`,
+      null
+    ],
+    [
+      "an event's fact that its law forbids",
+      (at) =>
+        `update posthaste.event set name = 'EventErased@1', data = '{"orgId":"o","reason":null}' where stream = 'event-${at.told}'`,
+      "illegal-fact",
+      (at) => `event-${at.told}`,
+      1
+    ],
+    [
       "counts that are not those of the list",
       (at) =>
         `update posthaste.message_count set count = count + 1 where status = 'DELIVERED' and org_id = '${at.orgId}'`,
@@ -430,7 +460,7 @@ describe("an export", () => {
       Effect.gen(function* () {
         const lines = yield* inStore(url, Effect.andThen(populated, exported(false)))
         expect(lines.join("\n")).not.toMatch(/"body":|"responses":|said “no”/)
-        expect(lines.filter((line) => line.includes('"key":{'))).toHaveLength(1)
+        expect(lines.filter((line) => line.includes('"key":{'))).toHaveLength(2)
         const other = yield* freshDatabase
         yield* inStore(
           other,
@@ -438,7 +468,7 @@ describe("an export", () => {
             yield* imported(lines)
             const { violations, verified } = yield* verify
             expect(violations).toEqual([])
-            expect(verified.bodiless).toBe(11)
+            expect(verified.bodiless).toBe(12)
             expect(yield* exported(false)).toEqual(lines)
           })
         )

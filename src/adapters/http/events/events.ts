@@ -1,0 +1,109 @@
+/** The handlers of events: decode the request, call the application, and write its result in the API's form. */
+import { Effect, Result, Schema } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { publishEvents } from "../../../application/events/publishEvents.ts"
+import { eraseEvent, readBody, readEvent, readMessages } from "../../../application/events/readEvents.ts"
+import { type EventFilter, Events } from "../../../application/ports/Events.ts"
+import {
+  answerToEvent,
+  decodeEvent,
+  decodeEventEntry,
+  eventRefusal,
+  eventRequestOf
+} from "../../../application/requests/eventRequests.ts"
+import { BATCH_MAX, messageJson } from "../../../application/requests/messageRequests.ts"
+import { rawMember, rawMembers } from "../../../application/requests/rawJson.ts"
+import { EventId } from "../../../domain/ids.ts"
+import { Api } from "../server/Api.ts"
+import { ActingOrg } from "../server/auth.ts"
+import { type PageQuery, pageOf } from "../server/cursor.ts"
+import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
+import { decoded, decoderOf, limits, readJson, readReason } from "../server/requestBody.ts"
+
+/** The entries are decoded one by one, so that each can be refused on its own. */
+const decodeBatch = decoderOf(
+  Schema.Struct({ events: Schema.Array(Schema.Unknown).check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX)) })
+)
+
+type Request = HttpServerRequest.HttpServerRequest
+
+const publish = Effect.fnUntraced(function* (request: Request, key: string | null) {
+  const orgId = yield* ActingOrg
+  const json = yield* readJson(request, limits.single)
+  const event = yield* decoded(decodeEvent, json)
+  // Decoding has shown that the member is there.
+  const data = rawMember(json.text, "data")!
+  const [publication] = yield* publishEvents(orgId, [eventRequestOf(event, data, key)])
+  const said = answerToEvent(publication!)
+  return said.event === undefined
+    ? toResponse(said.problem)
+    : created(`/events/${said.event.id}`, said.event, said.status)
+})
+
+const publishBatch = Effect.fnUntraced(function* (request: Request) {
+  const orgId = yield* ActingOrg
+  const json = yield* readJson(request, limits.batch)
+  const { events } = yield* decoded(decodeBatch, json)
+  const data = rawMembers(json.text, "events", "data")
+  const entries = events.map((event, index) =>
+    Result.map(decodeEventEntry(event, `events[${index}]`), ({ idempotencyKey, ...fields }) =>
+      eventRequestOf(fields, data[index]!, idempotencyKey ?? null)
+    )
+  )
+  const publications = yield* publishEvents(
+    orgId,
+    entries.flatMap((entry) => (Result.isSuccess(entry) ? [entry.success] : []))
+  )
+  let next = 0
+  const items = entries.map((entry, index) => {
+    const { problem, ...answered } = Result.isSuccess(entry)
+      ? answerToEvent(publications[next++]!, `events[${index}].`)
+      : eventRefusal(invalidFields(entry.failure))
+    return problem === undefined ? answered : { ...answered, problem: problem.body }
+  })
+  return HttpServerResponse.jsonUnsafe({ items })
+})
+
+const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: EventFilter & PageQuery) {
+  const { list } = yield* Events
+  return yield* pageOf(
+    "events",
+    { limit, cursor },
+    (orgId, page) => list(orgId, filter, page),
+    (event) => event
+  )
+})
+
+const eventIdOf = idOf(EventId)
+
+/** The data keeps the form it was written in, so the answer is put together as text. */
+const get = Effect.fnUntraced(function* (text: string) {
+  const orgId = yield* ActingOrg
+  const id = yield* eventIdOf(text)
+  const event = JSON.stringify(yield* readEvent(orgId, id))
+  const body = yield* readBody(orgId, id)
+  const data = body === null ? null : rawMember(body, "data")
+  return HttpServerResponse.text(`${event.slice(0, -1)},"data":${data}}`, { contentType: "application/json" })
+})
+
+const messages = Effect.fnUntraced(function* (text: string, query: PageQuery) {
+  const id = yield* eventIdOf(text)
+  return yield* pageOf(`events/${id}/messages`, query, (orgId, page) => readMessages(orgId, id, page), messageJson)
+})
+
+const erase = Effect.fnUntraced(function* (request: Request, text: string) {
+  const orgId = yield* ActingOrg
+  const reason = yield* readReason(request)
+  return yield* eraseEvent(orgId, yield* eventIdOf(text), reason)
+})
+
+export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
+  handlers
+    .handleRaw("publish", ({ request, headers }) => answer(publish(request, headers["idempotency-key"] ?? null)))
+    .handleRaw("publishBatch", ({ request }) => answer(publishBatch(request)))
+    .handle("list", ({ query }) => answer(list(query)))
+    .handleRaw("get", ({ params }) => answer(get(params.id)))
+    .handle("messages", ({ params, query }) => answer(messages(params.id, query)))
+    .handleRaw("erase", ({ request, params }) => answer(erase(request, params.id)))
+)

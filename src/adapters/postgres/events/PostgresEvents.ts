@@ -1,0 +1,177 @@
+/**
+ * Events in PostgreSQL. What is published is one call of `publish_events`: its fact, its key, its body and its messages
+ * commit together. Who wants an event is looked up in `subscription`, which a trigger keeps.
+ */
+import { DateTime, Effect, Layer, Result, Schema } from "effect"
+import { type EventFilter, Events, type NewEvent, type PublishResult } from "../../../application/ports/Events.ts"
+import { RetryPolicy } from "../../../domain/delivery/retry.ts"
+import { journalOf, viewOf } from "../../../domain/event/event.ts"
+import { wishesFulfilledBy } from "../../../domain/event/eventTypes.ts"
+import { fromRecorded, toRecorded } from "../../../domain/event/facts.ts"
+import type { DestinationId, EventId, MessageId, OrgId } from "../../../domain/ids.ts"
+import { beyond, conditionsOf, type Page, pageOf } from "../filtering.ts"
+import { groupCommit } from "../groupCommit.ts"
+import { type Connections, Postgres, prepared, type QueryFailed, reading, unavailable } from "../Postgres.ts"
+import { appendParameters, appendValues } from "../store/append.ts"
+import { streamIdOf } from "../store/PostgresJournals.ts"
+import { WorkSignal } from "../WorkSignal.ts"
+
+const matchingStatement = prepared`select id, channel, retry from matching_destinations($1, $2)`
+const publishStatement = prepared`select event, other, hash from publish_events($1, ${appendParameters(2)})`
+const publishedUnderStatement = prepared`select event_id, request_hash from event_idempotency where org_id = $1 and key = $2`
+const messagesStatement = prepared`select destination, message_id from fan_out
+    where event_id = $1 and ($2::uuid is null or destination > $2) order by event_id, destination limit $3`
+const bodyStatement = prepared`select body from shared_body where event_id = $1 and held`
+const eraseStatement = prepared`select erase_event_bodies($1)`
+
+/** The facts of a publication come from its journal, so that nothing is told twice. */
+const columns = `p.id, (extract(epoch from p.at) * 1000)::bigint, facts.names, facts.data, to_json(p.at) #>> '{}'`
+const withFacts = `cross join lateral (
+      select json_agg(e.name order by e.version) as names, json_agg(e.data::text order by e.version) as data
+      from event e where e.stream_id = p.stream_id
+    ) facts`
+const missingStatement = prepared`select ${columns} from (
+      select * from publication p where p.org_id = $1 and p.at >= $2::timestamptz
+        and ($4::timestamptz is null or (p.at, p.id) > ($4::timestamptz, $5::uuid))
+        and not exists (select 1 from fan_out f where f.event_id = p.id and f.destination = $3)
+      order by p.at, p.id limit $6
+    ) p ${withFacts} order by p.at, p.id`
+
+type EventRow = ReadonlyArray<string | null>
+
+const eventOf = ([id, at, names, data]: EventRow) => {
+  const texts = JSON.parse(data!) as ReadonlyArray<string>
+  const facts = (JSON.parse(names!) as ReadonlyArray<string>).map((name, nth) =>
+    Result.getOrThrow(fromRecorded({ name, data: texts[nth]! }))
+  )
+  return viewOf(id as EventId, DateTime.makeUnsafe(Number(at)), facts)!
+}
+const placeOf = (row: EventRow) => `${row[4]}/${row[0]}`
+
+const decodeRetry = Schema.decodeUnknownSync(RetryPolicy)
+
+/** A `published_event`. */
+export const publishedEvent = ({ id, fact, at, actor, body, idempotency }: NewEvent) => ({
+  id,
+  stream_id: streamIdOf(journalOf(id)),
+  org: fact.orgId,
+  event_type: fact.eventType,
+  correlation: fact.correlationId,
+  dossier: fact.dossierId,
+  key: idempotency?.key ?? null,
+  hash: idempotency?.requestHash ?? null,
+  at_ms: DateTime.toEpochMillis(at),
+  actor,
+  ...toRecorded(fact),
+  body
+})
+
+/** Weighs an event by what it makes the database write. */
+export const weightOf = ({ messages }: NewEvent): number => 1 + messages.length
+/** Enough for every batch of `publishEvents`; what weighs more goes alone. */
+export const WEIGHT_MAX = 4_000
+
+const isRow = (row: ReadonlyArray<string | null>): row is readonly [string, string, string | null] => row[0] !== null
+
+/**
+ * Publishes by a statement that writes all events or, where keys were used before, none and names those. The others go
+ * again without them. A key that somebody else takes at the same moment fails the statement, and the next one finds it.
+ */
+export const publishingBy = (
+  run: (events: ReadonlyArray<NewEvent>) => Effect.Effect<ReadonlyArray<ReadonlyArray<string | null>>, QueryFailed>
+) => {
+  const publish = Effect.fnUntraced(function* (
+    events: ReadonlyArray<NewEvent>
+  ): Effect.fn.Return<ReadonlyArray<PublishResult>, QueryFailed> {
+    const used = new Map<string, PublishResult>()
+    for (let left = events; left.length > 0; left = events.filter(({ id }) => !used.has(id))) {
+      const rows = yield* Effect.retry(run(left), { times: 1, while: ({ code }) => code === UNIQUE_VIOLATION })
+      const refused = rows.filter(isRow)
+      if (refused.length === 0) break
+      for (const [id, other, requestHash] of refused) {
+        if (requestHash !== null) used.set(id, { type: "DuplicateKey", eventId: other as EventId, requestHash })
+        else if (!used.has(id)) used.set(id, { type: "AlreadyThere" })
+      }
+    }
+    return events.map(({ id }): PublishResult => used.get(id) ?? { type: "Published" })
+  })
+  return groupCommit<NewEvent, PublishResult>({
+    // Two with one key never share a statement: the second finds the first.
+    keyOf: ({ id, fact, idempotency }) => (idempotency === null ? id : `${fact.orgId} ${idempotency.key}`),
+    atOnce: 1,
+    max: WEIGHT_MAX,
+    weightOf,
+    run: publish
+  })
+}
+
+const UNIQUE_VIOLATION = "23505"
+
+/** All but `publish`, which depends on where the streams of messages are. */
+export const readsOf = ({ durable, reads }: { readonly durable: Connections; readonly reads: Connections }) => ({
+  matching: (orgId: OrgId, eventType: string) =>
+    reading(reads.rows(matchingStatement, [orgId, wishesFulfilledBy(eventType)]), (rows) =>
+      rows.map(([id, channel, retry]) => ({
+        destination: id as DestinationId,
+        channel: channel!,
+        retry: retry == null || retry === "null" ? null : decodeRetry(JSON.parse(retry))
+      }))
+    ),
+  publishedUnder: (orgId: OrgId, key: string) =>
+    reading(reads.rows(publishedUnderStatement, [orgId, key]), ([row]) =>
+      row === undefined ? null : { eventId: row[0] as EventId, requestHash: row[1]! }
+    ),
+  list: (orgId: OrgId, filter: EventFilter, page: Page) => {
+    const values: Array<unknown> = [orgId, page.limit + 1]
+    const where = [
+      "p.org_id = $1",
+      ...conditionsOf(conditions, filter, values),
+      ...beyond("p.at, p.id", ["timestamptz", "uuid"], page, values)
+    ]
+    const text = `select ${columns} from (
+        select * from publication p where ${where.join(" and ")} order by p.at desc, p.id desc limit $2
+      ) p ${withFacts} order by p.at desc, p.id desc`
+    return reading(reads.rows({ text }, values), (rows) => pageOf(rows, page, eventOf, placeOf))
+  },
+  messagesOf: (id: EventId, page: Page) =>
+    reading(reads.rows(messagesStatement, [id, page.cursor, page.limit + 1]), (rows) =>
+      pageOf(
+        rows,
+        page,
+        ([_, message]) => message as MessageId,
+        ([destination]) => destination!
+      )
+    ),
+  body: (id: EventId) => reading(reads.rows(bodyStatement, [id]), ([row]) => row?.[0] ?? null),
+  erase: (id: EventId) => unavailable(durable.rows(eraseStatement, [id])).pipe(Effect.asVoid),
+  missing: (orgId: OrgId, destination: DestinationId, since: DateTime.Utc, page: Page) => {
+    const [at = null, id = null] = page.cursor?.split("/") ?? []
+    const values = [orgId, DateTime.formatIso(since), destination, at, id, page.limit + 1]
+    return reading(reads.rows(missingStatement, values), (rows) => pageOf(rows, page, eventOf, placeOf))
+  }
+})
+
+const conditions: ReadonlyArray<readonly [keyof EventFilter, string]> = [
+  ["eventType", "p.event_type ="],
+  ["correlationId", "p.correlation_id ="],
+  ["dossierId", "p.dossier_id ="],
+  ["createdAfter", "p.at >"],
+  ["createdBefore", "p.at <"]
+]
+
+export const layer = Layer.effect(
+  Events,
+  Effect.gen(function* () {
+    const postgres = yield* Postgres
+    const signal = yield* WorkSignal
+    const publish = yield* publishingBy((events) =>
+      postgres.durable
+        .rows(publishStatement, [
+          JSON.stringify(events.map(publishedEvent)),
+          ...appendValues(events.flatMap(({ messages }) => messages))
+        ])
+        .pipe(Effect.tap((rows) => (rows.some((row) => !isRow(row)) ? signal.changed : Effect.void)))
+    )
+    return Events.of({ ...readsOf(postgres), publish: (events) => unavailable(publish(events)) })
+  })
+)

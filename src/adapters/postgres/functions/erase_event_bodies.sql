@@ -1,0 +1,14 @@
+-- Nobody has the body of the event any more, and none of the messages it became has a body or an answer. Whoever is adding a
+-- message is waited for; whoever comes later finds no body to share.
+create or replace function erase_event_bodies(p_event uuid) returns void
+language plpgsql volatile as $$
+declare
+  v_messages uuid[];
+begin
+  perform 1 from shared_body s where s.event_id = p_event for update;
+  update shared_body set held = false where event_id = p_event;
+  v_messages := array(select f.message_id from fan_out f where f.event_id = p_event);
+  delete from body where message_id = any (v_messages);
+  delete from response where message_id = any (v_messages);
+  perform free_shared_bodies(array[p_event]);
+end $$;

@@ -1,0 +1,54 @@
+/**
+ * The message that tells one destination of an event. Its id is made of both: so there is at most one, whoever makes it,
+ * how often, and after which crash. Of two messages for one destination, the one of the earlier event has the lower id.
+ */
+import { DateTime, Effect, Result } from "effect"
+import type { EventView } from "../../domain/event/event.ts"
+import { type DestinationId, type EventId, MessageId } from "../../domain/ids.ts"
+import { decide, initial } from "../../domain/message/decider.ts"
+import { detailsOf, type MessageQueued } from "../../domain/message/facts.ts"
+import { CommandedBy } from "../commandedBy.ts"
+import { entryOf } from "../entry.ts"
+import { Channels } from "../ports/Channels.ts"
+import type { Append } from "../ports/EventStore.ts"
+import type { Subscriber } from "../ports/Events.ts"
+import { Fingerprint } from "../ports/Fingerprint.ts"
+
+type Event = Pick<
+  EventView,
+  "id" | "orgId" | "eventType" | "dossierId" | "orderingKey" | "correlationId" | "metadata" | "deliverAt" | "expiresAt"
+>
+
+/** The first entry of the message; the store makes it one of the event's (see Events.ts). */
+export const messagesOfEvents = Effect.gen(function* () {
+  const channels = yield* Channels
+  const fingerprint = yield* Fingerprint
+  const actor = yield* CommandedBy
+  return (event: Event, { destination, channel, retry }: Subscriber, now: DateTime.Utc): Append => {
+    const queued: MessageQueued = {
+      type: "MessageQueued",
+      orgId: event.orgId,
+      channel,
+      to: destination,
+      destination,
+      eventId: event.id,
+      ...detailsOf(event),
+      retry: retry ?? channels.get(channel)!.retry,
+      acceptedAt: now,
+      // A time in the past means now: a message can't overtake its lane by a date in the past.
+      dueAt: event.deliverAt === null ? now : DateTime.max(event.deliverAt, now),
+      expiresAt: event.expiresAt
+    }
+    const facts = Result.getOrThrow(decide(initial, { type: "QueueMessage", request: queued }))
+    const id = messageIdOf(event.id, destination, fingerprint.of)
+    const opening = { body: { ofEvent: event.id }, idempotency: null }
+    return entryOf(id, initial, 0, facts, now, { actor, opening }).entry
+  }
+})
+
+/** Time and order of the event's id, then 62 bits that stand for both. */
+const messageIdOf = (event: EventId, destination: DestinationId, fingerprint: (text: string) => string): MessageId => {
+  const digits = fingerprint(`${event}/${destination}`)
+  const variant = (0x8 | (Number.parseInt(digits[0]!, 16) & 0x3)).toString(16)
+  return MessageId.make(`${event.slice(0, 18)}-${variant}${digits.slice(1, 4)}-${digits.slice(4, 16)}`)
+}

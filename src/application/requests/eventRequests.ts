@@ -1,0 +1,81 @@
+/** What can be asked about events, by whichever way in: the shapes, how they are decoded, and how the answer is worded. */
+import { Schema } from "effect"
+import type { EventView } from "../../domain/event/event.ts"
+import { isEventType } from "../../domain/event/eventTypes.ts"
+import { headerText, text } from "../destinations/fields.ts"
+import type { EventRequest as AcceptedEvent, Publication } from "../events/publishEvents.ts"
+import { decoderOf } from "./decoding.ts"
+import { optional, Time } from "./fields.ts"
+import { IdempotencyKey, metadata } from "./messageRequests.ts"
+import { eventBlocked, invalidFields, keyReused, type Problem, unfit } from "./problem.ts"
+
+export const EventType = headerText(256).check(
+  Schema.makeFilter(
+    (type) => isEventType(type) || "must not hold an asterisk: endpoints say with it which types they want"
+  )
+)
+
+const requestFields = {
+  eventType: EventType.annotate({ description: "Which endpoints are told: those whose eventTypes have this type." }),
+  data: Schema.Unknown.annotate({
+    description:
+      'Any JSON value. Every endpoint gets it byte for byte as it is written here, in {"type", "timestamp", "data"}.'
+  }),
+  dossierId: optional(text(256)),
+  orderingKey: optional(text(256)),
+  correlationId: optional(headerText(256)),
+  metadata: optional(metadata),
+  deliverAt: optional(Time),
+  expiresAt: optional(Time)
+}
+
+export const EventRequest = Schema.Struct(requestFields).annotate({ identifier: "EventRequest" })
+
+/** In a batch each event brings its own key: one header could not tell them apart. */
+export const EventBatchEntry = Schema.Struct({
+  ...requestFields,
+  idempotencyKey: optional(IdempotencyKey)
+}).annotate({ identifier: "EventBatchEntry" })
+
+export const decodeEvent = decoderOf(EventRequest)
+export const decodeEventEntry = decoderOf(EventBatchEntry)
+
+/** `data` is the text of the member as it was written. */
+export const eventRequestOf = (
+  request: typeof EventRequest.Type,
+  data: string,
+  idempotencyKey: string | null
+): AcceptedEvent => ({
+  eventType: request.eventType,
+  dossierId: request.dossierId ?? null,
+  orderingKey: request.orderingKey ?? null,
+  correlationId: request.correlationId ?? null,
+  metadata: request.metadata ?? null,
+  deliverAt: request.deliverAt ?? null,
+  expiresAt: request.expiresAt ?? null,
+  data,
+  idempotencyKey
+})
+
+export type EventAnswer =
+  | { readonly status: number; readonly event: EventView; readonly problem?: undefined }
+  | { readonly status: number; readonly problem: Problem; readonly event?: undefined }
+
+/** `path` is the place of the event in the request. */
+export const answerToEvent = (publication: Publication, path = ""): EventAnswer => {
+  switch (publication.type) {
+    case "Published":
+      return { status: 201, event: publication.event }
+    case "AlreadyPublished":
+      return { status: 200, event: publication.event }
+    case "KeyReused":
+      return eventRefusal(keyReused())
+    case "Refused": {
+      const faults = publication.faults.map(({ field, reason }) => ({ field: `${path}${field}`, reason }))
+      const problem = { request: invalidFields, consent: eventBlocked, catalogue: unfit }[publication.by]
+      return eventRefusal(problem(faults))
+    }
+  }
+}
+
+export const eventRefusal = (problem: Problem): EventAnswer => ({ status: problem.body.status, problem })
