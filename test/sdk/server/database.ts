@@ -34,16 +34,16 @@ export const testDatabase = (prepare = ""): (() => TestDatabase) => {
   return () => database!
 }
 
+/** `posthaste.publish`, in a Posthaste that has none: the command of an event is kept as that of a message is. */
 const provideOutbox = async (pool: pg.Pool) => {
-  const { rows } = await pool.query("select to_regprocedure('posthaste.send(text, jsonb, text)') is not null as there")
+  const { rows } = await pool.query(
+    "select to_regprocedure('posthaste.publish(text, jsonb, text)') is not null as there"
+  )
   if (rows[0].there) return
   await pool.query(`
-    create schema if not exists posthaste;
-    create table posthaste.outbox_stub (id uuid primary key default gen_random_uuid(), kind text, org text, body jsonb, key text);
-    create function posthaste.send(org text, message jsonb, idempotency_key text default null) returns uuid language sql as
-      $$ insert into posthaste.outbox_stub (kind, org, body, key) values ('message', org, message, idempotency_key) returning id $$;
-    create function posthaste.publish(org text, event jsonb, idempotency_key text default null) returns uuid language sql as
-      $$ insert into posthaste.outbox_stub (kind, org, body, key) values ('event', org, event, idempotency_key) returning id $$;`)
+    create function posthaste.publish(org text, event jsonb, idempotency_key text default null) returns uuid
+    language sql security definer set search_path = posthaste
+    as $$ select posthaste.command_by_sql('PublishEvent', org, event, idempotency_key) $$`)
 }
 
 export interface Commanded {
@@ -56,7 +56,7 @@ export interface Commanded {
 
 /** What transactions have committed to Posthaste, all of it or with a correlationId. */
 export const commanded = async (pool: pg.Pool, correlationId?: string): Promise<ReadonlyArray<Commanded>> => {
-  const text = `select id, kind, org, body, key from posthaste.outbox_stub
-    where $1::text is null or body ->> 'correlationId' = $1`
+  const text = `select id, case type when 'SendMessage' then 'message' else 'event' end as kind, org_id as org, request as body, key
+    from posthaste.sql_command where $1::text is null or request ->> 'correlationId' = $1`
   return (await pool.query<Commanded>(text, [correlationId])).rows
 }
