@@ -13,6 +13,7 @@ import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import manifest from "../package.json" with { type: "json" }
 import { archives } from "./cli/archives.ts"
 import { deadLetters } from "./cli/deadLetters.ts"
+import { destinations } from "./cli/destinations.ts"
 import { projections } from "./cli/projections.ts"
 import { send } from "./cli/send.ts"
 import { migrate, serve } from "./cli/serve.ts"
@@ -28,7 +29,10 @@ const posthaste = Command.make("posthaste").pipe(
   ),
   Command.withSubcommands([
     { group: "The service", commands: [serve, migrate] },
-    { group: "Messages, over the API of a service", commands: [send, show, tail, stats, deadLetters, projections] },
+    {
+      group: "Messages, over the API of a service",
+      commands: [send, show, tail, stats, destinations, deadLetters, projections]
+    },
     { group: "The stored facts, without a service", commands: [streams, ...archives] }
   ])
 )

@@ -252,8 +252,34 @@ export type CircuitCommand = {
   readonly reason?: string | null | undefined
 }
 
+export type CommandAllDestinations = {
+  readonly reason?: string | null | undefined
+  readonly channel?: string | null | undefined
+  readonly stoppedFor?: string | null | undefined
+}
+
 export type CommandRequest = {
   readonly reason?: string | null | undefined
+}
+
+export type CommandedDestinations = {
+  /** How many destinations were commanded, changed or not. */
+  readonly commanded: number
+}
+
+export type CommandedDestinations_1 = {
+  /** How many destinations were commanded, changed or not. */
+  readonly commanded: number
+}
+
+export type CommandedDestinations_2 = {
+  /** How many destinations were commanded, changed or not. */
+  readonly commanded: number
+}
+
+export type CommandedDestinations_3 = {
+  /** How many destinations were commanded, changed or not. */
+  readonly commanded: number
 }
 
 export type Consent = {
@@ -448,6 +474,91 @@ export type DeadLetterFilter = {
   readonly errorCode?: string | undefined
   readonly after?: string | undefined
   readonly before?: string | undefined
+}
+
+export type Destination = {
+  readonly id: string
+  readonly channel: string
+  /** Its description, else its URL, else its id. */
+  readonly name: string
+  /** Without user, password and parameters. */
+  readonly url: string | null
+  /** Where its settings are, such as /api/v1/webhook-endpoints/{id}. */
+  readonly path: string | null
+  readonly isAlertTarget: boolean
+  readonly pause: {
+    readonly since: string
+    readonly by: string | null
+    readonly reason: string | null
+  } | null
+  readonly circuit: {
+    readonly status: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD"
+    readonly since: string | null
+    readonly until: string | null
+    /** Why it is not closed, in words. */
+    readonly cause: string | null
+    readonly by: string | null
+  }
+  /** Messages that wait; 10,000 means that many or more. */
+  readonly waiting: number
+  /** When the first of them is due, or was. */
+  readonly oldestDueAt: string | null
+  /** Messages that workers hold. */
+  readonly inFlight: number
+}
+
+export type DestinationCommand = {
+  readonly reason?: string | null | undefined
+}
+
+export type DestinationCommand_1 = {
+  readonly reason?: string | null | undefined
+}
+
+export type DestinationCommand_2 = {
+  readonly reason?: string | null | undefined
+}
+
+export type DestinationCommand_3 = {
+  readonly reason?: string | null | undefined
+}
+
+export type DestinationWithHistory = {
+  readonly id: string
+  readonly channel: string
+  /** Its description, else its URL, else its id. */
+  readonly name: string
+  /** Without user, password and parameters. */
+  readonly url: string | null
+  /** Where its settings are, such as /api/v1/webhook-endpoints/{id}. */
+  readonly path: string | null
+  readonly isAlertTarget: boolean
+  readonly pause: {
+    readonly since: string
+    readonly by: string | null
+    readonly reason: string | null
+  } | null
+  readonly circuit: {
+    readonly status: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD"
+    readonly since: string | null
+    readonly until: string | null
+    /** Why it is not closed, in words. */
+    readonly cause: string | null
+    readonly by: string | null
+  }
+  /** Messages that wait; 10,000 means that many or more. */
+  readonly waiting: number
+  /** When the first of them is due, or was. */
+  readonly oldestDueAt: string | null
+  /** Messages that workers hold. */
+  readonly inFlight: number
+  /** What happened to it and its circuit, the oldest first; the last 50. */
+  readonly history: ReadonlyArray<{
+    readonly at: string
+    readonly type: string
+    readonly by: string | null
+    readonly reason: string | null
+  }>
 }
 
 export type Event = {
@@ -695,6 +806,22 @@ export type NewWebhookEndpoint = {
   readonly updatedAt: string
   /** GET …/secret shows it again. */
   readonly secret: string
+}
+
+export type PauseCommand = {
+  readonly reason?: string | null | undefined
+}
+
+export type PauseCommand_1 = {
+  readonly reason?: string | null | undefined
+}
+
+export type PauseCommand_2 = {
+  readonly reason?: string | null | undefined
+}
+
+export type PauseCommand_3 = {
+  readonly reason?: string | null | undefined
 }
 
 export type Process = {
@@ -995,6 +1122,28 @@ export interface Api {
       readonly items: ReadonlyArray<Channel>
     }>
   }
+  readonly overview: {
+    /** Destinations of all kinds: what holds each up, and how much waits. By id, by what waits, or by the oldest. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; sort?: "id" | "waiting" | "oldest" | undefined; channel?: string | undefined; paused?: "true" | "false" | undefined; circuit?: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD" | undefined; waiting?: "true" | "false" | undefined }, options?: CallOptions): Pages<Destination>
+    /** One destination of any kind, with what happened to it. */
+    get(id: string, options?: CallOptions): Promise<DestinationWithHistory>
+    /** Send nothing to a destination until it is resumed. Its messages wait. */
+    pause(id: string, body?: DestinationCommand, options?: CallOptions): Promise<Destination>
+    /** Send to a destination again, beginning with what has waited. */
+    resume(id: string, body?: DestinationCommand_1, options?: CallOptions): Promise<Destination>
+    /** Stop calling a destination until its circuit is reset. */
+    hold(id: string, body?: DestinationCommand_2, options?: CallOptions): Promise<Destination>
+    /** Close the circuit of a destination by hand. Traffic comes back slowly. */
+    reset(id: string, body?: DestinationCommand_3, options?: CallOptions): Promise<Destination>
+    /** Pause all destinations of the org but its alert targets. */
+    pauseAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations>
+    /** Resume all destinations of the org, or those that were paused for one reason. */
+    resumeAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations_1>
+    /** Hold the circuits of all destinations of the org but its alert targets. */
+    holdAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations_2>
+    /** Reset the circuits of all destinations of the org, or those that were held for one reason. */
+    resetAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations_3>
+  }
   readonly circuits: {
     /** The circuit of every destination of the org. */
     list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Circuit>
@@ -1080,7 +1229,7 @@ export interface Api {
     /** Remove a webhook endpoint, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>
     /** Send nothing to a webhook endpoint until it is resumed. Its messages wait. */
-    pause(id: string, options?: CallOptions): Promise<WebhookEndpoint>
+    pause(id: string, body?: PauseCommand, options?: CallOptions): Promise<WebhookEndpoint>
     /** Send to a webhook endpoint again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<WebhookEndpoint>
     /** The retry policy that applies to the webhook endpoint: its own, or the default of webhook. */
@@ -1108,7 +1257,7 @@ export interface Api {
     /** Remove an HTTP target, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>
     /** Send nothing to an HTTP target until it is resumed. Its messages wait. */
-    pause(id: string, options?: CallOptions): Promise<HttpTarget>
+    pause(id: string, body?: PauseCommand_1, options?: CallOptions): Promise<HttpTarget>
     /** Send to an HTTP target again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<HttpTarget>
     /** The retry policy that applies to the HTTP target: its own, or the default of http. */
@@ -1130,7 +1279,7 @@ export interface Api {
     /** Remove an AMQP target, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>
     /** Send nothing to an AMQP target until it is resumed. Its messages wait. */
-    pause(id: string, options?: CallOptions): Promise<AmqpTarget>
+    pause(id: string, body?: PauseCommand_2, options?: CallOptions): Promise<AmqpTarget>
     /** Send to an AMQP target again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<AmqpTarget>
     /** The retry policy that applies to the AMQP target: its own, or the default of amqp. */
@@ -1152,7 +1301,7 @@ export interface Api {
     /** Remove a WhatsApp account, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>
     /** Send nothing to a WhatsApp account until it is resumed. Its messages wait. */
-    pause(id: string, options?: CallOptions): Promise<WhatsAppAccount>
+    pause(id: string, body?: PauseCommand_3, options?: CallOptions): Promise<WhatsAppAccount>
     /** Send to a WhatsApp account again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<WhatsAppAccount>
     /** The retry policy that applies to the WhatsApp account: its own, or the default of whatsapp. */
@@ -1197,6 +1346,18 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   channels: {
     list: ["GET","/api/v1/channels"]
+  },
+  overview: {
+    list: ["GET","/api/v1/destinations","query pages"],
+    get: ["GET","/api/v1/destinations/{id}"],
+    pause: ["POST","/api/v1/destinations/{id}/pause","body"],
+    resume: ["POST","/api/v1/destinations/{id}/resume","body"],
+    hold: ["POST","/api/v1/destinations/{id}/hold","body"],
+    reset: ["POST","/api/v1/destinations/{id}/reset","body"],
+    pauseAll: ["POST","/api/v1/destinations/pause","body"],
+    resumeAll: ["POST","/api/v1/destinations/resume","body"],
+    holdAll: ["POST","/api/v1/destinations/hold","body"],
+    resetAll: ["POST","/api/v1/destinations/reset","body"]
   },
   circuits: {
     list: ["GET","/api/v1/circuits","query pages"],
@@ -1244,7 +1405,7 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     get: ["GET","/api/v1/webhook-endpoints/{id}"],
     change: ["PATCH","/api/v1/webhook-endpoints/{id}","body"],
     remove: ["DELETE","/api/v1/webhook-endpoints/{id}"],
-    pause: ["POST","/api/v1/webhook-endpoints/{id}/pause"],
+    pause: ["POST","/api/v1/webhook-endpoints/{id}/pause","body"],
     resume: ["POST","/api/v1/webhook-endpoints/{id}/resume"],
     getRetry: ["GET","/api/v1/webhook-endpoints/{id}/retry-config"],
     putRetry: ["PUT","/api/v1/webhook-endpoints/{id}/retry-config","body"],
@@ -1260,7 +1421,7 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     get: ["GET","/api/v1/http-targets/{id}"],
     change: ["PATCH","/api/v1/http-targets/{id}","body"],
     remove: ["DELETE","/api/v1/http-targets/{id}"],
-    pause: ["POST","/api/v1/http-targets/{id}/pause"],
+    pause: ["POST","/api/v1/http-targets/{id}/pause","body"],
     resume: ["POST","/api/v1/http-targets/{id}/resume"],
     getRetry: ["GET","/api/v1/http-targets/{id}/retry-config"],
     putRetry: ["PUT","/api/v1/http-targets/{id}/retry-config","body"],
@@ -1272,7 +1433,7 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     get: ["GET","/api/v1/amqp-targets/{id}"],
     change: ["PATCH","/api/v1/amqp-targets/{id}","body"],
     remove: ["DELETE","/api/v1/amqp-targets/{id}"],
-    pause: ["POST","/api/v1/amqp-targets/{id}/pause"],
+    pause: ["POST","/api/v1/amqp-targets/{id}/pause","body"],
     resume: ["POST","/api/v1/amqp-targets/{id}/resume"],
     getRetry: ["GET","/api/v1/amqp-targets/{id}/retry-config"],
     putRetry: ["PUT","/api/v1/amqp-targets/{id}/retry-config","body"],
@@ -1284,7 +1445,7 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     get: ["GET","/api/v1/whatsapp-accounts/{id}"],
     change: ["PATCH","/api/v1/whatsapp-accounts/{id}","body"],
     remove: ["DELETE","/api/v1/whatsapp-accounts/{id}"],
-    pause: ["POST","/api/v1/whatsapp-accounts/{id}/pause"],
+    pause: ["POST","/api/v1/whatsapp-accounts/{id}/pause","body"],
     resume: ["POST","/api/v1/whatsapp-accounts/{id}/resume"],
     getRetry: ["GET","/api/v1/whatsapp-accounts/{id}/retry-config"],
     putRetry: ["PUT","/api/v1/whatsapp-accounts/{id}/retry-config","body"],

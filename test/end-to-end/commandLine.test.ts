@@ -101,6 +101,7 @@ describe("the command line", () => {
       "show",
       "tail",
       "stats",
+      "destinations",
       "dead-letters",
       "projections",
       "streams",
@@ -185,6 +186,24 @@ describe("send and show", () => {
     )
     await call("POST", `/webhook-endpoints/${endpoint}/resume`)
     expect(await Promise.all([settled(head), settled(behind)])).toEqual(["DELIVERED", "DELIVERED"])
+  })
+})
+
+describe("destinations", () => {
+  it("are listed with what waits, stopped with a reason, and started again", async () => {
+    const stopped = await run(["destinations", "pause", "--all", "--reason", "incident 12", "--json"])
+    expect(stopped.json()).toEqual({ commanded: 1 })
+    const id = await sendOne()
+    const listed = await run(["destinations", "list", "--waiting"])
+    expect(listed).toMatchObject({ code: 0, out: expect.stringMatching(/^PAUSED .* [12] waiting .*: incident 12$/m) })
+    expect((await run(["show", id])).out).toMatch(
+      new RegExp(`^can: .*: posthaste destinations resume ${endpoint}$`, "m")
+    )
+    const started = await run(["destinations", "resume", endpoint])
+    expect(started).toMatchObject({ code: 0, out: expect.stringMatching(/^CLOSED/) })
+    expect(await settled(id)).toBe("DELIVERED")
+    expect((await run(["destinations", "show", endpoint])).out).toMatch(/DestinationPaused by operator: incident 12/)
+    expect(await run(["destinations", "pause"])).toMatchObject({ code: 1, err: expect.stringContaining("--all") })
   })
 })
 

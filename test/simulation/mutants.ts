@@ -282,8 +282,8 @@ export const mutants = {
     const real = Context.get(store, Destinations)
     return Context.add(store, Destinations, {
       ...real,
-      setPaused: (kind, orgId, id, paused) =>
-        Effect.tap(real.setPaused(kind, orgId, id, paused), () =>
+      setPaused: (kind, orgId, id, paused, reason) =>
+        Effect.tap(real.setPaused(kind, orgId, id, paused, reason), () =>
           Effect.sync(() => changeLane(tables, id, { paused: false }))
         )
     })

@@ -27,20 +27,28 @@ export const circuitHistory = (destination: DestinationId) =>
     Effect.map(load(`circuit-${destination}`), (facts): ReadonlyArray<DatedCircuitFact> => decoded(circuitFact, facts))
   )
 
-/** As it is now, or as it was known at a time. A channel that this release does not have has no journal to read. */
+/** The facts of its journal, oldest first. A channel that this release does not have has no journal to read. */
+export const configurationHistory = Effect.fnUntraced(function* (channelName: ChannelName, destination: DestinationId) {
+  const channel = (yield* Channels).get(channelName)
+  const facts = channel === undefined ? [] : yield* (yield* Journals).load(journalOf(channel, destination))
+  return decoded(configurationFact, facts)
+})
+
+/** As it is now, or as it was known at a time. */
 export const readSituation = Effect.fnUntraced(function* (
-  channelName: ChannelName,
+  channel: ChannelName,
   destination: DestinationId,
   at: DateTime.Utc | null
 ) {
-  const channel = (yield* Channels).get(channelName)
-  const { load } = yield* Journals
   const [changes, circuit] = yield* Effect.all(
-    [channel === undefined ? Effect.succeed([]) : load(journalOf(channel, destination)), circuitHistory(destination)],
-    { concurrency: 2 }
+    [configurationHistory(channel, destination), circuitHistory(destination)],
+    {
+      concurrency: 2
+    }
   )
-  const history = upTo(decoded(configurationFact, changes), at)
-  return isRemovedIn(history)
-    ? ({ pause: null, circuit: closed } satisfies DestinationSituation)
+  const history = upTo(changes, at)
+  const situation: DestinationSituation = isRemovedIn(history)
+    ? { pause: null, circuit: closed }
     : { pause: pauseIn(history), circuit: situationOf(upTo(circuit, at)) }
+  return situation
 })

@@ -29,7 +29,7 @@ export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mes
       ? yield* presentOf(orgId, id, destination, message)
       : { ...nothingKnown, unknown: ["workers", "queue", "rateLimit"] }
   const moment = at ?? (yield* DateTime.now)
-  return { channel, explanation: explain(id, history, { ...situation, ...present }, moment)! }
+  return explain(id, history, { ...situation, ...present }, moment)!
 })
 
 type Present = Parameters<typeof explain>[2]

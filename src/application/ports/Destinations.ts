@@ -149,9 +149,9 @@ export class Destinations extends Context.Service<
     readonly showSecret: ChangeOf<[name: string], OpenDestination | null>
     /**
      * Takes effect with its answer: no attempt is begun after it, save one whose start was being committed at that
-     * very moment.
+     * very moment. The reason of a pause is kept in its fact; a destination that is paused already keeps its first one.
      */
-    readonly setPaused: ChangeOf<[paused: boolean], Destination | null>
+    readonly setPaused: ChangeOf<[paused: boolean, reason?: string | null], Destination | null>
     /** False when there was none. Nothing holds back its waiting messages any more, so that they come to an end. */
     readonly remove: (kind: DestinationKind, orgId: OrgId, id: DestinationId) => FromStore<boolean>
     readonly forSending: (orgId: OrgId, id: DestinationId) => FromStore<OpenDestination | null>

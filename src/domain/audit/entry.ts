@@ -151,7 +151,7 @@ const changeOf = (fact: ConfigurationFact): Said => {
     case "DestinationSecretShown":
       return ["SECRET_SHOWN", { name: fact.name }]
     case "DestinationPaused":
-      return ["PAUSED", {}]
+      return ["PAUSED", { reason: fact.reason }]
     case "DestinationResumed":
       return ["RESUMED", {}]
     case "DestinationRemoved":

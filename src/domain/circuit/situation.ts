@@ -19,8 +19,9 @@ export interface CircuitSituation {
   readonly until: DateTime.Utc | null
   readonly probe: MessageId | null
   readonly cause: string | null
-  /** Who holds it. */
+  /** Who holds it, and the reason that was given. */
   readonly by: string | null
+  readonly reason: string | null
 }
 
 export const closed: CircuitSituation = {
@@ -29,7 +30,8 @@ export const closed: CircuitSituation = {
   until: null,
   probe: null,
   cause: null,
-  by: null
+  by: null,
+  reason: null
 }
 
 export const situationOf = (history: ReadonlyArray<DatedCircuitFact>): CircuitSituation => {
@@ -45,6 +47,7 @@ export const situationOf = (history: ReadonlyArray<DatedCircuitFact>): CircuitSi
       status,
       since: held.at,
       by: held.actor,
+      reason,
       cause: reason === null ? "held by hand" : `held by hand: ${reason}`
     }
   }
@@ -54,7 +57,8 @@ export const situationOf = (history: ReadonlyArray<DatedCircuitFact>): CircuitSi
     until: memory.until,
     probe: memory.probe,
     cause: causeOf(trouble.map(({ fact }) => fact)),
-    by: null
+    by: null,
+    reason: null
   }
 }
 

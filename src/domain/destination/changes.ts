@@ -31,8 +31,6 @@ export const changesOf = (
   ]
 }
 
-export const pauseOf = ({ orgId, channel }: Destination, paused: boolean): ConfigurationFact => ({
-  type: paused ? "DestinationPaused" : "DestinationResumed",
-  orgId,
-  channel
-})
+/** A reason is kept with a pause only. */
+export const pauseOf = ({ orgId, channel }: Destination, paused: boolean, reason: string | null): ConfigurationFact =>
+  paused ? { type: "DestinationPaused", orgId, channel, reason } : { type: "DestinationResumed", orgId, channel }

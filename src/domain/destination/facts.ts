@@ -7,7 +7,7 @@
  */
 import { Schema } from "effect"
 import { ChannelName, OrgId } from "../ids.ts"
-import { codecOf, type FactIn, fact } from "../recorded.ts"
+import { before, codecOf, type FactIn, fact } from "../recorded.ts"
 
 const destination = { orgId: OrgId, channel: ChannelName }
 const Names = Schema.Array(Schema.NonEmptyString)
@@ -30,7 +30,10 @@ export const DestinationSecretRotated = fact("DestinationSecretRotated", {
 /** Its owner has seen it. */
 export const DestinationSecretShown = fact("DestinationSecretShown", { ...destination, name: Schema.NonEmptyString })
 
-export const DestinationPaused = fact("DestinationPaused", { ...destination })
+export const DestinationPaused = fact("DestinationPaused", { ...destination, reason: Schema.NullOr(Schema.String) })
+
+/** The shape from before a pause had a reason. */
+const DestinationPausedV1 = before(DestinationPaused, { reason: null })
 
 export const DestinationResumed = fact("DestinationResumed", { ...destination })
 
@@ -47,7 +50,8 @@ export const recorded = {
   "DestinationSecretsChanged@1": DestinationSecretsChanged,
   "DestinationSecretRotated@1": DestinationSecretRotated,
   "DestinationSecretShown@1": DestinationSecretShown,
-  "DestinationPaused@1": DestinationPaused,
+  "DestinationPaused@1": DestinationPausedV1,
+  "DestinationPaused@2": DestinationPaused,
   "DestinationResumed@1": DestinationResumed,
   "DestinationRemoved@1": DestinationRemoved,
   "KeyCreated@1": KeyCreated,

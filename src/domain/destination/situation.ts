@@ -12,12 +12,13 @@ export interface Pause {
   readonly since: DateTime.Utc
   /** Who paused it, as the facts name actors. */
   readonly by: string | null
+  readonly reason: string | null
 }
 
 /** Null while it is not paused. */
 export const pauseIn = (history: ReadonlyArray<DatedConfigurationFact>): Pause | null => {
   const last = history.findLast(({ fact: { type } }) => type === "DestinationPaused" || type === "DestinationResumed")
-  return last?.fact.type === "DestinationPaused" ? { since: last.at, by: last.actor } : null
+  return last?.fact.type === "DestinationPaused" ? { since: last.at, by: last.actor, reason: last.fact.reason } : null
 }
 
 export const isRemovedIn = (history: ReadonlyArray<DatedConfigurationFact>): boolean =>

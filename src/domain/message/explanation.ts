@@ -247,7 +247,7 @@ const holdsOf = ({ before, workers, pause, circuit }: Surroundings, at: DateTime
     : [
         {
           reason: "PAUSED",
-          says: `the destination is paused${pause.by === null ? "" : ` by ${pause.by}`}: its messages wait until it is resumed`,
+          says: `the destination is paused${byOf(pause)}: its messages wait until it is resumed`,
           since: pause.since,
           until: null,
           waitsFor: "destination"
@@ -255,6 +255,9 @@ const holdsOf = ({ before, workers, pause, circuit }: Surroundings, at: DateTime
       ]),
   ...(circuit.status === "CLOSED" ? [] : [ofCircuit(circuit, at)])
 ]
+
+const byOf = ({ by, reason }: Pause): string =>
+  `${by === null ? "" : ` by ${by}`}${reason === null ? "" : ` (${reason})`}`
 
 const ofCircuit = ({ status, cause, since, until }: CircuitSituation, at: DateTime.Utc): Cause => {
   const why = cause === null ? "" : ` (${cause})`

@@ -42,6 +42,7 @@ describe("the situation of a circuit", () => {
       status: "HELD",
       since: noonPlus(1_000),
       by: "operator",
+      reason: "maintenance",
       cause: "held by hand: maintenance"
     })
   })

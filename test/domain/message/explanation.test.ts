@@ -36,7 +36,7 @@ const open = {
   until: the.noonPlus(30_000),
   cause: "5 attempts in a row failed"
 } as const
-const paused = { since: the.noonPlus(5_000), by: "operator" }
+const paused = { since: the.noonPlus(5_000), by: "operator", reason: "they move house" }
 const later = the.queued({ dueAt: the.noonPlus(90_000) })
 const retried = [the.queued(), the.started(1), the.failed(1, the.noonPlus(15_000))]
 
@@ -71,7 +71,7 @@ describe("a message that waits says why", () => {
       waitsFor: "destination",
       also: []
     })
-    expect(said.says).toMatch(/paused by operator/)
+    expect(said.says).toMatch(/paused by operator \(they move house\)/)
     expect(actionsOf(said)).toEqual(["resume", "cancel"])
     expect(reasonsOf(told([later], { pause: paused }))).toEqual(["PAUSED", "NOT_DUE"])
   })

@@ -147,13 +147,13 @@ export const layer = Layer.effect(
           row: { ...row, previousSecrets: goodAt(row.previousSecrets, now()) },
           facts: [{ type: "DestinationSecretShown", orgId, channel: kind.name, name }]
         })).pipe(Effect.map(openOf)),
-      setPaused: (kind, orgId, id, paused) =>
+      setPaused: (kind, orgId, id, paused, reason = null) =>
         write(kind, orgId, id, (row) =>
           row.destination.paused === paused
             ? { row, facts: [] }
             : {
                 row: { ...row, destination: { ...row.destination, paused, updatedAt: now() } },
-                facts: [pauseOf({ orgId, channel: kind.name }, paused)]
+                facts: [pauseOf({ orgId, channel: kind.name }, paused, reason)]
               }
         ),
       remove: (kind, orgId, id) =>

@@ -18,7 +18,7 @@ import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, idOf, judged, notFound, orNotFound, publicKeyTaken } from "../server/problem.ts"
-import { bodyOf, decoderOf } from "../server/requestBody.ts"
+import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"
 import { destinationsApi, groupNameOf, shapesOf } from "./destinationsApi.ts"
 
 export const destinationIdOf = idOf(DestinationId)
@@ -91,10 +91,14 @@ export const layerOf = (channel: AnyChannel) => {
     if (!(yield* (yield* Destinations).remove(channel, orgId, yield* destinationIdOf(id)))) yield* notFound()
   })
 
-  const setPaused = Effect.fnUntraced(function* (id: string, paused: boolean) {
+  const setPaused = Effect.fnUntraced(function* (id: string, paused: boolean, reason: string | null = null) {
     const orgId = yield* ActingOrg
     const { setPaused } = yield* Destinations
-    return shown(yield* orNotFound(yield* setPaused(channel, orgId, yield* destinationIdOf(id), paused)))
+    return shown(yield* orNotFound(yield* setPaused(channel, orgId, yield* destinationIdOf(id), paused, reason)))
+  })
+
+  const pause = Effect.fnUntraced(function* (request: Request, id: string) {
+    return yield* setPaused(id, true, yield* readReason(request))
   })
 
   const retryOf = ({ settings }: Destination) => settings.retry ?? channel.retry
@@ -112,7 +116,7 @@ export const layerOf = (channel: AnyChannel) => {
       .handle("get", ({ params }) => answer(Effect.map(get(params.id), shown)))
       .handleRaw("change", ({ request, params }) => answer(change(request, params.id)))
       .handle("remove", ({ params }) => answer(remove(params.id)))
-      .handle("pause", ({ params }) => answer(setPaused(params.id, true)))
+      .handleRaw("pause", ({ request, params }) => answer(pause(request, params.id)))
       .handle("resume", ({ params }) => answer(setPaused(params.id, false)))
       .handle("getRetry", ({ params }) => answer(Effect.map(get(params.id), retryOf)))
       .handleRaw("putRetry", ({ request, params }) => answer(putRetry(request, params.id)))

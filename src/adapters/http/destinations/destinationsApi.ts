@@ -9,7 +9,7 @@ import { Retry, type Setting } from "../../../application/destinations/fields.ts
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, listOf, Moment, optional, paging } from "../server/fields.ts"
+import { idParam, listOf, Moment, optional, paging, Reason } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
 type Fields = Record<string, Schema.Codec<unknown, unknown>>
@@ -117,9 +117,12 @@ export const destinationsApi = (channel: AnyChannel) => {
     success: HttpApiSchema.NoContent
   }).annotateMerge(about(`Remove ${one}, its secrets and its headers.`))
   const command = { ...byId, success: Shown }
-  const pause = HttpApiEndpoint.post("pause", `${path}/:id/pause`, command).annotateMerge(
-    about(`Send nothing to ${one} until it is resumed. Its messages wait.`)
-  )
+  const pause = HttpApiEndpoint.post("pause", `${path}/:id/pause`, {
+    params: idParam,
+    payload: Reason.annotate({ identifier: "PauseCommand" }),
+    success: Shown,
+    error: [problemOf(404), ...bodyErrors]
+  }).annotateMerge(about(`Send nothing to ${one} until it is resumed. Its messages wait.`))
   const resume = HttpApiEndpoint.post("resume", `${path}/:id/resume`, command).annotateMerge(
     about(`Send to ${one} again, beginning with what has waited.`)
   )

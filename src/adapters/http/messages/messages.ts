@@ -7,7 +7,6 @@ import { readStream } from "../../../application/log/readStream.ts"
 import { commandMessage, eraseMessage, replayEdited } from "../../../application/messages/commandMessage.ts"
 import { explainMessage } from "../../../application/messages/explainMessage.ts"
 import { readAttempts, readEvents, readMessage } from "../../../application/messages/readMessage.ts"
-import { Channels } from "../../../application/ports/Channels.ts"
 import { type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
 import { Telemetry } from "../../../application/ports/Telemetry.ts"
@@ -123,8 +122,7 @@ const get = Effect.fnUntraced(function* (id: string, at: DateTime.Utc | null) {
 })
 
 const explanation = Effect.fnUntraced(function* (id: string, at: DateTime.Utc | null) {
-  const { channel, explanation } = yield* explainMessage(yield* ActingOrg, yield* messageIdOf(id), at)
-  return explanationJson(explanation, (yield* Channels).get(channel)?.path ?? null)
+  return explanationJson(yield* explainMessage(yield* ActingOrg, yield* messageIdOf(id), at))
 })
 
 const events = Effect.fnUntraced(function* (id: string) {

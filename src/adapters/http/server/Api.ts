@@ -9,6 +9,7 @@ import { dossiersApi } from "../consents/dossiersApi.ts"
 import { channelsApi } from "../destinations/channelsApi.ts"
 import { circuitsApi } from "../destinations/circuitsApi.ts"
 import { destinationsApi } from "../destinations/destinationsApi.ts"
+import { overviewApi } from "../destinations/overviewApi.ts"
 import { secretsApi } from "../destinations/secretsApi.ts"
 import { eventsApi } from "../events/eventsApi.ts"
 import { apiKeysApi } from "../keys/apiKeysApi.ts"
@@ -30,6 +31,7 @@ export const Api = HttpApi.make("posthaste")
     deadLettersApi,
     whatsAppReceiptsApi,
     channelsApi,
+    overviewApi,
     circuitsApi,
     alertTargetsApi,
     dossiersApi,

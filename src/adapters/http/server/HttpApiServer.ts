@@ -16,6 +16,7 @@ import * as DossierHandlers from "../consents/dossiers.ts"
 import * as ChannelHandlers from "../destinations/channels.ts"
 import * as CircuitHandlers from "../destinations/circuits.ts"
 import { layerOf as destinationHandlers } from "../destinations/destinations.ts"
+import * as OverviewHandlers from "../destinations/overview.ts"
 import { layerOf as secretHandlers } from "../destinations/secrets.ts"
 import * as EventHandlers from "../events/events.ts"
 import * as ApiKeyHandlers from "../keys/apiKeys.ts"
@@ -72,6 +73,7 @@ const routesOf = (
       EventHandlers.layer,
       DeadLetterHandlers.layer,
       ChannelHandlers.layer,
+      OverviewHandlers.layer,
       WhatsAppNoticeHandlers.layer,
       CircuitHandlers.layer,
       AlertTargetHandlers.layer,

@@ -280,8 +280,8 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
             openOrNull
           )
         },
-        setPaused: (kind, orgId, id, paused) =>
-          write(pauseStatement, kind, orgId, id, [pauseOf({ orgId, channel: kind.name }, paused)], (now) => [
+        setPaused: (kind, orgId, id, paused, reason = null) =>
+          write(pauseStatement, kind, orgId, id, [pauseOf({ orgId, channel: kind.name }, paused, reason)], (now) => [
             paused,
             now
           ]),

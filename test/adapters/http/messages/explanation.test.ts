@@ -23,12 +23,12 @@ describe("the explanation of a message", () => {
       status: 200,
       json: { id, status: "QUEUED", reason: "DUE", also: [], before: null, ahead: 1, next: "attempt 1 of 6" }
     })
-    await call("POST", `/api/v1/webhook-endpoints/${to}/pause`)
+    await call("POST", `/api/v1/webhook-endpoints/${to}/pause`, { body: { reason: "they move" } })
     await call("POST", `/api/v1/circuits/${to}/hold`, { body: { reason: "maintenance" } })
     const held = await explain(id)
     expect(held.json).toMatchObject({
       reason: "PAUSED",
-      says: expect.stringContaining("paused by operator"),
+      says: expect.stringContaining("paused by operator (they move)"),
       also: [{ reason: "CIRCUIT_HELD", says: expect.stringContaining("held by hand: maintenance") }]
     })
     for (const { action, method, path } of held.json["actions"]) {

@@ -1,0 +1,176 @@
+/**
+ * Destinations of all kinds as operators see them: where they are, whether something holds them up, since when, by whom and
+ * why, and how much waits. And the commands that stop and start them, one or all of an org. Alert targets are shown, and
+ * are left alone when all are stopped: alerts are needed most then.
+ */
+import { DateTime, Effect } from "effect"
+import type { CircuitFact } from "../../domain/circuit/facts.ts"
+import { type CircuitSituation, closed } from "../../domain/circuit/situation.ts"
+import type { ConfigurationFact } from "../../domain/destination/facts.ts"
+import type { Pause } from "../../domain/destination/situation.ts"
+import type { DestinationId, OrgId } from "../../domain/ids.ts"
+import type { PageRequest } from "../errors.ts"
+import { type Backlog, type BacklogFilter, Backlogs, type Sort } from "../ports/Backlogs.ts"
+import { Channels } from "../ports/Channels.ts"
+import { Circuits } from "../ports/Circuits.ts"
+import { type Destination, Destinations, urlIn } from "../ports/Destinations.ts"
+import { commandCircuit } from "./commandCircuit.ts"
+import { circuitHistory, configurationHistory, readSituation } from "./situation.ts"
+
+export interface Overview extends Backlog {
+  readonly destination: Destination
+  /** For people: what its owner calls it, else where it is. */
+  readonly name: string
+  /** Without user, password and parameters, which may be secrets; null where there is none. */
+  readonly url: string | null
+  readonly pause: Pause | null
+  readonly circuit: CircuitSituation
+}
+
+const nothingHolds = { pause: null, circuit: closed }
+
+/** Its journals are read only where something holds it up. */
+const overviewOf = Effect.fnUntraced(function* (destination: Destination, backlog: Backlog, isHeld: boolean) {
+  const { id, channel } = destination
+  const situation = isHeld ? yield* readSituation(channel, id, null) : nothingHolds
+  const url = shownUrlOf(destination)
+  const { waiting, oldestDueAt, inFlight } = backlog
+  return { destination, name: nameOf(destination, url), url, waiting, oldestDueAt, inFlight, ...situation }
+})
+
+const shownUrlOf = (destination: Destination): string | null => {
+  const url = urlIn(destination)
+  return url === null ? null : `${url.protocol}//${url.host}${url.pathname}${url.search === "" ? "" : "?…"}`
+}
+
+const nameOf = ({ id, settings, alerting }: Destination, url: string | null): string => {
+  const described = alerting?.description ?? ("description" in settings ? settings.description : null)
+  return typeof described === "string" ? described : (url ?? id)
+}
+
+const READ_AT_ONCE = 8
+
+export const listOverviews = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  filter: BacklogFilter,
+  sort: Sort,
+  page: PageRequest
+) {
+  const { items, nextCursor } = yield* (yield* Backlogs).list(orgId, filter, sort, page)
+  const ids = items.map(({ destination }) => destination)
+  const [known, states] = yield* Effect.all(
+    [
+      Effect.flatMap(Destinations, ({ among }) => among(ids)),
+      Effect.flatMap(Circuits, (circuits) => circuits.states(ids))
+    ],
+    { concurrency: 2 }
+  )
+  const overviews = yield* Effect.forEach(
+    items,
+    (backlog, index) => {
+      const destination = known.get(backlog.destination)!
+      return overviewOf(destination, backlog, destination.paused || states[index]!.status !== "CLOSED")
+    },
+    { concurrency: READ_AT_ONCE }
+  )
+  return { items: overviews as ReadonlyArray<Overview>, nextCursor }
+})
+
+/** One thing that happened to a destination, oldest first. */
+export interface HistoryEntry {
+  readonly at: DateTime.Utc
+  readonly type: (ConfigurationFact | CircuitFact)["type"]
+  readonly by: string | null
+  readonly reason: string | null
+}
+
+/** So many entries are shown, the newest. */
+const HISTORY_MAX = 50
+
+/** Null when the org has no such destination. */
+export const readOverview = Effect.fnUntraced(function* (orgId: OrgId, id: DestinationId) {
+  const destination = yield* (yield* Destinations).get(orgId, id)
+  if (destination === null) return null
+  const [backlog, changes, circuit] = yield* Effect.all(
+    [Effect.flatMap(Backlogs, ({ of }) => of(id)), configurationHistory(destination.channel, id), circuitHistory(id)],
+    { concurrency: 3 }
+  )
+  const history: ReadonlyArray<HistoryEntry> = [...changes, ...circuit]
+    // A probe says no more than what it led to.
+    .filter(({ fact }) => fact.type !== "CircuitProbed")
+    .map(({ at, actor, fact }) => ({ at, type: fact.type, by: actor, reason: reasonIn(fact) }))
+    .toSorted((a, b) => DateTime.Order(a.at, b.at))
+  return { overview: yield* overviewOf(destination, backlog, true), history: history.slice(-HISTORY_MAX) }
+})
+
+const reasonIn = (fact: ConfigurationFact | CircuitFact): string | null => {
+  if ("reason" in fact) return fact.reason
+  if ("error" in fact && fact.error !== null) return `${fact.error.code}: ${fact.error.message}`
+  if (fact.type === "CircuitOpened") return `${fact.failures} attempts in a row failed`
+  return "fields" in fact ? fact.fields.join(", ") : null
+}
+
+export const handCommands = ["pause", "resume", "hold", "reset"] as const
+export type HandCommand = (typeof handCommands)[number]
+
+/** False when the org has no such destination. A command without effect is accepted. */
+export const commandDestination = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  id: DestinationId,
+  command: HandCommand,
+  reason: string | null
+) {
+  if (command === "hold" || command === "reset") {
+    const type = command === "hold" ? "HoldCircuit" : "ResetCircuit"
+    return (yield* commandCircuit(orgId, id, { type, reason })) !== null
+  }
+  const destinations = yield* Destinations
+  const destination = yield* destinations.get(orgId, id)
+  const channel = destination === null ? undefined : (yield* Channels).get(destination.channel)
+  if (channel === undefined) return false
+  return (yield* destinations.setPaused(channel, orgId, id, command === "pause", reason)) !== null
+})
+
+/** Which of an org's destinations are meant; all without a field. */
+export interface Choice {
+  readonly channel?: string
+  /** Those that were paused or held with exactly this reason: what somebody else stopped stays stopped. */
+  readonly stoppedFor?: string
+}
+
+const AT_ONCE = 100
+
+/**
+ * Commands all destinations of an org, one after the other. It stops at the first failure: those before are commanded, and
+ * repeating it does the rest. A destination that is created meanwhile may be left out.
+ */
+export const commandAll = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  choice: Choice,
+  command: HandCommand,
+  reason: string | null
+) {
+  const destinations = yield* Destinations
+  const which = choice.channel === undefined ? {} : { channel: choice.channel }
+  let commanded = 0
+  let cursor: string | null = null
+  do {
+    const page: Effect.Success<ReturnType<typeof destinations.list>> = yield* destinations.list(orgId, which, {
+      cursor,
+      limit: AT_ONCE
+    })
+    cursor = page.nextCursor
+    for (const { id, channel, alerting } of page.items) {
+      if (alerting !== null) continue
+      if (choice.stoppedFor !== undefined && !(yield* isStoppedFor(channel, id, choice.stoppedFor))) continue
+      if (yield* commandDestination(orgId, id, command, reason)) commanded += 1
+    }
+  } while (cursor !== null)
+  return commanded
+})
+
+const isStoppedFor = (channel: string, id: DestinationId, reason: string) =>
+  Effect.map(
+    readSituation(channel, id, null),
+    ({ pause, circuit }) => pause?.reason === reason || circuit.reason === reason
+  )
