@@ -19,7 +19,9 @@ import * as NodeRandom from "./adapters/node/NodeRandom.ts"
 import * as PostgresPorts from "./adapters/postgres/PostgresPorts.ts"
 import * as Metrics from "./adapters/prometheus/Metrics.ts"
 import { consumeCommands } from "./adapters/rabbitmq/consumeCommands.ts"
+import { publishFacts } from "./adapters/rabbitmq/publishFacts.ts"
 import { sessions } from "./adapters/rabbitmq/session.ts"
+import { forCommands, forFacts } from "./adapters/rabbitmq/topology.ts"
 import { alertOnFacts } from "./application/alerts/alertOnFacts.ts"
 import { watchOverdue } from "./application/alerts/watchOverdue.ts"
 import { applyWithdrawals } from "./application/consents/applyWithdrawals.ts"
@@ -30,6 +32,7 @@ import { keepProjections } from "./application/log/projections/keepProjections.t
 import { logWatcher } from "./application/logWatcher.ts"
 import { AlertFormats } from "./application/ports/AlertFormats.ts"
 import { Channels as ChannelRecords } from "./application/ports/Channels.ts"
+import { FactOutletProgress } from "./application/ports/FactOutletProgress.ts"
 import { Readings } from "./application/ports/Readings.ts"
 import { both, Telemetry } from "./application/ports/Telemetry.ts"
 import { keepRegistered } from "./application/processes/keepRegistered.ts"
@@ -110,7 +113,16 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     Layer.effectDiscard(Effect.forkScoped(moveCommands)),
     broker === null
       ? Layer.empty
-      : Layer.effectDiscard(Effect.forkScoped(sessions(broker, "commands", consumeCommands)))
+      : Layer.mergeAll(
+          Layer.effectDiscard(Effect.forkScoped(sessions(broker, "commands", forCommands, consumeCommands))),
+          Layer.effectDiscard(
+            Effect.flatMap(FactOutletProgress, ({ report }) =>
+              Effect.forkScoped(
+                sessions(broker, "facts", forFacts, publishFacts, (away) => Effect.ignore(report(away)))
+              )
+            )
+          )
+        )
   )
 
   /** In every process, whatever its roles. */

@@ -877,6 +877,15 @@ export type PublishedEvent = {
   readonly bodyErased: boolean
 }
 
+export type Readiness = {
+  readonly status: "ok"
+  /** Where Posthaste has one. While it is away facts wait, and commands wait there; all else goes on. */
+  readonly rabbitmq?: {
+    readonly status: "ok" | "away"
+    readonly since: string
+  } | undefined
+}
+
 export type Replay = {
   readonly id: string
   readonly status: "RUNNING" | "COMPLETED" | "CANCELLED"
@@ -1215,7 +1224,7 @@ export interface Api {
     /** The process runs. */
     live(options?: CallOptions): Promise<Health>
     /** The store answers. */
-    ready(options?: CallOptions): Promise<Health>
+    ready(options?: CallOptions): Promise<Readiness>
   }
   readonly webhookEndpoints: {
     /** Add a webhook endpoint. */

@@ -8,6 +8,7 @@ import * as PostgresDestinations from "./destinations/PostgresDestinations.ts"
 import * as PostgresEvents from "./events/PostgresEvents.ts"
 import * as PostgresApiKeys from "./keys/PostgresApiKeys.ts"
 import * as PostgresAuditTrail from "./log/PostgresAuditTrail.ts"
+import * as PostgresFactOutletProgress from "./log/PostgresFactOutletProgress.ts"
 import * as PostgresProjections from "./log/PostgresProjections.ts"
 import * as PostgresTimelines from "./log/PostgresTimelines.ts"
 import * as PostgresBodies from "./messages/PostgresBodies.ts"
@@ -52,7 +53,8 @@ const beside = (options: Options) =>
     PostgresAlertProgress.layer,
     PostgresProcesses.layer,
     PostgresCommandInbox.layer,
-    PostgresReadings.layer
+    PostgresReadings.layer,
+    PostgresFactOutletProgress.layer
   )
 
 const connected = (options: Postgres.Options) => Layer.provideMerge(WorkSignal.layer, Postgres.layer(options))

@@ -13,13 +13,14 @@
 import { Duration, Effect, Result, Schema } from "effect"
 import type { Envelope } from "rabbitmq-client"
 import { storePauses } from "../../application/command.ts"
+import { CommandInbox, type RefusedCommand } from "../../application/ports/CommandInbox.ts"
 import { type Answer, obeyAll } from "../../application/requests/commands.ts"
-import type { Problem } from "../../application/requests/problem.ts"
+import type { Problem, ProblemBody } from "../../application/requests/problem.ts"
 import { StoreHealth } from "../../application/storeHealth.ts"
 import type { Link } from "./client/connect.ts"
 import { type Publisher, publisher } from "./client/publisher.ts"
-import { commandOf } from "./commandOf.ts"
-import { type Delivery, deliveriesOf } from "./deliveries.ts"
+import { commandOf, ORG_HEADER } from "./commandOf.ts"
+import { type Deliveries, type Delivery, deliveriesOf } from "./deliveries.ts"
 import { COMMANDS, REJECTED } from "./topology.ts"
 
 /** What a process holds in memory: the broker allows messages of some megabytes. */
@@ -42,6 +43,10 @@ export const consumeCommands = Effect.fnUntraced(function* (links: {
 }) {
   const outlet = yield* publisher(links.publishing)
   const deliveries = yield* deliveriesOf(links.receiving, COMMANDS, PREFETCH)
+  return yield* Effect.raceFirst(readQueue(deliveries, outlet), publishRefused(outlet))
+})
+
+const readQueue = Effect.fnUntraced(function* (deliveries: Deliveries, outlet: Publisher) {
   for (;;) {
     const arrived = yield* deliveries.take(AT_ONCE)
     const answers = yield* answersTo(arrived)
@@ -57,6 +62,35 @@ export const consumeCommands = Effect.fnUntraced(function* (links: {
     yield* deliveries.acknowledge(arrived.at(-1)!)
   }
 })
+
+const LOOK_EVERY = Duration.seconds(1)
+const REFUSED_AT_ONCE = 100
+
+/** Commands that came by SQL and were refused: whoever watches the rejected queue sees them too. */
+const publishRefused = Effect.fnUntraced(function* (outlet: Publisher) {
+  const { unpublished, markPublished } = yield* CommandInbox
+  for (;;) {
+    const refused = yield* untilAnswered(unpublished(REFUSED_AT_ONCE))
+    const published = yield* outlet.publishAll(refused.map(asRejected))
+    const failed = published.find(({ type }) => type !== "Confirmed")
+    if (failed !== undefined) return yield* new NotRejected({ reason: failed.type })
+    if (refused.length > 0) yield* untilAnswered(markPublished(refused.map(({ id }) => id)))
+    if (refused.length < REFUSED_AT_ONCE) yield* Effect.sleep(LOOK_EVERY)
+  }
+})
+
+const asRejected = ({ id, orgId, type, key, request, problem }: RefusedCommand) =>
+  [
+    {
+      routingKey: REJECTED,
+      mandatory: true,
+      messageId: key ?? id,
+      type,
+      contentType: "application/json",
+      headers: { [ORG_HEADER]: orgId, "x-problem": documentOf(JSON.parse(problem)) }
+    },
+    Buffer.from(request)
+  ] as const
 
 const answersTo = Effect.fnUntraced(function* (arrived: ReadonlyArray<Delivery>) {
   const read = arrived.map(commandOf)
@@ -96,7 +130,7 @@ const reject = Effect.fnUntraced(function* (outlet: Publisher, delivery: Deliver
       messageId: messageId ?? "",
       routingKey: REJECTED,
       mandatory: true,
-      headers: { ...plain(delivery.headers ?? {}), "x-problem": documentOf(problem) }
+      headers: { ...plain(delivery.headers ?? {}), "x-problem": documentOf(problem.body) }
     },
     delivery.body
   )
@@ -118,7 +152,7 @@ const plain = (headers: Readonly<Record<string, unknown>>) => {
 const PROBLEM_MAX = 16 * 1024
 const ERRORS_MAX = 20
 
-const documentOf = ({ body }: Problem): string => {
+const documentOf = (body: ProblemBody): string => {
   const text = JSON.stringify(body)
   if (text.length <= PROBLEM_MAX) return text
   return JSON.stringify({ ...body, detail: body.detail.slice(0, 2_000), errors: body.errors.slice(0, ERRORS_MAX) })

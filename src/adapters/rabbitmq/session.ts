@@ -5,7 +5,7 @@
  */
 import { Cause, Duration, Effect, type Redacted, type Scope } from "effect"
 import { connect, type Link } from "./client/connect.ts"
-import { declareTopology } from "./topology.ts"
+import { type Declaration, declareAll } from "./topology.ts"
 
 export interface Broker {
   readonly url: Redacted.Redacted
@@ -25,13 +25,15 @@ const troubleIn = (cause: Cause.Cause<unknown>): string => {
 }
 
 /**
- * `task` is for the log: "commands". `work` gets a connection to receive on and one to publish on, because a broker that
- * takes no messages blocks a connection as a whole.
+ * `task` is for the log: "commands". `needed` is declared before `work` begins, which gets a connection to receive on and one to publish on, because a broker that
+ * takes no messages blocks a connection as a whole. `report` hears when the broker goes away and when it is back.
  */
 export const sessions = <E, R>(
   { url, name }: Broker,
   task: string,
-  work: (links: { readonly receiving: Link; readonly publishing: Link }) => Effect.Effect<unknown, E, R>
+  needed: ReadonlyArray<Declaration>,
+  work: (links: { readonly receiving: Link; readonly publishing: Link }) => Effect.Effect<unknown, E, R>,
+  report: (away: boolean) => Effect.Effect<void> = () => Effect.void
 ): Effect.Effect<never, never, Exclude<R, Scope.Scope>> =>
   Effect.suspend(() => {
     let said: string | null = null
@@ -42,7 +44,8 @@ export const sessions = <E, R>(
     const session = Effect.gen(function* () {
       const publishing = yield* link("out")
       const receiving = yield* link("in")
-      yield* declareTopology(publishing)
+      yield* declareAll(publishing, needed)
+      yield* report(false)
       if (said !== null) yield* Effect.logInfo(`RabbitMQ is back: ${task}`)
       said = null
       pauseMs = PAUSE_MIN_MS
@@ -56,7 +59,8 @@ export const sessions = <E, R>(
     const say = (problem: string) => {
       const before = said
       said = problem
-      return before === problem ? Effect.void : Effect.logError(`${task} wait for RabbitMQ: ${problem}`)
+      if (before === problem) return Effect.void
+      return Effect.andThen(Effect.logError(`${task} wait for RabbitMQ: ${problem}`), report(true))
     }
 
     return session.pipe(

@@ -27,7 +27,9 @@ export class WrongTopology extends Schema.TaggedError<WrongTopology>()("WrongTop
 
 const quorum = { "x-queue-type": "quorum" } as const
 
-const declarations: ReadonlyArray<readonly [string, (channel: Channel) => Promise<unknown>]> = [
+export type Declaration = readonly [name: string, declare: (channel: Channel) => Promise<unknown>]
+
+export const forCommands: ReadonlyArray<Declaration> = [
   [`queue ${REJECTED}`, (channel) => channel.queueDeclare({ queue: REJECTED, durable: true, arguments: quorum })],
   [
     `queue ${COMMANDS}`,
@@ -46,7 +48,10 @@ const declarations: ReadonlyArray<readonly [string, (channel: Channel) => Promis
           "x-overflow": "reject-publish"
         }
       })
-  ],
+  ]
+]
+
+export const forFacts: ReadonlyArray<Declaration> = [
   [`exchange ${EVENTS}`, (channel) => channel.exchangeDeclare({ exchange: EVENTS, type: "topic", durable: true })],
   [
     `exchange ${DEAD_LETTERS}`,
@@ -55,7 +60,7 @@ const declarations: ReadonlyArray<readonly [string, (channel: Channel) => Promis
 ]
 
 /** A refusal closes the channel it is asked on, so this one is used for nothing else. */
-export const declareTopology = Effect.fnUntraced(function* (link: Link) {
+export const declareAll = Effect.fnUntraced(function* (link: Link, declarations: ReadonlyArray<Declaration>) {
   const channel = yield* openChannel(link)
   for (const [name, declare] of declarations) {
     yield* Effect.tryPromise({

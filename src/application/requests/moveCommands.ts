@@ -9,10 +9,11 @@
  * A crash between two steps repeats the earlier ones: a command has its message's id from the beginning, so it becomes one
  * message, and one fact when it is refused.
  */
-import { DateTime, Duration, Effect, Random, Result, Schema } from "effect"
+import { DateTime, Duration, Effect, Result, Schema } from "effect"
 import { type CommandFact, journalOfCommand, toRecorded } from "../../domain/command/facts.ts"
 import { MessageId, OrgId } from "../../domain/ids.ts"
 import { background } from "../background.ts"
+import { newHolder } from "../newHolder.ts"
 import { CommandInbox, type GivenCommand, type Settlement } from "../ports/CommandInbox.ts"
 import { Journals } from "../ports/Journals.ts"
 import { type Answer, type Command, isCommandType, obeyAll } from "./commands.ts"
@@ -31,7 +32,7 @@ const WAY = "sql"
 /** Runs until interrupted. Of several processes one moves commands, and another one when it is gone. */
 export const moveCommands = Effect.gen(function* () {
   const inbox = yield* CommandInbox
-  const holder = yield* nameOf
+  const holder = yield* newHolder
   let seen: string | null = null
   let pause = PAUSE_MIN
   const step = Effect.gen(function* () {
@@ -50,14 +51,6 @@ export const moveCommands = Effect.gen(function* () {
     pause = Duration.min(Duration.times(pause, 1.5), PAUSE_MAX)
   })
   return yield* background("moving commands", step)
-})
-
-const nameOf = Effect.map(Random.Random, (random) => {
-  const digits = () =>
-    Math.floor(random.nextDoubleUnsafe() * 2 ** 48)
-      .toString(16)
-      .padStart(12, "0")
-  return `${digits().slice(0, 8)}-${digits().slice(0, 4)}-4${digits().slice(0, 3)}-8${digits().slice(0, 3)}-${digits()}`
 })
 
 const settlementsOf = Effect.fnUntraced(function* (given: ReadonlyArray<GivenCommand>) {

@@ -1,8 +1,9 @@
-/** Ready: the store answers within two seconds. Alive: this process answers. */
-import { Effect } from "effect"
+/** Ready: the store answers within two seconds; a broker that is away is told beside. Alive: this process answers. */
+import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { StoreUnavailable } from "../../../application/errors.ts"
 import { EventStore } from "../../../application/ports/EventStore.ts"
+import { FactOutletProgress } from "../../../application/ports/FactOutletProgress.ts"
 import { MessageId } from "../../../domain/ids.ts"
 import { Api } from "./Api.ts"
 import { answer } from "./problem.ts"
@@ -11,6 +12,18 @@ const ok = { status: "ok" } as const
 
 /** No message has this id, so the question costs the store the least. */
 const noMessage = MessageId.make("00000000-0000-0000-0000-000000000000")
+
+/** A process that has the API and not the broker tells what the one with the broker has written down. */
+const broker = Effect.flatMap(
+  Effect.serviceOption(FactOutletProgress),
+  Option.match({
+    onNone: () => Effect.succeed(null),
+    onSome: ({ state }) =>
+      Effect.map(state, (found) =>
+        found === null ? null : { status: found.away ? ("away" as const) : ("ok" as const), since: found.since }
+      )
+  })
+)
 
 /** Fails with `StoreUnavailable` when the store does not answer in time. */
 export const ready = Effect.flatMap(EventStore, (store) =>
@@ -23,6 +36,10 @@ export const ready = Effect.flatMap(EventStore, (store) =>
   )
 )
 
+const readiness = Effect.map(Effect.andThen(ready, broker), (rabbitmq) =>
+  rabbitmq === null ? ok : { ...ok, rabbitmq }
+)
+
 export const layer = HttpApiBuilder.group(Api, "health", (handlers) =>
-  handlers.handle("live", () => Effect.succeed(ok)).handle("ready", () => answer(ready))
+  handlers.handle("live", () => Effect.succeed(ok)).handle("ready", () => answer(readiness))
 )

@@ -2,14 +2,24 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { about } from "./endpoints.ts"
+import { Moment } from "./fields.ts"
 import { problemOf } from "./problem.ts"
 
 const Health = Schema.Struct({ status: Schema.Literal("ok") }).annotate({ identifier: "Health" })
 
+const Readiness = Schema.Struct({
+  status: Schema.Literal("ok"),
+  rabbitmq: Schema.optionalKey(
+    Schema.Struct({ status: Schema.Literals(["ok", "away"]), since: Moment }).annotate({
+      description: "Where Posthaste has one. While it is away facts wait, and commands wait there; all else goes on."
+    })
+  )
+}).annotate({ identifier: "Readiness" })
+
 export const healthApi = HttpApiGroup.make("health")
   .add(
     HttpApiEndpoint.get("live", "/healthz", { success: Health }).annotateMerge(about("The process runs.")),
-    HttpApiEndpoint.get("ready", "/readyz", { success: Health, error: problemOf(503) }).annotateMerge(
+    HttpApiEndpoint.get("ready", "/readyz", { success: Readiness, error: problemOf(503) }).annotateMerge(
       about("The store answers.")
     )
   )

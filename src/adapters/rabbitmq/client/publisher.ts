@@ -30,8 +30,12 @@ export type Published =
   /** The channel or the connection ended before the confirm: the message may have been taken. */
   | { readonly type: "Lost" }
 
+type Named = Envelope & { readonly messageId: string }
+
 export interface Publisher {
-  readonly publish: (envelope: Envelope & { readonly messageId: string }, body: Buffer) => Effect.Effect<Published>
+  readonly publish: (envelope: Named, body: Buffer) => Effect.Effect<Published>
+  /** In this order, all under way at once. */
+  readonly publishAll: (messages: ReadonlyArray<readonly [Named, Buffer]>) => Effect.Effect<ReadonlyArray<Published>>
   /** False once the broker, or the connection, has closed the channel. */
   readonly isOpen: () => boolean
 }
@@ -69,23 +73,27 @@ export const publisher = Effect.fnUntraced(function* (
     return closedBy === null ? { type: "Lost" } : { type: "ChannelClosed", ...closedBy }
   }
 
-  const publish: Publisher["publish"] = (envelope, body) =>
-    Effect.promise(async (): Promise<Published> => {
-      const name = nameOf(envelope)
-      try {
-        await channel.basicPublish({ ...envelope, durable: true }, body)
-      } catch (error) {
-        return failed(error)
-      }
-      // A return comes before its confirm, and the client tells of it later: in the next turn of the event loop.
-      await setImmediate()
-      const reason = returned.get(name)
-      if (reason === undefined) return { type: "Confirmed" }
-      returned.delete(name)
-      return { type: "Returned", reason }
-    })
+  const publish = async (envelope: Named, body: Buffer): Promise<Published> => {
+    const name = nameOf(envelope)
+    try {
+      await channel.basicPublish({ ...envelope, durable: true }, body)
+    } catch (error) {
+      return failed(error)
+    }
+    // A return comes before its confirm, and the client tells of it later: in the next turn of the event loop.
+    if (envelope.mandatory) await setImmediate()
+    const reason = returned.get(name)
+    if (reason === undefined) return { type: "Confirmed" }
+    returned.delete(name)
+    return { type: "Returned", reason }
+  }
 
-  return { publish, isOpen: () => channel.active }
+  return {
+    publish: (envelope, body) => Effect.promise(() => publish(envelope, body)),
+    publishAll: (messages) =>
+      Effect.promise(() => Promise.all(messages.map(([envelope, body]) => publish(envelope, body)))),
+    isOpen: () => channel.active
+  }
 })
 
 const nameOf = ({ messageId, headers }: Envelope | ReturnedMessage): string =>

@@ -1,0 +1,132 @@
+/**
+ * Follows the log and lets the facts of messages out, in the order of each message:
+ *
+ *   hold      the outlet, and learn where to go on
+ *   read      the next facts
+ *   let out   the facts of messages, and the dead letters among them; answered once they are safe outside
+ *   advance   the position
+ *
+ * A crash before the last step repeats the earlier ones: a fact goes out at least once. A later fact of a message that the
+ * log shows first, because their transactions overlapped, takes the earlier one along.
+ */
+import { type DateTime, Duration, Effect } from "effect"
+import { deadLetterErrorOf } from "../../domain/alert/triggers.ts"
+import type { MessageId } from "../../domain/ids.ts"
+import type { MessageQueued } from "../../domain/message/facts.ts"
+import { toRecorded } from "../../domain/message/recorded.ts"
+import { type StoredFact, timeline } from "../../domain/message/view.ts"
+import { newHolder } from "../newHolder.ts"
+import { Bodies } from "../ports/Bodies.ts"
+import type { LoggedFact } from "../ports/EventStore.ts"
+import { FactOutletProgress } from "../ports/FactOutletProgress.ts"
+import { typeOf } from "./feed.ts"
+import { LogReader } from "./LogReader.ts"
+
+/** A fact of a message, with what a consumer outside needs to choose by. */
+export interface OutgoingFact {
+  readonly messageId: MessageId
+  readonly version: number
+  readonly at: DateTime.Utc
+  readonly type: string
+  /** JSON text. */
+  readonly data: string
+  readonly queued: MessageQueued
+  /** The status after it. */
+  readonly status: string
+  /** What it says of a dead letter; null of any other fact. */
+  readonly deadLetter: DeadLetter | null
+}
+
+export interface DeadLetter {
+  /** JSON text; null when it was erased. */
+  readonly body: string | null
+  readonly error: string
+  readonly attempts: number
+}
+
+const AT_ONCE = 500
+const LEASE = Duration.seconds(10)
+const PAUSE_OTHER = Duration.seconds(2)
+/** A holder that has nothing to do says so in time. */
+const NEWS_WITHIN = Duration.seconds(3)
+/** Messages whose last version is remembered. */
+const KNOWN_MAX = 50_000
+
+/** Runs until `letOut` fails. */
+export const letOutFacts = Effect.fnUntraced(function* <E, R>(
+  letOut: (facts: ReadonlyArray<OutgoingFact>) => Effect.Effect<unknown, E, R>
+) {
+  const progress = yield* FactOutletProgress
+  const log = yield* LogReader
+  const holder = yield* newHolder
+  /** The last version of each message that went out from here. */
+  let known = new Map<MessageId, number>()
+  for (;;) {
+    const held = yield* progress.hold(holder, LEASE)
+    if (held === null) {
+      known = new Map()
+      yield* Effect.sleep(PAUSE_OTHER)
+      continue
+    }
+    const facts = yield* log.read(held.position, AT_ONCE)
+    const last = facts.at(-1)
+    if (last === undefined) {
+      yield* Effect.timeoutOption(log.news(held.position), NEWS_WITHIN)
+      continue
+    }
+    const reached = new Map<MessageId, number>()
+    const outgoing = yield* outgoingOf(facts, (id) => reached.get(id) ?? known.get(id), reached)
+    if (outgoing.length > 0) yield* letOut(outgoing)
+    if (yield* progress.advance(holder, LEASE, held.position, last.position)) {
+      for (const [id, version] of reached) {
+        known.delete(id)
+        known.set(id, version)
+      }
+      while (known.size > KNOWN_MAX) known.delete(known.keys().next().value!)
+    }
+  }
+})
+
+const outgoingOf = Effect.fnUntraced(function* (
+  facts: ReadonlyArray<LoggedFact>,
+  versionOf: (id: MessageId) => number | undefined,
+  reached: Map<MessageId, number>
+) {
+  const streams = yield* (yield* LogReader).streams(facts.filter(({ messageId }) => messageId !== null))
+  const outgoing: Array<OutgoingFact> = []
+  for (const { messageId, version } of facts) {
+    const history = messageId === null ? undefined : streams.get(messageId)
+    // No message's, or of one that was forgotten meanwhile.
+    if (messageId === null || history === undefined) continue
+    const before = versionOf(messageId) ?? version - 1
+    for (let next = before + 1; next <= version; next++) outgoing.push(yield* outgoingAt(messageId, history, next))
+    reached.set(messageId, Math.max(before, version))
+  }
+  return outgoing
+})
+
+const outgoingAt = Effect.fnUntraced(function* (
+  messageId: MessageId,
+  history: ReadonlyArray<StoredFact>,
+  version: number
+) {
+  const { at, fact } = history[version - 1]!
+  const { name, data } = toRecorded(fact)
+  const queued = history[0]!.fact as MessageQueued
+  const { message } = timeline(history.slice(0, version))
+  const error = deadLetterErrorOf(fact)
+  const outgoing: OutgoingFact = {
+    ...{ messageId, version, at, data, queued },
+    type: typeOf({ name }),
+    status: message.status,
+    deadLetter:
+      error === null
+        ? null
+        : {
+            body: yield* (yield* Bodies).load(messageId),
+            error: error.message,
+            attempts: message.progress.attempt
+          }
+  }
+  return outgoing
+})
