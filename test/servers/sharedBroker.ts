@@ -17,11 +17,11 @@ export const sharedBroker = (): SharedBroker => {
   beforeAll(async () => {
     broker = await Effect.runPromise(Scope.provide(rabbitmq, scope))
     client = await clientOf(broker.url)
-  }, 60_000)
+  })
   afterAll(async () => {
     client?.unsafeDestroy()
     await Effect.runPromise(Scope.close(scope, Exit.void))
-  }, 60_000)
+  })
   return {
     get rabbitmq() {
       return broker

