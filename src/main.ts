@@ -55,6 +55,9 @@ import { startupErrorOf } from "./setup/startupError.ts"
 /** How long a stop waits for sends that are under way before it abandons them visibly. */
 const GRACE = Duration.seconds(20)
 
+/** A stop that takes longer ends all the same, whatever it waits for: a crash at that moment would lose nothing either. */
+const STOPPED_WITHIN_MS = 33_000
+
 const inBackground = <A, E, R>(loop: Effect.Effect<A, E, R>) => Layer.effectDiscard(Effect.forkScoped(loop))
 
 const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
@@ -203,9 +206,20 @@ const announce = (given: Settings, { sample, operatorKey }: DatabaseAndKeys) =>
               receiverUrl: sample.url
             }
       yield* Console.log(banner(url, [...given.roles], first))
+      // Added last, so it runs first.
+      yield* Effect.addFinalizer(() => Effect.sync(endInTime))
       yield* warnOfUnverifiedAccounts
     })
   )
+
+const endInTime = () => {
+  setTimeout(() => {
+    console.error(
+      `posthaste: it did not stop within ${STOPPED_WITHIN_MS / 1000} s and was ended; its messages are taken over as after a crash`
+    )
+    process.exit(1)
+  }, STOPPED_WITHIN_MS).unref()
+}
 
 const main = Layer.unwrap(
   Effect.gen(function* () {

@@ -6,6 +6,7 @@
 import { Config, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
 import { type Network, parseNetworks } from "../adapters/channels/net/addressGuard.ts"
 import { type CodeOverrides, parseCodes } from "../adapters/channels/whatsapp/errors.ts"
+import { urlsOf } from "../adapters/postgres/hosts.ts"
 import { isSchemaName, SCHEMA_DEFAULT } from "../adapters/postgres/schemaName.ts"
 import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
 import { type DestinationId, isUuid } from "../domain/ids.ts"
@@ -88,12 +89,7 @@ const wholeNumber =
       ? Result.succeed(Number(given))
       : Result.fail(`must be a whole number from ${min} to ${max}, not "${given}"`)
 
-const postgresUrl: Parse<Redacted.Redacted> = (given) => {
-  const url = URL.parse(given)
-  return url !== null && (url.protocol === "postgres:" || url.protocol === "postgresql:")
-    ? Result.succeed(Redacted.make(given))
-    : Result.fail("must look like postgres://user:password@host:5432/database")
-}
+const postgresUrl: Parse<Redacted.Redacted> = (given) => Result.map(urlsOf(given), () => Redacted.make(given))
 
 const schemaName: Parse<string> = (given) =>
   isSchemaName(given)

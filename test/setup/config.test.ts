@@ -54,6 +54,14 @@ describe("settings", () => {
   })
 
   it.each([
+    "postgres://app:hunter2hunter2@a:5432,b:5433/posthaste?target_session_attrs=read-write",
+    "postgresql://app@[::1],db.internal/posthaste?sslmode=verify-full",
+    "postgres:///posthaste?host=/run/postgresql"
+  ])("take the database at %s", (url) => {
+    expect(Redacted.value(good({ ...external, DATABASE_URL: url }).databaseUrl!)).toBe(url)
+  })
+
+  it.each([
     "esdb://localhost:2113?tls=false",
     "esdb://admin:changeit@es-1:2113,es-2:2113,es-3:2113",
     "esdb+discover://admin:changeit@es.example.com"
@@ -143,6 +151,8 @@ describe("a wrong value", () => {
 
   it.each([
     ["DATABASE_URL", "mysql://app:hunter2hunter2@db/x"],
+    ["DATABASE_URL", "postgres://app:hunter2hunter2@a:5432,b:port/x"],
+    ["DATABASE_URL", "postgres://app:hunter2hunter2@a,b/x?target_session_attrs=standby"],
     ["POSTHASTE_OPERATOR_KEY", "hunter2hunter2 hunter2"],
     ["POSTHASTE_ENCRYPTION_KEY", "hunter2hunter2"]
   ])("of %s is not repeated", (name, value) => {

@@ -1,18 +1,17 @@
 /**
- * The connections, and the only file that touches `pg`. Private to this adapter.
+ * The connections, by what they are for. Private to this adapter.
  *
- * Four pools, so that no kind of work can starve another: `durable` for appends and whatever else a process goes by once it
- * is answered, `queue` for claims and releases, `derived` for projections, `reads` for everything people ask. Commits of
- * `queue` and `derived` need not reach the disk before they answer: ARCHITECTURE.md says under "Crashes" what the loss of
- * each means, and why nothing is stranded by it.
+ * Each kind of work has a pool of its own, so that none can starve another, and a deadline: a statement that has not
+ * answered by then is given up, and so is its connection (see pool.ts). Commits of `queue` and `derived` need not reach the
+ * disk before they answer: ARCHITECTURE.md says under "Crashes" what the loss of each means, and why nothing is stranded by it.
  */
 import { hash } from "node:crypto"
-import { Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
+import { Context, DateTime, Effect, Layer, Record, Redacted, Schema } from "effect"
 import pg from "pg"
 import { StoreUnavailable } from "../../application/errors.ts"
 import { migrate, requireMigrated } from "./migrate.ts"
-import { sessionPlanning } from "./planning.ts"
-import { channelOf, SCHEMA_DEFAULT, searchPathOf } from "./schemaName.ts"
+import { type Kind, type Pool, type Server, serverAt, sqlState } from "./pool.ts"
+import { channelOf, SCHEMA_DEFAULT } from "./schemaName.ts"
 
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", {
   /** SQLSTATE; null when the server did not answer. */
@@ -51,13 +50,28 @@ export interface Connections {
   ) => Effect.Effect<ReadonlyArray<ReadonlyArray<string | null>>, QueryFailed>
 }
 
+/** A claim, an append or a look at one thing takes milliseconds; the longest of them some hundred. */
+const SHORT_MS = 8_000
+
+/** A process holds up to 16 connections: these, and one that listens. */
+const kinds = {
+  /** Appends, each a group commit, and whatever else a process goes by once it is answered. */
+  durable: { connections: 2, answersWithinMs: SHORT_MS },
+  /** Claims, releases and leases. */
+  queue: { connections: 3, answersWithinMs: SHORT_MS, asynchronous: true },
+  /** One thing that somebody waits for: a key, a message, a destination. Never behind a list. */
+  lookups: { connections: 3, answersWithinMs: 5_000, onlyReads: true },
+  /** Lists and counts, and the log. */
+  reads: { connections: 3, answersWithinMs: 20_000, onlyReads: true },
+  /** Steps of projections. */
+  derived: { connections: 3, answersWithinMs: 30_000, asynchronous: true },
+  /** What changes a great many rows at once, such as a sweep of retention or the set of a replay. */
+  bulk: { connections: 1, answersWithinMs: 300_000 }
+} satisfies Readonly<Record<string, Kind>>
+
 export class Postgres extends Context.Service<
   Postgres,
-  {
-    readonly durable: Connections
-    readonly queue: Connections
-    readonly reads: Connections
-    readonly derived: Connections
+  Readonly<Record<keyof typeof kinds, Connections>> & {
     /** Calls back on every notification of `topic` in our schema, over a connection that is made again when it breaks. */
     readonly listen: (topic: string, heard: () => void) => Effect.Effect<void>
     /** The connections of each pool, now. */
@@ -72,13 +86,13 @@ export class Postgres extends Context.Service<
 >()("posthaste/adapters/postgres/Postgres") {}
 
 export interface Options {
+  /** May name several hosts. */
   readonly url: Redacted.Redacted
   readonly schema?: string
-  /** Connections for appends: each carries one group commit. */
-  readonly writers?: number
-  readonly readers?: number
   /** Migrations are not run: a database that lacks some is refused. */
   readonly asItIs?: boolean
+  /** Of every kind of statement, for tests; each has its own otherwise. */
+  readonly answersWithinMs?: number
 }
 
 export const layer = (options: Options) =>
@@ -86,55 +100,48 @@ export const layer = (options: Options) =>
     Postgres,
     Effect.gen(function* () {
       const schema = options.schema ?? SCHEMA_DEFAULT
-      const pool = (max: number, settings: string) => acquirePool(options.url, schema, max, settings)
-      const durable = yield* pool(options.writers ?? 2, "")
-      yield* (options.asItIs ? requireMigrated(durable, schema) : migrate(durable, schema)).pipe(
-        Effect.mapError(queryFailed)
+      const server = yield* acquireServer(options.url, schema)
+      const own = server.pool(migrating).pg
+      yield* (options.asItIs ? requireMigrated(own, schema) : migrate(own, schema)).pipe(Effect.mapError(queryFailed))
+      const { answersWithinMs } = options
+      const pools = Record.map(kinds, (kind) =>
+        server.pool(answersWithinMs === undefined ? kind : { ...kind, answersWithinMs })
       )
-      const queue = yield* pool(3, "-c synchronous_commit=off")
-      const reads = yield* pool(options.readers ?? 6, "")
-      const derived = yield* pool(3, "-c synchronous_commit=off")
-      const pools = Object.entries({ durable, queue, reads, derived })
       return Postgres.of({
-        durable: connections(durable),
-        queue: connections(queue),
-        reads: connections(reads),
-        derived: connections(derived),
-        listen: (topic, heard) => listen(options.url, channelOf(schema, topic), heard),
+        ...Record.map(pools, connections),
+        listen: (topic, heard) => listen(server, channelOf(schema, topic), heard),
         connections: () =>
-          pools.map(([pool, { totalCount, idleCount, waitingCount }]) => ({
-            ...{ pool, inUse: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
-          }))
+          Object.entries(pools).map(
+            ([
+              pool,
+              {
+                pg: { totalCount, idleCount, waitingCount }
+              }
+            ]) => ({
+              ...{ pool, inUse: totalCount - idleCount, idle: idleCount, waiting: waitingCount }
+            })
+          )
       })
     })
   )
 
+/** Nobody can say how long a migration takes, or waits for another process that migrates. */
+const migrating: Kind = { connections: 1, answersWithinMs: null }
+
 /** Only brings the database up to date; answers the names of the schema's files and functions that ran. */
 export const migrateAt = (url: Redacted.Redacted, schema: string) =>
   Effect.scoped(
-    Effect.flatMap(acquirePool(url, schema, 1, ""), (pool) => Effect.mapError(migrate(pool, schema), queryFailed))
+    Effect.flatMap(acquireServer(url, schema), (server) =>
+      Effect.mapError(migrate(server.pool(migrating).pg, schema), queryFailed)
+    )
   )
 
-const planned = Object.entries(sessionPlanning)
-  .map(([setting, value]) => `-c ${setting}=${value}`)
-  .join(" ")
-
-const acquirePool = (url: Redacted.Redacted, schema: string, max: number, settings: string) =>
+const acquireServer = (url: Redacted.Redacted, schema: string) =>
   Effect.acquireRelease(
-    Effect.sync(() => {
-      const pool = new pg.Pool({
-        connectionString: Redacted.value(url),
-        max,
-        idleTimeoutMillis: 60_000,
-        connectionTimeoutMillis: 10_000,
-        application_name: "posthaste",
-        options: `-c idle_in_transaction_session_timeout=30s -c TimeZone=UTC -c search_path=${searchPathOf(schema)} ${planned} ${settings}`
-      })
-      // An idle connection that breaks is replaced on next use; without a listener it would end the process.
-      pool.on("error", () => {})
-      return pool
-    }),
-    (pool) => Effect.promise(() => pool.end())
+    Effect.map(Effect.context<never>(), (context) =>
+      serverAt(Redacted.value(url), schema, (line) => void Effect.runForkWith(context)(Effect.logWarning(line)))
+    ),
+    (server) => Effect.promise(server.close)
   )
 
 const asText = { getTypeParser: () => (text: string) => text }
@@ -146,24 +153,19 @@ const withTimes: pg.CustomTypesConfig = {
   getTypeParser: (type: number) => (type === TIMESTAMPTZ ? timeOf : pg.types.getTypeParser(type))
 }
 
-const connections = (pool: pg.Pool): Connections => {
-  const ask = <Rows>(config: object) =>
-    Effect.callback<Rows, QueryFailed>((resume) => {
-      pool.query(config as pg.QueryConfig).then(
-        ({ rows }) => resume(Effect.succeed(rows as Rows)),
-        (error) => resume(Effect.fail(queryFailed(error)))
-      )
-    })
+const connections = ({ ask }: Pool): Connections => {
+  const asking = <Rows>(query: pg.QueryConfig) =>
+    Effect.callback<Rows, QueryFailed>((resume) =>
+      ask<Rows>(query, (error, rows) => resume(error === null ? Effect.succeed(rows) : Effect.fail(queryFailed(error))))
+    )
   return {
-    query: (statement, values) => ask({ ...statement, values: [...values], types: withTimes }),
-    rows: (statement, values) => ask({ ...statement, values: [...values], rowMode: "array", types: asText })
+    query: (statement, values) => asking({ ...statement, values: [...values], types: withTimes }),
+    rows: (statement, values) =>
+      asking({ ...statement, values: [...values], rowMode: "array", types: asText } as pg.QueryConfig)
   }
 }
 
 const queryFailed = (cause: unknown): QueryFailed => new QueryFailed({ code: sqlState(cause), cause })
-
-const sqlState = (cause: unknown): string | null =>
-  typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : null
 
 /** Every port says the same of a query that did not answer. */
 export const unavailable = <A, R>(effect: Effect.Effect<A, QueryFailed, R>): Effect.Effect<A, StoreUnavailable, R> =>
@@ -174,22 +176,24 @@ export const reading = <Rows, A>(query: Effect.Effect<Rows, QueryFailed>, read: 
   unavailable(Effect.map(query, read))
 
 const LISTEN_AGAIN_MS = 1_000
+/** A connection that only listens says nothing by itself when it has fallen silent. */
+const ASKED_EVERY_MS = 15_000
+const ANSWERS_WITHIN_MS = 5_000
 
-const listen = (url: Redacted.Redacted, channel: string, heard: () => void): Effect.Effect<void> =>
-  Effect.callback<void>((resume) => {
-    const client = new pg.Client({
-      connectionString: Redacted.value(url),
-      application_name: "posthaste listen",
-      keepAlive: true
-    })
-    const lost = () => resume(Effect.void)
-    client.on("notification", heard)
-    client.on("error", lost)
-    client.on("end", lost)
-    client
-      .connect()
-      .then(() => client.query(`listen ${pg.escapeIdentifier(channel)}`))
-      // Whatever was notified while nobody listened is made up for by looking once.
-      .then(heard, lost)
-    return Effect.promise(() => client.end().catch(() => {}))
-  }).pipe(Effect.andThen(Effect.sleep(LISTEN_AGAIN_MS)), Effect.forever)
+const listen = (server: Server, channel: string, heard: () => void): Effect.Effect<void> =>
+  Effect.acquireUseRelease(
+    Effect.promise(() => server.connect({ application_name: "posthaste listen" }).catch(() => null)),
+    (client) =>
+      client === null
+        ? Effect.void
+        : Effect.callback<void>((lost) => {
+            const broke = () => lost(Effect.void)
+            client.on("notification", heard).on("error", broke).on("end", broke)
+            const question = { text: "select 1", query_timeout: ANSWERS_WITHIN_MS }
+            const timer = setInterval(() => client.query(question).catch(broke), ASKED_EVERY_MS)
+            // Whatever was notified while nobody listened is made up for by looking once.
+            client.query({ ...question, text: `listen ${pg.escapeIdentifier(channel)}` }).then(heard, broke)
+            return Effect.sync(() => clearInterval(timer))
+          }),
+    (client) => Effect.sync(() => client?.connection.stream.destroy())
+  ).pipe(Effect.andThen(Effect.sleep(LISTEN_AGAIN_MS)), Effect.forever)

@@ -49,6 +49,8 @@ const POLL_FLOOR = Duration.seconds(1)
 /** A message is due but was not handed out: another worker is claiming from its lane, or this one has enough of it. */
 const POLL_SOON = Duration.millis(20)
 const STORE_PAUSE = Duration.millis(250)
+/** A store that does not answer is left alone by a stop: the leases run out. */
+const HANDED_BACK_WITHIN = Duration.seconds(5)
 /** The pause after a bug in Posthaste: it is logged, and its message stays in the queue to be tried again. */
 const DEFECT_PAUSE = Duration.minutes(1)
 
@@ -83,8 +85,10 @@ export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
       }).pipe(Effect.andThen(untilEmpty(heldBatches)), Effect.timeoutOption(settings.grace))
       yield* Fiber.interruptAll(actors)
       yield* Fiber.interrupt(watcher)
-      yield* Effect.forEach(heldBatches.all(), handBack, { concurrency: 4, discard: true })
-      yield* circuits.flush
+      yield* Effect.forEach(heldBatches.all(), handBack, { concurrency: 4, discard: true }).pipe(
+        Effect.andThen(circuits.flush),
+        Effect.timeoutOption(HANDED_BACK_WITHIN)
+      )
       yield* Fiber.interrupt(keeper)
     })
   )

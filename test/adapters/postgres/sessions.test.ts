@@ -12,8 +12,8 @@ describe("a session", () => {
       const name = new URL(Redacted.value(url)).pathname.slice(1)
       yield* Effect.promise(() => administer(Redacted.value(url), `alter database ${name} set jit = on`))
       yield* Effect.gen(function* () {
-        const { durable, queue, reads, derived } = yield* Postgres.Postgres
-        for (const connections of [durable, queue, reads, derived])
+        const { listen: _, connections: __, ...all } = yield* Postgres.Postgres
+        for (const connections of Object.values(all))
           expect(yield* connections.query({ text: "show jit" }, [])).toEqual([{ jit: "off" }])
       }).pipe(Effect.provide(Postgres.layer({ url })))
     })

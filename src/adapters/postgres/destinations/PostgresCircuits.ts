@@ -31,11 +31,11 @@ const appendStatement = prepared`select change_circuit($1, $2, $3, $4::text[], $
 export const layer = Layer.effect(
   Circuits,
   Effect.gen(function* () {
-    const { durable, queue, reads } = yield* Postgres
+    const { durable, queue, lookups } = yield* Postgres
     const signal = yield* WorkSignal
 
     const load = (destination: DestinationId) =>
-      reading(reads.rows(loadStatement, [streamIdOf(`circuit-${destination}`)]), (rows) => ({
+      reading(lookups.rows(loadStatement, [streamIdOf(`circuit-${destination}`)]), (rows) => ({
         now: DateTime.makeUnsafe(Number(rows[0]![0])),
         facts: rows.flatMap(([_, at, name, data]) =>
           name == null || data == null
@@ -45,7 +45,7 @@ export const layer = Layer.effect(
       }))
 
     const states = Effect.fnUntraced(function* (destinations: ReadonlyArray<DestinationId>) {
-      const known = byLane(yield* unavailable(reads.rows(statesStatement, [destinations])))
+      const known = byLane(yield* unavailable(lookups.rows(statesStatement, [destinations])))
       return destinations.map((destination) => known.get(destination) ?? initialState)
     })
 
@@ -92,7 +92,7 @@ export const layer = Layer.effect(
     })
 
     const orgOf = (destination: DestinationId) =>
-      reading(reads.rows(orgOfStatement, [destination]), ([row]) => (row === undefined ? null : (row[0] as OrgId)))
+      reading(lookups.rows(orgOfStatement, [destination]), ([row]) => (row === undefined ? null : (row[0] as OrgId)))
 
     return Circuits.of({ load, states, report, giveBack, orgOf, append })
   })

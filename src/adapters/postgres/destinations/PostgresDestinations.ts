@@ -134,7 +134,7 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
   Layer.effect(
     Destinations,
     Effect.gen(function* () {
-      const { durable, reads } = yield* Postgres
+      const { durable, lookups, reads } = yield* Postgres
       const signal = yield* WorkSignal
       const { seal, open } = sealing(encryptionKey)
       const secretOf = (orgId: string, id: string, name: string) => `destination_secret:${orgId}:${id}:${name}`
@@ -180,6 +180,8 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
       })
 
       const read = (statement: Statement, values: ReadonlyArray<unknown>) =>
+        unavailable(lookups.query<Row>(statement, values))
+      const readMany = (statement: Statement, values: ReadonlyArray<unknown>) =>
         unavailable(reads.query<Row>(statement, values))
       const all = (rows: ReadonlyArray<Row>) => rows.map(destinationOf)
 
@@ -240,7 +242,7 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
           return row === undefined ? null : destinationOf(row)
         }),
         list: Effect.fnUntraced(function* (orgId, { channel = null, alerting = false }, { cursor, limit }) {
-          const rows = yield* read(listStatement, [orgId, channel, alerting, cursor, limit + 1])
+          const rows = yield* readMany(listStatement, [orgId, channel, alerting, cursor, limit + 1])
           const items = all(rows.slice(0, limit))
           return { items, nextCursor: rows.length > limit ? items.at(-1)!.id : null }
         }),
@@ -297,8 +299,9 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
         withPublicKey: (channel, publicKey) => Cache.get(publicKeys, JSON.stringify([channel, publicKey])),
         knowsLookup: (channel, lookup) =>
           Effect.map(read(lookupStatement, [hashOf(channel, lookup)]), (rows) => rows.length > 0),
-        matching: (channel, settings) => Effect.map(read(matchingStatement, [channel, JSON.stringify(settings)]), all),
-        alertTargets: Effect.map(read(alertTargetsStatement, []), all),
+        matching: (channel, settings) =>
+          Effect.map(readMany(matchingStatement, [channel, JSON.stringify(settings)]), all),
+        alertTargets: Effect.map(readMany(alertTargetsStatement, []), all),
         among: (ids) =>
           Effect.map(
             read(amongStatement, [ids]),

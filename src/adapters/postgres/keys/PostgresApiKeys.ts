@@ -27,7 +27,7 @@ const KEPT = 10_000
 export const layer = Layer.effect(
   ApiKeys,
   Effect.gen(function* () {
-    const { durable, reads } = yield* Postgres
+    const { durable, lookups, reads } = yield* Postgres
     const known = new Map<string, { readonly until: number; readonly holder: Holder }>()
 
     const create = Effect.fnUntraced(function* (orgId: OrgId, name: string, keyHash: string) {
@@ -45,7 +45,7 @@ export const layer = Layer.effect(
       if (remembered !== undefined && now < remembered.until && remembered.until - now <= FRESH_MS) {
         return remembered.holder
       }
-      const [holder = null] = yield* unavailable(reads.query<Holder>(holderStatement, [keyHash]))
+      const [holder = null] = yield* unavailable(lookups.query<Holder>(holderStatement, [keyHash]))
       if (known.size >= KEPT) known.clear()
       if (holder === null) known.delete(keyHash)
       else known.set(keyHash, { until: now + FRESH_MS, holder })
@@ -56,7 +56,7 @@ export const layer = Layer.effect(
 
     const revoke = Effect.fnUntraced(function* (id: string) {
       if (!isUuid(id)) return false
-      const [owner] = yield* unavailable(reads.query<Pick<ApiKey, "orgId">>(ownerStatement, [id]))
+      const [owner] = yield* unavailable(lookups.query<Pick<ApiKey, "orgId">>(ownerStatement, [id]))
       if (owner === undefined) return false
       const { orgId } = owner
       const now = yield* DateTime.now

@@ -14,12 +14,12 @@ const eraseStatement = prepared`with bodies as (delete from body where message_i
 export const layer = Layer.effect(
   Bodies,
   Effect.gen(function* () {
-    const { durable, reads } = yield* Postgres
+    const { durable, lookups } = yield* Postgres
     return Bodies.of({
-      load: (id: MessageId) => reading(reads.rows(loadStatement, [id]), (rows) => rows[0]?.[0] ?? null),
+      load: (id: MessageId) => reading(lookups.rows(loadStatement, [id]), (rows) => rows[0]?.[0] ?? null),
       responses: (id: MessageId) =>
         reading(
-          reads.rows(responsesStatement, [id]),
+          lookups.rows(responsesStatement, [id]),
           (rows) => new Map(rows.map(([key, body]) => [key!, body!] as const))
         ),
       erase: (id: MessageId) => reading(durable.rows(eraseStatement, [id]), (rows) => Number(rows[0]![0]) > 0)

@@ -11,9 +11,9 @@ const findStatement = prepared`select distinct stream_id from message_fact
 export const layer = Layer.effect(
   ProviderMessages,
   Effect.gen(function* () {
-    const { reads } = yield* Postgres
+    const { lookups } = yield* Postgres
     return ProviderMessages.of({
-      find: (name) => reading(reads.rows(findStatement, [name]), (rows) => rows.map(([id]) => id as MessageId))
+      find: (name) => reading(lookups.rows(findStatement, [name]), (rows) => rows.map(([id]) => id as MessageId))
     })
   })
 )

@@ -74,11 +74,11 @@ const openQuery = ({ id, orgId, selection, reason, requestedAt, set, idempotency
 export const layer = Layer.effect(
   Replays,
   Effect.gen(function* () {
-    const { durable, reads } = yield* Postgres
+    const { bulk, durable, reads } = yield* Postgres
 
     const open = Effect.fnUntraced(function* (opening: Opening) {
       const { text, values } = openQuery(opening)
-      const [opened] = yield* unavailable(durable.query<JobRow>({ text }, values))
+      const [opened] = yield* unavailable(bulk.query<JobRow>({ text }, values))
       if (opened !== undefined) return { type: "Opened", job: jobOf(opened) } as const
       const [known] = yield* unavailable(
         durable.query<JobRow & { readonly requestHash: string }>(knownStatement, [
@@ -106,7 +106,7 @@ export const layer = Layer.effect(
           row === undefined ? null : jobOf(row)
         ),
       back: (id, pause) => Effect.asVoid(unavailable(durable.query(backStatement, [id, Duration.toMillis(pause)]))),
-      close: (id) => Effect.asVoid(unavailable(durable.query(closeStatement, [id])))
+      close: (id) => Effect.asVoid(unavailable(bulk.query(closeStatement, [id])))
     })
   })
 )

@@ -21,19 +21,17 @@ const sweepOf = ([removed, ...next]: ReadonlyArray<string | null>) => ({
 export const layer = Layer.effect(
   Retention,
   Effect.gen(function* () {
-    const { durable } = yield* Postgres
+    const { bulk } = yield* Postgres
     const sweep: Retention["Service"]["sweep"] = (endedBefore, from, limit) => {
       const [org = null, created = null, id = null] = placeIn(from)
-      return reading(
-        durable.rows(sweepStatement, [DateTime.formatIso(endedBefore), org, created, id, limit]),
-        ([row]) => (row === undefined ? null : sweepOf(row))
+      return reading(bulk.rows(sweepStatement, [DateTime.formatIso(endedBefore), org, created, id, limit]), ([row]) =>
+        row === undefined ? null : sweepOf(row)
       )
     }
     const sweepEvents: Retention["Service"]["sweepEvents"] = (publishedBefore, from, limit) => {
       const [at = null, id = null] = placeIn(from)
-      return reading(
-        durable.rows(sweepEventsStatement, [DateTime.formatIso(publishedBefore), at, id, limit]),
-        ([row]) => (row === undefined ? null : sweepOf(row))
+      return reading(bulk.rows(sweepEventsStatement, [DateTime.formatIso(publishedBefore), at, id, limit]), ([row]) =>
+        row === undefined ? null : sweepOf(row)
       )
     }
     return Retention.of({ sweep, sweepEvents })

@@ -179,7 +179,7 @@ const readyRowOf = (row: ReadonlyArray<string | null>): ReadyRow => ({
 export const layer = Layer.effect(
   DerivedRows,
   Effect.gen(function* () {
-    const { durable, reads } = yield* Postgres
+    const { bulk, reads } = yield* Postgres
     const ids = (rows: ReadonlyArray<ReadonlyArray<string | null>>) => rows.map(([id]) => id as MessageId)
 
     const restoreQueue = Effect.fnUntraced(function* (rows: ReadonlyArray<Restored>) {
@@ -189,9 +189,9 @@ export const layer = Layer.effect(
       const waiting = waits.filter(({ place }) => place.type === "Waiting")
       const unlined = waiting.filter(({ place }) => place.line === null)
       const lined = rows.filter(({ place }) => place.line !== null)
-      yield* durable.rows(restoreReadyStatement, columnsOf(unlined))
-      yield* durable.rows(restoreClaimStatement, columnsOf(waits.filter(({ place }) => place.type === "UnderWay")))
-      yield* durable.rows(restoreTurnsStatement, [
+      yield* bulk.rows(restoreReadyStatement, columnsOf(unlined))
+      yield* bulk.rows(restoreClaimStatement, columnsOf(waits.filter(({ place }) => place.type === "UnderWay")))
+      yield* bulk.rows(restoreTurnsStatement, [
         lined.map(({ messageId }) => messageId),
         lined.map(({ place }) => place.lane),
         lined.map(({ place }) => place.line),
@@ -201,9 +201,9 @@ export const layer = Layer.effect(
         lined.map(({ place }) => (place.type === "Dead" ? 0 : place.epoch)),
         lined.map(({ place }) => (place.type === "Dead" ? 0 : place.attempt))
       ])
-      yield* durable.rows(moveUpStatement, [lined.map(({ place }) => place.lane), lined.map(({ place }) => place.line)])
+      yield* bulk.rows(moveUpStatement, [lined.map(({ place }) => place.lane), lined.map(({ place }) => place.line)])
       // Once all of it can be seen: a lane must not be put to sleep over what it does not see yet.
-      yield* durable.rows(wakeStatement, [
+      yield* bulk.rows(wakeStatement, [
         waiting.map(({ place }) => place.lane),
         waiting.map(({ place }) => DateTime.toEpochMillis(place.dueAt))
       ])
@@ -226,10 +226,10 @@ export const layer = Layer.effect(
         ),
       messagesInLines: (after, limit) => reading(reads.rows(turnsStatement, [after ?? NOBODY, limit]), ids),
       owners: (after, limit) => reading(reads.rows(ownersStatement, [after ?? NOBODY, limit]), ids),
-      brokenLines: reading(reads.rows(brokenLinesStatement, []), (rows) =>
+      brokenLines: reading(bulk.rows(brokenLinesStatement, []), (rows) =>
         rows.map(([lane, line]) => ({ lane: lane as DestinationId, line: line! }))
       ),
-      wrongCounts: reading(reads.rows(wrongCountsStatement, []), (rows) =>
+      wrongCounts: reading(bulk.rows(wrongCountsStatement, []), (rows) =>
         rows.map(
           ([org, channel, status, counted, are]) => `${org} ${channel} ${status}: ${counted} counted, ${are} listed`
         )
@@ -247,7 +247,7 @@ export const layer = Layer.effect(
       ),
       restoreEvents: (events) =>
         unavailable(
-          durable.rows(restoreEventsStatement, [
+          bulk.rows(restoreEventsStatement, [
             events.map(({ id }) => id),
             events.map(({ id }) => streamIdOf(journalOf(id))),
             events.map(({ fact }) => fact.orgId),
@@ -259,7 +259,7 @@ export const layer = Layer.effect(
         ).pipe(Effect.asVoid),
       restoreFanOut: (messages) =>
         unavailable(
-          durable.rows(restoreFanOutStatement, [
+          bulk.rows(restoreFanOutStatement, [
             messages.map(({ eventId }) => eventId),
             messages.map(({ destination }) => destination),
             messages.map(({ messageId }) => messageId)
@@ -268,7 +268,7 @@ export const layer = Layer.effect(
       restoreQueue: (rows) => (rows.length === 0 ? Effect.void : unavailable(restoreQueue(rows))),
       restoreCircuits: (circuits) =>
         unavailable(
-          durable.rows(restoreCircuitsStatement, [
+          bulk.rows(restoreCircuitsStatement, [
             circuits.map(({ destination }) => destination),
             circuits.map(({ state }) => state.status),
             circuits.map(({ state }) => state.generation),
@@ -282,7 +282,7 @@ export const layer = Layer.effect(
         ).pipe(Effect.asVoid),
       restoreReplays: (replays) =>
         unavailable(
-          durable.rows(restoreReplaysStatement, [
+          bulk.rows(restoreReplaysStatement, [
             replays.map(({ id }) => id),
             replays.map(({ request }) => request.orgId),
             replays.map(({ request }) => JSON.stringify(encodeSelection(request.selection))),
@@ -291,7 +291,7 @@ export const layer = Layer.effect(
             replays.map(({ request }) => DateTime.toEpochMillis(request.requestedAt))
           ])
         ).pipe(Effect.asVoid),
-      forgetPositions: unavailable(durable.rows(forgetPositionsStatement, [])).pipe(Effect.asVoid)
+      forgetPositions: unavailable(bulk.rows(forgetPositionsStatement, [])).pipe(Effect.asVoid)
     })
   })
 )

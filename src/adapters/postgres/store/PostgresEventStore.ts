@@ -48,8 +48,8 @@ const extentStatement = prepared`select head.tx, head.position,
 const acceptedUnderStatement = prepared`select message_id, request_hash from idempotency where org_id = $1 and key = $2`
 
 /** Which message a request with this key was accepted as. */
-export const acceptedUnder = (reads: Connections) => (orgId: OrgId, key: string) =>
-  reading(reads.rows(acceptedUnderStatement, [orgId, key]), ([row]) =>
+export const acceptedUnder = (lookups: Connections) => (orgId: OrgId, key: string) =>
+  reading(lookups.rows(acceptedUnderStatement, [orgId, key]), ([row]) =>
     row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }
   )
 
@@ -59,10 +59,10 @@ export const layer = Layer.effect(
     const postgres = yield* Postgres
     const signal = yield* WorkSignal
 
-    const load = (id: MessageId) => reading(postgres.reads.rows(loadStatement, [id]), streamIn)
+    const load = (id: MessageId) => reading(postgres.lookups.rows(loadStatement, [id]), streamIn)
 
     const loadMany = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
-      const rows = yield* unavailable(postgres.reads.rows(loadManyStatement, [literal(ids)]))
+      const rows = yield* unavailable(postgres.lookups.rows(loadManyStatement, [literal(ids)]))
       const streams = Map.groupBy(rows, ([_version, _at, _actor, _name, _data, stream]) => stream as MessageId)
       return new Map([...streams].map(([id, rows]) => [id, streamIn(rows)] as const))
     })
@@ -89,6 +89,6 @@ export const layer = Layer.effect(
     })
     const append = (entries: ReadonlyArray<Append>) => unavailable(commit(entries))
 
-    return EventStore.of({ load, loadMany, append, acceptedUnder: acceptedUnder(postgres.reads), readAll, extent })
+    return EventStore.of({ load, loadMany, append, acceptedUnder: acceptedUnder(postgres.lookups), readAll, extent })
   })
 )

@@ -41,10 +41,10 @@ export const streamIdOf = (journal: JournalName): string => {
 export const layer = Layer.effect(
   Journals,
   Effect.gen(function* () {
-    const { durable, reads } = yield* Postgres
+    const { durable, lookups } = yield* Postgres
     return Journals.of({
       load: (journal) =>
-        reading(reads.rows(loadStatement, [streamIdOf(journal)]), (rows) =>
+        reading(lookups.rows(loadStatement, [streamIdOf(journal)]), (rows) =>
           rows.map(([version, at, name, data, actor]) => ({
             version: Number(version),
             at: DateTime.makeUnsafe(Number(at)),

@@ -82,7 +82,7 @@ const leftBehindStatement = prepared`select event_id, message_id from append_int
 export const layer = Layer.effect(
   Ledger,
   Effect.gen(function* () {
-    const { durable, queue, reads } = yield* Postgres
+    const { durable, queue, lookups, reads } = yield* Postgres
     const signal = yield* WorkSignal
 
     const reserve = yield* groupCommit<Intent, Reservation>({
@@ -134,12 +134,12 @@ export const layer = Layer.effect(
       settled: (ids) => unavailable(queue.rows(settledStatement, [ids])).pipe(Effect.asVoid),
       withdraw: (ids) => unavailable(durable.rows(withdrawStatement, [ids])).pipe(Effect.asVoid),
       apply: (stored, begun) => unavailable(apply([{ stored, begun }])).pipe(Effect.asVoid),
-      takenBy: acceptedUnder(reads),
+      takenBy: acceptedUnder(lookups),
       known: (ids) =>
-        reading(reads.rows(knownStatement, [ids]), (rows) => new Set(rows.map(([id]) => id as MessageId))),
+        reading(lookups.rows(knownStatement, [ids]), (rows) => new Set(rows.map(([id]) => id as MessageId))),
       knownJournals: (names) =>
         reading(
-          reads.rows(knownJournalsStatement, [names.map((name) => streamIdOf(name as JournalName)), names]),
+          lookups.rows(knownJournalsStatement, [names.map((name) => streamIdOf(name as JournalName)), names]),
           (rows) => new Set(rows.map(([name]) => name!))
         ),
       follow: (follower, holder) =>

@@ -1,0 +1,244 @@
+/**
+ * Connections to one server, which may be one of several hosts, and which may fall silent.
+ *
+ * - A statement has a deadline in the server (`statement_timeout`) and, a second later, one here. Whoever misses the one here
+ *   has not met a slow statement, because the server would have said so. It has met a silent connection, as a failover leaves
+ *   it that closes nothing. Then every connection of every pool is made anew, and what waits on an old one fails at once.
+ * - The same happens when the server says that it goes away, or may only be read any more.
+ * - A connection is made to the host that worked last. Where that one can't be reached, or may only be read, the next one is tried.
+ * - The system asks on idle connections whether the other end is there, so that also a statement without a deadline finds out.
+ */
+import { Result } from "effect"
+import pg from "pg"
+import { urlsOf } from "./hosts.ts"
+import { sessionPlanning } from "./planning.ts"
+import { searchPathOf } from "./schemaName.ts"
+
+/** For a connection to be made, or to become free. */
+const CONNECTED_WITHIN_MS = 5_000
+/** After so much silence the system asks, then every second, and gives up after ten questions. */
+const KEEPALIVE_AFTER_MS = 5_000
+/** The server's word that the time is over needs this long at most to get here. */
+const SPARE_MS = 1_000
+/** When a connection was found silent, statements that have waited for so long on others are given up too. */
+const ALSO_SILENT_MS = 1_000
+/** How long a stop waits for statements that are under way. */
+const CLOSED_WITHIN_MS = 2_000
+
+/** A server that only reads, or is going away. */
+const GOING = new Set(["25006", "57P01", "57P02", "57P03"])
+const ONLY_READS = "25006"
+
+/** What the statements of a pool are like. */
+export interface Kind {
+  readonly connections: number
+  /** Within which the server answers, or gives the statement up; null where nobody can say. */
+  readonly answersWithinMs: number | null
+  /** Commits need not reach the disk before they answer. */
+  readonly asynchronous?: boolean
+  /** A statement whose connection broke is asked once more. */
+  readonly onlyReads?: boolean
+}
+
+export type Answered<Rows> = (error: unknown, rows: Rows) => void
+
+export interface Pool {
+  readonly pg: pg.Pool
+  /** Asks on a connection that is free, or a new one. */
+  readonly ask: <Rows>(query: pg.QueryConfig, answered: Answered<Rows>) => void
+}
+
+export interface Server {
+  readonly pool: (kind: Kind) => Pool
+  /** A connection of its own. */
+  readonly connect: (settings: pg.ClientConfig) => Promise<pg.Client>
+  readonly close: () => Promise<void>
+}
+
+/** Statements that are under way. */
+interface Asked {
+  readonly age: number
+  readonly since: number
+  readonly giveUp: (error: Error) => void
+}
+
+type Connected = (
+  error: Error | undefined,
+  client: pg.PoolClient | undefined,
+  release: (broken?: Error | boolean) => void
+) => void
+
+/** `say` tells the operator, in one line, that all connections are made anew, and why. */
+export const serverAt = (url: string, schema: string, say: (line: string) => void): Server => {
+  const urls = Result.getOrThrowWith(urlsOf(url), (problem) => new Error(`DATABASE_URL ${problem}`))
+  let host = 0
+  let age = 0
+  const asked = new Set<Asked>()
+  const clients = new Set<pg.Client>()
+  const pools: Array<pg.Pool> = []
+
+  /** Idle connections are noticed to be old when somebody wants them. */
+  const renew = (why: string) => {
+    age += 1
+    say(`${why}: all connections to it are made anew`)
+    const now = performance.now()
+    for (const { age: theirs, since, giveUp } of asked)
+      if (theirs < age && now - since >= ALSO_SILENT_MS) giveUp(new Error(why))
+  }
+
+  const moveOnFrom = (tried: number) => {
+    if (host === tried) host = (host + 1) % urls.length
+  }
+
+  class Client extends pg.Client {
+    /** How often all connections had been made anew when this one was made. */
+    readonly age = age
+    readonly said = new Map<string, string>()
+
+    constructor(config?: pg.ClientConfig) {
+      super({
+        ...config,
+        connectionString: urls[host]!,
+        connectionTimeoutMillis: CONNECTED_WITHIN_MS,
+        keepAlive: true,
+        keepAliveInitialDelayMillis: KEEPALIVE_AFTER_MS
+      })
+      clients.add(this)
+      this.once("end", () => clients.delete(this))
+      this.connection.on("parameterStatus", ({ parameterName, parameterValue }) =>
+        this.said.set(parameterName, parameterValue)
+      )
+    }
+  }
+
+  /** Servers since PostgreSQL 14 say in their greeting whether they may be written to. */
+  const objectionTo = ({ said }: Client): Error | undefined =>
+    said.get("in_hot_standby") === "on" || said.get("default_transaction_read_only") === "on"
+      ? Object.assign(new Error("the database may only be read"), { code: ONLY_READS })
+      : undefined
+
+  class HostsPool extends pg.Pool {
+    override connect(): Promise<pg.PoolClient>
+    override connect(connected: Connected): void
+    override connect(connected?: Connected): Promise<pg.PoolClient> | undefined {
+      if (connected === undefined)
+        return new Promise((resolve, reject) =>
+          this.connect((error, client) => (client === undefined ? reject(error) : resolve(client)))
+        )
+      const attempt = (hostsLeft: number): void => {
+        const tried = host
+        super.connect((error, client, release) => {
+          if (client === undefined) {
+            // That all connections of a pool are busy says nothing about the host.
+            if (isBusy(error)) return connected(error, undefined, release)
+            moveOnFrom(tried)
+            if (hostsLeft > 1) attempt(hostsLeft - 1)
+            else connected(error, undefined, release)
+          } else if ((client as unknown as Client).age < age) {
+            client.connection.stream.destroy()
+            release(true)
+            attempt(hostsLeft)
+          } else connected(undefined, client, release)
+        })
+      }
+      attempt(urls.length)
+      return undefined
+    }
+  }
+
+  const pool = ({ connections: max, answersWithinMs, asynchronous = false, onlyReads = false }: Kind): Pool => {
+    const settings = {
+      idle_in_transaction_session_timeout: "30s",
+      TimeZone: "UTC",
+      search_path: searchPathOf(schema),
+      statement_timeout: String(answersWithinMs ?? 0),
+      ...(asynchronous ? { synchronous_commit: "off" } : {}),
+      ...sessionPlanning
+    }
+    const open = new HostsPool({
+      Client,
+      verify: (client, done) => done(objectionTo(client as unknown as Client)),
+      max,
+      idleTimeoutMillis: 60_000,
+      connectionTimeoutMillis: CONNECTED_WITHIN_MS,
+      application_name: "posthaste",
+      options: Object.entries(settings)
+        .map(([name, value]) => `-c ${name}=${value}`)
+        .join(" ")
+    })
+    // An idle connection that breaks is replaced on next use; without a listener it would end the process.
+    open.on("error", () => {})
+    pools.push(open)
+
+    const ask = <Rows>(query: pg.QueryConfig, answered: Answered<Rows>, again = onlyReads): void =>
+      open.connect((unreachable, client, release) => {
+        if (client === undefined) return answered(unreachable, [] as Rows)
+        const mine = (client as unknown as Client).age
+        const settle = (failure: Error | null, result?: pg.QueryResult) => {
+          if (!asked.delete(statement)) return
+          clearTimeout(timer)
+          client.off("error", settle)
+          release(failure ?? undefined)
+          if (failure === null) return answered(null, result!.rows as Rows)
+          const code = sqlState(failure)
+          const isGoing = code !== null && GOING.has(code)
+          if (isGoing && mine === age) {
+            if (code === ONLY_READS) moveOnFrom(host)
+            renew(`the database says: ${failure.message}`)
+          }
+          if (again && (code === null || isGoing)) ask(query, answered, false)
+          else answered(failure, [] as Rows)
+        }
+        const statement: Asked = { age: mine, since: performance.now(), giveUp: settle }
+        const timer =
+          answersWithinMs === null
+            ? undefined
+            : setTimeout(() => {
+                const silence = `the database did not answer within ${(answersWithinMs + SPARE_MS) / 1000} s`
+                if (mine === age) renew(silence)
+                settle(new Error(silence))
+              }, answersWithinMs + SPARE_MS)
+        asked.add(statement)
+        client.once("error", settle)
+        client.query(query, settle as (error: Error, result: pg.QueryResult) => void)
+      })
+
+    return { pg: open, ask: (query, answered) => ask(query, answered) }
+  }
+
+  const close = async () => {
+    const ended = Promise.all(pools.map((open) => open.end()))
+    const timer = setTimeout(() => {
+      for (const { connection } of clients) connection.stream.destroy()
+    }, CLOSED_WITHIN_MS)
+    await ended
+    clearTimeout(timer)
+  }
+
+  const connect = async (settings: pg.ClientConfig) => {
+    const tried = host
+    const client = new Client(settings)
+    // Whoever asks for the connection hears of its end by other means.
+    client.on("error", () => {})
+    try {
+      await client.connect()
+      const objection = objectionTo(client)
+      if (objection !== undefined) throw objection
+      return client
+    } catch (error) {
+      client.connection.stream.destroy()
+      moveOnFrom(tried)
+      throw error
+    }
+  }
+
+  return { pool, connect, close }
+}
+
+const isBusy = (error: Error | undefined) => error?.message === "timeout exceeded when trying to connect"
+
+/** Null where it was not the server that failed it. */
+export const sqlState = (error: unknown): string | null =>
+  typeof error === "object" && error !== null && "code" in error && /^[0-9FHPX][0-9A-Z]{4}$/.test(String(error.code))
+    ? String(error.code)
+    : null

@@ -1,0 +1,207 @@
+/** A server that falls silent, goes away or only reads: connections are made anew, to another host where there is one. */
+import { once } from "node:events"
+import { type AddressInfo, createServer } from "node:net"
+import { it } from "@effect/vitest"
+import { Effect, Exit, Layer, Logger, Redacted, Scope } from "effect"
+import { describe, expect } from "vitest"
+import * as Postgres from "../../../src/adapters/postgres/Postgres.ts"
+import { administer } from "../../servers/administer.ts"
+import { freshDatabase } from "../../servers/freshDatabase.ts"
+import { proxyTo } from "../../servers/proxy.ts"
+
+const DEADLINE_MS = 500
+
+const one = { text: "select 1 as one" }
+const session = { text: "select pg_backend_pid() as pid" }
+const answer = [{ one: 1 }]
+
+const logged = () => {
+  const lines: Array<string> = []
+  const layer = Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])
+  return { lines, layer }
+}
+
+const connect = (url: string, log = logged()) =>
+  Effect.map(Layer.build(Postgres.layer({ url: Redacted.make(url), answersWithinMs: DEADLINE_MS })), (context) => ({
+    ...Effect.runSync(Effect.provide(Postgres.Postgres, context)),
+    log: log.lines
+  })).pipe(Effect.provide(log.layer))
+
+const through = (url: string, ports: ReadonlyArray<number>) => {
+  const { username, password, pathname } = new URL(url)
+  const user = username === "" ? "" : `${username}${password === "" ? "" : `:${password}`}@`
+  return `postgres://${user}${ports.map((port) => `127.0.0.1:${port}`).join(",")}${pathname}?target_session_attrs=read-write`
+}
+
+const proxied = Effect.gen(function* () {
+  const url = Redacted.value(yield* freshDatabase)
+  const { hostname, port } = new URL(url)
+  const proxy = yield* proxyTo({ host: hostname, port: Number(port) })
+  return { url, proxy, postgres: yield* connect(through(url, [proxy.port])) }
+})
+
+/** Greets like a server that only reads, and knows nothing else. */
+const standby = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const message = (type: string, body: Buffer) => {
+      const length = Buffer.alloc(4)
+      length.writeInt32BE(body.length + 4)
+      return Buffer.concat([Buffer.from(type), length, body])
+    }
+    let asked = 0
+    const server = createServer((socket) => {
+      asked += 1
+      socket.on("error", () => {})
+      socket.once("data", () =>
+        socket.write(
+          Buffer.concat([
+            message("R", Buffer.alloc(4)),
+            message("S", Buffer.from("in_hot_standby\0on\0")),
+            message("Z", Buffer.from("I"))
+          ])
+        )
+      )
+    })
+    server.listen(0, "127.0.0.1")
+    await once(server, "listening")
+    return { port: (server.address() as AddressInfo).port, asked: () => asked, close: () => server.close() }
+  }),
+  ({ close }) => Effect.sync(close)
+)
+
+const DEAD_PORT = 1
+
+describe("a connection that fell silent", () => {
+  it.live("fails what can't be repeated after its deadline, and nothing after it: every pool connects anew", () =>
+    Effect.gen(function* () {
+      const { proxy, postgres } = yield* proxied
+      const { durable, queue, lookups, reads, derived, log } = postgres
+      const all = [durable, queue, lookups, reads, derived]
+      for (const pool of all) expect(yield* pool.query(one, [])).toEqual(answer)
+      const before = proxy.made()
+      proxy.fallSilent(false)
+      const failed = yield* Effect.flip(durable.query(one, []))
+      expect(String(failed.cause)).toContain("did not answer within 1.5 s")
+      expect(failed.code).toBeNull()
+      // Had one of them met its silent connection, it would have failed too: these can't be asked again.
+      for (const pool of [durable, queue, derived]) expect(yield* pool.query(one, [])).toEqual(answer)
+      for (const pool of [lookups, reads]) expect(yield* pool.query(one, [])).toEqual(answer)
+      expect(proxy.made() - before).toBe(all.length)
+      expect(log).toEqual(["the database did not answer within 1.5 s: all connections to it are made anew"])
+    })
+  )
+
+  it.live("is asked once more, on a new one, for what only reads", () =>
+    Effect.gen(function* () {
+      const { proxy, postgres } = yield* proxied
+      expect(yield* postgres.lookups.query(one, [])).toEqual(answer)
+      proxy.fallSilent(false)
+      expect(yield* postgres.lookups.query(one, [])).toEqual(answer)
+    })
+  )
+
+  it.live("takes along what waits on the others", () =>
+    Effect.gen(function* () {
+      const { proxy, postgres } = yield* proxied
+      const { durable, bulk } = postgres
+      yield* durable.query(one, [])
+      yield* bulk.query(one, [])
+      proxy.fallSilent(false)
+      // The first one's deadline is over a second before the other's would be.
+      const asked = yield* Effect.all(
+        [
+          Effect.flip(durable.query(one, [])),
+          Effect.andThen(Effect.sleep("300 millis"), Effect.flip(bulk.query(one, [])))
+        ],
+        { concurrency: 2 }
+      )
+      expect(new Set(asked.map(({ cause }) => (cause as Error).message)).size).toBe(1)
+    })
+  )
+
+  it.live("does not hold up the end", () =>
+    Effect.gen(function* () {
+      const url = Redacted.value(yield* freshDatabase)
+      const { hostname, port } = new URL(url)
+      const proxy = yield* proxyTo({ host: hostname, port: Number(port) })
+      const scope = yield* Scope.make()
+      const { durable, bulk } = yield* Scope.provide(connect(through(url, [proxy.port])), scope)
+      yield* durable.query(one, [])
+      yield* bulk.query(one, [])
+      proxy.fallSilent(true)
+      yield* Effect.forkChild(Effect.ignore(bulk.query(one, [])))
+      yield* Effect.sleep("50 millis")
+      yield* Scope.close(scope, Exit.void)
+    })
+  )
+
+  it.live("is told apart from a statement that takes long: that one ends, and no connection with it", () =>
+    Effect.gen(function* () {
+      const { postgres } = yield* proxied
+      const [before] = yield* postgres.durable.query<{ pid: number }>(session, [])
+      yield* postgres.queue.query(one, [])
+      const failed = yield* Effect.flip(postgres.durable.query({ text: "select pg_sleep(5)" }, []))
+      expect(failed.code).toBe("57014")
+      expect(postgres.log).toEqual([])
+      expect(before).toBeDefined()
+    })
+  )
+})
+
+describe("a server that says it goes away", () => {
+  it.live("is connected to anew, by all", () =>
+    Effect.gen(function* () {
+      const { url, proxy, postgres } = yield* proxied
+      const { durable, queue } = postgres
+      const [mine] = yield* durable.query<{ pid: number }>(session, [])
+      yield* queue.query(one, [])
+      const made = proxy.made()
+      const [failed] = yield* Effect.all(
+        [
+          Effect.flip(durable.query({ text: "select pg_sleep(0.4)" }, [])),
+          Effect.promise(() => administer(url, `select pg_terminate_backend(${mine!.pid}) from pg_sleep(0.1)`))
+        ],
+        { concurrency: 2 }
+      )
+      expect(failed.code).toBe("57P01")
+      for (const pool of [durable, queue]) expect(yield* pool.query(one, [])).toEqual(answer)
+      expect(proxy.made() - made).toBe(2)
+    })
+  )
+
+  it.live("only reads from now on: no connection to it is used again", () =>
+    Effect.gen(function* () {
+      const { proxy, postgres } = yield* proxied
+      const { durable, queue } = postgres
+      for (const pool of [durable, queue]) yield* pool.query(one, [])
+      const made = proxy.made()
+      const demoted =
+        "do $$ begin raise exception sqlstate '25006' using message = 'cannot execute in a read-only transaction'; end $$"
+      expect((yield* Effect.flip(durable.query({ text: demoted }, []))).code).toBe("25006")
+      for (const pool of [durable, queue]) expect(yield* pool.query(one, [])).toEqual(answer)
+      expect(proxy.made() - made).toBe(2)
+    })
+  )
+})
+
+describe("several hosts", () => {
+  it.live("are tried until one may be written to, which then is the first to be tried", () =>
+    Effect.gen(function* () {
+      const url = Redacted.value(yield* freshDatabase)
+      const reader = yield* standby
+      const postgres = yield* connect(through(url, [DEAD_PORT, reader.port, Number(new URL(url).port)]))
+      for (const pool of [postgres.durable, postgres.queue, postgres.reads])
+        expect(yield* pool.query(one, [])).toEqual(answer)
+      expect(reader.asked()).toBe(1)
+    })
+  )
+
+  it.live("that all only read are no database", () =>
+    Effect.gen(function* () {
+      const url = Redacted.value(yield* freshDatabase)
+      const reader = yield* standby
+      const failed = yield* Effect.flip(connect(through(url, [reader.port, DEAD_PORT, reader.port])))
+      expect(String(failed.cause)).toContain("may only be read")
+    })
+  )
+})
