@@ -27,9 +27,11 @@ import { watchOverdue } from "./application/alerts/watchOverdue.ts"
 import { applyWithdrawals } from "./application/consents/applyWithdrawals.ts"
 import { dispatch } from "./application/deliver/dispatch.ts"
 import * as Senders from "./application/deliver/Senders.ts"
+import { disableFailing } from "./application/destinations/health.ts"
 import { LogReader } from "./application/log/LogReader.ts"
 import { keepProjections } from "./application/log/projections/keepProjections.ts"
 import { logWatcher } from "./application/logWatcher.ts"
+import { endMessages } from "./application/messages/endMessages.ts"
 import { AlertFormats } from "./application/ports/AlertFormats.ts"
 import { Channels as ChannelRecords } from "./application/ports/Channels.ts"
 import { FactOutletProgress } from "./application/ports/FactOutletProgress.ts"
@@ -108,6 +110,8 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     inBackground(keepProjections),
     inBackground(alertOnFacts),
     inBackground(watchOverdue),
+    inBackground(endMessages),
+    inBackground(disableFailing),
     given.retention === null ? Layer.empty : inBackground(retain(given.retention))
   )
 

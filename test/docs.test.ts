@@ -2,13 +2,20 @@
  * The pages for readers agree with each other and with the code: every link leads somewhere, every variable and every
  * route stands in its page, and the code samples verify what Posthaste signs. What the sentences say is left to people.
  */
-import { createHmac, timingSafeEqual } from "node:crypto"
+import { createHmac, createPublicKey, timingSafeEqual, verify } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { dirname, join, normalize } from "node:path"
 import { Effect, Redacted } from "effect"
 import { OpenApi } from "effect/http-api"
 import { describe, expect, it } from "vitest"
-import { signingKey, signLegacy, signStandard } from "../src/adapters/channels/webhook/signature.ts"
+import {
+  generateSecret,
+  publicKeyOf,
+  signEd25519,
+  signingKey,
+  signLegacy,
+  signStandard
+} from "../src/adapters/channels/webhook/signature.ts"
 import { apiWith } from "../src/adapters/http/server/Api.ts"
 import { Channels } from "../src/application/ports/Channels.ts"
 import * as AllChannels from "../src/setup/channels.ts"
@@ -120,23 +127,33 @@ describe("the receivers in the pages", () => {
   const timestamp = "1614265330"
   const body = '{"test": 2432232314}'
   const now = Number(timestamp)
+  const privateKey = generateSecret("ed25519")
   const keys = [signingKey(Redacted.make(secret))] as const
 
-  type Verify = (headers: Record<string, string>, body: string, now: number) => boolean
+  type Verify = (headers: Record<string, string>, body: string | Buffer, now: number) => boolean
 
-  /** The function of the page's sample, as a reader would copy it. */
-  const sampleOf = (page: string): Verify => {
-    const [text] = /^function isFromPosthaste\(.*?^}$/ms.exec(read(page))!
-    const key = Buffer.from(secret.slice("whsec_".length), "base64")
-    return new Function("createHmac", "timingSafeEqual", "key", `${text}; return isFromPosthaste`)(
-      createHmac,
-      timingSafeEqual,
-      key
+  /** The function of the sample below the heading, as a reader would copy it. */
+  const sampleOf = (page: string, heading: string): Verify => {
+    const [, below] = read(page).split(`# ${heading}\n`)
+    const [text] = /^function isFromPosthaste\(.*?^}$/ms.exec(below!)!
+    const [, x] = /^const x = (.*)$/m.exec(below!) ?? [null, "null"]
+    const known = { createHmac, timingSafeEqual, verify, key: Buffer.from(secret.slice("whsec_".length), "base64") }
+    const publicKey = new Function(
+      "createPublicKey",
+      "process",
+      `const x = ${x}
+      return x && createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" })`
+    )(createPublicKey, {
+      env: { WEBHOOK_PUBLIC_KEY: publicKeyOf(privateKey) }
+    })
+    return new Function(...Object.keys(known), "publicKey", `${text}; return isFromPosthaste`)(
+      ...Object.values(known),
+      publicKey
     ) as Verify
   }
 
   it("believe a standard signature and nothing else", () => {
-    const verify = sampleOf("README.md")
+    const verify = sampleOf("README.md", "Verifying a signature")
     const signature = signStandard(keys, id, timestamp, Buffer.from(body))
     expect(read("docs/receiving-webhooks.md")).toContain(`\`${signature}\``)
     const headers = { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature }
@@ -147,8 +164,20 @@ describe("the receivers in the pages", () => {
     expect(verify({}, body, now)).toBe(false)
   })
 
+  it("believe a signature by a private key and nothing else", () => {
+    const verify = sampleOf("docs/receiving-webhooks.md", "Public keys")
+    const bytes = Buffer.from(body)
+    const signature = signEd25519([generateSecret("ed25519"), privateKey].map(signingKey), id, timestamp, bytes)
+    const headers = { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature }
+    expect(verify(headers, bytes, now)).toBe(true)
+    expect(verify({ ...headers, "webhook-signature": signature.split(" ")[0]! }, bytes, now)).toBe(false)
+    expect(verify(headers, Buffer.from(`${body} `), now)).toBe(false)
+    expect(verify(headers, bytes, now + 301)).toBe(false)
+    expect(verify({}, bytes, now)).toBe(false)
+  })
+
   it("believe an older signature and nothing else", () => {
-    const verify = sampleOf("docs/receiving-webhooks.md")
+    const verify = sampleOf("docs/receiving-webhooks.md", "Receivers that can't change")
     const headers = { "x-timestamp": timestamp, "x-signature": signLegacy(keys[0], timestamp, Buffer.from(body)) }
     expect(verify(headers, body, now)).toBe(true)
     expect(verify(headers, `${body} `, now)).toBe(false)

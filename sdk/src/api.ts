@@ -21,7 +21,7 @@ export type AlertTarget = {
   readonly type: "webhook" | "pagerduty"
   readonly url: string | null
   /** What to be told. circuit: it opened, it closed. deadLetter: the first of a destination, then none of it for an hour. oldestDue: a due message waits longer than oldestDueSeconds, and that this is over. Left out: all. */
-  readonly events: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue">
+  readonly events: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled">
   readonly oldestDueSeconds: number | null
   readonly severity: "critical" | "error" | "warning" | "info" | null
   readonly description: string | null
@@ -56,6 +56,9 @@ export type AmqpTarget = {
   readonly onDeadLetter: "block" | "skip"
   /** Nothing is sent to it; what is accepted for it waits. */
   readonly paused: boolean
+  /** DISABLED: Posthaste sends nothing to it until it is enabled. PAUSED: paused by hand. */
+  readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
+  readonly disabledReason: string | null
   readonly version: number
   readonly createdAt: string
   readonly updatedAt: string
@@ -89,7 +92,7 @@ export type AuditEntry = {
   readonly id: string
   readonly orgId: string
   readonly at: string
-  readonly operation: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "PAUSED" | "RESUMED" | "REMOVED" | "REVOKED" | "HELD" | "RESET"
+  readonly operation: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET"
   readonly subject: {
     /** message, dossier, endpoint, http-target, whatsapp-account, key, circuit or replay. */
     readonly type: string
@@ -132,7 +135,7 @@ export type BatchEntry = {
 }
 
 export type Cause = {
-  readonly reason: "BEHIND_ANOTHER" | "NO_WORKER" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
+  readonly reason: "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
   /** The reason in a sentence. Times are in since and until. */
   readonly says: string
   readonly since: string | null
@@ -147,7 +150,7 @@ export type ChangeAlertTarget = {
   /** The integration key of an Events API v2 integration. Stored encrypted, never shown. */
   readonly routingKey?: string | undefined
   readonly severity?: "critical" | "error" | "warning" | "info" | null | undefined
-  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue"> | null | undefined
+  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled"> | null | undefined
   readonly oldestDueSeconds?: number | null | undefined
   readonly description?: string | null | undefined
 }
@@ -194,8 +197,9 @@ export type ChangeWebhookEndpoint = {
   readonly url?: string | undefined
   readonly eventTypes?: ReadonlyArray<string> | null | undefined
   readonly description?: string | null | undefined
-  readonly signature?: "standard" | "legacy" | null | undefined
+  readonly signature?: "standard" | "ed25519" | "legacy" | null | undefined
   readonly headers?: { readonly [name: string]: string } | null | undefined
+  readonly disableAfterMs?: number | null | undefined
   readonly retry?: RetryPolicy | null | undefined
   readonly rateLimit?: {
     readonly limit: number
@@ -353,7 +357,7 @@ export type CreatePagerDutyAlertTarget = {
   readonly routingKey: string
   readonly url?: string | null | undefined
   readonly severity?: "critical" | "error" | "warning" | "info" | null | undefined
-  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue"> | null | undefined
+  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled"> | null | undefined
   readonly oldestDueSeconds?: number | null | undefined
   readonly description?: string | null | undefined
 }
@@ -363,7 +367,7 @@ export type CreateWebhookAlertTarget = {
   readonly url: string
   /** whsec_ and base64 of 24 to 64 bytes; made for you when left out. */
   readonly secret?: string | undefined
-  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue"> | null | undefined
+  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled"> | null | undefined
   readonly oldestDueSeconds?: number | null | undefined
   readonly description?: string | null | undefined
 }
@@ -372,8 +376,9 @@ export type CreateWebhookEndpoint = {
   readonly url: string
   readonly eventTypes?: ReadonlyArray<string> | null | undefined
   readonly description?: string | null | undefined
-  readonly signature?: "standard" | "legacy" | null | undefined
+  readonly signature?: "standard" | "ed25519" | "legacy" | null | undefined
   readonly headers?: { readonly [name: string]: string } | null | undefined
+  readonly disableAfterMs?: number | null | undefined
   readonly retry?: RetryPolicy | null | undefined
   readonly rateLimit?: {
     readonly limit: number
@@ -382,7 +387,7 @@ export type CreateWebhookEndpoint = {
   readonly maxInFlight?: number | null | undefined
   readonly timeoutMs?: number | null | undefined
   readonly onDeadLetter?: "block" | "skip" | null | undefined
-  /** whsec_ and base64 of 24 to 64 bytes; made for you when left out. */
+  /** whsec_ and base64 of 24 to 64 bytes, or for ed25519 whsk_ and base64 of 32 or 64; made for you when left out. */
   readonly secret?: string | undefined
 }
 
@@ -437,6 +442,8 @@ export type DeadLetter = {
   readonly metadata: { readonly [name: string]: string } | null
   readonly deliverAt: string | null
   readonly expiresAt: string | null
+  /** When it ends by itself if it still waits then: at expiresAt, or by its age. Null when it does not wait. */
+  readonly endsAt: string | null
   readonly createdAt: string
   readonly updatedAt: string
   /** When the last attempt was started. */
@@ -521,6 +528,22 @@ export type DestinationCommand_2 = {
 
 export type DestinationCommand_3 = {
   readonly reason?: string | null | undefined
+}
+
+export type DestinationHealth = {
+  readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
+  readonly disabledReason: string | null
+  readonly circuit: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD"
+  /** Since then every attempt has failed. */
+  readonly failingSince: string | null
+  readonly lastFailedAt: string | null
+  readonly lastSucceededAt: string | null
+  /** Messages that wait; 10000 stands for more. */
+  readonly waiting: number
+  /** When the first of them is or was due; null when none waits. */
+  readonly oldestDueAt: string | null
+  readonly lastHour: HealthSummary
+  readonly lastDay: HealthSummary
 }
 
 export type DestinationWithHistory = {
@@ -620,7 +643,7 @@ export type Explanation = {
   readonly id: string
   readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
   readonly at: string
-  readonly reason: "BEHIND_ANOTHER" | "NO_WORKER" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
+  readonly reason: "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
   /** The reason in a sentence. Times are in since and until. */
   readonly says: string
   readonly since: string | null
@@ -654,6 +677,20 @@ export type Health = {
   readonly status: "ok"
 }
 
+export type HealthSummary = {
+  readonly attempts: number
+  readonly succeeded: number
+  readonly failed: number
+  /** 0 to 1; null without attempts. */
+  readonly successRate: number | null
+  /** At most these; too high by 41 % at most. Null without attempts. */
+  readonly latencyMs: {
+    readonly p50: number
+    readonly p95: number
+    readonly p99: number
+  } | null
+}
+
 export type HttpTarget = {
   readonly id: string
   readonly orgId: string
@@ -680,6 +717,9 @@ export type HttpTarget = {
   readonly secretNames: ReadonlyArray<string>
   /** Nothing is sent to it; what is accepted for it waits. */
   readonly paused: boolean
+  /** DISABLED: Posthaste sends nothing to it until it is enabled. PAUSED: paused by hand. */
+  readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
+  readonly disabledReason: string | null
   readonly version: number
   readonly createdAt: string
   readonly updatedAt: string
@@ -722,6 +762,8 @@ export type Message = {
   readonly metadata: { readonly [name: string]: string } | null
   readonly deliverAt: string | null
   readonly expiresAt: string | null
+  /** When it ends by itself if it still waits then: at expiresAt, or by its age. Null when it does not wait. */
+  readonly endsAt: string | null
   readonly createdAt: string
   readonly updatedAt: string
   /** When the last attempt was started. */
@@ -763,7 +805,7 @@ export type NewAlertTarget = {
   readonly type: "webhook" | "pagerduty"
   readonly url: string | null
   /** What to be told. circuit: it opened, it closed. deadLetter: the first of a destination, then none of it for an hour. oldestDue: a due message waits longer than oldestDueSeconds, and that this is over. Left out: all. */
-  readonly events: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue">
+  readonly events: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled">
   readonly oldestDueSeconds: number | null
   readonly severity: "critical" | "error" | "warning" | "info" | null
   readonly description: string | null
@@ -788,8 +830,10 @@ export type NewWebhookEndpoint = {
   readonly url: string
   readonly eventTypes: ReadonlyArray<string> | null
   readonly description: string | null
-  readonly signature: "standard" | "legacy"
+  readonly signature: "standard" | "ed25519" | "legacy"
   readonly headers: { readonly [name: string]: string }
+  /** For so long every attempt may fail until the endpoint is disabled; 0: for ever. */
+  readonly disableAfterMs: number
   readonly retry: RetryPolicy | null
   readonly rateLimit: {
     readonly limit: number
@@ -799,13 +843,18 @@ export type NewWebhookEndpoint = {
   readonly timeoutMs: number
   /** What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip. */
   readonly onDeadLetter: "block" | "skip"
+  /** whpk_ and base64: what signatures are verified with. Null unless signature is ed25519. */
+  readonly publicKey: string | null
   /** Nothing is sent to it; what is accepted for it waits. */
   readonly paused: boolean
+  /** DISABLED: Posthaste sends nothing to it until it is enabled. PAUSED: paused by hand. */
+  readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
+  readonly disabledReason: string | null
   readonly version: number
   readonly createdAt: string
   readonly updatedAt: string
-  /** GET …/secret shows it again. */
-  readonly secret: string
+  /** GET …/secret shows it again. Absent when there is a publicKey. */
+  readonly secret?: string | undefined
 }
 
 export type PauseCommand = {
@@ -956,6 +1005,14 @@ export type RetryPolicy = {
   readonly attemptsMax?: number | undefined
   readonly ageMaxMs?: number | undefined
   readonly jitter?: readonly [number, number] | undefined
+} | {
+  readonly preset: "webhook"
+} | {
+  readonly preset: "whatsapp"
+} | {
+  readonly preset: "payments"
+} | {
+  readonly preset: "patient"
 }
 
 export type RotateWebhookEndpointSecret = {
@@ -998,8 +1055,10 @@ export type WebhookEndpoint = {
   readonly url: string
   readonly eventTypes: ReadonlyArray<string> | null
   readonly description: string | null
-  readonly signature: "standard" | "legacy"
+  readonly signature: "standard" | "ed25519" | "legacy"
   readonly headers: { readonly [name: string]: string }
+  /** For so long every attempt may fail until the endpoint is disabled; 0: for ever. */
+  readonly disableAfterMs: number
   readonly retry: RetryPolicy | null
   readonly rateLimit: {
     readonly limit: number
@@ -1009,15 +1068,22 @@ export type WebhookEndpoint = {
   readonly timeoutMs: number
   /** What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip. */
   readonly onDeadLetter: "block" | "skip"
+  /** whpk_ and base64: what signatures are verified with. Null unless signature is ed25519. */
+  readonly publicKey: string | null
   /** Nothing is sent to it; what is accepted for it waits. */
   readonly paused: boolean
+  /** DISABLED: Posthaste sends nothing to it until it is enabled. PAUSED: paused by hand. */
+  readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
+  readonly disabledReason: string | null
   readonly version: number
   readonly createdAt: string
   readonly updatedAt: string
 }
 
 export type WebhookEndpointSecret = {
-  readonly secret: string
+  readonly secret?: string | undefined
+  /** In place of the secret. */
+  readonly publicKey?: string | undefined
   /** Until then the secrets before it are good too; null when none is. */
   readonly previousUntil: string | null
 }
@@ -1045,6 +1111,9 @@ export type WhatsAppAccount = {
   readonly onDeadLetter: "block" | "skip"
   /** Nothing is sent to it; what is accepted for it waits. */
   readonly paused: boolean
+  /** DISABLED: Posthaste sends nothing to it until it is enabled. PAUSED: paused by hand. */
+  readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
+  readonly disabledReason: string | null
   readonly version: number
   readonly createdAt: string
   readonly updatedAt: string
@@ -1189,7 +1258,7 @@ export interface Api {
   }
   readonly audit: {
     /** What was done and by whom, newest first. Read from a projection: it may be a moment behind. */
-    list(query?: { limit?: number | undefined; cursor?: string | undefined; operation?: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "PAUSED" | "RESUMED" | "REMOVED" | "REVOKED" | "HELD" | "RESET" | undefined; actor?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; messageId?: string | undefined; channel?: string | undefined; from?: string | undefined; to?: string | undefined }, options?: CallOptions): Pages<AuditEntry>
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; operation?: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET" | undefined; actor?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; messageId?: string | undefined; channel?: string | undefined; from?: string | undefined; to?: string | undefined }, options?: CallOptions): Pages<AuditEntry>
   }
   readonly apiKeys: {
     /** Make a key that acts for an org. */
@@ -1241,6 +1310,10 @@ export interface Api {
     pause(id: string, body?: PauseCommand, options?: CallOptions): Promise<WebhookEndpoint>
     /** Send to a webhook endpoint again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<WebhookEndpoint>
+    /** Send to a webhook endpoint again that was disabled, beginning with what has waited. */
+    enable(id: string, options?: CallOptions): Promise<WebhookEndpoint>
+    /** How the webhook endpoint does: success and latency of the last hour and day, what waits, since when it fails. */
+    health(id: string, options?: CallOptions): Promise<DestinationHealth>
     /** The retry policy that applies to the webhook endpoint: its own, or the default of webhook. */
     getRetry(id: string, options?: CallOptions): Promise<RetryPolicy>
     /** Give the webhook endpoint a retry policy of its own. It applies to messages accepted from now on. */
@@ -1269,6 +1342,10 @@ export interface Api {
     pause(id: string, body?: PauseCommand_1, options?: CallOptions): Promise<HttpTarget>
     /** Send to an HTTP target again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<HttpTarget>
+    /** Send to an HTTP target again that was disabled, beginning with what has waited. */
+    enable(id: string, options?: CallOptions): Promise<HttpTarget>
+    /** How the HTTP target does: success and latency of the last hour and day, what waits, since when it fails. */
+    health(id: string, options?: CallOptions): Promise<DestinationHealth>
     /** The retry policy that applies to the HTTP target: its own, or the default of http. */
     getRetry(id: string, options?: CallOptions): Promise<RetryPolicy>
     /** Give the HTTP target a retry policy of its own. It applies to messages accepted from now on. */
@@ -1291,6 +1368,10 @@ export interface Api {
     pause(id: string, body?: PauseCommand_2, options?: CallOptions): Promise<AmqpTarget>
     /** Send to an AMQP target again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<AmqpTarget>
+    /** Send to an AMQP target again that was disabled, beginning with what has waited. */
+    enable(id: string, options?: CallOptions): Promise<AmqpTarget>
+    /** How the AMQP target does: success and latency of the last hour and day, what waits, since when it fails. */
+    health(id: string, options?: CallOptions): Promise<DestinationHealth>
     /** The retry policy that applies to the AMQP target: its own, or the default of amqp. */
     getRetry(id: string, options?: CallOptions): Promise<RetryPolicy>
     /** Give the AMQP target a retry policy of its own. It applies to messages accepted from now on. */
@@ -1313,6 +1394,10 @@ export interface Api {
     pause(id: string, body?: PauseCommand_3, options?: CallOptions): Promise<WhatsAppAccount>
     /** Send to a WhatsApp account again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<WhatsAppAccount>
+    /** Send to a WhatsApp account again that was disabled, beginning with what has waited. */
+    enable(id: string, options?: CallOptions): Promise<WhatsAppAccount>
+    /** How the WhatsApp account does: success and latency of the last hour and day, what waits, since when it fails. */
+    health(id: string, options?: CallOptions): Promise<DestinationHealth>
     /** The retry policy that applies to the WhatsApp account: its own, or the default of whatsapp. */
     getRetry(id: string, options?: CallOptions): Promise<RetryPolicy>
     /** Give the WhatsApp account a retry policy of its own. It applies to messages accepted from now on. */
@@ -1416,6 +1501,8 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     remove: ["DELETE","/api/v1/webhook-endpoints/{id}"],
     pause: ["POST","/api/v1/webhook-endpoints/{id}/pause","body"],
     resume: ["POST","/api/v1/webhook-endpoints/{id}/resume"],
+    enable: ["POST","/api/v1/webhook-endpoints/{id}/enable"],
+    health: ["GET","/api/v1/webhook-endpoints/{id}/health"],
     getRetry: ["GET","/api/v1/webhook-endpoints/{id}/retry-config"],
     putRetry: ["PUT","/api/v1/webhook-endpoints/{id}/retry-config","body"],
     removeRetry: ["DELETE","/api/v1/webhook-endpoints/{id}/retry-config"]
@@ -1432,6 +1519,8 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     remove: ["DELETE","/api/v1/http-targets/{id}"],
     pause: ["POST","/api/v1/http-targets/{id}/pause","body"],
     resume: ["POST","/api/v1/http-targets/{id}/resume"],
+    enable: ["POST","/api/v1/http-targets/{id}/enable"],
+    health: ["GET","/api/v1/http-targets/{id}/health"],
     getRetry: ["GET","/api/v1/http-targets/{id}/retry-config"],
     putRetry: ["PUT","/api/v1/http-targets/{id}/retry-config","body"],
     removeRetry: ["DELETE","/api/v1/http-targets/{id}/retry-config"]
@@ -1444,6 +1533,8 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     remove: ["DELETE","/api/v1/amqp-targets/{id}"],
     pause: ["POST","/api/v1/amqp-targets/{id}/pause","body"],
     resume: ["POST","/api/v1/amqp-targets/{id}/resume"],
+    enable: ["POST","/api/v1/amqp-targets/{id}/enable"],
+    health: ["GET","/api/v1/amqp-targets/{id}/health"],
     getRetry: ["GET","/api/v1/amqp-targets/{id}/retry-config"],
     putRetry: ["PUT","/api/v1/amqp-targets/{id}/retry-config","body"],
     removeRetry: ["DELETE","/api/v1/amqp-targets/{id}/retry-config"]
@@ -1456,6 +1547,8 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     remove: ["DELETE","/api/v1/whatsapp-accounts/{id}"],
     pause: ["POST","/api/v1/whatsapp-accounts/{id}/pause","body"],
     resume: ["POST","/api/v1/whatsapp-accounts/{id}/resume"],
+    enable: ["POST","/api/v1/whatsapp-accounts/{id}/enable"],
+    health: ["GET","/api/v1/whatsapp-accounts/{id}/health"],
     getRetry: ["GET","/api/v1/whatsapp-accounts/{id}/retry-config"],
     putRetry: ["PUT","/api/v1/whatsapp-accounts/{id}/retry-config","body"],
     removeRetry: ["DELETE","/api/v1/whatsapp-accounts/{id}/retry-config"]

@@ -94,6 +94,7 @@ export const sampleEndpoint = Effect.fnUntraced(function* ({ dataDir, url, trust
   const made = yield* destinations.create(channel, firstOrg, {
     settings: settingsOf(channel, { url, description, maxInFlight: 10, timeoutMs: 5_000 }),
     secrets: { secret },
+    published: {},
     publicKey: null,
     lookup: null,
     alerting: null

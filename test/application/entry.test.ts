@@ -38,7 +38,7 @@ describe("an entry", () => {
   it("keeps the last change of the queue, whatever facts follow it", () => {
     const before = replay([queued(), started(1), unresolved(1, noonPlus(9))])
     const settled = entryOf(id, before, 3, [received("delivered"), succeeded(1), delivered("receipt")], noon)
-    expect(settled.entry.queue).toEqual({ type: "Leave", lane, dueAt: noonPlus(9), line: null })
+    expect(settled.entry.queue).toEqual({ type: "Leave", lane, dueAt: noonPlus(9), line: null, dead: false })
     expect(settled.after.status).toBe("DELIVERED")
   })
 

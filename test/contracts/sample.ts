@@ -11,6 +11,7 @@ import type { Backlogs } from "../../src/application/ports/Backlogs.ts"
 import type { Bodies } from "../../src/application/ports/Bodies.ts"
 import type { Channels } from "../../src/application/ports/Channels.ts"
 import type { Circuits } from "../../src/application/ports/Circuits.ts"
+import type { DestinationHealth } from "../../src/application/ports/DestinationHealth.ts"
 import type { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore, type LoggedFact, type Opening } from "../../src/application/ports/EventStore.ts"
 import type { Events } from "../../src/application/ports/Events.ts"
@@ -47,6 +48,7 @@ export type StorePorts =
   | MessageViews
   | AuditTrail
   | Timelines
+  | DestinationHealth
   | Projections
   | Processes
   | ProviderMessages

@@ -124,7 +124,7 @@ export const anyFact: fc.Arbitrary<MessageFact> = fc.oneof(
   fc.record({ type: fc.constant("MessageFailed"), by: fc.constantFrom("response", "receipt"), error }),
   fc.record({
     type: fc.constant("MessageDeadLettered"),
-    reason: fc.constantFrom("attempts used up", "too old to retry", "outcome unknown"),
+    reason: fc.constantFrom("attempts used up", "too old to retry", "outcome unknown", "too old"),
     error
   }),
   fc.record({ type: fc.constant("MessageCancelled"), reason: maybeText }),
@@ -152,7 +152,7 @@ export const anyFact: fc.Arbitrary<MessageFact> = fc.oneof(
 
 /** What somebody wants of a message; which attempt that means depends on when it is asked. */
 export interface Wish {
-  readonly kind: "queue" | "start" | "settle" | "abandon" | "cancel" | "replay" | "erase" | "receipt"
+  readonly kind: "queue" | "start" | "settle" | "abandon" | "end" | "cancel" | "replay" | "erase" | "receipt"
   readonly elapsedMs: number
   readonly die: number
   /** Mostly 0: the attempt that is open. */
@@ -206,6 +206,7 @@ const wish: fc.Arbitrary<Wish> = fc.record({
     { arbitrary: fc.constant("receipt"), weight: 3 },
     { arbitrary: fc.constant("replay"), weight: 3 },
     { arbitrary: fc.constant("abandon"), weight: 3 },
+    { arbitrary: fc.constant("end"), weight: 2 },
     { arbitrary: fc.constant("cancel"), weight: 1 },
     { arbitrary: fc.constant("erase"), weight: 1 },
     { arbitrary: fc.constant("queue"), weight: 1 }
@@ -237,6 +238,8 @@ const commandOf = (message: Message, request: MessageQueued, wish: Wish, now: Da
       return { type: "SettleAttempt", attempt, outcome: outcomeOn(request.channel, wish.outcome), now, die: wish.die }
     case "abandon":
       return abandon(attempt, now, wish.die)
+    case "end":
+      return { type: "EndMessage", now }
     case "cancel":
       return cancel
     case "replay":

@@ -26,6 +26,7 @@ import type { MessageView } from "../../src/domain/message/view.ts"
 import type { RecordedFact } from "../../src/domain/recorded.ts"
 import type { LaneRow } from "./deliver/lanes.ts"
 import type { Turn } from "./deliver/lines.ts"
+import type { HealthRow } from "./destinations/MemoryDestinationHealth.ts"
 
 export interface StoredRow extends RecordedFact {
   readonly at: DateTime.Utc
@@ -96,6 +97,8 @@ export interface Tables {
   readonly timelines: Map<number, Map<string, TimelineRow>>
   /** By generation and consent. */
   readonly withdrawals: Map<number, Map<string, WithdrawalState>>
+  /** By generation and destination. */
+  readonly health: Map<number, Map<DestinationId, HealthRow>>
   readonly runs: Array<Run>
   /** What retention removed. */
   readonly forgotten: Set<MessageId>
@@ -184,6 +187,7 @@ export const layer = Layer.effect(
         audit: new Map(),
         timelines: new Map(),
         withdrawals: new Map(),
+        health: new Map(),
         runs: [firstRun("messages", 1, now())],
         forgotten: new Set(),
         replays: new Map(),

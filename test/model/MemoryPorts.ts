@@ -8,6 +8,7 @@ import * as MemoryAlertProgress from "./alerts/MemoryAlertProgress.ts"
 import * as MemoryQueue from "./deliver/MemoryQueue.ts"
 import * as MemoryBacklogs from "./destinations/MemoryBacklogs.ts"
 import * as MemoryCircuits from "./destinations/MemoryCircuits.ts"
+import * as MemoryDestinationHealth from "./destinations/MemoryDestinationHealth.ts"
 import * as MemoryDestinations from "./destinations/MemoryDestinations.ts"
 import * as MemoryEvents from "./events/MemoryEvents.ts"
 import * as MemoryApiKeys from "./keys/MemoryApiKeys.ts"
@@ -38,6 +39,7 @@ export const layerShared = Layer.mergeAll(
   MemoryCircuits.layer,
   MemoryBodies.layer,
   MemoryDestinations.layer,
+  MemoryDestinationHealth.layer,
   MemoryApiKeys.layer,
   MemoryMessageViews.layer,
   MemoryAuditTrail.layer,

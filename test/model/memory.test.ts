@@ -3,6 +3,7 @@ import { orderContract } from "../contracts/deliver/orderContract.ts"
 import { queueContract } from "../contracts/deliver/queueContract.ts"
 import { backlogsContract } from "../contracts/destinations/backlogsContract.ts"
 import { circuitsContract } from "../contracts/destinations/circuitsContract.ts"
+import { destinationHealthContract } from "../contracts/destinations/destinationHealthContract.ts"
 import { destinationsContract } from "../contracts/destinations/destinationsContract.ts"
 import { eventsContract } from "../contracts/events/eventsContract.ts"
 import { apiKeysContract } from "../contracts/keys/apiKeysContract.ts"
@@ -37,6 +38,7 @@ replaysContract("memory", MemoryPorts.layer)
 retentionContract("memory", MemoryPorts.layer)
 circuitsContract("memory", MemoryPorts.layer)
 backlogsContract("memory", MemoryPorts.layer)
+destinationHealthContract("memory", MemoryPorts.layer)
 orderContract("memory", MemoryPorts.layer)
 alertingContract("memory", MemoryPorts.layer)
 auditContract("memory", MemoryPorts.layer)

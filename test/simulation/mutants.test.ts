@@ -27,7 +27,7 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "renews whatever a living worker was ever given": 100,
   "answers that messages are back before that is on the disk": 200,
   "gives the name of a batch again": 200,
-  "forgets what is put back": 50,
+  "forgets what is put back": 150,
   "forgets that a lane was deferred": 100,
   "counts nothing against a rate limit": 300,
   "gives a probe a permit that never ends": 600,

@@ -14,6 +14,7 @@ import { Senders } from "../../src/application/deliver/Senders.ts"
 import { settingsOf } from "../../src/application/destinations/destinations.ts"
 import { LogReader } from "../../src/application/log/LogReader.ts"
 import { keepProjections } from "../../src/application/log/projections/keepProjections.ts"
+import { endMessages } from "../../src/application/messages/endMessages.ts"
 import { Fingerprint } from "../../src/application/ports/Fingerprint.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import { replayDeadLetters } from "../../src/application/replays/replayDeadLetters.ts"
@@ -279,8 +280,8 @@ export class World {
       const common = { retry, rateLimit, onDeadLetter, maxInFlight: capacity, timeoutMs: this.swarm.deadlineMs }
       const settings = settingsOf({ webhook, http, whatsapp }[channel], { ...common, ...own })
       const destination = {
-        ...{ id, orgId, channel, settings, secretNames: [], alerting: null },
-        ...{ paused: false, version: 1, createdAt: at, updatedAt: at }
+        ...{ id, orgId, channel, settings, secretNames: [], published: {}, alerting: null },
+        ...{ paused: false, disabledReason: null, enabledAt: null, version: 1, createdAt: at, updatedAt: at }
       }
       tables.destinations.set(id, {
         destination,
@@ -325,6 +326,7 @@ export class World {
       this.trace(process, `starts, its clock ${process.wallOffset} ms ahead`)
       if (n < swarm.keepers) {
         process.start(Effect.provide(keepProjections, LogReader.layer), services)
+        process.start(endMessages, services)
         if (swarm.operations.includes("replay")) process.start(replayDeadLetters, services)
       }
       const fiber = process.start(Effect.scoped(Effect.andThen(worker, Effect.never)), services)

@@ -4,6 +4,7 @@ import * as PostgresAlertProgress from "./alerts/PostgresAlertProgress.ts"
 import * as PostgresQueue from "./deliver/PostgresQueue.ts"
 import * as PostgresBacklogs from "./destinations/PostgresBacklogs.ts"
 import * as PostgresCircuits from "./destinations/PostgresCircuits.ts"
+import * as PostgresDestinationHealth from "./destinations/PostgresDestinationHealth.ts"
 import * as PostgresDestinations from "./destinations/PostgresDestinations.ts"
 import * as PostgresEvents from "./events/PostgresEvents.ts"
 import * as PostgresApiKeys from "./keys/PostgresApiKeys.ts"
@@ -41,6 +42,7 @@ const beside = (options: Options) =>
     PostgresCircuits.layer,
     PostgresBodies.layer,
     PostgresDestinations.layer(options),
+    PostgresDestinationHealth.layer,
     PostgresApiKeys.layer,
     PostgresMessageViews.layer,
     PostgresAuditTrail.layer,
@@ -79,6 +81,7 @@ const besideTruth = Layer.mergeAll(
   PostgresMessageViews.layer,
   PostgresAuditTrail.layer,
   PostgresTimelines.layer,
+  PostgresDestinationHealth.layer,
   PostgresProjections.layer
 )
 

@@ -34,6 +34,7 @@ export const reasonOf = ({ code }: Pick<DeliveryError, "code">): string => {
 const deadReasons = {
   "attempts used up": "attempts_used_up",
   "too old to retry": "too_old",
+  "too old": "too_old",
   "outcome unknown": "outcome_unknown"
 } as const
 

@@ -142,7 +142,7 @@ const channelOf = Effect.fnUntraced(function* (name: string) {
 })
 
 const allEvents = (oldestDueSeconds: number | null): ReadonlyArray<AlertEvent> =>
-  oldestDueSeconds === null ? ["circuit", "deadLetter"] : ["circuit", "deadLetter", "oldestDue"]
+  oldestDueSeconds === null ? ["circuit", "deadLetter", "disabled"] : ["circuit", "deadLetter", "disabled", "oldestDue"]
 
 /** Only the named fields. Without named events the limit switches its own event on and off. */
 const changeOf = (

@@ -13,12 +13,15 @@ import {
   circuitClosed,
   circuitOpened,
   deadLetter,
+  destinationDisabled,
+  destinationEnabled,
   oldestDueExceeded,
   oldestDueRecovered
 } from "../../domain/alert/alert.ts"
 import { circuitNews, deadLetterErrorOf, isRecent, mayAlert, mayAlertAgain } from "../../domain/alert/triggers.ts"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
+import { fromRecorded as configurationFact, isConfigurationFact } from "../../domain/destination/facts.ts"
 import { DestinationId, type MessageId, type OrgId } from "../../domain/ids.ts"
 import type { DeliveryError } from "../../domain/message/facts.ts"
 import { fromRecorded as messageFact } from "../../domain/message/recorded.ts"
@@ -35,6 +38,8 @@ import type { TargetAlert } from "./sendAlerts.ts"
 /** A fact that may deserve an alert. */
 type Occasion =
   | { readonly type: "circuit"; readonly destination: DestinationId; readonly fact: CircuitFact }
+  /** Null when it is enabled again. */
+  | { readonly type: "disabled"; readonly destination: DestinationId; readonly reason: string | null }
   | {
       readonly type: "deadLetter"
       readonly destination: DestinationId
@@ -77,6 +82,10 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
       const alert = yield* circuitAlert(subject, occasion.fact, logged)
       if (alert === null) continue
       alerts.push(...targetsOf(targets, "circuit", subject, logged).map((target) => ({ target, alert, origin })))
+    } else if (subject !== null && occasion.type === "disabled") {
+      const about = { orgId: subject.orgId, destination: subject, at: logged.at }
+      const alert = occasion.reason === null ? destinationEnabled(about) : destinationDisabled(about, occasion.reason)
+      alerts.push(...targetsOf(targets, "disabled", subject, logged).map((target) => ({ target, alert, origin })))
       // The person who removed a destination knows that its messages become dead letters.
     } else if (subject !== null && occasion.type === "deadLetter" && !subject.removed) {
       const about = { orgId: subject.orgId, destination: subject, at: logged.at }
@@ -92,6 +101,8 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
 
 const CIRCUIT = "circuit-"
 const OVERDUE = "overdue-"
+/** Each channel has its own prefix for the journals of its destinations, before the id. */
+const UUID_LENGTH = 36
 
 const occasionOf = (logged: LoggedFact, destinations: ReadonlyMap<MessageId, DestinationId>): Occasion | null => {
   const { stream, messageId } = logged
@@ -103,6 +114,12 @@ const occasionOf = (logged: LoggedFact, destinations: ReadonlyMap<MessageId, Des
   if (stream.startsWith(CIRCUIT)) {
     const destination = DestinationId.make(stream.slice(CIRCUIT.length))
     return { type: "circuit", destination, fact: Result.getOrThrow(circuitFact(logged)) }
+  }
+  if (isConfigurationFact(logged.name)) {
+    const fact = Result.getOrThrow(configurationFact(logged))
+    const destination = DestinationId.make(stream.slice(-UUID_LENGTH))
+    if (fact.type === "DestinationDisabled") return { type: "disabled", destination, reason: fact.reason }
+    if (fact.type === "DestinationEnabled") return { type: "disabled", destination, reason: null }
   }
   if (stream.startsWith(OVERDUE)) {
     const fact = Result.getOrThrow(overdueFact(logged))

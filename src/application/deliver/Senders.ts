@@ -4,6 +4,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { outcomeOfFailure, RECONCILE_AFTER_MS } from "../../domain/delivery/classify.ts"
+import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { DeliveryError } from "../../domain/message/facts.ts"
 import { StoreUnavailable } from "../errors.ts"
@@ -19,6 +20,12 @@ export interface Sender {
   readonly dedupes: (orgId: OrgId, destination: DestinationId) => Effect.Effect<boolean>
   /** How long to wait before an attempt in doubt is first asked about. Absent: a few seconds. */
   readonly doubtMs?: (orgId: OrgId, destination: DestinationId) => Effect.Effect<number>
+  /** Disables the destination if the outcome says that it is gone. */
+  readonly disableIfGone?: (
+    orgId: OrgId,
+    destination: DestinationId,
+    outcome: AttemptOutcome
+  ) => Effect.Effect<void, StoreUnavailable>
   /** As of `Connection.reconcile`. */
   readonly reconcile?: (message: Doubted) => Effect.Effect<Reply>
 }
@@ -39,7 +46,7 @@ const unknown = (message: string, reconcileAfterMs: number | null): Reply => {
 export const senderOf = Effect.fnUntraced(function* (channel: AnyChannel) {
   const destinations = yield* Destinations
   const { send, reconcile } = yield* channel.open
-  const { name, noun, missing, dedupes, doubtMs } = channel
+  const { name, noun, missing, dedupes, doubtMs, goneStatus } = channel
   // A secret that does not open, under another encryption key say, must stop this destination and nothing else.
   const find = (orgId: OrgId, id: DestinationId) =>
     destinations.forSending(orgId, id).pipe(
@@ -64,6 +71,12 @@ export const senderOf = Effect.fnUntraced(function* (channel: AnyChannel) {
     // What is so of every destination is so of one that is gone or can't be read: its doubts need nobody's answer.
     dedupes: typeof dedupes === "boolean" ? () => Effect.succeed(dedupes) : promised(dedupes, false, false),
     ...(doubtMs && { doubtMs: promised(doubtMs, RECONCILE_AFTER_MS, RECONCILE_AFTER_MS) }),
+    ...(goneStatus && {
+      disableIfGone: (orgId, id, outcome) =>
+        "status" in outcome && outcome.status === goneStatus
+          ? Effect.asVoid(destinations.setDisabled(channel, orgId, id, `it answered ${goneStatus}: it is gone`))
+          : Effect.void
+    }),
     ...(reconcile && {
       reconcile: (message) =>
         Effect.matchEffect(find(message.orgId, message.destination), {

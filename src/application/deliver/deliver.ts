@@ -5,7 +5,8 @@
  *   send     one attempt through the message's channel
  *   settle   the outcome is committed
  *
- * When the destination defers its whole lane, the lane is deferred first, so that no other message goes out meanwhile.
+ * When the destination defers its whole lane, or says that it is gone, its lane is closed first, so that no other message
+ * goes out meanwhile.
  *
  * Every other writer (a cancellation, a receipt, a worker that took the batch over) meets the actor at the version
  * check: the loser loads the message and decides again. A crash between two steps leaves an open attempt that only the
@@ -79,6 +80,7 @@ export const deliver = Effect.fnUntraced(function* (
     Effect.ensuring(Effect.sync(() => telemetry.sendingEnded(channel)))
   )
   circuits.observe(claimed, reply.outcome)
+  if (reply.outcome.type === "Refused") yield* disableIfGone(claimed, reply.outcome)
   // The destination's slot is free from here on: the commit does not concern it.
   onSent(reply.outcome)
   if (reply.outcome.type === "Deferred") yield* deferLane(claimed.lane, reply.outcome)
@@ -93,6 +95,13 @@ const deferLane = Effect.fnUntraced(function* (
   if (scope === "message") return
   const waitMs = scope === "lane" ? laneWaitMs(afterMs) : UNTIL_OPEN_MS
   yield* Effect.ignore((yield* Queue).deferLane(lane, Duration.millis(waitMs)))
+})
+
+/** A failure of the store is ignored: the destination gives the lane's next message the same answer. */
+const disableIfGone = Effect.fnUntraced(function* ({ lane, queued }: ClaimedMessage, outcome: AttemptOutcome) {
+  const channel = (yield* Senders)[queued.channel]
+  if (channel?.disableIfGone === undefined) return
+  yield* Effect.ignore(channel.disableIfGone(queued.orgId, lane, outcome))
 })
 
 /** The message with its attempt open; null when there is nothing to send. */

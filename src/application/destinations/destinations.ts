@@ -13,7 +13,8 @@ import {
   type DestinationSettings,
   Destinations,
   goodAt,
-  type OpenDestination
+  type OpenDestination,
+  type Secrets
 } from "../ports/Destinations.ts"
 
 /** Fields by name. A setting that is null is its default. */
@@ -43,11 +44,11 @@ export const createDestination = Effect.fnUntraced(function* (
   const givenSecrets = { ...secretsAsGiven, ...within }
   const settings = settingsOf(channel, given)
   const secretNames = Object.keys(givenSecrets)
-  const draft = { settings, secretNames, secrets: givenSecrets, given: Object.keys(settings) }
+  const draft = { settings, secretNames, secrets: givenSecrets, given: Object.keys(settings), before: null }
   const faults = [...found, ...faultsOf(channel, draft)]
   if (faults.length > 0) return Result.fail(faults)
   const made = Object.entries(channel.secrets).flatMap(([name, { generate }]) =>
-    generate === undefined || givenSecrets[name] !== undefined ? [] : [[name, generate()] as const]
+    generate === undefined || givenSecrets[name] !== undefined ? [] : [[name, generate(settings)] as const]
   )
   const secrets = Object.fromEntries([
     ...Object.entries(givenSecrets).map(([name, value]) => [name, Redacted.make(value)] as const),
@@ -58,11 +59,14 @@ export const createDestination = Effect.fnUntraced(function* (
   const destination = yield* (yield* Destinations).create(channel, orgId, {
     settings,
     secrets,
+    published: publishedOf(channel, secrets),
     publicKey: key === null ? null : String(given[key]),
     lookup: lookup === null ? null : (secrets[lookup] ?? null),
     alerting: alerting ?? null
   })
-  const shown = Object.keys(channel.secrets).filter((name) => channel.secrets[name]!.generate !== undefined)
+  const shown = Object.entries(channel.secrets).flatMap(([name, { generate, publishes }]) =>
+    generate === undefined || publishes?.of(secrets[name]!) != null ? [] : [name]
+  )
   return Result.succeed({
     destination,
     /** In the open, for the one answer that may show it. */
@@ -97,7 +101,8 @@ export const changeDestination = Effect.fnUntraced(function* (
     secrets: Object.fromEntries(
       Object.entries(secrets).flatMap(([name, value]) => (value === null ? [] : [[name, value]]))
     ),
-    given: Object.keys(settings)
+    given: Object.keys(settings),
+    before: before.settings
   }
   const faults = [...found, ...faultsOf(channel, draft), ...lostWithin(channel, before, given, secrets)]
   if (faults.length > 0) return Result.fail(faults)
@@ -163,31 +168,62 @@ export const rotateSecret = Effect.fnUntraced(function* (
   if (before === null) return null
   const { secretNames, settings } = before
   const secrets: Record<string, string> = given === null ? {} : { [name]: given }
-  const faults = faultsOf(channel, { settings, secretNames, secrets, given: [] })
+  const faults = faultsOf(channel, { settings, secretNames, secrets, given: [], before: settings })
   if (faults.length > 0) return Result.fail(faults)
-  const secret = given === null ? channel.secrets[name]!.generate!() : Redacted.make(given)
+  const secret = given === null ? channel.secrets[name]!.generate!(settings) : Redacted.make(given)
   const previousUntil = DateTime.add(yield* DateTime.now, { seconds: graceSeconds })
-  const open = yield* (yield* Destinations).rotateSecret(channel, orgId, id, { name, secret, previousUntil })
-  return open === null ? null : Result.succeed(yield* currentOf(open, name))
+  const published = publishedOf(channel, { [name]: secret })
+  const rotation = { name, secret, published, previousUntil }
+  const open = yield* (yield* Destinations).rotateSecret(channel, orgId, id, rotation)
+  return open === null ? null : Result.succeed(yield* currentOf(channel, open, name))
 })
 
-/** The secret as it is, for its owner; null when the org has no such destination. */
+/**
+ * The secret as it is, for its owner, or in its place what is published of it; null when the org has no such
+ * destination.
+ */
 export const showSecret = Effect.fnUntraced(function* (
   channel: AnyChannel,
   orgId: OrgId,
   id: DestinationId,
   name: string
 ) {
-  const open = yield* (yield* Destinations).showSecret(channel, orgId, id, name)
-  return open === null ? null : yield* currentOf(open, name)
+  const destinations = yield* Destinations
+  const destination = yield* readDestination(channel, orgId, id)
+  if (destination === null) return null
+  // Of what everybody may know, the audit has nothing to tell.
+  const open =
+    publicNameOf(channel, destination, name) === null
+      ? yield* destinations.showSecret(channel, orgId, id, name)
+      : yield* destinations.forSending(orgId, id)
+  return open === null ? null : yield* currentOf(channel, open, name)
 })
 
-/** The secret, and when the last one before it ends. */
-const currentOf = ({ secrets, previousSecrets }: OpenDestination, name: string) =>
+/** The name of what is published of the secret; null where nothing is. */
+const publicNameOf = ({ secrets }: AnyChannel, { published }: Destination, name: string): string | null => {
+  const field = secrets[name]!.publishes?.name
+  return field !== undefined && published[field] !== undefined ? field : null
+}
+
+const publishedOf = ({ secrets: fields }: AnyChannel, secrets: Secrets): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(secrets).flatMap(([name, secret]) => {
+      const publishes = fields[name]?.publishes
+      const value = publishes?.of(secret) ?? null
+      return publishes === undefined || value === null ? [] : [[publishes.name, value]]
+    })
+  )
+
+/** The secret or what is published of it, under its name, and when the last one before it ends. */
+const currentOf = (channel: AnyChannel, { destination, secrets, previousSecrets }: OpenDestination, name: string) =>
   Effect.map(DateTime.now, (now) => {
+    const published = publicNameOf(channel, destination, name)
     const ends = goodAt(previousSecrets, now).filter((each) => each.name === name)
     return {
-      secret: Redacted.value(secrets[name]!),
+      shown:
+        published === null
+          ? { [name]: Redacted.value(secrets[name]!) }
+          : { [published]: destination.published[published]! },
       previousUntil: ends.reduce<DateTime.Utc | null>(
         (latest, { until }) => (latest === null ? until : DateTime.max(latest, until)),
         null

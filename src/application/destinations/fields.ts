@@ -5,8 +5,8 @@
  * Texts are stored in a database, printed beside logs and sent as HTTP headers, so a text with characters that these
  * can't hold (NUL, other control characters, half a surrogate pair) is refused at once.
  */
-import { Schema } from "effect"
-import { RetryPolicy } from "../../domain/delivery/retry.ts"
+import { Schema, SchemaGetter } from "effect"
+import { presets, RetryPolicy } from "../../domain/delivery/retry.ts"
 import { onDeadLetter } from "../../domain/message/queueChange.ts"
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point
@@ -46,11 +46,23 @@ export const brokerText = Schema.String.check(
 
 export const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-export const Retry = RetryPolicy.annotate({
+const presetNames = ["webhook", "whatsapp", "payments", "patient"] as const satisfies ReadonlyArray<
+  keyof typeof presets
+>
+
+/** A policy by its name. What is stored and shown is the policy, so it stays what it was when it was named. */
+const namedRetry = <Name extends (typeof presetNames)[number]>(name: Name) =>
+  Schema.Struct({ preset: Schema.Literal(name) }).pipe(
+    Schema.decodeTo(Schema.toType(RetryPolicy), {
+      decode: SchemaGetter.transform(() => presets[name]),
+      encode: SchemaGetter.forbidden(() => "a policy is shown as what it is")
+    })
+  )
+
+export const Retry = Schema.Union([...RetryPolicy.members, ...presetNames.map(namedRetry)]).annotate({
   identifier: "RetryPolicy",
   expected: "a retry policy",
-  message:
-    'must be {"strategy": "schedule", "waitsMs": […]} or {"strategy": "exponential" | "linear" | "fixed", "baseMs": …}'
+  message: `must be {"strategy": "schedule", "waitsMs": […]} or {"strategy": "exponential" | "linear" | "fixed", "baseMs": …} or {"preset": ${presetNames.map((name) => `"${name}"`).join(" | ")}}`
 })
 
 /** One setting of a destination. Without a default it is required at creation; the default null makes it optional. */

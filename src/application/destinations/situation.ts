@@ -1,5 +1,6 @@
 /**
- * What holds up the messages of a destination, now or at an earlier time: its pause and its circuit, from their facts. A
+ * What holds up the messages of a destination, now or at an earlier time: its pause, its disabling and its circuit, from
+ * their facts. A
  * destination that was removed holds up nothing.
  */
 import { type DateTime, Effect, Result } from "effect"
@@ -7,7 +8,7 @@ import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
 import { type CircuitSituation, closed, type DatedCircuitFact, situationOf } from "../../domain/circuit/situation.ts"
 import { journalOf } from "../../domain/destination/changes.ts"
 import { fromRecorded as configurationFact } from "../../domain/destination/facts.ts"
-import { isRemovedIn, type Pause, pauseIn } from "../../domain/destination/situation.ts"
+import { type Disabling, disablingIn, isRemovedIn, type Pause, pauseIn } from "../../domain/destination/situation.ts"
 import type { ChannelName, DestinationId } from "../../domain/ids.ts"
 import { upTo } from "../messages/readMessage.ts"
 import { Channels } from "../ports/Channels.ts"
@@ -15,6 +16,7 @@ import { type JournalFact, Journals } from "../ports/Journals.ts"
 
 export interface DestinationSituation {
   readonly pause: Pause | null
+  readonly disabling: Disabling | null
   readonly circuit: CircuitSituation
 }
 
@@ -48,7 +50,7 @@ export const readSituation = Effect.fnUntraced(function* (
   )
   const history = upTo(changes, at)
   const situation: DestinationSituation = isRemovedIn(history)
-    ? { pause: null, circuit: closed }
-    : { pause: pauseIn(history), circuit: situationOf(upTo(circuit, at)) }
+    ? { pause: null, disabling: null, circuit: closed }
+    : { pause: pauseIn(history), disabling: disablingIn(history), circuit: situationOf(upTo(circuit, at)) }
   return situation
 })

@@ -34,7 +34,7 @@ export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mes
 
 type Present = Parameters<typeof explain>[2]
 
-const nothingKnown: Omit<Present, "pause" | "circuit" | "unknown"> = {
+const nothingKnown: Omit<Present, "pause" | "disabling" | "circuit" | "unknown"> = {
   rateLimit: null,
   before: null,
   ahead: null,

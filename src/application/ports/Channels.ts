@@ -54,13 +54,23 @@ export interface Addressee {
 }
 
 /** A named secret beside the settings. */
-export interface SecretField {
+export interface SecretField<Settings extends DestinationSettings = DestinationSettings> {
   readonly schema: Schema.Codec<string, string>
   /**
    * Generates a secret that was left out; the answer to that request shows it, and a later one only where it rotates.
    * Absent: required.
    */
-  readonly generate?: () => Redacted.Redacted
+  readonly generate?: (settings: Settings) => Redacted.Redacted
+  /**
+   * What everybody may know of it, such as the public half of a key: kept in the clear and shown with the destination.
+   * A secret of which something is published never leaves; only a rotation replaces it. `of` answers null for one of
+   * which nothing is.
+   */
+  readonly publishes?: {
+    readonly name: string
+    readonly description: string
+    readonly of: (secret: Redacted.Redacted) => string | null
+  }
   /** Whether a change may replace it. */
   readonly replaceable: boolean
   /**
@@ -87,6 +97,8 @@ export interface DestinationDraft<Settings extends DestinationSettings> {
   readonly secrets: Readonly<Record<string, string>>
   /** The settings that were named in the request. */
   readonly given: ReadonlyArray<string>
+  /** The settings as they are; null when it is created. */
+  readonly before: Settings | null
 }
 
 /**
@@ -108,7 +120,7 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   readonly noun: string
   /** Its own and those of every kind (`commonSettings`). */
   readonly settings: { readonly [Name in keyof Settings]: Setting }
-  readonly secrets: Readonly<Record<string, SecretField>>
+  readonly secrets: Readonly<Record<string, SecretField<Settings>>>
   /** How many secrets an owner may name beside these; 0 takes none. */
   readonly ownSecretsMax: number
   /** Why a draft is invalid, field by field, in words its owner can act on. No reason repeats a secret. */
@@ -129,6 +141,10 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   readonly dedupes: boolean | ((settings: Settings) => boolean)
   /** How long to wait before an attempt in doubt is first asked about. Absent: a few seconds. */
   readonly doubtMs?: (settings: Settings) => number
+  /** The status with which a destination says that it is gone for good: it is disabled then. Absent: none says so. */
+  readonly goneStatus?: number
+  /** For how long every attempt may fail until a destination is disabled; null: for ever. Absent: none is. */
+  readonly disableAfterMs?: (settings: Settings) => number | null
   /** The error code of an attempt whose destination is removed. */
   readonly missing: FailureCode
   /** Connections close with the scope. */

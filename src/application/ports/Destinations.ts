@@ -40,9 +40,15 @@ export interface Destination<Settings extends DestinationSettings = DestinationS
   readonly settings: Settings
   /** In alphabetical order. */
   readonly secretNames: ReadonlyArray<string>
+  /** What everybody may know of its secrets, by name (`SecretField.publishes`). */
+  readonly published: Readonly<Record<string, string>>
   readonly alerting: Alerting | null
   /** Nothing is sent to it; what is accepted for it waits. */
   readonly paused: boolean
+  /** Why Posthaste sends nothing to it until it is enabled; null while it is not disabled. */
+  readonly disabledReason: string | null
+  /** When it was last enabled: what was before counts no more against it. */
+  readonly enabledAt: DateTime.Utc | null
   /** Counts changes; an attempt can say which settings it used. */
   readonly version: number
   readonly createdAt: DateTime.Utc
@@ -82,6 +88,7 @@ export interface OpenDestination<Settings extends DestinationSettings = Destinat
 export interface NewDestination {
   readonly settings: DestinationSettings
   readonly secrets: Secrets
+  readonly published: Readonly<Record<string, string>>
   /** What the world outside calls it: no two living destinations of a channel share one, whatever their orgs. */
   readonly publicKey: string | null
   /** A secret by which the world outside asks whether it is known here. */
@@ -139,10 +146,17 @@ export class Destinations extends Context.Service<
     readonly change: ChangeOf<[change: DestinationChange], Destination | null>
     /**
      * Puts a secret in the place of another, which is good until `previousUntil`, and so at the longest is each that was
-     * rotated before; the newest two stay.
+     * rotated before; the newest two stay. What is published of it replaces what was.
      */
     readonly rotateSecret: ChangeOf<
-      [rotation: { readonly name: string; readonly secret: Redacted.Redacted; readonly previousUntil: DateTime.Utc }],
+      [
+        rotation: {
+          readonly name: string
+          readonly secret: Redacted.Redacted
+          readonly published: Readonly<Record<string, string>>
+          readonly previousUntil: DateTime.Utc
+        }
+      ],
       OpenDestination | null
     >
     /** To its owner, of whom a fact tells. */
@@ -152,6 +166,11 @@ export class Destinations extends Context.Service<
      * very moment. The reason of a pause is kept in its fact; a destination that is paused already keeps its first one.
      */
     readonly setPaused: ChangeOf<[paused: boolean, reason?: string | null], Destination | null>
+    /**
+     * Disables it for this reason, or enables it (null), with the promise of `setPaused`. A destination that is disabled
+     * keeps its first reason.
+     */
+    readonly setDisabled: ChangeOf<[reason: string | null], Destination | null>
     /** False when there was none. Nothing holds back its waiting messages any more, so that they come to an end. */
     readonly remove: (kind: DestinationKind, orgId: OrgId, id: DestinationId) => FromStore<boolean>
     readonly forSending: (orgId: OrgId, id: DestinationId) => FromStore<OpenDestination | null>

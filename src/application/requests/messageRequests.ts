@@ -122,6 +122,7 @@ export const messageJson = ({ version: _, ...view }: MessageView) => {
     ...rest,
     ...detailsOf(view),
     deliverAt: view.deliverAt ?? null,
+    endsAt: view.endsAt ?? null,
     lastAttemptAt: view.lastAttemptAt ?? null,
     deliveredAt: view.deliveredAt ?? null,
     readAt: view.readAt ?? null,

@@ -10,13 +10,15 @@ import type { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
 import type { DeliveryError } from "../message/facts.ts"
 
 /** The events that an alert target can choose. */
-export const alertEvents = ["circuit", "deadLetter", "oldestDue"] as const
+export const alertEvents = ["circuit", "deadLetter", "oldestDue", "disabled"] as const
 export type AlertEvent = (typeof alertEvents)[number]
 
 export const alertTypes = [
   "posthaste.circuit.opened",
   "posthaste.circuit.closed",
   "posthaste.dead_letter",
+  "posthaste.destination.disabled",
+  "posthaste.destination.enabled",
   "posthaste.oldest_due.exceeded",
   "posthaste.oldest_due.recovered",
   "posthaste.test",
@@ -97,6 +99,30 @@ export const deadLetter = (about: About, messageId: MessageId, { code, message }
   destination: about.destination,
   summary: `A message for the ${nameOf(about.destination)} became a dead letter: ${message}. Others may follow; the next hour is silent about them.`,
   details: { messageId, code, message }
+})
+
+const disablingOf = ({ orgId, destination, at }: About) => ({
+  severity: "error" as const,
+  orgId,
+  subject: `posthaste/${orgId}/disabled/${destination.id}`,
+  at,
+  destination
+})
+
+export const destinationDisabled = (about: About, reason: string): Alert => ({
+  ...disablingOf(about),
+  type: "posthaste.destination.disabled",
+  action: "trigger",
+  summary: `The ${nameOf(about.destination)} is disabled: ${reason}. Its messages wait until it is enabled.`,
+  details: { reason }
+})
+
+export const destinationEnabled = (about: About): Alert => ({
+  ...disablingOf(about),
+  type: "posthaste.destination.enabled",
+  action: "resolve",
+  summary: `The ${nameOf(about.destination)} is enabled again. What waited is being sent.`,
+  details: {}
 })
 
 interface Watched {

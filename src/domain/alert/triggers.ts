@@ -12,6 +12,8 @@ export const alertingFacts = [
   "CircuitReset",
   "MessageFailed",
   "MessageDeadLettered",
+  "DestinationDisabled",
+  "DestinationEnabled",
   "OverdueBegan",
   "OverdueEnded"
 ] as const

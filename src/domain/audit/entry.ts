@@ -28,6 +28,8 @@ export const operations = [
   "SECRET_SHOWN",
   "PAUSED",
   "RESUMED",
+  "DISABLED",
+  "ENABLED",
   "REMOVED",
   "REVOKED",
   "HELD",
@@ -154,6 +156,10 @@ const changeOf = (fact: ConfigurationFact): Said => {
       return ["PAUSED", { reason: fact.reason }]
     case "DestinationResumed":
       return ["RESUMED", {}]
+    case "DestinationDisabled":
+      return ["DISABLED", { reason: fact.reason }]
+    case "DestinationEnabled":
+      return ["ENABLED", {}]
     case "DestinationRemoved":
       return ["REMOVED", {}]
     case "KeyCreated":

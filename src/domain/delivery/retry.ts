@@ -42,6 +42,11 @@ export const ComputedRetry = Schema.Union([computed("exponential"), computed("li
 export const RetryPolicy = Schema.Union([ScheduleRetry, ...ComputedRetry.members])
 export type RetryPolicy = typeof RetryPolicy.Type
 
+/** A policy that names no age: what waits for a dead destination comes to its end by itself. */
+const AGE_MAX_DEFAULT_MS = 30 * 24 * 3600 * 1000
+
+export const ageMaxMsOf = (policy: RetryPolicy): number => policy.ageMaxMs ?? AGE_MAX_DEFAULT_MS
+
 const ATTEMPTS_DEFAULT = 6
 const CAP_DEFAULT_MS = 24 * 3600 * 1000
 /** A provider may ask us to wait longer than the policy would, but not for ever. */
@@ -49,10 +54,17 @@ export const RETRY_AFTER_MAX_MS = 3600 * 1000
 
 const minutes = (count: number) => count * 60_000
 
-/** Five waits, six attempts. Named after its use. */
+/** Each is named after its use. */
 export const presets = {
   webhook: { strategy: "schedule", waitsMs: [1_000, 5_000, 15_000, 60_000, 300_000] },
   whatsapp: { strategy: "schedule", waitsMs: [1, 5, 15, 60, 360].map(minutes) },
+  /** A payment provider is asked again soon, or a person is. */
+  payments: { strategy: "exponential", baseMs: 1_000, factor: 2, capMs: 30_000, attemptsMax: ATTEMPTS_DEFAULT },
+  /** For receivers that may be away for a day. */
+  patient: {
+    strategy: "schedule",
+    waitsMs: [1_000, 5_000, 15_000, ...[1, 5, 30, 120, 300, 600, 600].map(minutes)]
+  },
   exponential: { strategy: "exponential", baseMs: 1_000, factor: 2, capMs: 30_000, attemptsMax: ATTEMPTS_DEFAULT }
 } as const satisfies Record<string, RetryPolicy>
 

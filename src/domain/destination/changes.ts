@@ -31,6 +31,12 @@ export const changesOf = (
   ]
 }
 
+/** A reason of null enables it again. */
+export const disablingOf = ({ orgId, channel }: Destination, reason: string | null): ConfigurationFact =>
+  reason === null
+    ? { type: "DestinationEnabled", orgId, channel }
+    : { type: "DestinationDisabled", orgId, channel, reason }
+
 /** A reason is kept with a pause only. */
 export const pauseOf = ({ orgId, channel }: Destination, paused: boolean, reason: string | null): ConfigurationFact =>
   paused ? { type: "DestinationPaused", orgId, channel, reason } : { type: "DestinationResumed", orgId, channel }

@@ -37,6 +37,11 @@ const DestinationPausedV1 = before(DestinationPaused, { reason: null })
 
 export const DestinationResumed = fact("DestinationResumed", { ...destination })
 
+/** By Posthaste itself: nothing is sent to it until somebody enables it. `reason` is for people. */
+export const DestinationDisabled = fact("DestinationDisabled", { ...destination, reason: Schema.NonEmptyString })
+
+export const DestinationEnabled = fact("DestinationEnabled", { ...destination })
+
 export const DestinationRemoved = fact("DestinationRemoved", { ...destination })
 
 export const KeyCreated = fact("KeyCreated", { orgId: OrgId, name: Schema.String })
@@ -53,6 +58,8 @@ export const recorded = {
   "DestinationPaused@1": DestinationPausedV1,
   "DestinationPaused@2": DestinationPaused,
   "DestinationResumed@1": DestinationResumed,
+  "DestinationDisabled@1": DestinationDisabled,
+  "DestinationEnabled@1": DestinationEnabled,
   "DestinationRemoved@1": DestinationRemoved,
   "KeyCreated@1": KeyCreated,
   "KeyRevoked@1": KeyRevoked

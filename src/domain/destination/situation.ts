@@ -1,4 +1,4 @@
-/** Whether a destination is paused: since when, by whom and why. Folded from the facts of its journal. */
+/** Whether a destination is paused or disabled: since when, by whom and why. Folded from the facts of its journal. */
 import type { DateTime } from "effect"
 import type { ConfigurationFact } from "./facts.ts"
 
@@ -19,6 +19,17 @@ export interface Pause {
 export const pauseIn = (history: ReadonlyArray<DatedConfigurationFact>): Pause | null => {
   const last = history.findLast(({ fact: { type } }) => type === "DestinationPaused" || type === "DestinationResumed")
   return last?.fact.type === "DestinationPaused" ? { since: last.at, by: last.actor, reason: last.fact.reason } : null
+}
+
+export interface Disabling {
+  readonly since: DateTime.Utc
+  readonly reason: string
+}
+
+/** Null while it is not disabled. */
+export const disablingIn = (history: ReadonlyArray<DatedConfigurationFact>): Disabling | null => {
+  const last = history.findLast(({ fact: { type } }) => type === "DestinationDisabled" || type === "DestinationEnabled")
+  return last?.fact.type === "DestinationDisabled" ? { since: last.at, reason: last.fact.reason } : null
 }
 
 export const isRemovedIn = (history: ReadonlyArray<DatedConfigurationFact>): boolean =>

@@ -5,7 +5,7 @@
 import { DateTime, Result, Schema } from "effect"
 import { initialTransition } from "xstate"
 import type { AttemptOutcome } from "../delivery/outcome.ts"
-import { deferWaitMs, retryWaitMs } from "../delivery/retry.ts"
+import { ageMaxMsOf, deferWaitMs, retryWaitMs } from "../delivery/retry.ts"
 import { foldOf } from "../fold.ts"
 import type { ReplayId } from "../ids.ts"
 import type { DeliveryError, FactOf, MessageFact, MessageQueued, ReceiptStatus } from "./facts.ts"
@@ -29,6 +29,8 @@ export type MessageCommand =
       readonly now: DateTime.Utc
       readonly die: number
     }
+  /** Ends a message whose time is over; refused while there is time left. */
+  | { readonly type: "EndMessage"; readonly now: DateTime.Utc }
   | { readonly type: "CancelMessage"; readonly reason: string | null }
   | {
       readonly type: "ReplayMessage"
@@ -79,6 +81,8 @@ const proposed = (message: Message, command: MessageCommand): ReadonlyArray<Mess
       return [command.request]
     case "StartAttempt":
       return startAttempt(message, command.now)
+    case "EndMessage":
+      return message.status === "QUEUED" ? (overdue(message, command.now) ?? []) : []
     case "SettleAttempt":
       return settleAttempt(message, command)
     case "AbandonAttempt":
@@ -104,13 +108,29 @@ const proposed = (message: Message, command: MessageCommand): ReadonlyArray<Mess
 }
 
 const startAttempt = (message: Message, now: DateTime.Utc): ReadonlyArray<MessageFact> => {
-  const { taken, expiresAt, dueAt, epoch, attempt } = message.progress
-  if (taken && message.status === "QUEUED") return takenAfterAll(message)
+  const { taken, dueAt, epoch, attempt } = message.progress
   // A message that expires before it is due was claimed because of its expiry, whatever this worker's clock says.
   const deadline = dueAt === null ? now : DateTime.max(dueAt, now)
-  return expiresAt !== null && DateTime.isLessThanOrEqualTo(expiresAt, deadline)
-    ? [{ type: "MessageExpired", expiresAt }]
-    : [{ type: "AttemptStarted", epoch, attempt: attempt + 1 }]
+  const ending = message.status === "QUEUED" ? (taken ? takenAfterAll(message) : overdue(message, deadline)) : null
+  return ending ?? [{ type: "AttemptStarted", epoch, attempt: attempt + 1 }]
+}
+
+/** How a waiting message ends whose time is over; null while there is time left, and of one that was taken. */
+const overdue = (message: Message, at: DateTime.Utc): ReadonlyArray<MessageFact> | null => {
+  const { taken, expiresAt, attempt } = message.progress
+  if (taken) return null
+  if (expiresAt !== null && DateTime.isLessThanOrEqualTo(expiresAt, at)) return [{ type: "MessageExpired", expiresAt }]
+  if (!isTooOld(message.progress, at)) return null
+  const tried = attempt === 0 ? "it was never sent" : `${attempt} ${attempt === 1 ? "attempt" : "attempts"} had failed`
+  const error = { code: "too_old", message: `the message grew too old while it waited; ${tried}`, retryable: true }
+  return [{ type: "MessageDeadLettered", reason: "too old", error }]
+}
+
+/** When a message that waits comes to its end by itself; null when it does not wait. */
+export const endsAt = ({ status, progress: { expiresAt, openedAt, retry } }: Message): DateTime.Utc | null => {
+  if (status !== "QUEUED" || openedAt === null) return null
+  const old = DateTime.add(openedAt, { milliseconds: ageMaxMsOf(retry) })
+  return expiresAt === null ? old : DateTime.min(expiresAt, old)
 }
 
 /** Five questions from 5 s on with this growth cover half an hour, long enough for an outage of the destination. */
@@ -278,9 +298,7 @@ const retryTime = (
 }
 
 const isTooOld = ({ retry, openedAt }: Message["progress"], at: DateTime.Utc): boolean =>
-  retry.ageMaxMs !== undefined &&
-  openedAt !== null &&
-  DateTime.toEpochMillis(at) - DateTime.toEpochMillis(openedAt) > retry.ageMaxMs
+  openedAt !== null && DateTime.toEpochMillis(at) - DateTime.toEpochMillis(openedAt) > ageMaxMsOf(retry)
 
 const deadLettered = ({ progress }: Message, error: DeliveryError): MessageFact => ({
   type: "MessageDeadLettered",

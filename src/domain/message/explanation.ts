@@ -5,7 +5,7 @@
 import { DateTime, Result } from "effect"
 import type { CircuitSituation } from "../circuit/situation.ts"
 import type { RateLimit } from "../delivery/rateLimit.ts"
-import type { Pause } from "../destination/situation.ts"
+import type { Disabling, Pause } from "../destination/situation.ts"
 import type { DestinationId, MessageId } from "../ids.ts"
 import { decide, type MessageCommand } from "./decider.ts"
 import type { FactOf, MessageFact } from "./facts.ts"
@@ -16,6 +16,7 @@ import { type StoredFact, timeline } from "./view.ts"
 export const reasons = [
   "BEHIND_ANOTHER",
   "NO_WORKER",
+  "DISABLED",
   "PAUSED",
   "CIRCUIT_HELD",
   "CIRCUIT_OPEN",
@@ -52,7 +53,7 @@ export interface Cause {
 
 /** What a person can do about it. */
 export interface Action {
-  readonly action: "cancel" | "replay" | "resume" | "reset"
+  readonly action: "cancel" | "replay" | "enable" | "resume" | "reset"
   readonly on: "message" | "destination" | "circuit"
   readonly id: string
   readonly says: string
@@ -79,6 +80,7 @@ export interface Explanation extends Cause {
 /** What stands around a message. */
 export interface Surroundings {
   readonly pause: Pause | null
+  readonly disabling: Disabling | null
   readonly circuit: CircuitSituation
   readonly rateLimit: RateLimit | null
   readonly before: Explanation["before"]
@@ -191,6 +193,7 @@ const causesOf = (
 const deadBecause = {
   "attempts used up": ["ATTEMPTS_USED_UP", "no attempt is left"],
   "too old to retry": ["TOO_OLD", "the next attempt would have come too late"],
+  "too old": ["TOO_OLD", "it grew too old while it waited"],
   "outcome unknown": ["OUTCOME_UNKNOWN", "nobody can say whether the destination took the message"]
 } as const
 
@@ -219,7 +222,10 @@ const causesToWait = (
 }
 
 /** What holds back every message of the destination or of its line. */
-const holdsOf = ({ before, workers, pause, circuit }: Surroundings, at: DateTime.Utc): ReadonlyArray<Cause> => [
+const holdsOf = (
+  { before, workers, pause, disabling, circuit }: Surroundings,
+  at: DateTime.Utc
+): ReadonlyArray<Cause> => [
   ...(before === null
     ? []
     : [
@@ -242,6 +248,17 @@ const holdsOf = ({ before, workers, pause, circuit }: Surroundings, at: DateTime
         } as const
       ]
     : []),
+  ...(disabling === null
+    ? []
+    : [
+        {
+          reason: "DISABLED",
+          says: `the destination is disabled: ${disabling.reason}. Its messages wait until it is enabled`,
+          since: disabling.since,
+          until: null,
+          waitsFor: "destination"
+        } as const
+      ]),
   ...(pause === null
     ? []
     : [
@@ -360,6 +377,8 @@ const nextOf = ({ status, progress }: Message, { reason }: Cause): string => {
       return "it goes when the message before it has ended"
     case "NO_WORKER":
       return "nothing, until a worker is started"
+    case "DISABLED":
+      return "nothing, until somebody enables the destination, or the message is too old"
     case "PAUSED":
       return "nothing, until somebody resumes the destination"
     case "CIRCUIT_HELD":
@@ -388,13 +407,16 @@ const actionsOf = (
   id: MessageId,
   destination: DestinationId,
   message: Message,
-  { pause, circuit }: Surroundings,
+  { pause, disabling, circuit }: Surroundings,
   now: DateTime.Utc
 ): ReadonlyArray<Action> => {
   const isAllowed = (command: MessageCommand) => Result.isSuccess(decide(message, command))
   const replay = { type: "ReplayMessage", now, reason: null } as const
   const actions: Array<Action> = []
   if (isWaiting(message)) {
+    if (disabling !== null) {
+      actions.push({ action: "enable", on: "destination", id: destination, says: "enable the destination" })
+    }
     if (pause !== null) {
       actions.push({ action: "resume", on: "destination", id: destination, says: "send to the destination again" })
     }

@@ -117,7 +117,7 @@ export const MessageFailed = fact("MessageFailed", {
 })
 
 export const MessageDeadLettered = fact("MessageDeadLettered", {
-  reason: Schema.Literals(["attempts used up", "too old to retry", "outcome unknown"]),
+  reason: Schema.Literals(["attempts used up", "too old to retry", "outcome unknown", "too old"]),
   error: DeliveryError
 })
 

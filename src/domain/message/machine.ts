@@ -4,7 +4,7 @@
  * No `invoke`, no `spawn`, no `after`: work is started by the application and time arrives inside
  * facts (`retryAt`, `reconcileAt`), so a replay needs neither a clock nor a running actor.
  */
-import type { DateTime } from "effect"
+import { DateTime } from "effect"
 import { setup } from "xstate"
 import { attemptsMaxOf, presets, type RetryPolicy } from "../delivery/retry.ts"
 import type { DestinationId } from "../ids.ts"
@@ -18,7 +18,7 @@ export interface Progress {
   readonly orderingKey: string | null
   readonly retry: RetryPolicy
   readonly attemptsMax: number
-  /** When this epoch was opened; the age limit counts from here. */
+  /** When this epoch was opened, or was first due where that was later; the age counts from here. */
   readonly openedAt: DateTime.Utc | null
   /** When the message next needs a worker: for an attempt, an expiry or a reconciliation. */
   readonly dueAt: DateTime.Utc | null
@@ -124,6 +124,8 @@ const guards = {
   mayBeDoubted: ({ context, event }: Step<"AttemptUnresolved">) =>
     hasOpenAttempt(context, event.attempt) && context.doubts < DOUBTS_MAX,
   isSettled: ({ context }: Step<"MessageFailed" | "MessageDeadLettered">) => context.phase === "settled",
+  /** It grew too old while it waited, whatever held it back. */
+  isTooOld: ({ event }: Step<"MessageDeadLettered">) => event.reason === "too old",
   isByReceipt: ({ event }: Step<"MessageFailed">) => event.by === "receipt",
   isNextEpoch: ({ context, event }: Step<"MessageReplayed">) =>
     event.epoch === context.epoch + 1 && (event.edited || !context.erased),
@@ -138,7 +140,7 @@ const changes = {
     orderingKey: event.orderingKey,
     retry: event.retry,
     attemptsMax: attemptsMaxOf(event.retry),
-    openedAt: event.acceptedAt,
+    openedAt: DateTime.max(event.acceptedAt, event.dueAt),
     dueAt: event.dueAt,
     expiresAt: event.expiresAt,
     epoch: 1
@@ -235,6 +237,7 @@ export const messageMachine = setup({
         AttemptSucceeded: { target: "SENT", guard: "isProven", actions: "succeed" },
         MessageCancelled: "CANCELLED",
         MessageExpired: "EXPIRED",
+        MessageDeadLettered: { target: "DEAD_LETTER", guard: "isTooOld", actions: "settle" },
         ...always
       }
     },

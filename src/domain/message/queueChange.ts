@@ -21,8 +21,14 @@ export type QueueChange =
       /** The ordering key. A message that stands in its line keeps its place; any other goes to the end of the line. */
       readonly line: string | null
     }
-  /** The message waits no longer and leaves its line. */
-  | { readonly type: "Leave"; readonly lane: DestinationId; readonly dueAt: DateTime.Utc; readonly line: string | null }
+  /** The message waits no longer and leaves its line; a dead letter may block the line. */
+  | {
+      readonly type: "Leave"
+      readonly lane: DestinationId
+      readonly dueAt: DateTime.Utc
+      readonly line: string | null
+      readonly dead: boolean
+    }
   /** The message was taken or has ended, and the next of its line may go; a dead letter may block the line. */
   | { readonly type: "LeaveLine"; readonly lane: DestinationId; readonly line: string; readonly dead: boolean }
 
@@ -45,17 +51,17 @@ export const queueChange = (before: Message, fact: MessageFact, after: Message):
       return after.status === "QUEUED" ? wait(lane, after) : null
     case "MessageCancelled":
     case "MessageExpired":
-      return leave(lane, before)
+      return leave(lane, before, false)
     case "AttemptSucceeded":
       // A receipt settled the message while it was in doubt or waited for a retry: no worker needs to claim it.
       return before.status === "QUEUED" || before.progress.phase === "unresolved"
-        ? leave(lane, before)
+        ? leave(lane, before, false)
         : leaveLine(lane, after, false)
     case "MessageFailed":
       // The provider's receipt comes after the destination took the message, and its line has moved on since.
       return fact.by === "response" ? leaveLine(lane, after, true) : null
     case "MessageDeadLettered":
-      return leaveLine(lane, after, true)
+      return before.status === "QUEUED" ? leave(lane, before, true) : leaveLine(lane, after, true)
     case "AttemptStarted":
     case "MessageDelivered":
     case "MessageBodyErased":
@@ -77,9 +83,9 @@ const wait = (lane: DestinationId, message: Message): QueueChange | null => {
   return dueAt === null ? null : { type: "Wait", lane, dueAt, epoch, attempt: closed, line: orderingKey }
 }
 
-const leave = (lane: DestinationId, message: Message): QueueChange | null => {
+const leave = (lane: DestinationId, message: Message, dead: boolean): QueueChange | null => {
   const dueAt = attentionAt(message)
-  return dueAt === null ? null : { type: "Leave", lane, dueAt, line: message.progress.orderingKey }
+  return dueAt === null ? null : { type: "Leave", lane, dueAt, line: message.progress.orderingKey, dead }
 }
 
 const leaveLine = (lane: DestinationId, { progress: { orderingKey } }: Message, dead: boolean): QueueChange | null =>

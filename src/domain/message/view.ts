@@ -4,7 +4,7 @@
  */
 import { DateTime, Schema } from "effect"
 import { ChannelName, DestinationId, EventId, MessageId, OrgId } from "../ids.ts"
-import { denies, evolve, initial } from "./decider.ts"
+import { denies, endsAt, evolve, initial } from "./decider.ts"
 import { DeliveryError, detailsOf, MessageDetails, type MessageFact, type ReceiptStatus } from "./facts.ts"
 import { type MessageStatus, statuses } from "./machine.ts"
 import type { Message, Status } from "./transitions.ts"
@@ -60,6 +60,8 @@ export const MessageViewJson = Schema.Struct({
   /** The time before which its sender does not want it sent; null when it was due at once. */
   deliverAt: AddedTime,
   expiresAt: Schema.NullOr(Time),
+  /** When it ends by itself if it still waits then; null when it does not wait. */
+  endsAt: AddedTime,
   createdAt: Time,
   updatedAt: Time,
   /** When the last attempt was started. */
@@ -116,6 +118,7 @@ export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): Messa
     ...detailsOf(queued),
     deliverAt: DateTime.isGreaterThan(queued.dueAt, queued.acceptedAt) ? queued.dueAt : null,
     expiresAt: progress.expiresAt,
+    endsAt: endsAt(message),
     createdAt: first.at,
     updatedAt: last.at,
     lastAttemptAt: history.findLast(({ fact }) => fact.type === "AttemptStarted")?.at ?? null,

@@ -8,6 +8,7 @@ import { afterAll } from "vitest"
 import type { HttpTargetSettings } from "../../../src/adapters/channels/http/settings.ts"
 import * as PagerDutyAlerts from "../../../src/adapters/channels/pagerduty/PagerDutyAlerts.ts"
 import type { EndpointSettings } from "../../../src/adapters/channels/webhook/settings.ts"
+import { generateSecret } from "../../../src/adapters/channels/webhook/signature.ts"
 import * as WebhookAlerts from "../../../src/adapters/channels/webhook/WebhookAlerts.ts"
 import * as MetaReceipts from "../../../src/adapters/channels/whatsapp/MetaReceipts.ts"
 import type { FeedOptions } from "../../../src/adapters/http/log/feed.ts"
@@ -37,11 +38,15 @@ const channels = channelsOf([
     faultsOf: ({ settings, secrets, given }) => [
       ...(given.includes("url") && settings.url.includes("forbidden") ? [forbidden("url")] : []),
       ...("forbidden" in settings.headers ? [{ field: "headers", reason: "must not hold forbidden" }] : []),
-      ...(secrets["secret"]?.startsWith("whsec_") === false
-        ? [{ field: "secret", reason: "must start with whsec_" }]
-        : [])
+      ...(secrets["secret"]?.startsWith("whs") === false ? [{ field: "secret", reason: "must start with whsec_" }] : [])
     ],
-    secrets: { secret: { ...webhook.secrets["secret"]!, generate: () => Redacted.make("whsec_made-by-the-policy") } }
+    secrets: {
+      secret: {
+        ...webhook.secrets["secret"]!,
+        generate: ({ signature }) =>
+          signature === "ed25519" ? generateSecret(signature) : Redacted.make("whsec_made-by-the-policy")
+      }
+    }
   } satisfies Channel<EndpointSettings>,
   {
     ...http,

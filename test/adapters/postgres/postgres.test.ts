@@ -7,6 +7,7 @@ import { orderContract } from "../../contracts/deliver/orderContract.ts"
 import { queueContract } from "../../contracts/deliver/queueContract.ts"
 import { backlogsContract } from "../../contracts/destinations/backlogsContract.ts"
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
+import { destinationHealthContract } from "../../contracts/destinations/destinationHealthContract.ts"
 import { destinationsContract } from "../../contracts/destinations/destinationsContract.ts"
 import { eventsContract } from "../../contracts/events/eventsContract.ts"
 import { apiKeysContract } from "../../contracts/keys/apiKeysContract.ts"
@@ -48,6 +49,7 @@ describe.concurrent("a store in PostgreSQL", () => {
   retentionContract("postgres", ports)
   circuitsContract("postgres", ports)
   backlogsContract("postgres", ports)
+  destinationHealthContract("postgres", ports)
   orderContract("postgres", ports)
   alertingContract("postgres", ports)
   auditContract("postgres", ports)

@@ -177,7 +177,7 @@ describe("a channel that is made from a record", () => {
   it("stands in the OpenAPI document and among the channels there are", async () => {
     const { paths, components } = (await call("GET", "/openapi.json")).json
     const routes = Object.keys(paths).filter((path) => path.startsWith("/api/v1/caves"))
-    const below = ["", "/{id}", "/{id}/pause", "/{id}/resume", "/{id}/retry-config"]
+    const below = ["", "/{id}", "/{id}/enable", "/{id}/health", "/{id}/pause", "/{id}/resume", "/{id}/retry-config"]
     expect(routes.toSorted()).toEqual(below.map((path) => `/api/v1/caves${path}`).toSorted())
     expect(Object.keys(components.schemas)).toEqual(
       expect.arrayContaining(["Cave", "CreateCave", "ChangeCave", "NewCave"])

@@ -270,6 +270,47 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
       )
 
       test(
+        "is disabled once, hands out nothing, and hands out all when it is enabled and not paused",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const store = yield* EventStore
+          const queue = yield* Queue
+          const orgId = newOrg()
+          const { id } = yield* make(orgId)
+          const disable = (reason: string | null) => destinations.setDisabled(channel, orgId, id, reason)
+          expect(yield* disable(null)).toMatchObject({ disabledReason: null, enabledAt: null })
+          expect(yield* disable("gone")).toMatchObject({ disabledReason: "gone", paused: false, enabledAt: null })
+          expect(yield* disable("again")).toMatchObject({ disabledReason: "gone" })
+          expect(yield* destinations.get(orgId, id)).toMatchObject({ disabledReason: "gone" })
+          expect(yield* destinations.setDisabled(channel, newOrg(), id, null)).toBeNull()
+          yield* store.append([opened({ channel: channel.name, destination: id }).entry])
+          const claim = Effect.gen(function* () {
+            const request = { worker: "w", limit: 100, perLane: 100, room: new Map(), lease: Duration.minutes(1) }
+            return ((yield* queue.claim(request))?.messages ?? []).filter(({ lane }) => lane === id).length
+          })
+          yield* destinations.setPaused(channel, orgId, id, true)
+          yield* destinations.setPaused(channel, orgId, id, false)
+          expect(yield* claim).toBe(0)
+          yield* destinations.setPaused(channel, orgId, id, true)
+          const enabled = yield* disable(null)
+          expect(enabled).toMatchObject({ disabledReason: null, paused: true })
+          expect(enabled!.enabledAt).toEqual(enabled!.updatedAt)
+          expect(yield* claim).toBe(0)
+          yield* destinations.setPaused(channel, orgId, id, false)
+          expect(yield* claim).toBe(1)
+          expect((yield* told(channel, id)).map(([type]) => type)).toEqual([
+            "DestinationCreated",
+            "DestinationDisabled",
+            "DestinationPaused",
+            "DestinationResumed",
+            "DestinationPaused",
+            "DestinationEnabled",
+            "DestinationResumed"
+          ])
+        }).pipe(Effect.provideService(CommandedBy, "operator"))
+      )
+
+      test(
         "applies a change to attempts, also where another process made it",
         Effect.gen(function* () {
           const destinations = yield* Destinations
@@ -364,7 +405,12 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
       const orgId = newOrg()
       const { id } = yield* makeEndpoint(orgId, {}, { secrets: { secret: Redacted.make("first") } })
       const rotate = Effect.fnUntraced(function* (secret: string, graceMs: number) {
-        const rotation = { name: "secret", secret: Redacted.make(secret), previousUntil: yield* inMillis(graceMs) }
+        const rotation = {
+          name: "secret",
+          secret: Redacted.make(secret),
+          published: {},
+          previousUntil: yield* inMillis(graceMs)
+        }
         return yield* (yield* Destinations).rotateSecret(webhook, orgId, id, rotation)
       })
       return { orgId, id, rotate }
@@ -391,6 +437,23 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
         yield* untilForgotten
         expect(yield* destinations.forSending(orgId, id)).toEqual(rotated)
         expect(JSON.stringify(rotated)).not.toContain("first")
+      })
+    )
+
+    test(
+      "publishes what its rotation says, in the place of what was",
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const { orgId, id } = yield* endpoint()
+        const rotate = Effect.fnUntraced(function* (published: Readonly<Record<string, string>>) {
+          const secret = Redacted.make("next")
+          const rotation = { name: "secret", secret, published, previousUntil: yield* inMillis(HOUR) }
+          return yield* destinations.rotateSecret(webhook, orgId, id, rotation)
+        })
+        expect((yield* destinations.get(orgId, id))!.published).toEqual({})
+        yield* rotate({ publicKey: "one" })
+        expect((yield* rotate({ publicKey: "two" }))!.destination.published).toEqual({ publicKey: "two" })
+        expect((yield* destinations.get(orgId, id))!.published).toEqual({ publicKey: "two" })
       })
     )
 
@@ -467,7 +530,12 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
       Effect.gen(function* () {
         const destinations = yield* Destinations
         const { orgId, id, rotate } = yield* endpoint()
-        const rotation = { name: "secret", secret: Redacted.make(canary), previousUntil: yield* inMillis(HOUR) }
+        const rotation = {
+          name: "secret",
+          secret: Redacted.make(canary),
+          published: {},
+          previousUntil: yield* inMillis(HOUR)
+        }
         for (const [kind, org] of [
           [webhook, newOrg()],
           [http, orgId]
@@ -508,7 +576,7 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
   describe(`${name}: a public key`, () => {
     const create = Effect.fnUntraced(function* (orgId: OrgId, publicKey: string, kind: AnyChannel = whatsapp) {
       const { settings } = yield* makeAccount(newOrg())
-      const made = { settings, secrets: {}, publicKey, lookup: null, alerting: null }
+      const made = { settings, secrets: {}, published: {}, publicKey, lookup: null, alerting: null }
       return yield* (yield* Destinations).create(kind, orgId, made)
     })
 

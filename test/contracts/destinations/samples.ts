@@ -52,6 +52,7 @@ const make =
       const made = yield* (yield* Destinations).create(channel, orgId, {
         settings,
         secrets: all,
+        published: {},
         publicKey: key === null ? null : (settings as unknown as Record<string, string>)[key]!,
         lookup: lookup === undefined ? null : all[lookup]!,
         alerting: alerting ?? null
@@ -118,8 +119,11 @@ export const destinationOf = <Settings extends DestinationSettings>(
   channel: channel.name,
   settings: settingsOf(channel as AnyChannel, given) as Settings,
   secretNames: [],
+  published: {},
   alerting: null,
   paused: false,
+  disabledReason: null,
+  enabledAt: null,
   version: 1,
   createdAt: DateTime.makeUnsafe(0),
   updatedAt: DateTime.makeUnsafe(0)

@@ -348,6 +348,42 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
     })
 
     test(
+      "name what waits and is over, of all orgs, the longest over first, page by page",
+      Effect.gen(function* () {
+        const views = yield* MessageViews
+        const aged = { retry: { strategy: "fixed", baseMs: 1_000, ageMaxMs: 20_000 } } as const
+        const [expired, old, later, endless, under] = [
+          opened({ orgId: newOrg(), dueAt: inMillis(-60_000), expiresAt: inMillis(-30_000) }),
+          opened({ orgId: newOrg(), dueAt: inMillis(-60_000), acceptedAt: inMillis(-60_000), ...aged }),
+          opened({ dueAt: inMillis(0), expiresAt: inMillis(60_000) }),
+          opened({ dueAt: inMillis(-60_000) }),
+          opened({ dueAt: inMillis(-60_000), expiresAt: inMillis(-40_000) })
+        ]
+        const begun = started(under.after)
+        yield* write(expired, old, later, endless, under, begun)
+        yield* projected([expired, old, later, endless, begun].map(({ after }) => after))
+        const pages = Effect.fnUntraced(function* (limit: number) {
+          const found: Array<MessageId> = []
+          let cursor: string | null = null
+          do {
+            const page: Effect.Success<ReturnType<typeof views.ending>> = yield* views.ending(inMillis(0), {
+              cursor,
+              limit
+            })
+            found.push(...page.items)
+            cursor = page.nextCursor
+          } while (cursor !== null)
+          return found
+        })
+        const known = new Set([expired, old, later, endless, under].map(({ after }) => after.id))
+        for (const limit of [1, 2, 100]) {
+          const found = (yield* pages(limit)).filter((id) => known.has(id))
+          expect(found).toEqual([old.after.id, expired.after.id])
+        }
+      })
+    )
+
+    test(
       "counts by status, per channel too, and says since when the longest wait is late",
       Effect.gen(function* () {
         const views = yield* MessageViews

@@ -6,6 +6,8 @@ import {
   circuitClosed,
   circuitOpened,
   deadLetter,
+  destinationDisabled,
+  destinationEnabled,
   oldestDueExceeded,
   oldestDueRecovered,
   testAlerts
@@ -28,6 +30,8 @@ const every: ReadonlyArray<Alert> = [
   circuitOpened(about, opening),
   circuitClosed(about),
   deadLetter(about, messageId, error),
+  destinationDisabled(about, "it answered 410: it is gone"),
+  destinationEnabled(about),
   oldestDueExceeded(watched, oldest),
   oldestDueRecovered(watched),
   ...testAlerts(watched, "n")
@@ -66,7 +70,7 @@ describe("every alert", () => {
       oldestDueRecovered({ ...watched, target: id }),
       ...testAlerts(watched, "m")
     ]
-    expect(new Set(others.map(({ subject }) => subject)).size).toBe(8)
+    expect(new Set(others.map(({ subject }) => subject)).size).toBe(9)
   })
 })
 

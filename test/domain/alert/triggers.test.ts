@@ -10,6 +10,7 @@ import {
   quietSince
 } from "../../../src/domain/alert/triggers.ts"
 import { type CircuitFact, recorded as circuitFacts } from "../../../src/domain/circuit/facts.ts"
+import { recorded as destinationFacts } from "../../../src/domain/destination/facts.ts"
 import { MessageId } from "../../../src/domain/ids.ts"
 import { recorded as messageFacts } from "../../../src/domain/message/facts.ts"
 import { recorded as overdueFacts } from "../../../src/domain/overdue/facts.ts"
@@ -86,7 +87,9 @@ describe("what happened a day ago", () => {
 })
 
 describe("the facts that can deserve an alert", () => {
-  const known = [circuitFacts, messageFacts, overdueFacts].flatMap((recorded) => Object.keys(recorded))
+  const known = [circuitFacts, messageFacts, overdueFacts, destinationFacts].flatMap((recorded) =>
+    Object.keys(recorded)
+  )
 
   it("are known facts, in every version", () => {
     const types = new Set(known.map((name) => name.slice(0, name.indexOf("@"))))

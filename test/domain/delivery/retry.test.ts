@@ -15,8 +15,12 @@ const waitsOf = (policy: RetryPolicyType, die = 0.5) =>
   Array.from({ length: attemptsMaxOf(policy) - 1 }, (_, index) => retryWaitMs(policy, index + 1, die))
 
 describe("the presets", () => {
-  it("make six attempts each", () => {
-    expect(Object.values(presets).map(attemptsMaxOf)).toEqual([6, 6, 6])
+  it("make six attempts, the patient one eleven over a day", () => {
+    const { patient, ...others } = presets
+    expect(Object.values(others).map(attemptsMaxOf)).toEqual([6, 6, 6, 6])
+    expect(waitsOf(patient)).toEqual(
+      [1, 5, 15, 60, 300, 1_800, 7_200, 18_000, 36_000, 36_000].map((seconds) => seconds * 1_000)
+    )
   })
 
   it("webhook waits 1 s, 5 s, 15 s, 60 s and 300 s", () => {

@@ -11,6 +11,7 @@ const id = MessageId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0b01")
 const other = MessageId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0b02")
 const calm: Surroundings = {
   pause: null,
+  disabling: null,
   circuit: closed,
   rateLimit: null,
   before: null,

@@ -54,6 +54,7 @@ const condition: Record<Guard, string> = {
   isDeferred: "the attempt is open, and not in doubt",
   mayBeDoubted: "the attempt is open or in doubt, and questions about it are left",
   isSettled: "the last attempt is closed, and no attempt follows",
+  isTooOld: "the message grew too old while it waited",
   isByReceipt: "a receipt reported the failure",
   isNextEpoch: "the fact opens the next epoch, and the message has a body: its own, or another one with the fact",
   isNotErased: "the body is not erased yet",

@@ -289,6 +289,80 @@ describe("a message with an age limit", () => {
       .in("DEAD_LETTER")
   })
 
+  const tooOld = (failed: string) =>
+    deadLettered("too old", {
+      code: "too_old",
+      message: `the message grew too old while it waited; ${failed}`,
+      retryable: true
+    })
+  const end = (ms: number) => ({ type: "EndMessage", now: noonPlus(ms) }) as const
+
+  it("becomes a dead letter when it grows too old while it waits, tried or not", () => {
+    given(young).when(end(10_001)).then(tooOld("it was never sent")).in("DEAD_LETTER")
+    const waiting = given(young, started(1), failed(1, noonPlus(10_000)))
+    waiting.when(end(10_001)).then(tooOld("1 attempt had failed")).in("DEAD_LETTER")
+    waiting
+      .when(the.startAttempt(noonPlus(10_001)))
+      .then(tooOld("1 attempt had failed"))
+      .in("DEAD_LETTER")
+    waiting
+      .when(the.startAttempt(noonPlus(10_000)))
+      .then(started(2))
+      .in("SENDING")
+  })
+
+  it("is not ended before its time, nor while an attempt is under way or in doubt, nor after its end", () => {
+    for (const history of [
+      [young],
+      [young, started(1), failed(1, noonPlus(10_000))],
+      [queued({ expiresAt: noonPlus(10_001) })]
+    ]) {
+      given(...history)
+        .when(end(10_000))
+        .thenRejectedIn("QUEUED")
+    }
+    given(young, started(1)).when(end(99_000)).thenRejectedIn("SENDING")
+    given(whatsapp, started(1), unresolved(1))
+      .when(end(99 * 24 * 3_600_000))
+      .thenRejectedIn("SENDING")
+    for (const [status, history] of Object.entries(the.endings)) {
+      given(...history)
+        .when(end(99 * 24 * 3_600_000))
+        .thenRejectedIn(status as keyof typeof the.endings)
+    }
+  })
+
+  it("ends by its expiry where that comes first", () => {
+    given({ ...young, expiresAt: noonPlus(10_000) })
+      .when(end(20_000))
+      .then(the.expired(noonPlus(10_000)))
+      .in("EXPIRED")
+  })
+
+  it("is 30 days old at the most, unless its policy says otherwise", () => {
+    const days = (count: number) => count * 24 * 3_600_000
+    given(queued())
+      .when(end(days(30)))
+      .thenRejectedIn("QUEUED")
+    given(queued())
+      .when(end(days(30) + 1))
+      .then(tooOld("it was never sent"))
+      .in("DEAD_LETTER")
+    given(queued({ retry: { strategy: "fixed", baseMs: 1, ageMaxMs: days(90) } }))
+      .when(end(days(90)))
+      .thenRejectedIn("QUEUED")
+  })
+
+  it("counts from the time a scheduled message is first due", () => {
+    const scheduled = given({ ...young, dueAt: noonPlus(60_000) })
+    scheduled.when(end(70_000)).thenRejectedIn("QUEUED")
+    scheduled
+      .when(the.startAttempt(noonPlus(60_000)))
+      .then(started(1))
+      .in("SENDING")
+    scheduled.when(end(70_001)).then(tooOld("it was never sent")).in("DEAD_LETTER")
+  })
+
   it("counts a replayed message's age from its replay", () => {
     given(young, started(1), failed(1, null), deadLettered("too old to retry"), the.replayed(2, noonPlus(50_000)), {
       type: "AttemptStarted",

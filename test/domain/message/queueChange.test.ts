@@ -14,7 +14,7 @@ const changeAfter = (...history: ReadonlyArray<MessageFact>): QueueChange | null
 }
 
 const wait = (dueAt = noon, attempt = 0, epoch = 1) => ({ type: "Wait", lane, dueAt, epoch, attempt, line: null })
-const leave = (dueAt = noon) => ({ type: "Leave", lane, dueAt, line: null })
+const leave = (dueAt = noon) => ({ type: "Leave", lane, dueAt, line: null, dead: false })
 
 describe("a message waits in the lane of its destination", () => {
   it("from the moment it is queued until it is due", () => {
@@ -82,6 +82,10 @@ describe("an expiry", () => {
 })
 
 describe("a message leaves its lane, under the time it waited for,", () => {
+  it("when it grows too old, as a dead letter", () => {
+    expect(changeAfter(queued(), the.deadLettered("too old"))).toEqual({ ...leave(), dead: true })
+  })
+
   it("when it is cancelled", () => {
     expect(changeAfter(queued({ dueAt: noonPlus(60_000) }), the.cancelled)).toEqual(leave(noonPlus(60_000)))
     expect(changeAfter(queued(), started(1), failed(1, noonPlus(1_000)), the.cancelled)).toEqual(leave(noonPlus(1_000)))

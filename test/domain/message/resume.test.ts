@@ -72,7 +72,8 @@ describe("a message resumed from its queue row", () => {
       type: "Leave",
       lane: the.lane,
       dueAt: row,
-      line: null
+      line: null,
+      dead: false
     })
   })
 

@@ -76,6 +76,7 @@ describe("a view", () => {
       metadata: { source: "checkout" },
       deliverAt: noonPlus(60_000),
       expiresAt: noonPlus(90_000),
+      endsAt: noonPlus(90_000),
       createdAt: noon,
       updatedAt: noon,
       lastAttemptAt: null,

@@ -80,14 +80,14 @@ export const writeCircuit = (
 /** What the settings of a destination mean for its lane. A limit that was changed counts from now on. */
 export const copySettingsToLane = (memory: Memory["Service"], destination: Destination): void => {
   const { tables } = memory
-  const { id, paused, settings } = destination
+  const { id, settings } = destination
   const { rateLimit, timeoutMs, onDeadLetter } = settings
   const before = laneOf(tables, id).rateLimit
   const same = before?.limit === rateLimit?.limit && before?.periodMs === rateLimit?.periodMs
   const blocks = onDeadLetter === "block"
   changeLane(tables, id, {
     rateLimit,
-    paused,
+    paused: destination.paused || destination.disabledReason !== null,
     blocks,
     permitMs: permitOf(timeoutMs),
     ...(same ? {} : { nextClaimAt: null })

@@ -3,7 +3,13 @@ import { randomUUID } from "node:crypto"
 import { DateTime, Effect, Equal, Layer, Redacted } from "effect"
 import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import { type Destination, Destinations, goodAt } from "../../../src/application/ports/Destinations.ts"
-import { changesOf, type DestinationKind, journalOf, pauseOf } from "../../../src/domain/destination/changes.ts"
+import {
+  changesOf,
+  type DestinationKind,
+  disablingOf,
+  journalOf,
+  pauseOf
+} from "../../../src/domain/destination/changes.ts"
 import type { ConfigurationFact } from "../../../src/domain/destination/facts.ts"
 import { toRecorded } from "../../../src/domain/destination/facts.ts"
 import { DestinationId, type OrgId } from "../../../src/domain/ids.ts"
@@ -64,7 +70,7 @@ export const layer = Layer.effect(
       row === null ? null : { destination: row.destination, secrets: row.secrets, previousSecrets: row.previousSecrets }
 
     return Destinations.of({
-      create: (kind, orgId, { settings, secrets, publicKey, lookup, alerting }) =>
+      create: (kind, orgId, { settings, secrets, published, publicKey, lookup, alerting }) =>
         Effect.map(CommandedBy, (actor) => {
           const channel = kind.name
           const isTaken = living().some((row) => row.destination.channel === channel && row.publicKey === publicKey)
@@ -78,8 +84,11 @@ export const layer = Layer.effect(
             channel,
             settings,
             secretNames,
+            published,
             alerting,
             paused: false,
+            disabledReason: null,
+            enabledAt: null,
             version: 1,
             ...times
           }
@@ -128,14 +137,19 @@ export const layer = Layer.effect(
             facts: changesOf({ orgId, channel: kind.name }, { ...settings, ...alerting }, given)
           }
         }),
-      rotateSecret: (kind, orgId, id, { name, secret, previousUntil }) =>
+      rotateSecret: (kind, orgId, id, { name, secret, published, previousUntil }) =>
         writeRow(kind, orgId, id, (row) => {
           const before = row.secrets[name]
           const previousSecrets = [
             ...(before === undefined ? [] : [{ name, secret: before, until: previousUntil }]),
             ...row.previousSecrets.map((each) => ({ ...each, until: DateTime.min(each.until, previousUntil) }))
           ]
-          const destination = { ...row.destination, version: row.destination.version + 1, updatedAt: now() }
+          const destination = {
+            ...row.destination,
+            published: { ...row.destination.published, ...published },
+            version: row.destination.version + 1,
+            updatedAt: now()
+          }
           const secrets = { ...row.secrets, [name]: secret }
           return {
             row: { ...row, destination, secrets, previousSecrets: goodAt(previousSecrets, now()) },
@@ -156,6 +170,16 @@ export const layer = Layer.effect(
                 facts: [pauseOf({ orgId, channel: kind.name }, paused, reason)]
               }
         ),
+      setDisabled: (kind, orgId, id, reason) =>
+        write(kind, orgId, id, (row) => {
+          const { disabledReason } = row.destination
+          if ((disabledReason === null) === (reason === null)) return { row, facts: [] }
+          const change = { disabledReason: reason, updatedAt: now(), ...(reason === null && { enabledAt: now() }) }
+          return {
+            row: { ...row, destination: { ...row.destination, ...change } },
+            facts: [disablingOf({ orgId, channel: kind.name }, reason)]
+          }
+        }),
       remove: (kind, orgId, id) =>
         Effect.map(
           write(kind, orgId, id, (row) => ({

@@ -19,6 +19,7 @@ const matches = (view: MessageView, filter: MessageFilter): boolean => {
 const placeAt = (time: DateTime.Utc, { id }: MessageView) =>
   `${String(DateTime.toEpochMillis(time)).padStart(16, "0")} ${id}`
 const place = (view: MessageView) => placeAt(view.createdAt, view)
+const placeOfEnding = (view: MessageView) => placeAt(view.endsAt!, view)
 const placeOfDead = (view: MessageView) => placeAt(view.endedAt!, view)
 
 export const layer = Layer.effect(
@@ -49,6 +50,20 @@ export const layer = Layer.effect(
         Effect.sync(() => {
           const dead = deadLettersIn(tables, orgId, filter)
           return { matched: dead.length, contradicted: dead.filter(({ contradicted }) => contradicted).length }
+        }),
+      ending: (at, { cursor, limit }) =>
+        Effect.sync(() => {
+          const left = [...liveViews(tables).values()]
+            .filter(
+              ({ status, endsAt }) => status === "QUEUED" && endsAt != null && !DateTime.isGreaterThan(endsAt, at)
+            )
+            .filter((view) => cursor === null || placeOfEnding(view) > cursor)
+            .toSorted((a, b) => (placeOfEnding(a) < placeOfEnding(b) ? -1 : 1))
+          const items = left.slice(0, limit)
+          return {
+            items: items.map(({ id }) => id),
+            nextCursor: left.length > limit ? placeOfEnding(items.at(-1)!) : null
+          }
         }),
       stats: (orgId) =>
         Effect.sync(() => {

@@ -97,7 +97,7 @@ const changeQueue = (memory: Memory["Service"], messageId: MessageId, version: n
     if (line === null) putWaiting(memory, message)
     else standInLine(memory, line, message)
   } else if (queue.line !== null) {
-    stepOut(memory, queue.lane, queue.line, messageId, queue.type === "LeaveLine" && queue.dead)
+    stepOut(memory, queue.lane, queue.line, messageId, queue.dead)
   }
 }
 

@@ -133,9 +133,13 @@ export class Oracle {
   beforeAppend(process: Process, entries: ReadonlyArray<Append>): void {
     this.#stale = entries.map(({ fence }) => fence !== null && this.#tables.claims.get(fence)?.worker !== process.name)
     for (const { messageId, facts, fence } of entries) {
-      const byReceipt = facts[0]?.type === "ReceiptRecorded"
+      const [first] = facts
+      const byReceipt = first?.type === "ReceiptRecorded"
+      // Whoever looks for messages whose time is over ends them where they wait.
+      const isOver =
+        first?.type === "MessageExpired" || (first?.type === "MessageDeadLettered" && first.reason === "too old")
       for (const fact of facts) {
-        if (!ofAWorker.has(fact.type) || byReceipt) continue
+        if (!ofAWorker.has(fact.type) || byReceipt || isOver) continue
         this.#check("I24 what a worker writes is fenced", fence !== null, () => `${fact.type} without a fence`)
         if (fact.type === "AttemptStarted" && fence !== null) this.#mayStart(messageId, fact, fence)
         const givesUp =
@@ -334,7 +338,10 @@ export class Oracle {
         break
       }
       case "MessageDeadLettered":
-        legal(entry.endingOwed)
+        if (fact.reason === "too old") {
+          legal(entry.status === "QUEUED")
+          this.#check("I19 only what has an age grows too old", entry.queued.retry.ageMaxMs !== undefined, what)
+        } else legal(entry.endingOwed)
         this.#check("I45 only what can't be settled stays unknown", fact.reason !== "outcome unknown" || !dedupes, what)
         this.#dies(id, entry)
         entry.status = "DEAD_LETTER"

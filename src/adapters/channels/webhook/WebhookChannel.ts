@@ -15,7 +15,7 @@ import { makeCheckTarget } from "../net/requestPolicy.ts"
 import { makeTries } from "../net/tries.ts"
 import { makeTargets, requestOf } from "./request.ts"
 import { checkHeaders, type EndpointSettings, settings } from "./settings.ts"
-import { checkSecret, generateSecret } from "./signature.ts"
+import { checkSecret, generateSecret, publicKeyOf, type Style } from "./signature.ts"
 
 /** `resolve` replaces the system's resolver. */
 export const channel = (rules: AddressRules, resolve?: Resolve): Channel<EndpointSettings> => {
@@ -31,30 +31,45 @@ export const channel = (rules: AddressRules, resolve?: Resolve): Channel<Endpoin
     secrets: {
       secret: {
         schema: Schema.String.annotate({
-          description: "whsec_ and base64 of 24 to 64 bytes; made for you when left out."
+          description:
+            "whsec_ and base64 of 24 to 64 bytes, or for ed25519 whsk_ and base64 of 32 or 64; made for you when left out."
         }),
-        generate: generateSecret,
+        generate: ({ signature }) => generateSecret(signature),
+        publishes: {
+          name: "publicKey",
+          description: "whpk_ and base64: what signatures are verified with. Null unless signature is ed25519.",
+          of: publicKeyOf
+        },
         replaceable: false,
         rotates: true
       }
     },
     ownSecretsMax: 0,
     // Nothing is asked about a setting that stays as it is: the operator may have closed its network since.
-    faultsOf: ({ settings: { url, headers }, secrets: { secret }, given }) =>
+    faultsOf: ({ settings: { url, headers, signature }, secrets: { secret }, given, before }) =>
       Object.entries({
         url: given.includes("url") ? checkUrl(url) : null,
         headers: given.includes("headers") ? checkHeaders(headers) : null,
-        secret: secret === undefined ? null : checkSecret(Redacted.make(secret))
+        signature: before === null ? null : checkChange(before.signature, signature),
+        secret: secret === undefined ? null : checkSecret(Redacted.make(secret), signature)
       }).flatMap(([field, reason]) => (reason === null ? [] : [{ field, reason }])),
     addresseeOf: ({ to }) => Result.succeed({ to, destination: to }),
     addressField: "to",
     retry: presets.webhook,
     reachesPerson: false,
     dedupes: true,
+    goneStatus: 410,
+    disableAfterMs: ({ disableAfterMs }) => (disableAfterMs === 0 ? null : disableAfterMs),
     missing: "endpoint_missing",
     open: open(rules, resolve)
   }
 }
+
+/** Its secret could sign in no other style than the one it was made for, and a receiver verify nothing. */
+const checkChange = (before: Style, after: Style): string | null =>
+  (before === "ed25519") === (after === "ed25519")
+    ? null
+    : "can't change to or from ed25519, which has keys of its own: create another endpoint"
 
 const open = Effect.fnUntraced(function* (rules: AddressRules, resolve: Resolve | undefined) {
   const attempt = yield* makeTries(rules, resolve)

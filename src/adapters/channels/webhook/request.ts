@@ -7,7 +7,7 @@ import type { OpenDestination } from "../../../application/ports/Destinations.ts
 import { agentHeaders } from "../net/agent.ts"
 import { timeoutNanosOf } from "../net/tries.ts"
 import { checkSettings, type EndpointSettings } from "./settings.ts"
-import { checkSecret, signingKey, signLegacy, signStandard } from "./signature.ts"
+import { checkSecret, type Style, signEd25519, signingKey, signLegacy, signStandard } from "./signature.ts"
 
 type Endpoint = OpenDestination<EndpointSettings>
 
@@ -21,7 +21,7 @@ interface TimedKey {
 export interface Target {
   readonly url: URL
   readonly path: string
-  readonly style: "standard" | "legacy"
+  readonly style: Style
   readonly keys: ReadonlyArray<TimedKey>
   readonly headers: ReadonlyArray<string>
   readonly timeoutNanos: bigint
@@ -30,7 +30,7 @@ export interface Target {
 /** A text says why the endpoint can't be called; nothing is sent then. */
 const targetOf = ({ destination: { settings }, secrets: { secret }, previousSecrets }: Endpoint): Target | string => {
   if (secret === undefined) return "there is no secret to sign with"
-  const problem = checkSettings(settings) ?? checkSecret(secret)
+  const problem = checkSettings(settings) ?? checkSecret(secret, settings.signature)
   if (problem !== null) return problem
   const url = new URL(settings.url)
   return {
@@ -75,9 +75,10 @@ export const requestOf = (message: OutboundMessage, target: Target, now: number)
   const headers = [...target.headers, "webhook-id", message.messageId]
   if (message.eventType !== null) headers.push("webhook-event-type", headerText(message.eventType))
   if (message.correlationId !== null) headers.push("webhook-correlation-id", headerText(message.correlationId))
-  if (target.style === "standard") {
+  if (target.style !== "legacy") {
     const keys = target.keys.filter(({ untilMs }) => untilMs > now).map(({ key }) => key)
-    const signature = signStandard(keys, message.messageId, timestamp, body)
+    const sign = target.style === "standard" ? signStandard : signEd25519
+    const signature = sign(keys, message.messageId, timestamp, body)
     headers.push("webhook-timestamp", timestamp, "webhook-signature", signature)
   } else {
     headers.push("x-timestamp", timestamp, "x-signature", signLegacy(target.keys[0]!.key, timestamp, body))

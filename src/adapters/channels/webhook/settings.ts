@@ -1,17 +1,20 @@
 /** What a webhook endpoint is made of, judged when it is written so that its owner is told at once, and again when it is used. */
 import { Schema } from "effect"
-import { commonSettings, headerText, type Setting, text } from "../../../application/destinations/fields.ts"
+import { between, commonSettings, headerText, type Setting, text } from "../../../application/destinations/fields.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
 import { isWish } from "../../../domain/event/eventTypes.ts"
 import { checkUrl, type Headers, makeCheckHeaders } from "../net/requestPolicy.ts"
+import { type Style, styles } from "./signature.ts"
 
 export interface EndpointSettings extends DestinationSettings {
   readonly url: string
   /** Event types it wants from fan-out; null wants all. */
   readonly eventTypes: ReadonlyArray<string> | null
   readonly description: string | null
-  readonly signature: "standard" | "legacy"
+  readonly signature: Style
   readonly headers: Headers
+  /** For so long every attempt may fail until the endpoint is disabled; 0: for ever. */
+  readonly disableAfterMs: number
 }
 
 /** The events it wants, in the words of domain/event/eventTypes.ts. */
@@ -21,6 +24,8 @@ const Wish = headerText(256).check(
   )
 )
 
+const DAY_MS = 86_400_000
+
 export const settings = {
   url: { schema: text(2048) },
   eventTypes: {
@@ -28,8 +33,14 @@ export const settings = {
     default: null
   },
   description: { schema: text(500), default: null },
-  signature: { schema: Schema.Literals(["standard", "legacy"]), default: "standard" },
+  signature: { schema: Schema.Literals(styles), default: "standard" },
   headers: { schema: Schema.Record(Schema.String, Schema.String), default: {} },
+  disableAfterMs: {
+    schema: between(0, 365 * DAY_MS).annotate({
+      description: "For so long every attempt may fail until the endpoint is disabled; 0: for ever."
+    }),
+    default: 5 * DAY_MS
+  },
   ...commonSettings
 } as const satisfies { readonly [Name in keyof EndpointSettings]: Setting }
 

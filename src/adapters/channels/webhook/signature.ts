@@ -1,19 +1,39 @@
 /**
- * How a webhook proves where it comes from. Two styles over the same secrets:
+ * How a webhook proves where it comes from. Three styles, over two kinds of secrets:
  *
  * - `standard`: Standard Webhooks 1.0. `webhook-signature` lists one `v1,<base64>` per active secret,
  *   an HMAC-SHA256 over `id.timestamp.body`, so that a receiver with either secret of a rotation agrees
  *   until its grace ends.
+ * - `ed25519`: the same header and content, one `v1a,<base64>` per active private key. The receiver has
+ *   the public key only, so nobody who reads the receiver's settings can sign.
  * - `legacy`: `X-Signature`, one hex HMAC-SHA256 over `timestamp.body` by the newest secret.
  *
  * The body is signed as the bytes that are sent, never as a re-serialised value. A secret is
- * `whsec_<base64 of 24 to 64 bytes>` and the key is those bytes in both styles, so a receiver that
- * already shares a plain-text secret keeps it: bring its base64.
+ * `whsec_<base64 of 24 to 64 bytes>` and the key is those bytes in `standard` and `legacy`, so a receiver that
+ * already shares a plain-text secret keeps it: bring its base64. A private key is `whsk_<base64 of its seed of 32
+ * bytes, alone or with the 32 bytes of its public key behind it>`, and its public key `whpk_<base64 of 32 bytes>`.
  */
-import { createHmac, createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from "node:crypto"
+import {
+  createHmac,
+  createPrivateKey,
+  createPublicKey,
+  createSecretKey,
+  type KeyObject,
+  randomBytes,
+  sign,
+  timingSafeEqual
+} from "node:crypto"
 import { Redacted } from "effect"
 
+export const styles = ["standard", "ed25519", "legacy"] as const
+export type Style = (typeof styles)[number]
+
 const PREFIX = "whsec_"
+const PRIVATE_PREFIX = "whsk_"
+const PUBLIC_PREFIX = "whpk_"
+const KEY_BYTES = 32
+/** DER of PKCS #8 in front of the seed of an Ed25519 key (RFC 8410). */
+const pkcs8Prefix = Buffer.from("302e020100300506032b657004220420", "hex")
 const BYTES_MIN = 24
 const BYTES_MAX = 64
 const BYTES_GENERATED = 32
@@ -21,12 +41,17 @@ const TOLERANCE_SECONDS = 300
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
-export const generateSecret = (): Redacted.Redacted =>
-  Redacted.make(PREFIX + randomBytes(BYTES_GENERATED).toString("base64"))
+/** One that signs in the style. */
+export const generateSecret = (style: Style = "standard"): Redacted.Redacted => {
+  if (style !== "ed25519") return Redacted.make(PREFIX + randomBytes(BYTES_GENERATED).toString("base64"))
+  const seed = randomBytes(KEY_BYTES)
+  return Redacted.make(PRIVATE_PREFIX + Buffer.concat([seed, publicBytesOf(privateKeyOf(seed))]).toString("base64"))
+}
 
-/** Null when the secret can sign; otherwise why not, without quoting it. */
-export const checkSecret = (secret: Redacted.Redacted): string | null => {
+/** Null when the secret can sign in the style; otherwise why not, without quoting it. */
+export const checkSecret = (secret: Redacted.Redacted, style: Style = "standard"): string | null => {
   const text = Redacted.value(secret)
+  if (style === "ed25519") return checkPrivateKey(text)
   if (!text.startsWith(PREFIX)) return `a secret starts with "${PREFIX}"`
   const encoded = text.slice(PREFIX.length)
   if (!base64.test(encoded)) return `what follows "${PREFIX}" must be base64 with its padding`
@@ -36,12 +61,42 @@ export const checkSecret = (secret: Redacted.Redacted): string | null => {
     : null
 }
 
+const checkPrivateKey = (text: string): string | null => {
+  if (!text.startsWith(PRIVATE_PREFIX)) return `the private key of an ed25519 endpoint starts with "${PRIVATE_PREFIX}"`
+  const encoded = text.slice(PRIVATE_PREFIX.length)
+  if (!base64.test(encoded)) return `what follows "${PRIVATE_PREFIX}" must be base64 with its padding`
+  const bytes = Buffer.from(encoded, "base64")
+  if (bytes.length !== KEY_BYTES && bytes.length !== 2 * KEY_BYTES) {
+    return `a private key holds ${KEY_BYTES} or ${2 * KEY_BYTES} bytes, this one ${bytes.length}`
+  }
+  const isPair =
+    bytes.length === KEY_BYTES ||
+    publicBytesOf(privateKeyOf(bytes.subarray(0, KEY_BYTES))).equals(bytes.subarray(KEY_BYTES))
+  return isPair ? null : "the last 32 bytes of the private key are not its public key"
+}
+
+const privateKeyOf = (seed: Uint8Array): KeyObject =>
+  createPrivateKey({ key: Buffer.concat([pkcs8Prefix, seed]), format: "der", type: "pkcs8" })
+
+/** The last bytes of its DER: the ones before say that it is an Ed25519 key. */
+const publicBytesOf = (privateKey: KeyObject): Buffer =>
+  createPublicKey(privateKey).export({ format: "der", type: "spki" }).subarray(-KEY_BYTES)
+
+/** What a receiver verifies the signatures of a private key with; null for a secret that both sides share. */
+export const publicKeyOf = (secret: Redacted.Redacted): string | null =>
+  Redacted.value(secret).startsWith(PRIVATE_PREFIX)
+    ? PUBLIC_PREFIX + publicBytesOf(signingKey(secret)).toString("base64")
+    : null
+
 /**
  * The key in a secret that passed `checkSecret`. Keep it: signing with a ready key takes 1.3 µs, with
  * the bytes of one over 5 µs.
  */
-export const signingKey = (secret: Redacted.Redacted): KeyObject =>
-  createSecretKey(Buffer.from(Redacted.value(secret).slice(PREFIX.length), "base64"))
+export const signingKey = (secret: Redacted.Redacted): KeyObject => {
+  const text = Redacted.value(secret)
+  const bytes = Buffer.from(text.slice(text.indexOf("_") + 1), "base64")
+  return text.startsWith(PRIVATE_PREFIX) ? privateKeyOf(bytes.subarray(0, KEY_BYTES)) : createSecretKey(bytes)
+}
 
 const hmac = (key: KeyObject, prefix: string, body: Uint8Array, encoding: "base64" | "hex") =>
   createHmac("sha256", key).update(prefix).update(body).digest(encoding)
@@ -60,6 +115,17 @@ export const signStandard = (
     signatures += `v1,${hmac(key, prefix, body, "base64")}`
   }
   return signatures
+}
+
+/** The value of `webhook-signature` by private keys. */
+export const signEd25519 = (
+  keys: ReadonlyArray<KeyObject>,
+  id: string,
+  timestamp: string,
+  body: Uint8Array
+): string => {
+  const content = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body])
+  return keys.map((key) => `v1a,${sign(null, content, key).toString("base64")}`).join(" ")
 }
 
 /** The value of `X-Signature`. */

@@ -11,6 +11,7 @@ import {
   readDestination
 } from "../../../application/destinations/destinations.ts"
 import { Retry } from "../../../application/destinations/fields.ts"
+import { healthOf } from "../../../application/destinations/health.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { type Destination, Destinations } from "../../../application/ports/Destinations.ts"
 import { DestinationId } from "../../../domain/ids.ts"
@@ -19,7 +20,7 @@ import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, idOf, judged, notFound, orNotFound, publicKeyTaken } from "../server/problem.ts"
 import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"
-import { destinationsApi, groupNameOf, shapesOf } from "./destinationsApi.ts"
+import { destinationsApi, groupNameOf, publishedBy, shapesOf, stateOf } from "./destinationsApi.ts"
 
 export const destinationIdOf = idOf(DestinationId)
 
@@ -35,11 +36,17 @@ export const layerOf = (channel: AnyChannel) => {
   const decodeChange = decoderOf(Change as unknown as Decoder)
   const decodeRetry = decoderOf(Retry)
 
-  const shown = ({ settings, secretNames, alerting: _, channel: __, ...destination }: Destination) => ({
-    ...settings,
-    ...destination,
-    ...(channel.ownSecretsMax > 0 && { secretNames })
-  })
+  const publicNames = publishedBy(channel.secrets).map(({ name }) => name)
+  const shown = ({ settings, secretNames, published, ...rest }: Destination) => {
+    const { alerting: _, channel: __, enabledAt: ___, ...destination } = rest
+    return {
+      ...settings,
+      ...destination,
+      state: stateOf(destination),
+      ...(channel.ownSecretsMax > 0 && { secretNames }),
+      ...Object.fromEntries(publicNames.map((name) => [name, published[name] ?? null]))
+    }
+  }
 
   /** Settings and secrets of a decoded request, apart. */
   const halvesOf = (given: Readonly<Record<string, unknown>>) => {
@@ -101,6 +108,18 @@ export const layerOf = (channel: AnyChannel) => {
     return yield* setPaused(id, true, yield* readReason(request))
   })
 
+  const enable = Effect.fnUntraced(function* (id: string) {
+    const orgId = yield* ActingOrg
+    const { setDisabled } = yield* Destinations
+    return shown(yield* orNotFound(yield* setDisabled(channel, orgId, yield* destinationIdOf(id), null)))
+  })
+
+  const health = Effect.fnUntraced(function* (id: string) {
+    const destination = yield* get(id)
+    const { disabledReason } = destination
+    return { state: stateOf(destination), disabledReason, ...(yield* healthOf(destination.id)) }
+  })
+
   const retryOf = ({ settings }: Destination) => settings.retry ?? channel.retry
 
   const putRetry = Effect.fnUntraced(function* (request: Request, id: string) {
@@ -118,6 +137,8 @@ export const layerOf = (channel: AnyChannel) => {
       .handle("remove", ({ params }) => answer(remove(params.id)))
       .handleRaw("pause", ({ request, params }) => answer(pause(request, params.id)))
       .handle("resume", ({ params }) => answer(setPaused(params.id, false)))
+      .handle("enable", ({ params }) => answer(enable(params.id)))
+      .handle("health", ({ params }) => answer(health(params.id)))
       .handle("getRetry", ({ params }) => answer(Effect.map(get(params.id), retryOf)))
       .handleRaw("putRetry", ({ request, params }) => answer(putRetry(request, params.id)))
       .handle("removeRetry", ({ params }) => answer(Effect.asVoid(update(params.id, { retry: null }))))

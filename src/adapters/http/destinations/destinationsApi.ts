@@ -6,11 +6,23 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Retry, type Setting } from "../../../application/destinations/fields.ts"
+import { WAITING_MAX } from "../../../application/ports/Backlogs.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
+import type { Destination } from "../../../application/ports/Destinations.ts"
+import { circuitStatuses } from "../../../domain/circuit/machine.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, optional, paging, Reason } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
+
+const states = ["ACTIVE", "PAUSED", "DISABLED"] as const
+
+/** Disabled counts for more than paused: resuming it would change nothing. */
+export const stateOf = ({
+  disabledReason,
+  paused
+}: Pick<Destination, "disabledReason" | "paused">): (typeof states)[number] =>
+  disabledReason !== null ? "DISABLED" : paused ? "PAUSED" : "ACTIVE"
 
 type Fields = Record<string, Schema.Codec<unknown, unknown>>
 
@@ -30,6 +42,10 @@ const OwnSecrets = Schema.Record(Schema.String, Schema.String).annotate({
 const OwnSecretsChange = Schema.Record(Schema.String, Schema.NullOr(Schema.String)).annotate({
   description: "By name. Those left out stay; null removes one."
 })
+
+/** What the secrets of a channel publish. */
+export const publishedBy = (secrets: AnyChannel["secrets"]) =>
+  Object.values(secrets).flatMap(({ publishes }) => publishes ?? [])
 
 /** The shapes of one channel's destinations. */
 export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax }: AnyChannel) => {
@@ -61,23 +77,60 @@ export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax }: AnyChan
       setting.default === null ? Schema.NullOr(setting.schema) : setting.schema
     ),
     ...(own && { secretNames: Schema.Array(Schema.String) }),
+    ...Object.fromEntries(
+      publishedBy(secrets).map(({ name, description }) => [
+        name,
+        Schema.NullOr(Schema.String).annotate({ description })
+      ])
+    ),
     paused: Schema.Boolean.annotate({ description: "Nothing is sent to it; what is accepted for it waits." }),
+    state: Schema.Literals(states).annotate({
+      description: "DISABLED: Posthaste sends nothing to it until it is enabled. PAUSED: paused by hand."
+    }),
+    disabledReason: Schema.NullOr(Schema.String),
     version: Schema.Int,
     createdAt: Moment,
     updatedAt: Moment
   }
   const Shown = Schema.Struct(shown).annotate({ identifier: typeName })
-  const once = mapped(secrets, ({ generate, rotates }) =>
-    generate
-      ? Schema.String.annotate({ description: rotates ? "GET …/secret shows it again." : "Shown this once." })
-      : null
-  )
+  const once = mapped(secrets, ({ generate, rotates, publishes }) => {
+    if (!generate) return null
+    const described = Schema.String.annotate({
+      description: `${rotates ? "GET …/secret shows it again." : "Shown this once."}${publishes ? ` Absent when there is a ${publishes.name}.` : ""}`
+    })
+    return publishes ? Schema.optionalKey(described) : described
+  })
   const New =
     Object.keys(once).length === 0
       ? Shown
       : Schema.Struct({ ...shown, ...once }).annotate({ identifier: `New${typeName}` })
   return { Create, Change, Shown, New }
 }
+
+export const Summary = Schema.Struct({
+  attempts: Schema.Int,
+  succeeded: Schema.Int,
+  failed: Schema.Int,
+  successRate: Schema.NullOr(Schema.Finite).annotate({ description: "0 to 1; null without attempts." }),
+  latencyMs: Schema.NullOr(Schema.Struct({ p50: Schema.Int, p95: Schema.Int, p99: Schema.Int })).annotate({
+    description: "At most these; too high by 41 % at most. Null without attempts."
+  })
+}).annotate({ identifier: "HealthSummary" })
+
+const Health = Schema.Struct({
+  state: Schema.Literals(states),
+  disabledReason: Schema.NullOr(Schema.String),
+  circuit: Schema.Literals(circuitStatuses),
+  failingSince: Schema.NullOr(Moment).annotate({ description: "Since then every attempt has failed." }),
+  lastFailedAt: Schema.NullOr(Moment),
+  lastSucceededAt: Schema.NullOr(Moment),
+  waiting: Schema.Int.annotate({ description: `Messages that wait; ${WAITING_MAX} stands for more.` }),
+  oldestDueAt: Schema.NullOr(Moment).annotate({
+    description: "When the first of them is or was due; null when none waits."
+  }),
+  lastHour: Summary,
+  lastDay: Summary
+}).annotate({ identifier: "DestinationHealth" })
 
 export const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1)
 
@@ -126,6 +179,12 @@ export const destinationsApi = (channel: AnyChannel) => {
   const resume = HttpApiEndpoint.post("resume", `${path}/:id/resume`, command).annotateMerge(
     about(`Send to ${one} again, beginning with what has waited.`)
   )
+  const enable = HttpApiEndpoint.post("enable", `${path}/:id/enable`, command).annotateMerge(
+    about(`Send to ${one} again that was disabled, beginning with what has waited.`)
+  )
+  const health = HttpApiEndpoint.get("health", `${path}/:id/health`, { ...byId, success: Health }).annotateMerge(
+    about(`How the ${noun} does: success and latency of the last hour and day, what waits, since when it fails.`)
+  )
   const retryPath = `${path}/:id/retry-config` as const
   const getRetry = HttpApiEndpoint.get("getRetry", retryPath, { ...byId, success: Retry }).annotateMerge(
     about(`The retry policy that applies to the ${noun}: its own, or the default of ${name}.`)
@@ -143,7 +202,7 @@ export const destinationsApi = (channel: AnyChannel) => {
 
   // The name is known when the process starts; to the compiler all these groups are one.
   return HttpApiGroup.make(groupNameOf(channel) as "destinations")
-    .add(create, list, get, change, remove, pause, resume, getRetry, putRetry, removeRetry)
+    .add(create, list, get, change, remove, pause, resume, enable, health, getRetry, putRetry, removeRetry)
     .middleware(OrgAccess)
     .prefix("/api/v1")
     .annotateMerge(OpenApi.annotations({ title: `${capital(noun)}s` }))

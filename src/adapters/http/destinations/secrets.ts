@@ -1,4 +1,4 @@
-/** Rotates secrets and shows them to their owner. Secrets leave here in the open. */
+/** Rotates secrets and shows them to their owner. Secrets leave here in the open, unless something is published of them. */
 import { type DateTime, Effect, Layer, type Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -20,8 +20,12 @@ export const layerOf = (channel: AnyChannel) => {
   if (name === null) return Layer.empty
   const decode = decoderOf(rotationOf(channel, name) as unknown as Decoder)
 
-  const shown = ({ secret, previousUntil }: { readonly secret: string; readonly previousUntil: DateTime.Utc | null }) =>
-    HttpServerResponse.jsonUnsafe({ [name]: secret, previousUntil }, { headers: { "cache-control": "no-store" } })
+  interface Current {
+    readonly shown: Readonly<Record<string, string>>
+    readonly previousUntil: DateTime.Utc | null
+  }
+  const answerOf = ({ shown, previousUntil }: Current) =>
+    HttpServerResponse.jsonUnsafe({ ...shown, previousUntil }, { headers: { "cache-control": "no-store" } })
 
   const rotate = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
     const told = yield* decoded(decode, yield* readOptionalJson(request, limits.single))
@@ -29,11 +33,11 @@ export const layerOf = (channel: AnyChannel) => {
     const given = (told[name] ?? null) as string | null
     const graceSeconds = (told["graceSeconds"] ?? GRACE_DEFAULT_SECONDS) as number
     const rotated = yield* rotateSecret(channel, orgId, yield* destinationIdOf(id), name, given, graceSeconds)
-    return shown(yield* judged(yield* orNotFound(rotated)))
+    return answerOf(yield* judged(yield* orNotFound(rotated)))
   })
 
   const read = Effect.fnUntraced(function* (id: string) {
-    return shown(yield* orNotFound(yield* showSecret(channel, yield* ActingOrg, yield* destinationIdOf(id), name)))
+    return answerOf(yield* orNotFound(yield* showSecret(channel, yield* ActingOrg, yield* destinationIdOf(id), name)))
   })
 
   const api = Api.add(secretsApi(channel, name))

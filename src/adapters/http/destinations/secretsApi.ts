@@ -25,8 +25,12 @@ export const secretsGroupOf = (channel: AnyChannel) => `${groupNameOf(channel).s
 
 export const secretsApi = (channel: AnyChannel, name: string) => {
   const { noun, path, typeName } = channel
+  const { publishes } = channel.secrets[name]!
   const Secret = Schema.Struct({
-    [name]: Schema.String,
+    [name]: publishes ? Schema.optionalKey(Schema.String) : Schema.String,
+    ...(publishes && {
+      [publishes.name]: Schema.optionalKey(Schema.String).annotate({ description: `In place of the ${name}.` })
+    }),
     previousUntil: Schema.NullOr(Moment).annotate({
       description: "Until then the secrets before it are good too; null when none is."
     })

@@ -38,6 +38,10 @@ export const Message = Schema.Struct({
   ...MessageDetails.fields,
   deliverAt: Schema.NullOr(Moment),
   expiresAt: Schema.NullOr(Moment),
+  endsAt: Schema.NullOr(Moment).annotate({
+    description:
+      "When it ends by itself if it still waits then: at expiresAt, or by its age. Null when it does not wait."
+  }),
   createdAt: Moment,
   updatedAt: Moment,
   lastAttemptAt: Schema.NullOr(Moment).annotate({ description: "When the last attempt was started." }),

@@ -13,7 +13,13 @@ import {
   PREVIOUS_MAX,
   type Secrets
 } from "../../../application/ports/Destinations.ts"
-import { changesOf, type DestinationKind, journalOf, pauseOf } from "../../../domain/destination/changes.ts"
+import {
+  changesOf,
+  type DestinationKind,
+  disablingOf,
+  journalOf,
+  pauseOf
+} from "../../../domain/destination/changes.ts"
 import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
 import type { ChannelName, OrgId } from "../../../domain/ids.ts"
 import { isUuid } from "../../../domain/ids.ts"
@@ -34,7 +40,7 @@ interface Row extends Omit<Destination, "settings" | "secretNames"> {
 }
 
 const columns = `id, org_id as "orgId", channel, version, paused, settings, secrets, previous_secrets as "previousSecrets",
-  alerting, created_at as "createdAt", updated_at as "updatedAt", removed_at is not null as removed`
+  published, alerting, disabled_reason as "disabledReason", enabled_at as "enabledAt", created_at as "createdAt", updated_at as "updatedAt", removed_at is not null as removed`
 const table = "destination"
 const living = "removed_at is null"
 /** The one that a change names, with its kind. */
@@ -61,11 +67,11 @@ const keptByRotation = goodSecretsAt(
 const keptByRead = goodSecretsAt("$4", previousRows)
 
 const createStatement = prepared`with changed as (
-      insert into ${table} (id, org_id, channel, version, settings, secrets, public_key, lookup_hash, alerting, created_at, updated_at)
-      values ($2, $1, $3, 1, $4, $5, $6, $7, $8, $9, $9)
+      insert into ${table} (id, org_id, channel, version, settings, secrets, public_key, lookup_hash, alerting, published, created_at, updated_at)
+      values ($2, $1, $3, 1, $4, $5, $6, $7, $8, $9, $10, $10)
       on conflict (channel, public_key) where ${living} do nothing returning ${columns}
     )
-    select changed.*, ${appendToJournalSql(10)} from changed`
+    select changed.*, ${appendToJournalSql(11)} from changed`
 const changeStatement = prepared`with changed as (
       update ${table} set settings = settings || $4, secrets = (secrets || $5::jsonb) - $6::text[],
         previous_secrets = ${keptByChange},
@@ -75,11 +81,11 @@ const changeStatement = prepared`with changed as (
     select changed.*, ${appendToJournalSql(10)} from changed`
 const rotateStatement = prepared`with changed as (
       update ${table} set secrets = secrets || jsonb_build_object($4::text, $5::text),
-        previous_secrets = ${keptByRotation},
+        previous_secrets = ${keptByRotation}, published = published || $8::jsonb,
         version = version + 1, updated_at = $7
       where ${own} returning ${columns}
     )
-    select changed.*, ${appendToJournalSql(8)} from changed`
+    select changed.*, ${appendToJournalSql(9)} from changed`
 const showStatement = prepared`with changed as (
       update ${table} set previous_secrets = ${keptByRead} where ${own} returning ${columns}
     )
@@ -91,6 +97,15 @@ const pauseStatement = prepared`with before as (
       from before where id = found returning ${columns}, was
     )
     select changed.*, case when was <> $4 then ${appendToJournalSql(6)} end from changed`
+const disableStatement = prepared`with before as (
+      select id as found, disabled_reason as was from ${table} where ${own} for update
+    ), changed as (
+      update ${table} set disabled_reason = case when $4::text is null then null else coalesce(was, $4::text) end,
+        enabled_at = case when $4::text is null and was is not null then $5 else enabled_at end,
+        updated_at = case when (was is null) = ($4::text is null) then updated_at else $5 end
+      from before where id = found returning ${columns}, was
+    )
+    select changed.*, case when (was is null) <> ($4::text is null) then ${appendToJournalSql(6)} end from changed`
 const removeStatement = prepared`with changed as (
       update ${table} set removed_at = $4, settings = settings - 'headers', secrets = '{}', previous_secrets = '[]',
         lookup_hash = null
@@ -160,11 +175,24 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
 
       const destinationOf = (row: Row): Destination => {
         const { headers, ...settings } = row.settings
-        const { id, orgId, channel, alerting, paused, version, createdAt, updatedAt } = row
+        const { id, orgId, channel, published, alerting, paused, disabledReason, enabledAt, version } = row
+        const { createdAt, updatedAt } = row
         const plain =
           headers === undefined ? {} : { headers: JSON.parse(Redacted.value(opened(headers, headersOf(orgId, id)))) }
         return {
-          ...{ id, orgId, channel, alerting, paused, version, createdAt, updatedAt },
+          ...{
+            id,
+            orgId,
+            channel,
+            published,
+            alerting,
+            paused,
+            disabledReason,
+            enabledAt,
+            version,
+            createdAt,
+            updatedAt
+          },
           settings: { ...settings, ...plain },
           secretNames: Object.keys(row.secrets).toSorted()
         }
@@ -221,7 +249,7 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
       const publicKeys = yield* remembered((key) => Effect.map(read(publicKeyStatement, JSON.parse(key)), openFirst))
 
       return Destinations.of({
-        create: (kind, orgId, { settings, secrets, publicKey, lookup, alerting }) => {
+        create: (kind, orgId, { settings, secrets, published, publicKey, lookup, alerting }) => {
           const id = randomUUID()
           const fact = { type: "DestinationCreated", orgId, channel: kind.name } as const
           return Effect.map(
@@ -231,6 +259,7 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
               publicKey,
               lookup === null ? null : hashOf(kind.name, lookup),
               alerting === null ? null : JSON.stringify(alerting),
+              JSON.stringify(published),
               now
             ]),
             (destination) => destination ?? ("Taken" as const)
@@ -263,14 +292,15 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
             now
           ])
         },
-        rotateSecret: (kind, orgId, id, { name, secret, previousUntil }) => {
+        rotateSecret: (kind, orgId, id, { name, secret, published, previousUntil }) => {
           const fact = { type: "DestinationSecretRotated", orgId, channel: kind.name, name, previousUntil } as const
           return Effect.map(
             writeRow(rotateStatement, kind, orgId, id, [fact], (now) => [
               name,
               sealed(secret, secretOf(orgId, id, name)),
               DateTime.formatIso(previousUntil),
-              now
+              now,
+              JSON.stringify(published)
             ]),
             openOrNull
           )
@@ -285,6 +315,11 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
         setPaused: (kind, orgId, id, paused, reason = null) =>
           write(pauseStatement, kind, orgId, id, [pauseOf({ orgId, channel: kind.name }, paused, reason)], (now) => [
             paused,
+            now
+          ]),
+        setDisabled: (kind, orgId, id, reason) =>
+          write(disableStatement, kind, orgId, id, [disablingOf({ orgId, channel: kind.name }, reason)], (now) => [
+            reason,
             now
           ]),
         remove: (kind, orgId, id) => {

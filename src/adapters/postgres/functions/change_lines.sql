@@ -1,5 +1,5 @@
 -- Part of append, which holds the buckets of the lanes. Answers whether somebody moved up. Moves: `wait` comes or keeps its place, `leave` and
--- `pass` go, `dead` goes or blocks.
+-- `pass` go, `over` and `dead` go or block.
 create or replace function change_lines(
   p_messages uuid[], p_lanes uuid[], p_lines text[], p_moves text[], p_dues timestamptz[],
   p_versions int[], p_epochs int[], p_attempts int[]
@@ -20,8 +20,8 @@ begin
   on conflict (message_id) do update set state = 'WAITING', due_at = excluded.due_at, version = excluded.version,
     epoch = excluded.epoch, attempt = excluded.attempt;
   update line_entry t set state = 'DEAD' from unnest(p_messages, p_moves) u(message, move)
-    where t.message_id = u.message and u.move = 'dead' and exists (select 1 from lane l where l.lane = t.lane and l.blocks);
+    where t.message_id = u.message and u.move in ('over', 'dead') and exists (select 1 from lane l where l.lane = t.lane and l.blocks);
   delete from line_entry t using unnest(p_messages, p_moves) u(message, move)
-    where t.message_id = u.message and u.move <> 'wait' and not (u.move = 'dead' and t.state = 'DEAD');
+    where t.message_id = u.message and u.move <> 'wait' and not (u.move in ('over', 'dead') and t.state = 'DEAD');
   return advance_lines(p_lanes, p_lines);
 end $$;

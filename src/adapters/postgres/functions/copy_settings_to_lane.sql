@@ -6,7 +6,7 @@ declare
   v_removed boolean := new.removed_at is not null;
   v_limit int := case when v_removed then null else (new.settings #>> '{rateLimit,limit}')::int end;
   v_period int := case when v_removed then null else (new.settings #>> '{rateLimit,periodMs}')::int end;
-  v_paused boolean := new.paused and not v_removed;
+  v_paused boolean := (new.paused or new.disabled_reason is not null) and not v_removed;
   -- Longer than any request: the spare time covers what comes before and after it.
   v_permit int := coalesce((new.settings ->> 'timeoutMs')::int, {{timeoutUnknownMs}}) + {{permitSpareMs}};
   v_blocks boolean := coalesce(new.settings ->> 'onDeadLetter', '') = 'block' and not v_removed;
@@ -46,5 +46,5 @@ begin
   end if;
   return null;
 end $$;
-create or replace trigger copy_settings_to_lane after insert or update of settings, paused, removed_at on destination
+create or replace trigger copy_settings_to_lane after insert or update of settings, paused, disabled_reason, removed_at on destination
   for each row execute function copy_settings_to_lane();

@@ -1,5 +1,6 @@
 -- Moves messages in the queue as their facts say, in the transaction that knows of the facts. A message that is null is passed
--- over. 'wait' puts it in, 'leave' takes it out, 'pass' and 'dead' end it for its line only. `p_lines` may be null: no message
+-- over. 'wait' puts it in, 'leave' and 'over' take it out, 'pass' and 'dead' end it for its line only; 'over' and 'dead' are
+-- dead letters. `p_lines` may be null: no message
 -- has an ordering key then. Answers whether there may be more to claim now: somebody came to a lane, or moved up in a line.
 create or replace function move_in_queue(
   p_messages uuid[], p_moves text[], p_lanes uuid[], p_lines text[], p_dues_ms bigint[], p_versions int[], p_epochs int[],
@@ -29,9 +30,9 @@ begin
       where u.move = 'wait' and u.line is null having count(*) > 0;
     v_came := found;
   end if;
-  if 'leave' = any (p_moves) then
+  if 'leave' = any (p_moves) or 'over' = any (p_moves) then
     delete from ready r using unnest(p_messages, p_moves, p_lanes, v_dues) u(message, move, lane, due)
-      where u.move = 'leave' and r.lane = u.lane and r.due_at = u.due and r.message_id = u.message;
+      where u.move in ('leave', 'over') and r.lane = u.lane and r.due_at = u.due and r.message_id = u.message;
   end if;
   if p_lines is not null then
     select change_lines(

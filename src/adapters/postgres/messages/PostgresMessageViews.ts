@@ -2,7 +2,7 @@
 import { DateTime, Effect, Layer, Schema } from "effect"
 import { countsOf, type DeadCount, type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
-import type { ChannelName, OrgId } from "../../../domain/ids.ts"
+import type { ChannelName, MessageId, OrgId } from "../../../domain/ids.ts"
 import type { MessageStatus } from "../../../domain/message/machine.ts"
 import { isDead, type MessageView, MessageViewJson } from "../../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../../domain/replay/facts.ts"
@@ -28,6 +28,12 @@ const oldestStatement = prepared`select min(r.due_at) as oldest
       limit 1
     ) e
     where l.ready_at <= clock_timestamp() and e.data ->> 'orgId' = $1`
+
+// Times of views are texts of one length, so they sort as they are.
+const endingStatement = prepared`select id, view ->> 'endsAt' as "endsAt" from message_view
+    where generation = ${liveGeneration("messages")} and status = 'QUEUED' and view ->> 'endsAt' <= $1
+      and ($2::text is null or (view ->> 'endsAt', id) > ($2::text, $3::uuid))
+    order by generation, view ->> 'endsAt', id limit $4`
 
 /** After this many views, which take about a millisecond to write, other fibers run. */
 const YIELD_EVERY = 100
@@ -106,6 +112,19 @@ export const layer = Layer.effect(
       return reading(reads.query<DeadCount>({ text }, values), (rows) => rows[0]!)
     }
 
+    const ending = (at: DateTime.Utc, { cursor, limit }: Page) => {
+      const from = cursor?.split("/") ?? [null, null]
+      const values = [DateTime.formatIso(at), ...from, limit + 1]
+      return reading(reads.query<{ id: MessageId; endsAt: string }>(endingStatement, values), (rows) =>
+        pageOf(
+          rows,
+          { cursor, limit },
+          ({ id }) => id,
+          ({ id, endsAt }) => `${endsAt}/${id}`
+        )
+      )
+    }
+
     const stats = Effect.fnUntraced(function* (orgId: OrgId) {
       const [counts, oldest] = yield* unavailable(
         Effect.all(
@@ -148,7 +167,7 @@ export const layer = Layer.effect(
 
     const clear = clearing(derived, "messages", ["message_view", "message_count"])
 
-    return MessageViews.of({ list, deadLetters, countDeadLetters, stats, project, clear })
+    return MessageViews.of({ list, deadLetters, countDeadLetters, ending, stats, project, clear })
   })
 )
 

@@ -35,10 +35,18 @@ export const appendStatement = {
 }
 
 /** What `move_in_queue` calls a change of the queue. */
-export type QueueMove = "wait" | "leave" | "pass" | "dead"
+export type QueueMove = "wait" | "leave" | "over" | "pass" | "dead"
 
-export const moveOf = (queue: NonNullable<Append["queue"]>): QueueMove =>
-  queue.type === "Wait" ? "wait" : queue.type === "Leave" ? "leave" : queue.dead ? "dead" : "pass"
+export const moveOf = (queue: NonNullable<Append["queue"]>): QueueMove => {
+  switch (queue.type) {
+    case "Wait":
+      return "wait"
+    case "Leave":
+      return queue.dead ? "over" : "leave"
+    case "LeaveLine":
+      return queue.dead ? "dead" : "pass"
+  }
+}
 
 export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unknown> => {
   const streams: Array<string> = []

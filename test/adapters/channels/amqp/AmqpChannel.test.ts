@@ -292,7 +292,8 @@ describe("the settings of an AMQP target", () => {
       settings: { url } as never,
       secretNames: [],
       secrets: {},
-      given: ["url"]
+      given: ["url"],
+      before: null
     })
 
   it.each([

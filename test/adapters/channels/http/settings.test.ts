@@ -23,7 +23,7 @@ const draft = ({ secretNames = ["token"], secrets = {}, ...change }: Change = {}
     reconcile: { url: "https://psp.example/charges/{messageId}" },
     ...change
   }) as HttpTargetSettings
-  return { settings, secretNames, secrets, given: Object.keys(settings) }
+  return { settings, secretNames, secrets, given: Object.keys(settings), before: null }
 }
 
 const wrong = (change: Change) => faults(draft(change)).map(({ field }) => field)

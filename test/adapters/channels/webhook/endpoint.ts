@@ -36,6 +36,9 @@ export const messageTo = (endpoint: Endpoint, change: Partial<OutboundMessage> =
 
 export const secret = generateSecret()
 
+/** A channel that knows one endpoint, with whatever secrets it has. */
+export const channelKnowing = (open: OpenDestination<EndpointSettings>) => channelFor(Effect.succeed(open))
+
 /** A channel that knows the endpoints given, signs with `secret` and may call loopback. */
 export const channelFor = (
   endpoints: ReadonlyArray<Endpoint> | Effect.Effect<OpenDestination | null, StoreUnavailable>,

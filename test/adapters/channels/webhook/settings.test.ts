@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Redacted, Result } from "effect"
 import { parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
 import type { EndpointSettings } from "../../../../src/adapters/channels/webhook/settings.ts"
+import { type Style, styles } from "../../../../src/adapters/channels/webhook/signature.ts"
 import * as WebhookChannel from "../../../../src/adapters/channels/webhook/WebhookChannel.ts"
 import { settingsOf } from "../../../../src/application/destinations/destinations.ts"
 import { webhook } from "../../../contracts/destinations/samples.ts"
@@ -10,14 +11,24 @@ import { webhook } from "../../../contracts/destinations/samples.ts"
 const policyWith = (networks: string) => {
   const rules = { allowedNetworks: Result.getOrThrow(parseNetworks(networks)), exemptions: [] }
   const { faultsOf } = WebhookChannel.channel(rules)
-  const check = (given: Partial<EndpointSettings>, secrets: Readonly<Record<string, string>> = {}) => {
+  const check = (
+    given: Partial<EndpointSettings>,
+    secrets: Readonly<Record<string, string>> = {},
+    before: EndpointSettings | null = null
+  ) => {
     const settings = settingsOf(webhook, { url: "https://shop.example", ...given }) as EndpointSettings
-    const draft = { settings, secretNames: Object.keys(secrets), secrets, given: Object.keys(given) }
+    const draft = { settings, secretNames: Object.keys(secrets), secrets, given: Object.keys(given), before }
     return faultsOf(draft)[0]?.reason ?? null
   }
   return {
     checkUrl: (url: string) => check({ url }),
-    checkSecret: (secret: string) => check({}, { secret }),
+    checkSecret: (secret: string, signature: Style = "standard") => check({ signature }, { secret }),
+    checkChange: (before: Style, signature: Style) =>
+      check(
+        { signature },
+        {},
+        settingsOf(webhook, { url: "https://shop.example", signature: before }) as EndpointSettings
+      ),
     checkHeaders: (headers: EndpointSettings["headers"]) => check({ headers })
   }
 }
@@ -112,10 +123,26 @@ describe("the headers of an endpoint", () => {
 })
 
 describe("the secret of an endpoint", () => {
-  it("that was generated may be used", () => {
-    const secret = webhook.secrets["secret"]!.generate!()
-    expect(policy.checkSecret(Redacted.value(secret))).toBeNull()
+  const generated = (signature: Style) => {
+    const settings = settingsOf(webhook, { url: "https://shop.example", signature }) as EndpointSettings
+    return Redacted.value(webhook.secrets["secret"]!.generate!(settings))
+  }
+
+  it.each(styles)("that was generated may be used: %s", (style) =>
+    expect(policy.checkSecret(generated(style), style)).toBeNull()
+  )
+
+  it("that can't sign may not", () => {
+    expect(policy.checkSecret("short")).toContain("whsec_")
+    expect(policy.checkSecret("short", "ed25519")).toContain("whsk_")
+    expect(policy.checkSecret(generated("ed25519"))).toContain("whsec_")
+    expect(policy.checkSecret(generated("legacy"), "ed25519")).toContain("whsk_")
   })
 
-  it("that can't sign may not", () => expect(policy.checkSecret("short")).toContain("whsec_"))
+  it("stays of its kind: a change to or from ed25519 is refused", () => {
+    const refused = styles.flatMap((before) =>
+      styles.filter((after) => policy.checkChange(before, after) !== null).map((after) => `${before} → ${after}`)
+    )
+    expect(refused).toEqual(["standard → ed25519", "ed25519 → standard", "ed25519 → legacy", "legacy → ed25519"])
+  })
 })

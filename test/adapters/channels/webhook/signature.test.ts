@@ -5,6 +5,7 @@ import fc from "fast-check"
 import {
   checkSecret,
   generateSecret,
+  publicKeyOf,
   signingKey,
   signLegacy,
   signStandard,
@@ -134,10 +135,24 @@ describe("a legacy signature", () => {
 
 describe("a secret", () => {
   it("that was generated is fine, holds 32 bytes and is never the same", () => {
-    const secrets = Array.from({ length: 50 }, generateSecret)
-    expect(secrets.map(checkSecret)).toEqual(secrets.map(() => null))
+    const secrets = Array.from({ length: 50 }, () => generateSecret())
+    expect(secrets.map((secret) => checkSecret(secret))).toEqual(secrets.map(() => null))
     expect(new Set(secrets.map(Redacted.value)).size).toBe(50)
     expect(Buffer.from(Redacted.value(secrets[0]!).slice(6), "base64")).toHaveLength(32)
+  })
+
+  it("that is a private key holds a seed, alone or with its public key behind it", () => {
+    const [one, other] = [generateSecret("ed25519"), generateSecret("ed25519")]
+    const bytesOf = (secret: Redacted.Redacted) => Buffer.from(Redacted.value(secret).slice(5), "base64")
+    const check = (...parts: ReadonlyArray<Uint8Array>) =>
+      checkSecret(Redacted.make(`whsk_${Buffer.concat(parts).toString("base64")}`), "ed25519")
+    expect(checkSecret(one, "ed25519")).toBeNull()
+    expect(check(bytesOf(one).subarray(0, 32))).toBeNull()
+    expect(check(bytesOf(one).subarray(0, 31))).toContain("this one 31")
+    expect(check(bytesOf(one).subarray(0, 32), bytesOf(other).subarray(32))).toContain("not its public key")
+    expect(checkSecret(Redacted.make("whsk_not base64"), "ed25519")).toContain("must be base64")
+    expect(publicKeyOf(one)).toBe(`whpk_${bytesOf(one).subarray(32).toString("base64")}`)
+    expect(publicKeyOf(generateSecret())).toBeNull()
   })
 
   it("may be any 24 to 64 bytes", () => {

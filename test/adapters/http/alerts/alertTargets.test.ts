@@ -18,7 +18,7 @@ describe("a webhook alert target", () => {
       orgId: "acme",
       type: "webhook",
       url,
-      events: ["circuit", "deadLetter"],
+      events: ["circuit", "deadLetter", "disabled"],
       oldestDueSeconds: null,
       severity: null,
       description: null
@@ -37,7 +37,7 @@ describe("a webhook alert target", () => {
     })
     expect(made.json).toMatchObject({
       secret: "whsec_mine",
-      events: ["circuit", "deadLetter", "oldestDue"],
+      events: ["circuit", "deadLetter", "disabled", "oldestDue"],
       oldestDueSeconds: 300,
       description: "night"
     })
@@ -134,7 +134,7 @@ describe("an alert target", () => {
       events: ["circuit"],
       oldestDueSeconds: null
     })
-    expect((await change({ events: null })).json).toMatchObject({ events: ["circuit", "deadLetter"] })
+    expect((await change({ events: null })).json).toMatchObject({ events: ["circuit", "deadLetter", "disabled"] })
     for (const [body, wrong] of [
       [{ url: "https://forbidden" }, "url"],
       [{ url: null }, "url"],
@@ -148,7 +148,7 @@ describe("an alert target", () => {
     }
     expect((await call("GET", `${targets}/${id}`)).json).toMatchObject({
       url: "https://new.example/a",
-      events: ["circuit", "deadLetter"]
+      events: ["circuit", "deadLetter", "disabled"]
     })
   })
 

@@ -24,7 +24,11 @@ describe("a webhook endpoint", () => {
       timeoutMs: 15_000,
       onDeadLetter: "skip",
       headers: {},
+      disableAfterMs: 432_000_000,
+      publicKey: null,
       paused: false,
+      state: "ACTIVE",
+      disabledReason: null,
       version: 1,
       createdAt: expect.stringMatching(/Z$/),
       updatedAt: expect.stringMatching(/Z$/)
@@ -184,6 +188,33 @@ describe("the secret of a webhook endpoint", () => {
       { operation: "CREATED" }
     ])
     expect(text).not.toContain("whsec_")
+  })
+
+  it("is a private key where the endpoint signs by ed25519: only its public key is ever shown", async () => {
+    const made = await call("POST", endpoints, { org, body: { url: "https://a", signature: "ed25519" } })
+    const { id, publicKey } = made.json
+    expect(publicKey).toMatch(/^whpk_[A-Za-z0-9+/]{43}=$/)
+    const first = await read(id)
+    expect(first.json).toEqual({ publicKey, previousUntil: null })
+    const rotated = await rotate(id)
+    expect(rotated.json["publicKey"]).toMatch(/^whpk_/)
+    expect(rotated.json["publicKey"]).not.toBe(publicKey)
+    expect(Math.abs(fromNow(rotated.json["previousUntil"]) - DAY)).toBeLessThan(10_000)
+    const again = await read(id)
+    expect(again.json).toEqual(rotated.json)
+    const shown = await call("GET", `${endpoints}/${id}`, { org })
+    expect(shown.json).toMatchObject({ publicKey: rotated.json["publicKey"], version: 2 })
+    const listed = await call("GET", endpoints, { org })
+    await project()
+    const audit = await call("GET", "/api/v1/audit", { org })
+    const entries = audit.json["items"].filter((entry: Json) => entry["subject"].id === id)
+    expect(entries).toMatchObject([{ operation: "SECRET_ROTATED" }, { operation: "CREATED" }])
+    for (const { text, json } of [made, first, rotated, again, shown, listed, audit]) {
+      expect(text).not.toContain("whsk_")
+      expect(json["secret"]).toBeUndefined()
+    }
+    const foreign = await call("GET", `${endpoints}/${id}/secret`)
+    expect(foreign.status).toBe(404)
   })
 
   it("has no route where the secrets of a channel can't rotate", async () => {

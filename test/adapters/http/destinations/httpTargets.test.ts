@@ -26,6 +26,8 @@ describe("an HTTP target", () => {
       timeoutMs: 15_000,
       onDeadLetter: "skip",
       paused: false,
+      state: "ACTIVE",
+      disabledReason: null,
       version: 1,
       createdAt: expect.stringMatching(/Z$/),
       updatedAt: expect.stringMatching(/Z$/)

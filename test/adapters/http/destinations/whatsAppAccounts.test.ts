@@ -26,6 +26,8 @@ describe("a WhatsApp account", () => {
       verifySignature: true,
       reconcile: { waitMs: 120_000, otherwise: "deadLetter" },
       paused: false,
+      state: "ACTIVE",
+      disabledReason: null,
       version: 1,
       createdAt: expect.stringMatching(/Z$/),
       updatedAt: expect.stringMatching(/Z$/)

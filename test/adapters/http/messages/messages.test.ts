@@ -50,6 +50,7 @@ const shape = [
   "metadata",
   "deliverAt",
   "expiresAt",
+  "endsAt",
   "createdAt",
   "updatedAt",
   "lastAttemptAt",

@@ -84,6 +84,8 @@ const destinationRoutes = (path: string, kind: keyof typeof owned, change: objec
   ["PATCH", `${path}/:id`, kind, change],
   ["POST", `${path}/:id/pause`, kind, {}],
   ["POST", `${path}/:id/resume`, kind, {}],
+  ["POST", `${path}/:id/enable`, kind, {}],
+  ["GET", `${path}/:id/health`, kind, null],
   ["GET", `${path}/:id/retry-config`, kind, null],
   ["PUT", `${path}/:id/retry-config`, kind, { strategy: "fixed", baseMs: 1 }],
   ["DELETE", `${path}/:id/retry-config`, kind, null],

@@ -67,7 +67,7 @@ describe("the secrets and headers of a destination at rest", () => {
       Effect.gen(function* () {
         const previousUntil = DateTime.add(yield* DateTime.now, { hours: 1 })
         for (const [first] of made) {
-          const rotation = { name: "one", secret: Redacted.make(`${secret}_rotated`), previousUntil }
+          const rotation = { name: "one", secret: Redacted.make(`${secret}_rotated`), published: {}, previousUntil }
           yield* (yield* Destinations).rotateSecret(kindOf(first), acme, first.id, rotation)
         }
         const text = JSON.stringify(yield* query("select *, lookup_hash::text as hash from posthaste.destination"))

@@ -191,7 +191,7 @@ describe("a projection that is kept", () => {
         Effect.flatMap(Projections, (projections) => projections.runs),
         (all) => Object.fromEntries(all.map(({ name, facts }) => [name, facts]))
       )
-      expect(yield* positions).toEqual({ messages: 6, audit: 0, activity: 0 })
+      expect(yield* positions).toEqual({ messages: 6, audit: 0, activity: 0, health: 6 })
       expect(errors.some((error) => error.includes("projecting activity failed"))).toBe(true)
       isBroken = false
       yield* TestClock.adjust("5 seconds")

@@ -1,0 +1,82 @@
+/**
+ * The health of destinations: read for their owners, and watched for those at which every attempt has failed for as long as
+ * their channel and settings allow. These are disabled: a fact, from which the audit and the alerts are made.
+ *
+ * The watch goes by the projection, which is a little behind: a destination that recovered in that moment is disabled all
+ * the same, and its owner is told and enables it. A destination that says itself that it is gone is disabled by the attempt
+ * that heard it (deliver.ts).
+ */
+import { DateTime, Duration, Effect } from "effect"
+import { hasFailedFor, summaryOf } from "../../domain/delivery/health.ts"
+import type { DestinationId } from "../../domain/ids.ts"
+import { background } from "../background.ts"
+import { Backlogs } from "../ports/Backlogs.ts"
+import { Channels } from "../ports/Channels.ts"
+import { Circuits } from "../ports/Circuits.ts"
+import { DestinationHealth } from "../ports/DestinationHealth.ts"
+import { type Destination, Destinations } from "../ports/Destinations.ts"
+
+const PAUSE = Duration.seconds(10)
+const AT_ONCE = 500
+
+/** Now, of a destination that its caller has looked up. */
+export const healthOf = Effect.fnUntraced(function* (id: DestinationId) {
+  const health = yield* DestinationHealth
+  const [found, { waiting, oldestDueAt }, [circuit]] = yield* Effect.all(
+    [
+      health.read(id),
+      Effect.flatMap(Backlogs, (backlogs) => backlogs.of(id)),
+      Effect.flatMap(Circuits, ({ states }) => states([id]))
+    ],
+    { concurrency: 3 }
+  )
+  const now = yield* DateTime.now
+  const buckets = found?.buckets ?? []
+  return {
+    circuit: circuit!.status,
+    failingSince: found?.failingSince ?? null,
+    lastFailedAt: found?.lastFailedAt ?? null,
+    lastSucceededAt: found?.lastSucceededAt ?? null,
+    waiting,
+    oldestDueAt,
+    lastHour: summaryOf(buckets, DateTime.subtract(now, { hours: 1 })),
+    lastDay: summaryOf(buckets, DateTime.subtract(now, { hours: 24 }))
+  }
+})
+
+/** Looks once; answers the number of destinations that were disabled. */
+export const disableFailingOnce = Effect.fnUntraced(function* () {
+  const health = yield* DestinationHealth
+  const destinations = yield* Destinations
+  const channels = yield* Channels
+  let disabled = 0
+  let cursor: string | null = null
+  do {
+    const page: Effect.Success<ReturnType<typeof health.failing>> = yield* health.failing({ cursor, limit: AT_ONCE })
+    cursor = page.nextCursor
+    if (page.items.length === 0) break
+    const known = yield* destinations.among(page.items.map(({ destination }) => destination))
+    for (const state of page.items) {
+      const destination = known.get(state.destination)
+      if (destination === undefined || destination.removed || destination.disabledReason !== null) continue
+      const channel = channels.get(destination.channel)
+      const limitMs = channel?.disableAfterMs?.(destination.settings) ?? null
+      if (channel === undefined || limitMs === null) continue
+      if (!hasFailedFor(state, destination.enabledAt, limitMs)) continue
+      yield* destinations.setDisabled(channel, destination.orgId, destination.id, reasonOf(destination, state))
+      disabled += 1
+    }
+  } while (cursor !== null)
+  return disabled
+})
+
+const reasonOf = ({ enabledAt }: Destination, { failingSince }: { readonly failingSince: DateTime.Utc | null }) => {
+  const since = enabledAt === null ? failingSince! : DateTime.max(failingSince!, enabledAt)
+  return `every attempt has failed since ${DateTime.formatIso(since)}`
+}
+
+/** Runs until interrupted. Any number of processes may run it: a destination is disabled once. */
+export const disableFailing = background(
+  "looking for destinations that fail",
+  Effect.andThen(Effect.suspend(disableFailingOnce), Effect.sleep(PAUSE))
+)

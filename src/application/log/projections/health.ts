@@ -1,0 +1,37 @@
+/** The projection `health`: the ends of attempts, counted for each destination. */
+import { Effect } from "effect"
+import { type AttemptEnd, attemptEndOf, changeOf } from "../../../domain/delivery/health.ts"
+import type { DestinationId } from "../../../domain/ids.ts"
+import { DestinationHealth } from "../../ports/DestinationHealth.ts"
+import { LogReader } from "../LogReader.ts"
+import type { Projection } from "./Projection.ts"
+
+const ending = ["AttemptSucceeded@", "AttemptFailed@"]
+
+/** After this many facts, about a millisecond, other fibers run. */
+const YIELD_EVERY = 500
+
+export const health: Projection<DestinationHealth> = {
+  name: "health",
+  version: 1,
+  project: Effect.fnUntraced(function* (facts, step) {
+    const ends = new Map<DestinationId, Array<AttemptEnd>>()
+    const chosen = facts.filter(({ name }) => ending.some((prefix) => name.startsWith(prefix)))
+    const streams = chosen.length === 0 ? new Map() : yield* (yield* LogReader).streams(chosen)
+    for (const [index, { messageId, version }] of chosen.entries()) {
+      if (index % YIELD_EVERY === YIELD_EVERY - 1) yield* Effect.yieldNow
+      const history = messageId === null ? undefined : streams.get(messageId)
+      const opening = history?.[0]?.fact
+      const stored = history?.[version - 1]
+      if (opening?.type !== "MessageQueued" || stored === undefined) continue
+      const end = attemptEndOf(stored.fact, stored.at)
+      if (end === null) continue
+      const known = ends.get(opening.destination)
+      if (known === undefined) ends.set(opening.destination, [end])
+      else known.push(end)
+    }
+    const changes = new Map([...ends].map(([destination, each]) => [destination, changeOf(each)] as const))
+    return yield* (yield* DestinationHealth).project(step, changes)
+  }),
+  clear: (limit) => Effect.flatMap(DestinationHealth, ({ clear }) => clear(limit))
+}

@@ -1,0 +1,52 @@
+/**
+ * Ends the messages whose time is over while they wait, whatever holds them back: a pause, an open circuit, a rate limit, a
+ * disabled destination. They need no claim and no permit, so thousands end in one commit, and none of them takes the probe
+ * of a circuit from a message that can still be sent.
+ *
+ * The projection of messages says whose time is over; the stream of each decides, like a cancellation. So it costs a
+ * message nothing that is sent in time, and a worker that holds one meets the ending at the version check. A worker that
+ * claims one first ends it the same way (`StartAttempt`).
+ */
+import { DateTime, Duration, Effect, Result } from "effect"
+import { decide, replay } from "../../domain/message/decider.ts"
+import { background } from "../background.ts"
+import { commandMessages } from "../command.ts"
+import { entryOf } from "../entry.ts"
+import { MessageViews } from "../ports/MessageViews.ts"
+
+const AT_ONCE = 500
+const PAUSE = Duration.seconds(1)
+
+/** Ends all whose time is over by now; answers their number. */
+export const endMessagesOnce = Effect.fnUntraced(function* () {
+  const views = yield* MessageViews
+  const now = yield* DateTime.now
+  let ended = 0
+  let cursor: string | null = null
+  for (;;) {
+    const page: Effect.Success<ReturnType<typeof views.ending>> = yield* views.ending(now, { cursor, limit: AT_ONCE })
+    const answers = yield* commandMessages(
+      page.items.map((messageId) => ({ messageId })),
+      ({ messageId }, stream) =>
+        Effect.sync(() => {
+          if (stream === undefined) return { entry: null, answer: false }
+          const message = replay(stream.facts.map(({ fact }) => fact))
+          const decided = decide(message, { type: "EndMessage", now })
+          // It was sent, ended or replayed since.
+          if (Result.isFailure(decided)) return { entry: null, answer: false }
+          return { entry: entryOf(messageId, message, stream.version, decided.success, now).entry, answer: true }
+        }),
+      { tries: 3 }
+      // Those that change all the time are found again by the next look.
+    ).pipe(Effect.catchTag("Overtaken", () => Effect.succeed([])))
+    ended += answers.filter((done) => done).length
+    cursor = page.nextCursor
+    if (cursor === null) return ended
+  }
+})
+
+/** Runs until interrupted. Any number of processes may run it: a message ends once. */
+export const endMessages = background(
+  "ending messages whose time is over",
+  Effect.andThen(Effect.suspend(endMessagesOnce), Effect.sleep(PAUSE))
+)
