@@ -215,6 +215,26 @@ describe("posthaste.send", () => {
       })
   )
 
+  it.live("has a twin for events, which are published if and only if their transaction commits", () =>
+    Effect.gen(function* () {
+      const { call, rows, settled } = yield* setUp()
+      yield* Effect.promise(async () => {
+        const publish = async (event: object, key: string | null = null) =>
+          (
+            await rows<{ id: string }>("select posthaste.publish('acme', $1, $2) as id", [JSON.stringify(event), key])
+          )[0]!.id
+        const id = await publish({ eventType: "order.paid", data: { n: 1 } }, "e-1")
+        expect(await settled(id)).toEqual({ status: "ACCEPTED" })
+        expect((await call("GET", `/events/${id}`)).body).toMatchObject({ id, eventType: "order.paid", matched: 1 })
+        expect(await publish({ eventType: "order.paid", data: { n: 1 } }, "e-1")).toBe(id)
+        expect(await settled(await publish({ eventType: "order.*", data: 1 }))).toMatchObject({
+          status: "REFUSED",
+          problem: { errors: [{ field: "eventType" }] }
+        })
+      })
+    })
+  )
+
   it.live("may be called by the role posthaste_sender, which may do nothing else", () =>
     Effect.gen(function* () {
       const { database, rows, settled, message } = yield* setUp()

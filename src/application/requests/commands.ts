@@ -9,11 +9,12 @@
  * Nothing is refused because a store does not answer: that fails for all of them, and they are to be brought again.
  */
 import { Effect, Result, Schema } from "effect"
-import { isUuid, MessageId, type OrgId } from "../../domain/ids.ts"
+import { EventId, isUuid, MessageId, type OrgId } from "../../domain/ids.ts"
 import { type MessageRequest as AcceptedRequest, acceptMessages } from "../accept/acceptMessage.ts"
 import { storePauses } from "../command.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import type { Fault } from "../errors.ts"
+import { type EventRequest as PublishedRequest, publishEvents } from "../events/publishEvents.ts"
 import {
   type CallerCommand,
   commandMessage,
@@ -25,12 +26,13 @@ import { MessageNotFound } from "../messages/readMessage.ts"
 import { Telemetry } from "../ports/Telemetry.ts"
 import { Via } from "../via.ts"
 import { type Decode, decoderOf } from "./decoding.ts"
+import { answerToEvent, decodeEvent, eventRequestOf } from "./eventRequests.ts"
 import type { JsonText } from "./jsonText.ts"
 import { answerTo, CommandRequest, decodeRequest, messageJson, ReplayCommand, requestOf } from "./messageRequests.ts"
 import { internal, invalidFields, type Problem, problemFor } from "./problem.ts"
 import { rawMember } from "./rawJson.ts"
 
-export const commandTypes = ["SendMessage", "CancelMessage", "ReplayMessage"] as const
+export const commandTypes = ["SendMessage", "CancelMessage", "ReplayMessage", "PublishEvent"] as const
 export type CommandType = (typeof commandTypes)[number]
 
 export const isCommandType = (type: string): type is CommandType => commandTypes.some((known) => known === type)
@@ -40,8 +42,8 @@ export interface Command {
   readonly orgId: OrgId
   /** Names the command among those of its org; null only where an id does. */
   readonly key: string | null
-  /** The id that its message was promised. */
-  readonly id?: MessageId
+  /** The id that its message or event was promised. */
+  readonly id?: string
   readonly json: JsonText
 }
 
@@ -59,6 +61,7 @@ type Task = {
   readonly orgId: OrgId
 } & (
   | { readonly kind: "send"; readonly request: AcceptedRequest }
+  | { readonly kind: "publish"; readonly request: PublishedRequest }
   | {
       readonly kind: "command"
       readonly key: string | null
@@ -91,14 +94,23 @@ export const obeyCommands = Effect.fnUntraced(function* (way: string, commands: 
     else stretches.push([task.success])
   }
   for (const stretch of stretches) {
-    const found =
-      stretch[0]!.kind === "send"
-        ? yield* send(way, stretch as ReadonlyArray<TaskOf<"send">>)
-        : yield* command(way, stretch as ReadonlyArray<TaskOf<"command">>)
+    const found = yield* decide(way, stretch)
     found.forEach(answerWith)
   }
   return answers as ReadonlyArray<Answer>
 })
+
+/** All of a stretch are of its first one's kind. */
+const decide = (way: string, stretch: ReadonlyArray<Task>) => {
+  switch (stretch[0]!.kind) {
+    case "send":
+      return send(way, stretch as ReadonlyArray<TaskOf<"send">>)
+    case "publish":
+      return publish(way, stretch as ReadonlyArray<TaskOf<"publish">>)
+    case "command":
+      return command(way, stretch as ReadonlyArray<TaskOf<"command">>)
+  }
+}
 
 /**
  * The same, and a bug that one command shows holds up no others: each is tried on its own then, and the one that shows it is
@@ -132,7 +144,18 @@ const taskOf = ({ type, orgId, key, id, json }: Command, index: number): Result.
       return Result.map(decoded(decodeRequest), (request) => {
         // Decoding has shown that the member is there.
         const body = rawMember(json.text, "payloadJson")!
-        return { index, orgId, kind: "send", request: { ...requestOf(request, body, key), ...(id && { id }) } }
+        return {
+          index,
+          orgId,
+          kind: "send",
+          request: { ...requestOf(request, body, key), ...(id && { id: MessageId.make(id) }) }
+        }
+      })
+    case "PublishEvent":
+      return Result.map(decoded(decodeEvent), (event) => {
+        const data = rawMember(json.text, "data")!
+        const request = { ...eventRequestOf(event, data, key), ...(id && { id: EventId.make(id) }) }
+        return { index, orgId, kind: "publish", request }
       })
     case "CancelMessage":
       return Result.map(decoded(decodeCancel), ({ id, reason = null }) => {
@@ -147,22 +170,39 @@ const taskOf = ({ type, orgId, key, id, json }: Command, index: number): Result.
 
 /** Of each org together, in their order: one append, as far as it can hold them. */
 const send = Effect.fnUntraced(function* (way: string, tasks: ReadonlyArray<TaskOf<"send">>) {
+  const acceptances = yield* ofEachOrg(way, tasks, acceptMessages)
+  return acceptances.map(([index, acceptance]): readonly [number, Answer] => {
+    const { message, problem } = answerTo(acceptance)
+    return [
+      index,
+      problem === undefined ? { type: "Done", id: message.id, body: message } : { type: "Refused", problem }
+    ]
+  })
+})
+
+const publish = Effect.fnUntraced(function* (way: string, tasks: ReadonlyArray<TaskOf<"publish">>) {
+  const publications = yield* ofEachOrg(way, tasks, publishEvents)
+  return publications.map(([index, publication]): readonly [number, Answer] => {
+    const { event, problem } = answerToEvent(publication)
+    return [index, problem === undefined ? { type: "Done", id: event.id, body: event } : { type: "Refused", problem }]
+  })
+})
+
+/** `accept` is given all requests of an org, and answers in their order. */
+const ofEachOrg = Effect.fnUntraced(function* <Request, Accepted, E, R>(
+  way: string,
+  tasks: ReadonlyArray<{ readonly index: number; readonly orgId: OrgId; readonly request: Request }>,
+  accept: (orgId: OrgId, requests: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Accepted>, E, R>
+) {
   const found = yield* Effect.forEach(
     Map.groupBy(tasks, ({ orgId }) => orgId),
     ([orgId, ofOrg]) =>
-      acceptMessages(
-        orgId,
-        ofOrg.map(({ request }) => request)
-      ).pipe(
-        Effect.map((acceptances) =>
-          acceptances.map((acceptance, n): readonly [number, Answer] => {
-            const { message, problem } = answerTo(acceptance)
-            return [
-              ofOrg[n]!.index,
-              problem === undefined ? { type: "Done", id: message.id, body: message } : { type: "Refused", problem }
-            ]
-          })
-        )
+      Effect.map(
+        accept(
+          orgId,
+          ofOrg.map(({ request }) => request)
+        ),
+        (accepted) => accepted.map((one, n) => [ofOrg[n]!.index, one] as const)
       ),
     { concurrency: "unbounded" }
   ).pipe(Effect.provideService(CommandedBy, way), Effect.provideService(Via, way))

@@ -11,7 +11,7 @@
  */
 import { DateTime, Duration, Effect, Result, Schema } from "effect"
 import { type CommandFact, journalOfCommand, toRecorded } from "../../domain/command/facts.ts"
-import { MessageId, OrgId } from "../../domain/ids.ts"
+import { OrgId } from "../../domain/ids.ts"
 import { background } from "../background.ts"
 import { newHolder } from "../newHolder.ts"
 import { CommandInbox, type GivenCommand, type Settlement } from "../ports/CommandInbox.ts"
@@ -94,7 +94,7 @@ const commandOf = ({ id, orgId, type, key, request }: GivenCommand): Result.Resu
   if (!isOrgId(orgId) || !isCommandType(type) || faults.length > 0) return Result.fail(invalidFields(faults))
   // Each of its characters is a byte at least.
   if (request.length > SIZE_MAX) return Result.fail(tooLarge(SIZE_MAX))
-  return Result.map(jsonOf(request), (json): Command => ({ type, orgId, key, id: MessageId.make(id), json }))
+  return Result.map(jsonOf(request), (json): Command => ({ type, orgId, key, id, json }))
 }
 
 /** A fact that is there already was told before a crash. An org that can't be one has no facts. */

@@ -26,7 +26,7 @@ const functions = filesOf("adapters/postgres/functions", ".sql").map(({ file, te
 const names = functions.map(({ name }) => name)
 
 /** By users, in their own transactions (docs/sql.md). */
-const forCallers = new Set(["send", "outcome"])
+const forCallers = new Set(["send", "publish", "outcome"])
 
 /** The SQL in a file of code: its literals that begin like a statement, or name a function first. */
 const statementsIn = (code: string): ReadonlyArray<string> =>

@@ -14,8 +14,10 @@ begin
       using errcode = 'null_value_not_allowed';
   end if;
   insert into sql_command (id, org_id, type, key, request) values (v_id, p_org, p_type, p_key, p_request);
-  if p_key is not null then
+  if p_key is not null and p_type = 'SendMessage' then
     select i.message_id into v_known from idempotency i where i.org_id = p_org and i.key = p_key;
+  elsif p_key is not null then
+    select i.event_id into v_known from event_idempotency i where i.org_id = p_org and i.key = p_key;
   end if;
   return coalesce(v_known, v_id);
 end $$;
