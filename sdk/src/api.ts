@@ -935,6 +935,14 @@ export type Readiness = {
   } | undefined
 }
 
+export type RecoverWebhookEndpoint = {
+  readonly since: string
+  readonly until?: string | null | undefined
+  readonly statuses?: ReadonlyArray<"FAILED" | "DEAD_LETTER"> | null | undefined
+  readonly reason?: string | null | undefined
+  readonly idempotencyKey?: string | null | undefined
+}
+
 export type Replay = {
   readonly id: string
   readonly status: "RUNNING" | "COMPLETED" | "CANCELLED"
@@ -947,6 +955,7 @@ export type Replay = {
     readonly to?: string | undefined
     readonly channel?: string | undefined
     readonly errorCode?: string | undefined
+    readonly statuses?: ReadonlyArray<"FAILED" | "DEAD_LETTER"> | undefined
     readonly after?: string | undefined
     readonly before?: string | undefined
   } | null
@@ -1047,6 +1056,10 @@ export type StreamFact = {
   readonly type: string
   readonly at: string
   readonly data: unknown
+}
+
+export type TestWebhookEndpoint = {
+  readonly eventType?: string | null | undefined
 }
 
 export type WebhookEndpoint = {
@@ -1231,6 +1244,12 @@ export interface Api {
     hold(id: string, body?: CircuitCommand, options?: CallOptions): Promise<Circuit>
     /** Close a circuit by hand. Traffic comes back slowly. */
     reset(id: string, body?: CircuitCommand, options?: CallOptions): Promise<Circuit>
+  }
+  readonly recovery: {
+    /** Send the endpoint a real, signed message that says in its body that it is a test. */
+    test(id: string, body?: TestWebhookEndpoint, options?: CallOptions): Promise<Message>
+    /** Send the endpoint everything again that ended badly in this time. A replay, as in GET /replays/{id}. */
+    recover(id: string, body: RecoverWebhookEndpoint, options?: CallOptions): Promise<Replay>
   }
   readonly alertTargets: {
     /** Add a target for the org's alerts. A webhook's secret is shown in this answer only. */
@@ -1458,6 +1477,10 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     get: ["GET","/api/v1/circuits/{id}"],
     hold: ["POST","/api/v1/circuits/{id}/hold","body"],
     reset: ["POST","/api/v1/circuits/{id}/reset","body"]
+  },
+  recovery: {
+    test: ["POST","/api/v1/webhook-endpoints/{id}/test","body"],
+    recover: ["POST","/api/v1/webhook-endpoints/{id}/recover","body keyInBody"]
   },
   alertTargets: {
     create: ["POST","/api/v1/alert-targets","body"],

@@ -12,10 +12,14 @@ const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
 /** Which dead letters are selected. `after` and `before` bound the time of death; an absent field selects all. */
+/** How a dead letter can have ended. */
+export const deadStatuses = ["FAILED", "DEAD_LETTER"] as const
+
 export const DeadLetterFilter = Schema.Struct({
   to: Schema.optionalKey(Schema.String),
   channel: Schema.optionalKey(ChannelName),
   errorCode: Schema.optionalKey(Schema.String),
+  statuses: Schema.optionalKey(Schema.Array(Schema.Literals(deadStatuses))),
   after: Schema.optionalKey(Time),
   before: Schema.optionalKey(Time)
 })

@@ -5,10 +5,11 @@ import type { DeadLetterFilter } from "../../../src/domain/replay/facts.ts"
 import { liveViews } from "../log/runs.ts"
 import type { Tables } from "../Memory.ts"
 
-const matches = (view: MessageView, { to, channel, errorCode, after, before }: DeadLetterFilter): boolean =>
+const matches = (view: MessageView, { to, channel, errorCode, statuses, after, before }: DeadLetterFilter): boolean =>
   (to === undefined || view.to === to) &&
   (channel === undefined || view.channel === channel) &&
   (errorCode === undefined || view.lastError?.code === errorCode) &&
+  (statuses === undefined || statuses.some((status) => status === view.status)) &&
   (after === undefined || DateTime.isGreaterThan(view.endedAt!, after)) &&
   (before === undefined || DateTime.isLessThan(view.endedAt!, before))
 

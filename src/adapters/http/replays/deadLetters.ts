@@ -26,7 +26,7 @@ const decodeRequest = decoderOf(ReplayRequest)
 
 const deadLetterJson = ({ message, ...ending }: DeadLetter) => ({ ...messageJson(message), ...ending })
 
-const replayJson = ({ selection, orgId: _, ...replay }: ReplayView) => ({
+export const replayJson = ({ selection, orgId: _, ...replay }: ReplayView) => ({
   ...replay,
   filter: "filter" in selection ? selection.filter : null,
   ids: "ids" in selection ? selection.ids : null

@@ -4,6 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { headerText, Retry, text } from "../../../application/destinations/fields.ts"
 import { CommandRequest } from "../../../application/requests/messageRequests.ts"
 import { ChannelName, MessageId } from "../../../domain/ids.ts"
+import { deadStatuses } from "../../../domain/replay/facts.ts"
 import { replayStatuses } from "../../../domain/replay/machine.ts"
 import { Message } from "../messages/messagesApi.ts"
 import { OrgAccess } from "../server/auth.ts"
@@ -27,6 +28,7 @@ const FilterAnswer = Schema.Struct({
   to: Schema.optionalKey(Schema.String),
   channel: Schema.optionalKey(ChannelName),
   errorCode: Schema.optionalKey(Schema.String),
+  statuses: Schema.optionalKey(Schema.Array(Schema.Literals(deadStatuses))),
   after: Schema.optionalKey(Moment),
   before: Schema.optionalKey(Moment)
 })
@@ -58,7 +60,7 @@ const Preview = Schema.Struct({
   contradicted: Schema.Int.annotate({ description: "How many of them may have been delivered, as a provider says." })
 }).annotate({ identifier: "ReplayPreview" })
 
-const Replay = Schema.Struct({
+export const Replay = Schema.Struct({
   id: Schema.String,
   status: Schema.Literals(replayStatuses),
   matched: Schema.Int.annotate({ description: "How many dead letters it is for; fixed when it was asked for." }),

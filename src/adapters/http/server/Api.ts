@@ -10,6 +10,7 @@ import { channelsApi } from "../destinations/channelsApi.ts"
 import { circuitsApi } from "../destinations/circuitsApi.ts"
 import { destinationsApi } from "../destinations/destinationsApi.ts"
 import { overviewApi } from "../destinations/overviewApi.ts"
+import { recoveryApi } from "../destinations/recoveryApi.ts"
 import { secretsApi } from "../destinations/secretsApi.ts"
 import { eventsApi } from "../events/eventsApi.ts"
 import { apiKeysApi } from "../keys/apiKeysApi.ts"
@@ -33,6 +34,7 @@ export const Api = HttpApi.make("posthaste")
     channelsApi,
     overviewApi,
     circuitsApi,
+    recoveryApi,
     alertTargetsApi,
     dossiersApi,
     auditApi,

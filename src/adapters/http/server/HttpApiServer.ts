@@ -17,6 +17,7 @@ import * as ChannelHandlers from "../destinations/channels.ts"
 import * as CircuitHandlers from "../destinations/circuits.ts"
 import { layerOf as destinationHandlers } from "../destinations/destinations.ts"
 import * as OverviewHandlers from "../destinations/overview.ts"
+import * as RecoveryHandlers from "../destinations/recovery.ts"
 import { layerOf as secretHandlers } from "../destinations/secrets.ts"
 import * as EventHandlers from "../events/events.ts"
 import * as ApiKeyHandlers from "../keys/apiKeys.ts"
@@ -74,6 +75,7 @@ const routesOf = (
       DeadLetterHandlers.layer,
       ChannelHandlers.layer,
       OverviewHandlers.layer,
+      RecoveryHandlers.layer,
       WhatsAppNoticeHandlers.layer,
       CircuitHandlers.layer,
       AlertTargetHandlers.layer,

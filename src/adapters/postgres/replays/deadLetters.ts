@@ -8,6 +8,7 @@ const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
   ["to", "recipient ="],
   ["channel", "channel ="],
   ["errorCode", "error_code ="],
+  ["statuses", "array[status] <@"],
   ["after", "ended_at >"],
   ["before", "ended_at <"]
 ]

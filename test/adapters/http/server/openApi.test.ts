@@ -44,7 +44,8 @@ describe("the OpenAPI document", () => {
       const inPath = (operation.parameters ?? []).filter((parameter) => parameter.in === "path").map(({ name }) => name)
       expect(inPath, path).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name))
       expect(Object.keys(operation.responses).some((status) => status.startsWith("2"))).toBe(true)
-      const saysAll = /\/(resume|enable|test|rebuild)$/.test(path) && !path.startsWith("/api/v1/destinations/")
+      const saysAll =
+        /\/(resume|enable|alert-targets\/\{id\}\/test|rebuild)$/.test(path) && !path.startsWith("/api/v1/destinations/")
       expect(operation.requestBody !== undefined, path).toBe(["post", "put", "patch"].includes(method) && !saysAll)
       if (path.startsWith("/api/") && path !== calledByMeta) {
         expect(operation.security, path).toEqual([{ apiKey: [] }])

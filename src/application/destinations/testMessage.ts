@@ -1,0 +1,30 @@
+/** A message that tests an endpoint: sent, signed and retried like every other, and marked as a test in its body. */
+import { DateTime, Effect } from "effect"
+import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
+import { acceptMessages } from "../accept/acceptMessage.ts"
+
+const TYPE_DEFAULT = "posthaste.test"
+
+export const sendTestMessage = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  channel: ChannelName,
+  destination: DestinationId,
+  eventType: string | null
+) {
+  const type = eventType ?? TYPE_DEFAULT
+  const timestamp = DateTime.formatIso(yield* DateTime.now)
+  const [acceptance] = yield* acceptMessages(orgId, [
+    {
+      ...{ channel, to: destination, eventType: type, templateCode: null, dossierId: null, orderingKey: null },
+      ...{ correlationId: null, metadata: { test: "true" }, deliverAt: null, expiresAt: null, retry: null },
+      body: JSON.stringify({
+        type,
+        timestamp,
+        test: true,
+        data: { message: "A test by Posthaste. Nothing happened." }
+      }),
+      idempotencyKey: null
+    }
+  ])
+  return acceptance!
+})
