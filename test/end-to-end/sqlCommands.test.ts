@@ -7,6 +7,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import pg from "pg"
 import { freshDatabase } from "../servers/freshDatabase.ts"
+import { pgBouncer } from "../servers/pgBouncer.ts"
 import { api, product } from "../servers/product.ts"
 import { until } from "../servers/until.ts"
 
@@ -213,6 +214,30 @@ describe("posthaste.send", () => {
           await until("the last one too", async () => (await accepted()).includes("open"), WITHIN_MS)
         })
       })
+  )
+
+  it.live("works through PgBouncer in transaction mode", () =>
+    Effect.gen(function* () {
+      const { database, settled, message } = yield* setUp()
+      const url = yield* pgBouncer(database, 2)
+      yield* Effect.promise(async () => {
+        const ids = await Promise.all(
+          Array.from({ length: 12 }, async (_, n) => {
+            const client = new pg.Client({ connectionString: url })
+            await client.connect()
+            await client.query("begin")
+            const { rows } = await client.query("select posthaste.send('acme', $1, $2) as id", [
+              JSON.stringify(message()),
+              `k-${n}`
+            ])
+            await client.query(n % 3 === 0 ? "rollback" : "commit")
+            await client.end()
+            return n % 3 === 0 ? null : (rows[0].id as string)
+          })
+        )
+        for (const id of ids) if (id !== null) expect(await settled(id)).toEqual({ status: "ACCEPTED" })
+      })
+    })
   )
 
   it.live("has a twin for events, which are published if and only if their transaction commits", () =>
