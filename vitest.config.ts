@@ -33,6 +33,7 @@ const needServers = [
   "test/adapters/eventstoredb/**/*.test.ts",
   "test/adapters/channels/amqp/**/*.test.ts",
   "test/end-to-end/**/*.test.ts",
+  "test/examples/**/*.test.ts",
   "test/sdk/server/**/*.test.ts",
   "test/servers/**/*.test.ts"
 ]
