@@ -100,10 +100,10 @@ const example = Effect.gen(function* () {
   const here = (file: string) => join(import.meta.dirname, file)
   const common = { DATABASE_URL: databaseUrl, AMQP_URL: amqpUrl }
   const billingSaid = yield* service("billing", here("billing.ts"), { ...common, SHOP_ENDPOINT: answers.id }, isOpen)
-  const warehouseEnv = { PORT: String(warehousePort), WEBHOOK_SECRET: warehouse.secret }
+  const warehouseEnv = { PORT: String(warehousePort), WEBHOOK_SECRET: warehouse.secret ?? "" }
   yield* service("warehouse", here("warehouse.ts"), { ...common, ...warehouseEnv }, isOpen)
   const targets = { BILLING_TARGET: money.id, WAREHOUSE_ENDPOINT: warehouse.id }
-  const shopEnv = { PORT: String(shopPort), WEBHOOK_SECRET: answers.secret, ...targets }
+  const shopEnv = { PORT: String(shopPort), WEBHOOK_SECRET: answers.secret ?? "", ...targets }
   yield* service("shop", here("shop.ts"), { ...common, ...shopEnv }, isOpen)
 
   const place = (item: string, amount: number, messages: number) =>

@@ -126,7 +126,7 @@ const signatureOf = (text: string): Key | null => {
 
 const keyOf = (text: string): Key => {
   const bytes = fromBase64(text.slice(text.indexOf("_") + 1))
-  if (text.startsWith("whsec_") && bytes !== null && bytes.length >= 16) return { scheme: "v1", bytes }
+  if (text.startsWith("whsec_") && bytes !== null && bytes.length >= 24) return { scheme: "v1", bytes }
   if (text.startsWith("whpk_") && bytes?.length === 32) return { scheme: "v1a", bytes }
   throw new WebhookSetupError("A key must be whsec_ and the secret, or whpk_ and the public key, in base64.")
 }

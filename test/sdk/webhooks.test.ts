@@ -12,7 +12,13 @@ import {
   WebhookSetupError,
   WebhookVerificationError
 } from "../../sdk/src/webhooks.ts"
-import { signingKey, signStandard } from "../../src/adapters/channels/webhook/signature.ts"
+import {
+  generateSecret,
+  publicKeyOf,
+  signEd25519,
+  signingKey,
+  signStandard
+} from "../../src/adapters/channels/webhook/signature.ts"
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 const id = "msg_p5jXN8AQM9LWM0D4loKWxJek"
@@ -107,6 +113,13 @@ describe("a public key", () => {
   const whpk = `whpk_${raw(publicKey).toString("base64")}`
   const signature = (text: string) =>
     `v1a,${sign(null, Buffer.from(`${id}.${timestamp}.${text}`), privateKey).toString("base64")}`
+
+  it("of an endpoint verifies what the service signs for it", async () => {
+    const secret = generateSecret("ed25519")
+    const signatures = signEd25519([signingKey(secret)], id, timestamp, Buffer.from(body))
+    expect(signatures).toMatch(/^v1a,/)
+    expect((await verify(headersOf(signatures), body, publicKeyOf(secret)!)).id).toBe(id)
+  })
 
   it("verifies what its private key signed", async () => {
     expect((await verify(headersOf(signature(body)), body, whpk)).id).toBe(id)
