@@ -15,7 +15,7 @@ import { archives } from "./cli/archives.ts"
 import { deadLetters } from "./cli/deadLetters.ts"
 import { destinations } from "./cli/destinations.ts"
 import { projections } from "./cli/projections.ts"
-import { send } from "./cli/send.ts"
+import { resend, send } from "./cli/send.ts"
 import { migrate, serve } from "./cli/serve.ts"
 import { show } from "./cli/show.ts"
 import { stats } from "./cli/stats.ts"
@@ -31,7 +31,7 @@ const posthaste = Command.make("posthaste").pipe(
     { group: "The service", commands: [serve, migrate] },
     {
       group: "Messages, over the API of a service",
-      commands: [send, show, tail, stats, destinations, deadLetters, projections]
+      commands: [send, resend, show, tail, stats, destinations, deadLetters, projections]
     },
     { group: "The stored facts, without a service", commands: [streams, ...archives] }
   ])

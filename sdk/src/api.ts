@@ -423,6 +423,8 @@ export type DeadLetter = {
   /** The id of the endpoint, target or account it is sent through. */
   readonly destination: string
   readonly routingKey: string | null
+  /** The message that this one sends again. */
+  readonly resendOf: string | null
   readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
   readonly epoch: number
   readonly attempts: number
@@ -743,6 +745,8 @@ export type Message = {
   /** The id of the endpoint, target or account it is sent through. */
   readonly destination: string
   readonly routingKey: string | null
+  /** The message that this one sends again. */
+  readonly resendOf: string | null
   readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
   readonly epoch: number
   readonly attempts: number
@@ -984,6 +988,12 @@ export type ReplayRequest = {
   readonly idempotencyKey?: string | null | undefined
 }
 
+export type ResendCommand = {
+  /** Another destination of the same channel. */
+  readonly to?: string | null | undefined
+  readonly payloadJson?: unknown | undefined
+}
+
 export type RetryPolicy = {
   readonly strategy: "schedule"
   readonly waitsMs: ReadonlyArray<number>
@@ -1167,8 +1177,12 @@ export interface Api {
     cancel(id: string, body?: CommandRequest, options?: CallOptions): Promise<Message>
     /** Send a message again that ended in FAILED or DEAD_LETTER, as it was or with another body. */
     replay(id: string, body?: ReplayCommand, options?: CallOptions): Promise<Message>
+    /** Send any message again as a new one that names it, whatever became of it, perhaps to another destination. */
+    resend(id: string, body?: ResendCommand, options?: KeyedCallOptions): Promise<Message>
     /** Erase a message's body and the answers to it at once. Its facts stay; what was not sent is never sent. */
     erase(id: string, body?: CommandRequest, options?: CallOptions): Promise<Message>
+    /** The body of a message, byte for byte as it is delivered. 410 when it was erased. */
+    body(id: string, options?: CallOptions): Promise<unknown>
     /** How many messages are in each status, per channel too, and since when the longest overdue one waits. */
     stats(options?: CallOptions): Promise<Stats>
     /** The stored facts of a stream, such as message-<id>, circuit-<destination> or replay-<id>, as they were written. */
@@ -1438,7 +1452,9 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     attempts: ["GET","/api/v1/outbound/messages/{id}/attempts"],
     cancel: ["POST","/api/v1/outbound/messages/{id}/cancel","body"],
     replay: ["POST","/api/v1/outbound/messages/{id}/replay","body"],
+    resend: ["POST","/api/v1/outbound/messages/{id}/resend","body key"],
     erase: ["POST","/api/v1/outbound/messages/{id}/erase","body"],
+    body: ["GET","/api/v1/outbound/messages/{id}/body"],
     stats: ["GET","/api/v1/outbound/stats"],
     stream: ["GET","/api/v1/streams/{stream}"]
   },

@@ -1,7 +1,7 @@
 /** `posthaste send`: one message, from flags or a file, byte for byte. */
 import { readFileSync } from "node:fs"
 import { Effect, Option, Record, Struct } from "effect"
-import { Command } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { rawMember } from "../application/requests/rawJson.ts"
 import { optionalText, orgService, serviceFlags } from "./service.ts"
 import { Failed, failed, fromNow, note, paints, print } from "./terminal.ts"
@@ -61,6 +61,28 @@ const requestOf = Effect.fnUntraced(function* (
   if (request["to"] === undefined) return yield* failed("there is no recipient: give --to, or a --file with to")
   return `${JSON.stringify(request).slice(0, -1)},"payloadJson":${payload.trim()}}`
 })
+
+export const resend = Command.make(
+  "resend",
+  {
+    id: Argument.String("id").pipe(Argument.withDescription("The message's id")),
+    to: optionalText("to", "Another destination of the same channel"),
+    key: optionalText("key", "Idempotency key: every call with the same key means the same new message"),
+    ...serviceFlags
+  },
+  Effect.fnUntraced(function* ({ id, to, key, json, ...flags }) {
+    const service = yield* orgService(flags)
+    const path = `/outbound/messages/${encodeURIComponent(id)}/resend`
+    const headers = Record.getSomes({ "idempotency-key": key })
+    const { text } = yield* service.call("POST", path, JSON.stringify(Record.getSomes({ to })), headers)
+    yield* print(json ? text : (JSON.parse(text) as { id: string }).id)
+  })
+).pipe(
+  Command.withDescription(
+    "Send a message once more, whatever became of it, as a new message that names it. Prints the id of the new one."
+  ),
+  Command.withShortDescription("Send a message once more, as a new one")
+)
 
 export const send = Command.make("send", flags, (given) =>
   Effect.gen(function* () {

@@ -2,7 +2,7 @@
 import { Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
 import { detailsOf } from "../domain/message/facts.ts"
-import { type List, optionalText, orgService, serviceFlags } from "./service.ts"
+import { type List, optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import { colourOf, failed, fromNow, type Paints, paints, print, printJson } from "./terminal.ts"
 import { causeOf, commandOf, type Event, type Explanation, type Message, tellOf } from "./why.ts"
 
@@ -59,10 +59,15 @@ export const show = Command.make(
   {
     id: Argument.String("id").pipe(Argument.withDescription("The message's id")),
     at: optionalText("at", "As it was known at this time, such as 2026-11-18T10:03:36Z"),
+    body: switchFlag("body", "Only its body, byte for byte as it is delivered"),
     ...serviceFlags
   },
-  Effect.fnUntraced(function* ({ id, at, json, ...flags }) {
+  Effect.fnUntraced(function* ({ id, at, body, json, ...flags }) {
     const service = yield* orgService(flags)
+    if (body) {
+      const { text } = yield* service.call("GET", `/outbound/messages/${encodeURIComponent(id)}/body`)
+      return yield* print(text)
+    }
     const moment = Option.getOrNull(at)
     if (moment !== null && Number.isNaN(Date.parse(moment))) {
       return yield* failed(`--at is no time: ${moment}`)

@@ -37,6 +37,8 @@ export interface MessageRequest extends MessageDetails {
   readonly to: string
   /** Where at its destination it goes; absent: as the destination says. */
   readonly routingKey?: string
+  /** The message that it sends again; absent: none. */
+  readonly resendOf?: MessageId
   readonly deliverAt: DateTime.Utc | null
   readonly expiresAt: DateTime.Utc | null
   readonly retry: RetryPolicy | null
@@ -192,7 +194,7 @@ const draft = (
   const faults = [...(Result.isFailure(addressing) ? addressing.failure : []), ...timeFaultsOf(request, now)]
   if (Result.isFailure(addressing) || faults.length > 0) return { type: "Refused", faults }
   const { to, destination, retry } = addressing.success
-  const { deliverAt, idempotencyKey, routingKey } = request
+  const { deliverAt, idempotencyKey, routingKey, resendOf } = request
   const queued: MessageQueued = {
     type: "MessageQueued",
     orgId,
@@ -200,6 +202,7 @@ const draft = (
     to,
     destination,
     ...(routingKey !== undefined && { routingKey }),
+    ...(resendOf !== undefined && { resendOf }),
     ...detailsOf(request),
     retry: request.retry ?? retry,
     acceptedAt: now,
@@ -240,7 +243,7 @@ export const timeFaultsOf = (
 
 /** Requests with the same meaning get the same text: fields in a fixed order, then the payload as it was written. */
 const canonicalText = (request: MessageRequest): string => {
-  const { retry, deliverAt, expiresAt, routingKey } = request
+  const { retry, deliverAt, expiresAt, routingKey, resendOf } = request
   return JSON.stringify([
     request.channel,
     request.to,
@@ -252,7 +255,8 @@ const canonicalText = (request: MessageRequest): string => {
     retry === null ? null : sortedEntries(retry),
     request.body,
     // Last and only where it is given: a request without one has the text that earlier releases gave it.
-    ...(routingKey === undefined ? [] : [routingKey])
+    ...(routingKey === undefined ? [] : [routingKey]),
+    ...(resendOf === undefined ? [] : [{ resendOf }])
   ])
 }
 

@@ -69,6 +69,14 @@ export const ReplayCommand = Schema.Struct({
   )
 }).annotate({ identifier: "ReplayCommand" })
 
+export const ResendCommand = Schema.Struct({
+  to: optional(text(512)).annotate({ description: "Another destination of the same channel." }),
+  payloadJson: Schema.optionalKey(
+    Schema.Unknown.annotate({ description: "Any JSON value, delivered byte for byte in place of the old message's." })
+  )
+}).annotate({ identifier: "ResendCommand" })
+
+export const decodeResend = decoderOf(ResendCommand)
 export const decodeRequest = decoderOf(MessageRequest)
 export const decodeEntry = decoderOf(BatchEntry)
 export const decodeReplay = decoderOf(ReplayCommand)
@@ -116,9 +124,9 @@ export const refusal = (problem: Problem): Answer => ({ status: problem.body.sta
 
 /** A message as every way out shows it. A view that was stored before a field was added has none of it. */
 export const messageJson = ({ version: _, ...view }: MessageView) => {
-  const { id, orgId, channel, to, destination, routingKey = null, ...rest } = view
+  const { id, orgId, channel, to, destination, routingKey = null, resendOf = null, ...rest } = view
   return {
-    ...{ id, orgId, channel, to, destination, routingKey },
+    ...{ id, orgId, channel, to, destination, routingKey, resendOf },
     ...rest,
     ...detailsOf(view),
     deliverAt: view.deliverAt ?? null,

@@ -11,6 +11,7 @@ import type { EventNotFound } from "../events/readEvents.ts"
 import type { ProjectionNotFound } from "../log/projections/rebuild.ts"
 import type { CallerCommand, CommandRefused, MessageBusy } from "../messages/commandMessage.ts"
 import type { MessageNotFound } from "../messages/readMessage.ts"
+import type { BodyErased } from "../messages/resendMessage.ts"
 import type { AnyChannel } from "../ports/Channels.ts"
 import type { ReplayKeyReused, ReplayNotFound } from "../replays/replays.ts"
 
@@ -75,6 +76,8 @@ export const unfit = (faults: ReadonlyArray<Fault>) =>
   )(`${faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")}.`, faults)
 /** The same answer for a resource that does not exist and for one of another org. */
 export const notFound = () => problem(404, "not-found", "Not found")("There is nothing here.")
+export const bodyErased = () =>
+  problem(410, "body-erased", "The body was erased")("There is nothing to show; to send it again, bring a payloadJson.")
 export const methodNotAllowed = (allowed: ReadonlyArray<string>) =>
   problem(405, "method-not-allowed", "Method not allowed")(`Allowed here: ${allowed.join(", ")}.`, [], {
     allow: allowed.join(", ")
@@ -132,6 +135,7 @@ export type Failure =
   | Problem
   | StoreUnavailable
   | MessageNotFound
+  | BodyErased
   | EventNotFound
   | CommandRefused
   | MessageBusy
@@ -149,6 +153,8 @@ export const problemFor = (failure: Failure): Problem => {
     case "ReplayNotFound":
     case "ProjectionNotFound":
       return notFound()
+    case "BodyErased":
+      return bodyErased()
     case "CommandRefused":
       return commandRefused(failure)
     case "ReplayRejected":

@@ -53,7 +53,7 @@ export interface Cause {
 
 /** What a person can do about it. */
 export interface Action {
-  readonly action: "cancel" | "replay" | "enable" | "resume" | "reset"
+  readonly action: "cancel" | "replay" | "resend" | "enable" | "resume" | "reset"
   readonly on: "message" | "destination" | "circuit"
   readonly id: string
   readonly says: string
@@ -441,5 +441,16 @@ const actionsOf = (
       says: "send it again with another payloadJson: its body was erased"
     })
   }
+  if (hasArrived.has(message.status)) {
+    actions.push({
+      action: "resend",
+      on: "message",
+      id,
+      says: "send it once more, as a new message that names this one"
+    })
+  }
   return actions
 }
+
+/** The destination has it, and keeps no second one with its id. */
+const hasArrived: ReadonlySet<string> = new Set(["SENT", "DELIVERED"])

@@ -7,7 +7,7 @@
  */
 import { Schema } from "effect"
 import { RetryPolicy } from "../delivery/retry.ts"
-import { ChannelName, DestinationId, EventId, OrgId, ReplayId } from "../ids.ts"
+import { ChannelName, DestinationId, EventId, MessageId, OrgId, ReplayId } from "../ids.ts"
 import { before, type FactIn, fact } from "../recorded.ts"
 
 const Text = Schema.NullOr(Schema.String)
@@ -58,6 +58,8 @@ export const MessageQueued = fact("MessageQueued", {
   routingKey: Schema.optionalKey(Schema.String),
   /** The event that it tells of. Absent in a message that was sent by itself. */
   eventId: Schema.optionalKey(EventId),
+  /** The message that it sends again, by a person's command. */
+  resendOf: Schema.optionalKey(MessageId),
   ...MessageDetails.fields,
   retry: RetryPolicy,
   acceptedAt: Time,

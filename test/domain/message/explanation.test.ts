@@ -151,8 +151,13 @@ describe("a message that does not wait says how it ended, and what can be done",
   const begun = [the.queued(), the.started(1)]
 
   it.each([
-    [[...begun, the.succeeded(1)], "AWAITING_RECEIPT", "a proof of delivery has not arrived", []],
-    [[...begun, the.succeeded(1), the.delivered("response")], "DELIVERED", "answered that it received the message", []],
+    [[...begun, the.succeeded(1)], "AWAITING_RECEIPT", "a proof of delivery has not arrived", ["resend"]],
+    [
+      [...begun, the.succeeded(1), the.delivered("response")],
+      "DELIVERED",
+      "answered that it received the message",
+      ["resend"]
+    ],
     [[...begun, the.failed(1, null), refused], "REFUSED", "refused for good (http_410: 410 Gone)", ["replay"]],
     [[...begun, the.failed(1, null), dead], "ATTEMPTS_USED_UP", "no attempt is left (http_503", ["replay"]],
     [[the.queued(), { type: "MessageCancelled", reason: "wrong order" } as const], "CANCELLED", "wrong order", []]

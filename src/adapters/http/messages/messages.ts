@@ -2,11 +2,12 @@
 import { type DateTime, Effect, Result, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { acceptMessages } from "../../../application/accept/acceptMessage.ts"
+import { type Acceptance, acceptMessages } from "../../../application/accept/acceptMessage.ts"
 import { readStream } from "../../../application/log/readStream.ts"
 import { commandMessage, eraseMessage, replayEdited } from "../../../application/messages/commandMessage.ts"
 import { explainMessage } from "../../../application/messages/explainMessage.ts"
 import { readAttempts, readEvents, readMessage } from "../../../application/messages/readMessage.ts"
+import { readBody, resendMessage } from "../../../application/messages/resendMessage.ts"
 import { type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
 import { Telemetry } from "../../../application/ports/Telemetry.ts"
@@ -16,6 +17,7 @@ import {
   decodeEntry,
   decodeReplay,
   decodeRequest,
+  decodeResend,
   messageJson,
   refusal,
   requestOf
@@ -44,8 +46,30 @@ const send = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerR
   // Decoding has shown that the member is there.
   const body = rawMember(json.text, "payloadJson")!
   const [acceptance] = yield* acceptMessages(orgId, [requestOf(decodedRequest, body, key)])
-  const { status, message, problem } = answerTo(acceptance!)
+  return acceptedAs(acceptance!)
+})
+
+const acceptedAs = (acceptance: Acceptance) => {
+  const { status, message, problem } = answerTo(acceptance)
   return message === undefined ? toResponse(problem) : created(`/outbound/messages/${message.id}`, message, status)
+}
+
+const resend = Effect.fnUntraced(function* (
+  request: HttpServerRequest.HttpServerRequest,
+  id: string,
+  idempotencyKey: string | null
+) {
+  const orgId = yield* ActingOrg
+  const json = yield* readOptionalJson(request, limits.single)
+  const { to = null } = yield* decoded(decodeResend, json)
+  const body = rawMember(json.text, "payloadJson")
+  return acceptedAs(yield* resendMessage(orgId, yield* messageIdOf(id), { to, body, idempotencyKey }))
+})
+
+/** It may hold what nobody else may see: no cache keeps it. */
+const body = Effect.fnUntraced(function* (id: string) {
+  const text = yield* readBody(yield* ActingOrg, yield* messageIdOf(id))
+  return HttpServerResponse.text(text, { contentType: "application/json", headers: { "cache-control": "no-store" } })
 })
 
 /** A request that does not decode never meets `acceptMessages`, which counts what it refuses itself. */
@@ -148,6 +172,10 @@ export const layer = HttpApiBuilder.group(Api, "messages", (handlers) =>
     .handle("attempts", ({ params }) => answer(attempts(params.id)))
     .handleRaw("cancel", ({ request, params }) => answer(cancel(request, params.id)))
     .handleRaw("replay", ({ request, params }) => answer(replay(request, params.id)))
+    .handleRaw("resend", ({ request, params, headers }) =>
+      answer(resend(request, params.id, headers["idempotency-key"] ?? null))
+    )
+    .handleRaw("body", ({ params }) => answer(body(params.id)))
     .handleRaw("erase", ({ request, params }) => answer(erase(request, params.id)))
     .handle("stats", () => answer(stats()))
     .handle("stream", ({ params }) => answer(stream(params.stream)))

@@ -8,7 +8,8 @@ import {
   CommandRequest,
   IdempotencyKey,
   MessageRequest,
-  ReplayCommand
+  ReplayCommand,
+  ResendCommand
 } from "../../../application/requests/messageRequests.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { reasons, waits } from "../../../domain/message/explanation.ts"
@@ -28,6 +29,7 @@ export const Message = Schema.Struct({
   to: Schema.String,
   destination: Schema.String.annotate({ description: "The id of the endpoint, target or account it is sent through." }),
   routingKey: Text,
+  resendOf: Text.annotate({ description: "The message that this one sends again." }),
   status: Status,
   epoch: Schema.Int,
   attempts: Schema.Int,
@@ -206,6 +208,22 @@ const erase = HttpApiEndpoint.post("erase", "/outbound/messages/:id/erase", comm
   about("Erase a message's body and the answers to it at once. Its facts stay; what was not sent is never sent.")
 )
 
+const resend = HttpApiEndpoint.post("resend", "/outbound/messages/:id/resend", {
+  params: idParam,
+  headers: { "idempotency-key": Schema.optionalKey(IdempotencyKey) },
+  payload: ResendCommand,
+  success: [Message.pipe(HttpApiSchema.status(201)), Message.pipe(HttpApiSchema.status(200))],
+  error: [problemOf(404), problemOf(409), ...bodyErrors]
+}).annotateMerge(
+  about("Send any message again as a new one that names it, whatever became of it, perhaps to another destination.")
+)
+
+const body = HttpApiEndpoint.get("body", "/outbound/messages/:id/body", {
+  ...byId,
+  success: Schema.Unknown,
+  error: [problemOf(404), problemOf(410)]
+}).annotateMerge(about("The body of a message, byte for byte as it is delivered. 410 when it was erased."))
+
 const stats = HttpApiEndpoint.get("stats", "/outbound/stats", { success: Stats }).annotateMerge(
   about("How many messages are in each status, per channel too, and since when the longest overdue one waits.")
 )
@@ -221,6 +239,6 @@ const stream = HttpApiEndpoint.get("stream", "/streams/:stream", {
 )
 
 export const messagesApi = HttpApiGroup.make("messages")
-  .add(send, sendBatch, list, get, explanation, events, attempts, cancel, replay, erase, stats, stream)
+  .add(send, sendBatch, list, get, explanation, events, attempts, cancel, replay, resend, erase, body, stats, stream)
   .middleware(OrgAccess)
   .annotateMerge(OpenApi.annotations({ title: "Messages" }))

@@ -35,6 +35,7 @@ const shape = [
   "to",
   "destination",
   "routingKey",
+  "resendOf",
   "status",
   "epoch",
   "attempts",

@@ -101,6 +101,8 @@ const asks: ReadonlyArray<Asking> = [
   ["GET", "/outbound/messages/:id/attempts", "message", null],
   ["POST", "/outbound/messages/:id/cancel", "message", {}],
   ["POST", "/outbound/messages/:id/replay", "dead", {}],
+  ["POST", "/outbound/messages/:id/resend", "message", {}],
+  ["GET", "/outbound/messages/:id/body", "message", null],
   ["POST", "/outbound/messages/:id/erase", "message", {}],
   ["GET", "/events/:id", "event", null],
   ["GET", "/events/:id/messages", "event", null],
