@@ -14,6 +14,7 @@ import manifest from "../package.json" with { type: "json" }
 import { archives } from "./cli/archives.ts"
 import { deadLetters } from "./cli/deadLetters.ts"
 import { destinations } from "./cli/destinations.ts"
+import { find } from "./cli/find.ts"
 import { projections } from "./cli/projections.ts"
 import { resend, send } from "./cli/send.ts"
 import { migrate, serve } from "./cli/serve.ts"
@@ -31,7 +32,7 @@ const posthaste = Command.make("posthaste").pipe(
     { group: "The service", commands: [serve, migrate] },
     {
       group: "Messages, over the API of a service",
-      commands: [send, resend, show, tail, stats, destinations, deadLetters, projections]
+      commands: [send, resend, find, show, tail, stats, destinations, deadLetters, projections]
     },
     { group: "The stored facts, without a service", commands: [streams, ...archives] }
   ])

@@ -1152,7 +1152,7 @@ export interface Api {
     /** Send a message. 201 when it is stored; 200 with the same message when the key was used for it before. */
     send(body: MessageRequest, options?: KeyedCallOptions): Promise<Message>
     /** List messages, newest first. Read from a projection: it may be a moment behind. */
-    list(query?: { limit?: number | undefined; cursor?: string | undefined; status?: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED" | undefined; channel?: string | undefined; to?: string | undefined; eventType?: string | undefined; dossierId?: string | undefined; correlationId?: string | undefined; createdAfter?: string | undefined; createdBefore?: string | undefined }, options?: CallOptions): Pages<Message>
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; status?: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED" | undefined; channel?: string | undefined; to?: string | undefined; eventType?: string | undefined; dossierId?: string | undefined; correlationId?: string | undefined; createdAfter?: string | undefined; createdBefore?: string | undefined; updatedAfter?: string | undefined; idempotencyKey?: string | undefined; metadata?: string | undefined; errorCode?: string | undefined; attempts?: string | undefined }, options?: CallOptions): Pages<Message>
     /** Send up to 1,000 messages, each answered on its own and in its place. */
     sendBatch(body: {
       readonly messages: ReadonlyArray<BatchEntry>

@@ -15,7 +15,30 @@ export interface MessageFilter {
   readonly correlationId?: string
   readonly createdAfter?: DateTime.Utc
   readonly createdBefore?: DateTime.Utc
+  readonly updatedAfter?: DateTime.Utc
+  /** The one that was accepted under it. */
+  readonly idempotencyKey?: string
+  /** Those that have this entry. */
+  readonly metadata?: { readonly name: string; readonly value: string }
+  /** Of a dead letter: the code of its last error. */
+  readonly errorCode?: string
+  /** At least so many in its present epoch. */
+  readonly attempts?: number
 }
+
+/** What these select is looked through one by one: they come with a field that narrows the search. */
+export const looksThrough = ["updatedAfter", "attempts"] as const satisfies ReadonlyArray<keyof MessageFilter>
+
+export const narrows = [
+  "idempotencyKey",
+  "metadata",
+  "correlationId",
+  "dossierId",
+  "to",
+  "errorCode",
+  "eventType",
+  "status"
+] as const satisfies ReadonlyArray<keyof MessageFilter>
 
 export interface Stats {
   readonly byStatus: Readonly<Record<MessageStatus, number>>

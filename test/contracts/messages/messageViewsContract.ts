@@ -75,6 +75,36 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
     )
 
     test(
+      "are found by key, by metadata, by error, by attempts and by their last change, of their own org only",
+      Effect.gen(function* () {
+        const [orgId, other] = [newOrg(), newOrg()]
+        const metadata = { order: "4711", "a=b": "\u001f" }
+        const idempotency = (org: OrgId) => ({ orgId: org, key: "k-1", requestHash: "h" })
+        const mine = opened({ orgId, metadata, idempotency: idempotency(orgId) })
+        const theirs = opened({ orgId: other, metadata, idempotency: idempotency(other) })
+        const plain = opened({ orgId, metadata: null })
+        yield* write(mine)
+        yield* write(theirs)
+        yield* write(plain)
+        const dead = yield* ended(refused(), now(), { orgId, metadata: { order: "4712" } })
+        yield* projected([mine.after, theirs.after, plain.after, dead])
+        const ids = (filter: MessageFilter) => Effect.map(list(orgId, filter), (items) => items.map(({ id }) => id))
+        expect(yield* ids({ idempotencyKey: "k-1" })).toEqual([mine.after.id])
+        expect(yield* ids({ idempotencyKey: "k-2" })).toEqual([])
+        expect(yield* ids({ metadata: { name: "order", value: "4711" } })).toEqual([mine.after.id])
+        expect(yield* ids({ metadata: { name: "a=b", value: "\u001f" } })).toEqual([mine.after.id])
+        expect(yield* ids({ metadata: { name: "order", value: "471" } })).toEqual([])
+        const { lastError } = yield* currentView(dead.id)
+        expect(yield* ids({ errorCode: lastError!.code })).toEqual([dead.id])
+        expect(yield* ids({ errorCode: "another" })).toEqual([])
+        expect(yield* ids({ attempts: 1, status: "FAILED" })).toEqual([dead.id])
+        expect(yield* ids({ attempts: 2, status: "FAILED" })).toEqual([])
+        expect(yield* ids({ updatedAfter: inMillis(60_000), status: "FAILED" })).toEqual([])
+        expect(yield* ids({ updatedAfter: inMillis(-60_000), status: "FAILED" })).toEqual([dead.id])
+      })
+    )
+
+    test(
       "starts at no position and counts nothing",
       Effect.gen(function* () {
         const views = yield* MessageViews

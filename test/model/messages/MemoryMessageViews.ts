@@ -1,14 +1,27 @@
 /** The list projection over a map: every question is a filter and a sort. */
 import { DateTime, Effect, Layer } from "effect"
 import { countsOf, type MessageFilter, MessageViews } from "../../../src/application/ports/MessageViews.ts"
-import type { MessageView } from "../../../src/domain/message/view.ts"
+import { isDead, type MessageView } from "../../../src/domain/message/view.ts"
 import { clearRows, liveViews, moveRun, rowsOf } from "../log/runs.ts"
 import { Memory } from "../Memory.ts"
 import { deadLettersIn } from "../replays/deadLetters.ts"
 
 const matches = (view: MessageView, filter: MessageFilter): boolean => {
-  const { createdAfter, createdBefore, ...equal } = filter
+  const {
+    createdAfter,
+    createdBefore,
+    updatedAfter,
+    metadata,
+    attempts,
+    errorCode,
+    idempotencyKey: _,
+    ...equal
+  } = filter
   return (
+    (updatedAfter === undefined || DateTime.isGreaterThan(view.updatedAt, updatedAfter)) &&
+    (metadata === undefined || view.metadata?.[metadata.name] === metadata.value) &&
+    (attempts === undefined || view.attempts >= attempts) &&
+    (errorCode === undefined || (isDead(view.status) && view.lastError?.code === errorCode)) &&
     (createdAfter === undefined || DateTime.isGreaterThan(view.createdAt, createdAfter)) &&
     (createdBefore === undefined || DateTime.isLessThan(view.createdAt, createdBefore)) &&
     Object.entries(equal).every(([field, wanted]) => view[field as keyof typeof equal] === wanted)
@@ -33,6 +46,10 @@ export const layer = Layer.effect(
         Effect.sync(() => {
           const left = ofOrg(orgId)
             .filter((view) => matches(view, filter))
+            .filter(({ id }) => {
+              const { idempotencyKey: key } = filter
+              return key === undefined || tables.idempotencyKeys.get(`${orgId} ${key}`)?.messageId === id
+            })
             .filter((view) => cursor === null || place(view) < cursor)
             .toSorted((a, b) => (place(a) > place(b) ? -1 : 1))
           const items = left.slice(0, limit)

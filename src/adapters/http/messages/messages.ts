@@ -8,7 +8,7 @@ import { commandMessage, eraseMessage, replayEdited } from "../../../application
 import { explainMessage } from "../../../application/messages/explainMessage.ts"
 import { readAttempts, readEvents, readMessage } from "../../../application/messages/readMessage.ts"
 import { readBody, resendMessage } from "../../../application/messages/resendMessage.ts"
-import { type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
+import { looksThrough, type MessageFilter, MessageViews, narrows } from "../../../application/ports/MessageViews.ts"
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
 import { Telemetry } from "../../../application/ports/Telemetry.ts"
 import {
@@ -105,11 +105,27 @@ const sendBatch = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSe
   return HttpServerResponse.jsonUnsafe({ items })
 })
 
-const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: MessageFilter & PageQuery) {
-  yield* knownChannel(filter.channel)
+interface ListQuery extends PageQuery, Omit<MessageFilter, "metadata"> {
+  /** `name=value` */
+  readonly metadata?: string
+}
+
+const list = Effect.fnUntraced(function* ({ limit, cursor, metadata, ...rest }: ListQuery) {
+  yield* knownChannel(rest.channel)
+  const filter: MessageFilter = { ...rest, ...(metadata !== undefined && { metadata: entryOf(metadata) }) }
+  const tooWide = looksThrough.filter((field) => filter[field] !== undefined)
+  if (tooWide.length > 0 && narrows.every((field) => filter[field] === undefined)) {
+    const reason = `needs one of these beside it: ${narrows.join(", ")}`
+    return yield* invalidFields(tooWide.map((field) => ({ field, reason })))
+  }
   const { list } = yield* MessageViews
   return yield* pageOf("messages", { limit, cursor }, (orgId, page) => list(orgId, filter, page), messageJson)
 })
+
+const entryOf = (text: string) => {
+  const end = text.indexOf("=")
+  return { name: text.slice(0, end), value: text.slice(end + 1) }
+}
 
 const stats = Effect.fnUntraced(function* () {
   const orgId = yield* ActingOrg

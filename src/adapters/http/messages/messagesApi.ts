@@ -1,5 +1,5 @@
 /** The endpoints of messages as data: their requests and answers. */
-import { Schema } from "effect"
+import { Schema, SchemaTransformation } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"
 import {
@@ -154,6 +154,15 @@ const sendBatch = HttpApiEndpoint.post("sendBatch", "/outbound/messages/batch", 
   error: bodyErrors
 }).annotateMerge(about("Send up to 1,000 messages, each answered on its own and in its place."))
 
+/** `name=value`. */
+const MetadataEntry = text(1_101).check(
+  Schema.isPattern(/^[^=]+=/, { message: "must be one entry, as in metadata=order%3D4711" })
+)
+
+const Attempts = Schema.String.check(
+  Schema.isPattern(/^[1-9]\d{0,3}$/, { message: "must be a whole number from 1 to 9999" })
+).pipe(Schema.decodeTo(Schema.Number, SchemaTransformation.numberFromString))
+
 const list = HttpApiEndpoint.get("list", "/outbound/messages", {
   query: {
     ...paging,
@@ -164,7 +173,18 @@ const list = HttpApiEndpoint.get("list", "/outbound/messages", {
     dossierId: Schema.optionalKey(text(256)),
     correlationId: Schema.optionalKey(text(256)),
     createdAfter: Schema.optionalKey(Time),
-    createdBefore: Schema.optionalKey(Time)
+    createdBefore: Schema.optionalKey(Time),
+    updatedAfter: Schema.optionalKey(Time).annotateKey({
+      description: "Only beside a filter that narrows the search."
+    }),
+    idempotencyKey: Schema.optionalKey(IdempotencyKey),
+    metadata: Schema.optionalKey(MetadataEntry),
+    errorCode: Schema.optionalKey(text(256)).annotateKey({
+      description: "Of dead letters: the code of the last error."
+    }),
+    attempts: Schema.optionalKey(Attempts).annotateKey({
+      description: "At least so many in its present epoch. Only beside a filter that narrows the search."
+    })
   },
   success: listOf(Message)
 }).annotateMerge(about("List messages, newest first. Read from a projection: it may be a moment behind."))

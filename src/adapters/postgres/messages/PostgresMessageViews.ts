@@ -1,4 +1,5 @@
 /** The list projection: rows to search and counters to sum, written by `project_messages`. */
+import { hash } from "node:crypto"
 import { DateTime, Effect, Layer, Schema } from "effect"
 import { countsOf, type DeadCount, type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
@@ -13,7 +14,7 @@ import { stepped } from "../log/projectionRows.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { isDeadLetter } from "../replays/deadLetters.ts"
 
-const projectStatement = prepared`select project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16, $17) as done`
+const projectStatement = prepared`select project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16, $17, $18) as done`
 const countsStatement = prepared`select channel, status, count::float8 as count from message_count where generation = ${liveGeneration("messages")} and org_id = $1`
 // The first waiting message of each lane that has due work: two index probes a lane.
 const oldestStatement = prepared`select min(r.due_at) as oldest
@@ -82,12 +83,14 @@ export const layer = Layer.effect(
         )
       )
 
-    const list = (orgId: OrgId, filter: MessageFilter, page: Page) => {
+    const list = (orgId: OrgId, { metadata, idempotencyKey, ...filter }: MessageFilter, page: Page) => {
       const values: Array<unknown> = [orgId, page.limit + 1]
       const where = [
         `generation = ${liveGeneration("messages")}`,
         "org_id = $1",
         ...conditionsOf(conditions, filter, values),
+        ...hasEntry(orgId, metadata, values),
+        ...acceptedUnder(orgId, idempotencyKey, values),
         ...beyond("created_at, id", ["timestamptz", "uuid"], page, values)
       ]
       const text = `select view from message_view where ${where.join(" and ")} order by created_at desc, id desc limit $2`
@@ -159,6 +162,7 @@ export const layer = Layer.effect(
           literal(views.map(({ createdAt }) => iso(createdAt))),
           literal(views.map(({ endedAt }) => (endedAt === null ? "NULL" : iso(endedAt)))),
           views.map(({ status, lastError }) => (isDead(status) ? (lastError?.code ?? null) : null)),
+          views.map(({ metadata }) => (metadata === null ? null : JSON.stringify(metadata))),
           texts.join("\x1e")
         ])
       )
@@ -171,7 +175,7 @@ export const layer = Layer.effect(
   })
 )
 
-const conditions: ReadonlyArray<readonly [keyof MessageFilter, string]> = [
+const conditions: ReadonlyArray<readonly [Exclude<keyof MessageFilter, "metadata" | "idempotencyKey">, string]> = [
   ["status", "status ="],
   ["channel", "channel ="],
   ["to", "recipient ="],
@@ -179,5 +183,20 @@ const conditions: ReadonlyArray<readonly [keyof MessageFilter, string]> = [
   ["dossierId", "dossier_id ="],
   ["correlationId", "correlation_id ="],
   ["createdAfter", "created_at >"],
-  ["createdBefore", "created_at <"]
+  ["createdBefore", "created_at <"],
+  ["updatedAfter", "(view ->> 'updatedAt')::timestamptz >"],
+  ["attempts", "(view ->> 'attempts')::int >="],
+  ["errorCode", "error_code ="]
 ]
+
+/** As `project_messages` keeps it. */
+const hasEntry = (orgId: OrgId, entry: MessageFilter["metadata"], values: Array<unknown>): ReadonlyArray<string> => {
+  if (entry === undefined) return []
+  const digest = hash("md5", [orgId, entry.name, entry.value].join("\x1f"))
+  return [`entries @> array[$${values.push(digest)}::uuid]`]
+}
+
+const acceptedUnder = (orgId: OrgId, key: string | undefined, values: Array<unknown>): ReadonlyArray<string> =>
+  key === undefined
+    ? []
+    : [`id = (select message_id from idempotency where org_id = $${values.push(orgId)} and key = $${values.push(key)})`]

@@ -78,3 +78,15 @@ describe("the body of a message", () => {
     expect((await call("GET", `${messages}/${id}/body`)).status).toBe(410)
   })
 })
+
+describe("the list of messages", () => {
+  it("refuses a filter that looks through everything, and says what it needs beside it", async () => {
+    const list = (query: string) => call("GET", `${messages}?${query}`)
+    expect(field(await list("attempts=2&updatedAfter=2020-01-01T00:00:00Z"))).toEqual(["updatedAfter", "attempts"])
+    expect((await list("attempts=2")).json["detail"]).toContain("correlationId")
+    expect((await list("attempts=2&correlationId=c-1")).status).toBe(200)
+    expect(field(await list("metadata=order"))).toEqual(["metadata"])
+    expect(field(await list("attempts=0&status=QUEUED"))).toEqual(["attempts"])
+    expect((await list("metadata=order%3D4711&idempotencyKey=again-1")).json["items"]).toEqual([])
+  })
+})
