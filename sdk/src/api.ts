@@ -286,6 +286,11 @@ export type CommandedDestinations_3 = {
   readonly commanded: number
 }
 
+export type CommandedDestinations_4 = {
+  /** How many destinations were commanded, changed or not. */
+  readonly commanded: number
+}
+
 export type Consent = {
   readonly dossierId: string
   readonly channel: string
@@ -495,10 +500,15 @@ export type Destination = {
   /** Where its settings are, such as /api/v1/webhook-endpoints/{id}. */
   readonly path: string | null
   readonly isAlertTarget: boolean
+  readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
   readonly pause: {
     readonly since: string
     readonly by: string | null
     readonly reason: string | null
+  } | null
+  readonly disabled: {
+    readonly since: string
+    readonly reason: string
   } | null
   readonly circuit: {
     readonly status: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD"
@@ -514,6 +524,15 @@ export type Destination = {
   readonly oldestDueAt: string | null
   /** Messages that workers hold. */
   readonly inFlight: number
+  readonly lastHour: {
+    readonly succeeded: number
+    readonly failed: number
+    /** Between 0 and 1; null without attempts. */
+    readonly successRate: number | "Infinity" | "-Infinity" | "NaN" | null
+  }
+  readonly perSecond: number | "Infinity" | "-Infinity" | "NaN"
+  /** How long what waits takes at that rate; null while something holds it up, and when nothing succeeds. */
+  readonly drainsInSeconds: number | null
 }
 
 export type DestinationCommand = {
@@ -529,6 +548,10 @@ export type DestinationCommand_2 = {
 }
 
 export type DestinationCommand_3 = {
+  readonly reason?: string | null | undefined
+}
+
+export type DestinationCommand_4 = {
   readonly reason?: string | null | undefined
 }
 
@@ -558,10 +581,15 @@ export type DestinationWithHistory = {
   /** Where its settings are, such as /api/v1/webhook-endpoints/{id}. */
   readonly path: string | null
   readonly isAlertTarget: boolean
+  readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
   readonly pause: {
     readonly since: string
     readonly by: string | null
     readonly reason: string | null
+  } | null
+  readonly disabled: {
+    readonly since: string
+    readonly reason: string
   } | null
   readonly circuit: {
     readonly status: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD"
@@ -577,6 +605,15 @@ export type DestinationWithHistory = {
   readonly oldestDueAt: string | null
   /** Messages that workers hold. */
   readonly inFlight: number
+  readonly lastHour: {
+    readonly succeeded: number
+    readonly failed: number
+    /** Between 0 and 1; null without attempts. */
+    readonly successRate: number | "Infinity" | "-Infinity" | "NaN" | null
+  }
+  readonly perSecond: number | "Infinity" | "-Infinity" | "NaN"
+  /** How long what waits takes at that rate; null while something holds it up, and when nothing succeeds. */
+  readonly drainsInSeconds: number | null
   /** What happened to it and its circuit, the oldest first; the last 50. */
   readonly history: ReadonlyArray<{
     readonly at: string
@@ -1236,18 +1273,22 @@ export interface Api {
     pause(id: string, body?: DestinationCommand, options?: CallOptions): Promise<Destination>
     /** Send to a destination again, beginning with what has waited. */
     resume(id: string, body?: DestinationCommand_1, options?: CallOptions): Promise<Destination>
+    /** Send to a destination again that was disabled, beginning with what has waited. */
+    enable(id: string, body?: DestinationCommand_2, options?: CallOptions): Promise<Destination>
     /** Stop calling a destination until its circuit is reset. */
-    hold(id: string, body?: DestinationCommand_2, options?: CallOptions): Promise<Destination>
+    hold(id: string, body?: DestinationCommand_3, options?: CallOptions): Promise<Destination>
     /** Close the circuit of a destination by hand. Traffic comes back slowly. */
-    reset(id: string, body?: DestinationCommand_3, options?: CallOptions): Promise<Destination>
+    reset(id: string, body?: DestinationCommand_4, options?: CallOptions): Promise<Destination>
     /** Pause all destinations of the org but its alert targets. */
     pauseAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations>
     /** Resume all destinations of the org, or those that were paused for one reason. */
     resumeAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations_1>
+    /** Enable all destinations of the org that were disabled. */
+    enableAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations_2>
     /** Hold the circuits of all destinations of the org but its alert targets. */
-    holdAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations_2>
+    holdAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations_3>
     /** Reset the circuits of all destinations of the org, or those that were held for one reason. */
-    resetAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations_3>
+    resetAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations_4>
   }
   readonly circuits: {
     /** The circuit of every destination of the org. */
@@ -1481,10 +1522,12 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     get: ["GET","/api/v1/destinations/{id}"],
     pause: ["POST","/api/v1/destinations/{id}/pause","body"],
     resume: ["POST","/api/v1/destinations/{id}/resume","body"],
+    enable: ["POST","/api/v1/destinations/{id}/enable","body"],
     hold: ["POST","/api/v1/destinations/{id}/hold","body"],
     reset: ["POST","/api/v1/destinations/{id}/reset","body"],
     pauseAll: ["POST","/api/v1/destinations/pause","body"],
     resumeAll: ["POST","/api/v1/destinations/resume","body"],
+    enableAll: ["POST","/api/v1/destinations/enable","body"],
     holdAll: ["POST","/api/v1/destinations/hold","body"],
     resetAll: ["POST","/api/v1/destinations/reset","body"]
   },

@@ -4,6 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import {
   colourOf,
+  distance,
   failed,
   fromNow,
   grouped,
@@ -32,6 +33,11 @@ interface Destination {
   readonly waiting: number
   readonly oldestDueAt: string | null
   readonly inFlight: number
+  readonly state: string
+  readonly disabled: { readonly since: string; readonly reason: string } | null
+  readonly lastHour: { readonly succeeded: number; readonly failed: number; readonly successRate: number | null }
+  readonly perSecond: number
+  readonly drainsInSeconds: number | null
 }
 
 interface WithHistory extends Destination {
@@ -43,16 +49,17 @@ interface WithHistory extends Destination {
   }>
 }
 
-const stateOf = ({ pause, circuit }: Destination) => (pause === null ? circuit.status : "PAUSED")
+const stateOf = ({ state, circuit }: Destination) => (state === "ACTIVE" ? circuit.status : state)
 
 const byOf = (by: string | null) => (by === null ? "" : ` by ${by}`)
 
 /** What holds it up, in words; empty where nothing does. */
-const holdOf = ({ pause, circuit }: Destination, now: number): string => {
+const holdOf = ({ pause, disabled, circuit }: Destination, now: number): string => {
   const paused =
     pause === null
       ? []
       : [`paused ${fromNow(pause.since, now)}${byOf(pause.by)}${pause.reason === null ? "" : `: ${pause.reason}`}`]
+  if (disabled !== null) paused.push(`disabled ${fromNow(disabled.since, now)}: ${disabled.reason}`)
   if (circuit.status === "CLOSED") return paused.join("; ")
   const since = circuit.since === null ? "" : ` ${fromNow(circuit.since, now)}`
   const until = circuit.until === null ? "" : `, next probe ${fromNow(circuit.until, now)}`
@@ -62,12 +69,19 @@ const holdOf = ({ pause, circuit }: Destination, now: number): string => {
   ].join("; ")
 }
 
+const flowOf = ({ perSecond, drainsInSeconds }: Destination): string => {
+  const drains =
+    drainsInSeconds === null || drainsInSeconds === 0 ? "" : `, empty in ${distance(drainsInSeconds * 1000)}`
+  return `${perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond)}/s${drains}`
+}
+
 const rowOf = (each: Destination, now: number, paint: Paints): ReadonlyArray<string> => [
   colourOf(paint, stateOf(each))(stateOf(each).padEnd(9)),
   each.id,
   each.channel,
   `${grouped(each.waiting)} waiting`,
   each.oldestDueAt === null ? "" : `due ${fromNow(each.oldestDueAt, now)}`,
+  flowOf(each),
   each.name,
   holdOf(each, now)
 ]
@@ -116,6 +130,7 @@ const textOf = (found: WithHistory, paint: Paints): string => {
     `${colourOf(paint, stateOf(found))(paint.bold(stateOf(found)))}  ${found.id}`,
     `${found.channel}: ${found.name}${found.url === null || found.url === found.name ? "" : ` (${found.url})`}`,
     `${grouped(found.waiting)} waiting${found.oldestDueAt === null ? "" : `, the first due ${fromNow(found.oldestDueAt, now)}`} · ${grouped(found.inFlight)} with workers`,
+    `${flowOf(found)}, last hour ${grouped(found.lastHour.succeeded)} succeeded and ${grouped(found.lastHour.failed)} failed`,
     ...(hold === "" ? [] : [`why: ${hold}`]),
     "",
     ...found.history.map(
@@ -173,6 +188,7 @@ export const destinations = Command.make("destinations").pipe(
     show,
     command("pause", "Send nothing to a destination until it is resumed. Its messages wait."),
     command("resume", "Send to a destination again, beginning with what has waited."),
+    command("enable", "Send to a destination again that was disabled, beginning with what has waited."),
     command("hold", "Stop calling a destination until its circuit is reset."),
     command("reset", "Close the circuit of a destination by hand. Traffic comes back slowly.")
   ])

@@ -72,7 +72,7 @@ const sinceOf = (since: string, now: number): string => {
 /** An action as a command, or as a request where there is no command for it. */
 export const commandOf = ({ action, path }: Explanation["actions"][number]): string => {
   const [id] = path.match(/[0-9a-f-]{36}/) ?? [""]
-  if (action === "resume" || action === "reset") return `posthaste destinations ${action} ${id}`
+  if (action === "resume" || action === "enable" || action === "reset") return `posthaste destinations ${action} ${id}`
   if (action === "resend") return `posthaste resend ${id}`
   return action === "replay" ? `posthaste dead-letters replay --id ${id}` : `POST ${path}`
 }

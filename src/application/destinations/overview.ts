@@ -6,16 +6,18 @@
 import { DateTime, Effect } from "effect"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import { type CircuitSituation, closed } from "../../domain/circuit/situation.ts"
+import { BUCKET_MS, type HealthBucket, type HealthSummary, summaryOf } from "../../domain/delivery/health.ts"
 import type { ConfigurationFact } from "../../domain/destination/facts.ts"
-import type { Pause } from "../../domain/destination/situation.ts"
+import type { Disabling, Pause } from "../../domain/destination/situation.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { PageRequest } from "../errors.ts"
 import { type Backlog, type BacklogFilter, Backlogs, type Sort } from "../ports/Backlogs.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Circuits } from "../ports/Circuits.ts"
+import { DestinationHealth } from "../ports/DestinationHealth.ts"
 import { type Destination, Destinations, urlIn } from "../ports/Destinations.ts"
 import { commandCircuit } from "./commandCircuit.ts"
-import { circuitHistory, configurationHistory, readSituation } from "./situation.ts"
+import { circuitHistory, configurationHistory, type DestinationSituation, readSituation } from "./situation.ts"
 
 export interface Overview extends Backlog {
   readonly destination: Destination
@@ -24,19 +26,53 @@ export interface Overview extends Backlog {
   /** Without user, password and parameters, which may be secrets; null where there is none. */
   readonly url: string | null
   readonly pause: Pause | null
+  readonly disabling: Disabling | null
   readonly circuit: CircuitSituation
+  readonly lastHour: Pick<HealthSummary, "succeeded" | "failed" | "successRate">
+  /** Attempts that succeed now, over the last five to ten minutes. */
+  readonly perSecond: number
+  /** At that rate; null while something holds it up, and when nothing succeeds. */
+  readonly drainsInSeconds: number | null
 }
 
-const nothingHolds = { pause: null, circuit: closed }
+const nothingHolds: DestinationSituation = { pause: null, disabling: null, circuit: closed }
 
 /** Its journals are read only where something holds it up. */
 const overviewOf = Effect.fnUntraced(function* (destination: Destination, backlog: Backlog, isHeld: boolean) {
   const { id, channel } = destination
-  const situation = isHeld ? yield* readSituation(channel, id, null) : nothingHolds
+  const [situation, health] = yield* Effect.all(
+    [
+      isHeld ? readSituation(channel, id, null) : Effect.succeed(nothingHolds),
+      Effect.flatMap(DestinationHealth, ({ read }) => read(id))
+    ],
+    { concurrency: 2 }
+  )
+  const now = yield* DateTime.now
+  const buckets = health?.buckets ?? []
+  const { succeeded, failed, successRate } = summaryOf(buckets, DateTime.subtract(now, { hours: 1 }))
+  const perSecond = rateOf(buckets, now)
+  const { pause, disabling, circuit } = situation
+  const flows = pause === null && disabling === null && circuit.status === "CLOSED" && perSecond > 0
   const url = shownUrlOf(destination)
   const { waiting, oldestDueAt, inFlight } = backlog
-  return { destination, name: nameOf(destination, url), url, waiting, oldestDueAt, inFlight, ...situation }
+  const overview: Overview = {
+    ...{ destination, name: nameOf(destination, url), url, waiting, oldestDueAt, inFlight, ...situation, perSecond },
+    lastHour: { succeeded, failed, successRate },
+    drainsInSeconds: flows ? Math.ceil(waiting / perSecond) : null
+  }
+  return overview
 })
+
+/** Over the present bucket and the one before it. */
+const rateOf = (buckets: ReadonlyArray<HealthBucket>, now: DateTime.Utc): number => {
+  const recent = buckets.filter(({ startsAt }) =>
+    DateTime.isGreaterThan(startsAt, DateTime.subtract(now, { milliseconds: 2 * BUCKET_MS }))
+  )
+  const succeeded = recent.reduce((sum, bucket) => sum + bucket.succeeded, 0)
+  if (succeeded === 0) return 0
+  const since = recent.map(({ startsAt }) => DateTime.toEpochMillis(startsAt)).reduce((a, b) => Math.min(a, b))
+  return succeeded / Math.max(1, (DateTime.toEpochMillis(now) - since) / 1000)
+}
 
 const shownUrlOf = (destination: Destination): string | null => {
   const url = urlIn(destination)
@@ -69,11 +105,12 @@ export const listOverviews = Effect.fnUntraced(function* (
     items,
     (backlog, index) => {
       const destination = known.get(backlog.destination)!
-      return overviewOf(destination, backlog, destination.paused || states[index]!.status !== "CLOSED")
+      const { paused, disabledReason } = destination
+      return overviewOf(destination, backlog, paused || disabledReason !== null || states[index]!.status !== "CLOSED")
     },
     { concurrency: READ_AT_ONCE }
   )
-  return { items: overviews as ReadonlyArray<Overview>, nextCursor }
+  return { items: overviews, nextCursor }
 })
 
 /** One thing that happened to a destination, oldest first. */
@@ -110,7 +147,7 @@ const reasonIn = (fact: ConfigurationFact | CircuitFact): string | null => {
   return "fields" in fact ? fact.fields.join(", ") : null
 }
 
-export const handCommands = ["pause", "resume", "hold", "reset"] as const
+export const handCommands = ["pause", "resume", "enable", "hold", "reset"] as const
 export type HandCommand = (typeof handCommands)[number]
 
 /** False when the org has no such destination. A command without effect is accepted. */
@@ -128,6 +165,7 @@ export const commandDestination = Effect.fnUntraced(function* (
   const destination = yield* destinations.get(orgId, id)
   const channel = destination === null ? undefined : (yield* Channels).get(destination.channel)
   if (channel === undefined) return false
+  if (command === "enable") return (yield* destinations.setDisabled(channel, orgId, id, null)) !== null
   return (yield* destinations.setPaused(channel, orgId, id, command === "pause", reason)) !== null
 })
 

@@ -1,7 +1,6 @@
 /**
  * What holds up the messages of a destination, now or at an earlier time: its pause, its disabling and its circuit, from
- * their facts. A
- * destination that was removed holds up nothing.
+ * their facts. A destination that was removed holds up nothing.
  */
 import { type DateTime, Effect, Result } from "effect"
 import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"

@@ -15,7 +15,7 @@ import { about, bodyErrors, byId } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, optional, paging, Reason } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
-const states = ["ACTIVE", "PAUSED", "DISABLED"] as const
+export const states = ["ACTIVE", "PAUSED", "DISABLED"] as const
 
 /** Disabled counts for more than paused: resuming it would change nothing. */
 export const stateOf = ({

@@ -18,13 +18,14 @@ import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, notFound, orNotFound } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readOptionalJson, readReason } from "../server/requestBody.ts"
 import { destinationIdOf } from "./destinations.ts"
+import { stateOf } from "./destinationsApi.ts"
 import { knownChannel } from "./knownChannel.ts"
 import { CommandAll } from "./overviewApi.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
 const jsonOf = (
-  { destination, name, url, pause, circuit, waiting, oldestDueAt, inFlight }: Overview,
+  { destination, name, url, pause, disabling, circuit, waiting, oldestDueAt, inFlight, ...health }: Overview,
   channels: Channels["Service"]
 ) => {
   const { id, channel, alerting } = destination
@@ -34,9 +35,11 @@ const jsonOf = (
     ...{ id, channel, name, url },
     path: path === undefined ? null : `/api/v1/${path}/${id}`,
     isAlertTarget: alerting !== null,
+    state: stateOf(destination),
     pause,
+    disabled: disabling,
     circuit: { status, since, until, cause, by },
-    ...{ waiting, oldestDueAt, inFlight }
+    ...{ waiting, oldestDueAt, inFlight, ...health }
   }
 }
 
@@ -93,6 +96,8 @@ export const layer = HttpApiBuilder.group(Api, "overview", (handlers) =>
     .handle("get", ({ params }) => answer(get(params.id)))
     .handleRaw("pause", ({ request, params }) => answer(commandOne(request, params.id, "pause")))
     .handleRaw("resume", ({ request, params }) => answer(commandOne(request, params.id, "resume")))
+    .handleRaw("enable", ({ request, params }) => answer(commandOne(request, params.id, "enable")))
+    .handleRaw("enableAll", ({ request }) => answer(commandEvery(request, "enable")))
     .handleRaw("hold", ({ request, params }) => answer(commandOne(request, params.id, "hold")))
     .handleRaw("reset", ({ request, params }) => answer(commandOne(request, params.id, "reset")))
     .handleRaw("pauseAll", ({ request }) => answer(commandEvery(request, "pause")))

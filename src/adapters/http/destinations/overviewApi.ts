@@ -10,6 +10,7 @@ import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, optional, paging, Reason, Text } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
+import { states } from "./destinationsApi.ts"
 
 const destination = {
   id: Schema.String,
@@ -18,7 +19,9 @@ const destination = {
   url: Text.annotate({ description: "Without user, password and parameters." }),
   path: Text.annotate({ description: "Where its settings are, such as /api/v1/webhook-endpoints/{id}." }),
   isAlertTarget: Schema.Boolean,
+  state: Schema.Literals(states),
   pause: Schema.NullOr(Schema.Struct({ since: Moment, by: Text, reason: Text })),
+  disabled: Schema.NullOr(Schema.Struct({ since: Moment, reason: Schema.String })),
   circuit: Schema.Struct({
     status: Schema.Literals(circuitStatuses),
     since: Schema.NullOr(Moment),
@@ -28,7 +31,16 @@ const destination = {
   }),
   waiting: Schema.Int.annotate({ description: "Messages that wait; 10,000 means that many or more." }),
   oldestDueAt: Schema.NullOr(Moment).annotate({ description: "When the first of them is due, or was." }),
-  inFlight: Schema.Int.annotate({ description: "Messages that workers hold." })
+  inFlight: Schema.Int.annotate({ description: "Messages that workers hold." }),
+  lastHour: Schema.Struct({
+    succeeded: Schema.Int,
+    failed: Schema.Int,
+    successRate: Schema.NullOr(Schema.Number).annotate({ description: "Between 0 and 1; null without attempts." })
+  }),
+  perSecond: Schema.Number.annotate({ description: "Attempts that succeed, over the last five to ten minutes." }),
+  drainsInSeconds: Schema.NullOr(Schema.Int).annotate({
+    description: "How long what waits takes at that rate; null while something holds it up, and when nothing succeeds."
+  })
 }
 
 const Overview = Schema.Struct(destination).annotate({ identifier: "Destination" })
@@ -66,12 +78,14 @@ const get = HttpApiEndpoint.get("get", `${PATH}/:id`, { ...byId, success: Overvi
 const summaries = {
   pause: "Send nothing to a destination until it is resumed. Its messages wait.",
   resume: "Send to a destination again, beginning with what has waited.",
+  enable: "Send to a destination again that was disabled, beginning with what has waited.",
   hold: "Stop calling a destination until its circuit is reset.",
   reset: "Close the circuit of a destination by hand. Traffic comes back slowly."
 }
 const summariesOfAll = {
   pause: "Pause all destinations of the org but its alert targets.",
   resume: "Resume all destinations of the org, or those that were paused for one reason.",
+  enable: "Enable all destinations of the org that were disabled.",
   hold: "Hold the circuits of all destinations of the org but its alert targets.",
   reset: "Reset the circuits of all destinations of the org, or those that were held for one reason."
 }

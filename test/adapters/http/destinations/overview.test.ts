@@ -1,11 +1,18 @@
 import { describe, expect, it } from "vitest"
 import { field, type Json, start } from "../served.ts"
 
-const { call, endpoint, send } = await start()
+const { call, endpoint, send, append, project } = await start()
 const PATH = "/api/v1/destinations"
 const ask = async (org: string, rest = ""): Promise<Json> => (await call("GET", `${PATH}${rest}`, { org })).json
 const idsOf = (list: Json) => list["items"].map(({ id }: { id: string }) => id)
 const accept = (org: string, to: string) => send({ channel: "webhook", to, payloadJson: 1 }, { org })
+
+const delivered = (id: string) =>
+  append(id, [
+    { type: "AttemptStarted", epoch: 1, attempt: 1 },
+    { type: "AttemptSucceeded", attempt: 1, status: 200, providerMessageId: null, durationMs: 1 },
+    { type: "MessageDelivered", proof: "response" }
+  ])
 
 describe("destinations", () => {
   it("of all kinds are listed with what waits, and what holds each up", async () => {
@@ -30,7 +37,12 @@ describe("destinations", () => {
         pause: { by: "operator", reason: "they move house" },
         circuit: { status: "CLOSED", since: null, until: null, cause: null, by: null },
         waiting: 1,
-        inFlight: 0
+        inFlight: 0,
+        state: "PAUSED",
+        disabled: null,
+        lastHour: { succeeded: 0, failed: 0, successRate: null },
+        perSecond: 0,
+        drainsInSeconds: null
       },
       { id: psp, channel: "http", name: "https://psp.example/charges?…", pause: null, waiting: 0, oldestDueAt: null }
     ])
@@ -54,6 +66,19 @@ describe("destinations", () => {
       "paused",
       "sort"
     ])
+  })
+
+  it("say how fast they drain and when they are empty, unless something holds them up", async () => {
+    const id = await endpoint("flow")
+    for (let n = 0; n < 3; n++) await delivered((await accept("flow", id)).json["id"])
+    await accept("flow", id)
+    await project()
+    const flowing = await ask("flow", `/${id}`)
+    expect(flowing["lastHour"]).toEqual({ succeeded: 3, failed: 0, successRate: 1 })
+    expect(flowing["perSecond"]).toBeGreaterThan(0)
+    expect(flowing["drainsInSeconds"]).toBeGreaterThan(0)
+    await call("POST", `${PATH}/${id}/pause`, { org: "flow" })
+    expect((await ask("flow", `/${id}`))["drainsInSeconds"]).toBeNull()
   })
 
   it("tell one by one what happened to them, by whom and why", async () => {

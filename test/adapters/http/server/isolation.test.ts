@@ -118,6 +118,7 @@ const asks: ReadonlyArray<Asking> = [
   ["GET", "/destinations/:id", "endpoint", null],
   ["POST", "/destinations/:id/pause", "endpoint", {}],
   ["POST", "/destinations/:id/resume", "endpoint", {}],
+  ["POST", "/destinations/:id/enable", "endpoint", {}],
   ["POST", "/destinations/:id/hold", "target", {}],
   ["POST", "/destinations/:id/reset", "target", {}],
   ["GET", "/circuits/:id", "endpoint", null],
