@@ -62,8 +62,6 @@ export default defineConfig({
           maxWorkers,
           globalSetup: ["test/servers/postgresServers.ts"],
           include: needServers,
-          // Tests of the contracts wait together, for leases and pauses that last seconds.
-          maxConcurrency: 10,
           testTimeout: 240_000,
           hookTimeout: 240_000
         }

@@ -370,6 +370,7 @@ export const eventsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
         expect(yield* retention.sweep(inMillis(-HOUR), null, 100)).toMatchObject({ removed: 3 })
         expect(yield* events.body(gone.event.id)).toBe(gone.event.body)
         let removed = 0
+        // A store that keeps streams elsewhere may still be following what was written there, and then goes round again.
         for (let from: string | null = null; ; ) {
           const sweep: Effect.Success<ReturnType<typeof retention.sweepEvents>> = yield* retention.sweepEvents(
             inMillis(-HOUR),
@@ -377,8 +378,9 @@ export const eventsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
             1
           )
           removed += sweep!.removed
-          if (sweep!.next === null) break
+          if (sweep!.next === null && removed > 0) break
           from = sweep!.next
+          yield* Effect.sleep("5 millis")
         }
         expect(removed).toBe(1)
         const { items } = yield* events.list(orgId, {}, { cursor: null, limit: 9 })
