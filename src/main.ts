@@ -8,6 +8,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Console, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServer } from "effect/http"
 import manifest from "../package.json" with { type: "json" }
+import * as AjvEventSchemas from "./adapters/ajv/AjvEventSchemas.ts"
 import * as PagerDutyAlerts from "./adapters/channels/pagerduty/PagerDutyAlerts.ts"
 import * as WebhookAlerts from "./adapters/channels/webhook/WebhookAlerts.ts"
 import * as MetaReceipts from "./adapters/channels/whatsapp/MetaReceipts.ts"
@@ -174,6 +175,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     Layer.provide([
       NodeFingerprint.layer,
       NodeRandom.layer,
+      AjvEventSchemas.layer,
       channels,
       alertFormats,
       MetaReceipts.layer(given.whatsappCodes)

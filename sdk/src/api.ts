@@ -172,6 +172,13 @@ export type ChangeAmqpTarget = {
   readonly onDeadLetter?: "block" | "skip" | null | undefined
 }
 
+export type ChangeEventType = {
+  readonly description?: string | null | undefined
+  readonly schema?: { readonly [name: string]: unknown } | null | undefined
+  readonly example?: unknown | undefined
+  readonly enforce?: boolean | null | undefined
+}
+
 export type ChangeHttpTarget = {
   readonly url?: string | undefined
   readonly method?: "POST" | "PUT" | "PATCH" | "DELETE" | null | undefined
@@ -333,6 +340,14 @@ export type CreateAmqpTarget = {
 export type CreateApiKey = {
   readonly orgId: string
   readonly name: string
+}
+
+export type CreateEventType = {
+  readonly name: string
+  readonly description?: string | null | undefined
+  readonly schema?: { readonly [name: string]: unknown } | null | undefined
+  readonly example?: unknown | undefined
+  readonly enforce?: boolean | null | undefined
 }
 
 export type CreateHttpTarget = {
@@ -659,6 +674,19 @@ export type EventRequest = {
   readonly metadata?: { readonly [name: string]: string } | null | undefined
   readonly deliverAt?: string | null | undefined
   readonly expiresAt?: string | null | undefined
+}
+
+export type EventType = {
+  readonly name: string
+  readonly orgId: string
+  readonly description: string | null
+  readonly schema: unknown
+  readonly example: unknown
+  readonly enforce: boolean
+  readonly archived: boolean
+  readonly version: number
+  readonly createdAt: string
+  readonly updatedAt: string
 }
 
 export type EventWithData = {
@@ -1246,6 +1274,18 @@ export interface Api {
     /** Erase an event's body, and the bodies and answers of all its messages, at once. Facts stay; what was not sent is never sent. */
     erase(id: string, body?: CommandRequest, options?: CallOptions): Promise<PublishedEvent>
   }
+  readonly eventTypes: {
+    /** Add a type to the org's catalogue of event types. */
+    create(body: CreateEventType, options?: CallOptions): Promise<EventType>
+    /** List the org's event types by name; archived ones with archived=true. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; archived?: "true" | "false" | undefined }, options?: CallOptions): Pages<EventType>
+    /** One event type, also an archived one. */
+    get(name: string, options?: CallOptions): Promise<EventType>
+    /** Give an event type another definition, as a whole. It brings an archived type back. */
+    change(name: string, body?: ChangeEventType, options?: CallOptions): Promise<EventType>
+    /** Archive an event type. Its name stays taken, and what was published stays. */
+    archive(name: string, options?: CallOptions): Promise<void>
+  }
   readonly deadLetters: {
     /** Messages that ended in FAILED or DEAD_LETTER and were not replayed; the last to die first. */
     list(query?: { limit?: number | undefined; cursor?: string | undefined; to?: string | undefined; channel?: string | undefined; errorCode?: string | undefined; after?: string | undefined; before?: string | undefined }, options?: CallOptions): Pages<DeadLetter>
@@ -1506,6 +1546,13 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     get: ["GET","/api/v1/events/{id}"],
     messages: ["GET","/api/v1/events/{id}/messages","query pages"],
     erase: ["POST","/api/v1/events/{id}/erase","body"]
+  },
+  eventTypes: {
+    create: ["POST","/api/v1/event-types","body"],
+    list: ["GET","/api/v1/event-types","query pages"],
+    get: ["GET","/api/v1/event-types/{name}"],
+    change: ["PUT","/api/v1/event-types/{name}","body"],
+    archive: ["DELETE","/api/v1/event-types/{name}"]
   },
   deadLetters: {
     list: ["GET","/api/v1/dead-letters","query pages"],

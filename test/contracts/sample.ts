@@ -15,6 +15,7 @@ import type { DestinationHealth } from "../../src/application/ports/DestinationH
 import type { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore, type LoggedFact, type Opening } from "../../src/application/ports/EventStore.ts"
 import type { Events } from "../../src/application/ports/Events.ts"
+import type { EventTypes } from "../../src/application/ports/EventTypes.ts"
 import type { Journals } from "../../src/application/ports/Journals.ts"
 import type { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import type { Processes } from "../../src/application/ports/Processes.ts"
@@ -56,6 +57,7 @@ export type StorePorts =
   | Replays
   | Retention
   | Events
+  | EventTypes
 
 /** A message as far as it has been written. */
 export interface Sample {

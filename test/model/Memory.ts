@@ -14,6 +14,7 @@ import type { ApiKey } from "../../src/application/ports/ApiKeys.ts"
 import type { AuditRow } from "../../src/application/ports/AuditTrail.ts"
 import type { Destination, PreviousSecret, Secrets } from "../../src/application/ports/Destinations.ts"
 import type { KeyOfEvent } from "../../src/application/ports/Events.ts"
+import type { EventType } from "../../src/application/ports/EventTypes.ts"
 import type { JournalFact, JournalName } from "../../src/application/ports/Journals.ts"
 import type { Process } from "../../src/application/ports/Processes.ts"
 import type { Run } from "../../src/application/ports/Projections.ts"
@@ -71,6 +72,8 @@ export interface Tables {
   readonly journals: Map<string, ReadonlyArray<JournalFact>>
   readonly bodies: Map<MessageId, string>
   readonly eventBodies: Map<EventId, string>
+  /** By org and name. */
+  readonly eventTypes: Map<string, EventType>
   readonly eventKeys: Map<string, KeyOfEvent>
   /** Messages whose body is that of their event. */
   readonly sharing: Map<MessageId, EventId>
@@ -174,6 +177,7 @@ export const layer = Layer.effect(
         events: new Map(),
         eventBodies: new Map(),
         eventKeys: new Map(),
+        eventTypes: new Map(),
         responses: new Map(),
         idempotencyKeys: new Map(),
         lanes: new Map(),

@@ -11,6 +11,7 @@ import * as MemoryCircuits from "./destinations/MemoryCircuits.ts"
 import * as MemoryDestinationHealth from "./destinations/MemoryDestinationHealth.ts"
 import * as MemoryDestinations from "./destinations/MemoryDestinations.ts"
 import * as MemoryEvents from "./events/MemoryEvents.ts"
+import * as MemoryEventTypes from "./events/MemoryEventTypes.ts"
 import * as MemoryApiKeys from "./keys/MemoryApiKeys.ts"
 import * as MemoryAuditTrail from "./log/MemoryAuditTrail.ts"
 import * as MemoryProjections from "./log/MemoryProjections.ts"
@@ -36,6 +37,7 @@ export const layerShared = Layer.mergeAll(
   MemoryJournals.layer,
   MemoryBacklogs.layer,
   MemoryEvents.layer,
+  MemoryEventTypes.layer,
   MemoryCircuits.layer,
   MemoryBodies.layer,
   MemoryDestinations.layer,

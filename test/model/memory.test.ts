@@ -6,6 +6,7 @@ import { circuitsContract } from "../contracts/destinations/circuitsContract.ts"
 import { destinationHealthContract } from "../contracts/destinations/destinationHealthContract.ts"
 import { destinationsContract } from "../contracts/destinations/destinationsContract.ts"
 import { eventsContract } from "../contracts/events/eventsContract.ts"
+import { eventTypesContract } from "../contracts/events/eventTypesContract.ts"
 import { apiKeysContract } from "../contracts/keys/apiKeysContract.ts"
 import { auditContract } from "../contracts/log/auditContract.ts"
 import { projectionsContract } from "../contracts/log/projectionsContract.ts"
@@ -26,6 +27,7 @@ simulateTime()
 eventStoreContract("memory", MemoryPorts.layer)
 queueContract("memory", MemoryPorts.layer)
 eventsContract("memory", MemoryPorts.layer)
+eventTypesContract("memory", MemoryPorts.layer)
 bodiesContract("memory", MemoryPorts.layer)
 destinationsContract("memory", MemoryPorts.layer)
 apiKeysContract("memory", MemoryPorts.layer)

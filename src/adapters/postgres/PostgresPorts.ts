@@ -7,6 +7,7 @@ import * as PostgresCircuits from "./destinations/PostgresCircuits.ts"
 import * as PostgresDestinationHealth from "./destinations/PostgresDestinationHealth.ts"
 import * as PostgresDestinations from "./destinations/PostgresDestinations.ts"
 import * as PostgresEvents from "./events/PostgresEvents.ts"
+import * as PostgresEventTypes from "./events/PostgresEventTypes.ts"
 import * as PostgresApiKeys from "./keys/PostgresApiKeys.ts"
 import * as PostgresAuditTrail from "./log/PostgresAuditTrail.ts"
 import * as PostgresFactOutletProgress from "./log/PostgresFactOutletProgress.ts"
@@ -43,6 +44,7 @@ const beside = (options: Options) =>
     PostgresBodies.layer,
     PostgresDestinations.layer(options),
     PostgresDestinationHealth.layer,
+    PostgresEventTypes.layer,
     PostgresApiKeys.layer,
     PostgresMessageViews.layer,
     PostgresAuditTrail.layer,

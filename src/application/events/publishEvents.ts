@@ -25,6 +25,7 @@ import { type Fault, StoreUnavailable } from "../errors.ts"
 import type { Append } from "../ports/EventStore.ts"
 import { Events, type KeyOfEvent, type NewEvent, type PublishResult, type Subscriber } from "../ports/Events.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
+import { objectionsToEvent } from "./catalogue.ts"
 import { messagesOfEvents } from "./messageOfEvent.ts"
 import { loadEvent } from "./readEvents.ts"
 
@@ -126,6 +127,8 @@ const judging = Effect.fnUntraced(function* (orgId: OrgId, now: DateTime.Utc) {
   return Effect.fnUntraced(function* (request: EventRequest) {
     const faults = timeFaultsOf(request, now)
     if (faults.length > 0) return { type: "Refused", by: "request", faults } satisfies Judgement
+    const unfit = yield* objectionsToEvent(orgId, request.eventType, request.data)
+    if (unfit.length > 0) return { type: "Refused", by: "catalogue", faults: unfit } satisfies Judgement
     const subscribers = yield* subscribersOf(request.eventType)
     const blocked = yield* blockedOf(request, subscribers)
     if (blocked.length === 0) return { type: "Wanted", subscribers } satisfies Judgement

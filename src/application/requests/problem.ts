@@ -67,6 +67,21 @@ export const eventBlocked = (faults: ReadonlyArray<Fault>) =>
     "blocked-by-policy",
     "The dossier's consent does not allow this"
   )("The consent of this dossier was withdrawn, so no endpoint is told of the event.", faults)
+/** A schema that can't be used, or an example that does not fit its own. */
+export const invalidSchema = (faults: ReadonlyArray<Fault>) =>
+  problem(
+    422,
+    "invalid-schema",
+    "The schema can't be used"
+  )(`${faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")}.`, faults)
+export const eventTypeTaken = () =>
+  problem(
+    409,
+    "event-type-exists",
+    "The org has a type of this name"
+  )("The org's catalogue has a type of this name, perhaps an archived one: PUT changes it, and brings it back.", [
+    { field: "name", reason: "is taken" }
+  ])
 /** An event, or what is subscribed to, against the org's catalogue of event types. */
 export const unfit = (faults: ReadonlyArray<Fault>) =>
   problem(

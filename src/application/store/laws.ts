@@ -100,6 +100,7 @@ const judges: ReadonlyArray<readonly [prefix: string, judge: Judge]> = [
     "overdue-",
     judgeBy({ read: overdueFact, start: overdue.initial, step: overdue.step, describe: ({ value }) => value })
   ],
+  ["event-type-", readableBy(configurationFact)],
   ["event-", judgeBy({ read: eventFact, start: event.initial, step: event.step, describe: event.describe })],
   ...["consent-", "blocked-"].map((prefix) => [prefix, readableBy(dossierFact)] as const),
   ["key-", readableBy(configurationFact)],

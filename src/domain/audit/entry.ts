@@ -166,6 +166,12 @@ const changeOf = (fact: ConfigurationFact): Said => {
       return ["CREATED", { name: fact.name }]
     case "KeyRevoked":
       return ["REVOKED", {}]
+    case "EventTypeCreated":
+      return ["CREATED", { name: fact.name }]
+    case "EventTypeChanged":
+      return ["UPDATED", { name: fact.name }]
+    case "EventTypeArchived":
+      return ["REMOVED", { name: fact.name }]
   }
 }
 

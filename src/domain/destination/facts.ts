@@ -1,7 +1,7 @@
 /**
- * Changes to an org's destinations and keys; with the actor stored beside each fact they tell who made each change. The
+ * Changes to an org's destinations, keys and event types; with the actor stored beside each fact they tell who made each change. The
  * rows of a destination or key hold its present state, these facts its history. Each fact names its org, because its
- * journal (`endpoint-<id>`, `http-target-<id>`, `whatsapp-account-<id>`, `key-<id>`) does not.
+ * journal (`endpoint-<id>`, `http-target-<id>`, `whatsapp-account-<id>`, `key-<id>`, `event-type-<id>`) does not.
  *
  * No fact holds a setting's value: URLs and headers can hold secrets.
  */
@@ -48,6 +48,14 @@ export const KeyCreated = fact("KeyCreated", { orgId: OrgId, name: Schema.String
 
 export const KeyRevoked = fact("KeyRevoked", { orgId: OrgId })
 
+/** The catalogue of an org's event types. */
+export const EventTypeCreated = fact("EventTypeCreated", { orgId: OrgId, name: Schema.NonEmptyString })
+
+/** It has another definition; one that was archived is back. */
+export const EventTypeChanged = fact("EventTypeChanged", { orgId: OrgId, name: Schema.NonEmptyString })
+
+export const EventTypeArchived = fact("EventTypeArchived", { orgId: OrgId, name: Schema.NonEmptyString })
+
 /** Every shape ever written. */
 export const recorded = {
   "DestinationCreated@1": DestinationCreated,
@@ -62,11 +70,14 @@ export const recorded = {
   "DestinationEnabled@1": DestinationEnabled,
   "DestinationRemoved@1": DestinationRemoved,
   "KeyCreated@1": KeyCreated,
-  "KeyRevoked@1": KeyRevoked
+  "KeyRevoked@1": KeyRevoked,
+  "EventTypeCreated@1": EventTypeCreated,
+  "EventTypeChanged@1": EventTypeChanged,
+  "EventTypeArchived@1": EventTypeArchived
 } as const
 export type ConfigurationFact = FactIn<typeof recorded>
 
-/** Whether a stored fact of this name is about a destination or key; such facts identify their journals. */
+/** Whether a stored fact of this name is about a destination, key or event type; such facts identify their journals. */
 export const isConfigurationFact = (name: string): boolean => name in recorded
 
 export const { toRecorded, fromRecorded } = codecOf<ConfigurationFact>(recorded)

@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto"
 import { Cause, DateTime, Effect, Layer, Logger, ManagedRuntime, Redacted } from "effect"
 import { afterAll } from "vitest"
+import * as AjvEventSchemas from "../../../src/adapters/ajv/AjvEventSchemas.ts"
 import type { HttpTargetSettings } from "../../../src/adapters/channels/http/settings.ts"
 import * as PagerDutyAlerts from "../../../src/adapters/channels/pagerduty/PagerDutyAlerts.ts"
 import type { EndpointSettings } from "../../../src/adapters/channels/webhook/settings.ts"
@@ -113,7 +114,7 @@ export const start = async (wrap: (store: Store) => Store = (store) => store, fe
       Layer.provideMerge(LogReader.layer),
       Layer.provideMerge(storeIn(wrap)),
       Layer.provideMerge(MetaReceipts.layer(new Map())),
-      Layer.provide([NodeFingerprint.layer, alertFormats, Logger.layer([log])])
+      Layer.provide([NodeFingerprint.layer, AjvEventSchemas.layer, alertFormats, Logger.layer([log])])
     )
   )
   const url = await runtime.runPromise(HttpApiServer.url)

@@ -10,6 +10,7 @@ import { circuitsContract } from "../../contracts/destinations/circuitsContract.
 import { destinationHealthContract } from "../../contracts/destinations/destinationHealthContract.ts"
 import { destinationsContract } from "../../contracts/destinations/destinationsContract.ts"
 import { eventsContract } from "../../contracts/events/eventsContract.ts"
+import { eventTypesContract } from "../../contracts/events/eventTypesContract.ts"
 import { apiKeysContract } from "../../contracts/keys/apiKeysContract.ts"
 import { auditContract } from "../../contracts/log/auditContract.ts"
 import { projectionsContract } from "../../contracts/log/projectionsContract.ts"
@@ -37,6 +38,7 @@ describe.concurrent("a store in PostgreSQL", () => {
   eventStoreContract("postgres", ports)
   queueContract("postgres", ports)
   eventsContract("postgres", ports)
+  eventTypesContract("postgres", ports)
   bodiesContract("postgres", ports)
   destinationsContract("postgres", ports)
   apiKeysContract("postgres", ports)

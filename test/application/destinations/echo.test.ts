@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { DateTime, Duration, Effect, Layer, Logger, ManagedRuntime, Redacted, Result, Schema } from "effect"
 import { afterAll, describe, expect, it } from "vitest"
+import * as AjvEventSchemas from "../../../src/adapters/ajv/AjvEventSchemas.ts"
 import * as PagerDutyAlerts from "../../../src/adapters/channels/pagerduty/PagerDutyAlerts.ts"
 import * as WebhookAlerts from "../../../src/adapters/channels/webhook/WebhookAlerts.ts"
 import * as MetaReceipts from "../../../src/adapters/channels/whatsapp/MetaReceipts.ts"
@@ -87,7 +88,7 @@ const runtime = ManagedRuntime.make(
     Layer.provideMerge(
       Layer.succeed(AlertFormats, { webhook: WebhookAlerts.format, pagerduty: PagerDutyAlerts.format })
     ),
-    Layer.provideMerge([MetaReceipts.layer(new Map()), NodeFingerprint.layer, Logger.layer([])])
+    Layer.provideMerge([MetaReceipts.layer(new Map()), NodeFingerprint.layer, AjvEventSchemas.layer, Logger.layer([])])
   )
 )
 afterAll(() => runtime.dispose())

@@ -12,13 +12,14 @@ import {
 } from "../../../application/destinations/destinations.ts"
 import { Retry } from "../../../application/destinations/fields.ts"
 import { healthOf } from "../../../application/destinations/health.ts"
+import { objectionsToWishes } from "../../../application/events/catalogue.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { type Destination, Destinations } from "../../../application/ports/Destinations.ts"
-import { DestinationId } from "../../../domain/ids.ts"
+import { DestinationId, type OrgId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
-import { answer, created, idOf, judged, notFound, orNotFound, publicKeyTaken } from "../server/problem.ts"
+import { answer, created, idOf, judged, notFound, orNotFound, publicKeyTaken, unfit } from "../server/problem.ts"
 import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"
 import { destinationsApi, groupNameOf, publishedBy, shapesOf, stateOf } from "./destinationsApi.ts"
 
@@ -28,6 +29,12 @@ type Request = HttpServerRequest.HttpServerRequest
 
 /** Of what fields these are made is not known to the compiler. */
 type Decoder = Schema.ConstraintDecoder<Readonly<Record<string, unknown>>>
+
+/** Whoever wishes for events wishes for types there are, where the org's catalogue is enforced. */
+const inCatalogue = Effect.fnUntraced(function* (orgId: OrgId, settings: Readonly<Record<string, unknown>>) {
+  const faults = yield* objectionsToWishes(orgId, settings["eventTypes"])
+  if (faults.length > 0) yield* unfit(faults)
+})
 
 /** The routes of one channel's destinations. */
 export const layerOf = (channel: AnyChannel) => {
@@ -61,6 +68,7 @@ export const layerOf = (channel: AnyChannel) => {
   const create = Effect.fnUntraced(function* (request: Request) {
     const orgId = yield* ActingOrg
     const given = halvesOf(yield* bodyOf(request, decodeCreate))
+    yield* inCatalogue(orgId, given.settings)
     const { destination, shownOnce } = yield* judged(
       yield* createDestination(channel, orgId, given.settings, given.secrets)
     )
@@ -90,6 +98,7 @@ export const layerOf = (channel: AnyChannel) => {
 
   const change = Effect.fnUntraced(function* (request: Request, id: string) {
     const given = halvesOf(yield* bodyOf(request, decodeChange))
+    yield* inCatalogue(yield* ActingOrg, given.settings)
     return shown(yield* update(id, given.settings, given.secrets))
   })
 

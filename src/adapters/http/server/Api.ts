@@ -13,6 +13,7 @@ import { overviewApi } from "../destinations/overviewApi.ts"
 import { recoveryApi } from "../destinations/recoveryApi.ts"
 import { secretsApi } from "../destinations/secretsApi.ts"
 import { eventsApi } from "../events/eventsApi.ts"
+import { eventTypesApi } from "../events/eventTypesApi.ts"
 import { apiKeysApi } from "../keys/apiKeysApi.ts"
 import { auditApi } from "../log/auditApi.ts"
 import { feedApi } from "../log/feedApi.ts"
@@ -29,6 +30,7 @@ export const Api = HttpApi.make("posthaste")
   .add(
     messagesApi,
     eventsApi,
+    eventTypesApi,
     deadLettersApi,
     whatsAppReceiptsApi,
     channelsApi,

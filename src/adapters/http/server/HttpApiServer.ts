@@ -20,6 +20,7 @@ import * as OverviewHandlers from "../destinations/overview.ts"
 import * as RecoveryHandlers from "../destinations/recovery.ts"
 import { layerOf as secretHandlers } from "../destinations/secrets.ts"
 import * as EventHandlers from "../events/events.ts"
+import * as EventTypeHandlers from "../events/eventTypes.ts"
 import * as ApiKeyHandlers from "../keys/apiKeys.ts"
 import * as AuditHandlers from "../log/audit.ts"
 import * as FeedHandlers from "../log/feed.ts"
@@ -72,6 +73,7 @@ const routesOf = (
     Layer.provide([
       MessageHandlers.layer,
       EventHandlers.layer,
+      EventTypeHandlers.layer,
       DeadLetterHandlers.layer,
       ChannelHandlers.layer,
       OverviewHandlers.layer,

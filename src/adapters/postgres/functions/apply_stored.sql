@@ -10,6 +10,11 @@ declare
 begin
   if p_begun < v_now - interval '1 minute' then return false; end if;
 
+  -- What was forgotten meanwhile stays so.
+  v_stored := array(select s from unnest(v_stored) s where not exists (
+    select 1 from forgotten_message f where f.message_id = s.message));
+  if cardinality(v_stored) = 0 then return false; end if;
+
   insert into copied_fact (stream_id, at, version, name, data, actor)
     select s.message, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name, c.data, c.actor
     from unnest(v_stored) s

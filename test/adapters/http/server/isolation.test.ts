@@ -36,6 +36,7 @@ const owned = {
   endpoint: "",
   message: "",
   event: "",
+  eventType: "order.paid",
   dead: "",
   replay: "",
   target: "",
@@ -72,6 +73,7 @@ beforeAll(async () => {
     await consent(org)
   }
   await posthaste.project()
+  await call("POST", "/api/v1/event-types", { body: { name: owned.eventType } })
   owned.event = (await call("POST", "/api/v1/events", { body: { eventType: "a", data: 1 } })).json["id"]
   owned.replay = (await call("POST", "/api/v1/dead-letters/replay", { body: { filter: {} } })).json["id"]
 })
@@ -107,6 +109,9 @@ const asks: ReadonlyArray<Asking> = [
   ["GET", "/events/:id", "event", null],
   ["GET", "/events/:id/messages", "event", null],
   ["POST", "/events/:id/erase", "event", {}],
+  ["GET", "/event-types/:id", "eventType", null],
+  ["PUT", "/event-types/:id", "eventType", {}],
+  ["DELETE", "/event-types/:id", "eventType", null],
   ["GET", "/replays/:id", "replay", null],
   ["POST", "/replays/:id/cancel", "replay", {}],
   ["GET", "/streams/message-:id", "message", null],
@@ -174,6 +179,7 @@ describe("another org's id", () => {
       `${method} /api/v1${path.split("?")[0]}`
         .replace("message-:id", ":stream")
         .replace("consents/whatsapp", "consents/:channel")
+        .replace("event-types/:id", "event-types/:name")
     )
     expect(routes.filter((route) => ![...asked, ...named].includes(route))).toEqual([])
   })

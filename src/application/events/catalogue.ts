@@ -1,0 +1,79 @@
+/**
+ * The catalogue of an org's event types: what is said about a type, and what it means for events and endpoints.
+ *
+ * A catalogue is enforced as soon as one of its types is. From then on an event of a type that is not in it is refused, and so
+ * is an endpoint that wishes for one. The schema of a type is held against events where the type itself is enforced.
+ */
+import { Effect, Result } from "effect"
+import type { OrgId } from "../../domain/ids.ts"
+import type { Fault } from "../errors.ts"
+import { EventSchemas } from "../ports/EventSchemas.ts"
+import { type EventType, type EventTypeDefinition, EventTypes } from "../ports/EventTypes.ts"
+
+/** Of a schema and of an example each. */
+export const TEXT_MAX = 64 * 1024
+
+/** An example that does not fit its own schema would be sent as a test. */
+const faultsOf = Effect.fnUntraced(function* ({ schema, example }: EventTypeDefinition) {
+  const schemas = yield* EventSchemas
+  const long = Object.entries({ schema, example }).flatMap(
+    ([field, text]): ReadonlyArray<Fault> =>
+      text !== null && text.length > TEXT_MAX ? [{ field, reason: `must have at most ${TEXT_MAX} characters` }] : []
+  )
+  if (long.length > 0 || schema === null) return long
+  const faults = schemas.faultsOfSchema(JSON.parse(schema))
+  if (faults.length > 0 || example === null) return faults
+  return schemas
+    .faultsOfData({ version: `example ${schema}`, text: schema }, JSON.parse(example))
+    .map(({ field, reason }) => ({ field: field.replace(/^data/, "example"), reason }))
+})
+
+export const createEventType = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  name: string,
+  definition: EventTypeDefinition
+) {
+  const faults = yield* faultsOf(definition)
+  return faults.length > 0
+    ? Result.fail(faults)
+    : Result.succeed(yield* (yield* EventTypes).create(orgId, name, definition))
+})
+
+/** Null when there is no such type. */
+export const changeEventType = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  name: string,
+  definition: EventTypeDefinition
+) {
+  const types = yield* EventTypes
+  if ((yield* types.get(orgId, name)) === null) return null
+  const faults = yield* faultsOf(definition)
+  if (faults.length > 0) return Result.fail(faults)
+  const changed = yield* types.change(orgId, name, definition)
+  return changed === null ? null : Result.succeed(changed)
+})
+
+/** Why the catalogue does not allow an event; `data` is its JSON text. */
+export const objectionsToEvent = Effect.fnUntraced(function* (orgId: OrgId, eventType: string, data: string) {
+  const { isEnforced, type } = yield* (yield* EventTypes).entry(orgId, eventType)
+  if (!isEnforced) return []
+  if (type === null) return [{ field: "eventType", reason: notInCatalogue(eventType) }]
+  return type.enforce ? yield* fitting(type, data) : []
+})
+
+const fitting = Effect.fnUntraced(function* ({ id, version, schema }: EventType, data: string) {
+  if (schema === null) return []
+  return (yield* EventSchemas).faultsOfData({ version: `${id} ${version}`, text: schema }, JSON.parse(data))
+})
+
+/** Why the catalogue does not allow an endpoint to wish for these types of events; null wishes for all. */
+export const objectionsToWishes = Effect.fnUntraced(function* (orgId: OrgId, wishes: unknown) {
+  if (!Array.isArray(wishes)) return []
+  const unfulfilled = new Set(yield* (yield* EventTypes).unfulfilled(orgId, wishes as ReadonlyArray<string>))
+  return wishes.flatMap(
+    (wish: string, n): ReadonlyArray<Fault> =>
+      unfulfilled.has(wish) ? [{ field: `eventTypes[${n}]`, reason: notInCatalogue(wish) }] : []
+  )
+})
+
+const notInCatalogue = (name: string) => `is not in this org's catalogue of event types: ${name}`
