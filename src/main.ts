@@ -17,6 +17,7 @@ import * as HttpApiServer from "./adapters/http/server/HttpApiServer.ts"
 import { operationsServer } from "./adapters/http/server/operationsServer.ts"
 import * as NodeFingerprint from "./adapters/node/NodeFingerprint.ts"
 import * as NodeRandom from "./adapters/node/NodeRandom.ts"
+import * as OtlpTracing from "./adapters/otlp/OtlpTracing.ts"
 import * as PostgresPorts from "./adapters/postgres/PostgresPorts.ts"
 import * as Metrics from "./adapters/prometheus/Metrics.ts"
 import { consumeCommands } from "./adapters/rabbitmq/consumeCommands.ts"
@@ -152,7 +153,8 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
       Telemetry,
       Effect.map(logWatcher, (log) => both(metrics.watcher, log))
     ),
-    Layer.succeed(StoreHealth, health)
+    Layer.succeed(StoreHealth, health),
+    OtlpTracing.layer({ ...given.tracing, version: manifest.version })
   )
 
   const inRole = <E, R>(role: Role, layer: Layer.Layer<never, E, R>): Layer.Layer<never, E, R> =>

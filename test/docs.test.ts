@@ -185,3 +185,26 @@ describe("the receivers in the pages", () => {
     expect(verify({}, body, now)).toBe(false)
   })
 })
+
+describe("docs/metrics.md", () => {
+  const metrics = ["deliveryMetrics", "httpMetrics", "installationMetrics", "processMetrics"]
+    .map((file) => read(`src/adapters/prometheus/${file}.ts`))
+    .join("\n")
+
+  it("has every metric of ours, with its labels, and no other", () => {
+    const made = [...metrics.matchAll(/"(posthaste_\w+)"/g)].map(([, name]) => name!)
+    const documented = [...read("docs/metrics.md").matchAll(/^\| `(posthaste_\w+)/gm)].map(([, name]) => name!)
+    expect(new Set(documented)).toEqual(new Set(made))
+    expect(documented.length).toBeGreaterThan(20)
+  })
+
+  it("has every alert of the rules, and no other", () => {
+    const alerts = [...read("deploy/prometheus/posthaste.rules.yml").matchAll(/- alert: (\w+)/g)].map(
+      ([, name]) => name!
+    )
+    const documented = [...read("docs/metrics.md").matchAll(/^\| (`Posthaste.+?`) \|/gm)]
+      .flatMap(([, names]) => names!.split(", "))
+      .map((name) => name.replaceAll("`", ""))
+    expect(new Set(documented)).toEqual(new Set(alerts))
+  })
+})

@@ -50,6 +50,7 @@ export interface Settings {
   readonly metricsPort: number | null
   /** The destinations whose ids may be labels of metrics. */
   readonly metricsDestinations: ReadonlyArray<DestinationId>
+  readonly tracing: TracingSettings
 }
 
 export class WrongSetting extends Schema.TaggedError<WrongSetting>()("WrongSetting", {
@@ -168,6 +169,38 @@ const oneOf =
     return found === undefined ? Result.fail(`must be ${known.join(", ")}, not "${given}"`) : Result.succeed(found)
   }
 
+/** What the exporter itself reads (`OTEL_EXPORTER_OTLP_…`, `OTEL_SERVICE_NAME`, …) is Effect's to read. */
+export interface TracingSettings {
+  readonly protocol: "http/protobuf" | "http/json"
+  /** The share of messages without a trace of their caller's that get one, from 0 to 1. */
+  readonly share: number
+  /** Whether the caller's own decision counts. */
+  readonly parentDecides: boolean
+}
+
+const share: Parse<number> = (given) =>
+  /^(0(\.\d+)?|1(\.0+)?|\.\d+)$/.test(given)
+    ? Result.succeed(Number(given))
+    : Result.fail(`must be from 0 to 1, not "${given}"`)
+
+const tracing: Effect.Effect<TracingSettings, WrongSetting> = Effect.gen(function* () {
+  const sampler = yield* variable(
+    "OTEL_TRACES_SAMPLER",
+    oneOf(
+      ...["always_on", "always_off", "traceidratio"],
+      ...["parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"]
+    ),
+    "parentbased_always_on"
+  )
+  const ratio = yield* variable("OTEL_TRACES_SAMPLER_ARG", share, 1)
+  const shares: Readonly<Record<string, number>> = { always_on: 1, always_off: 0, traceidratio: ratio }
+  return {
+    protocol: yield* variable("OTEL_EXPORTER_OTLP_PROTOCOL", oneOf("http/protobuf", "http/json"), "http/protobuf"),
+    share: shares[sampler.replace("parentbased_", "")]!,
+    parentDecides: sampler.startsWith("parentbased_")
+  }
+})
+
 export interface LogSettings {
   /** Null: text on a terminal, JSON elsewhere. */
   readonly format: "json" | "text" | null
@@ -226,6 +259,7 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
     circuit: yield* circuit,
     whatsappBaseUrl: yield* variable("WHATSAPP_BASE_URL", httpUrl, new URL("https://graph.facebook.com")),
     whatsappCodes: yield* variable("POSTHASTE_WHATSAPP_CODES", parseCodes, new Map()),
+    tracing: yield* tracing,
     metricsPort: yield* variable("POSTHASTE_METRICS_PORT", wholeNumber(0, 65_535)),
     metricsDestinations: yield* variable("POSTHASTE_METRICS_DESTINATIONS", destinationIds, []),
     retention: yield* variable("POSTHASTE_RETENTION_DAYS", wholeNumber(0, 36_500), 7).pipe(

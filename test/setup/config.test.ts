@@ -41,6 +41,7 @@ describe("settings", () => {
       concurrency: 512,
       retention: Duration.days(7),
       metricsPort: null,
+      tracing: { protocol: "http/protobuf", share: 1, parentDecides: true },
       metricsDestinations: [],
       whatsappBaseUrl: new URL("https://graph.facebook.com"),
       whatsappCodes: new Map(),

@@ -1,5 +1,7 @@
 /** All metrics of one process, and their text. The names are listed in docs/metrics.md. */
+
 import type { PoolCount } from "../../application/ports/Readings.ts"
+import { keptTraceOf } from "../../application/traceparent.ts"
 import { timedStores, watchDeliveries } from "./deliveryMetrics.ts"
 import { watchHttp } from "./httpMetrics.ts"
 import { watchInstallation } from "./installationMetrics.ts"
@@ -9,7 +11,7 @@ import { contentTypes, makeRegistry } from "./registry.ts"
 /** `destinations` are those whose ids may be labels. */
 export const make = (destinations: ReadonlyArray<string>) => {
   const registry = makeRegistry()
-  const watcher = watchDeliveries(registry, new Set(destinations))
+  const watcher = watchDeliveries(registry, new Set(destinations), keptTraceOf)
   return {
     watcher,
     answered: watchHttp(registry, watcher),
@@ -21,6 +23,7 @@ export const make = (destinations: ReadonlyArray<string>) => {
       channels: ReadonlyArray<string>,
       connections: () => ReadonlyArray<PoolCount>
     ) => {
+      watcher.begin(channels)
       watchProcess(registry, roles, version)
       return watchInstallation(registry, channels, connections)
     },

@@ -8,7 +8,7 @@ import { Clock, DateTime, Effect, Layer } from "effect"
 import { EventStore } from "../../application/ports/EventStore.ts"
 import { Queue } from "../../application/ports/Queue.ts"
 import type { Watcher } from "../../application/ports/Telemetry.ts"
-import type { DeliveryError, MessageFact } from "../../domain/message/facts.ts"
+import { type DeliveryError, type MessageFact, ReceiptStatus } from "../../domain/message/facts.ts"
 import { type Histogram, observe, type Registry } from "./registry.ts"
 
 const attemptBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
@@ -43,7 +43,7 @@ export const watchDeliveries = (
   registry: Registry,
   destinations: ReadonlySet<string>,
   traceOf: (traceparent: string | undefined) => string | null = () => null
-): Watcher => {
+): Watcher & { readonly begin: (channels: ReadonlyArray<string>) => void } => {
   const accepted = registry.counter({
     name: "posthaste_messages_accepted_total",
     help: "Messages that this process accepted and stored.",
@@ -157,6 +157,12 @@ export const watchDeliveries = (
   }
 
   return {
+    /** A counter that appears with its first event shows no increase: alerts would miss the first dead letters. */
+    begin: (channels) => {
+      for (const channel of channels)
+        for (const reason of ["refused", "refused_by_receipt", ...Object.values(deadReasons)]) dead(channel, reason)
+      for (const status of ReceiptStatus.literals) receipts(status)
+    },
     accepted: ({ channel }, via) => {
       accepted(channel, via).value++
     },

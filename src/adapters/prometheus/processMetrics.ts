@@ -51,26 +51,18 @@ export const watchProcess = (registry: Registry, roles: ReadonlyArray<string>, v
     { name: "nodejs_heap_size_limit_bytes", help: "Where JavaScript objects end the process.", kind: "gauge" },
     () => one(getHeapStatistics().heap_size_limit)
   )
-  // Since the last scrape: a delay that is over says nothing about now.
-  registry.read(
-    {
-      name: "nodejs_eventloop_lag_seconds",
-      help: "How late the event loop was since the last scrape.",
-      labels: ["quantile"],
-      kind: "gauge"
-    },
-    () => {
-      const at = (nanos: number) => Math.max(0, nanos / 1e9 - RESOLUTION_MS / 1000)
-      const empty = delay.count === 0
-      const readings = [
-        [["0.5"], empty ? 0 : at(delay.percentile(50))],
-        [["0.99"], empty ? 0 : at(delay.percentile(99))],
-        [["1"], empty ? 0 : at(delay.max)]
-      ] as const
-      delay.reset()
-      return readings
-    }
-  )
+  // Since the last scrape: a delay that is over says nothing about now. The first of them to be written takes the reading.
+  let lags = { p50: 0, p99: 0, max: 0 }
+  const lag = (name: string, help: string, now: () => number) =>
+    registry.read({ name: `nodejs_eventloop_lag_${name}_seconds`, help, kind: "gauge" }, () => one(now()))
+  lag("max", "The longest delay of the event loop since the last scrape.", () => {
+    const at = (nanos: number) => (delay.count === 0 ? 0 : Math.max(0, nanos / 1e9 - RESOLUTION_MS / 1000))
+    lags = { p50: at(delay.percentile(50)), p99: at(delay.percentile(99)), max: at(delay.max) }
+    delay.reset()
+    return lags.max
+  })
+  lag("p50", "The median delay of the event loop since the last scrape.", () => lags.p50)
+  lag("p99", "The 99th percentile of the delays of the event loop since the last scrape.", () => lags.p99)
 }
 
 const openFiles = (): ReadonlyArray<Reading> => {

@@ -47,6 +47,9 @@ export const commandOf = (delivery: Delivery): Result.Result<Command, Problem> =
   ]
   if (faults.length > 0 || !isCommandType(type) || !isOrgId(orgId)) return Result.fail(invalidFields(faults))
   return Result.flatMap(textOf(body), jsonOf).pipe(
-    Result.map((json): Command => ({ type, orgId, key: messageId, json }))
+    Result.map((json): Command => {
+      const traceparent: unknown = headers?.["traceparent"]
+      return { type, orgId, key: messageId, json, ...(typeof traceparent === "string" && { traceparent }) }
+    })
   )
 }

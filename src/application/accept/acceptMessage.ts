@@ -26,6 +26,8 @@ import { StoreUnavailable } from "../errors.ts"
 import { type Append, type AppendResult, EventStore, type KeyHolder } from "../ports/EventStore.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
 import { type Rejection, Telemetry } from "../ports/Telemetry.ts"
+import { type Acceptance as Span, Tracing } from "../ports/Tracing.ts"
+import { wellFormed } from "../traceparent.ts"
 import { Via } from "../via.ts"
 import { type Addressing, addressesOf } from "./addressing.ts"
 import { newMessageIds } from "./messageIds.ts"
@@ -45,6 +47,8 @@ export interface MessageRequest extends MessageDetails {
   /** The exact text to deliver. */
   readonly body: string
   readonly idempotencyKey: string | null
+  /** The trace that its caller names (W3C); it is no part of what the request says. */
+  readonly traceparent?: string | null
 }
 
 export type Acceptance =
@@ -57,7 +61,9 @@ export type Acceptance =
 type Refusal = Extract<Acceptance, { readonly type: "Refused" | "Blocked" }>
 
 /** The decision about a request before the store is called. */
-type Draft = Refusal | { readonly type: "Entry"; readonly entry: Append; readonly message: MessageView }
+type Draft =
+  | Refusal
+  | { readonly type: "Entry"; readonly entry: Append; readonly message: MessageView; readonly span: Span | null }
 
 /** Answers in the order of the requests. */
 export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, requests: ReadonlyArray<MessageRequest>) {
@@ -68,8 +74,12 @@ export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, request
   const ids = yield* newMessageIds(requests.length)
   const addresses = yield* addressesOf(orgId, requests)
   const objections = yield* objectionsTo(orgId, requests)
+  const tracing = yield* Tracing
+  const via = yield* Via
   const drafts = requests.map((request, index) => {
-    const one = draft(orgId, request.id ?? ids[index]!, request, addresses[index]!, now, actor, fingerprint.of)
+    const id = request.id ?? ids[index]!
+    const trace = (queued: MessageQueued) => tracing.acceptance(request.traceparent ?? null, queued, id, via)
+    const one = draft(orgId, id, request, addresses[index]!, now, actor, fingerprint.of, trace)
     const reason = objections[index]!
     return one.type === "Entry" && reason !== null ? blocked(one.message, reason) : one
   })
@@ -87,7 +97,15 @@ export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, request
   for (const one of drafts) {
     answers.push(one.type === "Entry" ? yield* settled(orgId, one, results[next++]!) : refusals.get(one)!)
   }
-  yield* told(answers, drafts)
+  const telemetry = yield* Telemetry
+  for (const [i, { type }] of answers.entries()) {
+    const one = drafts[i]!
+    const reason = rejectionOf[type]
+    if (reason !== undefined) telemetry.rejected(via, reason)
+    if (one.type !== "Entry") continue
+    if (type === "Accepted") telemetry.accepted(one.entry.facts[0] as MessageQueued, via)
+    one.span?.end(type === "Accepted" ? "accepted" : "repeated")
+  }
   return answers
 })
 
@@ -96,19 +114,6 @@ const rejectionOf: { readonly [type in Acceptance["type"]]?: Rejection } = {
   Blocked: "blocked",
   KeyReused: "key_reused"
 }
-
-const told = Effect.fnUntraced(function* (answers: ReadonlyArray<Acceptance>, drafts: ReadonlyArray<Draft>) {
-  const telemetry = yield* Telemetry
-  const via = yield* Via
-  for (const [i, { type }] of answers.entries()) {
-    const one = drafts[i]!
-    const reason = rejectionOf[type]
-    if (reason !== undefined) telemetry.rejected(via, reason)
-    else if (type === "Accepted" && one.type === "Entry") {
-      telemetry.accepted(one.entry.facts[0] as MessageQueued, via)
-    }
-  }
-})
 
 const blocked = (
   { orgId, dossierId, channel, to, eventType, templateCode, correlationId }: MessageView,
@@ -189,13 +194,14 @@ const draft = (
   addressing: Addressing,
   now: DateTime.Utc,
   actor: string | null,
-  fingerprint: (text: string) => string
+  fingerprint: (text: string) => string,
+  trace: (queued: MessageQueued) => Span | null
 ): Draft => {
   const faults = [...(Result.isFailure(addressing) ? addressing.failure : []), ...timeFaultsOf(request, now)]
   if (Result.isFailure(addressing) || faults.length > 0) return { type: "Refused", faults }
   const { to, destination, retry } = addressing.success
   const { deliverAt, idempotencyKey, routingKey, resendOf } = request
-  const queued: MessageQueued = {
+  const described: MessageQueued = {
     type: "MessageQueued",
     orgId,
     channel: request.channel,
@@ -210,6 +216,9 @@ const draft = (
     dueAt: deliverAt === null ? now : DateTime.max(deliverAt, now),
     expiresAt: request.expiresAt
   }
+  const span = trace(described)
+  const traceparent = span?.traceparent ?? wellFormed(request.traceparent)
+  const queued = traceparent === null ? described : { ...described, traceparent }
   const facts = Result.getOrThrow(decide(initial, { type: "QueueMessage", request: queued }))
   const { entry } = entryOf(id, initial, 0, facts, now, {
     actor,
@@ -225,7 +234,7 @@ const draft = (
     id,
     facts.map((fact, index) => ({ version: index + 1, at: now, fact }))
   )!
-  return { type: "Entry", entry, message }
+  return { type: "Entry", entry, message, span }
 }
 
 export const timeFaultsOf = (

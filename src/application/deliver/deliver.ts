@@ -45,6 +45,7 @@ import {
 import type { Journals } from "../ports/Journals.ts"
 import { type ClaimedMessage, Queue } from "../ports/Queue.ts"
 import { type Subject, Telemetry } from "../ports/Telemetry.ts"
+import { Tracing } from "../ports/Tracing.ts"
 import type { HeldBatch } from "./heldBatches.ts"
 import { type Sender, Senders } from "./Senders.ts"
 import type { CircuitWatch } from "./watchCircuits.ts"
@@ -74,11 +75,15 @@ export const deliver = Effect.fnUntraced(function* (
   if (started === "GateClosed") return started
   if (started === null) return circuits.observe(claimed, null)
   const telemetry = yield* Telemetry
-  const { channel } = claimed.queued
+  const { messageId, queued, dueAt } = claimed
+  const { channel } = queued
+  const { epoch, attempt } = started.message.progress
+  const span = (yield* Tracing).attempt({ messageId, queued, epoch, attempt, dueAt })
   telemetry.sendingBegan(channel)
-  const reply = yield* send(claimed, heldBatch, started.message).pipe(
+  const reply = yield* send(claimed, heldBatch, started.message, span?.traceparent).pipe(
     Effect.ensuring(Effect.sync(() => telemetry.sendingEnded(channel)))
   )
+  span?.end(reply.outcome)
   circuits.observe(claimed, reply.outcome)
   if (reply.outcome.type === "Refused") yield* disableIfGone(claimed, reply.outcome)
   // The destination's slot is free from here on: the commit does not concern it.
@@ -208,13 +213,20 @@ const isElsewhere = ({ progress }: Message, claimed: ClaimedMessage): boolean =>
 const isOursToFinish = ({ progress }: Message, claimed: ClaimedMessage): boolean =>
   progress.epoch === claimed.epoch && progress.attempt === claimed.attempt + 1 && isOpen(progress.phase)
 
-const send = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: HeldBatch, message: Message) {
+const send = Effect.fnUntraced(function* (
+  claimed: ClaimedMessage,
+  heldBatch: HeldBatch,
+  message: Message,
+  // Without a span of ours the receiver joins its sender's trace.
+  traceparent: string | undefined = claimed.queued.traceparent
+) {
   const channel = (yield* Senders)[claimed.queued.channel]
   const { orgId, destination, to, eventType, templateCode, correlationId, routingKey } = claimed.queued
   const { epoch, attempt, phase, erased } = message.progress
   const about = {
     ...{ messageId: claimed.messageId, orgId, destination, epoch, attempt },
-    ...{ to, eventType, templateCode, correlationId, ...(routingKey !== undefined && { routingKey }) }
+    ...{ to, eventType, templateCode, correlationId, ...(routingKey !== undefined && { routingKey }) },
+    ...(traceparent !== undefined && { traceparent })
   }
   if (phase === "unresolved") {
     return channel?.reconcile === undefined

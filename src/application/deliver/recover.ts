@@ -16,6 +16,7 @@ import { entryOf } from "../entry.ts"
 import type { Append, Stream } from "../ports/EventStore.ts"
 import { type AbandonedMessage, type BatchId, Queue } from "../ports/Queue.ts"
 import { type Subject, Telemetry } from "../ports/Telemetry.ts"
+import { Tracing } from "../ports/Tracing.ts"
 import { doubtMsOf } from "./deliver.ts"
 import { Senders } from "./Senders.ts"
 
@@ -41,6 +42,7 @@ export const recoverBatch = Effect.fn("recoverBatch")(function* (
 ) {
   const doubtOf = yield* doubtOnce
   const telemetry = yield* Telemetry
+  const tracing = yield* Tracing
   const decided = yield* commandMessages(
     messages,
     Effect.fnUntraced(function* (message, stream): Effect.fn.Return<Decision<Append, Recovered>> {
@@ -59,7 +61,9 @@ export const recoverBatch = Effect.fn("recoverBatch")(function* (
     { tries: Number.POSITIVE_INFINITY }
   ).pipe(Effect.catchTag("Overtaken", Effect.die))
   for (const { abandoned } of decided) {
-    if (abandoned !== null) telemetry.stored(abandoned, abandoned.facts, abandoned.at)
+    if (abandoned === null) continue
+    telemetry.stored(abandoned, abandoned.facts, abandoned.at)
+    tracing.abandoned(abandoned, abandoned.facts)
   }
   yield* (yield* Queue).release(
     batch,
@@ -71,7 +75,9 @@ interface Recovered {
   /** Waits again as before. */
   readonly notStarted: AbandonedMessage | null
   /** Its attempt was closed. */
-  readonly abandoned: (Subject & { readonly facts: Append["facts"]; readonly at: Append["at"] }) | null
+  readonly abandoned:
+    | (Subject & { readonly dueAt: DateTime.Utc; readonly facts: Append["facts"]; readonly at: Append["at"] })
+    | null
 }
 
 const nothing: Recovered = { notStarted: null, abandoned: null }

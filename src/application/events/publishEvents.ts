@@ -17,6 +17,7 @@ import type { MessageBlocked } from "../../domain/consent/facts.ts"
 import type { EventView } from "../../domain/event/event.ts"
 import type { EventPublished } from "../../domain/event/facts.ts"
 import { type ChannelName, EventId, type OrgId } from "../../domain/ids.ts"
+import type { MessageQueued } from "../../domain/message/facts.ts"
 import { timeFaultsOf } from "../accept/acceptMessage.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
 import { CommandedBy } from "../commandedBy.ts"
@@ -25,6 +26,7 @@ import { type Fault, StoreUnavailable } from "../errors.ts"
 import type { Append } from "../ports/EventStore.ts"
 import { Events, type KeyOfEvent, type NewEvent, type PublishResult, type Subscriber } from "../ports/Events.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
+import { Telemetry } from "../ports/Telemetry.ts"
 import { objectionsToEvent } from "./catalogue.ts"
 import { messagesOfEvents } from "./messageOfEvent.ts"
 import { loadEvent } from "./readEvents.ts"
@@ -86,8 +88,11 @@ export const publishEvents = Effect.fnUntraced(function* (orgId: OrgId, requests
 
 const settled = Effect.fnUntraced(function* (orgId: OrgId, event: NewEvent, result: PublishResult) {
   switch (result.type) {
-    case "Published":
+    case "Published": {
+      const { accepted } = yield* Telemetry
+      for (const { facts } of event.messages) accepted(facts[0] as MessageQueued, "event")
       return { type: "Published", event: viewOfNew(event) } as const
+    }
     case "DuplicateKey":
       return yield* repeated(orgId, result, event.idempotency!.requestHash)
     case "AlreadyThere": {

@@ -17,6 +17,8 @@ export interface OutboundMessage
   readonly messageId: MessageId
   readonly epoch: number
   readonly attempt: number
+  /** The trace that the receiver may join; absent without one. */
+  readonly traceparent?: string
   /** The exact text to deliver. */
   readonly body: string
 }

@@ -13,9 +13,11 @@ export interface GivenCommand {
   readonly key: string | null
   /** JSON text, with every digit that the caller wrote. */
   readonly request: string
+  /** The trace that its caller names (W3C). */
+  readonly traceparent: string | null
 }
 
-export interface RefusedCommand extends Omit<GivenCommand, "place"> {
+export interface RefusedCommand extends Omit<GivenCommand, "place" | "traceparent"> {
   /** The problem document, as JSON text. */
   readonly problem: string
   readonly at: DateTime.Utc

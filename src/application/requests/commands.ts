@@ -45,6 +45,8 @@ export interface Command {
   /** The id that its message or event was promised. */
   readonly id?: string
   readonly json: JsonText
+  /** The trace that its caller names (W3C). */
+  readonly traceparent?: string
 }
 
 export type Answer =
@@ -137,7 +139,10 @@ const patiently = <A, E extends { readonly _tag: string }, R>(effect: Effect.Eff
     Effect.catchIf((error): error is MessageBusy => error._tag === "MessageBusy", Effect.die)
   )
 
-const taskOf = ({ type, orgId, key, id, json }: Command, index: number): Result.Result<Task, ReadonlyArray<Fault>> => {
+const taskOf = (
+  { type, orgId, key, id, json, traceparent }: Command,
+  index: number
+): Result.Result<Task, ReadonlyArray<Fault>> => {
   const decoded = <A>(decode: Decode<A>) => decode(json.value)
   switch (type) {
     case "SendMessage":
@@ -148,7 +153,11 @@ const taskOf = ({ type, orgId, key, id, json }: Command, index: number): Result.
           index,
           orgId,
           kind: "send",
-          request: { ...requestOf(request, body, key), ...(id && { id: MessageId.make(id) }) }
+          request: {
+            ...requestOf(request, body, key),
+            ...(id && { id: MessageId.make(id) }),
+            ...(traceparent && { traceparent })
+          }
         }
       })
     case "PublishEvent":

@@ -77,7 +77,7 @@ const settlementsOf = Effect.fnUntraced(function* (given: ReadonlyArray<GivenCom
 const isOrgId = Schema.is(OrgId)
 const isKey = Schema.is(IdempotencyKey)
 
-const commandOf = ({ id, orgId, type, key, request }: GivenCommand): Result.Result<Command, Problem> => {
+const commandOf = ({ id, orgId, type, key, request, traceparent }: GivenCommand): Result.Result<Command, Problem> => {
   const faults = [
     ...(isOrgId(orgId)
       ? []
@@ -94,7 +94,13 @@ const commandOf = ({ id, orgId, type, key, request }: GivenCommand): Result.Resu
   if (!isOrgId(orgId) || !isCommandType(type) || faults.length > 0) return Result.fail(invalidFields(faults))
   // Each of its characters is a byte at least.
   if (request.length > SIZE_MAX) return Result.fail(tooLarge(SIZE_MAX))
-  return Result.map(jsonOf(request), (json): Command => ({ type, orgId, key, id, json }))
+  return Result.map(
+    jsonOf(request),
+    (json): Command => ({
+      ...{ type, orgId, key, id, json },
+      ...(traceparent !== null && { traceparent })
+    })
+  )
 }
 
 /** A fact that is there already was told before a crash. An org that can't be one has no facts. */

@@ -190,6 +190,7 @@ const envelopeOf = (message: OutboundMessage, { exchange, routingKey }: AmqpTarg
     headers: {
       "x-org-id": orgId,
       [TRY_HEADER]: `${epoch}.${attempt}`,
+      ...(message.traceparent !== undefined && { traceparent: message.traceparent }),
       ...(eventType !== null && type === null && { "x-event-type": eventType }),
       ...(correlationId !== null && correlation === null && { "x-correlation-id": correlationId })
     }

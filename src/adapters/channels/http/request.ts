@@ -44,6 +44,7 @@ export const requestOf = (message: OutboundMessage, target: Target): Prepared | 
       ...["content-type", "application/json"],
       // What a target must remember to be able to answer the question later, key or no key.
       ...["x-message-id", message.messageId],
+      ...(message.traceparent === undefined ? [] : ["traceparent", message.traceparent]),
       ...(idempotency === "header" ? ["idempotency-key", message.messageId] : []),
       ...headers
     ],

@@ -75,6 +75,7 @@ export const requestOf = (message: OutboundMessage, target: Target, now: number)
   const headers = [...target.headers, "webhook-id", message.messageId]
   if (message.eventType !== null) headers.push("webhook-event-type", headerText(message.eventType))
   if (message.correlationId !== null) headers.push("webhook-correlation-id", headerText(message.correlationId))
+  if (message.traceparent !== undefined) headers.push("traceparent", message.traceparent)
   if (target.style !== "legacy") {
     const keys = target.keys.filter(({ untilMs }) => untilMs > now).map(({ key }) => key)
     const sign = target.style === "standard" ? signStandard : signEd25519

@@ -45,7 +45,9 @@ const send = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerR
   const decodedRequest = yield* Effect.tapError(decoded(decodeRequest, json), () => rejected(1))
   // Decoding has shown that the member is there.
   const body = rawMember(json.text, "payloadJson")!
-  const [acceptance] = yield* acceptMessages(orgId, [requestOf(decodedRequest, body, key)])
+  const [acceptance] = yield* acceptMessages(orgId, [
+    { ...requestOf(decodedRequest, body, key), traceparent: traceparentOf(request) }
+  ])
   return acceptedAs(acceptance!)
 })
 
@@ -72,6 +74,9 @@ const body = Effect.fnUntraced(function* (id: string) {
   return HttpServerResponse.text(text, { contentType: "application/json", headers: { "cache-control": "no-store" } })
 })
 
+const traceparentOf = ({ headers }: HttpServerRequest.HttpServerRequest): string | null =>
+  headers["traceparent"] ?? null
+
 /** A request that does not decode never meets `acceptMessages`, which counts what it refuses itself. */
 const rejected = Effect.fnUntraced(function* (count: number) {
   const telemetry = yield* Telemetry
@@ -85,9 +90,10 @@ const sendBatch = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSe
   const { messages } = yield* decoded(decodeBatch, json)
   const bodies = rawMembers(json.text, "messages", "payloadJson")
   const entries = messages.map((message, index) =>
-    Result.map(decodeEntry(message, `messages[${index}]`), ({ idempotencyKey, ...fields }) =>
-      requestOf(fields, bodies[index]!, idempotencyKey ?? null)
-    )
+    Result.map(decodeEntry(message, `messages[${index}]`), ({ idempotencyKey, ...fields }) => ({
+      ...requestOf(fields, bodies[index]!, idempotencyKey ?? null),
+      traceparent: traceparentOf(request)
+    }))
   )
   const undecoded = entries.filter(Result.isFailure).length
   if (undecoded > 0) yield* rejected(undecoded)

@@ -2,7 +2,8 @@
 -- snapshot they were read in. No row says that another process does. Old snapshots keep the rows of decided commands alive:
 -- what was seen is not looked at again, so a transaction that stays open for long costs nothing here.
 create or replace function take_commands(p_holder uuid, p_lease_ms int, p_seen pg_snapshot, p_limit int)
-returns table (seen text, tx text, n bigint, id uuid, org_id text, type text, key text, request text)
+returns table (seen text, tx text, n bigint, id uuid, org_id text, type text, key text, request text,
+  traceparent text)
 language plpgsql volatile as $$
 #variable_conflict use_column
 declare
@@ -15,13 +16,13 @@ begin
   if not exists (select from sql_command_mover m where m.holder = p_holder and m.lease_until > v_now) then return; end if;
   if p_seen is null then
     return query
-      select s.now::text, c.tx::text, c.n, c.id, c.org_id, c.type, c.key, c.request::text
+      select s.now::text, c.tx::text, c.n, c.id, c.org_id, c.type, c.key, c.request::text, c.traceparent
       from (select pg_current_snapshot() as now) s
       left join lateral (select * from sql_command order by tx, n limit p_limit) c on true
       order by c.tx, c.n;
   else
     return query
-      select s.now::text, c.tx::text, c.n, c.id, c.org_id, c.type, c.key, c.request::text
+      select s.now::text, c.tx::text, c.n, c.id, c.org_id, c.type, c.key, c.request::text, c.traceparent
       from (select pg_current_snapshot() as now) s
       left join lateral (
         select * from (

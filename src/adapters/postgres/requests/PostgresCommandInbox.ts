@@ -3,7 +3,7 @@ import { CommandInbox, type GivenCommand, type RefusedCommand } from "../../../a
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 
-const takeStatement = prepared`select seen, tx, n, id, org_id, type, key, request from take_commands($1::uuid, $2::int, $3::pg_snapshot, $4::int)`
+const takeStatement = prepared`select seen, tx, n, id, org_id, type, key, request, traceparent from take_commands($1::uuid, $2::int, $3::pg_snapshot, $4::int)`
 const settleStatement = prepared`select settle_commands($1::xid8[], $2::bigint[], $3::int[], $4::text[], $5::int[], $6::uuid[])`
 const refusedColumns = `id, org_id as "orgId", type, key, request::text, problem::text, at`
 const refusedStatement = prepared`select ${refusedColumns} from refused_command where org_id = $1 and id = $2`
@@ -21,7 +21,7 @@ export const layer = Layer.effect(
         reading(durable.rows(takeStatement, [holder, Duration.toMillis(lease), seen, limit]), (rows) => ({
           seen: rows[0]?.[0] ?? null,
           commands: rows.flatMap(
-            ([, tx, n, id, orgId, type, key, request]): ReadonlyArray<GivenCommand> =>
+            ([, tx, n, id, orgId, type, key, request, traceparent]): ReadonlyArray<GivenCommand> =>
               tx === null
                 ? []
                 : [
@@ -31,7 +31,8 @@ export const layer = Layer.effect(
                       orgId: orgId!,
                       type: type!,
                       key: key ?? null,
-                      request: request!
+                      request: request!,
+                      traceparent: traceparent!
                     }
                   ]
           )

@@ -1,0 +1,32 @@
+/** W3C's `traceparent`: the trace a request belongs to, as its caller says. What is malformed counts as absent. */
+const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
+
+export interface TraceContext {
+  readonly traceId: string
+  readonly spanId: string
+  readonly sampled: boolean
+}
+
+export const traceContextOf = (text: string | null | undefined): TraceContext | null => {
+  const found = FORM.exec(text?.trim() ?? "")
+  if (found === null) return null
+  const [, version, traceId, spanId, flags, more] = found
+  if (version === "ff" || (version === "00" && more !== undefined)) return null
+  if (/^0+$/.test(traceId!) || /^0+$/.test(spanId!)) return null
+  return { traceId: traceId!, spanId: spanId!, sampled: (Number.parseInt(flags!, 16) & 1) === 1 }
+}
+
+export const traceparentOf = ({ traceId, spanId, sampled }: TraceContext): string =>
+  `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`
+
+/** The caller's words in their one form; null where they name no trace. */
+export const wellFormed = (text: string | null | undefined): string | null => {
+  const context = traceContextOf(text)
+  return context === null ? null : traceparentOf(context)
+}
+
+/** The trace that is kept somewhere, and so worth naming; null otherwise. */
+export const keptTraceOf = (traceparent: string | undefined): string | null => {
+  const context = traceContextOf(traceparent)
+  return context?.sampled === true ? context.traceId : null
+}
