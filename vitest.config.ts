@@ -8,8 +8,8 @@ import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
 import { LongestFirst } from "./test/longestFirst.ts"
 
-/** Vitest leaves a core free; on a small machine that was half of it. Projects that differ would run one after another. */
-const maxWorkers = Math.max(2, availableParallelism())
+/** One more than there are cores, for tests wait. All projects have the same number: else they would run one after another. */
+const maxWorkers = availableParallelism() + 1
 
 /**
  * What tests write, above all a database each, goes to memory where there is enough of it: on a disk, hundreds of copies
@@ -63,6 +63,7 @@ export default defineConfig({
           globalSetup: ["test/servers/postgresServers.ts"],
           include: needServers,
           testTimeout: 240_000,
+          expect: { poll: { timeout: 120_000 } },
           hookTimeout: 240_000
         }
       },

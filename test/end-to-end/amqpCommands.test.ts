@@ -10,7 +10,7 @@ import type { AsyncMessage, Envelope } from "rabbitmq-client"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { api, operatorKey, type Product, product, startProduct } from "../servers/product.ts"
 import { clientOf, messagesIn, sharedBroker } from "../servers/sharedBroker.ts"
-import { until } from "../servers/until.ts"
+import { PATIENCE_MS, until } from "../servers/until.ts"
 
 const COMMANDS = "posthaste.commands"
 const REJECTED = "posthaste.commands.rejected"
@@ -60,7 +60,7 @@ const problemIn = (message: AsyncMessage) => JSON.parse(String(message.headers![
 
 const depth = async (queue: string) => (await broker.client.queueDeclare({ queue, passive: true })).messageCount
 
-const WITHIN_MS = 60_000 * SCALE
+const WITHIN_MS = PATIENCE_MS * SCALE
 
 type Call = ReturnType<typeof api>
 
@@ -315,7 +315,7 @@ describe("commands over RabbitMQ", () => {
           expect(server.url).not.toBeNull()
         })
       }),
-    120_000 * SCALE
+    300_000 * SCALE
   )
 
   it.live("touch nothing of another kind that has their queue's name, and say so in one line", () =>

@@ -119,7 +119,7 @@ describe("dashboards and rules", () => {
             }>("alerts")
             return alerts.filter(({ state }) => state === "firing").map(({ labels }) => labels.alertname)
           }
-          const soon = { timeout: 60_000, interval: 500 }
+          const soon = { timeout: 120_000, interval: 500 }
 
           // Load, with everything a dashboard shows: a retry each, dead letters, refused requests.
           await server.scraped()
@@ -169,6 +169,6 @@ describe("dashboards and rules", () => {
           await expect.poll(firing, soon).toEqual(expect.arrayContaining(["PosthasteNoWorker", "PosthasteDown"]))
         })
       }),
-    240_000
+    300_000
   )
 })

@@ -10,10 +10,10 @@ import { eventStoreUrl } from "../servers/eventStoreUrl.ts"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { api, operatorKey, product, startProduct } from "../servers/product.ts"
 import { receiver } from "../servers/receiver.ts"
+import { PATIENCE_MS } from "../servers/until.ts"
 
 const org = "acme"
 const LEASE_MS = 1_000
-const PATIENCE_MS = 30_000
 
 interface Message {
   readonly id: string

@@ -134,7 +134,7 @@ describe("an event for a thousand endpoints", () => {
           expect(await count("select count(*) from posthaste.body where body is not null")).toBe(0)
         })
       }),
-    180_000
+    300_000
   )
 })
 
@@ -179,7 +179,7 @@ describe("ten thousand endpoints of which seven want an event", () => {
           )
         })
       }),
-    60_000
+    300_000
   )
 })
 

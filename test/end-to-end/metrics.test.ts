@@ -79,14 +79,14 @@ describe("counters", () => {
             expect(status).toBe(200)
           }
           await send(0)
-          await expect.poll(() => far.received.length, { timeout: 30_000 }).toBeGreaterThan(20)
+          await expect.poll(() => far.received.length, { timeout: 120_000 }).toBeGreaterThan(20)
           const last = await scrape(metricsUrl(doomed))
           await doomed.kill()
           for (let sent = AT_ONCE; sent < SIZE; sent += AT_ONCE) await send(sent)
           expect((await call("POST", "/outbound/messages", { channel: "webhook" })).status).toBe(400)
 
           await expect
-            .poll(async () => endedOf(await factsOf(url)), { timeout: 40_000 + SIZE * 20, interval: 300 })
+            .poll(async () => endedOf(await factsOf(url)), { timeout: 120_000 + SIZE * 20, interval: 300 })
             .toBe(SIZE)
           const facts = await factsOf(url)
           const living = [...(await scrape(metricsUrl(front))), ...(await scrape(metricsUrl(steady)))]
@@ -117,7 +117,7 @@ describe("counters", () => {
             .poll(
               async () => (await scrape(metricsUrl(steady))).find((one) => one.name === "posthaste_circuits")?.value,
               {
-                timeout: 20_000
+                timeout: 120_000
               }
             )
             .toBeDefined()
@@ -160,7 +160,7 @@ describe("counters", () => {
             expect(sent.status).toBe(201)
           }
           for (let n = 0; n < ENDPOINTS; n += 20) await Promise.all(Array.from({ length: 20 }, (_, i) => one(n + i)))
-          await expect.poll(async () => endedOf(await factsOf(url)), { timeout: 30_000 }).toBe(40)
+          await expect.poll(async () => endedOf(await factsOf(url)), { timeout: 120_000 }).toBe(40)
           const call = api(all.url!, mark)
           expect((await call("GET", `/outbound/messages?${mark}=${mark}`)).status).toBe(400)
           expect((await call("POST", "/outbound/messages", { [mark]: mark })).status).toBe(400)
@@ -217,7 +217,7 @@ describe("an outage of the store", () => {
           }
           expect(await ready()).toEqual({ status: 200, body: { status: "ok", parts: [] } })
           between.cut()
-          await expect.poll(async () => (await ready()).status, { timeout: 20_000 }).toBe(503)
+          await expect.poll(async () => (await ready()).status, { timeout: 120_000 }).toBe(503)
           const away = await ready()
           expect(away.body.parts[0]).toEqual({
             part: expect.any(String),
@@ -225,9 +225,9 @@ describe("an outage of the store", () => {
             since: expect.stringMatching(/^\d{4}-.*Z$/)
           })
           expect((await fetch(`${health}/healthz`)).status).toBe(200)
-          await expect.poll(async () => sumOf(await scrape(health), "posthaste_store_up"), { timeout: 20_000 }).toBe(0)
+          await expect.poll(async () => sumOf(await scrape(health), "posthaste_store_up"), { timeout: 120_000 }).toBe(0)
           between.mend()
-          await expect.poll(() => worker.printed(), { timeout: 30_000 }).toContain("the store answers again")
+          await expect.poll(() => worker.printed(), { timeout: 120_000 }).toContain("the store answers again")
           expect((await ready()).status).toBe(200)
           const lines = worker
             .printed()
@@ -239,7 +239,7 @@ describe("an outage of the store", () => {
           ])
         })
       }),
-    90_000
+    300_000
   )
 })
 

@@ -57,10 +57,10 @@ describe("two schemas in one database", () => {
           return body.items.map(({ message }) => message.id)
         }
         const second = await accepted(sides[1]!)
-        await expect.poll(() => far.received.length, { timeout: 30_000 }).toBe(MESSAGES)
+        await expect.poll(() => far.received.length, { timeout: 120_000 }).toBe(MESSAGES)
         await database.query("commit")
         const first = await accepted(sides[0]!)
-        await expect.poll(() => far.received.length, { timeout: 30_000 }).toBe(2 * MESSAGES)
+        await expect.poll(() => far.received.length, { timeout: 120_000 }).toBe(2 * MESSAGES)
 
         const toFirst = far.received.filter(({ body }) => JSON.parse(body).schema === "first_one").map(({ id }) => id)
         expect(toFirst.toSorted()).toEqual(first.toSorted())

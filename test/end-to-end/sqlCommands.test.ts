@@ -9,10 +9,10 @@ import pg from "pg"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { pgBouncer } from "../servers/pgBouncer.ts"
 import { api, product } from "../servers/product.ts"
-import { until } from "../servers/until.ts"
+import { PATIENCE_MS, until } from "../servers/until.ts"
 
 const SCALE = Number(process.env["POSTHASTE_TEST_SCALE"] ?? 1)
-const WITHIN_MS = 60_000 * SCALE
+const WITHIN_MS = PATIENCE_MS * SCALE
 
 const setUp = Effect.fnUntraced(function* (settings: Record<string, string> = {}) {
   const database = Redacted.value(yield* freshDatabase)

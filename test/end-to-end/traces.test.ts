@@ -61,21 +61,21 @@ describe.each(["http/protobuf", "http/json"])("traces by %s", (protocol) => {
             traceparent: `00-${trace}-${caller}-01`
           })
           // The third attempt is under way, and the spans of the first two were sent.
-          await expect.poll(() => far.received.length, { timeout: 30_000 }).toBe(3)
-          await expect.poll(() => collector.spans.length, { timeout: 30_000 }).toBe(3)
+          await expect.poll(() => far.received.length, { timeout: 120_000 }).toBe(3)
+          await expect.poll(() => collector.spans.length, { timeout: 120_000 }).toBe(3)
           await doomed.kill()
           const other = Effect.runPromise(
             Effect.scoped(
               Effect.andThen(product(url, { ...settings, POSTHASTE_ROLES: "worker" }), (worker) =>
                 Effect.promise(async () => {
-                  await expect.poll(() => far.received.length, { timeout: 40_000 }).toBe(4)
+                  await expect.poll(() => far.received.length, { timeout: 120_000 }).toBe(4)
                   await worker.stop()
                 })
               )
             )
           )
           await other
-          await expect.poll(() => collector.spans.length, { timeout: 20_000 }).toBe(5)
+          await expect.poll(() => collector.spans.length, { timeout: 120_000 }).toBe(5)
 
           const spans = collector.spans as ReadonlyArray<Span>
           expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([trace]))
@@ -112,7 +112,7 @@ describe.each(["http/protobuf", "http/json"])("traces by %s", (protocol) => {
           ])
         })
       }),
-    120_000
+    300_000
   )
 })
 
@@ -128,7 +128,7 @@ describe("without an exporter", () => {
           post(all.url!, "/outbound/messages", { channel: "webhook", to, payloadJson: {} }, { traceparent })
         const known = await sent(`00-${trace}-${caller}-01`)
         await sent("00-not-a-trace")
-        await expect.poll(() => far.received.length, { timeout: 30_000 }).toBe(2)
+        await expect.poll(() => far.received.length, { timeout: 120_000 }).toBe(2)
         const joined = Object.fromEntries(far.received.map(({ id, headers }) => [id, headers["traceparent"]]))
         expect(joined[known.id]).toBe(`00-${trace}-${caller}-01`)
         expect(Object.values(joined).filter((one) => one !== undefined)).toHaveLength(1)

@@ -49,7 +49,7 @@ export interface RabbitMQ {
 
 /** Debian's own commands change the user and forget the environment: the ones that they call come first. */
 const directories = ["/usr/lib/rabbitmq/bin"]
-const READY_WITHIN_MS = 60_000
+const READY_WITHIN_MS = 120_000
 const STARTS_MAX = 3
 
 const own = Effect.fnUntraced(function* (program: string) {

@@ -59,7 +59,7 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
           body as Effect.Effect<void, StoreUnavailable, Ports | LogReader>,
           Layer.provideMerge(LogReader.layer, layer)
         ),
-      20_000
+      300_000
     )
 
   /** The log with everything in it that was written. */

@@ -139,7 +139,7 @@ export const archiveContract = <E>(name: string, layer: Layer.Layer<LogPorts, E>
             { local: true }
           )
         }),
-      20_000
+      300_000
     )
 
     test(

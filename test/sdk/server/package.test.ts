@@ -84,7 +84,7 @@ beforeAll(async () => {
     ENDPOINT_ID: endpoint.body.id,
     WEBHOOK_SECRET: secret
   }
-}, 180_000)
+})
 
 afterAll(async () => {
   await posthaste?.stop()
@@ -99,7 +99,7 @@ const packed = () => readdirSync(home).find((name) => name.endsWith(".tgz"))!
 
 /** Runs a program in the project to its end, and answers its lines. */
 const run = async (command: string, ...args: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
-  const { stdout } = await execute(command, args, { cwd: project, env, timeout: 60_000 }).catch((error) => {
+  const { stdout } = await execute(command, args, { cwd: project, env, timeout: 120_000 }).catch((error) => {
     throw new Error(`${args.join(" ")} ended with ${error.code}:\n${error.stdout}${error.stderr}`)
   })
   return stdout.split("\n").filter((line) => line !== "")
