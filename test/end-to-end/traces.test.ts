@@ -4,6 +4,7 @@
  */
 import { it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import pg from "pg"
 import { describe, expect } from "vitest"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { otlpReceiver, type Span } from "../servers/otlpReceiver.ts"
@@ -117,6 +118,29 @@ describe.each(["http/protobuf", "http/json"])("traces by %s", (protocol) => {
 })
 
 describe("without an exporter", () => {
+  it.live("the receiver joins the trace that a transaction's command names", () =>
+    Effect.gen(function* () {
+      const url = Redacted.value(yield* freshDatabase)
+      const far = yield* receiver(() => ({ status: 200 }))
+      const all = yield* product(url, {})
+      yield* Effect.promise(async () => {
+        const { id: to } = await post(all.url!, "/webhook-endpoints", { url: far.url })
+        const client = new pg.Client({ connectionString: url })
+        await client.connect()
+        try {
+          const message = JSON.stringify({ channel: "webhook", to, payloadJson: {} })
+          await client.query("select posthaste.send('acme', $1, null, $2)", [message, `00-${trace}-${caller}-01`])
+          await client.query("select posthaste.send('acme', $1)", [message])
+        } finally {
+          await client.end()
+        }
+        await expect.poll(() => far.received.length, { timeout: 30_000 }).toBe(2)
+        const joined = far.received.map(({ headers }) => headers["traceparent"])
+        expect(joined.toSorted()).toEqual([`00-${trace}-${caller}-01`, undefined])
+      })
+    })
+  )
+
   it.live("the receiver joins the caller's own trace, and what is malformed is left out", () =>
     Effect.gen(function* () {
       const url = Redacted.value(yield* freshDatabase)
