@@ -183,7 +183,16 @@ const share: Parse<number> = (given) =>
     ? Result.succeed(Number(given))
     : Result.fail(`must be from 0 to 1, not "${given}"`)
 
+const collectorUrl: Parse<URL> = (given) => {
+  const url = URL.parse(given)
+  return url !== null && /^https?:$/.test(url.protocol)
+    ? Result.succeed(url)
+    : Result.fail("must look like http://127.0.0.1:4318")
+}
+
 const tracing: Effect.Effect<TracingSettings, WrongSetting> = Effect.gen(function* () {
+  // Judged here, so that a mistake is one line; the exporter reads it itself.
+  yield* variable("OTEL_EXPORTER_OTLP_ENDPOINT", collectorUrl)
   const sampler = yield* variable(
     "OTEL_TRACES_SAMPLER",
     oneOf(

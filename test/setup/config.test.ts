@@ -142,6 +142,16 @@ describe("a wrong value", () => {
         "WHATSAPP_BASE_URL must look like https://graph.facebook.com, without user, query or fragment"
       ]
     ),
+    [{ POSTHASTE_METRICS_PORT: "x" }, 'POSTHASTE_METRICS_PORT must be a whole number from 0 to 65535, not "x"'],
+    [
+      { POSTHASTE_METRICS_DESTINATIONS: "my-endpoint" },
+      'POSTHASTE_METRICS_DESTINATIONS must list ids of destinations with commas between, unlike "my-endpoint"'
+    ],
+    [
+      { OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318" },
+      "OTEL_EXPORTER_OTLP_ENDPOINT must look like http://127.0.0.1:4318"
+    ],
+    [{ OTEL_TRACES_SAMPLER_ARG: "2" }, 'OTEL_TRACES_SAMPLER_ARG must be from 0 to 1, not "2"'],
     [
       { POSTHASTE_WHATSAPP_CODES: "131026:permanent" },
       'POSTHASTE_WHATSAPP_CODES holds "131026:permanent"; an entry looks like 131026=permanent'
