@@ -92,18 +92,20 @@ export const outcomeOfStatus = (status: number, durationMs: number, retryAfterMs
 /** How long to wait before asking about a request that the destination may have taken. */
 export const RECONCILE_AFTER_MS = 5_000
 
-/** Statuses outside 4xx that say that the request was not taken. */
-const turnedAway: ReadonlySet<number> = new Set([307, 308, 503])
+/**
+ * Statuses that say that the request was not taken: it did not arrive whole in time, or came too soon after others. Any
+ * other answer may come from a proxy that had passed the request on, 503 and a redirect too.
+ */
+const turnedAway: ReadonlySet<number> = new Set([408, 429])
 
 /**
  * The same outcome at a destination that does not drop duplicates. Sending again is then allowed only when the
- * destination can't have taken the request: no byte had left (`begun` is false), or its answer says so. A gateway
- * timeout, a server that broke off and a redirect do not say so.
+ * destination can't have taken the request: no byte had left (`begun` is false), or its answer says so.
  */
 export const withoutDedupe = (outcome: AttemptOutcome, begun: boolean): AttemptOutcome => {
   if (outcome.type !== "Unreachable" || !begun) return outcome
   const { status, error, durationMs } = outcome
-  if (status !== null && (turnedAway.has(status) || (status >= 400 && status < 500))) return outcome
+  if (status !== null && turnedAway.has(status)) return outcome
   return { type: "Unknown", error, status, reconcileAfterMs: RECONCILE_AFTER_MS, durationMs }
 }
 

@@ -160,12 +160,12 @@ describe("an answer", () => {
     [402, "Refused", "Refused"],
     [404, "Refused", "Refused"],
     [408, "Unreachable", "Unreachable"],
-    [409, "Unreachable", "Unreachable"],
-    [425, "Unreachable", "Unreachable"],
+    [409, "Unreachable", "Unknown"],
+    [425, "Unreachable", "Unknown"],
     [429, "Unreachable", "Unreachable"],
-    [503, "Unreachable", "Unreachable"],
-    [307, "Unreachable", "Unreachable"],
-    [308, "Unreachable", "Unreachable"],
+    [503, "Unreachable", "Unknown"],
+    [307, "Unreachable", "Unknown"],
+    [308, "Unreachable", "Unknown"],
     [302, "Unreachable", "Unknown"],
     [303, "Unreachable", "Unknown"],
     [500, "Unreachable", "Unknown"],
@@ -195,10 +195,10 @@ describe("an answer", () => {
   it.live("may ask to wait", () =>
     Effect.gen(function* () {
       const { reply } = yield* sendTo(
-        { request: (socket) => answer(socket, 503, { "retry-after": "7" }) },
+        { request: (socket) => answer(socket, 429, { "retry-after": "7" }) },
         { idempotency: "none" }
       )
-      expect(reply.outcome).toMatchObject({ type: "Unreachable", status: 503, retryAfterMs: 7_000 })
+      expect(reply.outcome).toMatchObject({ type: "Unreachable", status: 429, retryAfterMs: 7_000 })
     })
   )
 })
