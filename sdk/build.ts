@@ -3,7 +3,7 @@
  * (`cjs`). The types are there once, with CommonJS; those of the modules lead to them.
  */
 import { execFileSync } from "node:child_process"
-import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 
 const sdk = import.meta.dirname
@@ -40,7 +40,6 @@ export const build = (dist: string = join(sdk, "dist")): void => {
   }
   for (const entry of entries) writeFileSync(join(dist, `esm/${entry}.d.ts`), `export * from "../cjs/${entry}.js"\n`)
   writeFileSync(join(dist, "cjs/package.json"), `{"type":"commonjs"}\n`)
-  copyFileSync(join(sdk, "../LICENSE"), join(sdk, "LICENSE"))
 }
 
 if (import.meta.main) build()

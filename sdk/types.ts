@@ -195,7 +195,8 @@ const objectType = ({ properties, required = [], additionalProperties }: JsonSch
     const key = /^\w+$/.test(name) ? name : JSON.stringify(name)
     const type = typeOf(schema, `${indent}  `)
     const field = required.includes(name) ? `${key}: ${type}` : `${key}?: ${type} | undefined`
-    return `${commentOf(schema.description, `${indent}  `)}${indent}  readonly ${field}\n`
+    // Without its description, which the service's own reference has: those would be a tenth of the package.
+    return `${indent}  readonly ${field}\n`
   })
   return `{\n${fields.join("")}${indent}}`
 }

@@ -9,18 +9,15 @@ export type Activity = {
   readonly at: string
   readonly channel: string
   readonly messageId: string | null
-  /** operator, key:<id>, or null for Posthaste itself. */
   readonly actor: string | null
   readonly details: { readonly [name: string]: unknown }
 }
 
 export type AlertTarget = {
-  /** Also the id of the webhook endpoint or HTTP target that its alerts are sent to. */
   readonly id: string
   readonly orgId: string
   readonly type: "webhook" | "pagerduty"
   readonly url: string | null
-  /** What to be told. circuit: it opened, it closed. deadLetter: the first of a destination, then none of it for an hour. oldestDue: a due message waits longer than oldestDueSeconds, and that this is over. Left out: all. */
   readonly events: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled">
   readonly oldestDueSeconds: number | null
   readonly severity: "critical" | "error" | "warning" | "info" | null
@@ -30,20 +27,15 @@ export type AlertTarget = {
 }
 
 export type AlertTest = {
-  /** Of the messages that bring the test. */
   readonly messageIds: ReadonlyArray<string>
 }
 
 export type AmqpTarget = {
   readonly id: string
   readonly orgId: string
-  /** amqp://user:password@host:5672/vhost, or amqps:. The password is stored encrypted and left out when it is read. */
   readonly url: string
-  /** It must exist. Empty: the broker's default exchange, whose routing keys are names of queues. */
   readonly exchange: string
-  /** Of messages that bring none. */
   readonly routingKey: string
-  /** Of a message that the broker did not confirm in time and may have taken. resend: it is published again under the same message-id, by which consumers drop it. deadLetter: a person decides. */
   readonly unconfirmed: "resend" | "deadLetter"
   readonly retry: RetryPolicy | null
   readonly rateLimit: {
@@ -52,11 +44,8 @@ export type AmqpTarget = {
   } | null
   readonly maxInFlight: number
   readonly timeoutMs: number
-  /** What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip. */
   readonly onDeadLetter: "block" | "skip"
-  /** Nothing is sent to it; what is accepted for it waits. */
   readonly paused: boolean
-  /** DISABLED: Posthaste sends nothing to it until it is enabled. PAUSED: paused by hand. */
   readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
   readonly disabledReason: string | null
   readonly version: number
@@ -94,33 +83,26 @@ export type AuditEntry = {
   readonly at: string
   readonly operation: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET"
   readonly subject: {
-    /** message, dossier, endpoint, http-target, whatsapp-account, key, circuit or replay. */
     readonly type: string
     readonly id: string
   }
-  /** operator, key:<id>, or null for Posthaste itself. */
   readonly actor: string | null
   readonly channel: string | null
   readonly correlationId: string | null
   readonly dossierId: string | null
-  /** What else its fact says. Never a body, a secret or the value of a setting. */
   readonly details: { readonly [name: string]: unknown }
 }
 
 export type BatchAnswer = {
-  /** The status this entry would have had on its own. */
   readonly status: number
   readonly message?: Message | undefined
   readonly problem?: Problem | undefined
 }
 
 export type BatchEntry = {
-  /** The name of a channel, as GET /channels lists them. */
   readonly channel: string
-  /** For the webhook channel the id of one of the org's webhook endpoints, for the http channel of one of its HTTP targets, for the amqp channel of one of its AMQP targets, for the whatsapp channel a phone number with its country code. */
   readonly to: string
   readonly payloadJson: unknown
-  /** For the amqp channel: takes the place of its target's routing key. */
   readonly routingKey?: string | null | undefined
   readonly eventType?: string | null | undefined
   readonly templateCode?: string | null | undefined
@@ -136,18 +118,14 @@ export type BatchEntry = {
 
 export type Cause = {
   readonly reason: "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
-  /** The reason in a sentence. Times are in since and until. */
   readonly says: string
   readonly since: string | null
-  /** When it ends by itself; null when it does not. */
   readonly until: string | null
-  /** Null for a message that has ended. */
   readonly waitsFor: "time" | "message" | "destination" | "circuit" | "rateLimit" | "worker" | "answer" | "receipt" | null
 }
 
 export type ChangeAlertTarget = {
   readonly url?: string | null | undefined
-  /** The integration key of an Events API v2 integration. Stored encrypted, never shown. */
   readonly routingKey?: string | undefined
   readonly severity?: "critical" | "error" | "warning" | "info" | null | undefined
   readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled"> | null | undefined
@@ -156,9 +134,7 @@ export type ChangeAlertTarget = {
 }
 
 export type ChangeAmqpTarget = {
-  /** amqp://user:password@host:5672/vhost, or amqps:. The password is stored encrypted and left out when it is read. */
   readonly url?: string | undefined
-  /** It must exist. Empty: the broker's default exchange, whose routing keys are names of queues. */
   readonly exchange?: string | undefined
   readonly routingKey?: string | null | undefined
   readonly unconfirmed?: "resend" | "deadLetter" | null | undefined
@@ -196,7 +172,6 @@ export type ChangeHttpTarget = {
   readonly maxInFlight?: number | null | undefined
   readonly timeoutMs?: number | null | undefined
   readonly onDeadLetter?: "block" | "skip" | null | undefined
-  /** By name. Those left out stay; null removes one. */
   readonly secrets?: { readonly [name: string]: string | null } | undefined
 }
 
@@ -232,29 +207,21 @@ export type ChangeWhatsAppAccount = {
   readonly maxInFlight?: number | null | undefined
   readonly timeoutMs?: number | null | undefined
   readonly onDeadLetter?: "block" | "skip" | null | undefined
-  /** Stored encrypted, never shown. */
   readonly accessToken?: string | undefined
-  /** Stored encrypted, never shown. */
   readonly appSecret?: string | undefined
-  /** Stored encrypted, never shown. */
   readonly verifyToken?: string | undefined
 }
 
 export type Channel = {
-  /** As messages name it. */
   readonly name: string
-  /** What people call one of its destinations. */
   readonly noun: string
-  /** Where its destinations are, such as /webhook-endpoints. */
   readonly path: string
 }
 
 export type Circuit = {
   readonly id: string
-  /** The destination it protects. */
   readonly destination: string
   readonly status: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD"
-  /** In a row; of an open circuit, those it opened with. */
   readonly failures: number
   readonly openUntil: string | null
 }
@@ -274,27 +241,22 @@ export type CommandRequest = {
 }
 
 export type CommandedDestinations = {
-  /** How many destinations were commanded, changed or not. */
   readonly commanded: number
 }
 
 export type CommandedDestinations_1 = {
-  /** How many destinations were commanded, changed or not. */
   readonly commanded: number
 }
 
 export type CommandedDestinations_2 = {
-  /** How many destinations were commanded, changed or not. */
   readonly commanded: number
 }
 
 export type CommandedDestinations_3 = {
-  /** How many destinations were commanded, changed or not. */
   readonly commanded: number
 }
 
 export type CommandedDestinations_4 = {
-  /** How many destinations were commanded, changed or not. */
   readonly commanded: number
 }
 
@@ -305,7 +267,6 @@ export type Consent = {
   readonly source: string
   readonly at: string
   readonly actor: string | null
-  /** Every answer, the newest first. */
   readonly history: ReadonlyArray<{
     readonly granted: boolean
     readonly source: string
@@ -316,14 +277,11 @@ export type Consent = {
 
 export type ConsentRequest = {
   readonly granted: boolean
-  /** Where the answer comes from, such as a form or a call. */
   readonly source: string
 }
 
 export type CreateAmqpTarget = {
-  /** amqp://user:password@host:5672/vhost, or amqps:. The password is stored encrypted and left out when it is read. */
   readonly url: string
-  /** It must exist. Empty: the broker's default exchange, whose routing keys are names of queues. */
   readonly exchange: string
   readonly routingKey?: string | null | undefined
   readonly unconfirmed?: "resend" | "deadLetter" | null | undefined
@@ -367,13 +325,11 @@ export type CreateHttpTarget = {
   readonly maxInFlight?: number | null | undefined
   readonly timeoutMs?: number | null | undefined
   readonly onDeadLetter?: "block" | "skip" | null | undefined
-  /** By name. Stored encrypted, never shown. */
   readonly secrets?: { readonly [name: string]: string } | undefined
 }
 
 export type CreatePagerDutyAlertTarget = {
   readonly type: "pagerduty"
-  /** The integration key of an Events API v2 integration. Stored encrypted, never shown. */
   readonly routingKey: string
   readonly url?: string | null | undefined
   readonly severity?: "critical" | "error" | "warning" | "info" | null | undefined
@@ -385,7 +341,6 @@ export type CreatePagerDutyAlertTarget = {
 export type CreateWebhookAlertTarget = {
   readonly type: "webhook"
   readonly url: string
-  /** whsec_ and base64 of 24 to 64 bytes; made for you when left out. */
   readonly secret?: string | undefined
   readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled"> | null | undefined
   readonly oldestDueSeconds?: number | null | undefined
@@ -407,7 +362,6 @@ export type CreateWebhookEndpoint = {
   readonly maxInFlight?: number | null | undefined
   readonly timeoutMs?: number | null | undefined
   readonly onDeadLetter?: "block" | "skip" | null | undefined
-  /** whsec_ and base64 of 24 to 64 bytes, or for ed25519 whsk_ and base64 of 32 or 64; made for you when left out. */
   readonly secret?: string | undefined
 }
 
@@ -427,11 +381,8 @@ export type CreateWhatsAppAccount = {
   readonly maxInFlight?: number | null | undefined
   readonly timeoutMs?: number | null | undefined
   readonly onDeadLetter?: "block" | "skip" | null | undefined
-  /** Stored encrypted, never shown. */
   readonly accessToken: string
-  /** Stored encrypted, never shown. */
   readonly appSecret: string
-  /** Stored encrypted, never shown. */
   readonly verifyToken: string
 }
 
@@ -440,10 +391,8 @@ export type DeadLetter = {
   readonly orgId: string
   readonly channel: string
   readonly to: string
-  /** The id of the endpoint, target or account it is sent through. */
   readonly destination: string
   readonly routingKey: string | null
-  /** The message that this one sends again. */
   readonly resendOf: string | null
   readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
   readonly epoch: number
@@ -464,31 +413,22 @@ export type DeadLetter = {
   readonly metadata: { readonly [name: string]: string } | null
   readonly deliverAt: string | null
   readonly expiresAt: string | null
-  /** When it ends by itself if it still waits then: at expiresAt, or by its age. Null when it does not wait. */
   readonly endsAt: string | null
   readonly createdAt: string
   readonly updatedAt: string
-  /** When the last attempt was started. */
   readonly lastAttemptAt: string | null
-  /** When it came to its ending; null again once it is replayed. */
   readonly endedAt: string | null
   readonly deliveredAt: string | null
   readonly readAt: string | null
   readonly bodyErased: boolean
-  /** A provider's receipt says the opposite of the status. Look before you replay. */
   readonly contradicted: boolean
-  /** The event it tells of; null when it was sent by itself. */
   readonly eventId: string | null
   readonly deadLetteredAt: string
   readonly wouldReplayTo: {
     readonly destination: string
-    /** Without query and user info. Null when the destination is gone. */
     readonly url: string | null
-    /** When false, a replay would fail: the destination is gone. */
     readonly exists: boolean
-    /** When true, a replay would wait until it is resumed. */
     readonly paused: boolean
-    /** When false, the body was erased: only another can be sent. */
     readonly hasBody: boolean
     readonly attemptsMax: number
     readonly retry: RetryPolicy
@@ -499,7 +439,6 @@ export type DeadLetter = {
 export type DeadLetterFilter = {
   readonly to?: string | undefined
   readonly channel?: string | undefined
-  /** The code of the last error, such as http_410. */
   readonly errorCode?: string | undefined
   readonly after?: string | undefined
   readonly before?: string | undefined
@@ -508,11 +447,8 @@ export type DeadLetterFilter = {
 export type Destination = {
   readonly id: string
   readonly channel: string
-  /** Its description, else its URL, else its id. */
   readonly name: string
-  /** Without user, password and parameters. */
   readonly url: string | null
-  /** Where its settings are, such as /api/v1/webhook-endpoints/{id}. */
   readonly path: string | null
   readonly isAlertTarget: boolean
   readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
@@ -529,24 +465,18 @@ export type Destination = {
     readonly status: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD"
     readonly since: string | null
     readonly until: string | null
-    /** Why it is not closed, in words. */
     readonly cause: string | null
     readonly by: string | null
   }
-  /** Messages that wait; 10,000 means that many or more. */
   readonly waiting: number
-  /** When the first of them is due, or was. */
   readonly oldestDueAt: string | null
-  /** Messages that workers hold. */
   readonly inFlight: number
   readonly lastHour: {
     readonly succeeded: number
     readonly failed: number
-    /** Between 0 and 1; null without attempts. */
     readonly successRate: number | "Infinity" | "-Infinity" | "NaN" | null
   }
   readonly perSecond: number | "Infinity" | "-Infinity" | "NaN"
-  /** How long what waits takes at that rate; null while something holds it up, and when nothing succeeds. */
   readonly drainsInSeconds: number | null
 }
 
@@ -574,13 +504,10 @@ export type DestinationHealth = {
   readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
   readonly disabledReason: string | null
   readonly circuit: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD"
-  /** Since then every attempt has failed. */
   readonly failingSince: string | null
   readonly lastFailedAt: string | null
   readonly lastSucceededAt: string | null
-  /** Messages that wait; 10000 stands for more. */
   readonly waiting: number
-  /** When the first of them is or was due; null when none waits. */
   readonly oldestDueAt: string | null
   readonly lastHour: HealthSummary
   readonly lastDay: HealthSummary
@@ -589,11 +516,8 @@ export type DestinationHealth = {
 export type DestinationWithHistory = {
   readonly id: string
   readonly channel: string
-  /** Its description, else its URL, else its id. */
   readonly name: string
-  /** Without user, password and parameters. */
   readonly url: string | null
-  /** Where its settings are, such as /api/v1/webhook-endpoints/{id}. */
   readonly path: string | null
   readonly isAlertTarget: boolean
   readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
@@ -610,26 +534,19 @@ export type DestinationWithHistory = {
     readonly status: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD"
     readonly since: string | null
     readonly until: string | null
-    /** Why it is not closed, in words. */
     readonly cause: string | null
     readonly by: string | null
   }
-  /** Messages that wait; 10,000 means that many or more. */
   readonly waiting: number
-  /** When the first of them is due, or was. */
   readonly oldestDueAt: string | null
-  /** Messages that workers hold. */
   readonly inFlight: number
   readonly lastHour: {
     readonly succeeded: number
     readonly failed: number
-    /** Between 0 and 1; null without attempts. */
     readonly successRate: number | "Infinity" | "-Infinity" | "NaN" | null
   }
   readonly perSecond: number | "Infinity" | "-Infinity" | "NaN"
-  /** How long what waits takes at that rate; null while something holds it up, and when nothing succeeds. */
   readonly drainsInSeconds: number | null
-  /** What happened to it and its circuit, the oldest first; the last 50. */
   readonly history: ReadonlyArray<{
     readonly at: string
     readonly type: string
@@ -647,7 +564,6 @@ export type Event = {
 }
 
 export type EventBatchAnswer = {
-  /** The status this entry would have had on its own. */
   readonly status: number
   readonly event?: PublishedEvent | undefined
   readonly problem?: Problem | undefined
@@ -693,7 +609,6 @@ export type EventWithData = {
   readonly id: string
   readonly orgId: string
   readonly eventType: string
-  /** How many endpoints wanted it; each got a message. */
   readonly matched: number
   readonly dossierId: string | null
   readonly orderingKey: string | null
@@ -711,32 +626,23 @@ export type Explanation = {
   readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
   readonly at: string
   readonly reason: "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
-  /** The reason in a sentence. Times are in since and until. */
   readonly says: string
   readonly since: string | null
-  /** When it ends by itself; null when it does not. */
   readonly until: string | null
-  /** Null for a message that has ended. */
   readonly waitsFor: "time" | "message" | "destination" | "circuit" | "rateLimit" | "worker" | "answer" | "receipt" | null
-  /** What else would hold it, were the first reason gone. */
   readonly also: ReadonlyArray<Cause>
-  /** What happens next by itself. */
   readonly next: string
-  /** The message with the same ordering key that goes first. */
   readonly before: {
     readonly id: string
     readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
   } | null
-  /** How many messages of its destination are due before it, 10,000 at most; null when it does not wait. */
   readonly ahead: number | null
-  /** What a person can do, each with its request. */
   readonly actions: ReadonlyArray<{
     readonly action: string
     readonly says: string
     readonly method: "POST"
     readonly path: string
   }>
-  /** What could not be looked up. Of an earlier time that is the queue, the rate limit and the workers. */
   readonly unknown: ReadonlyArray<string>
 }
 
@@ -748,9 +654,7 @@ export type HealthSummary = {
   readonly attempts: number
   readonly succeeded: number
   readonly failed: number
-  /** 0 to 1; null without attempts. */
   readonly successRate: number | null
-  /** At most these; too high by 41 % at most. Null without attempts. */
   readonly latencyMs: {
     readonly p50: number
     readonly p95: number
@@ -763,11 +667,8 @@ export type HttpTarget = {
   readonly orgId: string
   readonly url: string
   readonly method: "POST" | "PUT" | "PATCH" | "DELETE"
-  /** {{name}} within a value stands for the target's secret of that name, as in Bearer {{token}}. */
   readonly headers: { readonly [name: string]: string }
-  /** Added to the message's JSON object as it is sent, with {{name}} as in headers; the stored message is without them. */
   readonly bodyFields: { readonly [name: string]: string }
-  /** header: every try carries the message's id as Idempotency-Key, and the target drops what it has seen. none: it would do the work twice, so a try that may have been taken is never repeated blindly. Either way the id is sent as X-Message-Id. */
   readonly idempotency: "header" | "none"
   readonly reconcile: {
     readonly url: string
@@ -779,12 +680,9 @@ export type HttpTarget = {
   } | null
   readonly maxInFlight: number
   readonly timeoutMs: number
-  /** What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip. */
   readonly onDeadLetter: "block" | "skip"
   readonly secretNames: ReadonlyArray<string>
-  /** Nothing is sent to it; what is accepted for it waits. */
   readonly paused: boolean
-  /** DISABLED: Posthaste sends nothing to it until it is enabled. PAUSED: paused by hand. */
   readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
   readonly disabledReason: string | null
   readonly version: number
@@ -793,11 +691,8 @@ export type HttpTarget = {
 }
 
 export type LiveProjection = {
-  /** Counts builds: these rows have been built anew so often. */
   readonly generation: number
-  /** Of the fold that made these rows. */
   readonly version: number
-  /** How many facts it has read. */
   readonly facts: number
   readonly startedAt: string
 }
@@ -807,10 +702,8 @@ export type Message = {
   readonly orgId: string
   readonly channel: string
   readonly to: string
-  /** The id of the endpoint, target or account it is sent through. */
   readonly destination: string
   readonly routingKey: string | null
-  /** The message that this one sends again. */
   readonly resendOf: string | null
   readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
   readonly epoch: number
@@ -831,30 +724,22 @@ export type Message = {
   readonly metadata: { readonly [name: string]: string } | null
   readonly deliverAt: string | null
   readonly expiresAt: string | null
-  /** When it ends by itself if it still waits then: at expiresAt, or by its age. Null when it does not wait. */
   readonly endsAt: string | null
   readonly createdAt: string
   readonly updatedAt: string
-  /** When the last attempt was started. */
   readonly lastAttemptAt: string | null
-  /** When it came to its ending; null again once it is replayed. */
   readonly endedAt: string | null
   readonly deliveredAt: string | null
   readonly readAt: string | null
   readonly bodyErased: boolean
-  /** A provider's receipt says the opposite of the status. Look before you replay. */
   readonly contradicted: boolean
-  /** The event it tells of; null when it was sent by itself. */
   readonly eventId: string | null
 }
 
 export type MessageRequest = {
-  /** The name of a channel, as GET /channels lists them. */
   readonly channel: string
-  /** For the webhook channel the id of one of the org's webhook endpoints, for the http channel of one of its HTTP targets, for the amqp channel of one of its AMQP targets, for the whatsapp channel a phone number with its country code. */
   readonly to: string
   readonly payloadJson: unknown
-  /** For the amqp channel: takes the place of its target's routing key. */
   readonly routingKey?: string | null | undefined
   readonly eventType?: string | null | undefined
   readonly templateCode?: string | null | undefined
@@ -868,19 +753,16 @@ export type MessageRequest = {
 }
 
 export type NewAlertTarget = {
-  /** Also the id of the webhook endpoint or HTTP target that its alerts are sent to. */
   readonly id: string
   readonly orgId: string
   readonly type: "webhook" | "pagerduty"
   readonly url: string | null
-  /** What to be told. circuit: it opened, it closed. deadLetter: the first of a destination, then none of it for an hour. oldestDue: a due message waits longer than oldestDueSeconds, and that this is over. Left out: all. */
   readonly events: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled">
   readonly oldestDueSeconds: number | null
   readonly severity: "critical" | "error" | "warning" | "info" | null
   readonly description: string | null
   readonly createdAt: string
   readonly updatedAt: string
-  /** Of a webhook. Shown this once. */
   readonly secret?: string | undefined
 }
 
@@ -889,7 +771,6 @@ export type NewApiKey = {
   readonly orgId: string
   readonly name: string
   readonly createdAt: string
-  /** Shown this once; only its hash is stored. */
   readonly key: string
 }
 
@@ -901,7 +782,6 @@ export type NewWebhookEndpoint = {
   readonly description: string | null
   readonly signature: "standard" | "ed25519" | "legacy"
   readonly headers: { readonly [name: string]: string }
-  /** For so long every attempt may fail until the endpoint is disabled; 0: for ever. */
   readonly disableAfterMs: number
   readonly retry: RetryPolicy | null
   readonly rateLimit: {
@@ -910,19 +790,14 @@ export type NewWebhookEndpoint = {
   } | null
   readonly maxInFlight: number
   readonly timeoutMs: number
-  /** What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip. */
   readonly onDeadLetter: "block" | "skip"
-  /** whpk_ and base64: what signatures are verified with. Null unless signature is ed25519. */
   readonly publicKey: string | null
-  /** Nothing is sent to it; what is accepted for it waits. */
   readonly paused: boolean
-  /** DISABLED: Posthaste sends nothing to it until it is enabled. PAUSED: paused by hand. */
   readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
   readonly disabledReason: string | null
   readonly version: number
   readonly createdAt: string
   readonly updatedAt: string
-  /** GET …/secret shows it again. Absent when there is a publicKey. */
   readonly secret?: string | undefined
 }
 
@@ -947,33 +822,24 @@ export type Process = {
   readonly host: string
   readonly pid: number
   readonly roles: ReadonlyArray<string>
-  /** Of the release that it runs. */
   readonly version: string
   readonly since: string
   readonly lastSeen: string
-  /** False when the process has been silent for 20 s. An hour later it is listed no more. */
   readonly alive: boolean
-  /** How far the clock of its machine is ahead of the database's; null until it was measured. */
   readonly clockOffsetMs: number | null
 }
 
 export type Projection = {
   readonly name: string
-  /** What people read; null until a projector has begun with it. */
   readonly live: LiveProjection | null
-  /** What is being built beside it, to take its place. */
   readonly build: ProjectionBuild | null
 }
 
 export type ProjectionBuild = {
-  /** Counts builds: these rows have been built anew so often. */
   readonly generation: number
-  /** Of the fold that made these rows. */
   readonly version: number
-  /** How many facts it has read. */
   readonly facts: number
   readonly startedAt: string
-  /** About how many facts there were when it began. */
   readonly total: number
   readonly factsPerSecond: number | null
   readonly secondsLeft: number | null
@@ -983,7 +849,6 @@ export type PublishedEvent = {
   readonly id: string
   readonly orgId: string
   readonly eventType: string
-  /** How many endpoints wanted it; each got a message. */
   readonly matched: number
   readonly dossierId: string | null
   readonly orderingKey: string | null
@@ -997,7 +862,6 @@ export type PublishedEvent = {
 
 export type Readiness = {
   readonly status: "ok"
-  /** Where Posthaste has one. While it is away facts wait, and commands wait there; all else goes on. */
   readonly rabbitmq?: {
     readonly status: "ok" | "away"
     readonly since: string
@@ -1015,10 +879,8 @@ export type RecoverWebhookEndpoint = {
 export type Replay = {
   readonly id: string
   readonly status: "RUNNING" | "COMPLETED" | "CANCELLED"
-  /** How many dead letters it is for; fixed when it was asked for. */
   readonly matched: number
   readonly replayed: number
-  /** Not dead any more when their turn came, or without a body. */
   readonly skipped: number
   readonly filter: {
     readonly to?: string | undefined
@@ -1041,7 +903,6 @@ export type ReplayCommand = {
 
 export type ReplayPreview = {
   readonly matched: number
-  /** How many of them may have been delivered, as a provider says. */
   readonly contradicted: number
 }
 
@@ -1054,7 +915,6 @@ export type ReplayRequest = {
 }
 
 export type ResendCommand = {
-  /** Another destination of the same channel. */
   readonly to?: string | null | undefined
   readonly payloadJson?: unknown | undefined
 }
@@ -1114,10 +974,8 @@ export type Stall = {
 
 export type Stats = {
   readonly byStatus: { readonly [name: string]: number }
-  /** The same counts for each channel that has messages. */
   readonly byChannel: { readonly [name: string]: { readonly [name: string]: number } }
   readonly oldestDueAt: string | null
-  /** Of providers: those still to be applied, and those of the last week whose message was never found. */
   readonly receipts: {
     readonly waiting: number
     readonly parked: number
@@ -1126,7 +984,6 @@ export type Stats = {
 
 export type StreamFact = {
   readonly version: number
-  /** The stored name: the type with the version of its shape. */
   readonly name: string
   readonly type: string
   readonly at: string
@@ -1145,7 +1002,6 @@ export type WebhookEndpoint = {
   readonly description: string | null
   readonly signature: "standard" | "ed25519" | "legacy"
   readonly headers: { readonly [name: string]: string }
-  /** For so long every attempt may fail until the endpoint is disabled; 0: for ever. */
   readonly disableAfterMs: number
   readonly retry: RetryPolicy | null
   readonly rateLimit: {
@@ -1154,13 +1010,9 @@ export type WebhookEndpoint = {
   } | null
   readonly maxInFlight: number
   readonly timeoutMs: number
-  /** What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip. */
   readonly onDeadLetter: "block" | "skip"
-  /** whpk_ and base64: what signatures are verified with. Null unless signature is ed25519. */
   readonly publicKey: string | null
-  /** Nothing is sent to it; what is accepted for it waits. */
   readonly paused: boolean
-  /** DISABLED: Posthaste sends nothing to it until it is enabled. PAUSED: paused by hand. */
   readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
   readonly disabledReason: string | null
   readonly version: number
@@ -1170,9 +1022,7 @@ export type WebhookEndpoint = {
 
 export type WebhookEndpointSecret = {
   readonly secret?: string | undefined
-  /** In place of the secret. */
   readonly publicKey?: string | undefined
-  /** Until then the secrets before it are good too; null when none is. */
   readonly previousUntil: string | null
 }
 
@@ -1181,9 +1031,7 @@ export type WhatsAppAccount = {
   readonly orgId: string
   readonly phoneNumberId: string
   readonly graphVersion: string
-  /** false: receipts are believed although nothing proves that they come from Meta. For tests only. */
   readonly verifySignature: boolean
-  /** Of a message that may have been taken: how long a receipt is waited for that shows it, and what happens without one. deadLetter: a person decides. resend: it is sent again and may arrive twice. */
   readonly reconcile: {
     readonly waitMs: number
     readonly otherwise: "deadLetter" | "resend"
@@ -1195,11 +1043,8 @@ export type WhatsAppAccount = {
   }
   readonly maxInFlight: number
   readonly timeoutMs: number
-  /** What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip. */
   readonly onDeadLetter: "block" | "skip"
-  /** Nothing is sent to it; what is accepted for it waits. */
   readonly paused: boolean
-  /** DISABLED: Posthaste sends nothing to it until it is enabled. PAUSED: paused by hand. */
   readonly state: "ACTIVE" | "PAUSED" | "DISABLED"
   readonly disabledReason: string | null
   readonly version: number

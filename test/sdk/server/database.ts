@@ -24,7 +24,6 @@ export const testDatabase = (prepare = ""): (() => TestDatabase) => {
       return rows[0].n as number
     }
     await pool.query(prepare || "select 1")
-    await provideOutbox(pool)
     database = { url, pool, count }
   })
   afterAll(async () => {
@@ -32,18 +31,6 @@ export const testDatabase = (prepare = ""): (() => TestDatabase) => {
     await Effect.runPromise(Scope.close(scope, Exit.void))
   })
   return () => database!
-}
-
-/** `posthaste.publish`, in a Posthaste that has none: the command of an event is kept as that of a message is. */
-const provideOutbox = async (pool: pg.Pool) => {
-  const { rows } = await pool.query(
-    "select to_regprocedure('posthaste.publish(text, jsonb, text)') is not null as there"
-  )
-  if (rows[0].there) return
-  await pool.query(`
-    create function posthaste.publish(org text, event jsonb, idempotency_key text default null) returns uuid
-    language sql security definer set search_path = posthaste
-    as $$ select posthaste.command_by_sql('PublishEvent', org, event, idempotency_key) $$`)
 }
 
 export interface Commanded {
