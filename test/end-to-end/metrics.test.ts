@@ -112,7 +112,7 @@ describe("counters", () => {
           expect(sumOf(living, "posthaste_append_duration_seconds_count")).toBeGreaterThan(0)
           expect(sumOf(living, "posthaste_http_requests_total", { status: "400" })).toBe(1)
 
-          // One process reads the figures of the installation, and both show them.
+          // Both show the figures of the installation, whichever of them read them.
           await expect
             .poll(
               async () => (await scrape(metricsUrl(steady))).find((one) => one.name === "posthaste_circuits")?.value,
@@ -121,8 +121,6 @@ describe("counters", () => {
               }
             )
             .toBeDefined()
-          const holders = await sql<{ holder: string }>(url, "select holder from readings")
-          expect(holders).toHaveLength(1)
           for (const one of [front, steady]) {
             const samples = await scrape(metricsUrl(one))
             const lagging = samples.filter(({ name }) => name === "posthaste_projection_lag_seconds")
