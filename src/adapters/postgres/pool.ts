@@ -5,6 +5,7 @@
  *   has not met a slow statement, because the server would have said so. It has met a silent connection, as a failover leaves
  *   it that closes nothing. Then every connection of every pool is made anew, and what waits on an old one fails at once.
  * - The same happens when the server says that it goes away, or may only be read any more.
+ * - A statement that the server rolled back for the sake of another one, to end a deadlock, is asked again.
  * - A connection is made to the host that worked last. Where that one can't be reached, or may only be read, the next one is tried.
  * - The system asks on idle connections whether the other end is there, so that also a statement without a deadline finds out.
  */
@@ -28,6 +29,10 @@ const CLOSED_WITHIN_MS = 2_000
 /** A server that only reads, or is going away. */
 const GOING = new Set(["25006", "57P01", "57P02", "57P03"])
 const ONLY_READS = "25006"
+
+/** The statement changed nothing, and may be asked again: a deadlock was ended, or another transaction came first. */
+const ROLLED_BACK = new Set(["40P01", "40001"])
+const ASKED_AT_MOST = 5
 
 /** What the statements of a pool are like. */
 export interface Kind {
@@ -170,7 +175,7 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
     open.on("error", () => {})
     pools.push(open)
 
-    const ask = <Rows>(query: pg.QueryConfig, answered: Answered<Rows>, again = onlyReads): void =>
+    const ask = <Rows>(query: pg.QueryConfig, answered: Answered<Rows>, again = onlyReads, nth = 1): void =>
       open.connect((unreachable, client, release) => {
         if (client === undefined) return answered(unreachable, [] as Rows)
         const mine = (client as unknown as Client).age
@@ -186,7 +191,10 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
             if (code === ONLY_READS) moveOnFrom(host)
             renew(`the database says: ${failure.message}`)
           }
-          if (again && (code === null || isGoing)) ask(query, answered, false)
+          if (code !== null && ROLLED_BACK.has(code) && nth < ASKED_AT_MOST) {
+            say(`the database rolled a statement back (${failure.message}): it is asked again`)
+            ask(query, answered, again, nth + 1)
+          } else if (again && (code === null || isGoing)) ask(query, answered, false, nth)
           else answered(failure, [] as Rows)
         }
         const statement: Asked = { age: mine, since: performance.now(), giveUp: settle }

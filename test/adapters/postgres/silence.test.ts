@@ -205,3 +205,34 @@ describe("several hosts", () => {
     })
   )
 })
+
+describe("a statement that the server rolled back", () => {
+  const failingOnce = (code: string) =>
+    Effect.gen(function* () {
+      const url = Redacted.value(yield* freshDatabase)
+      yield* Effect.promise(() =>
+        administer(
+          url,
+          [
+            "create sequence public.asked",
+            `create function public.rolled_back() returns bigint language plpgsql as $$ begin
+          if nextval('public.asked') < 3 then raise 'another came first' using errcode = '${code}'; end if;
+          return currval('public.asked');
+        end $$`
+          ].join(";")
+        )
+      )
+      const postgres = yield* connect(url)
+      return yield* postgres.durable
+        .query({ text: "select public.rolled_back()::int as nth" }, [])
+        .pipe(Effect.map((rows) => ({ rows, log: postgres.log })))
+    })
+
+  it.live.each(["40P01", "40001"])("by %s is asked again, and the log says so", (code) =>
+    Effect.gen(function* () {
+      const { rows, log } = yield* failingOnce(code)
+      expect(rows).toEqual([{ nth: 3 }])
+      expect(log.filter((line) => line.includes("asked again"))).toHaveLength(2)
+    })
+  )
+})

@@ -1,6 +1,7 @@
--- Gives the head of each line to its lane. Answers whether one moved up.
-create or replace function advance_lines(p_lanes uuid[], p_lines text[]) returns boolean
+-- Gives the head of each line to its lane, and answers the lanes to wake for those that moved up.
+create or replace function advance_lines(p_lanes uuid[], p_lines text[]) returns table (lane uuid, due timestamptz)
 language plpgsql volatile as $$
+#variable_conflict use_column
 declare
   v_heads uuid[];
 begin
@@ -10,11 +11,10 @@ begin
       select * from line_entry t where t.lane = l.lane and t.line = l.line order by t.lane, t.line, t.nth limit 1
     ) h
     where h.state = 'WAITING';
-  if v_heads is null then return false; end if;
+  if v_heads is null then return; end if;
   update line_entry t set state = 'GIVEN' where t.message_id = any (v_heads);
   insert into ready (lane, due_at, message_id, version, epoch, attempt)
     select t.lane, t.due_at, t.message_id, t.version, t.epoch, t.attempt from line_entry t where t.message_id = any (v_heads)
   on conflict do nothing;
-  perform wake_lanes(array_agg(t.lane), array_agg(t.due_at)) from line_entry t where t.message_id = any (v_heads);
-  return true;
+  return query select t.lane, t.due_at from line_entry t where t.message_id = any (v_heads);
 end $$;

@@ -77,6 +77,8 @@ begin
       where f.nth = 1 and f.entry <> all (v_refused)
         and (p_expected[f.entry] = 0 or exists (
           select 1 from event e where e.stream_id = p_streams[f.entry] and e.version = p_expected[f.entry]))
+      -- Sorted, so that two batches with the same streams wait for each other instead of deadlocking.
+      order by p_streams[f.entry]
     on conflict do nothing
     returning stream_id
   )
@@ -105,6 +107,7 @@ begin
         from unnest(p_open_entry, p_open_events) o(entry, event)
         join unnest(p_move_entry, p_move_lanes) m(entry, lane) on m.entry = o.entry
         where o.event is not null and (v_all or p_streams[o.entry] = any (v_won))
+        order by o.event, m.lane
       on conflict do nothing;
     end if;
     -- A text of its own, or that of its event as long as there is one.

@@ -1,14 +1,15 @@
--- Part of append, which holds the buckets of the lanes. Answers whether somebody moved up. Moves: `wait` comes or keeps its place, `leave` and
--- `pass` go, `over` and `dead` go or block.
+-- Part of append, which holds the buckets of the lanes and wakes those that are answered: a message moved up there. Moves: `wait`
+-- comes or keeps its place, `leave` and `pass` go, `over` and `dead` go or block.
 create or replace function change_lines(
   p_messages uuid[], p_lanes uuid[], p_lines text[], p_moves text[], p_dues timestamptz[],
   p_versions int[], p_epochs int[], p_attempts int[]
-) returns boolean
+) returns table (lane uuid, due timestamptz)
 language plpgsql volatile as $$
+#variable_conflict use_column
 declare
   v_bucket bigint;
 begin
-  if p_messages is null then return false; end if;
+  if p_messages is null then return; end if;
   for v_bucket in select distinct line_bucket(u.lane, u.line) from unnest(p_lanes, p_lines) u(lane, line) order by 1 loop
     perform pg_advisory_xact_lock(v_bucket);
   end loop;
@@ -23,5 +24,5 @@ begin
     where t.message_id = u.message and u.move in ('over', 'dead') and exists (select 1 from lane l where l.lane = t.lane and l.blocks);
   delete from line_entry t using unnest(p_messages, p_moves) u(message, move)
     where t.message_id = u.message and u.move <> 'wait' and not (u.move in ('over', 'dead') and t.state = 'DEAD');
-  return advance_lines(p_lanes, p_lines);
+  return query select a.lane, a.due from advance_lines(p_lanes, p_lines) a;
 end $$;

@@ -13,6 +13,7 @@ declare
   v_freed boolean := not v_blocks and exists (select 1 from lane l where l.lane = new.id and l.blocks);
   v_bucket bigint;
   v_lines text[];
+  v_due timestamptz;
 begin
   -- Before the lane's row, like everybody else, and all of them: no line may be blocked by an append that still read
   -- the lane as it was.
@@ -37,7 +38,10 @@ begin
     perform pg_advisory_xact_lock_shared(lane_bucket(new.id));
     with aside as (delete from line_entry t where t.lane = new.id and t.state = 'DEAD' returning t.line)
     select array_agg(a.line) into v_lines from aside a;
-    if v_lines is not null then perform advance_lines(array_fill(new.id, array[cardinality(v_lines)]), v_lines); end if;
+    if v_lines is not null then
+      select min(a.due) into v_due from advance_lines(array_fill(new.id, array[cardinality(v_lines)]), v_lines) a;
+      if v_due is not null then perform wake_lanes(array[new.id], array[v_due]); end if;
+    end if;
   end if;
   if v_removed then
     perform change_circuit(l.lane, l.generation, l.circuit_stream, array[{{removedName}}],

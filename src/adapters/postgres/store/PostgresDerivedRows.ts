@@ -76,7 +76,8 @@ const restoreTurnsStatement = unprepared`insert into line_entry (message_id, lan
     where u.state <> 'DEAD' or exists (select 1 from lane l where l.lane = u.lane and l.blocks)
     order by u.n
     on conflict do nothing`
-const moveUpStatement = unprepared`select advance_lines($1::uuid[], $2::text[])`
+const moveUpStatement = unprepared`select wake_lanes(array_agg(a.lane), array_agg(a.due)) from advance_lines($1::uuid[], $2::text[]) a
+    having count(*) > 0`
 const wakeStatement = unprepared`select wake_lanes($1::uuid[], array(
     select 'epoch'::timestamptz + ms * interval '1 millisecond' from unnest($2::bigint[]) with ordinality u(ms, n) order by n))`
 // The lease has run out, so the next worker that looks takes it over.
