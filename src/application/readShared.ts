@@ -7,6 +7,7 @@ import type { DestinationId } from "../domain/ids.ts"
 import { background } from "./background.ts"
 import { StoreUnavailable } from "./errors.ts"
 import { EventStore } from "./ports/EventStore.ts"
+import { OwnClock } from "./ports/OwnClock.ts"
 import { Projections } from "./ports/Projections.ts"
 import { Readings, type SharedReadings } from "./ports/Readings.ts"
 
@@ -22,7 +23,7 @@ export interface LatestReadings {
   readonly ageSeconds: number
   /** By the monotonic clock. */
   readonly fetchedAtNanos: bigint
-  /** How far this process's clock is ahead of the store's. */
+  /** How far the clock of this process's machine is ahead of the store's. */
   readonly clockOffsetSeconds: number
 }
 
@@ -50,10 +51,8 @@ const inTime = <A, R>(reading: Effect.Effect<A, StoreUnavailable, R>) =>
 const fetchOnce = Effect.fnUntraced(function* (holder: string, destinations: ReadonlyArray<DestinationId>) {
   const readings = yield* Readings
   if (yield* readings.takeTurn(holder, TURN)) yield* readings.share(holder, yield* readAll(destinations))
-  const askedAt = yield* Clock.currentTimeMillis
-  const { storeTimeMs, ...latest } = yield* readings.shared
-  const answeredAt = yield* Clock.currentTimeMillis
-  const clockOffsetSeconds = ((askedAt + answeredAt) / 2 - storeTimeMs) / 1000
+  const latest = yield* readings.shared
+  const clockOffsetSeconds = ((yield* OwnClock).offsetMs() ?? 0) / 1000
   return { ...latest, fetchedAtNanos: yield* Clock.monotonicTimeNanos, clockOffsetSeconds } satisfies LatestReadings
 })
 

@@ -3,6 +3,7 @@
  * database; `layer` is the usual case, one process with an empty store of its own.
  */
 import { Layer } from "effect"
+import { OwnClock } from "../../src/application/ports/OwnClock.ts"
 import * as Channels from "../../src/setup/channels.ts"
 import * as MemoryAlertProgress from "./alerts/MemoryAlertProgress.ts"
 import * as MemoryQueue from "./deliver/MemoryQueue.ts"
@@ -55,7 +56,8 @@ export const layerShared = Layer.mergeAll(
   MemoryBelongings.layer,
   MemoryDerived.layer,
   MemoryAlertProgress.layer,
-  MemoryProcesses.layer
+  MemoryProcesses.layer,
+  Layer.succeed(OwnClock, { offsetMs: () => 0 })
 )
 
 export const layer = layerShared.pipe(Layer.provide(Memory.layer))

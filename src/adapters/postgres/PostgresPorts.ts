@@ -16,6 +16,7 @@ import * as PostgresTimelines from "./log/PostgresTimelines.ts"
 import * as PostgresBodies from "./messages/PostgresBodies.ts"
 import * as PostgresMessageViews from "./messages/PostgresMessageViews.ts"
 import * as Postgres from "./Postgres.ts"
+import * as PostgresClock from "./PostgresClock.ts"
 import * as PostgresProcesses from "./processes/PostgresProcesses.ts"
 import * as PostgresReadings from "./readings/PostgresReadings.ts"
 import * as PostgresProviderMessages from "./receipts/PostgresProviderMessages.ts"
@@ -58,7 +59,8 @@ const beside = (options: Options) =>
     PostgresProcesses.layer,
     PostgresCommandInbox.layer,
     PostgresReadings.layer,
-    PostgresFactOutletProgress.layer
+    PostgresFactOutletProgress.layer,
+    PostgresClock.layer
   )
 
 const connected = (options: Postgres.Options) => Layer.provideMerge(WorkSignal.layer, Postgres.layer(options))

@@ -44,7 +44,6 @@ export class Readings extends Context.Service<
     readonly shared: FromStore<{
       readonly readings: SharedReadings | null
       readonly ageSeconds: number
-      readonly storeTimeMs: number
     }>
     /** The connections of this process. */
     readonly connections: () => ReadonlyArray<PoolCount>

@@ -10,8 +10,7 @@ const turnStatement = prepared`insert into readings as r (holder, until)
     where r.holder = excluded.holder or r.until < clock_timestamp()
   returning true as mine`
 const shareStatement = prepared`update readings set read_at = clock_timestamp(), readings = $2 where holder = $1`
-const sharedStatement = prepared`select readings, extract(epoch from clock_timestamp() - read_at)::float8 as age,
-    (extract(epoch from clock_timestamp()) * 1000)::float8 as now
+const sharedStatement = prepared`select readings, extract(epoch from clock_timestamp() - read_at)::float8 as age
   from (select) as always left join readings on true`
 
 // The first waiting message of each lane that has due work: an index probe a lane. The counts of messages come from the
@@ -47,8 +46,8 @@ export const layer = Layer.effect(
       share: (holder, readings) =>
         unavailable(queue.query(shareStatement, [holder, JSON.stringify(readings)])).pipe(Effect.asVoid),
       shared: reading(
-        reads.query<{ readings: SharedReadings | null; age: number | null; now: number }>(sharedStatement, []),
-        ([row]) => ({ readings: row!.readings, ageSeconds: row!.age ?? 0, storeTimeMs: row!.now })
+        reads.query<{ readings: SharedReadings | null; age: number | null }>(sharedStatement, []),
+        ([row]) => ({ readings: row!.readings, ageSeconds: row!.age ?? 0 })
       ),
       connections
     })
