@@ -135,7 +135,7 @@ const roleSet: Parse<ReadonlySet<Role>> = (given) => {
 
 const KEY_LENGTH_MIN = 16
 
-const bearerKey: Parse<Redacted.Redacted> = (given) =>
+export const bearerKey: Parse<Redacted.Redacted> = (given) =>
   given.length >= KEY_LENGTH_MIN && /^[\x21-\x7e]+$/.test(given)
     ? Result.succeed(Redacted.make(given))
     : Result.fail(`must have at least ${KEY_LENGTH_MIN} characters, printable ASCII without blanks`)

@@ -2,42 +2,77 @@
  * Small values that a start without settings generates once and keeps in the data directory: keys, and the id and port
  * of the sample endpoint. Each value is a file that only its owner can read.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync
+} from "node:fs"
 import { join } from "node:path"
-import { Effect, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
 
 export class DataFileFailed extends Schema.TaggedError<DataFileFailed>()("DataFileFailed", {
   message: Schema.String
 }) {}
 
 export interface DataFile {
+  readonly path: string
   /** Null when it was never written. */
   readonly read: Effect.Effect<string | null, DataFileFailed>
   readonly write: (value: string) => Effect.Effect<void, DataFileFailed>
+  /** Leaves a value that is there. */
+  readonly create: (value: string) => Effect.Effect<void, DataFileFailed>
 }
 
 export const dataFile = (directory: string, name: string): DataFile => {
-  const file = join(directory, name)
+  const path = join(directory, name)
+  const put = (value: string, place: (aside: string) => void) =>
+    disk(() => {
+      mkdirSync(directory, { recursive: true, mode: 0o700 })
+      // Moved into place whole and on the disk: neither a start that is cut off nor a machine that loses its power leaves half a key.
+      const aside = `${path}.${process.pid}`
+      rmSync(aside, { force: true })
+      onDisk(openSync(aside, "wx", 0o600), (file) => writeSync(file, `${value}\n`))
+      place(aside)
+      onDisk(openSync(directory, "r"), () => {})
+    })
   return {
-    read: disk(() => (existsSync(file) ? readFileSync(file, "utf8").trim() : null)),
-    write: (value) =>
-      disk(() => {
-        mkdirSync(directory, { recursive: true, mode: 0o700 })
-        // Moved into place whole: a start that is cut off must not leave half a key.
-        const aside = `${file}.${process.pid}`
-        writeFileSync(aside, `${value}\n`, { mode: 0o600 })
-        renameSync(aside, file)
+    path,
+    read: disk(() => (existsSync(path) ? readFileSync(path, "utf8").trim() : null)),
+    write: (value) => put(value, (aside) => renameSync(aside, path)),
+    create: (value) =>
+      put(value, (aside) => {
+        // A link, unlike a rename, leaves what another start has put there meanwhile.
+        const linked = Result.try(() => linkSync(aside, path))
+        rmSync(aside)
+        if (Result.isFailure(linked) && !existsSync(path)) throw linked.failure
       })
   }
 }
 
-/** The kept value; `make` generates it the first time. */
-export const readOrCreate = Effect.fnUntraced(function* ({ read, write }: DataFile, make: () => string) {
-  const known = yield* read
-  if (known !== null) return known
-  const made = make()
-  yield* write(made)
-  return made
+const onDisk = (file: number, use: (file: number) => void) => {
+  use(file)
+  fsyncSync(file)
+  closeSync(file)
+}
+
+/** The kept value; `make` generates it the first time. `problemOf` says what is wrong with a value that was kept. */
+export const readOrCreate = Effect.fnUntraced(function* (
+  { path, read, create }: DataFile,
+  make: () => string,
+  problemOf: (value: string) => string | null
+) {
+  if ((yield* read) === null) yield* create(make())
+  const kept = (yield* read) ?? ""
+  const problem = kept === "" ? "is empty" : problemOf(kept)
+  if (problem === null) return kept
+  return yield* new DataFileFailed({ message: `${path} ${problem}: bring it back from a backup` })
 })
 
 const disk = <A>(use: () => A): Effect.Effect<A, DataFileFailed> =>

@@ -4,9 +4,9 @@
  */
 import { randomBytes } from "node:crypto"
 import { resolve } from "node:path"
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Result } from "effect"
 import * as EmbeddedPostgres from "../adapters/embedded-postgres/EmbeddedPostgres.ts"
-import { encryptionKeyOf, type Settings } from "./config.ts"
+import { bearerKey, encryptionKeyOf, type Settings } from "./config.ts"
 import { DataFileFailed, dataFile, readOrCreate } from "./dataFiles.ts"
 import { type Sample, startReceiver } from "./sample.ts"
 
@@ -27,24 +27,49 @@ export const readOrCreateDatabaseAndKeys = (settings: Settings) => {
 
 const createDatabaseAndKeys = Effect.fnUntraced(function* (settings: Settings) {
   const dataDir = resolve(settings.dataDir)
+  // Before the data: so data without a key beside them have lost it, and a new one would open nothing of them.
+  const operatorKey = settings.operatorKey ?? (yield* readOrCreateOperatorKey(dataDir))
+  const encryptionKey = settings.encryptionKey ?? (yield* readOrCreateEncryptionKey(dataDir))
   const { url } = yield* EmbeddedPostgres.start({ directory: dataDir })
-  // From here on this process alone holds the server, so no other process writes these files.
   const databaseAndKeys: DatabaseAndKeys = {
     url,
-    operatorKey:
-      settings.operatorKey ?? Redacted.make(yield* readOrCreate(dataFile(dataDir, "operator-key"), makeOperatorKey)),
-    encryptionKey: settings.encryptionKey ?? (yield* readOrCreateEncryptionKey(dataDir)),
+    encryptionKey,
+    operatorKey,
     sample: yield* startReceiver(dataDir)
   }
   return databaseAndKeys
 })
 
-const makeOperatorKey = () => `ph_operator_${randomBytes(32).toString("base64url")}`
+const OPERATOR_KEY_BYTES = 32
+const makeOperatorKey = () => `ph_operator_${randomBytes(OPERATOR_KEY_BYTES).toString("base64url")}`
+
+/** Whoever has lost it can delete the file to get another: nothing is sealed with it. */
+const readOrCreateOperatorKey = (dataDir: string) =>
+  Effect.map(
+    readOrCreate(dataFile(dataDir, "operator-key"), makeOperatorKey, (kept) =>
+      kept.startsWith("ph_operator_")
+        ? kept.length === makeOperatorKey().length
+          ? null
+          : "was cut off"
+        : problemOf(bearerKey(kept))
+    ),
+    Redacted.make<string>
+  )
 
 const readOrCreateEncryptionKey = Effect.fnUntraced(function* (dataDir: string) {
-  const name = "encryption-key"
-  const text = yield* readOrCreate(dataFile(dataDir, name), () => randomBytes(32).toString("base64"))
-  return yield* Effect.fromResult(encryptionKeyOf(text)).pipe(
-    Effect.mapError((problem) => new DataFileFailed({ message: `${resolve(dataDir, name)} ${problem}` }))
+  const file = dataFile(dataDir, "encryption-key")
+  if ((yield* file.read) === null && EmbeddedPostgres.hasData(dataDir)) {
+    return yield* new DataFileFailed({
+      message: `${file.path} is missing, and the secrets in the data beside it do not open without it: bring it back from a backup`
+    })
+  }
+  const kept = yield* readOrCreate(
+    file,
+    () => randomBytes(32).toString("base64"),
+    (text) => problemOf(encryptionKeyOf(text))
   )
+  return Result.getOrThrow(encryptionKeyOf(kept))
 })
+
+const problemOf = <A>(read: Result.Result<A, string>): string | null =>
+  Result.match(read, { onSuccess: () => null, onFailure: (problem) => problem })

@@ -100,6 +100,9 @@ export const running = (directory: string): Redacted.Redacted | null => {
   return urlOf(port, Redacted.make(readFileSync(passwordFile, "utf8").trim()), DATABASE)
 }
 
+/** Whether there are data to start on. */
+export const hasData = (directory: string): boolean => existsSync(filesIn(directory).data)
+
 const urlOf = (port: number | null, password: Redacted.Redacted, database: string): Redacted.Redacted =>
   Redacted.make(`postgres://${USER}:${Redacted.value(password)}@127.0.0.1:${port}/${database}`)
 

@@ -15,6 +15,7 @@ import { join, resolve } from "node:path"
 import { Effect, Redacted, Result } from "effect"
 import { type Account, accountFor, commandAs, run } from "./account.ts"
 import { EmbeddedPostgresFailed } from "./EmbeddedPostgresFailed.ts"
+import { runningOriginalOf } from "./postmaster.ts"
 
 /** The major version of the programs; a data directory belongs to one major version. */
 const MAJOR_VERSION = "18"
@@ -73,6 +74,12 @@ export const prepareCluster = Effect.fn("embedded.prepareCluster")(function* (
   const password = yield* passwordIn(passwordFile, owner !== null)
   const cluster = { home, data, log, passwordFile, password, programs, account }
   if (owner === null) yield* initialize(cluster, sync)
+  const original = runningOriginalOf(data)
+  if (original !== null) {
+    return yield* new EmbeddedPostgresFailed({
+      message: `${data} was copied from ${original} while PostgreSQL ran there, and such a copy may be torn: stop that one and copy again`
+    })
+  }
   const version = (yield* files(() => readFileSync(join(data, "PG_VERSION"), "utf8"))).trim()
   if (version !== MAJOR_VERSION) {
     return yield* new EmbeddedPostgresFailed({
@@ -93,9 +100,17 @@ const passwordIn = Effect.fnUntraced(function* (
         message: `${file} is missing, and the data beside it does not open without it`
       })
     }
-    yield* files(() => writeFileSync(file, randomBytes(24).toString("base64url"), { mode: 0o600 }))
+    yield* files(() => writeFileSync(file, randomBytes(24).toString("base64url"), { mode: 0o600, flush: true }))
   }
-  return Redacted.make((yield* files(() => readFileSync(file, "utf8"))).trim())
+  const password = (yield* files(() => readFileSync(file, "utf8"))).trim()
+  if (password === "") {
+    return yield* new EmbeddedPostgresFailed({
+      message: isRequired
+        ? `${file} is empty, and the data beside it does not open without it: bring it back from a backup`
+        : `${file} is empty: delete it, and the next start makes another`
+    })
+  }
+  return Redacted.make(password)
 })
 
 /**

@@ -1,6 +1,6 @@
 /** Reads `postmaster.pid`, and checks whether the server that it names still runs. */
 import { execFileSync } from "node:child_process"
-import { readFileSync, writeFileSync } from "node:fs"
+import { readFileSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Result } from "effect"
 
@@ -17,7 +17,19 @@ export const postmasterOf = (cluster: string): Postmaster | null => {
   const lines = linesOf(fileOf(cluster))
   const pid = Number(lines[0])
   if (!Number.isInteger(pid) || pid <= 0 || !isPostgres(pid)) return null
+  // The pid of a server that died may belong to any other server by now.
+  if (directoryOf(pid, cluster) !== real(cluster)) return null
   return { pid, port: Number(lines[3]) || null }
+}
+
+/**
+ * The directory from which `cluster` was copied, when the server that wrote the copied `postmaster.pid` still runs there. What was
+ * copied under a running server may be torn, so it is no data to start on.
+ */
+export const runningOriginalOf = (cluster: string): string | null => {
+  const [pid, directory] = linesOf(fileOf(cluster))
+  if (directory === undefined || real(directory) === real(cluster) || !isPostgres(Number(pid))) return null
+  return directoryOf(Number(pid), cluster) === real(directory) ? directory : null
 }
 
 /**
@@ -30,6 +42,20 @@ export const disownStalePid = (cluster: string): void => {
   if (lines.length === 0 || postmasterOf(cluster) !== null) return
   writeFileSync(fileOf(cluster), [String(process.pid), ...lines.slice(1)].join("\n"))
 }
+
+/** The directory that the server with this pid works on; `otherwise` where its command line does not tell. */
+const directoryOf = (pid: number, otherwise: string): string => {
+  const args =
+    process.platform === "linux"
+      ? textOf(() => readFileSync(`/proc/${pid}/cmdline`, "utf8"))?.split("\0")
+      : textOf(() =>
+          execFileSync("ps", ["-o", "args=", "-p", String(pid)], { encoding: "utf8", stdio: "pipe" })
+        )?.split(" ")
+  const flag = args?.indexOf("-D") ?? -1
+  return real(flag < 0 ? otherwise : args![flag + 1]!)
+}
+
+const real = (path: string): string => textOf(() => realpathSync(path)) ?? path
 
 const linesOf = (file: string): ReadonlyArray<string> => textOf(() => readFileSync(file, "utf8"))?.split("\n") ?? []
 

@@ -2,6 +2,7 @@
 import { Layer } from "effect"
 import * as PostgresAlertProgress from "./alerts/PostgresAlertProgress.ts"
 import * as PostgresQueue from "./deliver/PostgresQueue.ts"
+import * as EncryptionCheck from "./destinations/encryptionCheck.ts"
 import * as PostgresBacklogs from "./destinations/PostgresBacklogs.ts"
 import * as PostgresCircuits from "./destinations/PostgresCircuits.ts"
 import * as PostgresDestinationHealth from "./destinations/PostgresDestinationHealth.ts"
@@ -60,7 +61,8 @@ const beside = (options: Options) =>
     PostgresCommandInbox.layer,
     PostgresReadings.layer,
     PostgresFactOutletProgress.layer,
-    PostgresClock.layer
+    PostgresClock.layer,
+    EncryptionCheck.layer(options.encryptionKey)
   )
 
 const connected = (options: Postgres.Options) => Layer.provideMerge(WorkSignal.layer, Postgres.layer(options))

@@ -28,7 +28,12 @@ const failures = {
   dns_failed: { message: "the host name could not be resolved", retryable: true },
   tls_failed: { message: "no trusted TLS connection could be made", retryable: true },
   response_broken: { message: "the answer was not valid HTTP", retryable: true },
-  store_unavailable: { message: "Posthaste could not read the destination's settings", retryable: true },
+  store_unavailable: { message: "Posthaste could not read the destination's settings", retryable: true, ours: "lane" },
+  no_descriptors: {
+    message: "Posthaste could open no connection: it has no file descriptor left",
+    retryable: true,
+    ours: "message"
+  },
   forbidden_address: { message: "the host resolves to an address Posthaste may not call", retryable: false },
   destination_missing: { message: "the destination does not exist", retryable: false },
   endpoint_missing: { message: "the endpoint does not exist", retryable: false },
@@ -46,14 +51,21 @@ const failures = {
   login_refused: { message: "the broker refused the user, or its right to the exchange", retryable: true },
   broker_blocked: { message: "the broker takes no messages for now (connection.blocked)", retryable: true },
   payload_invalid: { message: "the payload says neither a template nor a text that could be sent", retryable: false }
-} as const satisfies Record<string, Omit<DeliveryError, "code">>
+} as const satisfies Record<string, Omit<DeliveryError, "code"> & { readonly ours?: "lane" | "message" }>
 
 export type FailureCode = keyof typeof failures
 
-/** The outcome of an attempt that got no status. */
+/** After a fault of ours. */
+const OURS_AFTER_MS = 5_000
+
+/** The outcome of an attempt that got no status. One that failed by a fault of ours does not count. */
 export const outcomeOfFailure = (code: FailureCode, durationMs: number, detail?: string): AttemptOutcome => {
-  const { message, retryable } = failures[code]
+  const failure = failures[code]
+  const { message, retryable } = failure
   const error = { code, message: detail === undefined ? message : `${message}: ${detail}`, retryable }
+  if ("ours" in failure) {
+    return { type: "Deferred", error, status: null, scope: failure.ours, afterMs: OURS_AFTER_MS, durationMs }
+  }
   return retryable
     ? { type: "Unreachable", error, status: null, retryAfterMs: null, durationMs }
     : { type: "Refused", error, status: null, durationMs }

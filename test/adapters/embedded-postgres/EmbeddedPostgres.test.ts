@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { chownSync, cpSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import pg from "pg"
@@ -168,6 +168,47 @@ describe("the embedded server", () => {
     writeFileSync(lockFile, [String(other.pid), ...lines.slice(1)].join("\n"))
     const second = await serve()
     expect(second.failure).toBeNull()
+  })
+
+  it("starts although the pid in a stale lock file is another PostgreSQL by now", async () => {
+    await endByCtrlC(await serve())
+    const mine = directory
+    const lockFile = join(mine, "postgres", "postmaster.pid")
+    // Another server, which has the pid of the one that died here.
+    directory = join(mine, "..", "other")
+    const other = await serve()
+    const lines = readFileSync(join(directory, "postgres", "postmaster.pid"), "utf8").split("\n")
+    const { uid, gid } = statSync(join(mine, "postgres"))
+    writeFileSync(lockFile, [lines[0], join(mine, "postgres"), ...lines.slice(2)].join("\n"))
+    chownSync(lockFile, uid, gid)
+    const theirs = directory
+    directory = mine
+    const { failure, url } = await serve()
+    expect(failure).toBeNull()
+    expect(await ask(url, "select current_setting('data_directory') as at")).toEqual([{ at: join(mine, "postgres") }])
+    expect(await ask(other.url, "select current_setting('data_directory') as at")).toEqual([
+      { at: join(theirs, "postgres") }
+    ])
+    await endByCtrlC(other)
+  })
+
+  it("is not started on a copy that was made while it ran, and does not write to the original", async () => {
+    const first = await serve()
+    const original = directory
+    directory = join(original, "..", "copy")
+    cpSync(original, directory, { recursive: true, preserveTimestamps: true })
+    const copied = await serve()
+    expect(copied.failure).toContain(`was copied from ${join(original, "postgres")} while PostgreSQL ran there`)
+    directory = original
+    expect(await ask(first.url, "select 1 as one")).toEqual([{ one: 1 }])
+  })
+
+  it("says that its password is gone instead of waiting", async () => {
+    await endByCtrlC(await serve())
+    writeFileSync(join(directory, "postgres-password"), "")
+    expect((await serve()).failure).toMatch(
+      /postgres-password is empty, and the data beside it does not open without it/
+    )
   })
 
   it("says that the data is another version's instead of touching it", async () => {

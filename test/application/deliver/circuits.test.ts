@@ -230,8 +230,7 @@ describe("a circuit", () => {
 
   it.live.each([
     ["refusals for good", outcomeOfStatus(404, 1, null)],
-    ["faults of our own", outcomeOfFailure("forbidden_address", 1)],
-    ["settings we could not read", outcomeOfFailure("store_unavailable", 1)]
+    ["faults of our own", outcomeOfFailure("forbidden_address", 1)]
   ] as const)("does not open for %s", ([_, outcome]) => {
     const lane = newLane()
     return withWorkers(

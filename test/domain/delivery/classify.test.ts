@@ -78,10 +78,13 @@ describe("the outcome of a failure", () => {
     "connection_failed",
     "dns_failed",
     "tls_failed",
-    "response_broken",
-    "store_unavailable"
+    "response_broken"
   ]
   const never: ReadonlyArray<FailureCode> = ["forbidden_address", "endpoint_missing", "endpoint_invalid"]
+
+  it.each(["store_unavailable", "no_descriptors"] as const)("%s is our own fault, so it uses up no attempt", (code) =>
+    expect(outcomeOfFailure(code, 5)).toMatchObject({ type: "Deferred", error: { code }, status: null, afterMs: 5_000 })
+  )
 
   it.each(later)("%s may go well another time", (code) =>
     expect(outcomeOfFailure(code, 5)).toMatchObject({

@@ -47,6 +47,9 @@ export const guardedLookup =
       return options.all === true ? callback(null, addresses) : callback(null, first.address, first.family)
     })
 
+/** The system has no more descriptors or buffers for this process: that says nothing about the other side. */
+const isOurs = ({ code }: NodeJS.ErrnoException) => code === "EMFILE" || code === "ENFILE" || code === "ENOBUFS"
+
 /** Null when no connection was started: the callback got the reason. */
 export type Connect = (callback: (...result: [null, net.Socket] | [NotConnected, null]) => void) => net.Socket | null
 
@@ -103,7 +106,10 @@ export const guardedConnect = (url: URL, guard: AddressGuard, resolve: Resolve =
       callback(
         error instanceof NotConnected
           ? error
-          : new NotConnected(secure && reached ? "tls_failed" : "connection_failed", error),
+          : new NotConnected(
+              isOurs(error) ? "no_descriptors" : secure && reached ? "tls_failed" : "connection_failed",
+              error
+            ),
         null
       )
     })

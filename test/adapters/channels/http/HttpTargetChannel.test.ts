@@ -130,8 +130,8 @@ describe("a request to an HTTP target", () => {
       const send = (calling: Parameters<typeof channelFor>[0]) =>
         Effect.flatMap(channelFor(calling), (channel) => channel.send(aMessage()))
       expect(said(yield* send(null))).toEqual(["Refused", "target_missing"])
-      expect(said(yield* send(away))).toEqual(["Unreachable", "store_unavailable"])
-      expect(said(yield* send(unreadable))).toEqual(["Unreachable", "store_unavailable"])
+      expect(said(yield* send(away))).toEqual(["Deferred", "store_unavailable"])
+      expect(said(yield* send(unreadable))).toEqual(["Deferred", "store_unavailable"])
       const nameless = yield* send(callingAt(far.url, { headers: { a: "{{gone}}" } }))
       expect(said(nameless)).toEqual(["Refused", "target_invalid"])
       const tooLong = callingAt(far.url, { headers: { a: "{{s}}{{s}}" } }, { s: "x".repeat(4_000) })

@@ -230,7 +230,7 @@ describe("an endpoint", () => {
     Effect.gen(function* () {
       const channel = yield* channelFor(Effect.fail(new StoreUnavailable({ cause: "down" })))
       const reply = yield* channel.send(messageTo(endpointAt("http://127.0.0.1/")))
-      expect(reply.outcome).toMatchObject({ type: "Unreachable", error: { code: "store_unavailable" } })
+      expect(reply.outcome).toMatchObject({ type: "Deferred", error: { code: "store_unavailable" } })
     })
   )
 

@@ -148,8 +148,8 @@ describe("a message to WhatsApp", () => {
         Effect.flatMap(channelAt(meta.url, calling), (channel) => channel.send(message))
       const away = new StoreUnavailable({ cause: new Error("away") })
       expect(said(yield* sendBy(() => Effect.succeed(null)))).toEqual(["Refused", "account_missing"])
-      expect(said(yield* sendBy(() => Effect.fail(away)))).toEqual(["Unreachable", "store_unavailable"])
-      expect(said(yield* sendBy(() => Effect.die("does not open")))).toEqual(["Unreachable", "store_unavailable"])
+      expect(said(yield* sendBy(() => Effect.fail(away)))).toEqual(["Deferred", "store_unavailable"])
+      expect(said(yield* sendBy(() => Effect.die("does not open")))).toEqual(["Deferred", "store_unavailable"])
       const channel = yield* channelAt(meta.url)
       for (const body of ["17", "{", '{"text":"a","to":"b"}', '{"language":"en"}']) {
         expect(said(yield* channel.send(aMessage({ body })))).toEqual(["Refused", "payload_invalid"])
