@@ -126,7 +126,7 @@ describe("an alert receiver that is down", () => {
     "gets what it is due and no more, and nobody is told about it, not even another org",
     () =>
       Effect.gen(function* () {
-        const shop = yield* receiver(() => ({ status: 410 }))
+        const shop = yield* receiver(() => ({ status: 422 }))
         const dead = yield* receiver(() => ({ status: 500 }))
         const ops = yield* receiver(() => ({ status: 200 }))
         const elsewhere = yield* receiver(() => ({ status: 200 }))

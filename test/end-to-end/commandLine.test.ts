@@ -67,7 +67,7 @@ beforeAll(async () => {
   const far = await inScope(
     receiver((request) => {
       received.push(request.body)
-      return { status: isDown ? 410 : 200, body: "said" }
+      return { status: isDown ? 422 : 200, body: "said" }
     })
   )
   product = await startProduct(databaseUrl, {})
@@ -245,7 +245,7 @@ describe("dead-letters", () => {
     isDown = false
     const listedByApi = () => call<{ items: ReadonlyArray<unknown> }>("GET", "/dead-letters")
     await until(listedByApi, ({ body }) => body.items.length === 3)
-    const preview = await run(["dead-letters", "replay", "--error-code", "http_410", "--preview", "--json"])
+    const preview = await run(["dead-letters", "replay", "--error-code", "http_422", "--preview", "--json"])
     expect(preview.json()).toEqual({ matched: 3, contradicted: 0 })
     const listed = await run(["dead-letters", "list", "--json"])
     expect(
@@ -259,7 +259,7 @@ describe("dead-letters", () => {
       code: 1,
       err: expect.stringContaining("confirm with --yes")
     })
-    const replayed = await run(["dead-letters", "replay", "--error-code", "http_410", "--yes", "--json"])
+    const replayed = await run(["dead-letters", "replay", "--error-code", "http_422", "--yes", "--json"])
     expect(replayed.json()).toMatchObject({ status: "COMPLETED", matched: 3, replayed: 3 })
     expect(
       await Promise.all(
