@@ -891,6 +891,10 @@ export type Replay = {
     readonly before?: string | undefined
   } | null
   readonly ids: ReadonlyArray<string> | null
+  readonly missed: {
+    readonly to: string
+    readonly since: string
+  } | null
   readonly reason: string | null
   readonly requestedAt: string
   readonly endedAt: string | null
@@ -899,6 +903,12 @@ export type Replay = {
 export type ReplayCommand = {
   readonly reason?: string | null | undefined
   readonly payloadJson?: unknown | undefined
+}
+
+export type ReplayMissingToWebhookEndpoint = {
+  readonly since: string
+  readonly reason?: string | null | undefined
+  readonly idempotencyKey?: string | null | undefined
 }
 
 export type ReplayPreview = {
@@ -1190,6 +1200,8 @@ export interface Api {
     test(id: string, body?: TestWebhookEndpoint, options?: CallOptions): Promise<Message>
     /** Send the endpoint everything again that ended badly in this time. A replay, as in GET /replays/{id}. */
     recover(id: string, body: RecoverWebhookEndpoint, options?: CallOptions): Promise<Replay>
+    /** Send the endpoint every event since then that it wants now and never had a message of. A replay, as in GET /replays/{id}. */
+    replayMissing(id: string, body: ReplayMissingToWebhookEndpoint, options?: CallOptions): Promise<Replay>
   }
   readonly alertTargets: {
     /** Add a target for the org's alerts. A webhook's secret is shown in this answer only. */
@@ -1431,7 +1443,8 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   recovery: {
     test: ["POST","/api/v1/webhook-endpoints/{id}/test","body"],
-    recover: ["POST","/api/v1/webhook-endpoints/{id}/recover","body keyInBody"]
+    recover: ["POST","/api/v1/webhook-endpoints/{id}/recover","body keyInBody"],
+    replayMissing: ["POST","/api/v1/webhook-endpoints/{id}/replay-missing","body keyInBody"]
   },
   alertTargets: {
     create: ["POST","/api/v1/alert-targets","body"],

@@ -396,7 +396,7 @@ export const mutants = {
       ...real,
       items: (id, after, limit) =>
         Effect.map(real.items(id, after, limit), (items) =>
-          items.map(({ messageId }) => ({ messageId, epoch: epochOf(messageId) }))
+          items.map((item) => ("messageId" in item ? { ...item, epoch: epochOf(item.messageId) } : item))
         )
     })
   },

@@ -313,7 +313,8 @@ export class World {
     if (this.#stopping) return
     const { swarm } = this
     const process = this.#newProcess(`worker-${n}`, () => this.#startWorker(n))
-    const services = Context.add(faultyPorts(this, process), Senders, channelsOf(this, process))
+    const ports = Context.add(faultyPorts(this, process), Fingerprint, fingerprint)
+    const services = Context.add(ports, Senders, channelsOf(this, process))
     const worker = dispatch({
       worker: process.name,
       concurrency: swarm.concurrency,

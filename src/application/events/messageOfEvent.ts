@@ -4,7 +4,7 @@
  */
 import { DateTime, Effect, Result } from "effect"
 import type { EventView } from "../../domain/event/event.ts"
-import { type DestinationId, type EventId, MessageId } from "../../domain/ids.ts"
+import { type DestinationId, type EventId, MessageId, type ReplayId } from "../../domain/ids.ts"
 import { decide, initial } from "../../domain/message/decider.ts"
 import { detailsOf, type MessageQueued } from "../../domain/message/facts.ts"
 import { CommandedBy } from "../commandedBy.ts"
@@ -24,7 +24,12 @@ export const messagesOfEvents = Effect.gen(function* () {
   const channels = yield* Channels
   const fingerprint = yield* Fingerprint
   const actor = yield* CommandedBy
-  return (event: Event, { destination, channel, retry }: Subscriber, now: DateTime.Utc): Append => {
+  return (
+    event: Event,
+    { destination, channel, retry }: Subscriber,
+    now: DateTime.Utc,
+    replayId?: ReplayId
+  ): Append => {
     const queued: MessageQueued = {
       type: "MessageQueued",
       orgId: event.orgId,
@@ -32,6 +37,7 @@ export const messagesOfEvents = Effect.gen(function* () {
       to: destination,
       destination,
       eventId: event.id,
+      ...(replayId !== undefined && { replayId }),
       ...detailsOf(event),
       retry: retry ?? channels.get(channel)!.retry,
       acceptedAt: now,
@@ -47,7 +53,11 @@ export const messagesOfEvents = Effect.gen(function* () {
 })
 
 /** Time and order of the event's id, then 62 bits that stand for both. */
-const messageIdOf = (event: EventId, destination: DestinationId, fingerprint: (text: string) => string): MessageId => {
+export const messageIdOf = (
+  event: EventId,
+  destination: DestinationId,
+  fingerprint: (text: string) => string
+): MessageId => {
   const digits = fingerprint(`${event}/${destination}`)
   const variant = (0x8 | (Number.parseInt(digits[0]!, 16) & 0x3)).toString(16)
   return MessageId.make(`${event.slice(0, 18)}-${variant}${digits.slice(1, 4)}-${digits.slice(4, 16)}`)

@@ -73,12 +73,7 @@ export class Events extends Context.Service<
     /** The text to deliver; null when it was erased. */
     readonly body: (id: EventId) => FromStore<string | null>
     readonly erase: (id: EventId) => FromStore<void>
-    /** Events of the org from `since` on, oldest first, that the destination has never had a message of. */
-    readonly missing: (
-      orgId: OrgId,
-      destination: DestinationId,
-      since: DateTime.Utc,
-      page: PageRequest
-    ) => FromStore<Page<EventView>>
+    /** The types of all events the org has, however many events. */
+    readonly types: (orgId: OrgId) => FromStore<ReadonlyArray<string>>
   }
 >()("posthaste/application/ports/Events") {}

@@ -1,24 +1,37 @@
 import { Context, type Duration } from "effect"
-import type { MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
-import type { DeadLetterFilter, ReplayRequested } from "../../domain/replay/facts.ts"
+import type { EventId, MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
+import type { DeadLetterFilter, MissedEvents, ReplayRequested } from "../../domain/replay/facts.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 
 /** A dead letter at the time of the request: if its epoch is higher by now, it is not replayed again. */
-export interface ReplayItem {
+export interface DeadItem {
   readonly messageId: MessageId
   readonly epoch: number
 }
 
-/** The request and the number of its dead letters. The progress is in the replay's journal. */
+/** An event that had not become a message for the destination at the time of the request. */
+export interface MissedItem {
+  readonly eventId: EventId
+}
+
+/** All items of one replay are of one kind. */
+export type ReplayItem = DeadItem | MissedItem
+
+/** The request and the number of its items. The progress is in the replay's journal. */
 export interface ReplayJob extends Omit<ReplayRequested, "type"> {
   readonly id: ReplayId
 }
 
 export interface Opening extends Omit<ReplayJob, "matched"> {
-  /** The dead letters themselves, or a filter for the store to find them by. */
-  readonly set: ReadonlyArray<ReplayItem> | DeadLetterFilter
+  readonly set: ReplaySet
   readonly idempotency: { readonly key: string; readonly requestHash: string } | null
 }
+
+/** The dead letters themselves, or what the store finds them or the missed events by. */
+export type ReplaySet =
+  | { readonly items: ReadonlyArray<DeadItem> }
+  | { readonly filter: DeadLetterFilter }
+  | { readonly missed: MissedEvents & { readonly eventTypes: ReadonlyArray<string> } }
 
 export type OpenResult =
   | { readonly type: "Opened"; readonly job: ReplayJob }
@@ -26,11 +39,13 @@ export type OpenResult =
   | { readonly type: "DuplicateKey"; readonly job: ReplayJob; readonly requestHash: string }
 
 /**
- * The dead letters of each replay, and the replays that have work left.
+ * The dead letters or missed events of each replay, and the replays that have work left.
  *
- * - `open` fixes the dead letters: request, key and every item are written together or not at all. Once it answers, the
+ * - `open` fixes the items: request, key and every item are written together or not at all. Once it answers, the
  *   replay happens, whatever crashes; the first worker that takes it begins its journal.
- * - Items are numbered from 1 in the order their messages were accepted.
+ * - An event is missed when its destination never had a message of it, not even one that is forgotten, and its body is
+ *   still there.
+ * - Items are numbered from 1 in the order their messages were accepted, or their events were published.
  * - `take` hands a replay to one caller. No other caller gets it until `lease` has passed or it was put `back`, and
  *   then not before the pause is over. Replays take turns. The lease saves double work; the version check of a
  *   message's stream is what prevents a second replay of the message.

@@ -1,8 +1,8 @@
 /**
- * Carries out replays, one stretch of dead letters at a time:
+ * Carries out replays, one stretch at a time:
  *
  *   take      one replay, under a lease
- *   replay    each message of the next stretch gets its next epoch, in a commit of its own
+ *   replay    each dead letter of the next stretch gets its next epoch, each missed event its message (sendMissed.ts)
  *   advance   the journal accounts for the stretch
  *
  * Whatever crashes in between, no message gets a second epoch from one replay: the item holds the epoch that had ended
@@ -19,9 +19,12 @@ import { progressOf, statusOf } from "../../domain/replay/decider.ts"
 import { background } from "../background.ts"
 import { commandMessages, type Decision } from "../command.ts"
 import { entryOf } from "../entry.ts"
+import { messageIdOf } from "../events/messageOfEvent.ts"
 import { type Append, EventStore, type Stream } from "../ports/EventStore.ts"
-import { type ReplayItem, type ReplayJob, Replays } from "../ports/Replays.ts"
+import { Fingerprint } from "../ports/Fingerprint.ts"
+import { type DeadItem, type ReplayItem, type ReplayJob, Replays } from "../ports/Replays.ts"
 import { commandReplay, loadReplay, type Snapshot } from "./replays.ts"
+import { sendMissed } from "./sendMissed.ts"
 
 const STRETCH = 500
 /** Longer than a stretch takes. After a crash it is how long the replay stands still. */
@@ -54,19 +57,33 @@ const advance = Effect.fnUntraced(function* ({ job, replay }: Snapshot) {
   )
 })
 
-/** Gives each item its next epoch, or finds the reason why not. */
+/** Gives each item its next epoch or its message, or finds the reason why not. */
 const replayItems = Effect.fnUntraced(function* (job: ReplayJob, items: ReadonlyArray<ReplayItem>) {
+  const replayed =
+    "missed" in job.selection
+      ? yield* sendMissed(
+          job,
+          job.selection.missed,
+          items.flatMap((item) => ("eventId" in item ? [item.eventId] : []))
+        )
+      : yield* replayDead(
+          job,
+          items.flatMap((item) => ("messageId" in item ? [item] : []))
+        )
+  return { replayed, skipped: items.length - replayed }
+})
+
+const replayDead = Effect.fnUntraced(function* (job: ReplayJob, items: ReadonlyArray<DeadItem>) {
   const answers = yield* commandMessages(items, (item, stream) => replayItem(job, item, stream), {
     tries: Number.POSITIVE_INFINITY
   }).pipe(Effect.catchTag("Overtaken", Effect.die))
-  const replayed = answers.filter((answer) => answer === "replayed").length
-  return { replayed, skipped: answers.length - replayed }
+  return answers.filter((answer) => answer === "replayed").length
 })
 
 /** Replayed by this job before, not to be replayed, or to be replayed now. */
 const replayItem = Effect.fnUntraced(function* (
   { id, reason }: ReplayJob,
-  { messageId, epoch }: ReplayItem,
+  { messageId, epoch }: DeadItem,
   stream: Stream | undefined
 ): Effect.fn.Return<Decision<Append, "replayed" | "skipped">> {
   if (stream === undefined) return { entry: null, answer: "skipped" }
@@ -88,8 +105,17 @@ const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot)
   if (cursor === 0 || Duration.isGreaterThan(DateTime.distance(lastAt, yield* DateTime.now), PATIENCE)) return false
   const from = Math.max(0, cursor - STRETCH)
   const items = yield* (yield* Replays).items(job.id, from, cursor - from)
-  const streams = yield* (yield* EventStore).loadMany(items.map(({ messageId }) => messageId))
-  const untouched = [...streams.values()].filter(({ facts }) => facts.at(-1)?.fact.type === "MessageReplayed")
+  const { of: fingerprint } = yield* Fingerprint
+  const { selection } = job
+  const ids = items.flatMap((item) => {
+    if ("messageId" in item) return [item.messageId]
+    return "missed" in selection ? [messageIdOf(item.eventId, selection.missed.to, fingerprint)] : []
+  })
+  const streams = yield* (yield* EventStore).loadMany(ids)
+  const untouched = [...streams.values()].filter(({ facts }) => {
+    const last = facts.at(-1)?.fact.type
+    return last === "MessageReplayed" || last === "MessageQueued"
+  })
   return untouched.length > items.length / 2
 })
 

@@ -1,24 +1,33 @@
 /**
- * Requests, lists and cancels replays of many dead letters. A request is only stored here, and from then on it happens
- * whatever crashes; `replayDeadLetters.ts` carries it out.
+ * Requests, lists and cancels replays: of many dead letters, or of the events that a destination missed. A request is only
+ * stored here, and from then on it happens whatever crashes; `replayDeadLetters.ts` carries it out.
  *
- * The request fixes its dead letters: later ones are not in it. A request with an idempotency key is stored once;
+ * The request fixes its dead letters or events: later ones are not in it. A request with an idempotency key is stored once;
  * repeating it answers the same replay.
  */
 import { DateTime, Effect, Result, Schema } from "effect"
+import { fulfils } from "../../domain/event/eventTypes.ts"
 import { type MessageId, type OrgId, ReplayId } from "../../domain/ids.ts"
 import { isDead, type MessageView, viewOf } from "../../domain/message/view.ts"
 import { decide, progressOf, type Replay, type ReplayCommand, replay, statusOf } from "../../domain/replay/decider.ts"
-import { fromRecorded, type ReplayFact, ReplaySelection, toRecorded } from "../../domain/replay/facts.ts"
+import {
+  type DeadLetterSelection,
+  fromRecorded,
+  type ReplayFact,
+  ReplaySelection,
+  toRecorded
+} from "../../domain/replay/facts.ts"
 import type { ReplayStatus } from "../../domain/replay/machine.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
 import { appendToJournal, command } from "../command.ts"
-import type { PageRequest } from "../errors.ts"
+import type { PageRequest, StoreUnavailable } from "../errors.ts"
+import { type Destination, Destinations } from "../ports/Destinations.ts"
 import { EventStore, type StreamVersion } from "../ports/EventStore.ts"
+import { Events } from "../ports/Events.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
 import { type JournalFact, type JournalName, Journals } from "../ports/Journals.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
-import { type ReplayItem, type ReplayJob, Replays } from "../ports/Replays.ts"
+import { type DeadItem, type ReplayJob, type ReplaySet, Replays } from "../ports/Replays.ts"
 
 export interface ReplayView extends ReplayJob {
   readonly status: ReplayStatus
@@ -34,7 +43,7 @@ export class ReplayNotFound extends Schema.TaggedError<ReplayNotFound>()("Replay
 export class ReplayKeyReused extends Schema.TaggedError<ReplayKeyReused>()("ReplayKeyReused", {}) {}
 
 /** The number of dead letters that a request would replay, and those to examine first. Nothing is changed. */
-export const previewReplay = Effect.fnUntraced(function* (orgId: OrgId, selection: ReplaySelection) {
+export const previewReplay = Effect.fnUntraced(function* (orgId: OrgId, selection: DeadLetterSelection) {
   if ("filter" in selection) return yield* (yield* MessageViews).countDeadLetters(orgId, selection.filter)
   const dead = yield* deadAmong(orgId, selection.ids)
   return { matched: dead.length, contradicted: dead.filter(({ contradicted }) => contradicted).length }
@@ -53,12 +62,28 @@ export const requestReplay = Effect.fnUntraced(function* (
     selection,
     reason,
     requestedAt: yield* DateTime.now,
-    set: "ids" in selection ? (yield* deadAmong(orgId, selection.ids)).map(itemOf) : selection.filter,
+    set: yield* setOf(orgId, selection),
     idempotency: idempotencyKey === null ? null : { key: idempotencyKey, requestHash }
   })
   if (result.type === "DuplicateKey" && result.requestHash !== requestHash) return yield* new ReplayKeyReused()
   return viewIn(yield* loadReplay(result.job))
 })
+
+const setOf = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  selection: ReplaySelection
+): Effect.fn.Return<ReplaySet, StoreUnavailable, Destinations | Events | EventStore> {
+  if ("filter" in selection) return selection
+  if ("ids" in selection) return { items: (yield* deadAmong(orgId, selection.ids)).map(itemOf) }
+  const destination = yield* (yield* Destinations).get(orgId, selection.missed.to)
+  const wishes = destination === null ? [] : wishesOf(destination)
+  const types = yield* (yield* Events).types(orgId)
+  return { missed: { ...selection.missed, eventTypes: types.filter((type) => fulfils(type, wishes)) } }
+})
+
+/** Which events a destination wants: what has no such setting wants none. */
+const wishesOf = ({ settings }: Destination): ReadonlyArray<string> | null =>
+  "eventTypes" in settings ? (settings.eventTypes as ReadonlyArray<string> | null) : []
 
 export const readReplay = Effect.fnUntraced(function* (orgId: OrgId, id: ReplayId) {
   return viewIn(yield* loadReplay(yield* jobOf(orgId, id)))
@@ -90,13 +115,13 @@ const deadAmong = Effect.fnUntraced(function* (orgId: OrgId, ids: ReadonlyArray<
     .toSorted((a, b) => DateTime.Order(a.createdAt, b.createdAt) || (a.id < b.id ? -1 : 1))
 })
 
-const itemOf = ({ id, epoch }: MessageView): ReplayItem => ({ messageId: id, epoch })
+const itemOf = ({ id, epoch }: MessageView): DeadItem => ({ messageId: id, epoch })
 
 const canonicalText = (selection: ReplaySelection, reason: string | null): string => {
   const asked = Schema.encodeSync(ReplaySelection)(selection)
-  const parts =
-    "ids" in asked ? asked.ids.toSorted() : Object.entries(asked.filter).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return JSON.stringify(["ids" in asked ? "ids" : "filter", parts, reason])
+  const [[kind, said]] = Object.entries(asked) as unknown as readonly [readonly [string, object]]
+  const parts = Array.isArray(said) ? said.toSorted() : Object.entries(said).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return JSON.stringify([kind, parts, reason])
 }
 
 // --------------------------------------------------------------------------------------------- the journal

@@ -58,6 +58,8 @@ export const MessageQueued = fact("MessageQueued", {
   routingKey: Schema.optionalKey(Schema.String),
   /** The event that it tells of. Absent in a message that was sent by itself. */
   eventId: Schema.optionalKey(EventId),
+  /** The replay that made it, of an event that its destination had missed. */
+  replayId: Schema.optionalKey(ReplayId),
   /** The message that it sends again, by a person's command. */
   resendOf: Schema.optionalKey(MessageId),
   ...MessageDetails.fields,

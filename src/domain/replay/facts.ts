@@ -1,20 +1,21 @@
 /**
- * Facts about one replay: a job that sends dead letters again. `ReplayRequested` opens its journal and fixes their
- * number; the dead letters stand beside the journal, numbered from 1 in the order they were accepted.
+ * Facts about one replay: a job that sends dead letters again, or events to a destination that missed them.
+ * `ReplayRequested` opens its journal and fixes their number; they stand beside the journal, numbered from 1 in the order
+ * they were accepted or published.
  *
- * The stream of each message tells what became of it (`MessageReplayed` names the job).
+ * The stream of each message tells what became of it (`MessageReplayed` and `MessageQueued` name the job).
  */
 import { Schema } from "effect"
-import { ChannelName, MessageId, OrgId } from "../ids.ts"
+import { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
 import { codecOf, type FactIn, fact } from "../recorded.ts"
 
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
-/** Which dead letters are selected. `after` and `before` bound the time of death; an absent field selects all. */
 /** How a dead letter can have ended. */
 export const deadStatuses = ["FAILED", "DEAD_LETTER"] as const
 
+/** Which dead letters are selected. `after` and `before` bound the time of death; an absent field selects all. */
 export const DeadLetterFilter = Schema.Struct({
   to: Schema.optionalKey(Schema.String),
   channel: Schema.optionalKey(ChannelName),
@@ -26,29 +27,36 @@ export const DeadLetterFilter = Schema.Struct({
 export type DeadLetterFilter = typeof DeadLetterFilter.Type
 
 /** All dead letters that match a filter, or these. */
-export const ReplaySelection = Schema.Union([
+const DeadLetterSelection = Schema.Union([
   Schema.Struct({ filter: DeadLetterFilter }),
   Schema.Struct({ ids: Schema.Array(MessageId) })
 ])
+export type DeadLetterSelection = typeof DeadLetterSelection.Type
+
+/** The events from `since` on that the destination wants and never had a message of. */
+export const MissedEvents = Schema.Struct({ to: DestinationId, since: Time })
+export type MissedEvents = typeof MissedEvents.Type
+
+export const ReplaySelection = Schema.Union([...DeadLetterSelection.members, Schema.Struct({ missed: MissedEvents })])
 export type ReplaySelection = typeof ReplaySelection.Type
 
 export const ReplayRequested = fact("ReplayRequested", {
   orgId: OrgId,
   selection: ReplaySelection,
   reason: Text,
-  /** The number of selected dead letters; the selection does not change any more. */
+  /** The number of dead letters or events that are selected; the selection does not change any more. */
   matched: Schema.Int,
   requestedAt: Time
 })
 export type ReplayRequested = typeof ReplayRequested.Type
 
-/** The dead letters numbered `from + 1` to `to` are done. */
+/** Those numbered `from + 1` to `to` are done. */
 export const ReplayAdvanced = fact("ReplayAdvanced", {
   from: Schema.Int,
   to: Schema.Int,
-  /** How many of them this job gave a new epoch. */
+  /** How many of them this job gave a new epoch, or a message. */
   replayed: Schema.Int,
-  /** How many of them were no dead letters any more, or had no body to send. */
+  /** How many of them were no dead letters any more, had come another way, or had no body to send. */
   skipped: Schema.Int
 })
 

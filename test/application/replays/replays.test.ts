@@ -21,7 +21,7 @@ import {
 import { MessageId, OrgId, ReplayId } from "../../../src/domain/ids.ts"
 import { initial, replay } from "../../../src/domain/message/decider.ts"
 import type { MessageFact } from "../../../src/domain/message/facts.ts"
-import type { ReplaySelection } from "../../../src/domain/replay/facts.ts"
+import type { DeadLetterSelection } from "../../../src/domain/replay/facts.ts"
 import { endings, queued, received, started } from "../../domain/message/samples.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
@@ -81,7 +81,7 @@ describe("a preview", () => {
       yield* store(6, 6, [queued({ orgId: globex }), ...endings.FAILED.slice(1)])
       yield* store(7, 7, [...endings.FAILED, received("delivered", { contradicts: true })])
       yield* project
-      const preview = (selection: ReplaySelection) => previewReplay(acme, selection)
+      const preview = (selection: DeadLetterSelection) => previewReplay(acme, selection)
       expect(yield* preview(all)).toEqual({ matched: 4, contradicted: 1 })
       expect(yield* preview({ filter: { errorCode: "http_503" } })).toEqual({ matched: 0, contradicted: 0 })
       expect(yield* preview({ ids: [1, 1, 4, 6, 7, 99].map(idOf) })).toEqual({ matched: 2, contradicted: 1 })
@@ -269,7 +269,7 @@ describe("a replay that is cut off", () => {
         selection: all,
         reason: null,
         requestedAt: yield* DateTime.now,
-        set: {},
+        set: { filter: {} },
         idempotency: null
       })
       yield* work

@@ -19,7 +19,7 @@ const listed = (orgId: OrgId, count: number, change: Partial<Opening> = {}): Ope
     selection: { ids },
     reason: "the endpoint is back",
     requestedAt: now(),
-    set: ids.map((messageId, index) => ({ messageId, epoch: index + 1 })),
+    set: { items: ids.map((messageId, index) => ({ messageId, epoch: index + 1 })) },
     idempotency: null,
     ...change
   }
@@ -36,11 +36,12 @@ export const replaysContract = <E>(name: string, layer: Layer.Layer<StorePorts, 
         const replays = yield* Replays
         const opening = listed(newOrg(), 5)
         const { set, idempotency: _, ...asked } = opening
+        const { items } = set as Extract<Opening["set"], { readonly items: unknown }>
         const job = { ...asked, matched: 5 }
         expect(yield* replays.open(opening)).toEqual({ type: "Opened", job })
         expect(yield* replays.get(opening.orgId, opening.id)).toEqual(job)
-        expect(yield* replays.items(opening.id, 0, 100)).toEqual(set)
-        expect(yield* replays.items(opening.id, 2, 2)).toEqual((set as ReadonlyArray<unknown>).slice(2, 4))
+        expect(yield* replays.items(opening.id, 0, 100)).toEqual(items)
+        expect(yield* replays.items(opening.id, 2, 2)).toEqual(items.slice(2, 4))
         expect(yield* replays.items(opening.id, 5, 2)).toEqual([])
       })
     )
@@ -75,7 +76,7 @@ export const replaysContract = <E>(name: string, layer: Layer.Layer<StorePorts, 
         const twice = next(dead[0]!, { type: "ReplayMessage", now: now(), reason: null })
         yield* projected([...dead, ...others])
         const filter = { errorCode: "http_400" }
-        const opening = listed(orgId, 0, { selection: { filter }, set: filter })
+        const opening = listed(orgId, 0, { selection: { filter }, set: { filter } })
         const result = yield* replays.open(opening)
         expect(result.type).toBe("Opened")
         expect(result.job).toMatchObject({ matched: 4, selection: { filter } })

@@ -18,6 +18,8 @@ const viewIn = ({ journals }: Tables, id: EventId): EventView => {
   )!
 }
 
+export const typeOf = (tables: Tables, id: EventId): string => viewIn(tables, id).eventType
+
 const placeOf = ({ id, createdAt }: EventView) => `${String(DateTime.toEpochMillis(createdAt)).padStart(16, "0")} ${id}`
 
 const viewsOf = (tables: Tables, orgId: OrgId) =>
@@ -99,18 +101,8 @@ export const layer = Layer.effect(
           tables.eventBodies.delete(id)
           for (const message of tables.events.get(id)?.messages.values() ?? []) eraseIn(tables, message)
         }),
-      missing: (orgId, destination, since, { cursor, limit }) =>
-        Effect.sync(() =>
-          paged(
-            viewsOf(tables, orgId)
-              .filter((view) => DateTime.isGreaterThanOrEqualTo(view.createdAt, since))
-              .filter(({ id }) => !tables.events.get(id)!.messages.has(destination))
-              .filter((view) => cursor === null || placeOf(view) > cursor)
-              .toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1)),
-            limit,
-            placeOf
-          )
-        )
+      types: (orgId) =>
+        Effect.sync(() => [...new Set(viewsOf(tables, orgId).map(({ eventType }) => eventType))].toSorted())
     })
   })
 )

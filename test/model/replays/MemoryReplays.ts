@@ -1,18 +1,30 @@
 /** Replays over a map: each row holds its items and when it may be taken. */
 import { DateTime, Effect, Layer } from "effect"
 import { type Opening, type ReplayItem, Replays } from "../../../src/application/ports/Replays.ts"
+import { typeOf } from "../events/MemoryEvents.ts"
 import { Memory, type Tables } from "../Memory.ts"
 import { deadLettersIn } from "./deadLetters.ts"
 
 /** In the order they were accepted. */
-const itemsOf = (tables: Tables, { orgId, set }: Opening): ReadonlyArray<ReplayItem> =>
-  isListed(set)
-    ? set
-    : deadLettersIn(tables, orgId, set)
-        .toSorted((a, b) => DateTime.Order(a.createdAt, b.createdAt) || (a.id < b.id ? -1 : 1))
-        .map(({ id, epoch }) => ({ messageId: id, epoch }))
+const itemsOf = (tables: Tables, { orgId, set }: Opening): ReadonlyArray<ReplayItem> => {
+  if ("items" in set) return set.items
+  if ("missed" in set) return missedIn(tables, orgId, set.missed)
+  return deadLettersIn(tables, orgId, set.filter)
+    .toSorted((a, b) => DateTime.Order(a.createdAt, b.createdAt) || (a.id < b.id ? -1 : 1))
+    .map(({ id, epoch }) => ({ messageId: id, epoch }))
+}
 
-const isListed = (set: Opening["set"]): set is ReadonlyArray<ReplayItem> => Array.isArray(set)
+type Missed = Extract<Opening["set"], { readonly missed: unknown }>["missed"]
+
+const missedIn = (tables: Tables, orgId: string, { to, since, eventTypes }: Missed): ReadonlyArray<ReplayItem> =>
+  [...tables.events]
+    .filter(([id, event]) => {
+      const wanted = event.orgId === orgId && eventTypes.includes(typeOf(tables, id))
+      const missed = DateTime.isGreaterThanOrEqualTo(event.at, since) && !event.messages.has(to)
+      return wanted && missed && tables.eventBodies.has(id)
+    })
+    .toSorted(([a, { at: before }], [b, { at: after }]) => DateTime.Order(before, after) || (a < b ? -1 : 1))
+    .map(([eventId]) => ({ eventId }))
 
 export const layer = Layer.effect(
   Replays,

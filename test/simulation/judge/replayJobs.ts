@@ -55,7 +55,7 @@ export class ReplayJobs {
       if (this.#jobs.has(id)) continue
       this.#world.tally(items.length === 0 ? "a replay of none was asked for" : "a replay of some was asked for")
       this.#check("I20 a set is as large as was said", items.length === job.matched, () => id)
-      const set = new Map(items.map(({ messageId, epoch }) => [messageId, epoch] as const))
+      const set = new Map(items.flatMap((item) => ("messageId" in item ? [[item.messageId, item.epoch] as const] : [])))
       this.#jobs.set(id, { id, items: set, status: "NEW", accounted: 0, replayed: 0, done: new Map() })
       if (idempotency === null) continue
       const key = `${job.orgId} ${idempotency.key}`

@@ -13,12 +13,14 @@ import { ActingOrg } from "../server/auth.ts"
 import { answer, created, orNotFound, toResponse } from "../server/problem.ts"
 import { bodyOf, decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
 import { destinationIdOf } from "./destinations.ts"
-import { RecoverRequest, TestRequest } from "./recoveryApi.ts"
+import { RecoverRequest, ReplayMissingRequest, TestRequest } from "./recoveryApi.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
 const decodeTest = decoderOf(TestRequest)
 const decodeRecover = decoderOf(RecoverRequest)
+
+const decodeReplayMissing = decoderOf(ReplayMissingRequest)
 
 const endpointOf = Effect.fnUntraced(function* (id: string) {
   const channel = yield* orNotFound((yield* Channels).get("webhook") ?? null)
@@ -45,8 +47,16 @@ const recover = Effect.fnUntraced(function* (request: Request, id: string) {
   return created(`/replays/${view.id}`, replayJson(view), 202)
 })
 
+const replayMissing = Effect.fnUntraced(function* (request: Request, id: string) {
+  const { since, reason = null, idempotencyKey = null } = yield* bodyOf(request, decodeReplayMissing)
+  const { orgId, id: to } = yield* endpointOf(id)
+  const view = yield* requestReplay(orgId, { missed: { to, since } }, { reason, idempotencyKey })
+  return created(`/replays/${view.id}`, replayJson(view), 202)
+})
+
 export const layer = HttpApiBuilder.group(Api, "recovery", (handlers) =>
   handlers
     .handleRaw("test", ({ request, params }) => answer(test(request, params.id)))
     .handleRaw("recover", ({ request, params }) => answer(recover(request, params.id)))
+    .handleRaw("replayMissing", ({ request, params }) => answer(replayMissing(request, params.id)))
 )

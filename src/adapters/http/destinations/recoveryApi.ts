@@ -28,6 +28,12 @@ export const RecoverRequest = Schema.Struct({
   idempotencyKey: optional(headerText(255))
 }).annotate({ identifier: "RecoverWebhookEndpoint" })
 
+export const ReplayMissingRequest = Schema.Struct({
+  since: Time.annotate({ description: "Published at this time or later." }),
+  reason: optional(text(500)),
+  idempotencyKey: optional(headerText(255))
+}).annotate({ identifier: "ReplayMissingToWebhookEndpoint" })
+
 const PATH = "/webhook-endpoints/:id"
 const error = [problemOf(404), ...bodyErrors] as const
 
@@ -47,7 +53,18 @@ const recover = HttpApiEndpoint.post("recover", `${PATH}/recover`, {
   about("Send the endpoint everything again that ended badly in this time. A replay, as in GET /replays/{id}.")
 )
 
+const replayMissing = HttpApiEndpoint.post("replayMissing", `${PATH}/replay-missing`, {
+  params: idParam,
+  payload: ReplayMissingRequest,
+  success: Replay.pipe(HttpApiSchema.status(202)),
+  error: [problemOf(409), ...error]
+}).annotateMerge(
+  about(
+    "Send the endpoint every event since then that it wants now and never had a message of. A replay, as in GET /replays/{id}."
+  )
+)
+
 export const recoveryApi = HttpApiGroup.make("recovery")
-  .add(test, recover)
+  .add(test, recover, replayMissing)
   .middleware(OrgAccess)
   .annotateMerge(OpenApi.annotations({ title: "Test and recovery of webhook endpoints" }))

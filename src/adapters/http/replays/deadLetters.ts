@@ -13,7 +13,7 @@ import {
 } from "../../../application/replays/replays.ts"
 import { messageJson } from "../../../application/requests/messageRequests.ts"
 import { type OrgId, ReplayId } from "../../../domain/ids.ts"
-import type { DeadLetterFilter, ReplaySelection } from "../../../domain/replay/facts.ts"
+import type { DeadLetterFilter, DeadLetterSelection } from "../../../domain/replay/facts.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
@@ -29,7 +29,8 @@ const deadLetterJson = ({ message, ...ending }: DeadLetter) => ({ ...messageJson
 export const replayJson = ({ selection, orgId: _, ...replay }: ReplayView) => ({
   ...replay,
   filter: "filter" in selection ? selection.filter : null,
-  ids: "ids" in selection ? selection.ids : null
+  ids: "ids" in selection ? selection.ids : null,
+  missed: "missed" in selection ? selection.missed : null
 })
 
 const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: DeadLetterFilter & PageQuery) {
@@ -52,7 +53,7 @@ const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
 })
 
 /** A request without ids and filter is refused: an omission must not replay everything. */
-const selectionOf = ({ filter, ids }: typeof ReplayRequest.Type): Effect.Effect<ReplaySelection, Problem> => {
+const selectionOf = ({ filter, ids }: typeof ReplayRequest.Type): Effect.Effect<DeadLetterSelection, Problem> => {
   const hasFilter = filter !== undefined && filter !== null
   const hasIds = ids !== undefined && ids !== null
   if (hasFilter && !hasIds) return Effect.succeed({ filter })

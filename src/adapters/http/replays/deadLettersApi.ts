@@ -63,11 +63,23 @@ const Preview = Schema.Struct({
 export const Replay = Schema.Struct({
   id: Schema.String,
   status: Schema.Literals(replayStatuses),
-  matched: Schema.Int.annotate({ description: "How many dead letters it is for; fixed when it was asked for." }),
+  matched: Schema.Int.annotate({
+    description: "How many dead letters or missed events it is for; fixed when it was asked for."
+  }),
   replayed: Schema.Int,
-  skipped: Schema.Int.annotate({ description: "Not dead any more when their turn came, or without a body." }),
+  skipped: Schema.Int.annotate({
+    description: "When their turn came: not dead any more, sent by another, over their time, or without a body."
+  }),
   filter: Schema.NullOr(FilterAnswer),
   ids: Schema.NullOr(Schema.Array(Schema.String)),
+  missed: Schema.NullOr(
+    Schema.Struct({
+      to: Schema.String,
+      since: Moment
+    })
+  ).annotate({
+    description: "The events since then that the endpoint never had. One of filter, ids and missed is set."
+  }),
   reason: Text,
   requestedAt: Moment,
   endedAt: Schema.NullOr(Moment)

@@ -30,12 +30,15 @@ const withFacts = `cross join lateral (
       select json_agg(e.name order by e.version) as names, json_agg(e.data::text order by e.version) as data
       from event e where e.stream_id = p.stream_id
     ) facts`
-const missingStatement = prepared`select ${columns} from (
-      select * from publication p where p.org_id = $1 and p.at >= $2::timestamptz
-        and ($4::timestamptz is null or (p.at, p.id) > ($4::timestamptz, $5::uuid))
-        and not exists (select 1 from fan_out f where f.event_id = p.id and f.destination = $3)
-      order by p.at, p.id limit $6
-    ) p ${withFacts} order by p.at, p.id`
+/** From one type to the next by the index, so it reads as many rows as there are types. */
+const typesStatement = prepared`with recursive type as (
+      (select p.event_type from publication p where p.org_id = $1 order by p.event_type limit 1)
+      union all
+      select (
+        select p.event_type from publication p where p.org_id = $1 and p.event_type > type.event_type
+        order by p.event_type limit 1
+      ) from type where type.event_type is not null
+    ) select event_type from type where event_type is not null`
 
 type EventRow = ReadonlyArray<string | null>
 
@@ -144,11 +147,7 @@ export const readsOf = ({ durable, reads }: { readonly durable: Connections; rea
     ),
   body: (id: EventId) => reading(reads.rows(bodyStatement, [id]), ([row]) => row?.[0] ?? null),
   erase: (id: EventId) => unavailable(durable.rows(eraseStatement, [id])).pipe(Effect.asVoid),
-  missing: (orgId: OrgId, destination: DestinationId, since: DateTime.Utc, page: Page) => {
-    const [at = null, id = null] = page.cursor?.split("/") ?? []
-    const values = [orgId, DateTime.formatIso(since), destination, at, id, page.limit + 1]
-    return reading(reads.rows(missingStatement, values), (rows) => pageOf(rows, page, eventOf, placeOf))
-  }
+  types: (orgId: OrgId) => reading(reads.rows(typesStatement, [orgId]), (rows) => rows.map(([type]) => type!))
 })
 
 const conditions: ReadonlyArray<readonly [keyof EventFilter, string]> = [

@@ -26,6 +26,33 @@ describe("the test of a webhook endpoint", () => {
   })
 })
 
+describe("the events that a webhook endpoint missed", () => {
+  it("are sent by a replay, if it wants them now", async () => {
+    const org = "late"
+    const publish = async (eventType: string) =>
+      (await call("POST", "/api/v1/events", { org, body: { eventType, data: 1 } })).json["id"] as string
+    const events = [await publish("order.paid"), await publish("order.sent"), await publish("user.left")]
+    const made = await call("POST", endpoints, {
+      org,
+      body: { url: "https://receiver.example/hook", eventTypes: ["order.*"] }
+    })
+    const id = made.json["id"]
+    const since = new Date(Date.now() - 60_000).toISOString()
+    const replayMissing = (body: Json, at = org) => call("POST", `${endpoints}/${id}/replay-missing`, { org: at, body })
+    const asked = await replayMissing({ since, idempotencyKey: "k" })
+    expect(asked.status).toBe(202)
+    expect(asked.json).toMatchObject({ matched: 2, missed: { to: id, since }, filter: null, ids: null })
+    expect((await replayMissing({ since, idempotencyKey: "k" })).json["id"]).toBe(asked.json["id"])
+    expect((await replayMissing({ since: "2026-01-01T00:00:00Z", idempotencyKey: "k" })).status).toBe(409)
+    const read = await call("GET", asked.headers.get("location")!, { org })
+    expect(read.json).toMatchObject({ id: asked.json["id"], matched: 2, missed: { to: id, since } })
+    expect((await replayMissing({ since: new Date(Date.now() + 60_000).toISOString() })).json["matched"]).toBe(0)
+    expect(events).toHaveLength(3)
+    expect(field(await replayMissing({}))).toEqual(["since"])
+    expect((await replayMissing({ since }, "other")).status).toBe(404)
+  })
+})
+
 describe("the recovery of a webhook endpoint", () => {
   it("replays what ended badly there in that time, by status where that is asked, and nothing else", async () => {
     const [id, other] = [await posthaste.endpoint(), await posthaste.endpoint()]

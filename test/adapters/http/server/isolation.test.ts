@@ -119,6 +119,7 @@ const asks: ReadonlyArray<Asking> = [
   ["POST", "/webhook-endpoints/:id/secret/rotate", "endpoint", {}],
   ["POST", "/webhook-endpoints/:id/test", "endpoint", {}],
   ["POST", "/webhook-endpoints/:id/recover", "endpoint", { since: "2026-01-01T00:00:00Z" }],
+  ["POST", "/webhook-endpoints/:id/replay-missing", "endpoint", { since: "2026-01-01T00:00:00Z" }],
   ...destinationRoutes("/webhook-endpoints", "endpoint", { description: "mine now" }),
   ["GET", "/destinations/:id", "endpoint", null],
   ["POST", "/destinations/:id/pause", "endpoint", {}],
