@@ -138,14 +138,16 @@ describe("dashboards and rules", () => {
           await expect.poll(() => server.query("posthaste:delivery_late:ratio_rate1h"), soon).not.toEqual([])
           await server.scraped()
           for (const { where, expr } of queries.filter((one) => !isDeferral(one.expr))) {
+            await expect.poll(() => answersOf(expr), { ...soon, message: where }).not.toEqual([])
             const answers = await answersOf(expr)
-            expect(answers, where).not.toEqual([])
             expect(
               answers.filter(({ value }) => Number.isFinite(value) || Number.isNaN(value)),
               where
             ).not.toEqual([])
           }
-          for (const expr of recorded) expect(await answersOf(expr), expr).not.toEqual([])
+          for (const expr of recorded) {
+            await expect.poll(() => answersOf(expr), { ...soon, message: expr }).not.toEqual([])
+          }
           for (const one of [first, worker]) {
             const text = await (await fetch(`http://${targetOf(one)}/metrics`)).text()
             expect(await promtool(["check", "metrics"], text)).toEqual({ code: 0, output: "" })

@@ -163,7 +163,7 @@ describe("an append", () => {
       const context = yield* process
       const queued = opened()
       yield* Context.get(context, EventStore).append([queued.entry])
-      expect(yield* claimedWithin(context, "5 seconds")).toEqual([queued.after.id])
+      expect(yield* claimedWithin(context, "1 minute")).toEqual([queued.after.id])
       expect(eventsOf(server, streamOf(queued))).toHaveLength(1)
     })
   )
@@ -214,7 +214,7 @@ describe("a server that does not answer", () => {
       yield* Effect.promise(server.up)
       expect(yield* store.append([after.entry])).toEqual([{ type: "Appended", version: 1 }])
       expect((yield* store.load(before.after.id)).version).toBe(1)
-      expect([...(yield* claimedWithin(context, "5 seconds"))].toSorted()).toEqual(
+      expect([...(yield* claimedWithin(context, "1 minute"))].toSorted()).toEqual(
         [before.after.id, after.after.id].toSorted()
       )
       // The follower is at it again too.
@@ -238,7 +238,7 @@ describe("a process that dies between append and queue change", () => {
       yield* Context.get(dead, EventStore).append([queued.entry]).pipe(Effect.timeoutOption("300 millis"))
       expect(yield* Context.get(dead, Queue).claim(asWorker("test"))).toBeNull()
       const alive = yield* process
-      expect(yield* claimedWithin(alive, "8 seconds")).toEqual([queued.after.id])
+      expect(yield* claimedWithin(alive, "1 minute")).toEqual([queued.after.id])
       expect(yield* Context.get(alive, Bodies).load(queued.after.id)).toBe('{"number":12345678901234567890}')
     })
   )
@@ -263,7 +263,7 @@ describe("a process that dies between append and queue change", () => {
         .pipe(Effect.timeoutOption("300 millis"))
       expect(eventsOf(server, streamOf(queued))).toHaveLength(3)
       const alive = yield* process
-      expect(yield* claimedWithin(alive, "8 seconds")).toEqual([queued.after.id])
+      expect(yield* claimedWithin(alive, "1 minute")).toEqual([queued.after.id])
       expect(yield* Context.get(alive, Bodies).responses(queued.after.id)).toEqual(
         new Map([["1/1", "come back later"]])
       )
@@ -293,7 +293,7 @@ describe("a process that dies between append and queue change", () => {
       expect(yield* bodies.load(queued.after.id)).toBe('"old"')
       expect(yield* Context.get(whole, Queue).claim(asWorker("test"))).toBeNull()
       const alive = yield* process
-      expect(yield* claimedWithin(alive, "8 seconds")).toEqual([queued.after.id])
+      expect(yield* claimedWithin(alive, "1 minute")).toEqual([queued.after.id])
       expect(yield* bodies.load(queued.after.id)).toBe('"new"')
     })
   )
@@ -324,7 +324,7 @@ describe("a process that dies between reservation and append", () => {
         { type: "DuplicateKey", messageId: first.after.id, requestHash: "same" }
       ])
       expect(eventsOf(server, streamOf(first))).toHaveLength(1)
-      expect(yield* claimedWithin(alive, "5 seconds")).toEqual([first.after.id])
+      expect(yield* claimedWithin(alive, "1 minute")).toEqual([first.after.id])
       expect(yield* Context.get(alive, Bodies).load(first.after.id)).toBe('{"number":12345678901234567890}')
     })
   )
@@ -351,7 +351,7 @@ describe("a process that dies between reservation and append", () => {
       yield* Deferred.succeed(goOn, undefined)
       expect(yield* Fiber.join(appending)).toEqual([duplicate])
       expect(eventsOf(server, streamOf(first))).toHaveLength(1)
-      expect(yield* claimedWithin(alive, "5 seconds")).toEqual([first.after.id])
+      expect(yield* claimedWithin(alive, "1 minute")).toEqual([first.after.id])
     })
   )
 })
@@ -396,7 +396,7 @@ describe("a queue change that comes late", () => {
         const queue = Context.get(alive, Queue)
         const queued = opened({ orderingKey, destination: newLane() })
         const late = yield* Effect.forkChild(Context.get(slow, EventStore).append([queued.entry]))
-        expect(yield* claimedWithin(alive, "8 seconds")).toEqual([queued.after.id])
+        expect(yield* claimedWithin(alive, "1 minute")).toEqual([queued.after.id])
         const start = started(queued.after)
         const failed = settled(start.after, unreachable(3_600_000))
         for (const { entry } of [start, failed]) yield* store.append([entry])
@@ -491,7 +491,7 @@ describe("whoever follows the log", () => {
       const [first] = eventsOf(server, streamOf(broken))
       server.log.append(streamOf(broken), 0, [{ ...first!, id: crypto.randomUUID() }])
       yield* store.append([sound.entry]).pipe(Effect.timeoutOption("300 millis"))
-      expect(yield* claimedWithin(yield* process, "8 seconds")).toContain(sound.after.id)
+      expect(yield* claimedWithin(yield* process, "1 minute")).toContain(sound.after.id)
     })
   )
 
