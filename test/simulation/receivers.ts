@@ -74,7 +74,7 @@ const deferred = (scope: "message" | "lane" | "circuit", afterMs: number, durati
 })
 
 /** Answers that leave it open whether the work was done. */
-const isOpen = (status: number | null) => status === null || status === 500 || status === 302
+const isOpen = (status: number | null) => status === null || status === 500 || status === 503 || status === 302
 
 export const channelOf = (world: World, process: Process): Sender => {
   const { dice, timeline, swarm } = world
@@ -90,8 +90,9 @@ export const channelOf = (world: World, process: Process): Sender => {
     return doubted.type === "Unknown" ? { ...doubted, reconcileAfterMs: doubtMs } : doubted
   }
 
-  const send = (message: OutboundMessage) =>
-    Effect.callback<Reply>((resume) => {
+  const send = (message: OutboundMessage) => {
+    world.oracle.requests.begins(message)
+    return Effect.callback<Reply>((resume) => {
       const rates = world.healed ? { crashBefore: 0, crashAfter: 0, freeze: 0 } : swarm.channel
       const what = named(message)
       const die = dice.next()
@@ -147,6 +148,7 @@ export const channelOf = (world: World, process: Process): Sender => {
       // Interrupted before the first byte left: nothing is sent any more.
       return Effect.sync(timeline.after(there, arrive))
     })
+  }
 
   /** Nobody knows about WhatsApp; its account says whether to send again at one's own risk. */
   const answerTo = (about: Doubted): "taken" | "notTaken" | "nobody" | "silence" => {

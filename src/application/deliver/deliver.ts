@@ -11,6 +11,10 @@
  * Every other writer (a cancellation, a receipt, a worker that took the batch over) meets the actor at the version
  * check: the loser loads the message and decides again. A crash between two steps leaves an open attempt that only the
  * holder of the claim may close.
+ *
+ * This process may stand still at any moment, and others take its messages over. So nothing is sent unless the lease certainly
+ * lasts by the monotonic clock, or the store has just said so. What remains is a process that stands still after that: in the
+ * microseconds before it hands the request over, or while a connection is made, for which the destination's deadline goes on.
  */
 import { Clock, DateTime, Duration, Effect, identity, Random, Result } from "effect"
 import { RECONCILE_AFTER_MS } from "../../domain/delivery/classify.ts"
@@ -83,6 +87,10 @@ export const deliver = Effect.fnUntraced(function* (
   const reply = yield* send(claimed, heldBatch, started.message, span?.traceparent).pipe(
     Effect.ensuring(Effect.sync(() => telemetry.sendingEnded(channel)))
   )
+  if (reply === null) {
+    span?.end(taken.outcome)
+    return circuits.observe(claimed, null)
+  }
   span?.end(reply.outcome)
   circuits.observe(claimed, reply.outcome)
   if (reply.outcome.type === "Refused") yield* disableIfGone(claimed, reply.outcome)
@@ -194,8 +202,12 @@ const refused = ({ type }: AppendResult, heldBatch: HeldBatch): "GateClosed" | n
 
 const isStillHeld = Effect.fnUntraced(function* (heldBatch: HeldBatch) {
   if (heldBatch.lost) return false
+  const askedAt = (yield* Clock.Clock).monotonicTimeNanosUnsafe()
   const renewed = yield* (yield* Queue).renew([heldBatch.batch], heldBatch.lease)
-  if (renewed.has(heldBatch.batch)) return true
+  if (renewed.has(heldBatch.batch)) {
+    heldBatch.renewed(askedAt)
+    return true
+  }
   heldBatch.lose()
   return false
 })
@@ -213,6 +225,7 @@ const isElsewhere = ({ progress }: Message, claimed: ClaimedMessage): boolean =>
 const isOursToFinish = ({ progress }: Message, claimed: ClaimedMessage): boolean =>
   progress.epoch === claimed.epoch && progress.attempt === claimed.attempt + 1 && isOpen(progress.phase)
 
+/** Null when the batch was taken over and nothing was sent: the attempt belongs to another worker. */
 const send = Effect.fnUntraced(function* (
   claimed: ClaimedMessage,
   heldBatch: HeldBatch,
@@ -239,10 +252,25 @@ const send = Effect.fnUntraced(function* (
   if (claimed.body === null || erased) return notSent("body_erased", "the body was erased before it could be sent")
   const dedupes = yield* channel.dedupes(orgId, destination)
   const failed = dedupes ? broken : unknown(ourFault, yield* doubtMsOf(channel, claimed.queued))
-  // This process may have stood still since the start was committed, and another worker may have sent it again.
-  if (!dedupes && !(yield* isSurelyHeld(heldBatch))) return failed
-  return yield* channel.send({ ...about, body: claimed.body }).pipe(orElse(failed))
+  // Where a duplicate would not be dropped the store is asked each time: a crash of the database may have shortened the lease.
+  if (!dedupes && !(yield* isSurelyHeld(heldBatch))) return null
+  const { body } = claimed
+  return yield* underLease(heldBatch, yield* Clock.Clock, () => channel.send({ ...about, body }).pipe(orElse(failed)))
 })
+
+/** Begins to send in the same step that looks at the clock. Null when the lease was lost: nothing is sent then. */
+const underLease = (
+  heldBatch: HeldBatch,
+  clock: Clock.Clock,
+  send: () => Effect.Effect<Reply>
+): Effect.Effect<Reply | null, never, Queue> =>
+  Effect.suspend(() => {
+    if (heldBatch.lost) return Effect.succeed(null)
+    if (clock.monotonicTimeNanosUnsafe() < heldBatch.heldUntil) return send()
+    return Effect.flatMap(isSurelyHeld(heldBatch), (isHeld) =>
+      isHeld ? underLease(heldBatch, clock, send) : Effect.succeed(null)
+    )
+  })
 
 /** How long to wait before the destination is first asked about an attempt in doubt. */
 export const doubtMsOf = (channel: Sender | undefined, { orgId, destination }: MessageQueued): Effect.Effect<number> =>
@@ -271,6 +299,8 @@ const nobodyToAsk: DeliveryError = {
 }
 
 const ourFault: DeliveryError = { code: "channel_failed", message: "Posthaste failed while sending", retryable: true }
+
+const taken: Reply = notSent("taken_over", "another worker has taken the message over")
 
 const broken: Reply = {
   outcome: { type: "Unreachable", error: ourFault, status: null, retryAfterMs: null, durationMs: 0 },

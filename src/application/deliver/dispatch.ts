@@ -141,7 +141,7 @@ const feed = Effect.fnUntraced(function* (
       lease: settings.lease
     })
     if (claim === null) return false
-    const heldBatch = heldBatches.add(claim)
+    const heldBatch = heldBatches.add(claim, askedAt)
     circuits.claimed(claim)
     const lanes = [...Map.groupBy(claim.messages, (message) => message.lane)]
     // All at once: a message that a rate limit handed out must start soon, whatever else the claim holds.
@@ -281,17 +281,18 @@ const release = Effect.fnUntraced(function* (heldBatch: HeldBatch, heldBatches: 
 
 const keep = Effect.fnUntraced(function* ({ worker, lease }: WorkerSettings, heldBatches: HeldBatches) {
   const queue = yield* Queue
+  const clock = yield* Clock.Clock
   const renew = Effect.fnUntraced(function* () {
     const held = heldBatches.all().filter(({ lost }) => !lost)
     if (held.length === 0) return
+    const askedAt = clock.monotonicTimeNanosUnsafe()
     const renewed = yield* queue.renew(
       held.map(({ batch }) => batch),
       lease
     )
     for (const heldBatch of held) {
-      if (!renewed.has(heldBatch.batch)) {
-        heldBatch.lose()
-      }
+      if (renewed.has(heldBatch.batch)) heldBatch.renewed(askedAt)
+      else heldBatch.lose()
     }
   })
   const pause = Duration.divideUnsafe(lease, 3)

@@ -2,8 +2,11 @@
  * The batches that this process holds. A batch is held from its claim until each of its messages was delivered, dropped
  * or handed back; then it is released. A batch that another worker took over is lost: nothing is sent or written for it
  * any more.
+ *
+ * Until when a lease certainly lasts is told by the monotonic clock alone: no other worker can have taken the batch over before,
+ * because the store began to count after it was asked. A worker that stood still for longer must ask before it sends.
  */
-import type { Duration } from "effect"
+import { Duration } from "effect"
 import type { AbandonedMessage, BatchId, Claim, ClaimedMessage } from "../ports/Queue.ts"
 
 export interface HeldBatch {
@@ -13,6 +16,10 @@ export interface HeldBatch {
   /** `putBack` calls without an answer yet: until then it is not known which messages the batch still holds. */
   unanswered: number
   readonly lease: Duration.Duration
+  /** Until when the lease certainly lasts, in nanoseconds of the monotonic clock. */
+  readonly heldUntil: bigint
+  /** The lease was given or renewed by a call that began at this moment of the monotonic clock. */
+  readonly renewed: (askedAt: bigint) => void
   /** Messages that are neither delivered, dropped nor handed back. */
   remaining: number
   /** Messages that go back to the queue when the batch is released. */
@@ -22,7 +29,8 @@ export interface HeldBatch {
 }
 
 export interface HeldBatches {
-  readonly add: (claim: Claim) => HeldBatch
+  /** `askedAt`: when the claim began, by the monotonic clock. */
+  readonly add: (claim: Claim, askedAt: bigint) => HeldBatch
   readonly remove: (heldBatch: HeldBatch) => void
   readonly all: () => ReadonlyArray<HeldBatch>
 }
@@ -30,9 +38,11 @@ export interface HeldBatches {
 /** `onLost` is called once for each batch that was lost. */
 export const makeHeldBatches = (lease: Duration.Duration, onLost: () => void = () => {}): HeldBatches => {
   const held = new Set<HeldBatch>()
+  const leaseNanos = Duration.toNanosUnsafe(lease)
   return {
-    add: ({ batch, messages }) => {
+    add: ({ batch, messages }, askedAt) => {
       let lost = false
+      let heldUntil = askedAt + leaseNanos
       const heldBatch: HeldBatch = {
         batch,
         messages,
@@ -40,6 +50,12 @@ export const makeHeldBatches = (lease: Duration.Duration, onLost: () => void = (
         lease,
         remaining: messages.length,
         notStarted: [],
+        get heldUntil() {
+          return heldUntil
+        },
+        renewed: (askedAt) => {
+          if (askedAt + leaseNanos > heldUntil) heldUntil = askedAt + leaseNanos
+        },
         get lost() {
           return lost
         },

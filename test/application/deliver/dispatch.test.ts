@@ -304,6 +304,51 @@ describe("a lease", () => {
   )
 })
 
+describe("a worker that stood still for longer than its lease", () => {
+  /** What the queue says to a worker that can't hear it until it has woken up. */
+  const deafUntil = (awake: () => boolean) =>
+    Effect.map(Queue, (queue): Queue["Service"] => ({
+      ...queue,
+      renew: (...renewal) => Effect.suspend(() => (awake() ? queue.renew(...renewal) : Effect.never)),
+      takeOver: () => Effect.succeed([])
+    }))
+
+  it.live.each([true, false])("sends only what nobody has taken over meanwhile (taken over: %s)", (isTakenOver) => {
+    const sent: Array<OutboundMessage> = []
+    let awake = false
+    return Effect.gen(function* () {
+      const queue = yield* Queue
+      const standStill = Effect.gen(function* () {
+        yield* Effect.sleep("60 millis")
+        if (isTakenOver) yield* Effect.orDie(queue.takeOver("another", Duration.minutes(1), 10))
+        awake = true
+        return true
+      })
+      const channel = {
+        send: (message: OutboundMessage) =>
+          Effect.sync((): Reply => {
+            sent.push(message)
+            return { outcome: delivered, responseBody: null }
+          }),
+        capacity: () => Effect.succeed(1),
+        dedupes: () => standStill
+      }
+      const [message] = yield* put(opened())
+      yield* worker({ lease: "30 millis" }).pipe(
+        Effect.provideService(Senders, { webhook: channel }),
+        Effect.provideService(Queue, yield* deafUntil(() => awake))
+      )
+      if (isTakenOver) {
+        while (!awake) yield* Effect.sleep("5 millis")
+        yield* Effect.sleep("50 millis")
+      } else yield* until(message!.id, "MessageDelivered")
+      expect([sent.length, (yield* history(message!.id)).at(-1)]).toEqual(
+        isTakenOver ? [0, "AttemptStarted"] : [1, "MessageDelivered"]
+      )
+    }).pipe(Effect.scoped, Effect.provide(MemoryPorts.layer))
+  })
+})
+
 describe("an erasure", () => {
   const erase = (id: MessageId, orgId: OrgId) => eraseMessage(orgId, id, null)
   const orgOf = (step: ReturnType<typeof opened>) => {

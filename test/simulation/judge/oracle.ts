@@ -120,6 +120,7 @@ export class Oracle {
   /** The database has lost its last commits: leases, and what lanes were asked to wait. No fact is among them. */
   tookBack(): void {
     this.hands.tookBack()
+    this.requests.tookBack()
     this.#destinations.tookBack()
     this.afterStoreCall()
   }

@@ -30,6 +30,9 @@ export class Requests {
   /** Who started each attempt, and when. */
   readonly #starts = new Map<string, { readonly by: Process; readonly at: number }>()
 
+  /** In milliseconds since the world began. */
+  #leasesKnownFrom = 0
+
   constructor(world: World, ledger: Ledger, lines: Lines, destinations: Destinations) {
     this.#world = world
     this.#ledger = ledger
@@ -50,6 +53,23 @@ export class Requests {
     return this.#starts.get(attemptKey(id, epoch, attempt))
   }
 
+  /** The database has lost leases that were renewed: until they would have run out, no worker can know how long its own lasts. */
+  tookBack(): void {
+    this.#leasesKnownFrom = this.#world.timeline.now + this.#world.swarm.leaseMs
+  }
+
+  /** A worker is about to send: its clock has told it that nobody can have taken the message over. */
+  begins({ messageId, epoch, attempt }: OutboundMessage): void {
+    const entry = this.#ledger.get(messageId)
+    if (entry === undefined || this.#world.timeline.now < this.#leasesKnownFrom) return
+    const isOurs = entry.epoch === epoch && entry.attempt === attempt && entry.open
+    this.#check(
+      "I24 nothing is sent under a lease that was lost",
+      isOurs,
+      () => `${this.#world.nameOf(messageId)} attempt ${epoch}/${attempt}`
+    )
+  }
+
   received(process: Process, received: Received): void {
     const { messageId, epoch, attempt, body, destination } = received.message
     const entry = this.#ledger.get(messageId)
@@ -63,7 +83,7 @@ export class Requests {
     if ([...this.#received.keys()].some((other) => other.startsWith(messageId))) this.#world.tally("sent twice or more")
     this.#received.set(key, received)
     this.#check("I17 what was accepted is what is sent", entry.queued.destination === destination, what)
-    // Whoever lost its lease without noticing may still send: nobody but the far side could stop it.
+    // Whoever lost its lease after it had begun to send goes on: nobody but the far side could stop it.
     const isStale = entry.epoch !== epoch || entry.attempt !== attempt || !entry.open || entry.doubted
     if (isStale) {
       this.#world.tally("a request came from a worker that had lost its lease")
