@@ -103,6 +103,7 @@ export const layer = (options: Options) =>
       const server = yield* acquireServer(options.url, schema)
       const own = server.pool(migrating).pg
       yield* (options.asItIs ? requireMigrated(own, schema) : migrate(own, schema)).pipe(Effect.mapError(queryFailed))
+      if (!options.asItIs) yield* Effect.flatMap(continueLog(own), say)
       const { answersWithinMs } = options
       const pools = Record.map(kinds, (kind) =>
         server.pool(answersWithinMs === undefined ? kind : { ...kind, answersWithinMs })
@@ -124,6 +125,20 @@ export const layer = (options: Options) =>
       })
     })
   )
+
+/** Why the order of the log had to be raised; null where it goes on as it was. */
+const continueLog = (pool: pg.Pool) =>
+  Effect.tryPromise({
+    try: async () => (await pool.query<{ why: string | null }>("select continue_log() as why")).rows[0]!.why,
+    catch: queryFailed
+  })
+
+const say = (why: string | null) =>
+  why === null
+    ? Effect.void
+    : Effect.logWarning(
+        `the database was restored, moved or promoted: ${why}. Its log goes on above all that is stored; messages that were sent after a backup are sent again, under the same ids`
+      )
 
 /** Nobody can say how long a migration takes, or waits for another process that migrates. */
 const migrating: Kind = { connections: 1, answersWithinMs: null }

@@ -1,0 +1,38 @@
+-- Called at each start. A database that was restored or moved counts its transactions anew: what is written there would come
+-- before what is stored, where no reader looks any more, or before what a reader outside has seen. Then the base is raised above
+-- all of it, with room for what was written after the backup and is lost. Answers why; null where nothing had to be done.
+create or replace function continue_log() returns text
+language plpgsql volatile as $$
+declare
+  v_known log_base;
+  v_system bigint;
+  v_timeline int;
+  v_last bigint;
+  v_next bigint;
+  v_why text;
+begin
+  perform pg_advisory_xact_lock(lock_key(2));
+  begin
+    v_system := (select system_identifier from pg_control_system());
+    v_timeline := ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int;
+  exception when insufficient_privilege then null;
+  end;
+  select * into v_known from log_base;
+  v_last := coalesce((select tx from event order by tx desc, position desc limit 1), 0);
+  v_next := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  v_why := case
+    when v_known.system_identifier <> v_system then 'it is on another server than before'
+    when v_last >= v_known.base + v_next then 'its server counts transactions below what is stored'
+    when v_known.timeline <> v_timeline then 'its server was recovered or promoted'
+  end;
+  if v_why is not null then
+    -- Whoever writes meanwhile has written before the base changes, or begins after it.
+    lock table event in access exclusive mode;
+    v_last := coalesce((select tx from event order by tx desc, position desc limit 1), 0);
+    update log_base set base = greatest(base, v_last - v_next) + 4294967296;
+  end if;
+  if v_known.system_identifier is distinct from v_system or v_known.timeline is distinct from v_timeline then
+    update log_base set system_identifier = coalesce(v_system, system_identifier), timeline = coalesce(v_timeline, timeline);
+  end if;
+  return v_why;
+end $$;
