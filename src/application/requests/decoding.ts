@@ -1,15 +1,110 @@
-/** Decodes what a request holds, strictly: every field that is wrong, missing or not known is named, with the reason. */
+/**
+ * Decodes what a request holds, strictly: every field that is wrong, missing or not known is named, with the reason.
+ *
+ * What a caller sends decides how much there is to decode and to complain of, so both are bounded: a list or record that
+ * is too long is refused before its entries are looked at, and at most `FAULTS_MAX` faults are named.
+ */
 import { Result, Schema, SchemaAST, SchemaIssue } from "effect"
 import type { Fault } from "../errors.ts"
 
+/** Nobody reads more of them, and an answer must not be larger than what it answers. */
+export const FAULTS_MAX = 20
+
+/** A value with more places than this may be wrong in all of them: its decoding ends at the first fault. */
+const PLACES_MAX = 2_000
+
 const strictly = { errors: "all", onExcessProperty: "error" } as const
+const untilTheFirst = { errors: "first", onExcessProperty: "error" } as const
 
 /** `path` stands before every field's name: the place of the decoded value in the request. */
 export type Decode<A> = (value: unknown, path?: string) => Result.Result<A, ReadonlyArray<Fault>>
 
 export const decoderOf = <A>(schema: Schema.ConstraintDecoder<A>): Decode<A> => {
-  const decode = Schema.decodeUnknownResult(schema, strictly)
-  return (value, path = "") => Result.mapError(decode(value), (error) => faultsOf(error.issue, path))
+  const decodeAll = Schema.decodeUnknownResult(schema, strictly)
+  const decodeFirst = Schema.decodeUnknownResult(schema, untilTheFirst)
+  return (value, path = "") => {
+    const { places, tooLong } = extentOf(schema.ast, value, path)
+    if (tooLong !== null) return Result.fail([tooLong])
+    const decode = places > PLACES_MAX ? decodeFirst : decodeAll
+    return Result.mapError(decode(value), (error) => faultsOf(error.issue, path))
+  }
+}
+
+interface Extent {
+  /** How many places the schema looks at. What it takes as it comes counts as one. */
+  readonly places: number
+  readonly tooLong: Fault | null
+}
+
+const onePlace: Extent = { places: 1, tooLong: null }
+
+/** Looks at lengths only. It ends soon after `PLACES_MAX`, or at the first list or record that is too long. */
+const extentOf = (given: SchemaAST.AST, value: unknown, path: string): Extent => {
+  const ast = given.encoding === undefined ? given : SchemaAST.toEncoded(given)
+  if (typeof value !== "object" || value === null) return onePlace
+  if (SchemaAST.isSuspend(ast)) return extentOf(ast.thunk(), value, path)
+  if (SchemaAST.isUnion(ast)) {
+    // A refusal only where no member is left that might take it.
+    const extents = ast.types.filter((member) => mightTake(member, value)).map((each) => extentOf(each, value, path))
+    const places = extents.reduce((sum, each) => sum + each.places, 1)
+    return { places, tooLong: extents.every(({ tooLong }) => tooLong !== null) ? (extents[0]?.tooLong ?? null) : null }
+  }
+  if (SchemaAST.isArrays(ast) && Array.isArray(value)) {
+    const most = limitOf(ast, "maxLength")
+    if (value.length > most) return refused(path, `must have at most ${most} items, not ${value.length}`)
+    const [element] = ast.rest
+    return sumOf(value.keys(), value.length, (index) => {
+      const member = ast.elements[index] ?? element
+      return member === undefined ? onePlace : extentOf(member, value[index], `${path}[${index}]`)
+    })
+  }
+  if (SchemaAST.isObjects(ast) && !Array.isArray(value)) {
+    const keys = Object.keys(value)
+    const most = limitOf(ast, "maxProperties")
+    if (keys.length > most) return refused(path, `must have at most ${most} entries, not ${keys.length}`)
+    const entries = value as Readonly<Record<string, unknown>>
+    const named = ast.propertySignatures.filter(({ name }) => Object.hasOwn(value, name))
+    return sumOf(named, keys.length, ({ name, type }) => extentOf(type, entries[String(name)], fieldName(path, [name])))
+  }
+  return onePlace
+}
+
+const refused = (path: string, reason: string): Extent => ({
+  places: 1,
+  tooLong: { field: path || "body", reason }
+})
+
+const sumOf = <Entry>(entries: Iterable<Entry>, own: number, extent: (entry: Entry) => Extent): Extent => {
+  let places = own + 1
+  for (const entry of entries) {
+    if (places > PLACES_MAX) break
+    const inner = extent(entry)
+    if (inner.tooLong !== null) return inner
+    places += inner.places
+  }
+  return { places, tooLong: null }
+}
+
+/** Members of a union that are told apart by a literal are asked only for values that have it. */
+const mightTake = (member: SchemaAST.AST, value: object): boolean => {
+  const ast = member.encoding === undefined ? member : SchemaAST.toEncoded(member)
+  if (SchemaAST.isArrays(ast)) return Array.isArray(value)
+  if (!SchemaAST.isObjects(ast)) return SchemaAST.isUnion(ast) || SchemaAST.isSuspend(ast) || SchemaAST.isUnknown(ast)
+  return (
+    !Array.isArray(value) &&
+    ast.propertySignatures.every(
+      ({ name, type }) =>
+        !SchemaAST.isLiteral(type) || (value as Readonly<Record<PropertyKey, unknown>>)[name] === type.literal
+    )
+  )
+}
+
+const limitOf = ({ checks }: SchemaAST.AST, name: "maxLength" | "maxProperties"): number => {
+  const limits = (checks ?? []).map((check) => {
+    const representation = check.annotations?.["representation"] as { readonly payload?: unknown } | undefined
+    return (representation?.payload as Readonly<Record<string, unknown>> | undefined)?.[name]
+  })
+  return Math.min(...limits.filter((limit) => typeof limit === "number"), Number.POSITIVE_INFINITY)
 }
 
 const describe = SchemaIssue.makeFormatterStandardSchemaV1({
@@ -36,10 +131,12 @@ const sentence = (message: string) =>
   message.replace(/^Expected (?=(array|object))/, "must be an ").replace(/^Expected /, "must be ")
 
 export const faultsOf = (issue: SchemaIssue.Issue, path: string): ReadonlyArray<Fault> =>
-  describe(issue).issues.map(({ path: inner, message }) => ({
-    field: fieldName(path, inner ?? []) || "body",
-    reason: sentence(message)
-  }))
+  describe(issue)
+    .issues.slice(0, FAULTS_MAX)
+    .map(({ path: inner, message }) => ({
+      field: fieldName(path, inner ?? []) || "body",
+      reason: sentence(message)
+    }))
 
 type Segment = PropertyKey | { readonly key: PropertyKey }
 

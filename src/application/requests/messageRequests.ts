@@ -15,9 +15,7 @@ import { blocked, invalidFields, keyReused, type Problem } from "./problem.ts"
 export const BATCH_MAX = 1000
 
 export const metadata = Schema.Record(text(100), Schema.String.check(Schema.isMaxLength(1000))).check(
-  Schema.makeFilter((record) => Object.keys(record).length <= 50 || "must have at most 50 entries", {
-    toJsonSchema: () => ({ maxProperties: 50 })
-  }),
+  Schema.isMaxProperties(50, { message: "must have at most 50 entries" }),
   Schema.makeFilter(
     (record) =>
       Object.values(record).every((value) => value.isWellFormed() && !value.includes("\0")) ||

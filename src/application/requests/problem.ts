@@ -14,6 +14,7 @@ import type { MessageNotFound } from "../messages/readMessage.ts"
 import type { BodyErased } from "../messages/resendMessage.ts"
 import type { AnyChannel } from "../ports/Channels.ts"
 import type { ReplayKeyReused, ReplayNotFound } from "../replays/replays.ts"
+import { FAULTS_MAX } from "./decoding.ts"
 
 export const ProblemBody = Schema.Struct({
   type: Schema.String.annotate({ description: "Names the kind of trouble; stable across releases." }),
@@ -21,7 +22,7 @@ export const ProblemBody = Schema.Struct({
   status: Schema.Int,
   detail: Schema.String,
   errors: Schema.Array(Schema.Struct({ field: Schema.String, reason: Schema.String })).annotate({
-    description: "Every field that is wrong, with its path in the request. Empty when no field is to blame."
+    description: `The fields that are wrong, up to ${FAULTS_MAX}, each with its path in the request. Empty when no field is to blame.`
   })
 }).annotate({ identifier: "Problem" })
 export type ProblemBody = typeof ProblemBody.Type
@@ -38,8 +39,10 @@ const problem =
     new Problem({ body: { type: `urn:posthaste:problem:${slug}`, title, status, detail, errors }, headers })
 
 export const invalidRequest = problem(400, "invalid-request", "The request is not valid")
-export const invalidFields = (faults: ReadonlyArray<Fault>) =>
-  invalidRequest(`${faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")}.`, faults)
+export const invalidFields = (all: ReadonlyArray<Fault>) => {
+  const faults = all.slice(0, FAULTS_MAX)
+  return invalidRequest(`${faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")}.`, faults)
+}
 export const unauthorized = (detail: string) =>
   problem(401, "unauthorized", "A valid API key is needed")(detail, [], { "www-authenticate": "Bearer" })
 export const unproven = problem(401, "unproven", "Nothing proves that this comes from Meta")

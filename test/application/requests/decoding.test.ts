@@ -1,0 +1,68 @@
+/** However much a caller sends, decoding it and saying what is wrong with it stays small. */
+import { Result } from "effect"
+import { describe, expect, test } from "vitest"
+import { FAULTS_MAX } from "../../../src/application/requests/decoding.ts"
+import { decodeEntry } from "../../../src/application/requests/messageRequests.ts"
+import { invalidFields } from "../../../src/application/requests/problem.ts"
+
+const message = { channel: "webhook", to: "x", payloadJson: 1 }
+const faultsOf = (more: object) =>
+  Result.match(decodeEntry({ ...message, ...more }, "messages[0]"), {
+    onFailure: (faults) => faults,
+    onSuccess: () => []
+  })
+
+/** Counts the entries that are looked at. */
+const watched = (entries: ReadonlyArray<unknown>) => {
+  let looks = 0
+  const list = new Proxy(entries, {
+    get: (target, key) => {
+      if (typeof key === "string" && /^\d+$/.test(key)) looks++
+      return Reflect.get(target, key) as unknown
+    }
+  })
+  return { list, looks: () => looks }
+}
+
+describe("what is decoded", () => {
+  test.each([-1, 1000])("ends at the length of a list that is too long, before its entries (%d)", (entry) => {
+    const waitsMs = watched(Array(1_000_000).fill(entry))
+    expect(faultsOf({ retry: { strategy: "schedule", waitsMs: waitsMs.list } })).toEqual([
+      { field: "messages[0].retry.waitsMs", reason: "must have at most 99 items, not 1000000" }
+    ])
+    expect(waitsMs.looks()).toBe(0)
+  })
+
+  test("ends at the number of a record's entries", () => {
+    const metadata = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`k${index}`, 1]))
+    expect(faultsOf({ metadata })).toEqual([
+      { field: "messages[0].metadata", reason: "must have at most 50 entries, not 100000" }
+    ])
+  })
+
+  test("ends at the first fault where very many are possible", () => {
+    const unknown = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`k${index}`, 1]))
+    expect(faultsOf(unknown)).toHaveLength(1)
+  })
+})
+
+describe("what is said", () => {
+  test("names every fault of an ordinary request, whatever the size of its payload", () => {
+    const faults = faultsOf({ payloadJson: Array(100_000).fill({ a: 1 }), to: 1, orderingKey: 1, nonsense: 1 })
+    expect(faults.map(({ field }) => field).sort()).toEqual(
+      ["messages[0].nonsense", "messages[0].orderingKey", "messages[0].to"].sort()
+    )
+  })
+
+  test("is at most twenty faults of one value", () => {
+    expect(faultsOf({ retry: { strategy: "schedule", waitsMs: Array(99).fill(-1) } })).toHaveLength(FAULTS_MAX)
+  })
+
+  test("is at most twenty faults of a whole batch", () => {
+    const problem = invalidFields(
+      Array.from({ length: 20_000 }, (_, index) => ({ field: `m[${index}]`, reason: "is wrong" }))
+    )
+    expect(problem.body.errors).toHaveLength(FAULTS_MAX)
+    expect(problem.body.detail.length).toBeLessThan(1_000)
+  })
+})
