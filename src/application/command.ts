@@ -122,6 +122,9 @@ export const appendToJournal =
  * The same for several messages, which are loaded together and appended to together; each is decided on its own.
  * Answers the decisions' answers, in no promised order. A message whose entry was refused for another reason than its
  * version has none.
+ *
+ * A message whose stream can't be read, or whose history no law allows, is set aside alone: the log names it, `setAside` may have
+ * an answer for it, and the others go on.
  */
 export const commandMessages = Effect.fnUntraced(function* <
   Item extends { readonly messageId: MessageId },
@@ -131,12 +134,13 @@ export const commandMessages = Effect.fnUntraced(function* <
 >(
   items: ReadonlyArray<Item>,
   decide: (item: Item, stream: Stream | undefined) => Effect.Effect<Decision<Append, Answer>, E, R>,
-  patience: Patience
+  patience: Patience,
+  setAside: (item: Item) => Effect.Effect<Answer | null> = () => Effect.succeed(null)
 ) {
   const store = yield* EventStore
   const answers: Array<Answer> = []
   let open = items
-  yield* command(
+  const settle = command(
     {
       load: Effect.suspend(() => store.loadMany(open.map(({ messageId }) => messageId))),
       decide: Effect.fnUntraced(function* (streams: ReadonlyMap<MessageId, Stream>) {
@@ -145,6 +149,7 @@ export const commandMessages = Effect.fnUntraced(function* <
         )
         for (const { entry, answer } of decided) if (entry === null) answers.push(answer)
         const writes = decided.filter(({ entry }) => entry !== null)
+        open = writes.map(({ item }) => item)
         return { entry: writes.length === 0 ? null : writes, answer: null }
       }),
       append: Effect.fnUntraced(function* (writes: ReadonlyArray<Decision<Append, Answer> & { readonly item: Item }>) {
@@ -156,5 +161,20 @@ export const commandMessages = Effect.fnUntraced(function* <
     },
     patience
   )
+  /** One by one, once something was wrong with one of them. */
+  const alone = Effect.fnUntraced(function* (item: Item) {
+    open = [item]
+    yield* Effect.catchDefect(settle, (defect) =>
+      Effect.gen(function* () {
+        yield* Effect.logError(
+          `message ${item.messageId} is set aside: what is stored of it can't be processed`,
+          defect
+        )
+        const answer = yield* setAside(item)
+        if (answer !== null) answers.push(answer)
+      })
+    )
+  })
+  yield* Effect.catchDefect(settle, () => Effect.forEach([...open], alone, { discard: true }))
   return answers
 })

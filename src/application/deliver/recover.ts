@@ -6,8 +6,11 @@
  *   the claim's attempt is open      it is not known whether it was sent: the attempt is abandoned and made again where
  *                                    the destination drops duplicates, and in doubt where it does not
  *   any other facts                  the attempt was settled, and its facts have put the message where it belongs
+ *
+ * A stream that can't be read, or whose history no law allows, is set aside alone: it is named in the log and waits again a while
+ * later, and its batch-mates go on.
  */
-import { DateTime, type Duration, Effect, Random, Result } from "effect"
+import { DateTime, Duration, Effect, Random, Result } from "effect"
 import { decide, replay } from "../../domain/message/decider.ts"
 import type { MessageFact, MessageQueued } from "../../domain/message/facts.ts"
 import type { Message } from "../../domain/message/transitions.ts"
@@ -58,7 +61,8 @@ export const recoverBatch = Effect.fn("recoverBatch")(function* (
         answer: { notStarted: null, abandoned: { ...message, queued, facts: entry.facts, at: entry.at } }
       }
     }),
-    { tries: Number.POSITIVE_INFINITY }
+    { tries: Number.POSITIVE_INFINITY },
+    waitsLonger
   ).pipe(Effect.catchTag("Overtaken", Effect.die))
   for (const { abandoned } of decided) {
     if (abandoned === null) continue
@@ -70,6 +74,17 @@ export const recoverBatch = Effect.fn("recoverBatch")(function* (
     decided.flatMap(({ notStarted }) => notStarted ?? [])
   )
 })
+
+/** Its batch-mates are not held up by a message that can't be processed: it is tried again after a while. */
+const SET_ASIDE_FOR = Duration.minutes(1)
+const waitsLonger = (message: AbandonedMessage) =>
+  Effect.map(
+    DateTime.now,
+    (now): Recovered => ({
+      notStarted: { ...message, dueAt: DateTime.addDuration(now, SET_ASIDE_FOR) },
+      abandoned: null
+    })
+  )
 
 interface Recovered {
   /** Waits again as before. */
