@@ -1,7 +1,6 @@
 /** Every command as its users run it, against the product in a process of its own and its database. */
 import { once } from "node:events"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import pg from "pg"
@@ -10,13 +9,14 @@ import manifest from "../../package.json" with { type: "json" }
 import { launch, posthaste, type Ran } from "../servers/commandLine.ts"
 import { eventStore } from "../servers/eventStore.ts"
 import { freshDatabase } from "../servers/freshDatabase.ts"
+import { temporaryDirectory } from "../servers/leftovers.ts"
 import { api, operatorKey, type Product, startProduct } from "../servers/product.ts"
 import { receiver } from "../servers/receiver.ts"
 import { PATIENCE_MS } from "../servers/until.ts"
 
 const org = "acme"
 const scope = Scope.makeUnsafe()
-const home = mkdtempSync(join(tmpdir(), "posthaste-cli-"))
+const home = temporaryDirectory()
 const inHome = (name: string) => join(home, name)
 
 let product: Product

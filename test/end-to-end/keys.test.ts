@@ -1,19 +1,19 @@
 /** Keys that are lost, cut or wrong are named at the start; nothing is made in their place that would open nothing. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { afterEach, beforeEach, describe, expect } from "vitest"
 import { administer } from "../servers/administer.ts"
 import { freshDatabase } from "../servers/freshDatabase.ts"
+import { temporaryDirectory } from "../servers/leftovers.ts"
 import { runToEnd, startPosthaste, stop } from "../servers/posthaste.ts"
 import { api, operatorKey, product } from "../servers/product.ts"
 import { PATIENCE_MS } from "../servers/until.ts"
 
 let home: string
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), "posthaste-keys-"))
+  home = temporaryDirectory()
 })
 afterEach(() => rmSync(home, { recursive: true, force: true }))
 

@@ -1,9 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { describe, expect } from "vitest"
+import { temporaryDirectory } from "../servers/leftovers.ts"
 import { startPosthaste, stop } from "../servers/posthaste.ts"
 import { receiver } from "../servers/receiver.ts"
 import { PATIENCE_MS, pause } from "../servers/until.ts"
@@ -18,7 +18,7 @@ describe("a database that is killed three times under load", () => {
       Effect.gen(function* () {
         const far = yield* receiver(() => ({ status: 200, afterMs: 5 }))
         yield* Effect.promise(async () => {
-          const home = mkdtempSync(join(tmpdir(), "posthaste-killed-"))
+          const home = temporaryDirectory()
           const posthaste = await startPosthaste({
             POSTHASTE_DATA_DIR: home,
             POSTHASTE_ALLOWED_NETWORKS: "127.0.0.0/8",

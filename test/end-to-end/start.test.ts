@@ -1,16 +1,16 @@
 import { execFile } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
-import { mkdtempSync, rmSync, statSync } from "node:fs"
+import { rmSync, statSync } from "node:fs"
 import { createServer, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { postmasterOf } from "../../src/adapters/embedded-postgres/postmaster.ts"
 import { freshDatabase } from "../servers/freshDatabase.ts"
+import { temporaryDirectory } from "../servers/leftovers.ts"
 import { type Posthaste, runToEnd, startPosthaste, stop } from "../servers/posthaste.ts"
 
 let home: string
@@ -18,7 +18,7 @@ let running: Array<Posthaste> = []
 let servers: Array<Server> = []
 
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), "posthaste-start-"))
+  home = temporaryDirectory()
 })
 
 afterEach(async () => {

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
+import { owned } from "./leftovers.ts"
 
 const program = join(import.meta.dirname, "../../bin/posthaste")
 
@@ -14,7 +15,7 @@ export interface Ran {
 }
 
 export const launch = (env: Readonly<Record<string, string>>, args: ReadonlyArray<string>) =>
-  spawn(program, args, { env: { PATH: process.env["PATH"], ...env }, stdio: "pipe" })
+  spawn(program, args, { env: { PATH: process.env["PATH"], ...owned, ...env }, stdio: "pipe" })
 
 /** Runs it to its end. */
 export const posthaste =

@@ -1,6 +1,6 @@
 /**
- * Every server that tests start keeps what it has in a directory of its own under the machine's temporary directory,
- * named after the process that started the server. A run that was killed could not clean up after itself: the next does.
+ * What tests leave behind. They write to directories that are named after the process that tests run in, and mark the
+ * processes that they start with it. A run that was killed could not clean up after itself: the next does.
  */
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -8,11 +8,16 @@ import { join } from "node:path"
 import { Effect, Result } from "effect"
 import { postmasterOf } from "../../src/adapters/embedded-postgres/postmaster.ts"
 
+/** For the environment of processes that may not outlive this one. */
+export const owned = { TEST_OWNER: String(process.pid) }
+
+/** A new directory, as processes see it that run in it: links on the way to it are followed. */
+export const temporaryDirectory = (): string =>
+  realpathSync(mkdtempSync(join(tmpdir(), `posthaste-test-${process.pid}-`)))
+
 /** A directory that is removed with the scope. Whoever runs in it must have ended by then. */
-export const ownDirectory = Effect.acquireRelease(
-  // As processes see it that run in it: a link on the way to it would be followed.
-  Effect.sync(() => realpathSync(mkdtempSync(join(tmpdir(), `posthaste-test-${process.pid}-`)))),
-  (directory) => Effect.sync(() => remove(directory))
+export const ownDirectory = Effect.acquireRelease(Effect.sync(temporaryDirectory), (directory) =>
+  Effect.sync(() => remove(directory))
 )
 
 /** Notes a process that runs in `directory` (has it as its working directory), so that it can be ended with it. */
@@ -20,6 +25,7 @@ export const noteProcess = (directory: string, pid: number): void =>
   writeFileSync(join(directory, "pids"), `${pid}\n`, { flag: "a" })
 
 export const removeLeftovers = (): void => {
+  endOrphans()
   for (const name of readdirSync(tmpdir())) {
     const owner = /^posthaste-test-(\d+)-/.exec(name)?.[1]
     if (owner === undefined || isAlive(Number(owner))) continue
@@ -29,10 +35,21 @@ export const removeLeftovers = (): void => {
   }
 }
 
+const endOrphans = (): void => {
+  const pids = (textOf(() => readdirSync("/proc").join("\n")) ?? "").split("\n").filter((name) => /^\d+$/.test(name))
+  for (const pid of pids) {
+    const environment = textOf(() => readFileSync(`/proc/${pid}/environ`, "utf8")) ?? ""
+    const owner = /(?:^|\0)TEST_OWNER=(\d+)(?:\0|$)/.exec(environment)?.[1]
+    if (owner !== undefined && !isAlive(Number(owner))) textOf(() => String(process.kill(Number(pid), "SIGKILL")))
+  }
+}
+
 /** A pid may be somebody else's by now: only a process that still runs in the directory is ended. */
 const endProcessesOf = (directory: string): void => {
-  const server = postmasterOf(join(directory, "data", "postgres"))
-  if (server !== null) process.kill(server.pid, "SIGQUIT")
+  for (const cluster of [join(directory, "postgres"), join(directory, "data", "postgres")]) {
+    const server = postmasterOf(cluster)
+    if (server !== null) process.kill(server.pid, "SIGQUIT")
+  }
   const noted = textOf(() => readFileSync(join(directory, "pids"), "utf8")) ?? ""
   for (const pid of noted.split("\n").filter((line) => line !== "")) {
     if (textOf(() => readlinkSync(`/proc/${pid}/cwd`)) === directory) process.kill(Number(pid), "SIGKILL")

@@ -1,13 +1,13 @@
 /** A real PgBouncer in transaction mode before a database: one after another, its clients share a few connections. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, rmSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { installed } from "./installed.ts"
 import { lastingPort } from "./lastingPort.ts"
+import { temporaryDirectory } from "./leftovers.ts"
 import { until } from "./until.ts"
 
 /** The URL of the same database through it, for as long as the scope is open. */
@@ -16,7 +16,7 @@ export const pgBouncer = Effect.fnUntraced(function* (databaseUrl: string, conne
     Effect.promise(async () => {
       const program = await installed("pgbouncer", { debianPackage: "pgbouncer", directories: ["/usr/sbin"] })
       const { hostname, port, username, password, pathname } = new URL(databaseUrl)
-      const home = mkdtempSync(join(tmpdir(), "posthaste-pgbouncer-"))
+      const home = temporaryDirectory()
       chmodSync(home, 0o755)
       const own = await lastingPort()
       const name = pathname.slice(1)

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
+import { owned } from "./leftovers.ts"
 
 export interface Posthaste {
   readonly process: ChildProcess
@@ -42,7 +43,7 @@ process.once("exit", () => {
 
 const launch = (env: Record<string, string>, program: string) => {
   const child = spawn(process.execPath, [program], {
-    env: { PATH: process.env["PATH"], PORT: "0", ...compileCache, ...env },
+    env: { PATH: process.env["PATH"], PORT: "0", ...compileCache, ...owned, ...env },
     stdio: ["ignore", "pipe", "pipe"]
   })
   running.add(child)

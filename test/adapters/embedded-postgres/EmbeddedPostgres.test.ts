@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { chownSync, cpSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { chownSync, cpSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import pg from "pg"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { postmasterOf } from "../../../src/adapters/embedded-postgres/postmaster.ts"
+import { owned, temporaryDirectory } from "../../servers/leftovers.ts"
 import { compileCache } from "../../servers/posthaste.ts"
 
 let directory: string
@@ -13,7 +13,7 @@ let processes: Array<ChildProcess> = []
 
 /** mkdtemp makes a directory only its owner may enter: as root, the server's own account can't. */
 beforeEach(() => {
-  directory = join(mkdtempSync(join(tmpdir(), "posthaste-embedded-")), "data")
+  directory = join(temporaryDirectory(), "data")
 })
 
 afterEach(async () => {
@@ -44,7 +44,7 @@ interface Serving {
 const serve = async (): Promise<Serving> => {
   const child = spawn(process.execPath, [join(import.meta.dirname, "serve.ts"), directory], {
     detached: true,
-    env: { ...process.env, ...compileCache },
+    env: { ...process.env, ...compileCache, ...owned },
     stdio: ["ignore", "pipe", "inherit"]
   })
   processes.push(child)

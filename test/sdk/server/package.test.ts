@@ -3,26 +3,17 @@
  * running Posthaste and a real PostgreSQL.
  */
 import { execFile, execFileSync, spawn } from "node:child_process"
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync
-} from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { createServer as createTcpServer } from "node:net"
-import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { promisify } from "node:util"
 import { Redacted } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { build } from "../../../sdk/build.ts"
 import { signingKey, signStandard } from "../../../src/adapters/channels/webhook/signature.ts"
+import { temporaryDirectory } from "../../servers/leftovers.ts"
 import { api, type Product, startProduct } from "../../servers/product.ts"
 import { testDatabase } from "./database.ts"
 
@@ -48,7 +39,7 @@ let receiver: Server
 let env: Record<string, string> = {}
 
 beforeAll(async () => {
-  home = mkdtempSync(join(tmpdir(), "posthaste-sdk-"))
+  home = temporaryDirectory()
   project = join(home, "project")
   mkdirSync(project)
   build()

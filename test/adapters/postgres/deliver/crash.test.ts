@@ -2,8 +2,7 @@
  * What a worker may still believe after the database went down at once, with commits that had not reached the disk. The
  * server of this file writes those by itself every ten seconds only, so a crash loses all of them.
  */
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { it } from "@effect/vitest"
 import { DateTime, Effect, Layer, Redacted, Result } from "effect"
@@ -21,6 +20,7 @@ import { stateOf } from "../../../../src/domain/circuit/state.ts"
 import * as Channels from "../../../../src/setup/channels.ts"
 import { asWorker, claimAll } from "../../../contracts/deliver/claims.ts"
 import { newLane, opened } from "../../../contracts/sample.ts"
+import { temporaryDirectory } from "../../../servers/leftovers.ts"
 
 const settings = {
   fsync: "off",
@@ -33,7 +33,7 @@ const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
 
 const server = Effect.gen(function* () {
   const home = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "posthaste-crash-"))),
+    Effect.sync(() => temporaryDirectory()),
     (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
   )
   const directory = join(home, "data")
