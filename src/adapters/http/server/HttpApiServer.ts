@@ -8,7 +8,7 @@
 import { NodeHttpServer } from "@effect/platform-node"
 import { Effect, Layer, type Redacted } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
-import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
 import { Channels } from "../../../application/ports/Channels.ts"
 import type { Destinations } from "../../../application/ports/Destinations.ts"
 import * as AlertTargetHandlers from "../alerts/alertTargets.ts"
@@ -36,6 +36,7 @@ import { makeServer } from "./connections.ts"
 import * as HealthHandlers from "./health.ts"
 import { lastResort } from "./lastResort.ts"
 import { type Answered, counted, type MetricsText, metricsRoute } from "./metrics.ts"
+import { pagesRoutes } from "./pages.ts"
 import { refuseParameters } from "./unknownParameters.ts"
 
 export interface HttpApiOptions {
@@ -56,9 +57,8 @@ const routesOf = (
 ) => {
   const api = apiWith(channels.values())
   return Layer.mergeAll(
-    HttpApiBuilder.layer(api, { openapiPath: "/openapi.json" }),
-    // The docs page holds its own scripts and styles: it works without internet access.
-    HttpApiScalar.layer(api, { path: "/docs", scalar: { withDefaultFonts: false } }),
+    HttpApiBuilder.layer(api),
+    pagesRoutes(api),
     metrics === undefined ? Layer.empty : metricsRoute(operatorKey, metrics),
     HttpRouter.use((router) => router.addGlobalMiddleware(lastResort(allowedMethodsOf(api)))),
     HttpRouter.use((router) => router.addGlobalMiddleware(refuseParameters(takesNoneOf(api)))),

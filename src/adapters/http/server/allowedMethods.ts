@@ -16,7 +16,7 @@ interface Routes {
   readonly groups: Readonly<Record<string, { readonly endpoints: Readonly<Record<string, Endpoint>> }>>
 }
 
-const pages = ["/openapi.json", "/docs", "/metrics"]
+const pages = ["/", "/openapi.json", "/docs", "/metrics"]
 
 /** Empty for an unknown path. */
 export type AllowedMethods = (path: string) => ReadonlyArray<string>

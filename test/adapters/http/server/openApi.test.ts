@@ -97,3 +97,42 @@ describe("the docs page", () => {
     expect(page).not.toMatch(/<script[^>]+src=["']?https?:/)
   })
 })
+
+describe("a page for readers", () => {
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    fetch(`${url}${path}`, { headers, redirect: "manual" })
+
+  it("is where the bare address leads to", async () => {
+    const response = await get("/")
+    expect([response.status, response.headers.get("location")]).toEqual([302, "/docs"])
+  })
+
+  it.each(["/docs", "/openapi.json"])(
+    "%s is compressed for those who accept that, and the same for all",
+    async (path) => {
+      const plain = await get(path, { "accept-encoding": "identity" })
+      const zipped = await get(path, { "accept-encoding": "br, gzip;q=0.5" })
+      const refused = await get(path, { "accept-encoding": "gzip;q=0" })
+      expect(plain.headers.get("content-encoding")).toBeNull()
+      expect(refused.headers.get("content-encoding")).toBeNull()
+      expect(zipped.headers.get("content-encoding")).toBe("gzip")
+      expect(zipped.headers.get("vary")).toBe("accept-encoding")
+      const text = await plain.text()
+      expect(await zipped.text()).toBe(text)
+      expect(Number(zipped.headers.get("content-length"))).toBeLessThan(text.length / 2)
+    }
+  )
+
+  it.each(["/docs", "/openapi.json"])("%s is not sent again to those who have it", async (path) => {
+    const etag = (await get(path)).headers.get("etag")!
+    const again = await get(path, { "if-none-match": `"other", W/${etag}` })
+    expect([again.status, await again.text()]).toEqual([304, ""])
+    const other = await get(path, { "if-none-match": `"other"` })
+    expect(other.status).toBe(200)
+    await other.text()
+    // The tag of one encoding says nothing about the other.
+    const plain = await get(path, { "accept-encoding": "identity", "if-none-match": etag })
+    expect(plain.status).toBe(200)
+    await plain.text()
+  })
+})

@@ -179,12 +179,17 @@ describe("a body", () => {
 })
 
 describe("a path", () => {
-  it.each(["/", "/api/v1", "/api/v1/outbound", "/api/v2/outbound/messages", "/%ZZ", `${messages}/a/b/c`, "/../etc"])(
-    "that leads nowhere is a 404: %s",
-    async (path) => {
-      expectProblem(await call("GET", path), 404)
-    }
-  )
+  it.each([
+    "/nowhere",
+    "/api/v1",
+    "/api/v1/outbound",
+    "/api/v2/outbound/messages",
+    "/%ZZ",
+    `${messages}/a/b/c`,
+    "/../etc"
+  ])("that leads nowhere is a 404: %s", async (path) => {
+    expectProblem(await call("GET", path), 404)
+  })
 
   it("too long to be one is a 404", async () => {
     expectProblem(await call("GET", `${messages}/${"a".repeat(5000)}`), 404)
