@@ -55,6 +55,7 @@ import * as Logs from "./setup/logs.ts"
 import { readinessOf } from "./setup/readiness.ts"
 import { firstOrg, firstOrgKey, sampleEndpoint } from "./setup/sample.ts"
 import { startupErrorOf } from "./setup/startupError.ts"
+import { unknownVariables } from "./setup/unknownVariables.ts"
 
 /** How long a stop waits for sends that are under way before it abandons them visibly. */
 const GRACE = Duration.seconds(20)
@@ -232,6 +233,7 @@ const endInTime = () => {
 const main = Layer.unwrap(
   Effect.gen(function* () {
     const given = yield* settings
+    for (const line of unknownVariables(Object.keys(process.env))) yield* Effect.logWarning(line)
     return posthaste(given, yield* readOrCreateDatabaseAndKeys(given))
   })
 )
