@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { dirname, join } from "node:path"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
 import { installed } from "../servers/installed.ts"
 
 const run = async (env: Record<string, string>) => {
@@ -12,6 +12,8 @@ const run = async (env: Record<string, string>) => {
   })
   let printed = ""
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (printed += String(text)))
+  // It ends what it has started, also when the test is over before it is.
+  onTestFinished(() => void child.kill("SIGTERM"))
   const [code] = await once(child, "close")
   return { code, printed }
 }
