@@ -55,6 +55,11 @@ const failures = {
 
 export type FailureCode = keyof typeof failures
 
+/** Of attempts whose destination is not there. (An exchange that is missing is the fault of a destination that is.) */
+export const missingCodes: ReadonlyArray<string> = Object.keys(failures).filter(
+  (code) => code.endsWith("_missing") && code !== "exchange_missing"
+)
+
 /** After a fault of ours. */
 const OURS_AFTER_MS = 5_000
 

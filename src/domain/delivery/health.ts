@@ -7,6 +7,7 @@
  */
 import { DateTime } from "effect"
 import type { MessageFact } from "../message/facts.ts"
+import { missingCodes } from "./classify.ts"
 
 /** How one attempt at a destination ended. */
 export interface AttemptEnd {
@@ -22,10 +23,7 @@ const ours: ReadonlySet<string> = new Set([
   "channel_failed",
   "body_erased",
   "payload_invalid",
-  "destination_missing",
-  "endpoint_missing",
-  "target_missing",
-  "account_missing"
+  ...missingCodes
 ])
 
 /** Null for a fact that ends no attempt, or one that is no fault of its destination. */

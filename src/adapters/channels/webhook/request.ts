@@ -68,7 +68,7 @@ export const makeTargets = (): ((endpoint: Endpoint) => Target | string) => {
 const headerText = (text: string): string =>
   /^[\x20-\x7e]*$/.test(text) ? text : encodeURIComponent(text.toWellFormed())
 
-/** `now` is the attempt's time in unix milliseconds. The message's id is sent in both styles. */
+/** `now` is the attempt's time in unix milliseconds. The message's id is sent in every style. */
 export const requestOf = (message: OutboundMessage, target: Target, now: number): Dispatcher.DispatchOptions => {
   const body = Buffer.from(message.body)
   const timestamp = String(Math.floor(now / 1000))

@@ -14,7 +14,7 @@ const events = Schema.Array(Schema.Literals(alertEvents))
   .check(Schema.isMinLength(1), Schema.isMaxLength(alertEvents.length), Schema.isUnique())
   .annotate({
     description:
-      "What to be told. circuit: it opened, it closed. deadLetter: the first of a destination, then none of it for an hour. oldestDue: a due message waits longer than oldestDueSeconds, and that this is over. Left out: all."
+      "What to be told. circuit: it opened, it closed. deadLetter: the first of a destination, then none of it for an hour. oldestDue: a due message waits longer than oldestDueSeconds, and that this is over. disabled: a destination was disabled. Left out: all."
   })
 const oldestDueSeconds = between(1, 604_800)
 const severity = Schema.Literals(severities).annotate({ description: "Of all events. Left out, each has its own." })
