@@ -75,6 +75,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
   }
 
   const rules = {
+    proxy: given.egressProxy,
     allowedNetworks: given.allowedNetworks,
     exemptions: databaseAndKeys.sample === null ? [] : [databaseAndKeys.sample]
   }
@@ -82,7 +83,11 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
   const metrics = Metrics.make(given.metricsDestinations)
   const health = makeStoreHealth()
 
-  const channels = Channels.layer(rules, { baseUrl: given.whatsappBaseUrl, codes: given.whatsappCodes })
+  const channels = Channels.layer(rules, {
+    baseUrl: given.whatsappBaseUrl,
+    codes: given.whatsappCodes,
+    proxy: given.egressProxy
+  })
 
   const alertFormats = Layer.succeed(AlertFormats, { webhook: WebhookAlerts.format, pagerduty: PagerDutyAlerts.format })
 

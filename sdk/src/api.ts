@@ -182,6 +182,8 @@ export type ChangeWebhookEndpoint = {
   readonly signature?: "standard" | "ed25519" | "legacy" | null | undefined
   readonly headers?: { readonly [name: string]: string } | null | undefined
   readonly disableAfterMs?: number | null | undefined
+  readonly caCertificate?: string | null | undefined
+  readonly clientCertificate?: string | null | undefined
   readonly retry?: RetryPolicy | null | undefined
   readonly rateLimit?: {
     readonly limit: number
@@ -354,6 +356,8 @@ export type CreateWebhookEndpoint = {
   readonly signature?: "standard" | "ed25519" | "legacy" | null | undefined
   readonly headers?: { readonly [name: string]: string } | null | undefined
   readonly disableAfterMs?: number | null | undefined
+  readonly caCertificate?: string | null | undefined
+  readonly clientCertificate?: string | null | undefined
   readonly retry?: RetryPolicy | null | undefined
   readonly rateLimit?: {
     readonly limit: number
@@ -783,6 +787,8 @@ export type NewWebhookEndpoint = {
   readonly signature: "standard" | "ed25519" | "legacy"
   readonly headers: { readonly [name: string]: string }
   readonly disableAfterMs: number
+  readonly caCertificate: string | null
+  readonly clientCertificate: string | null
   readonly retry: RetryPolicy | null
   readonly rateLimit: {
     readonly limit: number
@@ -1013,6 +1019,8 @@ export type WebhookEndpoint = {
   readonly signature: "standard" | "ed25519" | "legacy"
   readonly headers: { readonly [name: string]: string }
   readonly disableAfterMs: number
+  readonly caCertificate: string | null
+  readonly clientCertificate: string | null
   readonly retry: RetryPolicy | null
   readonly rateLimit: {
     readonly limit: number

@@ -2,12 +2,12 @@
 import { Layer } from "effect"
 import * as AmqpChannel from "../adapters/channels/amqp/AmqpChannel.ts"
 import * as HttpTargetChannel from "../adapters/channels/http/HttpTargetChannel.ts"
-import type { AddressRules } from "../adapters/channels/net/addressGuard.ts"
+import type { EgressRules } from "../adapters/channels/net/guardedConnect.ts"
 import * as WebhookChannel from "../adapters/channels/webhook/WebhookChannel.ts"
 import * as WhatsAppChannel from "../adapters/channels/whatsapp/WhatsAppChannel.ts"
 import { Channels, channelsOf } from "../application/ports/Channels.ts"
 
-export const layer = (rules: AddressRules, whatsApp: WhatsAppChannel.Options) =>
+export const layer = (rules: EgressRules, whatsApp: WhatsAppChannel.Options) =>
   Layer.succeed(
     Channels,
     channelsOf([

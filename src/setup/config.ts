@@ -5,6 +5,7 @@
  */
 import { Config, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
 import { type Network, parseNetworks } from "../adapters/channels/net/addressGuard.ts"
+import { type EgressProxy, parseEgressProxy } from "../adapters/channels/net/egressProxy.ts"
 import { type CodeOverrides, parseCodes } from "../adapters/channels/whatsapp/errors.ts"
 import { urlsOf } from "../adapters/postgres/hosts.ts"
 import { isSchemaName, SCHEMA_DEFAULT } from "../adapters/postgres/schemaName.ts"
@@ -34,6 +35,8 @@ export interface Settings {
   /** Null only with the embedded database, which keeps a generated one. */
   readonly encryptionKey: Redacted.Redacted<Uint8Array> | null
   readonly allowedNetworks: ReadonlyArray<Network>
+  /** The way out to destinations; null: straight. */
+  readonly egressProxy: EgressProxy | null
   /** How long a worker may stay silent before other workers take over its messages. */
   readonly lease: Duration.Duration
   /** Sends under way at once in this process. */
@@ -263,6 +266,7 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
       (given) => Result.mapError(parseNetworks(given), (problem) => `is not a list of networks: ${problem}`),
       []
     ),
+    egressProxy: yield* variable("POSTHASTE_EGRESS_PROXY", parseEgressProxy),
     lease: Duration.millis(yield* variable("POSTHASTE_LEASE_MS", wholeNumber(1_000, 3_600_000), 15_000)),
     concurrency: yield* variable("POSTHASTE_CONCURRENCY", wholeNumber(1, 10_000), 512),
     circuit: yield* circuit,

@@ -36,6 +36,7 @@ describe("settings", () => {
       dataDir: ".posthaste",
       operatorKey: null,
       encryptionKey: null,
+      egressProxy: null,
       allowedNetworks: [],
       lease: Duration.seconds(15),
       concurrency: 512,
@@ -114,6 +115,10 @@ describe("a wrong value", () => {
     [{ POSTHASTE_ROLES: "," }, "POSTHASTE_ROLES names no role"],
     [{ POSTHASTE_LEASE_MS: "15s" }, 'POSTHASTE_LEASE_MS must be a whole number from 1000 to 3600000, not "15s"'],
     [{ POSTHASTE_CONCURRENCY: "0" }, 'POSTHASTE_CONCURRENCY must be a whole number from 1 to 10000, not "0"'],
+    [
+      { POSTHASTE_EGRESS_PROXY: "https://user:hunter2@proxy:3128" },
+      "POSTHASTE_EGRESS_PROXY must look like http://proxy.internal:3128 or http://user:password@proxy.internal:3128"
+    ],
     [
       { POSTHASTE_ALLOWED_NETWORKS: "10.0.0.0/8, 10.0.0.0/99" },
       'POSTHASTE_ALLOWED_NETWORKS is not a list of networks: "10.0.0.0/99" is not a network like 10.0.0.0/8 or fd00::/8'

@@ -90,7 +90,7 @@ export const changeDestination = Effect.fnUntraced(function* (
   const before = yield* readDestination(channel, orgId, id)
   if (before === null) return null
   const { given, secrets: within } = apart(channel, asGiven)
-  const secrets = { ...secretsAsGiven, ...within }
+  const secrets = { ...secretsAsGiven, ...removedWithin(channel, before, given), ...within }
   const settings = Object.fromEntries(
     Object.entries(given).map(([name, value]) => [name, settingOf(channel, name, value)])
   )
@@ -132,6 +132,14 @@ const apart = ({ secrets }: AnyChannel, given: Given) => {
   }
   return { given: settings, secrets: taken }
 }
+
+/** A text that is removed takes its secret along. */
+const removedWithin = ({ secrets }: AnyChannel, { secretNames }: Destination, given: Given): GivenSecrets =>
+  Object.fromEntries(
+    Object.entries(secrets).flatMap(([name, { within }]) =>
+      within && given[within.setting] === null && secretNames.includes(name) ? [[name, null]] : []
+    )
+  )
 
 /** Another text without the secret would send the old one to another place. The same text is a change of nothing. */
 const lostWithin = (

@@ -34,6 +34,11 @@ const failures = {
     retryable: true,
     ours: "message"
   },
+  proxy_failed: {
+    message: "Posthaste's way out, its egress proxy, let no connection through",
+    retryable: true,
+    ours: "lane"
+  },
   forbidden_address: { message: "the host resolves to an address Posthaste may not call", retryable: false },
   destination_missing: { message: "the destination does not exist", retryable: false },
   endpoint_missing: { message: "the endpoint does not exist", retryable: false },

@@ -20,7 +20,7 @@ import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
-import { type Channel, Channels, channelsOf } from "../../../src/application/ports/Channels.ts"
+import { type Channel, Channels, channelsOf, type DestinationDraft } from "../../../src/application/ports/Channels.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Processes } from "../../../src/application/ports/Processes.ts"
 import { applyReceiptsOnce } from "../../../src/application/receipts/applyReceipts.ts"
@@ -33,15 +33,21 @@ import * as MemoryPorts from "../../model/MemoryPorts.ts"
 export const OPERATOR = "an operator's key"
 
 /** The channels there are; settings are judged by the words in them, so that a test can provoke each refusal. */
+const webhookFaultsOf = ({ settings, secrets, given }: DestinationDraft<EndpointSettings>) => [
+  ...(given.includes("url") && settings.url.includes("forbidden") ? [forbidden("url")] : []),
+  ...("forbidden" in settings.headers ? [{ field: "headers", reason: "must not hold forbidden" }] : []),
+  ...(secrets["secret"]?.startsWith("whs") === false ? [{ field: "secret", reason: "must start with whsec_" }] : [])
+]
+
 const channels = channelsOf([
   {
     ...webhook,
-    faultsOf: ({ settings, secrets, given }) => [
-      ...(given.includes("url") && settings.url.includes("forbidden") ? [forbidden("url")] : []),
-      ...("forbidden" in settings.headers ? [{ field: "headers", reason: "must not hold forbidden" }] : []),
-      ...(secrets["secret"]?.startsWith("whs") === false ? [{ field: "secret", reason: "must start with whsec_" }] : [])
+    faultsOf: (draft) => [
+      ...webhook.faultsOf(draft).filter(({ field }) => field.endsWith("Certificate")),
+      ...webhookFaultsOf(draft)
     ],
     secrets: {
+      ...webhook.secrets,
       secret: {
         ...webhook.secrets["secret"]!,
         generate: ({ signature }) =>

@@ -21,15 +21,16 @@ import type { AttemptOutcome } from "../../../domain/delivery/outcome.ts"
 import { presets } from "../../../domain/delivery/retry.ts"
 import { connect, type NotConnected } from "../../rabbitmq/client/connect.ts"
 import { fitsShort, type Published, publisher, TRY_HEADER } from "../../rabbitmq/client/publisher.ts"
-import { type AddressGuard, type AddressRules, literalAddress, makeAddressGuard } from "../net/addressGuard.ts"
-import { guardedLookup, type Resolve } from "../net/guardedConnect.ts"
+import { type AddressGuard, literalAddress, makeAddressGuard } from "../net/addressGuard.ts"
+import { type EgressRules, guardedLookup, type Resolve } from "../net/guardedConnect.ts"
 import { type AmqpTargetSettings, checkUrl, hostOf, portOf, secrets, settings, withPassword } from "./settings.ts"
 
 type Target = OpenDestination<AmqpTargetSettings>
 
 /** `resolve` replaces the system's resolver. */
-export const channel = (rules: AddressRules, resolve?: Resolve): Channel<AmqpTargetSettings> => {
+export const channel = (rules: EgressRules, resolve?: Resolve): Channel<AmqpTargetSettings> => {
   const guard = makeAddressGuard(rules)
+  const isProxied = rules.proxy != null
   return {
     name: "amqp",
     journal: "amqp-target",
@@ -42,7 +43,7 @@ export const channel = (rules: AddressRules, resolve?: Resolve): Channel<AmqpTar
     ownSecretsMax: 0,
     // Nothing is asked about a URL that stays as it is: the operator may have closed its network since.
     faultsOf: ({ settings: { url }, given }) => {
-      const reason = given.includes("url") ? checkUrl(url, guard) : null
+      const reason = !given.includes("url") ? null : isProxied ? NO_WAY : checkUrl(url, guard)
       return reason === null ? [] : [{ field: "url", reason }]
     },
     addresseeOf: ({ to }) => Result.succeed({ to, destination: to }),
@@ -52,8 +53,17 @@ export const channel = (rules: AddressRules, resolve?: Resolve): Channel<AmqpTar
     reachesPerson: false,
     dedupes: ({ unconfirmed }) => unconfirmed === "resend",
     missing: "amqp_target_missing",
-    open: open(guard, resolve)
+    open: isProxied ? Effect.succeed(withoutWay) : open(guard, resolve)
   }
+}
+
+/** The proxy is there so that nothing leaves by another way. */
+const NO_WAY = "brokers can't be called: this Posthaste calls through POSTHASTE_EGRESS_PROXY, which is for HTTP"
+
+/** What is accepted already waits, until the proxy is gone or the target is. */
+const withoutWay: Connection<AmqpTargetSettings> = {
+  send: () =>
+    Effect.succeed({ outcome: deferredBy("proxy_failed", "circuit", REPAIR_WAIT_MS, 0, NO_WAY), responseBody: null })
 }
 
 /** How long a connection that nobody uses stays. */

@@ -14,9 +14,9 @@ import type { Channel, Connection, Reply } from "../../../application/ports/Chan
 import { outcomeOfFailure, RECONCILE_AFTER_MS, withoutDedupe } from "../../../domain/delivery/classify.ts"
 import { presets } from "../../../domain/delivery/retry.ts"
 import type { DeliveryError } from "../../../domain/message/facts.ts"
-import { type AddressRules, makeAddressGuard } from "../net/addressGuard.ts"
+import { makeAddressGuard } from "../net/addressGuard.ts"
 import type { Tried } from "../net/attempt.ts"
-import type { Resolve } from "../net/guardedConnect.ts"
+import type { EgressRules, Resolve } from "../net/guardedConnect.ts"
 import { makeCheckTarget } from "../net/requestPolicy.ts"
 import { makeTries } from "../net/tries.ts"
 import { questionOf, requestOf } from "./request.ts"
@@ -52,7 +52,7 @@ const verdictOf = ({ outcome, responseBody }: Tried): Reply => {
 }
 
 /** `resolve` replaces the system's resolver. */
-export const channel = (rules: AddressRules, resolve?: Resolve): Channel<HttpTargetSettings> => {
+export const channel = (rules: EgressRules, resolve?: Resolve): Channel<HttpTargetSettings> => {
   const checkUrl = makeCheckTarget(makeAddressGuard(rules))
   return {
     name: "http",
@@ -81,7 +81,7 @@ export const channel = (rules: AddressRules, resolve?: Resolve): Channel<HttpTar
   }
 }
 
-const open = Effect.fnUntraced(function* (rules: AddressRules, resolve: Resolve | undefined) {
+const open = Effect.fnUntraced(function* (rules: EgressRules, resolve: Resolve | undefined) {
   const attempt = yield* makeTries(rules, resolve)
   const connection: Connection<HttpTargetSettings> = {
     send: (message, target) => {

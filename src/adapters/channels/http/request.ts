@@ -3,7 +3,7 @@ import type { Dispatcher } from "undici"
 import type { Doubted, OutboundMessage } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
 import { agentHeaders } from "../net/agent.ts"
-import { type Prepared, timeoutNanosOf } from "../net/tries.ts"
+import { type Prepared, poolOf, timeoutNanosOf } from "../net/tries.ts"
 import { withFields } from "./bodyFields.ts"
 import { filled } from "./secretHeaders.ts"
 import { checkHeaders, checkSettings, type HttpTargetSettings, PLACEHOLDER } from "./settings.ts"
@@ -20,13 +20,13 @@ const headersFor = ({ destination, secrets }: Target): ReadonlyArray<string> | s
 }
 
 const prepared = (
-  { destination: { settings } }: Target,
+  { destination }: Target,
   address: string,
   request: Omit<Dispatcher.DispatchOptions, "path">
 ): Prepared => {
   const url = new URL(address)
   return {
-    destination: { url, timeoutNanos: timeoutNanosOf(settings.timeoutMs) },
+    destination: { url, pool: poolOf(destination), timeoutNanos: timeoutNanosOf(destination.settings.timeoutMs) },
     request: { ...request, path: url.pathname + url.search }
   }
 }

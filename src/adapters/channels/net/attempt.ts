@@ -6,6 +6,7 @@ import { type FailureCode, outcomeOfFailure, outcomeOfStatus, retryAfterMs } fro
 import type { Exchange } from "./connections.ts"
 import type { Expiring } from "./deadlines.ts"
 import { BODY_MAX, bodyText } from "./responseBody.ts"
+import type { Destination } from "./tries.ts"
 
 const NANOS_PER_MILLI = 1_000_000
 
@@ -27,7 +28,7 @@ export interface Attempt extends Exchange, Expiring {}
 
 /** `done` is called once. */
 export const makeAttempt = (
-  { url, timeoutNanos }: { readonly url: URL; readonly timeoutNanos: bigint },
+  { url, pool, secureContext, timeoutNanos }: Destination,
   request: Dispatcher.DispatchOptions,
   clock: Clock.Clock,
   done: (tried: Tried) => void
@@ -59,6 +60,8 @@ export const makeAttempt = (
 
   return {
     url,
+    pool,
+    secureContext,
     request,
     begins: () => {
       begun = true

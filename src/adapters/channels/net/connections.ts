@@ -1,6 +1,11 @@
 /**
- * Keep-alive HTTP/1.1 connections, pooled by origin, each to an address that was vetted for it.
+ * Keep-alive HTTP/1.1 connections, pooled by destination, each to an address that was vetted for it.
  *
+ * - A destination waits for its own connections only: whoever else calls the same server, of the same org or another,
+ *   neither delays it nor lends it a connection. A changed destination has a new pool, so no request goes over a
+ *   connection that was made under other settings.
+ * - Pools without a connection are gone. Idle connections close after some seconds; beyond `CONNECTIONS_MAX` the one that
+ *   was idle longest closes for the next, so that many destinations don't use up the descriptors.
  * - A connection carries one request at a time. A request is written at most once: what was written and
  *   got no answer is reported, never sent again from here.
  * - Giving up works in every phase: a request that waits is forgotten, a connection being made is
@@ -9,13 +14,14 @@
  * It builds on undici's `Client` (one connection, its parser, its keep-alive hints) and not on its pool:
  * that one keeps requests that were given up in its queue and can't abandon a connection being made.
  */
-import type { Socket } from "node:net"
+import type { SecureContext } from "node:tls"
 import { Client, type Dispatcher } from "undici"
 import type { FailureCode } from "../../../domain/delivery/classify.ts"
-import type { AddressGuard } from "./addressGuard.ts"
-import { type Connect, guardedConnect, NotConnected, type Resolve } from "./guardedConnect.ts"
+import { type Connect, type ConnectOptions, guardedConnect, NotConnected } from "./guardedConnect.ts"
 
-export const CONNECTIONS_PER_ORIGIN_MAX = 128
+export const CONNECTIONS_PER_DESTINATION_MAX = 128
+/** Idle and busy together. Busy ones may be more: how many requests are under way is bounded elsewhere. */
+const CONNECTIONS_MAX = 1_024
 /** Below the 5 s after which Node, uvicorn and Apache hang up, so that a request rarely meets a closing connection. */
 const KEEP_ALIVE_MS = 4_000
 const RESPONSE_HEADERS_MAX = 16 * 1024
@@ -23,6 +29,10 @@ const RESPONSE_HEADERS_MAX = 16 * 1024
 /** A request under way and its result so far, as seen by the connection that carries it. */
 export interface Exchange {
   readonly url: URL
+  /** Names the destination and its version. */
+  readonly pool: string
+  /** Whom it trusts and who we are to it; absent: as for everybody. */
+  readonly secureContext?: SecureContext | undefined
   readonly request: Dispatcher.DispatchOptions
   /** From here on bytes of the request may have left. */
   readonly begins: () => void
@@ -42,41 +52,63 @@ export interface Connections {
   readonly close: () => void
 }
 
-export const makeConnections = (guard: AddressGuard, resolve?: Resolve): Connections => {
-  const origins = new Map<string, Origin>()
-  const originOf = (url: URL): Origin => {
-    const known = origins.get(url.origin)
+/** What all pools have in common. */
+interface Shared {
+  /** Of all pools; the one that has been idle longest is the first. */
+  readonly idle: Set<Connection>
+  open: number
+}
+
+/** `options`: by which way, and to which addresses. */
+export const makeConnections = (
+  options: Omit<ConnectOptions, "secureContext">,
+  connectionsMax = CONNECTIONS_MAX
+): Connections => {
+  const pools = new Map<string, Pool>()
+  const shared: Shared = { idle: new Set(), open: 0 }
+  const nameOf = ({ pool, url }: Exchange) => `${pool} ${url.origin}`
+  const poolOf = (exchange: Exchange): Pool => {
+    const name = nameOf(exchange)
+    const known = pools.get(name)
     if (known !== undefined) return known
-    const origin = new Origin(url, guard, resolve, () => origins.delete(url.origin))
-    origins.set(url.origin, origin)
-    return origin
+    const { url, secureContext } = exchange
+    const connect = guardedConnect(url, { ...options, secureContext })
+    const pool = new Pool(url.origin, connect, shared, connectionsMax, () => pools.delete(name))
+    pools.set(name, pool)
+    return pool
   }
   return {
-    start: (exchange) => originOf(exchange.url).start(exchange),
-    giveUp: (exchange) => origins.get(exchange.url.origin)?.giveUp(exchange),
+    start: (exchange) => poolOf(exchange).start(exchange),
+    giveUp: (exchange) => pools.get(nameOf(exchange))?.giveUp(exchange),
     close: () => {
-      for (const origin of [...origins.values()]) origin.close()
+      for (const pool of [...pools.values()]) pool.close()
     }
   }
 }
 
-class Origin {
-  readonly #url: URL
+class Pool {
+  readonly #origin: string
   readonly #connect: Connect
+  readonly #shared: Shared
+  readonly #connectionsMax: number
   readonly #onEmpty: () => void
   readonly #open = new Set<Connection>()
   /** The most recently used connection is taken first, so that the rest can go idle and close. */
   readonly #idle: Array<Connection> = []
   readonly #waiting = new Set<Exchange>()
 
-  constructor(url: URL, guard: AddressGuard, resolve: Resolve | undefined, onEmpty: () => void) {
-    this.#url = url
-    this.#connect = guardedConnect(url, guard, resolve)
+  constructor(origin: string, connect: Connect, shared: Shared, connectionsMax: number, onEmpty: () => void) {
+    this.#origin = origin
+    this.#connect = connect
+    this.#shared = shared
+    this.#connectionsMax = connectionsMax
     this.#onEmpty = onEmpty
   }
 
   start(exchange: Exchange): void {
-    const connection = this.#idle.pop() ?? (this.#open.size < CONNECTIONS_PER_ORIGIN_MAX ? this.#connection() : null)
+    const idle = this.#idle.pop()
+    if (idle !== undefined) this.#shared.idle.delete(idle)
+    const connection = idle ?? (this.#open.size < CONNECTIONS_PER_DESTINATION_MAX ? this.#connection() : null)
     if (connection === null) this.#waiting.add(exchange)
     else connection.carry(exchange)
   }
@@ -89,13 +121,20 @@ class Origin {
   /** The exchange of `connection` is over and it can carry the next. */
   free(connection: Connection): void {
     const next = this.#nextWaiting()
-    if (next === null) this.#idle.push(connection)
-    else connection.carry(next)
+    if (next !== null) {
+      connection.carry(next)
+      return
+    }
+    this.#idle.push(connection)
+    this.#shared.idle.add(connection)
+    this.#makeRoom(0)
   }
 
   /** `connection` is closed, and its place in the pool is free. */
   gone(connection: Connection): void {
     this.#open.delete(connection)
+    this.#shared.open -= 1
+    this.#shared.idle.delete(connection)
     const idle = this.#idle.indexOf(connection)
     if (idle !== -1) this.#idle.splice(idle, 1)
     const next = this.#nextWaiting()
@@ -109,9 +148,19 @@ class Origin {
   }
 
   #connection(): Connection {
-    const connection = new Connection(this.#url.origin, this.#connect, this)
+    this.#makeRoom(1)
+    const connection = new Connection(this.#origin, this.#connect, this)
     this.#open.add(connection)
+    this.#shared.open += 1
     return connection
+  }
+
+  /** Closes what has been idle longest, whosever it is, until there is room for so many more. */
+  #makeRoom(more: number): void {
+    for (const idle of this.#shared.idle) {
+      if (this.#shared.open + more <= this.#connectionsMax) return
+      idle.close()
+    }
   }
 
   #nextWaiting(): Exchange | null {
@@ -125,19 +174,19 @@ class Origin {
 
 /** One connection. It is its own handler: undici reports events to it, and it passes them to its exchange. */
 class Connection implements Dispatcher.DispatchHandler {
-  readonly #origin: Origin
+  readonly #pool: Pool
   readonly #client: Client
-  #socket: Socket | null = null
+  #connecting: ReturnType<Connect> = null
   #exchange: Exchange | null = null
   #controller: Dispatcher.DispatchController | null = null
   #answering = false
   #closed = false
 
-  constructor(origin: string, connect: Connect, owner: Origin) {
-    this.#origin = owner
+  constructor(origin: string, connect: Connect, pool: Pool) {
+    this.#pool = pool
     this.#client = new Client(origin, {
       connect: (_options, callback) => {
-        this.#socket = connect((error, socket) => {
+        this.#connecting = connect((error, socket) => {
           if (error === null) callback(null, socket)
           else callback(error, null)
         })
@@ -175,8 +224,8 @@ class Connection implements Dispatcher.DispatchHandler {
     this.#closed = true
     this.#client.destroy(null, () => {})
     // undici waits for a connection that is being made before it destroys it; that can take minutes.
-    this.#socket?.destroy()
-    this.#origin.gone(this)
+    this.#connecting?.destroy()
+    this.#pool.gone(this)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -216,7 +265,7 @@ class Connection implements Dispatcher.DispatchHandler {
     if (failure !== null) this.close()
     // Not from inside undici's parser, which can't be entered twice: the listener may send at once.
     queueMicrotask(() => {
-      if (!this.#closed) this.#origin.free(this)
+      if (!this.#closed) this.#pool.free(this)
       exchange.ended(failure)
     })
   }

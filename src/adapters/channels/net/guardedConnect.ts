@@ -4,13 +4,17 @@
  * good and bad), and the address the socket ended up with before a byte is sent. The judged addresses are
  * the ones connected to: a later, different answer has no say.
  *
- * It knows no deadline: whoever waits destroys the socket.
+ * Through an egress proxy the same holds: the name is resolved and judged here, and the proxy is asked for the judged
+ * address (CONNECT), never for the name. TLS goes from end to end.
+ *
+ * It knows no deadline: whoever waits destroys what it was given.
  */
 import { lookup as systemLookup } from "node:dns"
 import net from "node:net"
 import tls from "node:tls"
 import type { FailureCode } from "../../../domain/delivery/classify.ts"
-import { type AddressGuard, literalAddress, portOf } from "./addressGuard.ts"
+import { type AddressGuard, type AddressRules, literalAddress, portOf } from "./addressGuard.ts"
+import { type EgressProxy, tunnel } from "./egressProxy.ts"
 
 /** Asks for all addresses of a host name. */
 export type Resolve = (
@@ -50,11 +54,29 @@ export const guardedLookup =
 /** The system has no more descriptors or buffers for this process: that says nothing about the other side. */
 const isOurs = ({ code }: NodeJS.ErrnoException) => code === "EMFILE" || code === "ENFILE" || code === "ENOBUFS"
 
-/** Null when no connection was started: the callback got the reason. */
-export type Connect = (callback: (...result: [null, net.Socket] | [NotConnected, null]) => void) => net.Socket | null
+/** Which addresses may be called, and by which way. */
+export interface EgressRules extends AddressRules {
+  readonly proxy?: EgressProxy | null
+}
+
+type Connected = (...result: [null, net.Socket] | [NotConnected, null]) => void
+
+/** Gives up a connection that is being made. Null when none was started: the callback got the reason. */
+export type Connect = (callback: Connected) => { readonly destroy: () => void } | null
+
+export interface ConnectOptions {
+  readonly guard: AddressGuard
+  readonly resolve?: Resolve | undefined
+  readonly proxy?: EgressProxy | null | undefined
+  /** Who is trusted, and who we are; absent: those that Node trusts, and nobody. */
+  readonly secureContext?: tls.SecureContext | undefined
+}
 
 /** TLS sessions are resumed among the connections of one call. */
-export const guardedConnect = (url: URL, guard: AddressGuard, resolve: Resolve = systemResolve): Connect => {
+export const guardedConnect = (
+  url: URL,
+  { guard, resolve = systemResolve, proxy = null, secureContext }: ConnectOptions
+): Connect => {
   const secure = url.protocol === "https:"
   const port = portOf(url)
   const literal = literalAddress(url.hostname)
@@ -63,11 +85,66 @@ export const guardedConnect = (url: URL, guard: AddressGuard, resolve: Resolve =
 
   const lookup = guardedLookup(guard, port, resolve)
 
+  const secured = {
+    servername,
+    ALPNProtocols: ["http/1.1"],
+    ...(secureContext === undefined ? {} : { secureContext })
+  }
+
+  /** Judges the address first; the proxy connects to that. */
+  const throughProxy = (way: EgressProxy, callback: Connected) => {
+    let tunnelling: { readonly destroy: () => void } | null = null
+    let socket: net.Socket | null = null
+    let done = false
+    const end = (...result: Parameters<Connected>) => {
+      if (done) return
+      done = true
+      callback(...result)
+    }
+    const to = (address: string) => {
+      tunnelling = tunnel(way, address, port, (code, plain) => {
+        if (plain === null) return end(new NotConnected(code), null)
+        if (done) return plain.destroy()
+        socket = plain
+        if (!secure) return end(null, plain)
+        const secureSocket = tls.connect({
+          ...secured,
+          socket: plain,
+          ...(session === undefined ? {} : { session })
+        })
+        socket = secureSocket
+        secureSocket.on("session", (latest: Buffer) => {
+          session = latest
+        })
+        secureSocket.once("secureConnect", () => end(null, secureSocket))
+        secureSocket.on("error", (error) => end(new NotConnected("tls_failed", error), null))
+        secureSocket.once("close", () => end(new NotConnected("tls_failed"), null))
+      })
+    }
+    const destroy = () => {
+      done = true
+      tunnelling?.destroy()
+      socket?.destroy()
+    }
+    if (literal !== null) to(literal)
+    else {
+      lookup(url.hostname, { all: true }, (error, found) => {
+        if (done) return
+        if (error !== null) return end(error as NotConnected, null)
+        const addresses = found as ReadonlyArray<{ readonly address: string; readonly family: number }>
+        // There is one try: most proxies have a way to IPv4, not all to IPv6.
+        to((addresses.find(({ family }) => family === 4) ?? addresses[0]!).address)
+      })
+    }
+    return { destroy }
+  }
+
   return (callback) => {
     if (literal !== null && !guard.allows(literal, port)) {
       callback(new NotConnected("forbidden_address"), null)
       return null
     }
+    if (proxy !== null) return throughProxy(proxy, callback)
     const target = {
       host: literal ?? url.hostname,
       port,
@@ -79,8 +156,7 @@ export const guardedConnect = (url: URL, guard: AddressGuard, resolve: Resolve =
     const socket = secure
       ? tls.connect({
           ...target,
-          servername,
-          ALPNProtocols: ["http/1.1"],
+          ...secured,
           ...(session === undefined ? {} : { session })
         })
       : net.connect(target)

@@ -8,18 +8,25 @@
  * - Nothing is retried and no redirect followed here: one call makes at most one request.
  * - Interrupting an attempt takes the request back as far as that is still possible.
  */
+import type { SecureContext } from "node:tls"
 import { Clock, Effect, type Scope } from "effect"
 import type { Dispatcher } from "undici"
-import { type AddressRules, makeAddressGuard } from "./addressGuard.ts"
+import { makeAddressGuard } from "./addressGuard.ts"
 import { type Attempt, makeAttempt, type Tried } from "./attempt.ts"
 import { makeConnections } from "./connections.ts"
 import { makeDeadlines } from "./deadlines.ts"
-import type { Resolve } from "./guardedConnect.ts"
+import type { EgressRules, Resolve } from "./guardedConnect.ts"
 
 export interface Destination {
   readonly url: URL
+  /** Whose connections it uses, see `poolOf`. */
+  readonly pool: string
+  readonly secureContext?: SecureContext | undefined
   readonly timeoutNanos: bigint
 }
+
+/** No two destinations, nor two versions of one, share connections. */
+export const poolOf = ({ id, version }: { readonly id: string; readonly version: number }): string => `${id}/${version}`
 
 /** A request that was made before its try. */
 export interface Prepared {
@@ -41,12 +48,12 @@ export type Try = (
 
 /** `resolve` replaces the system's resolver. Connections close with the scope. */
 export const makeTries = Effect.fnUntraced(function* (
-  rules: AddressRules,
+  { proxy, ...rules }: EgressRules,
   resolve?: Resolve
 ): Effect.fn.Return<Try, never, Scope.Scope> {
   const clock = yield* Clock.Clock
   const connections = yield* Effect.acquireRelease(
-    Effect.sync(() => makeConnections(makeAddressGuard(rules), resolve)),
+    Effect.sync(() => makeConnections({ guard: makeAddressGuard(rules), resolve, proxy })),
     ({ close }) => Effect.sync(close)
   )
   const deadlines = yield* makeDeadlines<Attempt>(clock, connections.giveUp)

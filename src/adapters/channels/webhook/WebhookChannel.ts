@@ -9,16 +9,17 @@ import { Effect, Redacted, Result, Schema } from "effect"
 import type { Channel, Connection } from "../../../application/ports/Channels.ts"
 import { outcomeOfFailure } from "../../../domain/delivery/classify.ts"
 import { presets } from "../../../domain/delivery/retry.ts"
-import { type AddressRules, makeAddressGuard } from "../net/addressGuard.ts"
-import type { Resolve } from "../net/guardedConnect.ts"
+import { makeAddressGuard } from "../net/addressGuard.ts"
+import type { EgressRules, Resolve } from "../net/guardedConnect.ts"
 import { makeCheckTarget } from "../net/requestPolicy.ts"
 import { makeTries } from "../net/tries.ts"
+import { checkAuthority, checkClient, clientKey, KEY } from "./certificates.ts"
 import { makeTargets, requestOf } from "./request.ts"
 import { checkHeaders, type EndpointSettings, settings } from "./settings.ts"
 import { checkSecret, generateSecret, publicKeyOf, type Style } from "./signature.ts"
 
 /** `resolve` replaces the system's resolver. */
-export const channel = (rules: AddressRules, resolve?: Resolve): Channel<EndpointSettings> => {
+export const channel = (rules: EgressRules, resolve?: Resolve): Channel<EndpointSettings> => {
   const checkUrl = makeCheckTarget(makeAddressGuard(rules))
   return {
     name: "webhook",
@@ -42,15 +43,26 @@ export const channel = (rules: AddressRules, resolve?: Resolve): Channel<Endpoin
         },
         replaceable: false,
         rotates: true
-      }
+      },
+      [KEY]: clientKey
     },
     ownSecretsMax: 0,
     // Nothing is asked about a setting that stays as it is: the operator may have closed its network since.
-    faultsOf: ({ settings: { url, headers, signature }, secrets: { secret }, given, before }) =>
+    faultsOf: ({
+      settings: { url, headers, signature, caCertificate, clientCertificate },
+      secrets: { secret, [KEY]: key },
+      given,
+      before
+    }) =>
       Object.entries({
         url: given.includes("url") ? checkUrl(url) : null,
         headers: given.includes("headers") ? checkHeaders(headers) : null,
         signature: before === null ? null : checkChange(before.signature, signature),
+        caCertificate: given.includes("caCertificate") ? checkAuthority(caCertificate) : null,
+        clientCertificate:
+          given.includes("clientCertificate") && (key !== undefined || clientCertificate !== before?.clientCertificate)
+            ? checkClient(clientCertificate, key)
+            : null,
         secret: secret === undefined ? null : checkSecret(Redacted.make(secret), signature)
       }).flatMap(([field, reason]) => (reason === null ? [] : [{ field, reason }])),
     addresseeOf: ({ to }) => Result.succeed({ to, destination: to }),
@@ -71,7 +83,7 @@ const checkChange = (before: Style, after: Style): string | null =>
     ? null
     : "can't change to or from ed25519, which has keys of its own: create another endpoint"
 
-const open = Effect.fnUntraced(function* (rules: AddressRules, resolve: Resolve | undefined) {
+const open = Effect.fnUntraced(function* (rules: EgressRules, resolve: Resolve | undefined) {
   const attempt = yield* makeTries(rules, resolve)
   const targetOf = makeTargets()
   const connection: Connection<EndpointSettings> = {

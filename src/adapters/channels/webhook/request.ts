@@ -5,7 +5,8 @@ import type { Dispatcher } from "undici"
 import type { OutboundMessage } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
 import { agentHeaders } from "../net/agent.ts"
-import { timeoutNanosOf } from "../net/tries.ts"
+import { type Destination, poolOf, timeoutNanosOf } from "../net/tries.ts"
+import { secureContextOf } from "./certificates.ts"
 import { checkSettings, type EndpointSettings } from "./settings.ts"
 import { checkSecret, type Style, signEd25519, signingKey, signLegacy, signStandard } from "./signature.ts"
 
@@ -18,23 +19,27 @@ interface TimedKey {
 }
 
 /** What the attempts at one endpoint share for as long as its settings and secrets stay the same. */
-export interface Target {
-  readonly url: URL
+export interface Target extends Destination {
   readonly path: string
   readonly style: Style
   readonly keys: ReadonlyArray<TimedKey>
   readonly headers: ReadonlyArray<string>
-  readonly timeoutNanos: bigint
 }
 
 /** A text says why the endpoint can't be called; nothing is sent then. */
-const targetOf = ({ destination: { settings }, secrets: { secret }, previousSecrets }: Endpoint): Target | string => {
+const targetOf = ({ destination, secrets, previousSecrets }: Endpoint): Target | string => {
+  const { settings } = destination
+  const { secret } = secrets
   if (secret === undefined) return "there is no secret to sign with"
   const problem = checkSettings(settings) ?? checkSecret(secret, settings.signature)
   if (problem !== null) return problem
+  const secureContext = secureContextOf(settings, secrets)
+  if (typeof secureContext === "string") return secureContext
   const url = new URL(settings.url)
   return {
     url,
+    pool: poolOf(destination),
+    secureContext: secureContext ?? undefined,
     path: url.pathname + url.search,
     style: settings.signature,
     keys: [

@@ -4,9 +4,10 @@ import { between, commonSettings, headerText, type Setting, text } from "../../.
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
 import { isWish } from "../../../domain/event/eventTypes.ts"
 import { checkUrl, type Headers, makeCheckHeaders } from "../net/requestPolicy.ts"
+import type { Certificates } from "./certificates.ts"
 import { type Style, styles } from "./signature.ts"
 
-export interface EndpointSettings extends DestinationSettings {
+export interface EndpointSettings extends DestinationSettings, Certificates {
   readonly url: string
   /** Event types it wants from fan-out; null wants all. */
   readonly eventTypes: ReadonlyArray<string> | null
@@ -24,6 +25,9 @@ const Wish = headerText(256).check(
   )
 )
 
+/** Lines are part of it. What it says is judged by certificates.ts. */
+const pem = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(32_768))
+
 const DAY_MS = 86_400_000
 
 export const settings = {
@@ -40,6 +44,19 @@ export const settings = {
       description: "For so long every attempt may fail until the endpoint is disabled; 0: for ever."
     }),
     default: 5 * DAY_MS
+  },
+  caCertificate: {
+    schema: pem.annotate({
+      description: "PEM. The endpoint's certificate must be signed by one of these; null: by one that Node trusts."
+    }),
+    default: null
+  },
+  clientCertificate: {
+    schema: pem.annotate({
+      description:
+        "PEM: the certificate that Posthaste shows, and its private key, which is stored encrypted and never shown."
+    }),
+    default: null
   },
   ...commonSettings
 } as const satisfies { readonly [Name in keyof EndpointSettings]: Setting }

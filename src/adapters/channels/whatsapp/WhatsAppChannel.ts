@@ -23,6 +23,7 @@ import { readPayload } from "../../../domain/whatsapp/content.ts"
 import { recipientOf } from "../../../domain/whatsapp/recipient.ts"
 import { parseNetworks } from "../net/addressGuard.ts"
 import type { Tried } from "../net/attempt.ts"
+import type { EgressProxy } from "../net/egressProxy.ts"
 import { makeTries } from "../net/tries.ts"
 import { graphErrorOf, providerMessageIdOf } from "./answer.ts"
 import { type CodeClass, type CodeOverrides, classOfStatus, deliveryErrorOf, verdictOf } from "./errors.ts"
@@ -35,6 +36,7 @@ export interface Options {
   readonly baseUrl: URL
   /** What an operator says about error codes, over what the table says. */
   readonly codes: CodeOverrides
+  readonly proxy?: EgressProxy | null
 }
 
 /** Meta asks for six seconds between messages from one number to one recipient. */
@@ -93,9 +95,9 @@ const noPhoneNumber: Fault = {
   reason: "must be a phone number with its country code, 8 to 15 digits, such as +4915112345678"
 }
 
-const open = Effect.fnUntraced(function* ({ baseUrl, codes }: Options) {
+const open = Effect.fnUntraced(function* ({ baseUrl, codes, proxy }: Options) {
   const clock = yield* Clock.Clock
-  const attempt = yield* makeTries(rules)
+  const attempt = yield* makeTries({ ...rules, proxy: proxy ?? null })
   const throttles = makeThrottles()
   const connection: Connection<WhatsAppSettings> = {
     send: (message, account) => {

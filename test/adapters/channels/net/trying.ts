@@ -2,22 +2,30 @@
 import { randomUUID } from "node:crypto"
 import { Duration, Effect, Result } from "effect"
 import { parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
+import type { EgressProxy } from "../../../../src/adapters/channels/net/egressProxy.ts"
 import type { Resolve } from "../../../../src/adapters/channels/net/guardedConnect.ts"
 import { type Destination, makeTries, timeoutNanosOf } from "../../../../src/adapters/channels/net/tries.ts"
 import { receiver } from "./receiver.ts"
 
-export const destinationAt = (url: string, { timeoutMs = 60_000 } = {}): Destination => ({
+export const destinationAt = (url: string, { timeoutMs = 60_000, pool = "one/1" } = {}): Destination => ({
   url: new URL(url),
+  pool,
   timeoutNanos: timeoutNanosOf(timeoutMs)
 })
 
 /** Posts to any destination; loopback may be called unless told otherwise. Each request has a name of its own. */
 export const posting = (
-  options: { readonly networks?: string; readonly exempt?: number; readonly resolve?: Resolve } = {}
+  options: {
+    readonly networks?: string
+    readonly exempt?: number
+    readonly resolve?: Resolve
+    readonly proxy?: EgressProxy
+  } = {}
 ) =>
   Effect.map(
     makeTries(
       {
+        proxy: options.proxy ?? null,
         allowedNetworks: Result.getOrThrow(parseNetworks(options.networks ?? "127.0.0.0/8")),
         exemptions: options.exempt === undefined ? [] : [{ address: "127.0.0.1", port: options.exempt }]
       },

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { selfSigned } from "../../channels/net/certificate.ts"
 import { field, type Json, start } from "../served.ts"
 
 const { call, makeKey, project } = await start()
@@ -25,6 +26,8 @@ describe("a webhook endpoint", () => {
       onDeadLetter: "skip",
       headers: {},
       disableAfterMs: 432_000_000,
+      caCertificate: null,
+      clientCertificate: null,
       publicKey: null,
       paused: false,
       state: "ACTIVE",
@@ -39,6 +42,32 @@ describe("a webhook endpoint", () => {
     const listed = await call("GET", endpoints)
     expect(listed.json["items"]).toContainEqual(rest)
     expect(read.text + listed.text).not.toContain("whsec_")
+  })
+
+  it("can have a client certificate, whose key nobody sees again, and an authority of its own", async () => {
+    const [ours, other] = [selfSigned("posthaste.example"), selfSigned("other.example")]
+    const url = "https://shop.example/mutual"
+    const make = (body: Json) => call("POST", endpoints, { body: { url, ...body } })
+    const made = await make({ caCertificate: other.cert, clientCertificate: ours.cert + ours.key })
+    expect(made.status).toBe(201)
+    expect(made.json).toMatchObject({ caCertificate: other.cert, clientCertificate: ours.cert })
+    const path = `${endpoints}/${made.json["id"]}`
+    const read = await call("GET", path)
+    expect(made.text + read.text).not.toContain("PRIVATE KEY")
+    const faultsOf = async (body: Json) => field(await make(body))
+    expect(await faultsOf({ clientCertificate: ours.cert })).toEqual(["clientCertificate"])
+    expect(await faultsOf({ clientCertificate: ours.cert + other.key })).toEqual(["clientCertificate"])
+    expect(await faultsOf({ clientCertificate: ours.key, caCertificate: "x" })).toEqual(
+      expect.arrayContaining(["caCertificate", "clientCertificate"])
+    )
+    const patch = (body: Json) => call("PATCH", path, { body })
+    expect((await patch({ clientCertificate: ours.cert, description: "same" })).status).toBe(200)
+    expect(field(await patch({ clientCertificate: other.cert }))).toContain("clientCertificate")
+    const renewed = await patch({ clientCertificate: other.cert + other.key })
+    expect(renewed.json).toMatchObject({ clientCertificate: other.cert })
+    const removed = await patch({ clientCertificate: null, caCertificate: null })
+    expect(removed.json).toMatchObject({ clientCertificate: null, caCertificate: null })
+    expect(field(await patch({ clientCertificate: other.cert }))).toContain("clientCertificate")
   })
 
   it("takes everything it can be told", async () => {

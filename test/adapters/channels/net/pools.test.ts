@@ -1,0 +1,66 @@
+/** Whose connections a request uses, over real sockets. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Result } from "effect"
+import { makeAddressGuard, parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
+import { CONNECTIONS_PER_DESTINATION_MAX, makeConnections } from "../../../../src/adapters/channels/net/connections.ts"
+import { receiver, until } from "./receiver.ts"
+import { destinationAt, posting } from "./trying.ts"
+
+const ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+
+describe("the connections of a destination", () => {
+  it.live("are its own: one that hangs at the same server delays nobody else", () =>
+    Effect.gen(function* () {
+      const far = yield* receiver({ request: (socket, { line }) => void (line.includes("/b") && socket.write(ok)) })
+      const post = yield* posting()
+      const hanging = destinationAt(`${far.url}/a`, { pool: "a/1" })
+      yield* Effect.forEach(Array.from({ length: CONNECTIONS_PER_DESTINATION_MAX + 20 }), () =>
+        Effect.forkChild(post(hanging))
+      )
+      yield* until(() => far.connections() === CONNECTIONS_PER_DESTINATION_MAX)
+      const { outcome } = yield* post(destinationAt(`${far.url}/b`, { pool: "b/1", timeoutMs: 5_000 }))
+      expect(outcome).toMatchObject({ type: "Accepted" })
+    })
+  )
+
+  it.live("are kept for its next request, and not lent to a changed destination", () =>
+    Effect.gen(function* () {
+      const far = yield* receiver({ request: (socket) => void socket.write(ok) })
+      const post = yield* posting()
+      for (const pool of ["a/1", "a/1", "a/1", "a/2", "b/1"]) yield* post(destinationAt(far.url, { pool }))
+      expect([far.connections(), far.requests.length]).toEqual([3, 5])
+    })
+  )
+
+  it.live("make room for others' when too many are idle, the one that was idle longest first", () =>
+    Effect.gen(function* () {
+      const far = yield* receiver({ request: (socket) => void socket.write(ok) })
+      const guard = makeAddressGuard({
+        allowedNetworks: Result.getOrThrow(parseNetworks("127.0.0.0/8")),
+        exemptions: []
+      })
+      const connections = yield* Effect.acquireRelease(
+        Effect.sync(() => makeConnections({ guard }, 3)),
+        ({ close }) => Effect.sync(close)
+      )
+      const call = (pool: string) =>
+        Effect.callback<unknown>((resume) =>
+          connections.start({
+            url: new URL(far.url),
+            pool,
+            request: { method: "POST", path: "/", body: "{}" },
+            begins: () => {},
+            answered: () => {},
+            received: () => true,
+            ended: (failure) => resume(Effect.succeed(failure))
+          })
+        )
+      for (const pool of ["a", "b", "c", "a", "d"]) expect(yield* call(pool)).toBeNull()
+      expect(far.connections()).toBe(4)
+      yield* until(() => far.open.size === 3)
+      // The one of b had been idle longest; a, c and d still have theirs.
+      for (const pool of ["a", "c", "d"]) expect(yield* call(pool)).toBeNull()
+      expect(far.connections()).toBe(4)
+    })
+  )
+})
