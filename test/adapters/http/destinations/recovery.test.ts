@@ -18,6 +18,15 @@ describe("the test of a webhook endpoint", () => {
     expect([plain.status, plain.json["eventType"]]).toEqual([202, "posthaste.test"])
   })
 
+  it("says what the example of its type says", async () => {
+    const id = await posthaste.endpoint()
+    await call("POST", "/api/v1/event-types", { body: { name: "order.weighed", example: { kg: 1.5 } } })
+    const sent = await call("POST", `${endpoints}/${id}/test`, { body: { eventType: "order.weighed" } })
+    expect(await posthaste.bodyOf(sent.json["id"])).toMatch(
+      /^\{"type":"order\.weighed",.*"test":true,"data":\{"kg":1\.5\}\}$/
+    )
+  })
+
   it("is not for another org's endpoint, nor for a misspelt request", async () => {
     const id = await posthaste.endpoint()
     expect((await call("POST", `${endpoints}/${id}/test`, { org: "other" })).status).toBe(404)
