@@ -73,11 +73,14 @@ export const deliver = Effect.fnUntraced(function* (
   claimed: ClaimedMessage,
   heldBatch: HeldBatch,
   circuits: CircuitWatch,
-  onSent: (outcome: AttemptOutcome) => void
+  onSent: (outcome: AttemptOutcome, isUnreported: boolean) => void
 ) {
   const started = yield* start(claimed, heldBatch)
   if (started === "GateClosed") return started
-  if (started === null) return circuits.observe(claimed, null)
+  if (started === null) {
+    circuits.observe(claimed, null)
+    return
+  }
   const telemetry = yield* Telemetry
   const { messageId, queued, dueAt } = claimed
   const { channel } = queued
@@ -89,13 +92,14 @@ export const deliver = Effect.fnUntraced(function* (
   )
   if (reply === null) {
     span?.end(taken.outcome)
-    return circuits.observe(claimed, null)
+    circuits.observe(claimed, null)
+    return
   }
   span?.end(reply.outcome)
-  circuits.observe(claimed, reply.outcome)
+  const isUnreported = circuits.observe(claimed, reply.outcome)
   if (reply.outcome.type === "Refused") yield* disableIfGone(claimed, reply.outcome)
   // The destination's slot is free from here on: the commit does not concern it.
-  onSent(reply.outcome)
+  onSent(reply.outcome, isUnreported)
   if (reply.outcome.type === "Deferred") yield* deferLane(claimed.lane, reply.outcome)
   yield* settle(claimed, heldBatch, started, reply)
 })

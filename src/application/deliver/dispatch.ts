@@ -58,15 +58,19 @@ const DEFECT_PAUSE = Duration.minutes(1)
 export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
   const heldBatches = makeHeldBatches(settings.lease, (yield* Telemetry).leaseLost)
   const waitingRoom = makeWaitingRoom<Task>(settings.concurrency)
-  const circuits = watchCircuits(settings.circuit ?? circuitDefaults, (lane, { status, generation, inFlightMax }) => {
-    if (status === "CLOSED") return Effect.sync(() => waitingRoom.limit(lane, inFlightMax))
-    return Effect.suspend(() =>
-      putBack(
-        waitingRoom.withdraw(lane, ({ claimed }) => claimed.terms.generation < generation),
-        heldBatches
+  const circuits = watchCircuits(
+    settings.circuit ?? circuitDefaults,
+    (lane, { status, generation, inFlightMax }) => {
+      if (status === "CLOSED") return Effect.sync(() => waitingRoom.limit(lane, inFlightMax))
+      return Effect.suspend(() =>
+        putBack(
+          waitingRoom.withdraw(lane, ({ claimed }) => claimed.terms.generation < generation),
+          heldBatches
+        )
       )
-    )
-  })
+    },
+    waitingRoom.reported
+  )
 
   const keeper = yield* Effect.forkDetach(keep(settings, heldBatches))
   const watcher = yield* Effect.forkDetach(circuits.run)
@@ -199,10 +203,10 @@ const act = Effect.fnUntraced(function* (
     let underWay = true
     /** Other messages that this worker holds of a lane that was deferred. */
     let others: ReadonlyArray<Task> = []
-    const sent = (outcome: AttemptOutcome | null = null) => {
+    const sent = (outcome: AttemptOutcome | null = null, isUnreported = false) => {
       if (outcome?.type === "Deferred" && outcome.scope !== "message")
         others = waitingRoom.withdraw(claimed.lane, () => true)
-      if (underWay) waitingRoom.ended(claimed.lane)
+      if (underWay) waitingRoom.ended(claimed.lane, isUnreported)
       underWay = false
     }
     if (task.startBy !== null && (yield* isPast(task.startBy))) {

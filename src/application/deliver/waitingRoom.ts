@@ -8,6 +8,9 @@
  * - How many messages of a lane are claimed in advance follows its speed. A fast lane is kept full; the messages of a
  *   lane that hangs stay in the queue, where other workers and cancellations can reach them.
  *
+ * - A message that failed keeps its place in its lane until the failure is reported, without an actor. So a worker lets no more
+ *   requests through to a destination that is down than it may have under way, however fast the answers and slow the reports.
+ *
  * Plain synchronous data; it knows neither the queue nor the clock.
  */
 import { Effect } from "effect"
@@ -24,6 +27,8 @@ interface Lane<A> {
   /** The limit while traffic comes back to a destination that was down; infinite otherwise. */
   limit: number
   underWay: number
+  /** Messages that failed, and whose failure is not reported yet. */
+  unreported: number
   waiting: Array<A>
   window: number
   /** Messages that ended since the last call of `room`. */
@@ -36,7 +41,9 @@ export interface WaitingRoom<A> {
   readonly offer: (lane: DestinationId, capacity: number, items: ReadonlyArray<A>, limit?: number | null) => void
   /** The next message of the next lane; parks until there is one. Its slot is taken until `ended`. */
   readonly take: Effect.Effect<A>
-  readonly ended: (lane: DestinationId) => void
+  /** `unreported`: its place stays taken until `reported`. */
+  readonly ended: (lane: DestinationId, unreported?: boolean) => void
+  readonly reported: (lane: DestinationId, count: number) => void
   /** Sets how many messages of the lane may be under way, within its capacity; null: no limit but the capacity. */
   readonly limit: (lane: DestinationId, limit: number | null) => void
   /** Removes and answers the lane's waiting messages that match. */
@@ -60,7 +67,8 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
   let isShort = false
   let onShortage: (() => void) | null = null
 
-  const free = (lane: Lane<A>) => Math.min(lane.capacity, lane.limit) - lane.underWay
+  const free = (lane: Lane<A>) => Math.min(lane.capacity, lane.limit) - lane.underWay - lane.unreported
+  const isEmpty = (lane: Lane<A>) => lane.underWay === 0 && lane.unreported <= 0 && lane.waiting.length === 0
   const mayGive = (lane: Lane<A>) => lane.underWay < slots - busy
   /** How many more messages of the lane could start now: each takes an idle actor and a part of the lane's share. */
   const open = (lane: Lane<A>) => Math.max(Math.min(free(lane), Math.ceil((slots - busy - lane.underWay) / 2)), 0)
@@ -119,6 +127,7 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
           capacity,
           limit: Number.POSITIVE_INFINITY,
           underWay: 0,
+          unreported: 0,
           waiting: [],
           window: WINDOW_FIRST,
           ended: 0,
@@ -143,13 +152,25 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
         if (at >= 0) parked.splice(at, 1)
       })
     }),
-    ended: (id) => {
+    ended: (id, unreported = false) => {
       const lane = lanes.get(id)
       if (lane === undefined) return
       lane.underWay -= 1
       busy -= 1
       lane.ended += 1
-      if (lane.underWay === 0 && lane.waiting.length === 0) lanes.delete(id)
+      if (unreported) {
+        lane.unreported += 1
+        leave(lane)
+      }
+      if (isEmpty(lane)) lanes.delete(id)
+      else enter(lane)
+      serve()
+    },
+    reported: (id, count) => {
+      const lane = lanes.get(id)
+      if (lane === undefined) return
+      lane.unreported -= count
+      if (isEmpty(lane)) lanes.delete(id)
       else enter(lane)
       serve()
     },
@@ -169,7 +190,7 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
       const items = lane.waiting.filter(matches)
       lane.waiting = lane.waiting.filter((item) => !matches(item))
       leave(lane)
-      if (lane.underWay === 0 && lane.waiting.length === 0) lanes.delete(id)
+      if (isEmpty(lane)) lanes.delete(id)
       return items
     },
     room: () => {

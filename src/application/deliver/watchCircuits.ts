@@ -26,8 +26,11 @@ import type { Claim, ClaimedMessage, Queue } from "../ports/Queue.ts"
 export interface CircuitWatch {
   /** Remembers from a claim which of its lanes count failures or let traffic back in. */
   readonly claimed: (claim: Claim) => void
-  /** Takes the outcome of an attempt; null when a claimed message led to no attempt. */
-  readonly observe: (claimed: ClaimedMessage, outcome: AttemptOutcome | null) => void
+  /**
+   * Takes the outcome of an attempt; null when a claimed message led to no attempt. True for a failure: its place in the lane is
+   * taken until `onReported`.
+   */
+  readonly observe: (claimed: ClaimedMessage, outcome: AttemptOutcome | null) => boolean
   /** Reports the observations that are left, once. */
   readonly flush: Effect.Effect<void, never, Circuits | Queue>
   /** Reports whenever there is an observation; never ends. */
@@ -46,14 +49,16 @@ type CircuitChange =
   | Pick<Extract<CircuitCommand, { readonly type: "CountFailures" }>, "type" | "failures" | "error">
   | Pick<Extract<CircuitCommand, { readonly type: "SettleProbe" }>, "type" | "succeeded" | "error">
 
-/** `onState` gets every state of a circuit that this worker learns. */
+/** `onState` gets every state of a circuit that this worker learns; `onReported` how many failures are no longer to be reported. */
 export const watchCircuits = (
   policy: CircuitPolicy,
-  onState: (destination: DestinationId, state: CircuitState) => Effect.Effect<void, never, Queue>
+  onState: (destination: DestinationId, state: CircuitState) => Effect.Effect<void, never, Queue>,
+  onReported: (destination: DestinationId, failures: number) => void = () => {}
 ): CircuitWatch => {
   /** Destinations whose successes are reported, as far as this worker knows. */
   const watched = new Set<DestinationId>()
   let pending = new Map<DestinationId, Observation>()
+  let unreported = new Map<DestinationId, number>()
   const news = Latch.makeUnsafe(false)
 
   const add = (claimed: ClaimedMessage, evidence: Evidence, error: CircuitError | null) => {
@@ -114,11 +119,20 @@ export const watchCircuits = (
     }
   })
 
-  const flush = Effect.gen(function* () {
-    const circuits = yield* Circuits
+  const flush = Effect.suspend(() => {
     news.closeUnsafe()
-    const observations = pending
+    const [observations, failures] = [pending, unreported]
     pending = new Map()
+    unreported = new Map()
+    // Whatever came of the report: what it left open is for the next failure to say.
+    const over = Effect.sync(() => {
+      for (const [destination, count] of failures) onReported(destination, count)
+    })
+    return Effect.ensuring(report(observations), over)
+  })
+
+  const report = Effect.fnUntraced(function* (observations: ReadonlyMap<DestinationId, Observation>) {
+    const circuits = yield* Circuits
     if (observations.size === 0) return
     const states = yield* circuits.report([...observations.values()]).pipe(
       Effect.catchTag("StoreUnavailable", () =>
@@ -155,9 +169,15 @@ export const watchCircuits = (
         claimed.terms.circuitMode === "probe" ||
         evidence === "failure" ||
         (evidence === "success" && watched.has(claimed.lane))
-      if (!isNews) return
-      if (evidence === "failure") watched.add(claimed.lane)
+      if (!isNews) return false
+      const isFailure = evidence === "failure"
+      if (isFailure) {
+        watched.add(claimed.lane)
+        unreported.set(claimed.lane, (unreported.get(claimed.lane) ?? 0) + 1)
+        news.openUnsafe()
+      }
       add(claimed, evidence, outcome === null ? null : openingErrorOf(outcome))
+      return isFailure
     },
     flush,
     run: background("reporting to circuits", Effect.andThen(news.await, Effect.uninterruptible(flush)))

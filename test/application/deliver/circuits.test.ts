@@ -83,6 +83,30 @@ const withWorkers = <A, E>(
   )
 }
 
+/** The same over a store that is there already, whose circuits answer in their own time. */
+const withWorkersOn = <A, E>(
+  circuits: Circuits["Service"],
+  count: number,
+  far: Far,
+  body: (world: Pick<World, "sent">) => Effect.Effect<A, E, StorePorts | Senders | Scope.Scope>
+) => {
+  const sent: Array<World["sent"][number]> = []
+  const channel = {
+    send: (message: OutboundMessage): Effect.Effect<Reply> =>
+      Effect.suspend(() => {
+        sent.push({ at: now(), message })
+        return Effect.map(far(message, sent.length), (outcome) => ({ outcome, responseBody: null }))
+      }),
+    capacity: () => Effect.succeed(CAPACITY),
+    dedupes: () => Effect.succeed(true)
+  }
+  const workers = Effect.forEach(Array.from({ length: count }), (_, n) => aWorker(n))
+  return Effect.scoped(Effect.andThen(workers, body({ sent }))).pipe(
+    Effect.provideService(Senders, { webhook: channel }),
+    Effect.provideService(Circuits, circuits)
+  )
+}
+
 const put = Effect.fnUntraced(function* (destination: DestinationId, count: number, dueIn = 0) {
   const steps = Array.from({ length: count }, () =>
     opened({
@@ -120,6 +144,37 @@ const allDelivered = (ids: ReadonlyArray<MessageId>) =>
   )
 
 const refusing: Far = () => Effect.succeed(down)
+
+describe("a circuit that is about to open", () => {
+  const WORKERS = 2
+  const slowly =
+    (millis: number) =>
+    (circuits: Circuits["Service"]): Circuits["Service"] => ({
+      ...circuits,
+      report: (reports) => Effect.delay(circuits.report(reports), Duration.millis(millis))
+    })
+
+  it.live(
+    "lets no more through than its threshold and what the workers have under way, however slow their reports",
+    () =>
+      Effect.gen(function* () {
+        const circuits = slowly(40)(yield* Circuits)
+        yield* withWorkersOn(
+          circuits,
+          WORKERS,
+          () => Effect.succeed(down),
+          ({ sent }) =>
+            Effect.gen(function* () {
+              const lane = newLane()
+              yield* put(lane, 60)
+              yield* until(Effect.map(facts(lane), (types) => types.includes("CircuitOpened")))
+              expect(sent.length).toBeLessThanOrEqual(circuit.failuresMax + WORKERS * CAPACITY)
+              expect(sent.length).toBeGreaterThanOrEqual(circuit.failuresMax)
+            })
+        )
+      }).pipe(Effect.provide(MemoryPorts.layer))
+  )
+})
 
 describe("workers whose destination is down", () => {
   it.live("open its circuit together, and then send nothing and use up no attempt", () => {
