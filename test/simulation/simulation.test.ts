@@ -103,7 +103,6 @@ const runAll = () => {
         "a rate limit was reached",
         "a replay had more than one stretch",
         "a replay replayed many",
-        "a request came from a worker that had lost its lease",
         "the lists were built anew and swapped"
       ]
     }
