@@ -31,7 +31,7 @@ const setUp = Effect.fnUntraced(function* (settings: Record<string, string> = {}
     message: object | string,
     key: string | null = null,
     org = "acme",
-    client: pg.Pool | pg.PoolClient = pool
+    client: pg.Pool | pg.ClientBase = pool
   ) => {
     const json = typeof message === "string" ? message : JSON.stringify(message)
     const { rows } = await client.query<{ id: string }>("select posthaste.send($1, $2, $3) as id", [org, json, key])
@@ -168,9 +168,13 @@ describe("posthaste.send", () => {
     "waits for no other caller, however long that one's transaction stays open, and keeps the order of each",
     () =>
       Effect.gen(function* () {
-        const { database, pool, rows, send, message } = yield* setUp()
+        const { database, rows, send, message } = yield* setUp()
+        const open = yield* Effect.acquireRelease(
+          Effect.sync(() => new pg.Client({ connectionString: database })),
+          (client) => Effect.promise(() => client.end())
+        )
         yield* Effect.promise(async () => {
-          const open = await pool.connect()
+          await open.connect()
           await open.query("begin")
           await send(message({ correlationId: "open" }), null, "acme", open)
           const count = 200 * SCALE
@@ -210,7 +214,6 @@ describe("posthaste.send", () => {
             expect(ofOne).toEqual(ofOne.toSorted())
           }
           await open.query("commit")
-          open.release()
           await until("the last one too", async () => (await accepted()).includes("open"), WITHIN_MS)
         })
       })

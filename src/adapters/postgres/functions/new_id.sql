@@ -1,12 +1,11 @@
--- A UUID of version 7: the milliseconds of now, and chance.
+-- A UUID of version 7: the microseconds of now, and chance. Those that one transaction makes follow each other, and so do the
+-- facts of their messages, which are stored in the order of their ids.
 create or replace function new_id() returns uuid language sql volatile
 as $$
   select encode(
-    set_bit(
-      set_bit(
-        overlay(uuid_send(gen_random_uuid()) placing
-          substring(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint) from 3) from 1 for 6),
-        52, 1),
-      53, 1),
+    overlay(
+      overlay(uuid_send(gen_random_uuid()) placing substring(int8send(now.us / 1000) from 3) from 1 for 6)
+      placing substring(int4send((x'7000'::int + now.us % 1000 * 4096 / 1000)::int) from 3) from 7 for 2),
     'hex')::uuid
+  from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as us) now
 $$;
