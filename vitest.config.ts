@@ -53,6 +53,7 @@ export default defineConfig({
           // Some laws are tried a thousand times, and the machine may have other things to do.
           testTimeout: 120_000,
           include: ["test/**/*.test.ts"],
+          setupFiles: ["test/propertySeed.ts"],
           exclude: [...needServers, ...needTime]
         }
       },

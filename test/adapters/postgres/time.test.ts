@@ -2,6 +2,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { makeTime } from "../../../src/adapters/postgres/time.ts"
+import "../../propertySeed.ts"
 
 /** The database was asked `asked` and answered `tripMs` later; it read its clock after `share` of that. */
 const answerOf = (asked: number, tripMs: number, share: number, offset: number) => ({
@@ -27,6 +28,7 @@ describe("the database's time", () => {
       fc.property(trips, fc.integer({ min: 0, max: 2e12 }), (asked, offset) => {
         let now = 1_000
         const time = makeTime(answerOf(now, 4, 0.5, offset))
+        now += 4
         let worst = 2
         for (const { afterMs, tripMs, share } of asked) {
           now += afterMs
@@ -45,6 +47,7 @@ describe("the database's time", () => {
         let now = 1_000
         let offset = 1_700_000_000_000
         const time = makeTime(answerOf(now, 4, 0.5, offset))
+        now += 4
         let last = time.at(now)
         const look = (at: number) => {
           expect(time.at(at)).toBeGreaterThanOrEqual(last)
