@@ -8,7 +8,7 @@
 // By file: all of the package together takes longer to load than most commands take to run.
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Console, Effect, Exit, Layer, Result } from "effect"
+import { Cause, Effect, Exit, Layer, Result } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import manifest from "../package.json" with { type: "json" }
 import { archives } from "./cli/archives.ts"
@@ -22,6 +22,7 @@ import { show } from "./cli/show.ts"
 import { stats } from "./cli/stats.ts"
 import { streams } from "./cli/streams.ts"
 import { tail } from "./cli/tail.ts"
+import { note } from "./cli/terminal.ts"
 import { startupErrorOf } from "./setup/startupError.ts"
 
 const posthaste = Command.make("posthaste").pipe(
@@ -44,7 +45,7 @@ const USAGE = 2
 const presenter: CliOutput.Presenter = {
   present: (event) =>
     event._tag === "InvalidInvocation"
-      ? Console.error(
+      ? note(
           `posthaste: ${event.errors.map(({ message }) => message.replaceAll(/\s*\n\s*/g, " ")).join("; ")} (see ${event.commandPath.join(" ")} --help)`
         )
       : CliOutput.defaultPresenter.present(event)
@@ -56,7 +57,7 @@ const errorIn = (cause: Cause.Cause<unknown>): unknown => Result.getOrUndefined(
 const isHelp = (error: unknown): error is CliError.ShowHelp => CliError.isCliError(error) && error._tag === "ShowHelp"
 
 const reportStartupError = (cause: Cause.Cause<unknown>) =>
-  Cause.hasInterruptsOnly(cause) || isHelp(errorIn(cause)) ? Effect.void : Console.error(startupErrorOf(cause))
+  Cause.hasInterruptsOnly(cause) || isHelp(errorIn(cause)) ? Effect.void : note(startupErrorOf(cause))
 
 const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   // A stop on request that ends in order is a success.

@@ -95,6 +95,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     host: given.host,
     port: given.port,
     operatorKey: databaseAndKeys.operatorKey,
+    encryptionKeys: [databaseAndKeys.encryptionKey],
     answered: metrics.answered,
     metrics: metrics.text
   })

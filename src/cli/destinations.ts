@@ -8,6 +8,7 @@ import {
   failed,
   fromNow,
   grouped,
+  inLine,
   note,
   type Paints,
   paints,
@@ -136,7 +137,9 @@ const textOf = (found: WithHistory, paint: Paints): string => {
     ...found.history.map(
       ({ at, type, by, reason }) => `${paint.dim(at)}  ${type}${byOf(by)}${reason === null ? "" : `: ${reason}`}`
     )
-  ].join("\n")
+  ]
+    .map(inLine)
+    .join("\n")
 }
 
 const show = Command.make(

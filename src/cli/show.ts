@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
 import { detailsOf } from "../domain/message/facts.ts"
 import { type List, optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
-import { colourOf, failed, fromNow, type Paints, paints, print, printJson } from "./terminal.ts"
+import { colourOf, failed, fromNow, inLine, type Paints, paints, print, printExactly, printJson } from "./terminal.ts"
 import { causeOf, commandOf, type Event, type Explanation, type Message, tellOf } from "./why.ts"
 
 /** The details that its sender gave. */
@@ -51,7 +51,7 @@ const textOf = (
     const status = colourOf(paint, event.status)(event.status.padEnd(width))
     return `${paint.dim(String(event.version).padStart(3))}  ${event.at}  ${status}  ${tellOf(event, now)}`
   })
-  return [...head, "", ...rows].join("\n")
+  return [...head, "", ...rows].map(inLine).join("\n")
 }
 
 export const show = Command.make(
@@ -66,7 +66,7 @@ export const show = Command.make(
     const service = yield* orgService(flags)
     if (body) {
       const { text } = yield* service.call("GET", `/outbound/messages/${encodeURIComponent(id)}/body`)
-      return yield* print(text)
+      return yield* printExactly(text)
     }
     const moment = Option.getOrNull(at)
     if (moment !== null && Number.isNaN(Date.parse(moment))) {

@@ -2,7 +2,18 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { orgService, type Service, serviceFlags, switchFlag } from "./service.ts"
-import { colourOf, fromNow, grouped, type Paints, paints, print, printJson, printJsonLine, table } from "./terminal.ts"
+import {
+  clearScreen,
+  colourOf,
+  fromNow,
+  grouped,
+  type Paints,
+  paints,
+  print,
+  printJson,
+  printJsonLine,
+  table
+} from "./terminal.ts"
 
 interface Stats {
   readonly byStatus: Readonly<Record<string, number>>
@@ -41,7 +52,7 @@ export const stats = Command.make(
     for (;;) {
       const found = yield* read(service)
       // On a terminal, each print replaces the one before.
-      const top = process.stdout.isTTY ? "\x1b[2J\x1b[H" : ""
+      const top = process.stdout.isTTY ? clearScreen : ""
       yield* json ? printJsonLine(found) : print(`${top}${textOf(paint, found)}`)
       yield* Effect.sleep(EVERY)
     }

@@ -7,7 +7,7 @@ import type { Violation } from "../application/store/disagreements.ts"
 import { verifyStreams } from "../application/store/verifyStreams.ts"
 import { json, switchFlag } from "./service.ts"
 import { storeLayer } from "./store.ts"
-import { bar, failed, grouped, note, paints, print, printJsonLine } from "./terminal.ts"
+import { bar, failed, grouped, inLine, note, paints, print, printJsonLine } from "./terminal.ts"
 
 const read = Command.make(
   "read",
@@ -67,7 +67,7 @@ const verify = Command.make(
       violation: Effect.fnUntraced(function* (violation) {
         found += 1
         yield* progress.end
-        yield* json ? printJsonLine({ type: "violation", ...violation }) : print(paint.red(lineOf(violation)))
+        yield* json ? printJsonLine({ type: "violation", ...violation }) : print(inLine(paint.red(lineOf(violation))))
         if (!all) return yield* new Violated({ message: "that is the first violation; --all names every one" })
       }),
       progress: (so) => progress.show(so.facts, Math.max(facts, so.facts))

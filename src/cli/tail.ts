@@ -6,7 +6,7 @@ import { Effect, Option, Record, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { takeEvents } from "./serverSentEvents.ts"
 import { optionalText, orgService, serviceFlags } from "./service.ts"
-import { colourOf, note, type Paints, paints, print } from "./terminal.ts"
+import { colourOf, inLine, note, type Paints, paints, print } from "./terminal.ts"
 import { type Event, tellOf } from "./why.ts"
 
 const filterFlags = {
@@ -62,7 +62,7 @@ export const tail = Command.make(
     const show = Effect.fnUntraced(function* (data: string, id: string | null) {
       left -= 1
       if (json) yield* print(`{"id":${JSON.stringify(id)},${data.slice(1)}`)
-      else yield* print(lineOf(paint, JSON.parse(data) as Fact))
+      else yield* print(inLine(lineOf(paint, JSON.parse(data) as Fact)))
     })
 
     const once = Effect.gen(function* () {

@@ -1,7 +1,12 @@
 /**
  * The output of every command: results on standard output, everything else on standard error, so that a pipe gets
  * results only. Colour and progress bars appear only on a terminal.
+ *
+ * What is printed was often written by strangers: a receiver's answer, a name, an id. So control characters of both sets
+ * (C0 and C1) and those that change the direction of text are printed as escapes, in JSON as in lines: nobody's text
+ * moves the cursor, hides a line or shows another than the one that is there. Lines and colours are ours.
  */
+import { randomBytes } from "node:crypto"
 import { Clock, Console, Effect, Record, Schema } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 
@@ -9,9 +14,30 @@ import { TerminalCapabilities } from "effect/cli"
 export class Failed extends Schema.TaggedError<Failed>()("Failed", { message: Schema.String }) {}
 export const failed = (message: string) => Effect.fail(new Failed({ message }))
 
-export const print = (text: string) => Console.log(text)
+/** Begins a control sequence of ours. Nobody can write it who does not know this process. */
+const OURS = `\x1b${randomBytes(8).toString("hex")}`
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point
+const unprintable = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+const escapeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
+
+/** Text as it is printed within a line. */
+export const inLine = (text: string): string =>
+  text
+    .split(OURS)
+    .map((part) => part.replace(unprintable, escapeOf))
+    .join(OURS)
+
+/** Text as it is printed; its line breaks are ours. */
+export const printable = (text: string): string => text.split("\n").map(inLine).join("\n").replaceAll(OURS, "\x1b")
+
+export const print = (text: string) => Console.log(printable(text))
 /** A remark for a person, not part of the result. */
-export const note = (text: string) => Console.error(text)
+export const note = (text: string) => Console.error(printable(text))
+/** Byte for byte, but not to a person's terminal. */
+export const printExactly = (text: string) => (process.stdout.isTTY ? print(text) : Console.log(text))
+export const clearScreen = `${OURS}[2J${OURS}[H`
 export const printJson = (value: unknown) => print(JSON.stringify(value, null, 2))
 /** One document a line, for long or endless results. */
 export const printJsonLine = (value: unknown) => print(JSON.stringify(value))
@@ -24,7 +50,7 @@ export const paints: Effect.Effect<Paints> = Effect.map(TerminalCapabilities.Ter
   const paint =
     (code: number): Paint =>
     (text) =>
-      canColor ? `\x1b[${code}m${text}\x1b[0m` : text
+      canColor ? `${OURS}[${code}m${text}${OURS}[0m` : text
   return Record.map(codes, paint)
 })
 
@@ -36,7 +62,8 @@ export const colourOf = (paint: Paints, status: string): Paint => {
 }
 
 /** Columns as wide as their widest cell, two blanks apart. */
-export const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+export const table = (given: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const rows = given.map((row) => row.map(inLine))
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? "").length)))
   return rows
     .map((row) =>

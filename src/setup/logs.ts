@@ -2,14 +2,14 @@
  * How the log looks: one line for each event, JSON or text. It goes to standard output, where whoever runs Posthaste
  * collects it; what is shown of an error is its name, its code and its own words, never the data that it is about.
  */
-import { Cause, Effect, Layer, Logger, References } from "effect"
+import { Cause, Effect, Layer, Logger, Record, References } from "effect"
 import { type LogSettings, logSettings } from "./config.ts"
 
 const TEXT_MAX = 500
 const CAUSES_MAX = 4
 
-/** No line break and no control character: one event is one line, and no line paints the terminal. */
-const plain = (text: string): string => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ").slice(0, TEXT_MAX)
+/** No control character and none that turns text around: one event is one line, and no line paints the terminal. */
+const plain = (text: string): string => text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, " ").slice(0, TEXT_MAX)
 
 /** A parser's error quotes what it read: a body, or a receiver's answer. So does a server that refuses a value. */
 const isQuoting = (error: Error): boolean =>
@@ -63,7 +63,9 @@ const eventOf = ({ date, logLevel, message, cause, fiber }: Logger.Options<unkno
     time: date.toISOString(),
     level: levels[logLevel] ?? "info",
     message: plain(texts.join(" ")),
-    fields: fiber.getRef(References.CurrentLogAnnotations),
+    fields: Record.map(fiber.getRef(References.CurrentLogAnnotations), (field) =>
+      typeof field === "string" ? plain(field) : field
+    ),
     error: all.length === 0 ? null : all.map((error) => wordsOf(error)).join("; "),
     stack: logLevel === "Error" || isBug ? all.flatMap(framesOf) : []
   }

@@ -1,5 +1,7 @@
+import { Effect } from "effect"
+import { TerminalCapabilities } from "effect/cli"
 import { describe, expect, it } from "vitest"
-import { distance, fromNow, table } from "../../src/cli/terminal.ts"
+import { distance, fromNow, inLine, paints, printable, table } from "../../src/cli/terminal.ts"
 
 describe("a time away", () => {
   it.each([
@@ -28,5 +30,50 @@ describe("a table", () => {
         ["ccc", "d", "e"]
       ])
     ).toBe("a    bb\nccc  d   e")
+  })
+})
+
+describe("text that strangers wrote", () => {
+  const nasty = [
+    "\u001b[2J",
+    "\u009b31m",
+    "\u0085",
+    "\u202eDELIVERED",
+    "\u2066",
+    "\u200f",
+    "\u061c",
+    "\u2028",
+    "\u0000",
+    "\r",
+    "\t",
+    "\u007f"
+  ]
+
+  it.each(nasty)("is printed with its control characters as escapes: %j", (text) => {
+    const printed = printable(`a${text}b`)
+    expect(printed).toMatch(/^a(\\u[0-9a-f]{4})[ -~]*b$/)
+    expect(JSON.parse(`"${printed}"`)).toBe(`a${text}b`)
+  })
+
+  it("keeps every other letter", () => {
+    const text = "Grüße, 東京, שלום, مرحبا, 👩‍👩‍👧 – ok"
+    expect(printable(text)).toBe(text)
+  })
+
+  it("makes no line and no colour of its own", () => {
+    expect(inLine("a\nb")).toBe("a\\u000ab")
+    expect(table([["a\nb", "c"]])).toBe("a\\u000ab  c")
+    const paint = Effect.runSync(
+      Effect.provideService(paints, TerminalCapabilities.TerminalCapabilities, {
+        canColor: true
+      } as never)
+    )
+    expect(printable(paint.red("a\u001b[0mb"))).toBe("\u001b[31ma\\u001b[0mb\u001b[0m")
+    expect(printable(inLine(paint.red("a\nb")))).toBe("\u001b[31ma\\u000ab\u001b[0m")
+  })
+
+  it("is the same JSON as before", () => {
+    const value = { [nasty.join("")]: nasty }
+    expect(JSON.parse(printable(JSON.stringify(value, null, 2)))).toEqual(value)
   })
 })

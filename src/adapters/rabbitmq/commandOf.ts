@@ -2,7 +2,7 @@
 import { Result, Schema } from "effect"
 import { type Command, commandTypes, isCommandType } from "../../application/requests/commands.ts"
 import { isJson, jsonOf, SIZE_MAX, textOf } from "../../application/requests/jsonText.ts"
-import { IdempotencyKey } from "../../application/requests/messageRequests.ts"
+import { IdempotencyKey, keyRule } from "../../application/requests/messageRequests.ts"
 import { invalidFields, type Problem, tooLarge, unsupportedMediaType } from "../../application/requests/problem.ts"
 import { OrgId } from "../../domain/ids.ts"
 import type { Delivery } from "./deliveries.ts"
@@ -38,10 +38,7 @@ export const commandOf = (delivery: Delivery): Result.Result<Command, Problem> =
       : [
           {
             field: "messageId",
-            reason:
-              messageId === ""
-                ? "is required: it is the idempotency key"
-                : "must be 1 to 255 printable ASCII characters without spaces at the ends"
+            reason: messageId === "" ? "is required: it is the idempotency key" : keyRule
           }
         ])
   ]

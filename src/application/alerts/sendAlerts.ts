@@ -11,6 +11,7 @@ import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { detailsOf } from "../../domain/message/facts.ts"
 import { acceptMessages, type MessageRequest } from "../accept/acceptMessage.ts"
 import { AlertFormats } from "../ports/AlertFormats.ts"
+import { OWN_KEYS } from "../requests/messageRequests.ts"
 import { Via } from "../via.ts"
 import type { AlertTarget } from "./alertTargets.ts"
 
@@ -35,7 +36,7 @@ export const sendAlerts = Effect.fnUntraced(function* (alerts: ReadonlyArray<Tar
       expiresAt: null,
       retry: null,
       body: bodyOf(alert, target.severity),
-      idempotencyKey: `alert:${origin}:${target.id}`
+      idempotencyKey: `${OWN_KEYS}alert:${origin}:${target.id}`
     }
   }
   const messages: Array<MessageId> = []

@@ -1,6 +1,9 @@
 /**
  * Decodes what a request holds, strictly: every field that is wrong, missing or not known is named, with the reason.
  *
+ * One rule holds for every text, whatever else its schema says: no NUL and no half of a surrogate pair, which no database
+ * holds. What is kept as it was written, and never as a value, is annotated `verbatim` and may hold anything.
+ *
  * What a caller sends decides how much there is to decode and to complain of, so both are bounded: a list or record that
  * is too long is refused before its entries are looked at, and at most `FAULTS_MAX` faults are named.
  */
@@ -26,8 +29,58 @@ export const decoderOf = <A>(schema: Schema.ConstraintDecoder<A>): Decode<A> => 
     const { places, tooLong } = extentOf(schema.ast, value, path)
     if (tooLong !== null) return Result.fail([tooLong])
     const decode = places > PLACES_MAX ? decodeFirst : decodeAll
-    return Result.mapError(decode(value), (error) => faultsOf(error.issue, path))
+    const unholdable = unholdableIn(schema.ast, value, path)
+    const result = Result.mapError(decode(value), (error) => faultsOf(error.issue, path))
+    if (unholdable.length === 0) return result
+    const others = Result.isFailure(result) ? result.failure : []
+    const named = new Set(unholdable.map(({ field }) => field))
+    return Result.fail([...unholdable, ...others.filter(({ field }) => !named.has(field))].slice(0, FAULTS_MAX))
   }
+}
+
+const VERBATIM = "verbatim"
+
+/** The annotation of a value that is kept and delivered as it was written, and read by nobody here. */
+export const verbatim = { [VERBATIM]: true } as const
+
+/** The texts, and the names of entries, that can't be stored. At most `FAULTS_MAX`. */
+const unholdableIn = (schema: SchemaAST.AST, value: unknown, path: string): ReadonlyArray<Fault> => {
+  const found: Array<Fault> = []
+  const look = (given: SchemaAST.AST | undefined, at: unknown, where: string): void => {
+    if (found.length >= FAULTS_MAX || given?.annotations?.[VERBATIM] === true) return
+    if (typeof at === "string") {
+      if (!isHoldable(at)) found.push({ field: where || "body", reason: "must be well-formed text without NUL" })
+      return
+    }
+    if (typeof at !== "object" || at === null) return
+    const ast = given === undefined ? undefined : membersOf(given, at)
+    if (Array.isArray(at)) {
+      const rest = ast !== undefined && SchemaAST.isArrays(ast) ? ast : undefined
+      for (const [index, item] of at.entries()) look(rest?.elements[index] ?? rest?.rest[0], item, `${where}[${index}]`)
+      return
+    }
+    const fields = ast !== undefined && SchemaAST.isObjects(ast) ? ast.propertySignatures : []
+    for (const [name, entry] of Object.entries(at)) {
+      if (!isHoldable(name)) {
+        found.push({ field: where || "body", reason: "must have names of well-formed text without NUL" })
+        continue
+      }
+      look(fields.find((field) => field.name === name)?.type, entry, fieldName(where, [name]))
+    }
+  }
+  look(schema, value, path)
+  return found
+}
+
+const isHoldable = (text: string): boolean => !text.includes("\0") && text.isWellFormed()
+
+/** The schema that looks into a value: of several, the one that might take it. */
+const membersOf = (given: SchemaAST.AST, value: object): SchemaAST.AST => {
+  const ast = given.encoding === undefined ? given : SchemaAST.toEncoded(given)
+  if (SchemaAST.isSuspend(ast)) return membersOf(ast.thunk(), value)
+  if (!SchemaAST.isUnion(ast)) return ast
+  const member = ast.types.find((each) => mightTake(each, value))
+  return member === undefined ? ast : membersOf(member, value)
 }
 
 interface Extent {

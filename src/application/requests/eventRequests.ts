@@ -4,7 +4,7 @@ import type { EventView } from "../../domain/event/event.ts"
 import { isEventType } from "../../domain/event/eventTypes.ts"
 import { headerText, text } from "../destinations/fields.ts"
 import type { EventRequest as AcceptedEvent, Publication } from "../events/publishEvents.ts"
-import { decoderOf } from "./decoding.ts"
+import { decoderOf, verbatim } from "./decoding.ts"
 import { optional, Time } from "./fields.ts"
 import { IdempotencyKey, metadata } from "./messageRequests.ts"
 import { eventBlocked, invalidFields, keyReused, type Problem, unfit } from "./problem.ts"
@@ -18,6 +18,7 @@ export const EventType = headerText(256).check(
 const requestFields = {
   eventType: EventType.annotate({ description: "Which endpoints are told: those whose eventTypes have this type." }),
   data: Schema.Unknown.annotate({
+    ...verbatim,
     description:
       'Any JSON value. Every endpoint gets it byte for byte as it is written here, in {"type", "timestamp", "data"}.'
   }),

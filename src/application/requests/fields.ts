@@ -4,13 +4,15 @@ import { text } from "../destinations/fields.ts"
 
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/
 
+const TIME_MAX = Date.parse("9999-12-31T23:59:59.999Z")
+
 /**
- * A moment since 1970 with its zone: without a zone the same text would mean another time on another machine, and
- * calendars disagree about years before 1970.
+ * A moment from 1970 to 9999 with its zone: without a zone the same text would mean another time on another machine,
+ * calendars disagree about years before 1970, and databases and parsers about years of five digits.
  */
 export const Time = Schema.String.check(
-  Schema.makeFilter((value) => iso.test(value) && Date.parse(value) >= 0, {
-    message: "must be an ISO 8601 time with its zone, such as 2030-01-31T09:00:00Z",
+  Schema.makeFilter((value) => iso.test(value) && Date.parse(value) >= 0 && Date.parse(value) <= TIME_MAX, {
+    message: "must be an ISO 8601 time from 1970 to 9999 with its zone, such as 2030-01-31T09:00:00Z",
     toJsonSchema: () => ({ format: "date-time" })
   })
 ).pipe(Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.dateTimeUtcFromString))

@@ -8,7 +8,7 @@ import { detailsOf } from "../../domain/message/facts.ts"
 import type { MessageView } from "../../domain/message/view.ts"
 import type { Acceptance, MessageRequest as AcceptedRequest } from "../accept/acceptMessage.ts"
 import { brokerText, headerText, Retry, text } from "../destinations/fields.ts"
-import { decoderOf } from "./decoding.ts"
+import { decoderOf, verbatim } from "./decoding.ts"
 import { optional, Reason, Time } from "./fields.ts"
 import { blocked, invalidFields, keyReused, type Problem } from "./problem.ts"
 
@@ -23,7 +23,20 @@ export const metadata = Schema.Record(text(100), Schema.String.check(Schema.isMa
   )
 )
 
-export const IdempotencyKey = headerText(255)
+/** What Posthaste sends by itself, such as an alert, has keys with this beginning; a caller with one could take its place. */
+export const OWN_KEYS = "posthaste:"
+
+const AnyKey = headerText(255)
+
+export const IdempotencyKey = AnyKey.check(
+  Schema.makeFilter((key) => !key.startsWith(OWN_KEYS) || `must not begin with ${OWN_KEYS}, which is Posthaste's own`)
+)
+
+/** To find a message by; its key may be one of our own. */
+export const FoundKey = AnyKey
+
+/** For ways in that bring a key beside their request. */
+export const keyRule = `must be 1 to 255 printable ASCII characters without spaces at the ends, and not begin with ${OWN_KEYS}`
 
 const requestFields = {
   channel: ChannelName.annotate({ description: "The name of a channel, as GET /channels lists them." }),
@@ -32,6 +45,7 @@ const requestFields = {
       "For the webhook channel the id of one of the org's webhook endpoints, for the http channel of one of its HTTP targets, for the amqp channel of one of its AMQP targets, for the whatsapp channel a phone number with its country code."
   }),
   payloadJson: Schema.Unknown.annotate({
+    ...verbatim,
     description:
       "Any JSON value. It is delivered byte for byte as it is written here. For the whatsapp channel {language, components?} beside a templateCode, or {text}; from names the account when there are several."
   }),
@@ -62,6 +76,7 @@ export const ReplayCommand = Schema.Struct({
   ...CommandRequest.fields,
   payloadJson: Schema.optionalKey(
     Schema.Unknown.annotate({
+      ...verbatim,
       description: "Any JSON value, delivered byte for byte in place of the body before, which is not kept."
     })
   )
@@ -70,7 +85,10 @@ export const ReplayCommand = Schema.Struct({
 export const ResendCommand = Schema.Struct({
   to: optional(text(512)).annotate({ description: "Another destination of the same channel." }),
   payloadJson: Schema.optionalKey(
-    Schema.Unknown.annotate({ description: "Any JSON value, delivered byte for byte in place of the old message's." })
+    Schema.Unknown.annotate({
+      ...verbatim,
+      description: "Any JSON value, delivered byte for byte in place of the old message's."
+    })
   )
 }).annotate({ identifier: "ResendCommand" })
 

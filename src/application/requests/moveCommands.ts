@@ -18,7 +18,7 @@ import { CommandInbox, type GivenCommand, type Settlement } from "../ports/Comma
 import { Journals } from "../ports/Journals.ts"
 import { type Answer, type Command, isCommandType, obeyAll } from "./commands.ts"
 import { jsonOf, SIZE_MAX } from "./jsonText.ts"
-import { IdempotencyKey } from "./messageRequests.ts"
+import { IdempotencyKey, keyRule } from "./messageRequests.ts"
 import { invalidFields, type Problem, tooLarge } from "./problem.ts"
 
 const AT_ONCE = 500
@@ -87,7 +87,7 @@ const commandOf = ({ id, orgId, type, key, request, traceparent }: GivenCommand)
       : [
           {
             field: "idempotency_key",
-            reason: "must be 1 to 255 printable ASCII characters without spaces at the ends"
+            reason: keyRule
           }
         ])
   ]

@@ -126,10 +126,13 @@ const overdue = (message: Message, at: DateTime.Utc): ReadonlyArray<MessageFact>
   return [{ type: "MessageDeadLettered", reason: "too old", error }]
 }
 
+/** The last moment that everybody can write down: the year after has five digits. */
+const LAST_MOMENT = DateTime.makeUnsafe("9999-12-31T23:59:59.999Z")
+
 /** When a message that waits comes to its end by itself; null when it does not wait. */
 export const endsAt = ({ status, progress: { expiresAt, openedAt, retry } }: Message): DateTime.Utc | null => {
   if (status !== "QUEUED" || openedAt === null) return null
-  const old = DateTime.add(openedAt, { milliseconds: ageMaxMsOf(retry) })
+  const old = DateTime.min(DateTime.add(openedAt, { milliseconds: ageMaxMsOf(retry) }), LAST_MOMENT)
   return expiresAt === null ? old : DateTime.min(expiresAt, old)
 }
 

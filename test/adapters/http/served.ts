@@ -113,6 +113,7 @@ export const start = async (wrap: (store: Store) => Store = (store) => store, fe
       host: "127.0.0.1",
       port: 0,
       operatorKey: Redacted.make(OPERATOR),
+      encryptionKeys: [Redacted.make(new Uint8Array(32).fill(1))],
       ...(feed && { feed })
     }).pipe(
       // Nearer than those of the store.

@@ -80,7 +80,12 @@ const echo: Channel<EchoSettings> = {
 
 const OPERATOR = "an-operators-key-of-a-test"
 const runtime = ManagedRuntime.make(
-  HttpApiServer.layer({ host: "127.0.0.1", port: 0, operatorKey: Redacted.make(OPERATOR) }).pipe(
+  HttpApiServer.layer({
+    host: "127.0.0.1",
+    port: 0,
+    operatorKey: Redacted.make(OPERATOR),
+    encryptionKeys: [Redacted.make(new Uint8Array(32))]
+  }).pipe(
     Layer.provideMerge(Senders.layer),
     Layer.provideMerge(Layer.succeed(Channels, channelsOf([webhook, http, echo]))),
     Layer.provideMerge(LogReader.layer),

@@ -76,7 +76,12 @@ type Check = (url: string) => string | null
 const checkReconcile = (url: string, check: Check): string | null => {
   if (!url.includes(PLACEHOLDER)) return `must hold ${PLACEHOLDER} where the message's id belongs`
   const sample = url.replaceAll(PLACEHOLDER, SAMPLE_ID)
-  if (URL.parse(sample)?.host.includes(SAMPLE_ID)) return `may hold ${PLACEHOLDER} in its path and query only`
+  const parsed = URL.parse(sample)
+  // Nothing else of it is sent: a question without the id would be answered for all messages alike.
+  if (parsed !== null && !`${parsed.pathname}${parsed.search}`.includes(SAMPLE_ID)) {
+    return `must hold ${PLACEHOLDER} in its path or query`
+  }
+  if (parsed?.host.includes(SAMPLE_ID)) return `may hold ${PLACEHOLDER} in its path and query only`
   return check(sample)
 }
 

@@ -120,6 +120,8 @@ const carriers: ReadonlyArray<readonly [Network, number]> = (
     ["::/96", 12],
     ["64:ff9b::/96", 12],
     ["64:ff9b:1::/48", 12],
+    // ISATAP: under any prefix it is not global unicast, under this one it could be allowed.
+    ["fe80::5efe:0:0/96", 12],
     ["2002::/16", 2]
   ] as const
 ).map(([text, offset]) => [parseNetwork(text)!, offset])
@@ -131,14 +133,18 @@ const embeddedV4 = (address: Address): Address | null => {
 
 /** Where clouds serve credentials to every caller that can reach them (168.63.129.16 is in a public range). */
 const metadata = networksOf(
+  "169.254.0.23",
+  "169.254.10.10",
   "169.254.169.254",
   "169.254.170.2",
   "169.254.170.23",
+  "192.0.0.192",
   "100.100.100.200",
   "168.63.129.16",
   "fd00:ec2::254",
   "fd00:ec2::23",
-  "fd20:ce::254"
+  "fd20:ce::254",
+  "fe80::a9fe:a9fe"
 )
 
 const isMetadata = (address: Address): boolean => {

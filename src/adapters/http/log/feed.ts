@@ -19,7 +19,7 @@ import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { endless } from "../server/connections.ts"
-import { openCursor, sealCursor } from "../server/cursor.ts"
+import { cursorsOf } from "../server/cursor.ts"
 import { answer, tooManyFeeds } from "../server/problem.ts"
 
 export interface FeedOptions {
@@ -27,29 +27,33 @@ export interface FeedOptions {
   /** How long sent data may take to leave; after twice that time the subscriber is disconnected. */
   readonly patience: Duration.Duration
   readonly subscribersMax: number
+  /** So that one org can't take all of them. */
+  readonly subscribersOfOrgMax: number
 }
 
 export const defaults: FeedOptions = {
   heartbeat: Duration.seconds(15),
   patience: Duration.seconds(30),
-  subscribersMax: 1_000
+  subscribersMax: 1_000,
+  subscribersOfOrgMax: 100
 }
 
 const LIST = "feed"
 /** Before the first fact there is no position to reconnect at. */
 const BEGINNING = "0"
 
-const idOf = (position: Position | null) => sealCursor(LIST, position ?? BEGINNING)!
+type Seal = (cursor: string) => string
 
-const eventOf = ({ logged, message }: FeedFact): string => {
+const eventOf = (seal: Seal, { logged, message }: FeedFact): string => {
   const { stream, version, name, at, actor, data, position } = logged
   // The fact's data is JSON already.
   const json = `{"stream":${JSON.stringify(stream)},"version":${version},"type":${JSON.stringify(typeOf(logged))},"name":${JSON.stringify(name)},"at":"${DateTime.formatIso(at)}","actor":${JSON.stringify(actor)},"data":${data},"message":${JSON.stringify(message)}}`
-  return Sse.encoder.write({ _tag: "Event", event: "message", id: idOf(position), data: json })
+  return Sse.encoder.write({ _tag: "Event", event: "message", id: seal(position), data: json })
 }
 
 /** Without data it is no event (Effect's encoder writes none), but browsers remember its id for a reconnection. */
-const comment = (position: Position | null, words: string): string => `: ${words}\nid: ${idOf(position)}\n\n`
+const comment = (seal: Seal, position: Position | null, words: string): string =>
+  `: ${words}\nid: ${seal(position ?? BEGINNING)}\n\n`
 
 interface Place {
   readonly position: Position | null
@@ -57,9 +61,9 @@ interface Place {
 }
 
 /** The next events to send; waits for a fact or for a heartbeat to be due. */
-const next = (orgId: OrgId, filter: FeedFilter, { heartbeat }: FeedOptions) =>
+const next = (orgId: OrgId, filter: FeedFilter, { heartbeat }: FeedOptions, seal: Seal) =>
   Effect.fnUntraced(function* ({ position: from, begun }: Place) {
-    if (!begun) return [`retry: 1000\n${comment(from, "following")}`, { position: from, begun: true }] as const
+    if (!begun) return [`retry: 1000\n${comment(seal, from, "following")}`, { position: from, begun: true }] as const
     const log = yield* LogReader
     const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(heartbeat)
     let position = from
@@ -68,11 +72,11 @@ const next = (orgId: OrgId, filter: FeedFilter, { heartbeat }: FeedOptions) =>
       position = page.position
       const place = { position, begun }
       if (page.items.length > 0) {
-        const rest = page.items.at(-1)!.logged.position === position ? "" : comment(position, "up to here")
-        return [page.items.map(eventOf).join("") + rest, place] as const
+        const rest = page.items.at(-1)!.logged.position === position ? "" : comment(seal, position, "up to here")
+        return [page.items.map((item) => eventOf(seal, item)).join("") + rest, place] as const
       }
       const left = until - (yield* Clock.currentTimeMillis)
-      if (left <= 0) return [comment(position, "nothing new for you"), place] as const
+      if (left <= 0) return [comment(seal, position, "nothing new for you"), place] as const
       if (page.isEnd) yield* Effect.timeoutOption(log.news(position), Duration.millis(left))
     }
   })
@@ -90,6 +94,14 @@ const cutOffWhenStuck = Effect.fnUntraced(function* (response: ServerResponse, p
 
 const follow = (options: FeedOptions) => {
   let subscribers = 0
+  const ofOrg = new Map<OrgId, number>()
+  const count = (orgId: OrgId, change: 1 | -1) =>
+    Effect.sync(() => {
+      subscribers += change
+      const own = (ofOrg.get(orgId) ?? 0) + change
+      if (own === 0) ofOrg.delete(orgId)
+      else ofOrg.set(orgId, own)
+    })
   return Effect.fnUntraced(function* (
     request: HttpServerRequest.HttpServerRequest,
     lastEventId: string | undefined,
@@ -98,22 +110,25 @@ const follow = (options: FeedOptions) => {
     const orgId = yield* ActingOrg
     yield* knownChannel(filter.channel)
     const log = yield* LogReader
-    const seen = yield* openCursor(LIST, lastEventId)
-    if (subscribers >= options.subscribersMax) return yield* tooManyFeeds()
+    const { seal, open } = yield* cursorsOf(LIST)
+    const seen = lastEventId === undefined ? null : yield* open(lastEventId)
     const position = seen === null ? yield* log.end : seen === BEGINNING ? null : seen
+    if (subscribers >= options.subscribersMax || (ofOrg.get(orgId) ?? 0) >= options.subscribersOfOrgMax) {
+      return yield* tooManyFeeds()
+    }
     const response = NodeHttpServerRequest.toServerResponse(request) as ServerResponse
     endless.add(response)
     const encoder = new TextEncoder()
-    const events = Stream.unfold({ position, begun: false } as Place, next(orgId, filter, options)).pipe(
+    const events = Stream.unfold({ position, begun: false } as Place, next(orgId, filter, options, seal)).pipe(
       Stream.catchTag("StoreUnavailable", () => Stream.succeed(": the store does not answer, come back\n\n")),
       Stream.map((text) => encoder.encode(text)),
       Stream.provideService(LogReader, log)
     )
     const watched = Stream.unwrap(
-      Effect.acquireRelease(
-        Effect.sync(() => void subscribers++),
-        () => Effect.sync(() => void subscribers--)
-      ).pipe(Effect.andThen(Effect.forkScoped(cutOffWhenStuck(response, options.patience))), Effect.as(events))
+      Effect.acquireRelease(count(orgId, 1), () => count(orgId, -1)).pipe(
+        Effect.andThen(Effect.forkScoped(cutOffWhenStuck(response, options.patience))),
+        Effect.as(events)
+      )
     )
     return HttpServerResponse.stream(watched, {
       contentType: "text/event-stream",

@@ -6,6 +6,7 @@ import {
   BATCH_MAX,
   BatchEntry,
   CommandRequest,
+  FoundKey,
   IdempotencyKey,
   MessageRequest,
   ReplayCommand,
@@ -177,7 +178,7 @@ const list = HttpApiEndpoint.get("list", "/outbound/messages", {
     updatedAfter: Schema.optionalKey(Time).annotateKey({
       description: "Only beside a filter that narrows the search."
     }),
-    idempotencyKey: Schema.optionalKey(IdempotencyKey),
+    idempotencyKey: Schema.optionalKey(FoundKey),
     metadata: Schema.optionalKey(MetadataEntry),
     errorCode: Schema.optionalKey(text(256)).annotateKey({
       description: "Of dead letters: the code of the last error."

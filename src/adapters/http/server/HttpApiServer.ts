@@ -30,9 +30,11 @@ import * as ProcessHandlers from "../processes/processes.ts"
 import * as WhatsAppNoticeHandlers from "../receipts/whatsAppReceipts.ts"
 import * as DeadLetterHandlers from "../replays/deadLetters.ts"
 import { apiWith } from "./Api.ts"
+import { refuseAddresses } from "./addresses.ts"
 import { allowedMethodsOf, takesNoneOf } from "./allowedMethods.ts"
 import * as Auth from "./auth.ts"
 import { makeServer } from "./connections.ts"
+import { cursorKeys } from "./cursor.ts"
 import * as HealthHandlers from "./health.ts"
 import { lastResort } from "./lastResort.ts"
 import { type Answered, counted, type MetricsText, metricsRoute } from "./metrics.ts"
@@ -44,6 +46,8 @@ export interface HttpApiOptions {
   /** 0 takes any free port. */
   readonly port: number
   readonly operatorKey: Redacted.Redacted
+  /** The newest first. Cursors are signed with keys made of them. */
+  readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>>
   readonly feed?: FeedHandlers.FeedOptions
   /** Told of each answer. */
   readonly answered?: Answered
@@ -51,10 +55,9 @@ export interface HttpApiOptions {
   readonly metrics?: MetricsText
 }
 
-const routesOf = (
-  { operatorKey, feed, answered, metrics }: Omit<HttpApiOptions, "host" | "port">,
-  channels: Channels["Service"]
-) => {
+type RoutesOptions = Omit<HttpApiOptions, "host" | "port" | "encryptionKeys">
+
+const routesOf = ({ operatorKey, feed, answered, metrics }: RoutesOptions, channels: Channels["Service"]) => {
   const api = apiWith(channels.values())
   return Layer.mergeAll(
     HttpApiBuilder.layer(api),
@@ -62,6 +65,7 @@ const routesOf = (
     metrics === undefined ? Layer.empty : metricsRoute(operatorKey, metrics),
     HttpRouter.use((router) => router.addGlobalMiddleware(lastResort(allowedMethodsOf(api)))),
     HttpRouter.use((router) => router.addGlobalMiddleware(refuseParameters(takesNoneOf(api)))),
+    HttpRouter.use((router) => router.addGlobalMiddleware(refuseAddresses(allowedMethodsOf(api)))),
     answered === undefined ? Layer.empty : HttpRouter.use((router) => router.addGlobalMiddleware(counted(answered)))
   ).pipe(
     Layer.provide(
@@ -93,11 +97,17 @@ const routesOf = (
   )
 }
 
-export const routes = (options: Omit<HttpApiOptions, "host" | "port">) =>
+export const routes = (options: RoutesOptions) =>
   Layer.unwrap(Effect.map(Channels, (channels) => routesOf(options, channels)))
 
-export const layer = ({ host, port, ...options }: HttpApiOptions) =>
-  HttpRouter.serve(routes(options), { disableLogger: true, disableListenLog: true }).pipe(
+export const layer = ({ host, port, encryptionKeys, ...options }: HttpApiOptions) =>
+  HttpRouter.serve(routes(options), {
+    disableLogger: true,
+    disableListenLog: true,
+    // A path has one spelling (addresses.ts).
+    routerConfig: { caseSensitive: true, ignoreDuplicateSlashes: false }
+  }).pipe(
+    Layer.provide(cursorKeys(encryptionKeys)),
     Layer.provideMerge(NodeHttpServer.layer(makeServer, { host, port }))
   )
 

@@ -1,31 +1,59 @@
 /**
- * Pages of lists, and the cursor of a list in the API: the store's own cursor, made opaque and checked. A cursor that was
- * mistyped, cut or taken from another list is refused instead of starting at a wrong place.
+ * Pages of lists, and the cursor of a list in the API: the store's own cursor, signed. A cursor that was mistyped, cut,
+ * made up, or given out for another list or to another org is refused: what reaches the store is what the store gave out.
  */
-import { crc32 } from "node:zlib"
-import { Effect } from "effect"
+import { createHmac, timingSafeEqual } from "node:crypto"
+import { Context, Effect, Layer, Redacted } from "effect"
 import type { OrgId } from "../../../domain/ids.ts"
 import { ActingOrg } from "./auth.ts"
 import { LIMIT_DEFAULT } from "./fields.ts"
 import { invalidRequest, type Problem } from "./problem.ts"
 
-const CHECK_LENGTH = 8
-const check = (list: string, cursor: string) => crc32(`${list} ${cursor}`).toString(16).padStart(CHECK_LENGTH, "0")
+/** Signs with the first, believes each: the keys that processes before and after a rotation sign with. */
+export class CursorKeys extends Context.Service<CursorKeys, ReadonlyArray<Buffer>>()(
+  "posthaste/adapters/http/server/cursor/CursorKeys"
+) {}
 
-/** `list` names the list: a cursor of one list is invalid in another. */
-export const sealCursor = (list: string, cursor: string | null): string | null =>
-  cursor === null ? null : Buffer.from(check(list, cursor) + cursor).toString("base64url")
+/** All processes share the encryption keys, so a cursor leads on at any of them. */
+export const cursorKeys = (encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>>) =>
+  Layer.succeed(
+    CursorKeys,
+    encryptionKeys.map((key) => createHmac("sha256", Redacted.value(key)).update("posthaste cursors").digest())
+  )
 
-export const openCursor = (list: string, sealed: string | undefined): Effect.Effect<string | null, Problem> => {
-  if (sealed === undefined) return Effect.succeed(null)
-  const text = Buffer.from(sealed, "base64url").toString()
-  const cursor = text.slice(CHECK_LENGTH)
-  return text.slice(0, CHECK_LENGTH) === check(list, cursor)
-    ? Effect.succeed(cursor)
-    : Effect.fail(
-        invalidRequest("The cursor is not one this list gave out.", [{ field: "cursor", reason: "is not valid" }])
-      )
-}
+const SIGNATURE_BYTES = 16
+
+const signature = (key: Buffer, orgId: string, list: string, cursor: string) =>
+  createHmac("sha256", key)
+    .update(JSON.stringify([orgId, list, cursor]))
+    .digest()
+    .subarray(0, SIGNATURE_BYTES)
+
+/** What seals and opens the cursors of one list, for the org that asks. */
+export const cursorsOf = (list: string) =>
+  Effect.gen(function* () {
+    const keys = yield* CursorKeys
+    const orgId = yield* ActingOrg
+    return {
+      seal: (cursor: string): string =>
+        Buffer.concat([signature(keys[0]!, orgId, list, cursor), Buffer.from(cursor)]).toString("base64url"),
+      open: (sealed: string): Effect.Effect<string, Problem> => {
+        const bytes = Buffer.from(sealed, "base64url")
+        const cursor = bytes.toString("utf8", SIGNATURE_BYTES)
+        const signed = bytes.subarray(0, SIGNATURE_BYTES)
+        const isOurs =
+          signed.length === SIGNATURE_BYTES &&
+          // Base64 has several spellings of one text; only ours is.
+          bytes.toString("base64url") === sealed &&
+          keys.some((key) => timingSafeEqual(signed, signature(key, orgId, list, cursor)))
+        return isOurs
+          ? Effect.succeed(cursor)
+          : Effect.fail(
+              invalidRequest("The cursor is not one this list gave out.", [{ field: "cursor", reason: "is not valid" }])
+            )
+      }
+    }
+  })
 
 /** What callers say about the page they want. */
 export interface PageQuery {
@@ -51,9 +79,10 @@ export const pageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
   read: (orgId: OrgId, page: Page) => Effect.Effect<Items<Item>, E, R>,
   json: (item: Item) => Json
 ) {
-  const page = { limit, cursor: yield* openCursor(list, cursor) }
+  const { seal, open } = yield* cursorsOf(list)
+  const page = { limit, cursor: cursor === undefined ? null : yield* open(cursor) }
   const { items, nextCursor } = yield* read(yield* ActingOrg, page)
-  return { items: items.map(json), nextCursor: sealCursor(list, nextCursor) }
+  return { items: items.map(json), nextCursor: nextCursor === null ? null : seal(nextCursor) }
 })
 
 /** A list that is never long comes in one page, in the form of every other. */

@@ -43,6 +43,11 @@ describe("a target", () => {
     ["a private address to ask at", { reconcile: { url: "http://[::1]/{messageId}" } }, ["reconcile.url"]],
     ["a question about no message", { reconcile: { url: "https://psp.example/charges" } }, ["reconcile.url"]],
     ["a message's id as the host", { reconcile: { url: "https://{messageId}.example/" } }, ["reconcile.url"]],
+    [
+      "a message's id that is not sent",
+      { reconcile: { url: "https://psp.example/charges#{messageId}" } },
+      ["reconcile.url"]
+    ],
     ["a question that is no URL", { reconcile: { url: "{messageId}" } }, ["reconcile.url"]],
     ["a header that frames the request", { headers: { "Content-Length": "1" } }, ["headers"]],
     ["an idempotency key of its own", { headers: { "Idempotency-Key": "1" } }, ["headers"]],

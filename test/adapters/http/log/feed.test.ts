@@ -15,7 +15,7 @@ const server = await start(
         return store.readAll(after, limit)
       })
   }),
-  { heartbeat: Duration.millis(150), patience: Duration.millis(200), subscribersMax: 40 }
+  { heartbeat: Duration.millis(150), patience: Duration.millis(200), subscribersMax: 40, subscribersOfOrgMax: 30 }
 )
 const { call, endpoint, send, append, url } = server
 
@@ -226,7 +226,10 @@ describe("the feed", () => {
     expect(unknown.status).toBe(400)
     expect(field(unknown)).toEqual(["colour"])
     expect((await call("GET", "/api/v1/feed", { key: null })).status).toBe(401)
-    await Promise.all(Array.from({ length: 40 }, () => follow(newOrg())))
+    await Promise.all(Array.from({ length: 30 }, () => follow("greedy")))
+    // One org has its share, and the others theirs.
+    expect((await call("GET", "/api/v1/feed", { org: "greedy" })).status).toBe(429)
+    await Promise.all(Array.from({ length: 10 }, () => follow(newOrg())))
     const tooMany = await call("GET", "/api/v1/feed")
     expect(tooMany.status).toBe(429)
     expect(tooMany.headers.get("content-type")).toBe("application/problem+json")

@@ -116,7 +116,8 @@ describe("an idempotency key", () => {
   it.each([
     ["empty", ""],
     ["too long", "k".repeat(256)],
-    ["not printable ASCII", "schlüssel"]
+    ["not printable ASCII", "schlüssel"],
+    ["one of our own, which an alert may have", "posthaste:alert:endpoint-1:2"]
   ])("is refused by name when it is %s", async (_, key) => {
     const answer = await withKey(key)
     expect(answer.status).toBe(400)
