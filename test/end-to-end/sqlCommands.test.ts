@@ -286,7 +286,7 @@ describe("posthaste.send", () => {
             "select * from posthaste.event",
             "select * from posthaste.sql_command",
             "insert into posthaste.sql_command (id, org_id, type, request) values (gen_random_uuid(), 'a', 'b', '{}')",
-            "select posthaste.command_by_sql('SendMessage', 'acme', '{}', null)",
+            "select posthaste.take_commands(gen_random_uuid(), 1, null, 1)",
             "select posthaste.log_end()",
             "create table posthaste.mine (n int)"
           ]) {
