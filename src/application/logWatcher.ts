@@ -3,7 +3,7 @@
  * why by Posthaste's own codes: no text that a caller or a receiver wrote, no body, no address. Messages that ended well
  * are told at the level `debug`: on a busy day there are millions, and the facts have them.
  */
-import { DateTime, Effect } from "effect"
+import { Context, DateTime, Effect, LogLevel, References } from "effect"
 import type { CircuitFact } from "../domain/circuit/facts.ts"
 import type { MessageFact } from "../domain/message/facts.ts"
 import { type Subject, unwatched, type Watcher } from "./ports/Telemetry.ts"
@@ -97,6 +97,7 @@ const aboutOf = ({ messageId, queued, epoch }: Subject): Fields => ({
 
 export const logWatcher = Effect.map(Effect.context<never>(), (context): Watcher => {
   const run = Effect.runForkWith(context)
+  const least = Context.get(context, References.MinimumLogLevel)
   const say = ({ level, text, fields }: Line, about: Fields) => {
     const known = Object.entries({ ...about, ...fields }).filter(([, value]) => value !== null)
     run(Effect.logWithLevel(level)(text).pipe(Effect.annotateLogs(Object.fromEntries(known))))
@@ -106,7 +107,8 @@ export const logWatcher = Effect.map(Effect.context<never>(), (context): Watcher
     stored: (subject, facts) => {
       for (const fact of facts) {
         const line = lineOf(fact)
-        if (line !== null) say(line, aboutOf(subject))
+        // Most lines are of messages that were delivered, and nobody reads those: a fiber for each is dear.
+        if (line !== null && LogLevel.isGreaterThanOrEqualTo(line.level, least)) say(line, aboutOf(subject))
       }
     },
     circuitChanged: (destination, facts) => {
