@@ -3,7 +3,7 @@ import type { Dispatcher } from "undici"
 import type { Doubted, OutboundMessage } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
 import { agentHeaders } from "../net/agent.ts"
-import { type Prepared, poolOf, timeoutNanosOf } from "../net/tries.ts"
+import { destinationOf, type Prepared } from "../net/tries.ts"
 import { withFields } from "./bodyFields.ts"
 import { filled } from "./secretHeaders.ts"
 import { checkHeaders, checkSettings, type HttpTargetSettings, PLACEHOLDER } from "./settings.ts"
@@ -26,7 +26,7 @@ const prepared = (
 ): Prepared => {
   const url = new URL(address)
   return {
-    destination: { url, pool: poolOf(destination), timeoutNanos: timeoutNanosOf(destination.settings.timeoutMs) },
+    destination: destinationOf(destination, url, destination.settings.timeoutMs),
     request: { ...request, path: url.pathname + url.search }
   }
 }

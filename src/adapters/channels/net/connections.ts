@@ -29,7 +29,7 @@ const RESPONSE_HEADERS_MAX = 16 * 1024
 /** A request under way and its result so far, as seen by the connection that carries it. */
 export interface Exchange {
   readonly url: URL
-  /** Names the destination and its version. */
+  /** Names the destination, its version and the server: what `url` and `secureContext` say goes for all of its exchanges. */
   readonly pool: string
   /** Whom it trusts and who we are to it; absent: as for everybody. */
   readonly secureContext?: SecureContext | undefined
@@ -66,12 +66,10 @@ export const makeConnections = (
 ): Connections => {
   const pools = new Map<string, Pool>()
   const shared: Shared = { idle: new Set(), open: 0 }
-  const nameOf = ({ pool, url }: Exchange) => `${pool} ${url.origin}`
   const poolOf = (exchange: Exchange): Pool => {
-    const name = nameOf(exchange)
+    const { pool: name, url, secureContext } = exchange
     const known = pools.get(name)
     if (known !== undefined) return known
-    const { url, secureContext } = exchange
     const connect = guardedConnect(url, { ...options, secureContext })
     const pool = new Pool(url.origin, connect, shared, connectionsMax, () => pools.delete(name))
     pools.set(name, pool)
@@ -79,7 +77,7 @@ export const makeConnections = (
   }
   return {
     start: (exchange) => poolOf(exchange).start(exchange),
-    giveUp: (exchange) => pools.get(nameOf(exchange))?.giveUp(exchange),
+    giveUp: (exchange) => pools.get(exchange.pool)?.giveUp(exchange),
     close: () => {
       for (const pool of [...pools.values()]) pool.close()
     }

@@ -19,14 +19,11 @@ import type { EgressRules, Resolve } from "./guardedConnect.ts"
 
 export interface Destination {
   readonly url: URL
-  /** Whose connections it uses, see `poolOf`. */
+  /** Whose connections it uses: nobody else's, no other version's and no other server's. */
   readonly pool: string
   readonly secureContext?: SecureContext | undefined
   readonly timeoutNanos: bigint
 }
-
-/** No two destinations, nor two versions of one, share connections. */
-export const poolOf = ({ id, version }: { readonly id: string; readonly version: number }): string => `${id}/${version}`
 
 /** A request that was made before its try. */
 export interface Prepared {
@@ -37,8 +34,21 @@ export interface Prepared {
 const TIMEOUT_MAX_MS = 30_000
 
 /** Within what any try may take, whatever its settings say. */
-export const timeoutNanosOf = (timeoutMs: number): bigint =>
+const timeoutNanosOf = (timeoutMs: number): bigint =>
   BigInt(Math.min(Math.max(timeoutMs, 1), TIMEOUT_MAX_MS)) * 1_000_000n
+
+/** The name of the pool is made here, once, and not at each try. */
+export const destinationOf = (
+  { id, version }: { readonly id: string; readonly version: number },
+  url: URL,
+  timeoutMs: number,
+  secureContext?: SecureContext
+): Destination => ({
+  url,
+  pool: `${id}/${version} ${url.origin}`,
+  secureContext,
+  timeoutNanos: timeoutNanosOf(timeoutMs)
+})
 
 /** `requestAt` makes the request for the try's time, in unix milliseconds. */
 export type Try = (

@@ -5,7 +5,7 @@ import type { Dispatcher } from "undici"
 import type { OutboundMessage } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
 import { agentHeaders } from "../net/agent.ts"
-import { type Destination, poolOf, timeoutNanosOf } from "../net/tries.ts"
+import { type Destination, destinationOf } from "../net/tries.ts"
 import { secureContextOf } from "./certificates.ts"
 import { checkSettings, type EndpointSettings } from "./settings.ts"
 import { checkSecret, type Style, signEd25519, signingKey, signLegacy, signStandard } from "./signature.ts"
@@ -37,9 +37,7 @@ const targetOf = ({ destination, secrets, previousSecrets }: Endpoint): Target |
   if (typeof secureContext === "string") return secureContext
   const url = new URL(settings.url)
   return {
-    url,
-    pool: poolOf(destination),
-    secureContext: secureContext ?? undefined,
+    ...destinationOf(destination, url, settings.timeoutMs, secureContext ?? undefined),
     path: url.pathname + url.search,
     style: settings.signature,
     keys: [
@@ -49,8 +47,7 @@ const targetOf = ({ destination, secrets, previousSecrets }: Endpoint): Target |
         untilMs: DateTime.toEpochMillis(until)
       }))
     ],
-    headers: [...["content-type", "application/json"], ...agentHeaders, ...Object.entries(settings.headers).flat()],
-    timeoutNanos: timeoutNanosOf(settings.timeoutMs)
+    headers: [...["content-type", "application/json"], ...agentHeaders, ...Object.entries(settings.headers).flat()]
   }
 }
 

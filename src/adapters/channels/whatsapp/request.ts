@@ -5,7 +5,7 @@ import type { OpenDestination } from "../../../application/ports/Destinations.ts
 import { callbackData } from "../../../domain/whatsapp/callbackData.ts"
 import { type Content, readPayload } from "../../../domain/whatsapp/content.ts"
 import { agentHeaders } from "../net/agent.ts"
-import { type Prepared, poolOf, timeoutNanosOf } from "../net/tries.ts"
+import { destinationOf, type Prepared } from "../net/tries.ts"
 import type { WhatsAppSettings } from "./settings.ts"
 
 export type Account = OpenDestination<WhatsAppSettings>
@@ -21,7 +21,7 @@ export const requestOf = (
   const { phoneNumberId, graphVersion, timeoutMs } = account.settings
   const path = `${base.pathname.replace(/\/$/, "")}/${graphVersion}/${phoneNumberId}/messages`
   return {
-    destination: { url: new URL(path, base), pool: poolOf(account), timeoutNanos: timeoutNanosOf(timeoutMs) },
+    destination: destinationOf(account, new URL(path, base), timeoutMs),
     request: {
       method: "POST",
       path,

@@ -4,14 +4,11 @@ import { Duration, Effect, Result } from "effect"
 import { parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
 import type { EgressProxy } from "../../../../src/adapters/channels/net/egressProxy.ts"
 import type { Resolve } from "../../../../src/adapters/channels/net/guardedConnect.ts"
-import { type Destination, makeTries, timeoutNanosOf } from "../../../../src/adapters/channels/net/tries.ts"
+import { type Destination, destinationOf, makeTries } from "../../../../src/adapters/channels/net/tries.ts"
 import { receiver } from "./receiver.ts"
 
-export const destinationAt = (url: string, { timeoutMs = 60_000, pool = "one/1" } = {}): Destination => ({
-  url: new URL(url),
-  pool,
-  timeoutNanos: timeoutNanosOf(timeoutMs)
-})
+export const destinationAt = (url: string, { timeoutMs = 60_000, pool = "one" } = {}): Destination =>
+  destinationOf({ id: pool, version: 1 }, new URL(url), timeoutMs)
 
 /** Posts to any destination; loopback may be called unless told otherwise. Each request has a name of its own. */
 export const posting = (
