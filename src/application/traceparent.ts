@@ -27,6 +27,7 @@ export const wellFormed = (text: string | null | undefined): string | null => {
 
 /** The trace that is kept somewhere, and so worth naming; null otherwise. */
 export const keptTraceOf = (traceparent: string | undefined): string | null => {
+  if (traceparent === undefined) return null
   const context = traceContextOf(traceparent)
   return context?.sampled === true ? context.traceId : null
 }

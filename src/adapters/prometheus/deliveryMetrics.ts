@@ -7,7 +7,7 @@
 import { Clock, DateTime, Effect, Layer } from "effect"
 import { EventStore } from "../../application/ports/EventStore.ts"
 import { Queue } from "../../application/ports/Queue.ts"
-import type { Watcher } from "../../application/ports/Telemetry.ts"
+import type { Subject, Watcher } from "../../application/ports/Telemetry.ts"
 import { type DeliveryError, type MessageFact, ReceiptStatus } from "../../domain/message/facts.ts"
 import { type Histogram, observe, type Registry } from "./registry.ts"
 
@@ -37,6 +37,20 @@ const deadReasons = {
   "too old": "too_old",
   "outcome unknown": "outcome_unknown"
 } as const
+
+/** The trace in which a value was seen, and when. */
+type Seen = NonNullable<Parameters<typeof observe>[3]>
+
+const rememberedBy = <Value>(make: (key: string) => Value) => {
+  const known = new Map<string, Value>()
+  return (key: string): Value => {
+    const before = known.get(key)
+    if (before !== undefined) return before
+    const value = make(key)
+    known.set(key, value)
+    return value
+  }
+}
 
 /** `traceOf` names the trace that a message belongs to; null without one. */
 export const watchDeliveries = (
@@ -110,50 +124,67 @@ export const watchDeliveries = (
           seriesMax: 500
         })
 
-  const stored: Watcher["stored"] = ({ queued, dueAt }, facts, at) => {
-    const { channel, destination } = queued
-    const traceId = traceOf(queued.traceparent)
-    const exemplar = traceId === null ? null : { traceId, atSeconds: DateTime.toEpochMillis(at) / 1000 }
+  /** What every delivery counts, looked up by its labels once for each channel. */
+  const usual = rememberedBy((channel: string) => ({
+    succeeded: attempts(channel, "succeeded", ""),
+    duration: durations(channel),
+    latency: latencies(channel),
+    inFlight: inFlight(channel)
+  }))
 
-    const settled = (outcome: string, reason: string, durationMs: number | null) => {
-      attempts(channel, outcome, reason).value++
-      if (durationMs !== null) observe(durations(channel), attemptBounds, durationMs / 1000, exemplar)
-      if (listed !== null && destinations.has(destination)) listed(destination, outcome).value++
-    }
-    const retried = (attempt: number, retryAt: DateTime.Utc | null) => {
-      if (retryAt !== null) retries(channel, attempt > RETRY_LAST ? `over_${RETRY_LAST}` : String(attempt)).value++
-    }
-    const count = (fact: MessageFact) => {
-      switch (fact.type) {
-        case "AttemptSucceeded":
-          return settled("succeeded", "", fact.durationMs)
-        case "AttemptFailed":
-          settled("failed", reasonOf(fact.error), fact.durationMs)
-          return retried(fact.attempt, fact.retryAt)
-        case "AttemptDeferred":
-          deferrals(channel, reasonOf(fact.error)).value++
-          return settled("deferred", reasonOf(fact.error), fact.durationMs)
-        case "AttemptAbandoned":
-          settled("abandoned", "", null)
-          return retried(fact.attempt, fact.retryAt)
-        case "AttemptUnresolved":
-          return settled("unresolved", reasonOf(fact.error), fact.durationMs)
-        case "MessageDelivered": {
-          const seconds = dueAt === null ? 0 : (DateTime.toEpochMillis(at) - DateTime.toEpochMillis(dueAt)) / 1000
-          return observe(latencies(channel), latencyBounds, Math.max(0, seconds), exemplar)
-        }
-        case "MessageFailed":
-          dead(channel, fact.by === "receipt" ? "refused_by_receipt" : "refused").value++
-          return
-        case "MessageDeadLettered":
-          dead(channel, deadReasons[fact.reason]).value++
-          return
-        case "ReceiptRecorded":
-          receipts(fact.receipt).value++
-          return
+  const settled = (
+    { queued: { channel, destination } }: Subject,
+    outcome: string,
+    reason: string,
+    durationMs: number | null,
+    exemplar: Seen | null
+  ) => {
+    const known = usual(channel)
+    const counter = outcome === "succeeded" ? known.succeeded : attempts(channel, outcome, reason)
+    counter.value++
+    if (durationMs !== null) observe(known.duration, attemptBounds, durationMs / 1000, exemplar)
+    if (listed !== null && destinations.has(destination)) listed(destination, outcome).value++
+  }
+  const retried = (channel: string, attempt: number, retryAt: DateTime.Utc | null) => {
+    if (retryAt !== null) retries(channel, attempt > RETRY_LAST ? `over_${RETRY_LAST}` : String(attempt)).value++
+  }
+  const count = (subject: Subject, fact: MessageFact, at: DateTime.Utc, exemplar: Seen | null) => {
+    const { channel } = subject.queued
+    switch (fact.type) {
+      case "AttemptSucceeded":
+        return settled(subject, "succeeded", "", fact.durationMs, exemplar)
+      case "AttemptFailed":
+        settled(subject, "failed", reasonOf(fact.error), fact.durationMs, exemplar)
+        return retried(channel, fact.attempt, fact.retryAt)
+      case "AttemptDeferred":
+        deferrals(channel, reasonOf(fact.error)).value++
+        return settled(subject, "deferred", reasonOf(fact.error), fact.durationMs, exemplar)
+      case "AttemptAbandoned":
+        settled(subject, "abandoned", "", null, exemplar)
+        return retried(channel, fact.attempt, fact.retryAt)
+      case "AttemptUnresolved":
+        return settled(subject, "unresolved", reasonOf(fact.error), fact.durationMs, exemplar)
+      case "MessageDelivered": {
+        const { dueAt } = subject
+        const seconds = dueAt === null ? 0 : (DateTime.toEpochMillis(at) - DateTime.toEpochMillis(dueAt)) / 1000
+        return observe(usual(channel).latency, latencyBounds, Math.max(0, seconds), exemplar)
       }
+      case "MessageFailed":
+        dead(channel, fact.by === "receipt" ? "refused_by_receipt" : "refused").value++
+        return
+      case "MessageDeadLettered":
+        dead(channel, deadReasons[fact.reason]).value++
+        return
+      case "ReceiptRecorded":
+        receipts(fact.receipt).value++
+        return
     }
-    for (const fact of facts) count(fact)
+  }
+
+  const stored: Watcher["stored"] = (subject, facts, at) => {
+    const traceId = traceOf(subject.queued.traceparent)
+    const exemplar = traceId === null ? null : { traceId, atSeconds: DateTime.toEpochMillis(at) / 1000 }
+    for (const fact of facts) count(subject, fact, at, exemplar)
   }
 
   return {
@@ -172,10 +203,10 @@ export const watchDeliveries = (
     stored,
     circuitChanged: () => {},
     sendingBegan: (channel) => {
-      inFlight(channel).value++
+      usual(channel).inFlight.value++
     },
     sendingEnded: (channel) => {
-      inFlight(channel).value--
+      usual(channel).inFlight.value--
     },
     leaseLost: () => {
       leasesLost.value++
