@@ -48,8 +48,8 @@ import {
 } from "../ports/EventStore.ts"
 import type { Journals } from "../ports/Journals.ts"
 import { type ClaimedMessage, Queue } from "../ports/Queue.ts"
-import { type Subject, Telemetry } from "../ports/Telemetry.ts"
-import { Tracing } from "../ports/Tracing.ts"
+import type { Watcher } from "../ports/Telemetry.ts"
+import type { Tracer } from "../ports/Tracing.ts"
 import type { HeldBatch } from "./heldBatches.ts"
 import { type Sender, Senders } from "./Senders.ts"
 import type { CircuitWatch } from "./watchCircuits.ts"
@@ -65,6 +65,12 @@ interface Snapshot {
 /** How long the lane waits between an answer that opens the circuit and the circuit's own open time. */
 const UNTIL_OPEN_MS = 250
 
+/** Who is told of what this worker does. */
+export interface Watched {
+  readonly telemetry: Watcher
+  readonly tracing: Tracer
+}
+
 /**
  * Ends when the message is settled, belongs to another worker, or has nothing left to do. `GateClosed` says that no
  * attempt was started because the destination may not be called now.
@@ -73,6 +79,7 @@ export const deliver = Effect.fnUntraced(function* (
   claimed: ClaimedMessage,
   heldBatch: HeldBatch,
   circuits: CircuitWatch,
+  { telemetry, tracing }: Watched,
   onSent: (outcome: AttemptOutcome, isUnreported: boolean) => void
 ) {
   const started = yield* start(claimed, heldBatch)
@@ -81,14 +88,16 @@ export const deliver = Effect.fnUntraced(function* (
     circuits.observe(claimed, null)
     return
   }
-  const telemetry = yield* Telemetry
   const { messageId, queued, dueAt } = claimed
   const { channel } = queued
   const { epoch, attempt } = started.message.progress
-  const span = (yield* Tracing).attempt({ messageId, queued, epoch, attempt, dueAt })
+  const span = tracing.attempt({ messageId, queued, epoch, attempt, dueAt })
   telemetry.sendingBegan(channel)
-  const reply = yield* send(claimed, heldBatch, started.message, span?.traceparent).pipe(
-    Effect.ensuring(Effect.sync(() => telemetry.sendingEnded(channel)))
+  const reply = yield* Effect.onExitPrimitive(
+    send(claimed, heldBatch, started.message, span?.traceparent),
+    () =>
+      // Nothing to run, so no step of the fiber.
+      void telemetry.sendingEnded(channel)
   )
   if (reply === null) {
     span?.end(taken.outcome)
@@ -101,7 +110,8 @@ export const deliver = Effect.fnUntraced(function* (
   // The destination's slot is free from here on: the commit does not concern it.
   onSent(reply.outcome, isUnreported)
   if (reply.outcome.type === "Deferred") yield* deferLane(claimed.lane, reply.outcome)
-  yield* settle(claimed, heldBatch, started, reply)
+  const settled = yield* settle(claimed, heldBatch, started, reply)
+  if (settled !== null) telemetry.stored({ messageId, queued, epoch, dueAt }, settled.facts, settled.at)
 })
 
 /** A failure of the store is ignored: the destination gives the lane's next message the same answer. */
@@ -311,6 +321,7 @@ const broken: Reply = {
   responseBody: null
 }
 
+/** The facts that were stored; null when none were. */
 const settle = Effect.fnUntraced(function* (
   claimed: ClaimedMessage,
   heldBatch: HeldBatch,
@@ -350,16 +361,9 @@ const settle = Effect.fnUntraced(function* (
       whileHeld(heldBatch)
     )
   )
-  if (result === null) return
-  if ("type" in result) refused(result, heldBatch)
-  else (yield* Telemetry).stored(subjectOf(claimed, epoch), result.facts, result.at)
-})
-
-const subjectOf = ({ messageId, queued, dueAt }: ClaimedMessage, epoch: number): Subject => ({
-  messageId,
-  queued,
-  epoch,
-  dueAt
+  if (result === null || !("type" in result)) return result
+  refused(result, heldBatch)
+  return null
 })
 
 const isOpen = (phase: Message["progress"]["phase"]) => phase === "open" || phase === "unresolved"

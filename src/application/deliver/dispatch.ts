@@ -17,6 +17,7 @@ import { background } from "../background.ts"
 import { storePauses } from "../command.ts"
 import { type ClaimedMessage, type ClaimTerms, Queue } from "../ports/Queue.ts"
 import { Telemetry } from "../ports/Telemetry.ts"
+import { Tracing } from "../ports/Tracing.ts"
 import { deliver } from "./deliver.ts"
 import { type HeldBatch, type HeldBatches, makeHeldBatches } from "./heldBatches.ts"
 import { recover, recoverBatch } from "./recover.ts"
@@ -197,6 +198,8 @@ const act = Effect.fnUntraced(function* (
   heldBatches: HeldBatches,
   circuits: CircuitWatch
 ) {
+  // Looked up once: an actor takes thousands of messages.
+  const watched = { telemetry: yield* Telemetry, tracing: yield* Tracing }
   for (;;) {
     const task = yield* waitingRoom.take
     const { claimed, heldBatch } = task
@@ -215,7 +218,7 @@ const act = Effect.fnUntraced(function* (
       yield* putBack([task], heldBatches)
       continue
     }
-    const later = yield* Effect.catchDefect(deliver(claimed, heldBatch, circuits, sent), (defect) =>
+    const later = yield* Effect.catchDefect(deliver(claimed, heldBatch, circuits, watched, sent), (defect) =>
       tryLater(claimed, defect)
     )
     sent()
