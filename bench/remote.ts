@@ -47,7 +47,7 @@ export const serve = (handlers: Handlers): void => {
   process.on("disconnect", () => process.exit(0))
 }
 
-/** Starts `bench/<file>`. */
+/** Starts `bench/<file>`, or what a URL names. */
 export const startRemote = <H extends Handlers>(file: string): Remote<H> => {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), {
     serialization: "advanced",

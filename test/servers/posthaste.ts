@@ -16,20 +16,23 @@ const main = join(import.meta.dirname, "../../src/main.ts")
 /** Compiled code is kept from one process to the next, as the command `posthaste` does: a third less work per start. */
 export const compileCache = { NODE_COMPILE_CACHE: join(import.meta.dirname, "../../node_modules/.cache/posthaste") }
 
-/** Runs `src/<program>` to its end. */
-export const runToEnd = async (env: Record<string, string>, program = main) => {
-  const child = launch(env, program)
+/** Runs a program, such as `src/main.ts`, to its end. */
+export const runToEnd = async (env: Record<string, string>, program = main, args: ReadonlyArray<string> = []) => {
+  const child = launch(env, program, args)
   return { exitCode: await child.exitCode, printed: child.printed() }
 }
 
 /** Answers when it says that it is ready. */
 export const startPosthaste = async (env: Record<string, string>): Promise<Posthaste> => {
   const child = launch(env, main)
+  let hasEnded = false
   const gone = child.exitCode.then((code) => {
+    hasEnded = true
     throw new Error(`Posthaste ended with ${code}:\n${child.printed()}`)
   })
   const ready = async () => {
-    while (!child.printed().includes("  Posthaste  ")) await new Promise((resolve) => setTimeout(resolve, 20))
+    while (!hasEnded && !child.printed().includes("  Posthaste  "))
+      await new Promise((resolve) => setTimeout(resolve, 20))
     return /Posthaste {2}(http:\S+)/.exec(child.printed())?.[1] ?? ""
   }
   return { ...child, url: await Promise.race([ready(), gone]) }
@@ -41,8 +44,8 @@ process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL")
 })
 
-const launch = (env: Record<string, string>, program: string) => {
-  const child = spawn(process.execPath, [program], {
+const launch = (env: Record<string, string>, program: string, args: ReadonlyArray<string> = []) => {
+  const child = spawn(process.execPath, [program, ...args], {
     env: { PATH: process.env["PATH"], PORT: "0", ...compileCache, ...owned, ...env },
     stdio: ["ignore", "pipe", "pipe"]
   })
