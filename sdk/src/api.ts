@@ -886,6 +886,7 @@ export type Replay = {
   readonly id: string
   readonly status: "RUNNING" | "COMPLETED" | "CANCELLED"
   readonly matched: number
+  readonly searching: boolean
   readonly replayed: number
   readonly skipped: number
   readonly filter: {

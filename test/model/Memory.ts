@@ -20,7 +20,7 @@ import type { Process } from "../../src/application/ports/Processes.ts"
 import type { Run } from "../../src/application/ports/Projections.ts"
 import type { AbandonedMessage, BatchId } from "../../src/application/ports/Queue.ts"
 import type { HeldReceipt } from "../../src/application/ports/ReceiptInbox.ts"
-import type { ReplayItem, ReplayJob } from "../../src/application/ports/Replays.ts"
+import type { ReplayItem, ReplayJob, ReplaySet } from "../../src/application/ports/Replays.ts"
 import type { TimelineRow, WithdrawalState } from "../../src/application/ports/Timelines.ts"
 import type { DestinationId, EventId, MessageId, OrgId, ReplayId } from "../../src/domain/ids.ts"
 import type { MessageView } from "../../src/domain/message/view.ts"
@@ -41,10 +41,18 @@ export interface ClaimRow {
   readonly messages: ReadonlyArray<AbandonedMessage>
 }
 
+/** The last that a search looked at. */
+export interface Found {
+  readonly at: DateTime.Utc
+  readonly id: string
+}
+
 export interface ReplayRow {
-  readonly job: ReplayJob
+  job: ReplayJob
   readonly idempotency: { readonly key: string; readonly requestHash: string } | null
   items: ReadonlyArray<ReplayItem>
+  /** What the search goes by; null once it is over. */
+  search: { readonly set: ReplaySet; readonly after: Found | null } | null
   /** Null once it is closed. */
   nextAt: DateTime.Utc | null
 }

@@ -204,6 +204,12 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
     Context.add(Journals, everyCall("journal", Context.get(world.store, Journals))),
     Context.add(Replays, {
       ...everyCall("replays", replays),
+      search: (job, limit) =>
+        call(
+          "replays",
+          told(replays.search(job, Math.min(limit, STRETCH_MAX)), () => world.oracle.isAtWork(job.id)),
+          "search"
+        ),
       items: (id, after, limit) =>
         call(
           "replays",

@@ -44,6 +44,7 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "keeps the body of what was erased": 20,
   "forgets that a body was erased": 20,
   "replays what is dead by now, not what was dead when it was asked": 500,
+  "finds for a replay what died after it was asked for": 100,
   "sets down a replay twice under one key": 20,
   "closes a replay with its first stretch": 300,
   "names no replay in what it replays": 50

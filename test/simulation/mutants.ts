@@ -401,6 +401,24 @@ export const mutants = {
     })
   },
 
+  "finds for a replay what died after it was asked for": (store) => {
+    const { replays } = Context.get(store, Memory).tables
+    const real = Context.get(store, Replays)
+    return Context.add(store, Replays, {
+      ...real,
+      search: (job, limit) =>
+        Effect.suspend(() => {
+          const row = replays.get(job.id)!
+          const { requestedAt } = row.job
+          row.job = { ...row.job, requestedAt: DateTime.add(requestedAt, { hours: 1 }) }
+          return Effect.map(real.search(job, limit), () => {
+            row.job = { ...row.job, requestedAt }
+            return row.job
+          })
+        })
+    })
+  },
+
   "sets down a replay twice under one key": (store) => {
     const { replays } = Context.get(store, Memory).tables
     const real = Context.get(store, Replays)

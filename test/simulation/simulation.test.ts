@@ -101,6 +101,7 @@ const runAll = () => {
         "lines were blocked at rest",
         "a lane was deferred",
         "a rate limit was reached",
+        "a replay was still searching",
         "a replay had more than one stretch",
         "a replay replayed many",
         "the lists were built anew and swapped"

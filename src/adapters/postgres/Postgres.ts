@@ -63,9 +63,9 @@ const kinds = {
   lookups: { connections: 3, answersWithinMs: 5_000, onlyReads: true },
   /** Lists and counts, and the log. */
   reads: { connections: 3, answersWithinMs: 20_000, onlyReads: true },
-  /** Steps of projections. */
+  /** Steps of projections and of searches: what is lost is found again. */
   derived: { connections: 3, answersWithinMs: 30_000, asynchronous: true },
-  /** What changes a great many rows at once, such as a sweep of retention or the set of a replay. */
+  /** What changes a great many rows at once, such as a sweep of retention. Nobody who waits for an answer may need it. */
   bulk: { connections: 1, answersWithinMs: 300_000 }
 } satisfies Readonly<Record<string, Kind>>
 

@@ -20,9 +20,11 @@ export type ReplayItem = DeadItem | MissedItem
 /** The request and the number of its items. The progress is in the replay's journal. */
 export interface ReplayJob extends Omit<ReplayRequested, "type"> {
   readonly id: ReplayId
+  /** There may be more to find: `matched` is the number of the items so far. The journal begins when the search is over. */
+  readonly searching: boolean
 }
 
-export interface Opening extends Omit<ReplayJob, "matched"> {
+export interface Opening extends Omit<ReplayJob, "matched" | "searching"> {
   readonly set: ReplaySet
   readonly idempotency: { readonly key: string; readonly requestHash: string } | null
 }
@@ -41,8 +43,12 @@ export type OpenResult =
 /**
  * The dead letters or missed events of each replay, and the replays that have work left.
  *
- * - `open` fixes the items: request, key and every item are written together or not at all. Once it answers, the
- *   replay happens, whatever crashes; the first worker that takes it begins its journal.
+ * - `open` stores the request and its key, and the dead letters where the request lists them. Once it answers, the
+ *   replay happens, whatever crashes. It takes no longer for many items than for few.
+ * - `search` adds the next items of those that a filter or the missed events describe, at most so many, each once, and
+ *   answers the job after it. An item was dead, or published, when the replay was requested: what comes later is in no set.
+ *   Anybody may search at any time; a search that is over finds nothing.
+ * - `endSearch` ends it: what was not found by then is not in the set.
  * - An event is missed when its destination never had a message of it, not even one that is forgotten, and its body is
  *   still there.
  * - Items are numbered from 1 in the order their messages were accepted, or their events were published.
@@ -55,6 +61,8 @@ export class Replays extends Context.Service<
   Replays,
   {
     readonly open: (opening: Opening) => FromStore<OpenResult>
+    readonly search: (job: ReplayJob, limit: number) => FromStore<ReplayJob>
+    readonly endSearch: (id: ReplayId) => FromStore<void>
     readonly get: (orgId: OrgId, id: ReplayId) => FromStore<ReplayJob | null>
     /** Newest first. */
     readonly list: (orgId: OrgId, page: PageRequest) => FromStore<Page<ReplayJob>>

@@ -2,6 +2,7 @@
  * Carries out replays, one stretch at a time:
  *
  *   take      one replay, under a lease
+ *   search    while its items are not all found, for some more (replays.ts); then it is the next one's turn
  *   replay    each dead letter of the next stretch gets its next epoch, each missed event its message (sendMissed.ts)
  *   advance   the journal accounts for the stretch
  *
@@ -23,7 +24,7 @@ import { messageIdOf } from "../events/messageOfEvent.ts"
 import { type Append, EventStore, type Stream } from "../ports/EventStore.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
 import { type DeadItem, type ReplayItem, type ReplayJob, Replays } from "../ports/Replays.ts"
-import { commandReplay, loadReplay, type Snapshot } from "./replays.ts"
+import { commandReplay, loadReplay, type Snapshot, searchAWhile } from "./replays.ts"
 import { sendMissed } from "./sendMissed.ts"
 
 const STRETCH = 500
@@ -38,8 +39,13 @@ const idlePauses = Schedule.min([Schedule.exponential(Duration.times(PAUSE, 2)),
 /** One stretch of one replay; false when no replay had work. */
 export const replayOnce = Effect.fnUntraced(function* () {
   const replays = yield* Replays
-  const job = yield* replays.take(LEASE)
-  if (job === null) return false
+  const taken = yield* replays.take(LEASE)
+  if (taken === null) return false
+  const job = yield* searchAWhile(taken)
+  if (job.searching) {
+    yield* replays.back(job.id, Duration.zero)
+    return true
+  }
   const before = yield* loadReplay(job)
   const after = statusOf(before.replay) !== "RUNNING" || (yield* mustWait(before)) ? before : yield* advance(before)
   yield* statusOf(after.replay) === "RUNNING" ? replays.back(job.id, PAUSE) : replays.close(job.id)

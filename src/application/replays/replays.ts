@@ -2,10 +2,11 @@
  * Requests, lists and cancels replays: of many dead letters, or of the events that a destination missed. A request is only
  * stored here, and from then on it happens whatever crashes; `replayDeadLetters.ts` carries it out.
  *
- * The request fixes its dead letters or events: later ones are not in it. A request with an idempotency key is stored once;
- * repeating it answers the same replay.
+ * A replay is for what was dead or missed when it was requested: later ones are not in it. They are searched for in
+ * stretches: by the request for a short while, so that the answer mostly says how many there are, and then by whoever
+ * carries the replay out. A request with an idempotency key is stored once; repeating it answers the same replay.
  */
-import { DateTime, Effect, Result, Schema } from "effect"
+import { DateTime, Duration, Effect, Option, Result, Schema } from "effect"
 import { fulfils } from "../../domain/event/eventTypes.ts"
 import { type MessageId, type OrgId, ReplayId } from "../../domain/ids.ts"
 import { isDead, type MessageView, viewOf } from "../../domain/message/view.ts"
@@ -66,7 +67,27 @@ export const requestReplay = Effect.fnUntraced(function* (
     idempotency: idempotencyKey === null ? null : { key: idempotencyKey, requestHash }
   })
   if (result.type === "DuplicateKey" && result.requestHash !== requestHash) return yield* new ReplayKeyReused()
-  return viewIn(yield* loadReplay(result.job))
+  // It is stored: that the store does not answer a search is no refusal.
+  const job = yield* searchAWhile(result.job).pipe(
+    Effect.catchTag("StoreUnavailable", () => Effect.succeed(result.job))
+  )
+  return yield* viewOfJob(job)
+})
+
+/** How many dead letters or events a step of a search looks at. */
+const STRETCH = 1_000
+/** About 50,000 dead letters on a machine that does nothing else. */
+const A_WHILE = Duration.seconds(2)
+
+/** The job when its search is over, or how far that is after a while. */
+export const searchAWhile = Effect.fnUntraced(function* (job: ReplayJob) {
+  if (!job.searching) return job
+  const replays = yield* Replays
+  const searched = yield* Effect.suspend(() => replays.search(job, STRETCH)).pipe(
+    Effect.repeat({ while: ({ searching }) => searching }),
+    Effect.timeoutOption(A_WHILE)
+  )
+  return Option.isSome(searched) ? searched.value : ((yield* replays.get(job.orgId, job.id)) ?? job)
 })
 
 const setOf = Effect.fnUntraced(function* (
@@ -86,16 +107,21 @@ const wishesOf = ({ settings }: Destination): ReadonlyArray<string> | null =>
   "eventTypes" in settings ? (settings.eventTypes as ReadonlyArray<string> | null) : []
 
 export const readReplay = Effect.fnUntraced(function* (orgId: OrgId, id: ReplayId) {
-  return viewIn(yield* loadReplay(yield* jobOf(orgId, id)))
+  return yield* viewOfJob(yield* jobOf(orgId, id))
 })
 
 export const listReplays = Effect.fnUntraced(function* (orgId: OrgId, page: PageRequest) {
   const { items, nextCursor } = yield* (yield* Replays).list(orgId, page)
-  return { items: (yield* Effect.forEach(items, loadReplay, { concurrency: 4 })).map(viewIn), nextCursor }
+  return { items: yield* Effect.forEach(items, viewOfJob, { concurrency: 4 }), nextCursor }
 })
 
-/** Messages that were replayed stay replayed, and the stretch under way may still be replayed. */
+/**
+ * Messages that were replayed stay replayed, and the stretch under way may still be replayed. A search ends with what it
+ * has found; if the process stops right then, the replay of these goes on until it is cancelled again.
+ */
 export const cancelReplay = Effect.fnUntraced(function* (orgId: OrgId, id: ReplayId, reason: string | null) {
+  const { searching } = yield* jobOf(orgId, id)
+  if (searching) yield* (yield* Replays).endSearch(id)
   return viewIn(yield* commandReplay(yield* jobOf(orgId, id), { type: "CancelReplay", reason }))
 })
 
@@ -144,7 +170,7 @@ export interface Snapshot {
 
 const journalOf = ({ id }: ReplayJob): JournalName => `replay-${id}`
 
-/** The stored request is the replay; the first process that meets it begins its journal. */
+/** The stored request is the replay; the first process that meets it when its search is over begins its journal. */
 export const loadReplay = (job: ReplayJob) =>
   command(
     {
@@ -196,6 +222,12 @@ const snapshotOf = (job: ReplayJob, history: ReadonlyArray<TimedFact>): Snapshot
   lastAt: history.at(-1)!.at,
   endedAt: history.find(({ fact: { type } }) => type === "ReplayCompleted" || type === "ReplayCancelled")?.at ?? null
 })
+
+/** While it searches it has no journal yet. */
+const viewOfJob = (job: ReplayJob) =>
+  job.searching
+    ? Effect.succeed<ReplayView>({ ...job, status: "RUNNING", replayed: 0, skipped: 0, endedAt: null })
+    : Effect.map(loadReplay(job), viewIn)
 
 const viewIn = ({ job, replay, endedAt }: Snapshot): ReplayView => {
   const { replayed, skipped } = progressOf(replay)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { DateTime, Duration, Effect, Layer } from "effect"
+import { DateTime, Duration, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { entryOf } from "../../../src/application/entry.ts"
@@ -274,6 +274,66 @@ describe("a replay that is cut off", () => {
       })
       yield* work
       expect(yield* readReplay(acme, id)).toMatchObject({ status: "COMPLETED", replayed: 3 })
+    })
+  )
+
+  test(
+    "before its dead letters were found finds them later, and no others",
+    Effect.gen(function* () {
+      yield* dead(3)
+      const inner = yield* Replays
+      const blind: Replays["Service"] = { ...inner, search: gone }
+      const asked = yield* requestReplay(acme, all, plain).pipe(Effect.provideService(Replays, blind))
+      expect(asked).toMatchObject({ status: "RUNNING", searching: true, matched: 0, replayed: 0 })
+      expect(yield* readReplay(acme, asked.id)).toEqual(asked)
+      expect((yield* listReplays(acme, { cursor: null, limit: 10 })).items).toEqual([asked])
+      yield* TestClock.adjust("1 second")
+      yield* store(4, 6, endings.FAILED)
+      yield* project
+      yield* work
+      expect(yield* readReplay(acme, asked.id)).toMatchObject({
+        ...{ status: "COMPLETED", searching: false, matched: 3, replayed: 3, skipped: 0 }
+      })
+      expect((yield* replaysOf(6)).map((jobs) => jobs.length)).toEqual([1, 1, 1, 0, 0, 0])
+    })
+  )
+
+  test(
+    "in its search by a store that hangs answers after a while, and is not lost",
+    Effect.gen(function* () {
+      yield* dead(1_500)
+      const inner = yield* Replays
+      let steps = 0
+      const slow: Replays["Service"] = {
+        ...inner,
+        search: (job, limit) => (steps++ === 0 ? inner.search(job, limit) : Effect.never)
+      }
+      const request = yield* Effect.forkChild(
+        requestReplay(acme, all, plain).pipe(Effect.provideService(Replays, slow))
+      )
+      yield* TestClock.adjust("3 seconds")
+      const asked = yield* Fiber.join(request)
+      expect(asked).toMatchObject({ status: "RUNNING", searching: true, matched: 1_000 })
+      yield* work
+      expect(yield* readReplay(acme, asked.id)).toMatchObject({ status: "COMPLETED", matched: 1_500, replayed: 1_500 })
+    })
+  )
+
+  test(
+    "by a cancellation while it searches replays nothing, and finds nothing more",
+    Effect.gen(function* () {
+      yield* dead(1_500)
+      const inner = yield* Replays
+      const once: Replays["Service"] = {
+        ...inner,
+        search: (job, limit) => (job.matched > 0 ? gone() : Effect.andThen(inner.search(job, limit), gone()))
+      }
+      const { id } = yield* requestReplay(acme, all, plain).pipe(Effect.provideService(Replays, once))
+      const cancelled = yield* cancelReplay(acme, id, null)
+      expect(cancelled).toMatchObject({ status: "CANCELLED", searching: false, matched: 1_000, replayed: 0 })
+      yield* work
+      expect(yield* readReplay(acme, id)).toEqual(cancelled)
+      expect((yield* replaysOf(1_500)).flat()).toEqual([])
     })
   )
 

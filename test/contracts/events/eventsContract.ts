@@ -15,6 +15,7 @@ import { type EventView, journalOf } from "../../../src/domain/event/event.ts"
 import { type DestinationId, EventId, type OrgId, ReplayId } from "../../../src/domain/ids.ts"
 import { makeAlertTarget, makeEndpoint, makeTarget, webhook } from "../destinations/samples.ts"
 import { projected } from "../replays/deadLetterSamples.ts"
+import { searched } from "../replays/searched.ts"
 import {
   delivered,
   inMillis,
@@ -95,10 +96,11 @@ const missedBy = Effect.fnUntraced(function* (orgId: OrgId, to: DestinationId, s
   const replays = yield* Replays
   const id = ReplayId.make(randomUUID())
   const set = { missed: { to, since, eventTypes: ["order.paid", "order.sent"] } }
-  yield* replays.open({
+  const opened = yield* replays.open({
     ...{ id, orgId, set, selection: { missed: { to, since } }, reason: null, requestedAt: inMillis(0) },
     idempotency: null
   })
+  yield* searched(opened.job, 2)
   const items = yield* replays.items(id, 0, 100)
   return items.map((item) => ("eventId" in item ? item.eventId : null))
 })
@@ -350,7 +352,8 @@ export const eventsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
         yield* publish(early, had, last, missed, nobody, eventFor(newOrg(), [newLane()]))
         const typed = { eventType: "b", ...at(-2) }
         const [other, erased] = [eventFor(orgId, [], typed), eventFor(orgId, [], at(-2))] as const
-        yield* publish(other, erased)
+        const later = eventFor(orgId, [], at(1))
+        yield* publish(other, erased, later)
         yield* (yield* Events).erase(erased.event.id)
         const missing = missedBy(orgId, endpoint, inMillis(-5 * HOUR))
         expect(yield* missing).toEqual([missed, nobody, last].map(({ event }) => event.id))

@@ -5,9 +5,11 @@ import { Duration, Effect, type Layer } from "effect"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { type Opening, Replays } from "../../../src/application/ports/Replays.ts"
 import { type OrgId, ReplayId } from "../../../src/domain/ids.ts"
+import type { DeadLetterFilter } from "../../../src/domain/replay/facts.ts"
 import { delivered, inMillis, newMessageId, newOrg, next, now, type Sample, type StorePorts } from "../sample.ts"
 import { refused } from "../written.ts"
 import { ended, projected } from "./deadLetterSamples.ts"
+import { searched } from "./searched.ts"
 
 const LEASE = Duration.seconds(30)
 
@@ -37,7 +39,7 @@ export const replaysContract = <E>(name: string, layer: Layer.Layer<StorePorts, 
         const opening = listed(newOrg(), 5)
         const { set, idempotency: _, ...asked } = opening
         const { items } = set as Extract<Opening["set"], { readonly items: unknown }>
-        const job = { ...asked, matched: 5 }
+        const job = { ...asked, matched: 5, searching: false }
         expect(yield* replays.open(opening)).toEqual({ type: "Opened", job })
         expect(yield* replays.get(opening.orgId, opening.id)).toEqual(job)
         expect(yield* replays.items(opening.id, 0, 100)).toEqual(items)
@@ -79,14 +81,85 @@ export const replaysContract = <E>(name: string, layer: Layer.Layer<StorePorts, 
         const opening = listed(orgId, 0, { selection: { filter }, set: { filter } })
         const result = yield* replays.open(opening)
         expect(result.type).toBe("Opened")
-        expect(result.job).toMatchObject({ matched: 4, selection: { filter } })
+        expect(result.job).toMatchObject({ matched: 0, searching: true, selection: { filter } })
+        expect(yield* replays.search(result.job, 2)).toMatchObject({ matched: 2, searching: true })
+        // What dies later is not in the set, although the search has not come to it.
+        yield* projected([yield* ended(refused(), inMillis(60_000), { orgId })])
+        expect(yield* searched(result.job, 2)).toEqual({ ...result.job, matched: 4, searching: false })
         expect(yield* replays.items(opening.id, 0, 100)).toEqual(
           dead.map(({ id, message }) => ({ messageId: id, epoch: message.progress.epoch }))
         )
         expect(twice.after.message.progress.epoch).toBe(2)
-        // What dies later is not in the set.
         yield* projected([yield* ended(refused(), now(), { orgId })])
+        expect(yield* replays.search(result.job, 2)).toMatchObject({ matched: 4, searching: false })
         expect(yield* replays.items(opening.id, 0, 100)).toHaveLength(4)
+      })
+    )
+
+    test(
+      "hold each dead letter once, however many search at once",
+      Effect.gen(function* () {
+        const replays = yield* Replays
+        const orgId = newOrg()
+        const dead = yield* Effect.forEach(Array.from({ length: 12 }), () =>
+          ended(refused(), inMillis(-1_000), { orgId })
+        )
+        yield* projected(dead)
+        const opening = listed(orgId, 0, { selection: { filter: {} }, set: { filter: {} } })
+        const { job } = yield* replays.open(opening)
+        yield* Effect.all(
+          Array.from({ length: 6 }, () => searched(job, 1)),
+          { concurrency: "unbounded" }
+        )
+        expect(yield* replays.get(orgId, job.id)).toMatchObject({ matched: 12, searching: false })
+        const items = yield* replays.items(job.id, 0, 100)
+        const found = items.map((item) => ("messageId" in item ? item.messageId : null))
+        expect(found.toSorted()).toEqual(dead.map(({ id }) => id).toSorted())
+      })
+    )
+
+    test(
+      "are for what was found when their search is ended",
+      Effect.gen(function* () {
+        const replays = yield* Replays
+        const orgId = newOrg()
+        yield* projected(yield* Effect.forEach([1, 2, 3], () => ended(refused(), inMillis(-1_000), { orgId })))
+        const opening = listed(orgId, 0, { selection: { filter: {} }, set: { filter: {} } })
+        const { job } = yield* replays.open(opening)
+        yield* replays.search(job, 2)
+        yield* replays.endSearch(job.id)
+        expect(yield* replays.search(job, 2)).toMatchObject({ matched: 2, searching: false })
+        expect(yield* replays.items(job.id, 0, 100)).toHaveLength(2)
+      })
+    )
+
+    test(
+      "find the dead letters of each filter, in many steps as in one",
+      Effect.gen(function* () {
+        const replays = yield* Replays
+        const orgId = newOrg()
+        const [first, between, second, afterwards, third] = [-9_000, -7_500, -6_000, -4_500, -3_000].map(inMillis)
+        const letters = [
+          yield* ended(refused(), first!, { orgId, to: "here" }),
+          yield* ended(refused("http_410"), second!, { orgId, to: "here" }),
+          yield* ended(refused(), third!, { orgId, to: "there" })
+        ]
+        yield* projected(letters)
+        const nameOf = (id: string) => letters.findIndex((letter) => letter.id === id)
+        const found = Effect.fnUntraced(function* (filter: DeadLetterFilter, limit: number) {
+          const { job } = yield* replays.open(listed(orgId, 0, { selection: { filter }, set: { filter } }))
+          yield* searched(job, limit)
+          const items = yield* replays.items(job.id, 0, 100)
+          return items.map((item) => ("messageId" in item ? nameOf(item.messageId) : null)).toSorted()
+        })
+        for (const limit of [1, 2, 100]) {
+          expect(yield* found({}, limit)).toEqual([0, 1, 2])
+          expect(yield* found({ to: "here" }, limit)).toEqual([0, 1])
+          expect(yield* found({ to: "here", errorCode: "http_410" }, limit)).toEqual([1])
+          expect(yield* found({ channel: "http" }, limit)).toEqual([])
+          expect(yield* found({ statuses: ["DEAD_LETTER"] }, limit)).toEqual([])
+          expect(yield* found({ after: between!, before: afterwards! }, limit)).toEqual([1])
+        }
       })
     )
 

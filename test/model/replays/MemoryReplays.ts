@@ -1,30 +1,52 @@
-/** Replays over a map: each row holds its items and when it may be taken. */
+/** Replays over a map: each row holds its items, how far their search is, and when it may be taken. */
 import { DateTime, Effect, Layer } from "effect"
-import { type Opening, type ReplayItem, Replays } from "../../../src/application/ports/Replays.ts"
+import { type ReplayItem, type ReplaySet, Replays } from "../../../src/application/ports/Replays.ts"
 import { typeOf } from "../events/MemoryEvents.ts"
-import { Memory, type Tables } from "../Memory.ts"
+import { type Found, Memory, type ReplayRow, type Tables } from "../Memory.ts"
 import { deadLettersIn } from "./deadLetters.ts"
 
-/** In the order they were accepted. */
-const itemsOf = (tables: Tables, { orgId, set }: Opening): ReadonlyArray<ReplayItem> => {
-  if ("items" in set) return set.items
-  if ("missed" in set) return missedIn(tables, orgId, set.missed)
-  return deadLettersIn(tables, orgId, set.filter)
-    .toSorted((a, b) => DateTime.Order(a.createdAt, b.createdAt) || (a.id < b.id ? -1 : 1))
-    .map(({ id, epoch }) => ({ messageId: id, epoch }))
+/** What a search may find: in the order it looks, and null where it does not belong to the set. */
+type Candidate = Found & { readonly item: ReplayItem | null }
+
+const candidatesOf = (tables: Tables, { job, search }: ReplayRow): ReadonlyArray<Candidate> => {
+  const { set } = search!
+  const all =
+    "filter" in set
+      ? deadIn(tables, job, set.filter)
+      : "missed" in set
+        ? missedIn(tables, job, set.missed)
+        : ([] as ReadonlyArray<Candidate>)
+  return all.toSorted(inOrder).filter((one) => search!.after === null || inOrder(one, search!.after) > 0)
 }
 
-type Missed = Extract<Opening["set"], { readonly missed: unknown }>["missed"]
+const inOrder = (a: Found, b: Found) => DateTime.Order(a.at, b.at) || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
 
-const missedIn = (tables: Tables, orgId: string, { to, since, eventTypes }: Missed): ReadonlyArray<ReplayItem> =>
-  [...tables.events]
-    .filter(([id, event]) => {
-      const wanted = event.orgId === orgId && eventTypes.includes(typeOf(tables, id))
-      const missed = DateTime.isGreaterThanOrEqualTo(event.at, since) && !event.messages.has(to)
-      return wanted && missed && tables.eventBodies.has(id)
-    })
-    .toSorted(([a, { at: before }], [b, { at: after }]) => DateTime.Order(before, after) || (a < b ? -1 : 1))
-    .map(([eventId]) => ({ eventId }))
+type SetOf<Key extends string> = Extract<ReplaySet, { readonly [K in Key]: unknown }>
+
+const deadIn = (
+  tables: Tables,
+  { orgId, requestedAt }: ReplayRow["job"],
+  filter: SetOf<"filter">["filter"]
+): ReadonlyArray<Candidate> => {
+  const wanted = new Set(deadLettersIn(tables, orgId, filter))
+  return deadLettersIn(tables, orgId, {}).map((view) => {
+    const { id, createdAt: at, epoch, endedAt } = view
+    const isOfSet = wanted.has(view) && DateTime.isLessThanOrEqualTo(endedAt!, requestedAt)
+    return { at, id, item: isOfSet ? { messageId: id, epoch } : null }
+  })
+}
+
+const missedIn = (
+  tables: Tables,
+  { orgId, requestedAt }: ReplayRow["job"],
+  { to, since, eventTypes }: SetOf<"missed">["missed"]
+): ReadonlyArray<Candidate> =>
+  [...tables.events].flatMap(([id, event]) => {
+    const { at } = event
+    if (event.orgId !== orgId || DateTime.isGreaterThan(at, requestedAt) || DateTime.isLessThan(at, since)) return []
+    const isOfSet = eventTypes.includes(typeOf(tables, id)) && !event.messages.has(to) && tables.eventBodies.has(id)
+    return [{ at, id, item: isOfSet ? { eventId: id } : null }]
+  })
 
 export const layer = Layer.effect(
   Replays,
@@ -35,17 +57,36 @@ export const layer = Layer.effect(
     return Replays.of({
       open: (opening) =>
         Effect.sync(() => {
-          const { id, orgId, selection, reason, requestedAt, idempotency } = opening
+          const { set, idempotency, ...asked } = opening
+          const { id, orgId } = asked
           const known = [...replays.values()].find(
             (row) => row.job.orgId === orgId && idempotency !== null && row.idempotency?.key === idempotency.key
           )
           if (known !== undefined) {
             return { type: "DuplicateKey", job: known.job, requestHash: known.idempotency!.requestHash } as const
           }
-          const items = itemsOf(tables, opening)
-          const job = { id, orgId, selection, reason, requestedAt, matched: items.length }
-          replays.set(id, { job, idempotency, items, nextAt: now() })
+          const items = "items" in set ? set.items : []
+          const job = { ...asked, matched: items.length, searching: !("items" in set) }
+          const search = job.searching ? { set, after: null } : null
+          replays.set(id, { job, idempotency, items, search, nextAt: now() })
           return { type: "Opened", job } as const
+        }),
+      search: (job, limit) =>
+        Effect.sync(() => {
+          const row = replays.get(job.id)
+          if (row === undefined || row.search === null) return row?.job ?? job
+          const looked = candidatesOf(tables, row).slice(0, limit)
+          row.items = [...row.items, ...looked.flatMap(({ item }) => item ?? [])]
+          row.search = looked.length < limit ? null : { ...row.search, after: looked.at(-1)! }
+          row.job = { ...row.job, matched: row.items.length, searching: row.search !== null }
+          return row.job
+        }),
+      endSearch: (id) =>
+        Effect.sync(() => {
+          const row = replays.get(id)
+          if (row === undefined) return
+          row.search = null
+          row.job = { ...row.job, searching: false }
         }),
       get: (orgId, id) =>
         Effect.sync(() => {

@@ -170,8 +170,8 @@ export const layer = Layer.effect(
           for (const { id, request } of replays) {
             if (tables.replays.has(id)) continue
             const { orgId, selection, reason, matched, requestedAt } = request
-            const job = { id, orgId, selection, reason, matched, requestedAt }
-            tables.replays.set(id, { job, idempotency: null, items: [], nextAt: null })
+            const job = { id, orgId, selection, reason, matched, requestedAt, searching: false }
+            tables.replays.set(id, { job, idempotency: null, items: [], search: null, nextAt: null })
           }
         }),
       forgetPositions: Effect.sync(() => {

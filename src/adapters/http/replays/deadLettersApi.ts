@@ -64,7 +64,10 @@ export const Replay = Schema.Struct({
   id: Schema.String,
   status: Schema.Literals(replayStatuses),
   matched: Schema.Int.annotate({
-    description: "How many dead letters or missed events it is for; fixed when it was asked for."
+    description: "How many dead letters or missed events it is for; while it is searching, how many were found so far."
+  }),
+  searching: Schema.Boolean.annotate({
+    description: "What was dead or missed at requestedAt is still being searched for; its replay begins afterwards."
   }),
   replayed: Schema.Int,
   skipped: Schema.Int.annotate({

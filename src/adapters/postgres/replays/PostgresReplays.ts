@@ -1,32 +1,39 @@
-/** Which messages or events each replay is for, and which replays want work: `replay` and `replay_item`. */
+/**
+ * Which messages or events each replay is for, and which replays want work: `replay` and `replay_item`. The commits of a search
+ * may be lost in a crash of the database, the items together with how far it was; the journal, which begins when the
+ * search is over, takes them along.
+ */
 import { DateTime, Duration, Effect, Layer, Schema } from "effect"
-import {
-  type Opening,
-  type ReplayItem,
-  type ReplayJob,
-  type ReplaySet,
-  Replays
-} from "../../../application/ports/Replays.ts"
-import type { EventId, MessageId, OrgId } from "../../../domain/ids.ts"
-import { ReplaySelection } from "../../../domain/replay/facts.ts"
+import { type Opening, type ReplayItem, type ReplayJob, Replays } from "../../../application/ports/Replays.ts"
+import type { EventId, MessageId } from "../../../domain/ids.ts"
+import { type DeadLetterFilter, type MissedEvents, ReplaySelection } from "../../../domain/replay/facts.ts"
 import { pageOf } from "../filtering.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
-import { isDeadLetter } from "./deadLetters.ts"
+import { isDeadLetter, isWanted } from "./deadLetters.ts"
 
-const columns = `id, org_id as "orgId", selection, reason, matched, requested_at as "requestedAt"`
-const getStatement = prepared`select ${columns} from replay where id = $1 and org_id = $2`
-const knownStatement = prepared`select ${columns}, request_hash as "requestHash" from replay where org_id = $1 and key = $2`
+const columns = `r.id, r.org_id as "orgId", r.selection, r.reason, r.requested_at as "requestedAt",
+  coalesce(s.matched, r.matched) as matched, coalesce(s.searching, false) as searching`
+const from = (replay: string) => `from ${replay} r left join replay_search s on s.replay_id = r.id`
+const getStatement = prepared`select ${columns} ${from("replay")} where r.id = $1 and r.org_id = $2`
+const knownStatement = prepared`select ${columns}, r.request_hash as "requestHash" ${from("replay")} where r.org_id = $1 and r.key = $2`
 // Ids are made of the time, so they sort as the requests came.
-const listStatement = prepared`select ${columns} from replay where org_id = $1 and ($2::uuid is null or id < $2) order by id desc limit $3`
+const listStatement = prepared`select ${columns} ${from("replay")}
+    where r.org_id = $1 and ($2::uuid is null or r.id < $2) order by r.id desc limit $3`
 const itemsStatement = prepared`select message_id as "messageId", epoch, event_id as "eventId" from replay_item where replay_id = $1 and number > $2 order by number limit $3`
-const takeStatement = prepared`update replay set next_at = statement_timestamp() + make_interval(secs => $1 / 1000.0)
-    where id = (
-      select id from replay where next_at <= statement_timestamp() order by next_at limit 1 for update skip locked
-    ) and next_at <= statement_timestamp() returning ${columns}`
+const takeStatement = prepared`with taken as (
+      update replay set next_at = statement_timestamp() + make_interval(secs => $1 / 1000.0)
+      where id = (
+        select id from replay where next_at <= statement_timestamp() order by next_at limit 1 for update skip locked
+      ) and next_at <= statement_timestamp() returning *
+    )
+    select ${columns} ${from("taken")}`
 const backStatement = prepared`update replay set next_at = statement_timestamp() + make_interval(secs => $2 / 1000.0)
     where id = $1 and next_at < 'infinity'`
-const closeStatement = prepared`with items as (delete from replay_item where replay_id = $1)
-    update replay set next_at = 'infinity' where id = $1`
+const endSearchStatement = prepared`update replay_search set searching = false where replay_id = $1`
+const forgetItemsStatement = prepared`delete from replay_item where ctid = any (array(
+    select ctid from replay_item where replay_id = $1 limit $2)) returning number`
+const FORGOTTEN_AT_ONCE = 5_000
+const closeStatement = prepared`update replay set next_at = 'infinity' where id = $1`
 
 const encodeSelection = Schema.encodeSync(ReplaySelection)
 const decodeSelection = Schema.decodeUnknownSync(ReplaySelection)
@@ -46,67 +53,101 @@ interface JobRow extends Omit<ReplayJob, "selection"> {
 
 const jobOf = (row: JobRow): ReplayJob => ({ ...row, selection: decodeSelection(row.selection) })
 
-/** A query for the items: message and epoch, or event, and number. Its parameters are added to the values. */
-const itemsIn = (set: ReplaySet, orgId: OrgId, values: Array<unknown>): string => {
-  const bound = (value: unknown) => `$${values.push(value)}`
-  if ("items" in set) {
-    const messages = bound(set.items.map(({ messageId }) => messageId))
-    const epochs = bound(set.items.map(({ epoch }) => epoch))
-    return `select m.message, m.epoch, null::uuid as event, m.number
-      from unnest(${messages}::uuid[], ${epochs}::int[]) with ordinality m(message, epoch, number)`
-  }
-  if ("missed" in set) {
-    const { to, since, eventTypes } = set.missed
-    return `select null::uuid as message, null::int as epoch, p.id as event, row_number() over (order by p.at, p.id) as number
-      from publication p
-      where p.org_id = ${bound(orgId)} and p.event_type = any (${bound(eventTypes)}::text[])
-        and p.at >= ${bound(DateTime.formatIso(since))}::timestamptz
-        and not exists (select 1 from fan_out f where f.event_id = p.id and f.destination = ${bound(to)}::uuid)
-        and exists (select 1 from shared_body s where s.event_id = p.id and s.held)`
-  }
-  return `select id as message, (view ->> 'epoch')::int as epoch, null::uuid as event,
-      row_number() over (order by created_at, id) as number
-    from message_view where ${isDeadLetter(orgId, set.filter, values)}`
-}
-
 /**
- * Request, key and items in one statement. The key's unique constraint decides which of two racers opened it;
+ * Request and key, and the items where they are known. The key's unique constraint decides which of two racers opened it;
  * the other finds no row of its own and writes no items.
  */
-const openQuery = ({ id, orgId, selection, reason, requestedAt, set, idempotency }: Opening) => {
-  const values: Array<unknown> = [
+const openStatement = prepared`with opened as (
+      insert into replay (id, org_id, key, request_hash, selection, reason, requested_at, matched, next_at)
+        values ($1, $2, $3, $4, $5, $6, $7, cardinality($8::uuid[]), clock_timestamp())
+      on conflict do nothing
+      returning *
+    ),
+    items as (
+      insert into replay_item (replay_id, number, message_id, epoch)
+        select o.id, m.number, m.message, m.epoch
+        from opened o cross join unnest($8::uuid[], $9::int[]) with ordinality m(message, epoch, number)
+    ),
+    s as (
+      insert into replay_search (replay_id, event_types) select o.id, $11::text[] from opened o where $10
+      returning replay_id, matched, searching
+    )
+    select ${columns} from opened r left join s on s.replay_id = r.id`
+
+const valuesOf = ({ id, orgId, selection, reason, requestedAt, set, idempotency }: Opening) => {
+  const items = "items" in set ? set.items : []
+  return [
     id,
     orgId,
     idempotency?.key ?? null,
     idempotency?.requestHash ?? null,
     JSON.stringify(encodeSelection(selection)),
     reason,
-    DateTime.formatIso(requestedAt)
+    DateTime.formatIso(requestedAt),
+    items.map(({ messageId }) => messageId),
+    items.map(({ epoch }) => epoch),
+    !("items" in set),
+    "missed" in set ? set.missed.eventTypes : null
   ]
-  const found = itemsIn(set, orgId, values)
-  const text = `with found as materialized (${found}),
-    opened as (
-      insert into replay (id, org_id, key, request_hash, selection, reason, requested_at, matched, next_at)
-        select $1, $2, $3, $4, $5, $6, $7, (select count(*) from found), clock_timestamp()
-      on conflict do nothing
-      returning ${columns}
+}
+
+/** How far a search is; the time as the server writes it, for it counts microseconds. */
+interface Reached {
+  readonly at: string | null
+  readonly lastId: string | null
+}
+const reachedStatement = prepared`select at::text, id as "lastId" from replay_search where replay_id = $1 and searching`
+
+/**
+ * Looks at the next rows in the order of the items, and takes those that belong to the set. How many rows it looks at is
+ * bounded, not how many it takes: so no search is long because little is to be found. Of two that search at once, one
+ * finds that the other has moved the search on, and takes nothing.
+ */
+const searchQuery = ({ id, orgId, selection, requestedAt }: ReplayJob, { at, lastId }: Reached, limit: number) => {
+  const values: Array<unknown> = [id, lastId, limit, DateTime.formatIso(requestedAt)]
+  const bound = (value: unknown) => `$${values.push(value)}`
+  const beyond = (columns: string) =>
+    lastId === null ? "true" : `(${columns}) > (${bound(at)}::timestamptz, ${bound(lastId)}::uuid)`
+  const missed = ({ to, since }: MissedEvents) =>
+    `select p.id as event, null::uuid as message, null::int as epoch, p.at, p.id,
+        p.event_type = any ((select event_types from replay_search where replay_id = $1)::text[])
+          and not exists (select 1 from fan_out f where f.event_id = p.id and f.destination = ${bound(to)}::uuid)
+          and exists (select 1 from shared_body s where s.event_id = p.id and s.held) as wanted
+      from publication p
+      where p.org_id = ${bound(orgId)} and p.at >= ${bound(DateTime.formatIso(since))}::timestamptz
+        and p.at <= $4::timestamptz and ${beyond("p.at, p.id")}
+      order by p.at, p.id limit $3`
+  const dead = ({ to, ...filter }: DeadLetterFilter) =>
+    `select null::uuid as event, id as message, (view ->> 'epoch')::int as epoch, created_at as at, id,
+        ended_at <= $4::timestamptz and ${isWanted(filter, values)} as wanted
+      from message_view
+      where ${isDeadLetter(orgId, to === undefined ? {} : { to }, values)} and ${beyond("created_at, id")}
+      order by created_at, id limit $3`
+  const rows = "missed" in selection ? missed(selection.missed) : dead("filter" in selection ? selection.filter : {})
+  const text = `with looked_at as materialized (${rows}),
+    taken as materialized (
+      select *, row_number() over (order by at, id) as nth from looked_at where wanted
     ),
-    items as (
-      insert into replay_item (replay_id, number, message_id, epoch, event_id)
-        select o.id, f.number, f.message, f.epoch, f.event from opened o cross join found f
+    moved as (
+      update replay_search set matched = matched + (select count(*) from taken),
+        searching = (select count(*) from looked_at) = $3,
+        at = coalesce((select max(l.at) from looked_at l), replay_search.at),
+        id = coalesce((select l.id from looked_at l order by l.at desc, l.id desc limit 1), replay_search.id)
+      where replay_id = $1 and searching and replay_search.id is not distinct from $2::uuid
+      returning replay_id, matched - (select count(*) from taken) as before
     )
-    select * from opened`
+    insert into replay_item (replay_id, number, message_id, epoch, event_id)
+      select m.replay_id, m.before + t.nth, t.message, t.epoch, t.event from moved m cross join taken t`
   return { text, values }
 }
 
 export const layer = Layer.effect(
   Replays,
   Effect.gen(function* () {
-    const { bulk, durable, reads } = yield* Postgres
+    const { derived, durable, reads } = yield* Postgres
 
     const open = Effect.fnUntraced(function* (opening: Opening) {
-      const { text, values } = openQuery(opening)
-      const [opened] = yield* unavailable(bulk.query<JobRow>({ text }, values))
+      const [opened] = yield* unavailable(durable.query<JobRow>(openStatement, valuesOf(opening)))
       if (opened !== undefined) return { type: "Opened", job: jobOf(opened) } as const
       const [known] = yield* unavailable(
         durable.query<JobRow & { readonly requestHash: string }>(knownStatement, [
@@ -120,8 +161,20 @@ export const layer = Layer.effect(
       return { type: "DuplicateKey", job: jobOf(job), requestHash } as const
     })
 
+    const search = Effect.fnUntraced(function* (job: ReplayJob, limit: number) {
+      const [reached] = yield* unavailable(durable.query<Reached>(reachedStatement, [job.id]))
+      if (reached !== undefined) {
+        const { text, values } = searchQuery(job, reached, limit)
+        yield* unavailable(derived.query({ text }, values))
+      }
+      const [after] = yield* unavailable(durable.query<JobRow>(getStatement, [job.id, job.orgId]))
+      return after === undefined ? job : jobOf(after)
+    })
+
     return Replays.of({
       open,
+      search,
+      endSearch: (id) => Effect.asVoid(unavailable(durable.query(endSearchStatement, [id]))),
       list: (orgId, page) =>
         reading(reads.query<JobRow>(listStatement, [orgId, page.cursor, page.limit + 1]), (rows) =>
           pageOf(rows, page, jobOf, ({ id }) => id)
@@ -135,7 +188,12 @@ export const layer = Layer.effect(
           row === undefined ? null : jobOf(row)
         ),
       back: (id, pause) => Effect.asVoid(unavailable(durable.query(backStatement, [id, Duration.toMillis(pause)]))),
-      close: (id) => Effect.asVoid(unavailable(bulk.query(closeStatement, [id])))
+      close: (id) =>
+        unavailable(derived.query(forgetItemsStatement, [id, FORGOTTEN_AT_ONCE])).pipe(
+          Effect.repeat({ until: (forgotten) => forgotten.length < FORGOTTEN_AT_ONCE }),
+          Effect.andThen(unavailable(durable.query(closeStatement, [id]))),
+          Effect.asVoid
+        )
     })
   })
 )

@@ -21,3 +21,7 @@ export const isDeadLetter = (orgId: OrgId, filter: DeadLetterFilter, values: Arr
     "status in ('FAILED', 'DEAD_LETTER')",
     ...conditionsOf(conditions, filter, values)
   ].join(" and ")
+
+/** The conditions of the filter alone, for a row that is a dead letter of the org; a row they don't hold of is null or false. */
+export const isWanted = (filter: DeadLetterFilter, values: Array<unknown>): string =>
+  conditionsOf(conditions, filter, values).join(" and ") || "true"
