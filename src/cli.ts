@@ -18,6 +18,7 @@ import { find } from "./cli/find.ts"
 import { projections } from "./cli/projections.ts"
 import { resend, send } from "./cli/send.ts"
 import { migrate, serve } from "./cli/serve.ts"
+import { setAside } from "./cli/setAside.ts"
 import { show } from "./cli/show.ts"
 import { stats } from "./cli/stats.ts"
 import { streams } from "./cli/streams.ts"
@@ -33,7 +34,7 @@ const posthaste = Command.make("posthaste").pipe(
     { group: "The service", commands: [serve, migrate] },
     {
       group: "Messages, over the API of a service",
-      commands: [send, resend, find, show, tail, stats, destinations, deadLetters, projections]
+      commands: [send, resend, find, show, tail, stats, destinations, deadLetters, setAside, projections]
     },
     { group: "The stored facts, without a service", commands: [streams, ...archives] }
   ])

@@ -28,6 +28,7 @@ import { alertOnFacts } from "./application/alerts/alertOnFacts.ts"
 import { watchOverdue } from "./application/alerts/watchOverdue.ts"
 import { applyWithdrawals } from "./application/consents/applyWithdrawals.ts"
 import { dispatch } from "./application/deliver/dispatch.ts"
+import { repairDefaults, repairQueue } from "./application/deliver/repairQueue.ts"
 import * as Senders from "./application/deliver/Senders.ts"
 import { disableFailing } from "./application/destinations/health.ts"
 import { LogReader } from "./application/log/LogReader.ts"
@@ -112,7 +113,8 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     Layer.provide(Senders.layer),
     Layer.merge(inBackground(replayDeadLetters)),
     Layer.merge(inBackground(applyWithdrawals)),
-    Layer.merge(inBackground(applyReceipts))
+    Layer.merge(inBackground(applyReceipts)),
+    Layer.merge(inBackground(repairQueue({ ...repairDefaults, holder: self.id })))
   )
 
   const projector = Layer.mergeAll(

@@ -117,11 +117,11 @@ export type BatchEntry = {
 }
 
 export type Cause = {
-  readonly reason: "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
+  readonly reason: "SET_ASIDE" | "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
   readonly says: string
   readonly since: string | null
   readonly until: string | null
-  readonly waitsFor: "time" | "message" | "destination" | "circuit" | "rateLimit" | "worker" | "answer" | "receipt" | null
+  readonly waitsFor: "operator" | "time" | "message" | "destination" | "circuit" | "rateLimit" | "worker" | "answer" | "receipt" | null
 }
 
 export type ChangeAlertTarget = {
@@ -629,11 +629,11 @@ export type Explanation = {
   readonly id: string
   readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
   readonly at: string
-  readonly reason: "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
+  readonly reason: "SET_ASIDE" | "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
   readonly says: string
   readonly since: string | null
   readonly until: string | null
-  readonly waitsFor: "time" | "message" | "destination" | "circuit" | "rateLimit" | "worker" | "answer" | "receipt" | null
+  readonly waitsFor: "operator" | "time" | "message" | "destination" | "circuit" | "rateLimit" | "worker" | "answer" | "receipt" | null
   readonly also: ReadonlyArray<Cause>
   readonly next: string
   readonly before: {
@@ -936,6 +936,10 @@ export type ResendCommand = {
   readonly payloadJson?: unknown | undefined
 }
 
+export type Retried = {
+  readonly messages: number
+}
+
 export type RetryPolicy = {
   readonly strategy: "schedule"
   readonly waitsMs: ReadonlyArray<number>
@@ -979,6 +983,17 @@ export type RetryPolicy = {
 export type RotateWebhookEndpointSecret = {
   readonly graceSeconds?: number | null | undefined
   readonly secret?: string | null | undefined
+}
+
+export type SetAsideMessage = {
+  readonly id: string
+  readonly orgId: string | null
+  readonly destination: string | null
+  readonly reason: "unreadable" | "unlawful" | "failed"
+  readonly detail: string
+  readonly since: string
+  readonly tries: number
+  readonly nextTryAt: string
 }
 
 /** An open transaction of the database server. No projection and no feed reads on until it has ended. */
@@ -1269,6 +1284,14 @@ export interface Api {
       readonly nextCursor: string | null
     }>
   }
+  readonly setAside: {
+    /** The messages of all orgs that can't be processed and wait to be tried again. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<SetAsideMessage>
+    /** Try all of them again now. */
+    retryAll(options?: CallOptions): Promise<Retried>
+    /** Try one of them again now. */
+    retry(id: string, options?: CallOptions): Promise<Retried>
+  }
   readonly health: {
     /** The process runs. */
     live(options?: CallOptions): Promise<Health>
@@ -1484,6 +1507,11 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   processes: {
     list: ["GET","/api/v1/processes"]
+  },
+  setAside: {
+    list: ["GET","/api/v1/set-aside","query pages"],
+    retryAll: ["POST","/api/v1/set-aside/retry"],
+    retry: ["POST","/api/v1/set-aside/{id}/retry"]
   },
   health: {
     live: ["GET","/healthz"],

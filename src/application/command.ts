@@ -123,8 +123,8 @@ export const appendToJournal =
  * Answers the decisions' answers, in no promised order. A message whose entry was refused for another reason than its
  * version has none.
  *
- * A message whose stream can't be read, or whose history no law allows, is set aside alone: the log names it, `setAside` may have
- * an answer for it, and the others go on.
+ * A message whose stream can't be read, or whose history no law allows, is left out alone: `leftOut` hears of it, and the others
+ * go on.
  */
 export const commandMessages = Effect.fnUntraced(function* <
   Item extends { readonly messageId: MessageId },
@@ -135,7 +135,8 @@ export const commandMessages = Effect.fnUntraced(function* <
   items: ReadonlyArray<Item>,
   decide: (item: Item, stream: Stream | undefined) => Effect.Effect<Decision<Append, Answer>, E, R>,
   patience: Patience,
-  setAside: (item: Item) => Effect.Effect<Answer | null> = () => Effect.succeed(null)
+  leftOut: (item: Item, defect: unknown) => Effect.Effect<void> = ({ messageId }, defect) =>
+    Effect.logError(`message ${messageId} is left out: what is stored of it can't be processed`, defect)
 ) {
   const store = yield* EventStore
   const answers: Array<Answer> = []
@@ -164,16 +165,7 @@ export const commandMessages = Effect.fnUntraced(function* <
   /** One by one, once something was wrong with one of them. */
   const alone = Effect.fnUntraced(function* (item: Item) {
     open = [item]
-    yield* Effect.catchDefect(settle, (defect) =>
-      Effect.gen(function* () {
-        yield* Effect.logError(
-          `message ${item.messageId} is set aside: what is stored of it can't be processed`,
-          defect
-        )
-        const answer = yield* setAside(item)
-        if (answer !== null) answers.push(answer)
-      })
-    )
+    yield* Effect.catchDefect(settle, (defect) => leftOut(item, defect))
   })
   yield* Effect.catchDefect(settle, () => Effect.forEach([...open], alone, { discard: true }))
   return answers

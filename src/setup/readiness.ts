@@ -3,22 +3,34 @@ import { DateTime, Effect } from "effect"
 import { ready } from "../adapters/http/server/health.ts"
 import type { Readiness } from "../adapters/http/server/operationsServer.ts"
 import { EventStore } from "../application/ports/EventStore.ts"
+import { SetAside } from "../application/ports/SetAside.ts"
 import type { StoreHealthService } from "../application/storeHealth.ts"
+
+/** Of the messages that can't be processed; the API lists all. */
+const NAMED_MAX = 10
 
 /** Asks the store each time: the parts of a process meet an outage only when they next need the store. */
 export const readinessOf = (health: StoreHealthService) =>
-  Effect.map(EventStore, (store): Effect.Effect<Readiness> => {
+  Effect.map(Effect.all([EventStore, SetAside]), ([store, { list }]): Effect.Effect<Readiness> => {
     const asked = ready.pipe(
       Effect.provideService(EventStore, store),
-      Effect.as("ok" as const),
-      Effect.catch((error) => Effect.as(health.failed("answering /readyz", error), "unavailable" as const))
+      Effect.andThen(list({ cursor: null, limit: NAMED_MAX })),
+      Effect.map(({ items }) => ({ status: "ok" as const, aside: items })),
+      Effect.catch((error) =>
+        Effect.as(health.failed("answering /readyz", error), { status: "unavailable" as const, aside: [] })
+      )
     )
-    return Effect.map(asked, (status) => {
+    return Effect.map(asked, ({ status, aside }) => {
       const parts = [...(health.outage()?.parts ?? [])].map(([part, sinceMs]) => ({
         part,
         reason: "the store does not answer",
         since: DateTime.formatIso(DateTime.makeUnsafe(sinceMs))
       }))
-      return { status, parts }
+      const setAside = aside.map(({ messageId, reason, since }) => ({
+        message: messageId,
+        reason,
+        since: DateTime.formatIso(since)
+      }))
+      return { status, parts, ...(setAside.length > 0 && { setAside }) }
     })
   })

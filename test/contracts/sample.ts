@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto"
 import { DateTime, Effect, Result } from "effect"
 import { entryOf } from "../../src/application/entry.ts"
 import type { ApiKeys } from "../../src/application/ports/ApiKeys.ts"
+import type { Archive } from "../../src/application/ports/Archive.ts"
 import type { AuditTrail } from "../../src/application/ports/AuditTrail.ts"
 import type { Backlogs } from "../../src/application/ports/Backlogs.ts"
 import type { Bodies } from "../../src/application/ports/Bodies.ts"
@@ -22,9 +23,11 @@ import type { Processes } from "../../src/application/ports/Processes.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import type { ProviderMessages } from "../../src/application/ports/ProviderMessages.ts"
 import type { Queue } from "../../src/application/ports/Queue.ts"
+import type { QueueRepair } from "../../src/application/ports/QueueRepair.ts"
 import type { ReceiptInbox } from "../../src/application/ports/ReceiptInbox.ts"
 import type { Replays } from "../../src/application/ports/Replays.ts"
 import type { Retention } from "../../src/application/ports/Retention.ts"
+import type { SetAside } from "../../src/application/ports/SetAside.ts"
 import type { Timelines } from "../../src/application/ports/Timelines.ts"
 import type { AttemptOutcome } from "../../src/domain/delivery/outcome.ts"
 import { DestinationId, MessageId, OrgId } from "../../src/domain/ids.ts"
@@ -38,7 +41,10 @@ import type { Message } from "../../src/domain/message/transitions.ts"
  */
 export type StorePorts =
   | EventStore
+  | Archive
   | Queue
+  | QueueRepair
+  | SetAside
   | Circuits
   | Backlogs
   | Bodies

@@ -21,6 +21,7 @@ import type { Run } from "../../src/application/ports/Projections.ts"
 import type { AbandonedMessage, BatchId } from "../../src/application/ports/Queue.ts"
 import type { HeldReceipt } from "../../src/application/ports/ReceiptInbox.ts"
 import type { ReplayItem, ReplayJob, ReplaySet } from "../../src/application/ports/Replays.ts"
+import type { SetAsideMessage } from "../../src/application/ports/SetAside.ts"
 import type { TimelineRow, WithdrawalState } from "../../src/application/ports/Timelines.ts"
 import type { DestinationId, EventId, MessageId, OrgId, ReplayId } from "../../src/domain/ids.ts"
 import type { MessageView } from "../../src/domain/message/view.ts"
@@ -45,6 +46,11 @@ export interface ClaimRow {
 export interface Found {
   readonly at: DateTime.Utc
   readonly id: string
+}
+
+export interface SetAsideRow extends Omit<SetAsideMessage, "againAt"> {
+  readonly againAt: DateTime.Utc | null
+  readonly triedAt: DateTime.Utc | null
 }
 
 export interface ReplayRow {
@@ -98,6 +104,8 @@ export interface Tables {
   /** What lanes may hand out, where anything was said about it. */
   readonly laneRows: Map<DestinationId, LaneRow>
   readonly claims: Map<BatchId, ClaimRow>
+  /** Messages that can't be processed; `againAt` null: they are tried again. */
+  readonly setAside: Map<MessageId, SetAsideRow>
   readonly destinations: Map<DestinationId, DestinationRow>
   readonly apiKeys: Map<string, ApiKey & { readonly keyHash: string }>
   readonly receipts: Map<string, { receipt: HeldReceipt; dueAt: DateTime.Utc; parkedAt: DateTime.Utc | null }>
@@ -192,6 +200,7 @@ export const layer = Layer.effect(
         lines: new Map(),
         laneRows: new Map(),
         claims: new Map(),
+        setAside: new Map(),
         destinations: new Map(),
         apiKeys: new Map(),
         receipts: new Map(),

@@ -25,10 +25,13 @@ const followers = Layer.effectDiscard(
 
 /** Over all ports of Postgres but the event store, of which it replaces some. */
 export const layer = (url: Redacted.Redacted) =>
-  Layer.mergeAll(EventStoreDbJournals.layer, EventStoreDbRetention.layer, followers, EventStoreDbEvents.layer).pipe(
-    Layer.provideMerge(EventStoreDbEventStore.layer),
-    Layer.provide(EventStoreDb.layer(url))
-  )
+  Layer.mergeAll(
+    EventStoreDbArchive.layer,
+    EventStoreDbJournals.layer,
+    EventStoreDbRetention.layer,
+    followers,
+    EventStoreDbEvents.layer
+  ).pipe(Layer.provideMerge(EventStoreDbEventStore.layer), Layer.provide(EventStoreDb.layer(url)))
 
 /** What reads, checks and moves the ground truth itself, over the same of Postgres. It follows nothing. */
 export const truth = (url: Redacted.Redacted) =>

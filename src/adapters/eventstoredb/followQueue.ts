@@ -4,11 +4,15 @@
  *
  * The domain decides the meaning of a fact again, from the message before and after it. The folded messages that are under
  * way are remembered, so that a fact costs no read.
+ *
+ * A message whose facts can't be read, or are no history that the law allows, is set aside before the position moves past it: what
+ * its facts mean for the queue is found out when it is tried again.
  */
 import { Clock, Effect, Result } from "effect"
 import { background } from "../../application/background.ts"
 import type { Position } from "../../application/ports/EventStore.ts"
 import { Ledger, type Stored } from "../../application/ports/Ledger.ts"
+import { SetAside, type Unprocessable } from "../../application/ports/SetAside.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import { evolve, initial } from "../../domain/message/decider.ts"
 import type { MessageFact } from "../../domain/message/facts.ts"
@@ -16,7 +20,7 @@ import { queueChange } from "../../domain/message/queueChange.ts"
 import { fromRecorded } from "../../domain/message/recorded.ts"
 import type { Message } from "../../domain/message/transitions.ts"
 import { MESSAGES, messageOf, streamOf } from "../../domain/streams.ts"
-import { isCopied } from "./copies.ts"
+import { isCopied, isCopiedAsStored } from "./copies.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
 import { commitOf } from "./requests.ts"
 import { circumstancesOf, type ReadEvent, recordedOf } from "./streams.ts"
@@ -124,15 +128,42 @@ const meaningOf = (db: EventStoreDb["Service"]) => {
 
   return Effect.fnUntraced(function* (events: ReadonlyArray<ReadEvent>) {
     const stored = new Map<MessageId, Stored>()
+    const unprocessable = new Map<MessageId, Unprocessable>()
     for (const event of events) {
       // An impossible history is a bug. It must not keep the other messages from the queue.
       yield* Effect.catchDefect(add(stored, event), (defect) =>
-        Effect.logError(`${event.stream} has an impossible history at version ${event.revision + 1}`, defect)
+        Effect.gen(function* () {
+          const id = messageOf(event.stream)!
+          remembered.delete(id)
+          addUnread(stored, event)
+          const version = event.revision + 1
+          if (!unprocessable.has(id)) unprocessable.set(id, unprocessableAt(id, version, defect))
+          yield* Effect.logError(`message ${id} is set aside: it can't be processed from version ${version} on`, defect)
+        })
       )
     }
+    yield* (yield* SetAside).put(null, [...unprocessable.values()])
     return [...stored.values()]
   })
 }
+
+/** What is kept beside a first fact is kept whatever it says: without it the message would not be known here. */
+const addUnread = (stored: Map<MessageId, Stored>, event: ReadEvent) => {
+  const recorded = recordedOf(event)
+  const messageId = messageOf(event.stream)!
+  if (event.revision > 0 || stored.has(messageId) || !isCopiedAsStored(recorded)) return
+  const copies = [{ version: 1, ...recorded, ...circumstancesOf(event) }]
+  const nothing = { erased: null, queue: null, version: 1, expected: 0 }
+  stored.set(messageId, { ids: [event.id], messageId, copies, ...nothing, logAt: commitOf(event.position!) })
+}
+
+const unprocessableAt = (messageId: MessageId, version: number, defect: unknown): Unprocessable => ({
+  messageId,
+  orgId: null,
+  lane: null,
+  reason: "unlawful",
+  detail: `version ${version}: ${defect instanceof Error ? defect.message : defect}`
+})
 
 /** A replay may bring another body. */
 const erasedBy = (type: MessageFact["type"], version: number, before: number | null) =>

@@ -2,6 +2,8 @@
 import { Layer } from "effect"
 import * as PostgresAlertProgress from "./alerts/PostgresAlertProgress.ts"
 import * as PostgresQueue from "./deliver/PostgresQueue.ts"
+import * as PostgresQueueRepair from "./deliver/PostgresQueueRepair.ts"
+import * as PostgresSetAside from "./deliver/PostgresSetAside.ts"
 import * as EncryptionCheck from "./destinations/encryptionCheck.ts"
 import * as PostgresBacklogs from "./destinations/PostgresBacklogs.ts"
 import * as PostgresCircuits from "./destinations/PostgresCircuits.ts"
@@ -40,6 +42,8 @@ export interface Options extends Postgres.Options, PostgresDestinations.Options 
 const beside = (options: Options) =>
   Layer.mergeAll(
     PostgresQueue.layer,
+    PostgresSetAside.layer,
+    PostgresQueueRepair.layer,
     PostgresJournals.layer,
     PostgresBacklogs.layer,
     PostgresCircuits.layer,
@@ -68,9 +72,13 @@ const beside = (options: Options) =>
 const connected = (options: Postgres.Options) => Layer.provideMerge(WorkSignal.layer, Postgres.layer(options))
 
 export const layer = (options: Options) =>
-  Layer.mergeAll(beside(options), PostgresEventStore.layer, PostgresEvents.layer, WhereStreamsAre.expect("here")).pipe(
-    Layer.provide(connected(options))
-  )
+  Layer.mergeAll(
+    beside(options),
+    PostgresEventStore.layer,
+    PostgresArchive.layer,
+    PostgresEvents.layer,
+    WhereStreamsAre.expect("here")
+  ).pipe(Layer.provide(connected(options)))
 
 /** Where the streams live elsewhere: everything but the event store, and the ledger that one needs. */
 export const withoutStreams = (options: Options) =>
@@ -80,6 +88,8 @@ export const withoutStreams = (options: Options) =>
 
 /** What reads, checks and moves the ground truth itself. It opens no secret, so it needs no key. */
 const besideTruth = Layer.mergeAll(
+  PostgresSetAside.layer,
+  PostgresQueueRepair.layer,
   PostgresJournals.layer,
   PostgresCircuits.layer,
   PostgresMessageData.layer,

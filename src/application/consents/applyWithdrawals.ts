@@ -27,17 +27,12 @@ const PAUSE = Duration.seconds(1)
 /** Cancels the waiting messages that the timeline knows by now; answers their number. */
 export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
   const timelines = yield* Timelines
-  const store = yield* EventStore
   const reason = cancelReason(of.dossierId, of.channel, "consent withdrawn")
   let cancelled = 0
   let after: MessageId | null = null
   for (;;) {
     const ids: ReadonlyArray<MessageId> = yield* timelines.messages(of, after, AT_ONCE)
-    const streams = yield* store.loadMany(ids)
-    const waiting = ids.filter((id) => {
-      const history = streams.get(id)?.facts ?? []
-      return replay(history.map(({ fact }) => fact)).status === "QUEUED"
-    })
+    const waiting = yield* waitingAmong(ids)
     const answers = yield* Effect.forEach(
       waiting,
       (id) =>
@@ -47,6 +42,8 @@ export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
           Effect.catchTags({
             CommandRefused: () => Effect.succeed(0),
             MessageNotFound: () => Effect.succeed(0),
+            // Nothing is sent while it is set aside, and its next attempt asks for the consent.
+            MessageSetAside: () => Effect.succeed(0),
             MessageBusy: () => Effect.succeed(0)
           })
         ),
@@ -57,6 +54,19 @@ export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
     after = ids.at(-1)!
   }
 })
+
+/** One stream that can't be read must not keep the others from being cancelled. */
+const waitingAmong = (ids: ReadonlyArray<MessageId>) => {
+  const together = Effect.fnUntraced(function* (some: ReadonlyArray<MessageId>) {
+    const streams = yield* (yield* EventStore).loadMany(some)
+    return some.filter((id) => {
+      const history = streams.get(id)?.facts ?? []
+      return replay(history.map(({ fact }) => fact)).status === "QUEUED"
+    })
+  })
+  const alone = (id: MessageId) => Effect.catchDefect(together([id]), () => Effect.succeed([]))
+  return Effect.catchDefect(together(ids), () => Effect.map(Effect.forEach(ids, alone), (found) => found.flat()))
+}
 
 /** Completes some open withdrawals; answers their number. */
 export const applyWithdrawalsOnce = Effect.fnUntraced(function* () {

@@ -15,11 +15,14 @@ import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import { background } from "../background.ts"
 import { storePauses } from "../command.ts"
-import { type ClaimedMessage, type ClaimTerms, Queue } from "../ports/Queue.ts"
+import type { StoreUnavailable } from "../errors.ts"
+import { type Claim, type ClaimedMessage, type ClaimTerms, Queue } from "../ports/Queue.ts"
+import { SetAside } from "../ports/SetAside.ts"
 import { Telemetry } from "../ports/Telemetry.ts"
 import { Tracing } from "../ports/Tracing.ts"
 import { deliver } from "./deliver.ts"
 import { type HeldBatch, type HeldBatches, makeHeldBatches } from "./heldBatches.ts"
+import { failedOn, sayAside } from "./mendMessages.ts"
 import { recover, recoverBatch } from "./recover.ts"
 import { Senders } from "./Senders.ts"
 import { makeWaitingRoom, type WaitingRoom, WINDOW_FIRST } from "./waitingRoom.ts"
@@ -52,8 +55,6 @@ const POLL_SOON = Duration.millis(20)
 const STORE_PAUSE = Duration.millis(250)
 /** A store that does not answer is left alone by a stop: the leases run out. */
 const HANDED_BACK_WITHIN = Duration.seconds(5)
-/** The pause after a bug in Posthaste: it is logged, and its message stays in the queue to be tried again. */
-const DEFECT_PAUSE = Duration.minutes(1)
 
 /** Starts the worker; it runs until the scope closes. */
 export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
@@ -148,6 +149,7 @@ const feed = Effect.fnUntraced(function* (
     if (claim === null) return false
     const heldBatch = heldBatches.add(claim, askedAt)
     circuits.claimed(claim)
+    yield* putUnreadableAside(heldBatch, claim, heldBatches)
     const lanes = [...Map.groupBy(claim.messages, (message) => message.lane)]
     // All at once: a message that a rate limit handed out must start soon, whatever else the claim holds.
     const capacities = yield* Effect.forEach(
@@ -218,18 +220,17 @@ const act = Effect.fnUntraced(function* (
       yield* putBack([task], heldBatches)
       continue
     }
-    const later = yield* Effect.catchDefect(deliver(claimed, heldBatch, circuits, watched, sent), (defect) =>
-      tryLater(claimed, defect)
+    const refused = yield* Effect.catchDefect(deliver(claimed, heldBatch, circuits, watched, sent), (defect) =>
+      putAside(claimed, heldBatch, defect)
     )
     sent()
-    if (later === "GateClosed") {
+    if (refused === "GateClosed") {
       // Other messages of the lane with the same generation meet the same closed gate.
       const { generation } = claimed.terms
       others = waitingRoom.withdraw(claimed.lane, (other) => other.claimed.terms.generation === generation)
       yield* putBack([task, ...others], heldBatches)
     } else {
       yield* putBack(others, heldBatches)
-      if (later) heldBatch.notStarted.push(later)
       yield* finish(heldBatch, heldBatches)
     }
     // With a store and a channel that answer at once, an actor would never let the other fibers run.
@@ -237,10 +238,44 @@ const act = Effect.fnUntraced(function* (
   }
 })
 
-const tryLater = Effect.fnUntraced(function* (claimed: ClaimedMessage, defect: unknown) {
-  yield* Effect.logError(`message ${claimed.messageId} can't be processed`, defect)
-  return { ...claimed, dueAt: DateTime.addDuration(yield* DateTime.now, DEFECT_PAUSE) }
+/** A bug in Posthaste, or a stream that can't be read, must not keep the message's batch-mates. */
+const putAside = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: HeldBatch, defect: unknown) {
+  yield* sayAside(claimed.messageId, "failed", defect)
+  const setAside = yield* SetAside
+  const unprocessable = failedOn(claimed, claimed.queued.orgId, defect)
+  yield* takeOut([claimed], heldBatch, setAside.put(heldBatch.batch, [unprocessable]))
 })
+
+/** What the claim could not read. A batch that can't be rid of it is left to whoever takes it over. */
+const putUnreadableAside = Effect.fnUntraced(function* (
+  heldBatch: HeldBatch,
+  { messages, unreadable = [] }: Claim,
+  heldBatches: HeldBatches
+) {
+  if (unreadable.length === 0) return
+  for (const { messageId, reason } of unreadable) yield* sayAside(messageId, reason)
+  yield* (yield* SetAside).put(heldBatch.batch, unreadable).pipe(
+    Effect.retry({ schedule: storePauses, times: 3 }),
+    Effect.catch(() => Effect.sync(heldBatch.lose))
+  )
+  if (messages.length === 0) yield* release(heldBatch, heldBatches)
+})
+
+/** Messages leave a batch that is held on. Once asked, the answer is awaited: until then it is open which messages it holds. */
+const takeOut = (
+  messages: ReadonlyArray<ClaimedMessage>,
+  heldBatch: HeldBatch,
+  ask: Effect.Effect<void, StoreUnavailable>
+) =>
+  Effect.suspend(() => {
+    if (heldBatch.lost) return Effect.void
+    heldBatch.unanswered += 1
+    const answered = () => {
+      heldBatch.unanswered -= 1
+      heldBatch.messages = heldBatch.messages.filter((message) => !messages.includes(message))
+    }
+    return Effect.uninterruptible(Effect.map(ask, answered)).pipe(Effect.retry(storePauses), Effect.orDie)
+  })
 
 const isPast = (moment: bigint) => Effect.map(Clock.Clock, (clock) => clock.monotonicTimeNanosUnsafe() > moment)
 
@@ -253,18 +288,9 @@ const putBack = Effect.fnUntraced(function* (tasks: ReadonlyArray<Task>, heldBat
   for (const [heldBatch, mine] of Map.groupBy(tasks, (task) => task.heldBatch)) {
     const messages = mine.map(({ claimed }) => claimed)
     if (heldBatch.remaining === mine.length) heldBatch.notStarted.push(...messages)
-    else if (!heldBatch.lost) {
-      heldBatch.unanswered += 1
-      const answered = () => {
-        heldBatch.unanswered -= 1
-        heldBatch.messages = heldBatch.messages.filter((message) => !messages.includes(message))
-      }
+    else {
       const ids = messages.map(({ messageId }) => messageId)
-      // Once asked, the answer is awaited: an interruption would leave open which messages the batch holds.
-      yield* Effect.uninterruptible(Effect.map(queue.putBack(heldBatch.batch, ids), answered)).pipe(
-        Effect.retry(storePauses),
-        Effect.orDie
-      )
+      yield* takeOut(messages, heldBatch, queue.putBack(heldBatch.batch, ids))
     }
     yield* finish(heldBatch, heldBatches, mine.length)
   }

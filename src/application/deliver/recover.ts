@@ -7,10 +7,9 @@
  *                                    the destination drops duplicates, and in doubt where it does not
  *   any other facts                  the attempt was settled, and its facts have put the message where it belongs
  *
- * A stream that can't be read, or whose history no law allows, is set aside alone: it is named in the log and waits again a while
- * later, and its batch-mates go on.
+ * A stream that can't be read, or whose history no law allows, is set aside alone, and its batch-mates go on.
  */
-import { DateTime, Duration, Effect, Random, Result } from "effect"
+import { DateTime, type Duration, Effect, Random, Result } from "effect"
 import { decide, replay } from "../../domain/message/decider.ts"
 import type { MessageFact, MessageQueued } from "../../domain/message/facts.ts"
 import type { Message } from "../../domain/message/transitions.ts"
@@ -18,9 +17,11 @@ import { commandMessages, type Decision } from "../command.ts"
 import { entryOf } from "../entry.ts"
 import type { Append, Stream } from "../ports/EventStore.ts"
 import { type AbandonedMessage, type BatchId, Queue } from "../ports/Queue.ts"
+import { SetAside, type Unprocessable } from "../ports/SetAside.ts"
 import { type Subject, Telemetry } from "../ports/Telemetry.ts"
 import { Tracing } from "../ports/Tracing.ts"
 import { doubtMsOf } from "./deliver.ts"
+import { failedOn, sayAside } from "./mendMessages.ts"
 import { Senders } from "./Senders.ts"
 
 const BATCHES_AT_ONCE = 10
@@ -46,6 +47,7 @@ export const recoverBatch = Effect.fn("recoverBatch")(function* (
   const doubtOf = yield* doubtOnce
   const telemetry = yield* Telemetry
   const tracing = yield* Tracing
+  const unprocessable: Array<Unprocessable> = []
   const decided = yield* commandMessages(
     messages,
     Effect.fnUntraced(function* (message, stream): Effect.fn.Return<Decision<Append, Recovered>> {
@@ -62,29 +64,22 @@ export const recoverBatch = Effect.fn("recoverBatch")(function* (
       }
     }),
     { tries: Number.POSITIVE_INFINITY },
-    waitsLonger
+    (message, defect) => {
+      unprocessable.push(failedOn(message, null, defect))
+      return sayAside(message.messageId, "failed", defect)
+    }
   ).pipe(Effect.catchTag("Overtaken", Effect.die))
   for (const { abandoned } of decided) {
     if (abandoned === null) continue
     telemetry.stored(abandoned, abandoned.facts, abandoned.at)
     tracing.abandoned(abandoned, abandoned.facts)
   }
+  yield* (yield* SetAside).put(batch, unprocessable)
   yield* (yield* Queue).release(
     batch,
     decided.flatMap(({ notStarted }) => notStarted ?? [])
   )
 })
-
-/** Its batch-mates are not held up by a message that can't be processed: it is tried again after a while. */
-const SET_ASIDE_FOR = Duration.minutes(1)
-const waitsLonger = (message: AbandonedMessage) =>
-  Effect.map(
-    DateTime.now,
-    (now): Recovered => ({
-      notStarted: { ...message, dueAt: DateTime.addDuration(now, SET_ASIDE_FOR) },
-      abandoned: null
-    })
-  )
 
 interface Recovered {
   /** Waits again as before. */

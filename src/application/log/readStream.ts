@@ -8,9 +8,10 @@ import { toRecorded } from "../../domain/message/recorded.ts"
 import type { RecordedFact } from "../../domain/recorded.ts"
 import { halvesOf } from "../../domain/streams.ts"
 import type { StoreUnavailable } from "../errors.ts"
-import { loadStream, MessageNotFound } from "../messages/readMessage.ts"
+import { loadStream, MessageNotFound, type MessageSetAside } from "../messages/readMessage.ts"
 import type { EventStore } from "../ports/EventStore.ts"
 import { type JournalName, Journals } from "../ports/Journals.ts"
+import type { SetAside } from "../ports/SetAside.ts"
 import { LogReader } from "./LogReader.ts"
 
 export interface StreamFact extends RecordedFact {
@@ -18,10 +19,12 @@ export interface StreamFact extends RecordedFact {
   readonly at: DateTime.Utc
 }
 
+type Missing = MessageNotFound | MessageSetAside | StoreUnavailable
+
 export const readStream = Effect.fnUntraced(function* (
   orgId: OrgId,
   stream: string
-): Effect.fn.Return<ReadonlyArray<StreamFact>, MessageNotFound | StoreUnavailable, EventStore | Journals | LogReader> {
+): Effect.fn.Return<ReadonlyArray<StreamFact>, Missing, EventStore | Journals | LogReader | SetAside> {
   const [kind, id] = halvesOf(stream)
   if (kind === "message") {
     if (!isUuid(id)) return yield* new MessageNotFound({ id })

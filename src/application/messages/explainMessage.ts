@@ -14,6 +14,7 @@ import { Backlogs } from "../ports/Backlogs.ts"
 import { Destinations } from "../ports/Destinations.ts"
 import { EventStore } from "../ports/EventStore.ts"
 import { Processes } from "../ports/Processes.ts"
+import { SetAside } from "../ports/SetAside.ts"
 import { loadStream, MessageNotFound, upTo } from "./readMessage.ts"
 
 export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, at: DateTime.Utc | null) {
@@ -28,8 +29,9 @@ export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mes
     at === null
       ? yield* presentOf(orgId, id, destination, message)
       : { ...nothingKnown, unknown: ["workers", "queue", "rateLimit"] }
+  const setAside = at === null ? ((yield* (yield* SetAside).find([id])).get(id) ?? null) : null
   const moment = at ?? (yield* DateTime.now)
-  return explain(id, history, { ...situation, ...present }, moment)!
+  return explain(id, history, { ...situation, ...present, setAside }, moment)!
 })
 
 type Present = Parameters<typeof explain>[2]

@@ -7,18 +7,33 @@ import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { attemptsOf, timeline, viewOf } from "../../domain/message/view.ts"
 import { Bodies } from "../ports/Bodies.ts"
 import { EventStore } from "../ports/EventStore.ts"
+import { SetAside } from "../ports/SetAside.ts"
 
 /** The org has no message with this id. */
 export class MessageNotFound extends Schema.TaggedError<MessageNotFound>()("MessageNotFound", {
   id: Schema.String
 }) {}
 
+/** Nothing can be said of a message whose stream can't be read, but that it was set aside. */
+export class MessageSetAside extends Schema.TaggedError<MessageSetAside>()("MessageSetAside", {
+  since: Schema.DateTimeUtc,
+  againAt: Schema.DateTimeUtc
+}) {}
+
 /** The stream of a message, if it belongs to the org. */
 export const loadStream = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
-  const stream = yield* (yield* EventStore).load(id)
+  const stream = yield* Effect.catchDefect((yield* EventStore).load(id), (defect) => unreadable(orgId, id, defect))
   const opening = stream.facts[0]?.fact
   if (opening?.type !== "MessageQueued" || opening.orgId !== orgId) return yield* new MessageNotFound({ id })
   return stream
+})
+
+/** A stream that can't be read and was not set aside yet is a bug like any other. */
+const unreadable = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, defect: unknown) {
+  const found = (yield* (yield* SetAside).find([id])).get(id)
+  if (found?.orgId !== orgId) return yield* Effect.die(defect)
+  const { since, againAt } = found
+  return yield* new MessageSetAside({ since, againAt })
 })
 
 /** The message now, or as it was known at a time; not found at a time before it was accepted. */

@@ -17,8 +17,10 @@ export interface Lookup {
 export interface DerivedState {
   /** Whether a row in its lane equals the asked `wait`, due time and all. */
   readonly isReady: boolean
-  /** How many batches hold it in the form in which it began to wait. */
+  /** How many batches hold it since it began to wait. */
   readonly held: number
+  /** It can't be processed, and waits for a repair outside of the queue. */
+  readonly isSetAside: boolean
   readonly linePlace: { readonly lane: DestinationId; readonly line: string; readonly state: LinePosition } | null
   readonly hasBody: boolean
   /** As JSON; null when there is none. */

@@ -2,6 +2,7 @@ import { type Brand, Context, type DateTime, type Duration, type Effect } from "
 import type { DestinationId, MessageId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import type { FromStore } from "../errors.ts"
+import type { Unprocessable } from "./SetAside.ts"
 
 /** Names one claimed batch: its lease, and the fence of its appends. */
 export type BatchId = string & Brand.Brand<"BatchId">
@@ -44,6 +45,8 @@ export interface ClaimedMessage extends AbandonedMessage {
 export interface Claim {
   readonly batch: BatchId
   readonly messages: ReadonlyArray<ClaimedMessage>
+  /** Messages of the batch whose first fact is none that this release can read. */
+  readonly unreadable?: ReadonlyArray<Unprocessable>
 }
 
 export interface ClaimRequest {

@@ -36,7 +36,11 @@ export interface Watcher {
   readonly sendingEnded: (channel: ChannelName) => void
   /** Another worker took over a batch that this one held. */
   readonly leaseLost: () => void
+  /** So many things in the queue were not where they should be, and are now. */
+  readonly repaired: (kind: Repaired, count: number) => void
 }
+
+export type Repaired = "message" | "line" | "lane"
 
 const nothing = () => {}
 
@@ -47,7 +51,8 @@ export const unwatched: Watcher = {
   circuitChanged: nothing,
   sendingBegan: nothing,
   sendingEnded: nothing,
-  leaseLost: nothing
+  leaseLost: nothing,
+  repaired: nothing
 }
 
 export const Telemetry = Context.Reference<Watcher>("posthaste/application/ports/Telemetry", {
@@ -83,5 +88,9 @@ export const both = (one: Watcher, other: Watcher): Watcher => ({
   leaseLost: () => {
     one.leaseLost()
     other.leaseLost()
+  },
+  repaired: (kind, count) => {
+    one.repaired(kind, count)
+    other.repaired(kind, count)
   }
 })

@@ -2,7 +2,7 @@
  * What is wrong with a request, whichever way it came in: one JSON form (RFC 9457), one `type` per kind of problem, and
  * the name of every wrong field. A problem tells the caller what to change; it never reveals how Posthaste is built.
  */
-import { Schema } from "effect"
+import { DateTime, Schema } from "effect"
 import type { MessageBlocked } from "../../domain/consent/facts.ts"
 import type { ReplayRejected } from "../../domain/replay/decider.ts"
 import type { Setting } from "../destinations/fields.ts"
@@ -10,7 +10,7 @@ import type { Fault, StoreUnavailable } from "../errors.ts"
 import type { EventNotFound } from "../events/readEvents.ts"
 import type { ProjectionNotFound } from "../log/projections/rebuild.ts"
 import type { CallerCommand, CommandRefused, MessageBusy } from "../messages/commandMessage.ts"
-import type { MessageNotFound } from "../messages/readMessage.ts"
+import type { MessageNotFound, MessageSetAside } from "../messages/readMessage.ts"
 import type { BodyErased } from "../messages/resendMessage.ts"
 import type { AnyChannel } from "../ports/Channels.ts"
 import type { ReplayKeyReused, ReplayNotFound } from "../replays/replays.ts"
@@ -94,6 +94,15 @@ export const unfit = (faults: ReadonlyArray<Fault>) =>
   )(`${faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")}.`, faults)
 /** The same answer for a resource that does not exist and for one of another org. */
 export const notFound = () => problem(404, "not-found", "Not found")("There is nothing here.")
+/** It is no fault of the caller's, and asking again does not help before somebody has repaired it. */
+const setAside = ({ since, againAt }: MessageSetAside) =>
+  problem(
+    500,
+    "set-aside",
+    "What is stored of this message can't be read"
+  )(
+    `It is set aside since ${DateTime.formatIso(since)}, nothing is sent meanwhile, and it is tried again at ${DateTime.formatIso(againAt)}. Posthaste's operator can see why.`
+  )
 export const bodyErased = () =>
   problem(410, "body-erased", "The body was erased")("There is nothing to show; to send it again, bring a payloadJson.")
 export const methodNotAllowed = (allowed: ReadonlyArray<string>) =>
@@ -153,6 +162,7 @@ export type Failure =
   | Problem
   | StoreUnavailable
   | MessageNotFound
+  | MessageSetAside
   | BodyErased
   | EventNotFound
   | CommandRefused
@@ -171,6 +181,8 @@ export const problemFor = (failure: Failure): Problem => {
     case "ReplayNotFound":
     case "ProjectionNotFound":
       return notFound()
+    case "MessageSetAside":
+      return setAside(failure)
     case "BodyErased":
       return bodyErased()
     case "CommandRefused":

@@ -14,6 +14,7 @@ import type { Message } from "./transitions.ts"
 import { type StoredFact, timeline } from "./view.ts"
 
 export const reasons = [
+  "SET_ASIDE",
   "BEHIND_ANOTHER",
   "NO_WORKER",
   "DISABLED",
@@ -37,7 +38,17 @@ export const reasons = [
 ] as const
 export type Reason = (typeof reasons)[number]
 
-export const waits = ["time", "message", "destination", "circuit", "rateLimit", "worker", "answer", "receipt"] as const
+export const waits = [
+  "operator",
+  "time",
+  "message",
+  "destination",
+  "circuit",
+  "rateLimit",
+  "worker",
+  "answer",
+  "receipt"
+] as const
 
 /** One thing that keeps the message where it is. */
 export interface Cause {
@@ -79,6 +90,8 @@ export interface Explanation extends Cause {
 
 /** What stands around a message. */
 export interface Surroundings {
+  /** Posthaste can't process it; absent: nobody looked. */
+  readonly setAside?: { readonly since: DateTime.Utc; readonly againAt: DateTime.Utc } | null
   readonly pause: Pause | null
   readonly disabling: Disabling | null
   readonly circuit: CircuitSituation
@@ -100,7 +113,7 @@ export const explain = (
   const opening = history[0]?.fact
   if (opening?.type !== "MessageQueued") return null
   const { message } = timeline(history)
-  const [first, ...also] = causesOf(message, history, around, at)
+  const [first, ...also] = [...setAsideOf(around), ...causesOf(message, history, around, at)]
   const waiting = isWaiting(message)
   return {
     ...first!,
@@ -115,6 +128,19 @@ export const explain = (
     unknown: waiting ? around.unknown : []
   }
 }
+
+const setAsideOf = ({ setAside }: Surroundings): ReadonlyArray<Cause> =>
+  setAside == null
+    ? []
+    : [
+        {
+          reason: "SET_ASIDE",
+          says: "Posthaste failed while it worked on the message and has set it aside: its operator can see why",
+          since: setAside.since,
+          until: setAside.againAt,
+          waitsFor: "operator"
+        }
+      ]
 
 /** It is in the queue, for an attempt or for a question about one. */
 export const isWaiting = ({ status, progress }: Message): boolean =>
@@ -373,6 +399,8 @@ const underWay = (
 
 const nextOf = ({ status, progress }: Message, { reason }: Cause): string => {
   switch (reason) {
+    case "SET_ASIDE":
+      return "it is tried again by itself, or when an operator wants it"
     case "BEHIND_ANOTHER":
       return "it goes when the message before it has ended"
     case "NO_WORKER":

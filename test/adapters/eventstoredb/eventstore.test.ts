@@ -10,6 +10,7 @@ import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
 import * as Channels from "../../../src/setup/channels.ts"
 import { orderContract } from "../../contracts/deliver/orderContract.ts"
 import { queueContract } from "../../contracts/deliver/queueContract.ts"
+import { setAsideContract } from "../../contracts/deliver/setAsideContract.ts"
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
 import { eventsContract } from "../../contracts/events/eventsContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
@@ -45,6 +46,7 @@ retentionContract("eventstoredb", ports)
 // These look at their own database, and many of them wait: they wait together.
 describe.concurrent("a store in EventStoreDB", () => {
   queueContract("eventstoredb", ports)
+  setAsideContract("eventstoredb", ports)
   eventsContract("eventstoredb", ports)
   bodiesContract("eventstoredb", ports)
   orderContract("eventstoredb", ports)

@@ -3,17 +3,19 @@
  * need a server that fails when told to, so they run against the stand-in always.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Deferred, type Duration, Effect, Fiber, Layer, Redacted, type Scope } from "effect"
+import { Context, Deferred, type Duration, Effect, Fiber, Layer, Redacted, Schedule, type Scope } from "effect"
 import pg from "pg"
 import * as EventStoreDb from "../../../src/adapters/eventstoredb/EventStoreDb.ts"
 import * as EventStoreDbEventStore from "../../../src/adapters/eventstoredb/EventStoreDbEventStore.ts"
 import * as EventStoreDbPorts from "../../../src/adapters/eventstoredb/EventStoreDbPorts.ts"
 import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
+import { mendMessages } from "../../../src/application/deliver/mendMessages.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { Ledger } from "../../../src/application/ports/Ledger.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
+import { SetAside } from "../../../src/application/ports/SetAside.ts"
 import { asWorker } from "../../contracts/deliver/claims.ts"
 import { newLane, newOrg, next, now, opened, settled, started, unreachable } from "../../contracts/sample.ts"
 import { eventStore, eventsOf, type Fault, json } from "../../servers/eventStore.ts"
@@ -481,19 +483,45 @@ describe("whoever follows the log", () => {
     })
   )
 
-  test(
-    "leaves a message with an impossible history alone, and serves all others",
-    Effect.gen(function* () {
-      const { crippled, process, server } = yield* world()
-      const store = Context.get(yield* crippled(() => ({ apply: () => Effect.never })), EventStore)
-      const [broken, sound] = [opened(), opened()]
-      yield* store.append([broken.entry]).pipe(Effect.timeoutOption("300 millis"))
-      const [first] = eventsOf(server, streamOf(broken))
-      server.log.append(streamOf(broken), 0, [{ ...first!, id: crypto.randomUUID() }])
-      yield* store.append([sound.entry]).pipe(Effect.timeoutOption("300 millis"))
-      expect(yield* claimedWithin(yield* process, "1 minute")).toContain(sound.after.id)
-    })
-  )
+  for (const kind of ["impossible", "unreadable"]) {
+    test(
+      `sets a message with an ${kind} history aside, serves all others, and serves it once it can be read`,
+      Effect.gen(function* () {
+        const place = yield* world()
+        const { crippled, process, server } = place
+        const store = Context.get(yield* crippled(() => ({ apply: () => Effect.never })), EventStore)
+        const [broken, sound] = [opened(), opened()]
+        yield* store.append([broken.entry]).pipe(Effect.timeoutOption("300 millis"))
+        const [first] = eventsOf(server, streamOf(broken))
+        const wrong = kind === "impossible" ? first! : { ...first!, type: "MessageWeighed@1" }
+        server.log.append(streamOf(broken), 0, [{ ...wrong, id: crypto.randomUUID() }])
+        yield* store.append([sound.entry]).pipe(Effect.timeoutOption("300 millis"))
+        const context = yield* process
+        const ids = [broken.after.id, sound.after.id]
+        // What was readable of it may be handed out before the rest is met.
+        const waiting = yield* claimedWithin(context, "1 minute")
+        expect(waiting).toContain(sound.after.id)
+        const setAside = Context.get(context, SetAside)
+        const found = yield* setAside
+          .find(ids)
+          .pipe(
+            Effect.repeat({ until: (all) => all.size > 0, schedule: Schedule.spaced("20 millis") }),
+            Effect.timeout("1 minute")
+          )
+        expect([...found.keys()]).toEqual([broken.after.id])
+        expect(found.get(broken.after.id)!.detail).toContain("version 2")
+        // Tried again, it is judged by its facts alone.
+        const { setAside: again } = yield* Effect.provideContext(mendMessages([broken.after.id]), context)
+        expect(again).toMatchObject([{ reason: kind === "impossible" ? "unlawful" : "unreadable" }])
+        server.log.repair(streamOf(broken), 1)
+        yield* Effect.provideContext(mendMessages([broken.after.id], { strays: true }), context)
+        expect((yield* setAside.find(ids)).size).toBe(0)
+        if (!waiting.includes(broken.after.id)) {
+          expect(yield* claimedWithin(context, "1 minute")).toEqual([broken.after.id])
+        }
+      })
+    )
+  }
 
   test(
     "goes on where it was when its subscription breaks",

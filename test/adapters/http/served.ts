@@ -23,6 +23,7 @@ import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { type Channel, Channels, channelsOf, type DestinationDraft } from "../../../src/application/ports/Channels.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Processes } from "../../../src/application/ports/Processes.ts"
+import { SetAside, type Unprocessable } from "../../../src/application/ports/SetAside.ts"
 import { applyReceiptsOnce } from "../../../src/application/receipts/applyReceipts.ts"
 import { MessageId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
@@ -189,6 +190,10 @@ export const start = async (wrap: (store: Store) => Store = (store) => store, fe
       )
     )
 
+  /** As a worker sets a message aside. */
+  const putAside = (message: Unprocessable) =>
+    runtime.runPromise(Effect.flatMap(SetAside, ({ put }) => put(null, [message])))
+
   const makeKey = async (orgId: string): Promise<string> =>
     (await call("POST", "/api/v1/api-keys", { org: null, body: { orgId, name: "test" } })).json["key"]
 
@@ -202,6 +207,7 @@ export const start = async (wrap: (store: Store) => Store = (store) => store, fe
     project,
     applyReceipts,
     makeKey,
+    putAside,
     startWorker,
     logged,
     stop: () => runtime.dispose()

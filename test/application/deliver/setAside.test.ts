@@ -1,12 +1,19 @@
 /** One stream that can't be processed holds up nothing but itself. */
 import { it } from "@effect/vitest"
-import { DateTime, Duration, Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { describe, expect } from "vitest"
+import { dispatch } from "../../../src/application/deliver/dispatch.ts"
 import { recover } from "../../../src/application/deliver/recover.ts"
+import { repairDefaults, repairQueue } from "../../../src/application/deliver/repairQueue.ts"
 import { Senders } from "../../../src/application/deliver/Senders.ts"
+import { LogReader } from "../../../src/application/log/LogReader.ts"
+import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
-import { newLane, opened, started } from "../../contracts/sample.ts"
+import { SetAside } from "../../../src/application/ports/SetAside.ts"
+import { Telemetry, unwatched } from "../../../src/application/ports/Telemetry.ts"
+import type { MessageQueued } from "../../../src/domain/message/facts.ts"
+import { delivered, newLane, opened, started } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 import { simulateTime } from "../../simulatedTime.ts"
 
@@ -49,7 +56,6 @@ describe("a stream that can't be processed", () => {
             return new Map([...streams, [broken!, { ...stream, facts: stream.facts.slice(1) }]])
           })
       }
-      const began = yield* DateTime.now
       const recovered = recover("another", Duration.minutes(1)).pipe(Effect.provideService(EventStore, seen))
       expect(yield* recovered).toBe(1)
       const last = Effect.fnUntraced(function* (id: typeof before) {
@@ -61,12 +67,93 @@ describe("a stream that can't be processed", () => {
         "AttemptAbandoned"
       ])
       const queue = yield* Queue
-      // Nothing is held any more, and the broken one waits, so that it is looked at again.
+      const setAside = yield* SetAside
+      // Nothing is held any more, and the broken one is in no lane.
       expect(yield* queue.takeOver("census", Duration.minutes(1), 9)).toEqual([])
-      const next = yield* queue.nextDueAt
-      expect(next).not.toBeNull()
-      expect(DateTime.isGreaterThanOrEqualTo(next!, began)).toBe(true)
+      expect([...(yield* setAside.find([before!, broken!, behind!])).keys()]).toEqual([broken])
       expect(yield* recover("another", Duration.minutes(1))).toBe(0)
+      // Its stream is right by now: it is recovered like the others.
+      yield* setAside.tryAgain([broken!])
+      yield* Effect.forkScoped(repairQueue({ ...repairDefaults, holder: "one" }))
+      yield* Effect.sleep("2 seconds")
+      expect((yield* setAside.find([broken!])).size).toBe(0)
+      expect(yield* recover("another", Duration.minutes(1))).toBe(1)
+      expect(yield* last(broken)).toBe("AttemptAbandoned")
     }).pipe(Effect.scoped, Effect.provideService(Senders, { webhook: channel }), Effect.provide(MemoryPorts.layer))
   )
+})
+
+const minute = Duration.minutes(1)
+
+describe("a message that Posthaste fails on", () => {
+  it.live("is set aside, tried again by itself, and delivered once nothing is wrong any more", () =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const setAside = yield* SetAside
+      const [broken, other] = [opened(), opened()]
+      let isBroken = true
+      const seen: EventStore["Service"] = {
+        ...store,
+        append: (entries) =>
+          isBroken && entries.some(({ messageId, expected }) => messageId === broken.after.id && expected > 0)
+            ? Effect.die(new Error("a bug"))
+            : store.append(entries)
+      }
+      const sending = { ...channel, send: () => Effect.succeed({ outcome: delivered, responseBody: null }) }
+      yield* store.append([broken.entry, other.entry])
+      const settings = { worker: "w", concurrency: 4, lease: minute, grace: Duration.seconds(1) }
+      yield* dispatch(settings).pipe(
+        Effect.provideService(EventStore, seen),
+        Effect.provideService(Senders, { webhook: sending })
+      )
+      yield* Effect.forkScoped(repairQueue({ ...repairDefaults, holder: "w" }))
+      yield* Effect.sleep("30 seconds")
+      const typesOf = (step: typeof broken) =>
+        Effect.map(store.load(step.after.id), ({ facts }) => facts.map(({ fact }) => fact.type))
+      expect((yield* typesOf(other)).at(-1)).toBe("MessageDelivered")
+      expect((yield* setAside.find([broken.after.id])).get(broken.after.id)).toMatchObject({
+        ...{ orgId: (broken.entry.facts[0] as MessageQueued).orgId, lane: broken.after.lane },
+        ...{ reason: "failed", detail: "Error: a bug", tries: 1 }
+      })
+      yield* Effect.sleep("2 minutes")
+      expect((yield* setAside.find([broken.after.id])).get(broken.after.id)!.tries).toBe(2)
+      isBroken = false
+      yield* Effect.sleep("10 minutes")
+      expect((yield* typesOf(broken)).at(-1)).toBe("MessageDelivered")
+      expect((yield* setAside.list({ cursor: null, limit: 9 })).items).toEqual([])
+    }).pipe(Effect.scoped, Effect.provide(MemoryPorts.layer))
+  )
+})
+
+describe("a message that is in no place of the queue", () => {
+  it.live("is put back within minutes, and what moves meanwhile is never touched", () =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const queue = yield* Queue
+      const repaired: Array<readonly [string, number]> = []
+      const telemetry = { ...unwatched, repaired: (kind: string, count: number) => void repaired.push([kind, count]) }
+      const steps = Array.from({ length: 20 }, () => opened())
+      yield* store.append(steps.map(({ entry }) => entry))
+      yield* Effect.provide(projectAll, LogReader.layer)
+      const lease = minute
+      const claim = yield* queue.claim({ worker: "w", limit: 9, perLane: 9, room: new Map(), lease })
+      yield* queue.release(claim!.batch, [])
+      const lost = claim!.messages.map(({ messageId }) => messageId)
+      const held = yield* queue.claim({ worker: "w", limit: 9, perLane: 9, room: new Map(), lease: Duration.hours(1) })
+      yield* Effect.forkScoped(
+        repairQueue({ ...repairDefaults, holder: "w" }).pipe(Effect.provideService(Telemetry, telemetry))
+      )
+      yield* Effect.sleep("3 minutes")
+      expect(repaired).toEqual([["message", lost.length]])
+      const next = yield* queue.claim({ worker: "w", limit: 99, perLane: 99, room: new Map(), lease })
+      const waiting = steps
+        .map(({ after }) => after.id)
+        .filter((id) => held!.messages.every((one) => one.messageId !== id))
+      expect(next!.messages.map(({ messageId }) => messageId).toSorted()).toEqual(waiting.toSorted())
+    }).pipe(Effect.scoped, Effect.provide(MemoryPorts.layer))
+  )
+})
+
+const projectAll = Effect.gen(function* () {
+  while ((yield* projectOnce()) > 0) {}
 })

@@ -51,6 +51,14 @@ export const freeLines = (memory: Memory["Service"], lane: DestinationId): void 
   }
 }
 
+/** Gives the head of a line to the queue, if nobody has. */
+export const giveHead = (memory: Memory["Service"], name: string): boolean => {
+  const turns = memory.tables.lines.get(name)
+  if (turns?.[0]?.state !== "WAITING") return false
+  moveUp(memory, name, turns)
+  return true
+}
+
 const moveUp = (memory: Memory["Service"], name: string, turns: ReadonlyArray<Turn>): void => {
   const [head] = turns
   if (head === undefined) memory.tables.lines.delete(name)

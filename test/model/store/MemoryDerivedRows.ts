@@ -11,6 +11,7 @@ import type { AbandonedMessage, BatchId } from "../../../src/application/ports/Q
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import { changeLane, laneOf } from "../deliver/lanes.ts"
 import { standInLine, type Turn } from "../deliver/lines.ts"
+import { isAside } from "../deliver/MemorySetAside.ts"
 import { announceDueWork, putWaiting } from "../deliver/waiting.ts"
 import { liveViews } from "../log/runs.ts"
 import { bodyIn, Memory, type Tables } from "../Memory.ts"
@@ -20,7 +21,7 @@ const isSame = (row: AbandonedMessage, { messageId, wait }: Lookup): boolean =>
   row.messageId === messageId &&
   row.lane === wait.lane &&
   DateTime.Equivalence(row.dueAt, wait.dueAt) &&
-  row.version === wait.version &&
+  row.version >= wait.version &&
   row.epoch === wait.epoch &&
   row.attempt === wait.attempt
 
@@ -35,7 +36,8 @@ const look = (tables: Tables, asked: Lookup): DerivedState => {
   const view = liveViews(tables).get(messageId)
   return {
     isReady: [...tables.lanes.values()].flat().some((row) => isSame(row, asked)),
-    held: claimed.filter((row) => row.messageId === messageId && row.version === wait?.version).length,
+    held: claimed.filter((row) => row.messageId === messageId && wait !== null && row.version >= wait.version).length,
+    isSetAside: isAside(tables, messageId),
     linePlace:
       stands === undefined ? null : { lane: stands.turn.message.lane, line: stands.line, state: stands.turn.state },
     hasBody: bodyIn(tables, messageId) !== null,

@@ -97,6 +97,12 @@ export class EventLog {
     }
   }
 
+  /** Takes back what stands at a revision and beyond, which no real server does: as if it had never been written. */
+  repair(name: string, revision: number): void {
+    const events = this.#streams.get(name)!.events
+    for (const event of events.splice(revision)) this.all[this.all.indexOf(event)] = { ...event, stream: "repaired" }
+  }
+
   delete(name: string, how: "softly" | "forEver"): void {
     const stream = this.#streams.get(name) ?? { events: [], from: 0, tombstoned: false }
     this.#streams.set(name, stream)

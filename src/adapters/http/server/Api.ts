@@ -19,6 +19,7 @@ import { auditApi } from "../log/auditApi.ts"
 import { feedApi } from "../log/feedApi.ts"
 import { projectionsApi } from "../log/projectionsApi.ts"
 import { messagesApi } from "../messages/messagesApi.ts"
+import { setAsideApi } from "../messages/setAsideApi.ts"
 import { processesApi } from "../processes/processesApi.ts"
 import { whatsAppReceiptsApi } from "../receipts/whatsAppReceiptsApi.ts"
 import { deadLettersApi } from "../replays/deadLettersApi.ts"
@@ -43,7 +44,8 @@ export const Api = HttpApi.make("posthaste")
     apiKeysApi,
     feedApi,
     projectionsApi,
-    processesApi
+    processesApi,
+    setAsideApi
   )
   .prefix("/api/v1")
   .add(healthApi)

@@ -26,6 +26,7 @@ import * as AuditHandlers from "../log/audit.ts"
 import * as FeedHandlers from "../log/feed.ts"
 import * as ProjectionHandlers from "../log/projections.ts"
 import * as MessageHandlers from "../messages/messages.ts"
+import * as SetAsideHandlers from "../messages/setAside.ts"
 import * as ProcessHandlers from "../processes/processes.ts"
 import * as WhatsAppNoticeHandlers from "../receipts/whatsAppReceipts.ts"
 import * as DeadLetterHandlers from "../replays/deadLetters.ts"
@@ -91,6 +92,7 @@ const routesOf = ({ operatorKey, feed, answered, metrics }: RoutesOptions, chann
       FeedHandlers.layerWith(feed ?? FeedHandlers.defaults),
       ProjectionHandlers.layer,
       ProcessHandlers.layer,
+      SetAsideHandlers.layer,
       HealthHandlers.layer
     ]),
     Layer.provide(Auth.layer(operatorKey))

@@ -85,5 +85,21 @@ export const pageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
   return { items: items.map(json), nextCursor: nextCursor === null ? null : seal(nextCursor) }
 })
 
+/** One page of a list of all orgs, for the operator. */
+export const pageOfAll = <Item, Json, E, R>(
+  list: string,
+  query: PageQuery,
+  read: (page: Page) => Effect.Effect<Items<Item>, E, R>,
+  json: (item: Item) => Json
+) =>
+  Effect.provideService(
+    pageOf(list, query, (_, page) => read(page), json),
+    ActingOrg,
+    nobody
+  )
+
+/** No org has this name, so its cursors lead nowhere else. */
+const nobody = "" as OrgId
+
 /** A list that is never long comes in one page, in the form of every other. */
 export const onePage = <Item>(items: ReadonlyArray<Item>): Items<Item> => ({ items, nextCursor: null })

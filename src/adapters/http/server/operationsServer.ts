@@ -12,6 +12,8 @@ export interface Readiness {
   readonly status: "ok" | "unavailable"
   /** Each part of this process that can't work, and since when. */
   readonly parts: ReadonlyArray<{ readonly part: string; readonly reason: string; readonly since: string }>
+  /** The first messages that can't be processed; the process works all the same. */
+  readonly setAside?: ReadonlyArray<{ readonly message: string; readonly reason: string; readonly since: string }>
 }
 
 export interface OperationsOptions {

@@ -2,15 +2,17 @@
  * The queue: `claim_due`, `put_back`, `release`, `take_over` and one update for all leases of a worker. The
  * statements and what settles each race are in schema/0002_queue.sql and `functions/`.
  */
-import { DateTime, Duration, Effect, Layer } from "effect"
+import { DateTime, Duration, Effect, Layer, Result } from "effect"
 import {
   type AbandonedMessage,
   type BatchId,
+  type Claim,
   type ClaimedMessage,
   type ClaimRequest,
   type ClaimTerms,
   Queue
 } from "../../../application/ports/Queue.ts"
+import type { Unprocessable } from "../../../application/ports/SetAside.ts"
 import { PROBE_FRESH_MS } from "../../../domain/circuit/policy.ts"
 import { SLOT_FRESH_MS } from "../../../domain/delivery/rateLimit.ts"
 import type { DestinationId, MessageId } from "../../../domain/ids.ts"
@@ -62,7 +64,7 @@ export const layer = Layer.effect(
       )
       if (rows.length === 0) return null
       const [batch, messages] = rows[0]!
-      return { batch: batch as BatchId, messages: (JSON.parse(messages!) as ReadonlyArray<ClaimedRow>).map(claimed) }
+      return { batch: batch as BatchId, ...claimedOf(JSON.parse(messages!) as ReadonlyArray<ClaimedRow>) }
     })
 
     // Durable: its worker crosses these messages off, and will release the batch without them.
@@ -145,6 +147,30 @@ const termsOf = ([generation, circuitMode, limited, inFlightMax]: Required<Claim
   circuitMode,
   startWithinMs: circuitMode === "probe" ? PROBE_FRESH_MS : limited === true ? SLOT_FRESH_MS : null,
   inFlightMax
+})
+
+/** One first fact that can't be read must not keep the others from their worker. */
+const claimedOf = (rows: ReadonlyArray<ClaimedRow>): Omit<Claim, "batch"> => {
+  try {
+    return { messages: rows.map(claimed) }
+  } catch {
+    const messages: Array<ClaimedMessage> = []
+    const unreadable: Array<Unprocessable> = []
+    for (const row of rows) {
+      const read = Result.try(() => claimed(row))
+      if (Result.isSuccess(read)) messages.push(read.success)
+      else unreadable.push(unreadableIn(row, read.failure))
+    }
+    return { messages, unreadable }
+  }
+}
+
+const unreadableIn = ([messageId, lane, , , , , name]: ClaimedRow, error: unknown): Unprocessable => ({
+  messageId,
+  orgId: null,
+  lane,
+  reason: "unreadable",
+  detail: `version 1: ${name}: ${error instanceof Error ? error.message : error}`
 })
 
 const claimed = (row: ClaimedRow): ClaimedMessage => {

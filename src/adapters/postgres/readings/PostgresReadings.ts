@@ -19,6 +19,7 @@ const countsStatement = prepared`select
     (select coalesce(json_object_agg(channel, waiting), '{}') from (
       select channel, sum(count)::float8 as waiting from message_count
       where generation = ${liveGeneration("messages")} and status = 'QUEUED' group by channel) as c) as waiting,
+    (select count(*)::float8 from set_aside where again_at is not null) as "setAside",
     (select coalesce(greatest(extract(epoch from clock_timestamp() - min(r.due_at)), 0), 0)::float8 from lane l
       cross join lateral (
         select due_at from ready r where r.lane = l.lane and r.due_at <= clock_timestamp()

@@ -17,12 +17,13 @@ import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgre
 import { streamIdOf } from "./PostgresJournals.ts"
 
 // One statement, so all it answers is of one moment. A batch names messages it has settled until it is released:
-// only the version tells whether one is still in its hands.
+// only the version tells whether one is still in its hands. A row that a worker put back may carry a later version than the one
+// with which the message began to wait, for receipts and erasures move nobody.
 const lookStatement = prepared`with live as materialized (
       select generation, position from projection where name = 'messages' and live
     ), held as materialized (
-      select m.id, m.version, count(*) as n from claim c, unnest(c.messages, c.versions) m(id, version)
-      where m.id = any ($1::uuid[]) group by m.id, m.version
+      select m.id, count(*) as n from claim c, unnest(c.messages, c.versions) m(id, version)
+      join unnest($1::uuid[], $4::int[]) a(id, version) on a.id = m.id and m.version >= a.version group by m.id
     )
     select a.id,
       -- Times are whole milliseconds, but for rows that were made by hand.
@@ -30,13 +31,13 @@ const lookStatement = prepared`with live as materialized (
         select 1 from ready r where r.lane = a.lane and r.message_id = a.id
           and r.due_at >= 'epoch'::timestamptz + a.due_ms * interval '1 millisecond'
           and r.due_at < 'epoch'::timestamptz + (a.due_ms + 1) * interval '1 millisecond'
-          and (r.version, r.epoch, r.attempt) = (a.version, a.epoch, a.attempt)
-      ), coalesce(h.n, 0), t.lane, t.line, t.state, coalesce(b.body is not null or s.event_id is not null, false),
+          and r.version >= a.version and (r.epoch, r.attempt) = (a.epoch, a.attempt)
+      ), coalesce(h.n, 0), exists (select 1 from set_aside x where x.message_id = a.id and x.again_at is not null), t.lane, t.line, t.state, coalesce(b.body is not null or s.event_id is not null, false),
       (select position from live), v.view, v.org_id, v.version, v.status, v.channel,
       v.recipient, v.event_type, v.dossier_id, v.correlation_id, (extract(epoch from v.created_at) * 1000)::bigint,
       (extract(epoch from v.ended_at) * 1000)::bigint, v.error_code
     from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) a(id, lane, due_ms, version, epoch, attempt)
-    left join held h on h.id = a.id and h.version = a.version
+    left join held h on h.id = a.id
     left join line_entry t on t.message_id = a.id
     left join body b on b.message_id = a.id
     left join shared_body s on s.event_id = b.event_id
@@ -139,7 +140,7 @@ interface ViewText {
 }
 
 const foundIn = (row: ReadonlyArray<string | null>): DerivedState => {
-  const [_, ready, held, lane, line, state, body, position, view, org, version, status, channel, ...rest] = row
+  const [_, ready, held, aside, lane, line, state, body, position, view, org, version, status, channel, ...rest] = row
   const [recipient, eventType, dossierId, correlationId, createdAt, endedAt, errorCode] = rest
   const parsed = view == null ? null : (JSON.parse(view) as ViewText)
   const says = (column: string | null | undefined, value: unknown) =>
@@ -147,6 +148,7 @@ const foundIn = (row: ReadonlyArray<string | null>): DerivedState => {
   return {
     isReady: ready === "t",
     held: Number(held),
+    isSetAside: aside === "t",
     linePlace:
       lane == null || line == null ? null : { lane: lane as DestinationId, line, state: state as LinePosition },
     hasBody: body === "t",

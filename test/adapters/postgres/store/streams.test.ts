@@ -16,6 +16,7 @@ import type { Violation } from "../../../../src/application/store/disagreements.
 import { exportStreams } from "../../../../src/application/store/exportStreams.ts"
 import { importStreams } from "../../../../src/application/store/importStreams.ts"
 import { ownLog } from "../../../../src/application/store/logStream.ts"
+import { repairQueueBy } from "../../../../src/application/store/repairQueueBy.ts"
 import { verifyStreams } from "../../../../src/application/store/verifyStreams.ts"
 import * as Channels from "../../../../src/setup/channels.ts"
 import { opened } from "../../../contracts/sample.ts"
@@ -313,6 +314,7 @@ describe("a check of all streams", () => {
   describe("on a store with all of them", () => {
     let found: ReadonlyArray<Violation> = []
     let stores: ReadonlyArray<Populated> = []
+    let left: ReadonlyArray<Violation> = []
 
     beforeAll(
       () =>
@@ -331,6 +333,8 @@ describe("a check of all streams", () => {
                     yield* Effect.promise(() => sql(plant(stores[nth]!)))
                   }
                   found = (yield* verify).violations
+                  yield* repairQueueBy(found)
+                  left = (yield* verify).violations
                 })
               )
             })
@@ -344,6 +348,19 @@ describe("a check of all streams", () => {
         expect(found).toContainEqual(expect.objectContaining({ rule, stream: stream(stores[nth]!), version }))
       })
     }
+
+    it("repairs the queue where the facts allow it, and names the rest again", () => {
+      const ofQueue = ["not-in-queue", "twice-in-queue", "misplaced", "broken-line"]
+      const isOfQueue = ({ rule, detail }: Violation) => ofQueue.includes(rule) || detail.includes("it waits")
+      expect(found.filter(isOfQueue).length).toBeGreaterThan(8)
+      expect(left.filter(isOfQueue)).toEqual([])
+      const names = (violations: ReadonlyArray<Violation>) =>
+        violations
+          .filter((violation) => !isOfQueue(violation))
+          .map(({ rule, stream }) => `${rule} ${stream}`)
+          .toSorted()
+      expect(names(left)).toEqual(names(found))
+    })
 
     it("accuses nothing else", () => {
       const planted = corruptions.map(([, , rule, stream], nth) => `${rule} ${stream(stores[nth]!)}`)

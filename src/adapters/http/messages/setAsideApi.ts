@@ -1,0 +1,42 @@
+/** The messages that can't be processed as data, for the operator. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { setAsideReasons } from "../../../application/ports/SetAside.ts"
+import { OperatorAccess } from "../server/auth.ts"
+import { about, byId } from "../server/endpoints.ts"
+import { listOf, Moment, paging, Text } from "../server/fields.ts"
+
+const SetAsideMessage = Schema.Struct({
+  id: Schema.String,
+  orgId: Text.annotate({ description: "Null where its first fact can't be read." }),
+  destination: Text,
+  reason: Schema.Literals(setAsideReasons).annotate({
+    description:
+      "unreadable: a stored fact is none that this release can read. unlawful: its facts are no history that the law allows. failed: Posthaste failed while it worked on the message."
+  }),
+  detail: Schema.String,
+  since: Moment,
+  tries: Schema.Int.annotate({ description: "How often it was set aside in a row." }),
+  nextTryAt: Moment
+}).annotate({ identifier: "SetAsideMessage" })
+
+const Retried = Schema.Struct({
+  messages: Schema.Int.annotate({ description: "How many are tried again now." })
+}).annotate({ identifier: "Retried" })
+
+export const setAsideApi = HttpApiGroup.make("setAside")
+  .add(
+    HttpApiEndpoint.get("list", "/set-aside", { query: paging, success: listOf(SetAsideMessage) }).annotateMerge(
+      about("The messages of all orgs that can't be processed and wait to be tried again.")
+    ),
+    HttpApiEndpoint.post("retryAll", "/set-aside/retry", { success: Retried }).annotateMerge(
+      about("Try all of them again now.")
+    ),
+    HttpApiEndpoint.post("retry", "/set-aside/:id/retry", { ...byId, success: Retried }).annotateMerge(
+      about("Try one of them again now.")
+    )
+  )
+  .middleware(OperatorAccess)
+  .annotateMerge(
+    OpenApi.annotations({ title: "Messages that are set aside", description: "For the operator's key only." })
+  )

@@ -1,0 +1,92 @@
+/** Messages that were set aside, and their way out of a batch (`put_aside`). Their way back is `mend_queue`. */
+import type { DateTime } from "effect"
+import { Effect, Layer } from "effect"
+import {
+  PAUSES_MS,
+  SetAside,
+  type SetAsideMessage,
+  type SetAsideReason,
+  type Unprocessable
+} from "../../../application/ports/SetAside.ts"
+import type { DestinationId, MessageId, OrgId } from "../../../domain/ids.ts"
+import { pageOf } from "../filtering.ts"
+import { literal } from "../literal.ts"
+import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgres.ts"
+
+const DETAIL_MAX = 1_000
+
+const putStatement = prepared`select put_aside($1::uuid, $2::uuid[], $3::text[], $4::uuid[], $5::text[], $6::text[], $7::bigint[])`
+const forgetStatement = prepared`delete from set_aside where again_at is null and tried_at < clock_timestamp() - interval '1 day'`
+const dueStatement = prepared`update set_aside s set again_at = clock_timestamp() + interval '1 minute'
+    where s.message_id in (
+      select d.message_id from set_aside d where d.again_at <= clock_timestamp() order by d.again_at limit $1 for update skip locked)
+    returning s.message_id`
+const columns = `message_id as "messageId", org_id as "orgId", lane, reason, detail, since, tries, again_at as "againAt"`
+const findStatement = prepared`select ${columns} from set_aside where message_id = any ($1::uuid[]) and again_at is not null`
+const listStatement = prepared`select ${columns} from set_aside
+    where again_at is not null and ($1::uuid is null or message_id > $1::uuid) order by message_id limit $2`
+const tryAgainStatement = unprepared`update set_aside set again_at = clock_timestamp()
+    where again_at is not null and ($1::uuid[] is null or message_id = any ($1::uuid[])) returning message_id`
+
+interface Row {
+  readonly messageId: string
+  readonly orgId: string | null
+  readonly lane: string | null
+  readonly reason: string
+  readonly detail: string
+  readonly since: DateTime.Utc
+  readonly tries: number
+  readonly againAt: DateTime.Utc
+}
+
+const foundIn = (row: Row): SetAsideMessage => ({
+  ...row,
+  messageId: row.messageId as MessageId,
+  orgId: row.orgId as OrgId | null,
+  lane: row.lane as DestinationId | null,
+  reason: row.reason as SetAsideReason
+})
+
+export const layer = Layer.effect(
+  SetAside,
+  Effect.gen(function* () {
+    const { durable, queue, lookups, reads } = yield* Postgres
+
+    // Durable: its worker crosses these messages off, and will release the batch without them.
+    const put = (batch: string | null, messages: ReadonlyArray<Unprocessable>) =>
+      messages.length === 0
+        ? Effect.void
+        : unavailable(
+            durable.rows(putStatement, [
+              batch,
+              literal(messages.map(({ messageId }) => messageId)),
+              messages.map(({ orgId }) => orgId),
+              messages.map(({ lane }) => lane),
+              messages.map(({ reason }) => reason),
+              messages.map(({ detail }) => detail.replaceAll("\u0000", "\ufffd").slice(0, DETAIL_MAX)),
+              literal(PAUSES_MS)
+            ])
+          ).pipe(Effect.asVoid)
+
+    const due = Effect.fnUntraced(function* (limit: number) {
+      yield* unavailable(queue.rows(forgetStatement, []))
+      const rows = yield* unavailable(queue.rows(dueStatement, [limit]))
+      return rows.map(([id]) => id as MessageId)
+    })
+
+    return SetAside.of({
+      put,
+      due,
+      find: (ids) =>
+        reading(
+          lookups.query<Row>(findStatement, [ids]),
+          (rows) => new Map(rows.map((row) => [row.messageId as MessageId, foundIn(row)]))
+        ),
+      list: ({ cursor, limit }) =>
+        reading(reads.query<Row>(listStatement, [cursor, limit + 1]), (rows) =>
+          pageOf(rows, { cursor, limit }, foundIn, ({ messageId }) => messageId)
+        ),
+      tryAgain: (ids) => reading(durable.rows(tryAgainStatement, [ids]), (rows) => rows.length)
+    })
+  })
+)

@@ -1,0 +1,55 @@
+import { Context, type DateTime } from "effect"
+import type { DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
+import type { FromStore, Page, PageRequest } from "../errors.ts"
+import type { BatchId } from "./Queue.ts"
+
+/**
+ * `unreadable`: a stored fact is none that this release can read. `unlawful`: the facts are no history that the law allows.
+ * `failed`: Posthaste failed while it worked on the message.
+ */
+export const setAsideReasons = ["unreadable", "unlawful", "failed"] as const
+export type SetAsideReason = (typeof setAsideReasons)[number]
+
+/** A message that can't be processed; what is not known of it is null. */
+export interface Unprocessable {
+  readonly messageId: MessageId
+  readonly orgId: OrgId | null
+  readonly lane: DestinationId | null
+  readonly reason: SetAsideReason
+  /** What went wrong, in words for whoever repairs it. */
+  readonly detail: string
+}
+
+export interface SetAsideMessage extends Unprocessable {
+  readonly since: DateTime.Utc
+  /** How often it was set aside in a row. */
+  readonly tries: number
+  /** When it is tried again by itself. */
+  readonly againAt: DateTime.Utc
+}
+
+/** How long a message is left alone after it was set aside for the first, second, … time; the last one for all that follow. */
+export const PAUSES_MS: ReadonlyArray<number> = [1, 4, 15, 60, 240].map((minutes) => minutes * 60_000)
+
+/**
+ * Messages that can't be processed. They are in no batch and in no lane, so they hold up nothing but the messages behind them in
+ * their line, and nothing of them is lost: their facts say where they belong (see mend in DerivedRows.ts, which puts them there).
+ *
+ * - `put` takes messages out of a batch and sets them aside, in one transaction; those that are not in it, or all without the
+ *   batch, stay as they are. For `batch` null they are set aside wherever they are.
+ * - `due` answers messages whose time to be tried again has come, each to one caller for a minute. Mending one ends that it is
+ *   set aside; a message that is set aside again within a day has been tried once more.
+ * - `tryAgain` brings that time to now, of these messages or of all, and answers how many there are.
+ */
+export class SetAside extends Context.Service<
+  SetAside,
+  {
+    readonly put: (batch: BatchId | null, messages: ReadonlyArray<Unprocessable>) => FromStore<void>
+    readonly due: (limit: number) => FromStore<ReadonlyArray<MessageId>>
+    /** Those of these messages that are set aside. */
+    readonly find: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlyMap<MessageId, SetAsideMessage>>
+    /** Of all orgs, by id. */
+    readonly list: (page: PageRequest) => FromStore<Page<SetAsideMessage>>
+    readonly tryAgain: (ids: ReadonlyArray<MessageId> | null) => FromStore<number>
+  }
+>()("posthaste/application/ports/SetAside") {}

@@ -1,0 +1,260 @@
+/** What every store promises about messages that can't be processed, and about messages that are in no place of the queue. */
+import { describe, expect, it } from "@effect/vitest"
+import { DateTime, Duration, Effect, type Layer } from "effect"
+import { mendMessages } from "../../../src/application/deliver/mendMessages.ts"
+import type { StoreUnavailable } from "../../../src/application/errors.ts"
+import { Archive } from "../../../src/application/ports/Archive.ts"
+import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
+import { type BatchId, Queue } from "../../../src/application/ports/Queue.ts"
+import { QueueRepair } from "../../../src/application/ports/QueueRepair.ts"
+import { PAUSES_MS, SetAside, type Unprocessable } from "../../../src/application/ports/SetAside.ts"
+import { judgeMessage } from "../../../src/application/store/laws.ts"
+import type { MessageId } from "../../../src/domain/ids.ts"
+import { placeOf } from "../../../src/domain/message/place.ts"
+import { viewOf } from "../../../src/domain/message/view.ts"
+import { streamOf } from "../../../src/domain/streams.ts"
+import {
+  delivered,
+  inMillis,
+  newLane,
+  next,
+  type Sample,
+  type StorePorts,
+  settled,
+  someStep,
+  started
+} from "../sample.ts"
+import { put, write } from "../written.ts"
+import { asWorker, claimAll, minute } from "./claims.ts"
+
+const broken = ({ id, lane }: Sample): Unprocessable => ({
+  ...{ messageId: id, orgId: null, lane, reason: "failed" },
+  detail: "it broke"
+})
+
+const claimed = Effect.map(
+  Effect.flatMap(Queue, (queue) => queue.claim(asWorker("w"))),
+  (claim) => claim!.batch
+)
+
+/** Takes it out of the queue against its facts, as no worker may. */
+const lose = Effect.fnUntraced(function* () {
+  const queue = yield* Queue
+  yield* queue.release(yield* claimed, [])
+})
+
+const listed = Effect.fnUntraced(function* (samples: ReadonlyArray<Sample>) {
+  const store = yield* EventStore
+  const views = yield* Effect.forEach(samples, ({ id }) =>
+    Effect.map(store.load(id), ({ facts }) => viewOf(id, facts)!)
+  )
+  expect(yield* (yield* MessageViews).project(yield* someStep("messages"), views)).toBe(true)
+})
+
+const mend = (id: MessageId, strays = false) => Effect.map(mendMessages([id], { strays }), ({ mended }) => mended)
+
+export const setAsideContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
+  const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
+    it.live(rule, () => Effect.provide(body, layer))
+
+  describe(`${name}: a message that is set aside`, () => {
+    test(
+      "leaves its batch to the others, and is handed out no more",
+      Effect.gen(function* () {
+        const queue = yield* Queue
+        const setAside = yield* SetAside
+        const [one, other] = yield* put([{}, {}])
+        const batch = yield* claimed
+        yield* setAside.put(batch, [broken(one!)])
+        yield* queue.release(batch, [
+          { messageId: other!.id, lane: other!.lane, dueAt: inMillis(-1_000), version: 1, epoch: 1, attempt: 0 },
+          { messageId: one!.id, lane: one!.lane, dueAt: inMillis(-1_000), version: 1, epoch: 1, attempt: 0 }
+        ])
+        expect(yield* claimAll).toEqual([other!.id])
+        const found = (yield* setAside.find([one!.id, other!.id])).get(one!.id)!
+        expect(found).toMatchObject({ lane: one!.lane, reason: "failed", detail: "it broke", tries: 1 })
+        expect(DateTime.distance(found.since, found.againAt)).toEqual(Duration.millis(PAUSES_MS[0]!))
+        expect((yield* setAside.list({ cursor: null, limit: 9 })).items).toEqual([found])
+      })
+    )
+
+    test(
+      "is not taken out of a batch that another worker has by now",
+      Effect.gen(function* () {
+        const setAside = yield* SetAside
+        const [one] = yield* put([{}])
+        yield* setAside.put("00000000-0000-4000-8000-000000000009" as BatchId, [broken(one!)])
+        expect((yield* setAside.find([one!.id])).size).toBe(0)
+        expect(yield* claimAll).toEqual([one!.id])
+      })
+    )
+
+    test(
+      "is tried again when its time has come, by one caller at a time",
+      Effect.gen(function* () {
+        const setAside = yield* SetAside
+        const [one, other] = yield* put([{}, {}])
+        const batch = yield* claimed
+        yield* setAside.put(batch, [broken(one!), broken(other!)])
+        expect(yield* setAside.due(9)).toEqual([])
+        expect(yield* setAside.tryAgain([one!.id])).toBe(1)
+        expect(yield* setAside.due(9)).toEqual([one!.id])
+        expect(yield* setAside.due(9)).toEqual([])
+        expect(yield* setAside.tryAgain(null)).toBe(2)
+        expect((yield* setAside.due(9)).toSorted()).toEqual([one!.id, other!.id].toSorted())
+      })
+    )
+
+    test(
+      "waits as before once it is mended, and longer when it is set aside again",
+      Effect.gen(function* () {
+        const setAside = yield* SetAside
+        const [one] = yield* put([{}])
+        yield* setAside.put(yield* claimed, [broken(one!)])
+        const before = (yield* setAside.find([one!.id])).get(one!.id)!
+        expect(yield* mend(one!.id)).toEqual([one!.id])
+        expect((yield* setAside.find([one!.id])).size).toBe(0)
+        expect((yield* setAside.list({ cursor: null, limit: 9 })).items).toEqual([])
+        const claim = yield* (yield* Queue).claim(asWorker("w"))
+        expect(claim!.messages).toMatchObject([{ messageId: one!.id, version: 1, epoch: 1, attempt: 0 }])
+        yield* setAside.put(claim!.batch, [broken(one!)])
+        const after = (yield* setAside.find([one!.id])).get(one!.id)!
+        expect(after).toMatchObject({ tries: 2, since: before.since })
+        expect(DateTime.isGreaterThan(after.againAt, before.againAt)).toBe(true)
+      })
+    )
+
+    test(
+      "is recovered when an attempt was under way",
+      Effect.gen(function* () {
+        const queue = yield* Queue
+        const [one] = yield* put([{}])
+        const batch = yield* claimed
+        yield* write(started(one!, { fence: batch }))
+        yield* (yield* SetAside).put(batch, [broken(one!)])
+        yield* queue.release(batch, [])
+        expect(yield* mend(one!.id)).toEqual([one!.id])
+        expect(yield* claimAll).toEqual([])
+        yield* Effect.sleep("20 millis")
+        const [taken] = yield* queue.takeOver("another", minute, 9)
+        expect(taken!.messages).toMatchObject([{ messageId: one!.id, version: 1, attempt: 0 }])
+      })
+    )
+
+    test(
+      "is forgotten when it has ended",
+      Effect.gen(function* () {
+        const setAside = yield* SetAside
+        const [one] = yield* put([{}])
+        yield* setAside.put(yield* claimed, [broken(one!)])
+        yield* write(next(one!, { type: "CancelMessage", reason: null }))
+        yield* mend(one!.id)
+        expect((yield* setAside.find([one!.id])).size).toBe(0)
+        expect(yield* claimAll).toEqual([])
+      })
+    )
+  })
+
+  describe(`${name}: a message that is in no place of the queue`, () => {
+    test(
+      "is found, and waits again once it is mended",
+      Effect.gen(function* () {
+        const repair = yield* QueueRepair
+        const destination = newLane()
+        const samples = yield* put([
+          { destination },
+          { dueAt: inMillis(3_600_000) },
+          { destination, dueAt: inMillis(-2_000) }
+        ])
+        const [lost, later, held] = samples
+        yield* listed(samples)
+        expect((yield* repair.lost(null, 9)).ids).toEqual([])
+        yield* lose()
+        expect((yield* repair.lost(null, 9)).ids.toSorted()).toEqual([lost!.id, held!.id].toSorted())
+        expect(yield* repair.stillLost([lost!.id, later!.id])).toEqual([lost!.id])
+        expect(yield* mend(lost!.id)).toEqual([lost!.id])
+        expect(yield* mend(lost!.id)).toEqual([])
+        expect(yield* mend(held!.id)).toEqual([held!.id])
+        expect(yield* claimAll).toEqual([held!.id, lost!.id])
+        // What a worker holds is where it should be.
+        expect((yield* repair.lost(null, 9)).ids).toEqual([])
+        expect(yield* mend(lost!.id, true)).toEqual([])
+        expect(yield* claimAll).toEqual([])
+      })
+    )
+
+    test(
+      "is looked for in stretches",
+      Effect.gen(function* () {
+        const repair = yield* QueueRepair
+        const samples = yield* put([{}, {}, {}])
+        yield* listed(samples)
+        yield* lose()
+        const found: Array<MessageId> = []
+        let after: MessageId | null = null
+        do {
+          const { ids, next }: Effect.Success<ReturnType<typeof repair.lost>> = yield* repair.lost(after, 2)
+          expect(ids.length).toBeLessThanOrEqual(2)
+          found.push(...ids)
+          after = next
+        } while (after !== null)
+        expect(found.toSorted()).toEqual(samples.map(({ id }) => id).toSorted())
+      })
+    )
+
+    test(
+      "is left alone when a fact was added meanwhile",
+      Effect.gen(function* () {
+        const repair = yield* QueueRepair
+        const [one] = yield* put([{}])
+        yield* lose()
+        const stream = streamOf(one!.id)
+        const facts = (yield* (yield* Archive).streams([stream])).get(stream)!
+        const judged = judgeMessage(facts)
+        if (judged._tag === "Failure") throw new Error(judged.failure.detail)
+        yield* write(next(one!, { type: "CancelMessage", reason: null }))
+        const { version, position } = facts.at(-1)!
+        const place = placeOf(judged.success.tracked)
+        const verdicts = yield* repair.mend([{ messageId: one!.id, version, position, place }])
+        expect(verdicts).toEqual(new Map([[one!.id, "changed"]]))
+        expect(yield* claimAll).toEqual([])
+      })
+    )
+
+    test(
+      "keeps those behind it in its line waiting, and lets them go when it went",
+      Effect.gen(function* () {
+        const repair = yield* QueueRepair
+        const queue = yield* Queue
+        const line = { destination: newLane(), orderingKey: "k" }
+        const samples = yield* put([line, line])
+        const [head, second] = samples
+        yield* listed(samples)
+        yield* lose()
+        expect((yield* repair.lost(null, 9)).ids).toEqual([head!.id])
+        expect(yield* mend(second!.id)).toEqual([])
+        expect(yield* mend(head!.id)).toEqual([head!.id])
+        const batch = yield* claimed
+        const begun = started(head!, { fence: batch })
+        yield* write(begun, settled(begun.after, delivered, { fence: batch }))
+        yield* queue.release(batch, [])
+        expect(yield* claimAll).toEqual([second!.id])
+        expect(yield* repair.mendLines(null, 9)).toEqual({ mended: 0, next: null })
+        expect(yield* repair.mendLanes(null, 9)).toEqual({ mended: 0, next: null })
+      })
+    )
+
+    test(
+      "is looked for by one process at a time",
+      Effect.gen(function* () {
+        const repair = yield* QueueRepair
+        expect(yield* repair.takeTurn("one", Duration.millis(300))).toBe(true)
+        expect(yield* repair.takeTurn("other", minute)).toBe(false)
+        expect(yield* repair.takeTurn("one", Duration.millis(50))).toBe(true)
+        yield* Effect.sleep("400 millis")
+        expect(yield* repair.takeTurn("other", minute)).toBe(true)
+      })
+    )
+  })
+}

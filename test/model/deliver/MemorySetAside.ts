@@ -1,0 +1,84 @@
+/** Messages that were set aside, over plain maps. Their way back is MemoryQueueRepair.ts. */
+import { DateTime, Effect, Layer } from "effect"
+import { PAUSES_MS, SetAside, type SetAsideMessage } from "../../../src/application/ports/SetAside.ts"
+import type { MessageId } from "../../../src/domain/ids.ts"
+import { Memory, type SetAsideRow, type Tables } from "../Memory.ts"
+
+export const isAside = ({ setAside }: Tables, id: MessageId): boolean => (setAside.get(id)?.againAt ?? null) !== null
+
+const shown = ({ triedAt: _, ...row }: SetAsideRow): ReadonlyArray<SetAsideMessage> =>
+  row.againAt === null ? [] : [{ ...row, againAt: row.againAt }]
+
+export const layer = Layer.effect(
+  SetAside,
+  Effect.gen(function* () {
+    const { tables, now } = yield* Memory
+    const { setAside, claims } = tables
+    const inMillis = (milliseconds: number) => DateTime.add(now(), { milliseconds })
+
+    return SetAside.of({
+      put: (batch, messages) =>
+        Effect.sync(() => {
+          const claim = batch === null ? null : claims.get(batch)
+          if (claim === undefined) return
+          const taken = messages.filter(
+            ({ messageId }) => claim === null || claim.messages.some((held) => held.messageId === messageId)
+          )
+          if (batch !== null && claim !== null) {
+            const left = claim.messages.filter((held) => taken.every(({ messageId }) => messageId !== held.messageId))
+            claims.set(batch, { ...claim, messages: left })
+          }
+          for (const { messageId, orgId, lane, reason, detail } of taken) {
+            const before = setAside.get(messageId)
+            const tries = (before?.tries ?? 0) + 1
+            setAside.set(messageId, {
+              ...{ messageId, orgId: orgId ?? before?.orgId ?? null, lane: lane ?? before?.lane ?? null },
+              ...{ reason, detail, tries, since: before?.since ?? now(), triedAt: null },
+              againAt: inMillis(PAUSES_MS[Math.min(tries, PAUSES_MS.length) - 1]!)
+            })
+          }
+        }),
+      due: (limit) =>
+        Effect.sync(() => {
+          const longAgo = inMillis(-86_400_000)
+          for (const [id, { triedAt }] of setAside) {
+            if (triedAt !== null && DateTime.isLessThan(triedAt, longAgo)) setAside.delete(id)
+          }
+          const due = [...setAside.values()]
+            .filter(({ againAt }) => againAt !== null && DateTime.isLessThanOrEqualTo(againAt, now()))
+            .slice(0, limit)
+          for (const row of due) setAside.set(row.messageId, { ...row, againAt: inMillis(60_000) })
+          return due.map(({ messageId }) => messageId)
+        }),
+      find: (ids) =>
+        Effect.sync(
+          () =>
+            new Map(
+              ids.flatMap((id) => {
+                const row = setAside.get(id)
+                return row === undefined ? [] : shown(row).map((each) => [id, each] as const)
+              })
+            )
+        ),
+      list: ({ cursor, limit }) =>
+        Effect.sync(() => {
+          const rows = [...setAside.values()]
+            .flatMap(shown)
+            .filter(({ messageId }) => cursor === null || messageId > cursor)
+            .toSorted((a, b) => (a.messageId < b.messageId ? -1 : 1))
+          return {
+            items: rows.slice(0, limit),
+            nextCursor: rows.length > limit ? rows[limit - 1]!.messageId : null
+          }
+        }),
+      tryAgain: (ids) =>
+        Effect.sync(() => {
+          const some = [...setAside.values()].filter(
+            ({ messageId, againAt }) => againAt !== null && (ids === null || ids.includes(messageId))
+          )
+          for (const row of some) setAside.set(row.messageId, { ...row, againAt: now() })
+          return some.length
+        })
+    })
+  })
+)
