@@ -71,17 +71,32 @@ export type Attempt = {
     readonly message: string
     readonly retryable: boolean
   } | null
+  readonly request: {
+    readonly method: string | null
+    readonly url: string | null
+    readonly headers: { readonly [name: string]: string } | null
+    readonly sentAt: string
+    readonly address: string | null
+  } | null
   readonly response: {
     readonly status: number | null
+    readonly headers: { readonly [name: string]: string } | null
     readonly body: string | null
   }
+  readonly timing: {
+    readonly dnsMs: number | null
+    readonly connectMs: number | null
+    readonly tlsMs: number | null
+    readonly firstByteMs: number | null
+    readonly totalMs: number | null
+  } | null
 }
 
 export type AuditEntry = {
   readonly id: string
   readonly orgId: string
   readonly at: string
-  readonly operation: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET"
+  readonly operation: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET"
   readonly subject: {
     readonly type: string
     readonly id: string
@@ -1253,7 +1268,7 @@ export interface Api {
   }
   readonly audit: {
     /** What was done and by whom, newest first. Read from a projection: it may be a moment behind. */
-    list(query?: { limit?: number | undefined; cursor?: string | undefined; operation?: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET" | undefined; actor?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; messageId?: string | undefined; channel?: string | undefined; from?: string | undefined; to?: string | undefined }, options?: CallOptions): Pages<AuditEntry>
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; operation?: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET" | undefined; actor?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; messageId?: string | undefined; channel?: string | undefined; from?: string | undefined; to?: string | undefined }, options?: CallOptions): Pages<AuditEntry>
   }
   readonly apiKeys: {
     /** Make a key that acts for an org. */

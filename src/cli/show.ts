@@ -1,7 +1,9 @@
 /** `posthaste show`: the state of one message, the reason, the next step, and its history. */
 import { Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
+import type { Attempt } from "../../sdk/src/api.ts"
 import { detailsOf } from "../domain/message/facts.ts"
+import { attemptLines } from "./attempts.ts"
 import { type List, optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import { colourOf, failed, fromNow, inLine, type Paints, paints, print, printExactly, printJson } from "./terminal.ts"
 import { causeOf, commandOf, type Event, type Explanation, type Message, tellOf } from "./why.ts"
@@ -23,6 +25,7 @@ const textOf = (
   message: Message,
   events: ReadonlyArray<Event>,
   explanation: Explanation,
+  attempts: ReadonlyArray<string>,
   at: string | null
 ): string => {
   const now = at === null ? Date.now() : Date.parse(at)
@@ -51,7 +54,7 @@ const textOf = (
     const status = colourOf(paint, event.status)(event.status.padEnd(width))
     return `${paint.dim(String(event.version).padStart(3))}  ${event.at}  ${status}  ${tellOf(event, now)}`
   })
-  return [...head, "", ...rows].map(inLine).join("\n")
+  return [...head, "", ...rows, ...(attempts.length === 0 ? [] : ["", ...attempts])].map(inLine).join("\n")
 }
 
 export const show = Command.make(
@@ -59,10 +62,11 @@ export const show = Command.make(
   {
     id: Argument.String("id").pipe(Argument.withDescription("The message's id")),
     at: optionalText("at", "As it was known at this time, such as 2026-11-18T10:03:36Z"),
+    headers: switchFlag("headers", "The headers of each attempt's request and answer too, secrets left out"),
     body: switchFlag("body", "Only its body, byte for byte as it is delivered"),
     ...serviceFlags
   },
-  Effect.fnUntraced(function* ({ id, at, body, json, ...flags }) {
+  Effect.fnUntraced(function* ({ id, at, headers, body, json, ...flags }) {
     const service = yield* orgService(flags)
     if (body) {
       const { text } = yield* service.call("GET", `/outbound/messages/${encodeURIComponent(id)}/body`)
@@ -79,7 +83,7 @@ export const show = Command.make(
         service.get<Message>(path, then),
         service.get<Explanation>(`${path}/explanation`, then),
         service.get<List<Event>>(`${path}/events`),
-        service.get<List<unknown>>(`${path}/attempts`)
+        service.get<List<Attempt>>(`${path}/attempts`)
       ],
       { concurrency: 4 }
     )
@@ -93,11 +97,17 @@ export const show = Command.make(
         ...(moment === null ? { attempts: attempts.items } : {})
       })
     }
-    yield* print(textOf(yield* paints, message, events, explanation, moment))
+    const paint = yield* paints
+    const proof = attemptLines(
+      paint,
+      attempts.items.filter(({ startedAt }) => moment === null || Date.parse(startedAt) <= Date.parse(moment)),
+      headers
+    )
+    yield* print(textOf(paint, message, events, explanation, proof, moment))
   })
 ).pipe(
   Command.withDescription(
-    "Where a message is, why, and what comes next: its attempts, and whatever holds it up (a pause, an open circuit, a rate limit, another message of its ordering key)."
+    "Where a message is, why, and what comes next: its attempts with what they called and what answered, and whatever holds it up (a pause, an open circuit, a rate limit, another message of its ordering key)."
   ),
   Command.withShortDescription("Show a message and all that happened to it"),
   Command.withExamples([

@@ -82,22 +82,25 @@ export const sampleEndpoint = Effect.fnUntraced(function* ({ dataDir, url, trust
   const known = yield* file.read
   const endpoint = known === null ? null : yield* destinations.forSending(firstOrg, DestinationId.make(known))
   if (endpoint !== null) {
-    const { id, settings } = endpoint.destination
+    const { id, version, settings } = endpoint.destination
     trust(endpoint.secrets["secret"]!)
     if ((settings as { readonly url?: string }).url !== url) {
-      yield* destinations.change(channel, firstOrg, id, { settings: { url } })
+      const call = { before: channel.callOf(settings), after: channel.callOf({ ...settings, url }) }
+      yield* destinations.change(channel, firstOrg, id, { of: version, settings: { url }, call })
     }
     return id
   }
   const secret = generateSecret()
   const description = "The built-in sample receiver"
+  const settings = settingsOf(channel, { url, description, maxInFlight: 10, timeoutMs: 5_000 })
   const made = yield* destinations.create(channel, firstOrg, {
-    settings: settingsOf(channel, { url, description, maxInFlight: 10, timeoutMs: 5_000 }),
+    settings,
     secrets: { secret },
     published: {},
     publicKey: null,
     lookup: null,
-    alerting: null
+    alerting: null,
+    call: channel.callOf(settings)
   })
   // An endpoint has no public key, so "Taken" can't happen.
   const { id } = made as Destination

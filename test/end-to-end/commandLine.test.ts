@@ -161,6 +161,12 @@ describe("send and show", () => {
       attempts: Array<unknown>
     }>()
     expect([events.length, attempts.length]).toEqual([4, 1])
+    expect(shown.out).toMatch(
+      /\nattempt 1 {2}\S+ {2}POST http:\/\/127\.0\.0\.1:\d+\/\S* {2}to 127\.0\.0\.1:\d+ {2}200 after \d+ ms/
+    )
+    const proof = await run(["show", id, "--headers"])
+    expect(proof.out).toContain(`\n  > webhook-id: ${id}\n`)
+    expect(proof.out).toContain("\n  > webhook-signature: ***\n")
     const before = await run(["show", id, "--at", events[0]!.at, "--json"])
     expect(before.json()).toMatchObject({ message: { status: "QUEUED" }, events: [{ version: 1 }] })
   })

@@ -13,6 +13,7 @@ import type { Notice } from "../../src/application/ports/AlertProgress.ts"
 import type { ApiKey } from "../../src/application/ports/ApiKeys.ts"
 import type { AuditRow } from "../../src/application/ports/AuditTrail.ts"
 import type { Destination, PreviousSecret, Secrets } from "../../src/application/ports/Destinations.ts"
+import type { AttemptResponse } from "../../src/application/ports/EventStore.ts"
 import type { KeyOfEvent } from "../../src/application/ports/Events.ts"
 import type { EventType } from "../../src/application/ports/EventTypes.ts"
 import type { JournalFact, JournalName } from "../../src/application/ports/Journals.ts"
@@ -92,7 +93,7 @@ export interface Tables {
   /** Messages whose body is that of their event. */
   readonly sharing: Map<MessageId, EventId>
   readonly events: Map<EventId, EventRow>
-  readonly responses: Map<MessageId, Map<string, string>>
+  readonly responses: Map<MessageId, Map<string, Pick<AttemptResponse, "body" | "headers">>>
   readonly idempotencyKeys: Map<string, { readonly messageId: MessageId; readonly requestHash: string }>
   /**
    * What waits, per lane, in the order it will be handed out. The order of the lanes is the order of their

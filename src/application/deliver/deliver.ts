@@ -326,12 +326,13 @@ const settle = Effect.fnUntraced(function* (
   claimed: ClaimedMessage,
   heldBatch: HeldBatch,
   started: Snapshot,
-  { outcome, responseBody }: Reply
+  { outcome, exchange, responseBody, responseHeaders }: Reply
 ) {
   const { epoch, attempt, doubts } = started.message.progress
   // An attempt that does not count leaves its number, and with it the place of its answer, to the next attempt.
-  const isKept = responseBody !== null && responseBody !== "" && outcome.type !== "Deferred"
-  const response: AttemptResponse | null = isKept ? { epoch, attempt, body: responseBody } : null
+  const body = responseBody ?? ""
+  const isKept = (body !== "" || responseHeaders !== undefined) && outcome.type !== "Deferred"
+  const response: AttemptResponse | null = isKept ? { epoch, attempt, body, headers: responseHeaders ?? null } : null
   const die = (yield* Random.Random).nextDoubleUnsafe()
   const clock = yield* Clock.Clock
   const decideSettlement = ({ message, version, startedAt }: Snapshot) => {
@@ -341,7 +342,7 @@ const settle = Effect.fnUntraced(function* (
     // Any other doubt than the one at our claim is our own: a second one would ask about it twice.
     if (message.progress.doubts !== doubts) return nothing
     const now = nowBy(clock)
-    const decided = decide(message, { type: "SettleAttempt", attempt, outcome, now, die })
+    const decided = decide(message, { type: "SettleAttempt", attempt, outcome, exchange: exchange ?? null, now, die })
     if (Result.isFailure(decided)) return nothing
     const { entry } = entryOf(claimed.messageId, message, version, decided.success, now, {
       fence: heldBatch.batch,

@@ -62,7 +62,8 @@ export const createDestination = Effect.fnUntraced(function* (
     published: publishedOf(channel, secrets),
     publicKey: key === null ? null : String(given[key]),
     lookup: lookup === null ? null : (secrets[lookup] ?? null),
-    alerting: alerting ?? null
+    alerting: alerting ?? null,
+    call: channel.callOf(settings)
   })
   const shown = Object.entries(channel.secrets).flatMap(([name, { generate, publishes }]) =>
     generate === undefined || publishes?.of(secrets[name]!) != null ? [] : [name]
@@ -74,17 +75,35 @@ export const createDestination = Effect.fnUntraced(function* (
   })
 })
 
+interface Beside {
+  readonly alerting?: Partial<Alerting>
+  readonly faults?: ReadonlyArray<Fault>
+}
+
 /** Null when the org has no such destination. */
 export const changeDestination = Effect.fnUntraced(function* (
   channel: AnyChannel,
   orgId: OrgId,
   id: DestinationId,
+  given: Given,
+  secrets: GivenSecrets = {},
+  beside: Beside = {}
+) {
+  // Each time somebody else has changed or removed it, so this ends.
+  while (true) {
+    const changed = yield* changeOnce(channel, orgId, id, given, secrets, beside)
+    if (changed !== "Overtaken") return changed
+  }
+})
+
+/** What is judged as a whole is changed as it was judged, or not at all. */
+const changeOnce = Effect.fnUntraced(function* (
+  channel: AnyChannel,
+  orgId: OrgId,
+  id: DestinationId,
   asGiven: Given,
-  secretsAsGiven: GivenSecrets = {},
-  {
-    alerting,
-    faults: found = []
-  }: { readonly alerting?: Partial<Alerting>; readonly faults?: ReadonlyArray<Fault> } = {}
+  secretsAsGiven: GivenSecrets,
+  { alerting, faults: found = [] }: Beside
 ) {
   const destinations = yield* Destinations
   const before = yield* readDestination(channel, orgId, id)
@@ -111,12 +130,14 @@ export const changeDestination = Effect.fnUntraced(function* (
   )
   const lookup = lookupOf(channel)
   const after = yield* destinations.change(channel, orgId, id, {
+    of: before.version,
     settings,
     secrets: redacted,
     ...(lookup !== null && redacted[lookup] && { lookup: redacted[lookup] }),
-    ...(alerting && { alerting })
+    ...(alerting && { alerting }),
+    call: { before: channel.callOf(before.settings), after: channel.callOf(draft.settings) }
   })
-  return after === null ? null : Result.succeed(after)
+  return after === null ? "Overtaken" : Result.succeed(after)
 })
 
 /** The settings without the secrets that came in their texts, and those secrets. */

@@ -6,8 +6,9 @@
 import { DateTime, Effect } from "effect"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import { type CircuitSituation, closed } from "../../domain/circuit/situation.ts"
+import { shownUrl } from "../../domain/delivery/exchange.ts"
 import { BUCKET_MS, type HealthBucket, type HealthSummary, summaryOf } from "../../domain/delivery/health.ts"
-import type { ConfigurationFact } from "../../domain/destination/facts.ts"
+import { type ConfigurationFact, isMove } from "../../domain/destination/facts.ts"
 import type { Disabling, Pause } from "../../domain/destination/situation.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { PageRequest } from "../errors.ts"
@@ -76,7 +77,7 @@ const rateOf = (buckets: ReadonlyArray<HealthBucket>, now: DateTime.Utc): number
 
 const shownUrlOf = (destination: Destination): string | null => {
   const url = urlIn(destination)
-  return url === null ? null : `${url.protocol}//${url.host}${url.pathname}${url.search === "" ? "" : "?…"}`
+  return url === null ? null : shownUrl(url)
 }
 
 const nameOf = ({ id, settings, alerting }: Destination, url: string | null): string => {
@@ -133,8 +134,8 @@ export const readOverview = Effect.fnUntraced(function* (orgId: OrgId, id: Desti
     { concurrency: 3 }
   )
   const history: ReadonlyArray<HistoryEntry> = [...changes, ...circuit]
-    // A probe says no more than what it led to.
-    .filter(({ fact }) => fact.type !== "CircuitProbed")
+    // A probe says no more than what it led to, and how a new destination is called, its creation.
+    .filter(({ fact }) => fact.type !== "CircuitProbed" && !(fact.type === "DestinationAddressed" && !isMove(fact)))
     .map(({ at, actor, fact }) => ({ at, type: fact.type, by: actor, reason: reasonIn(fact) }))
     .toSorted((a, b) => DateTime.Order(a.at, b.at))
   return { overview: yield* overviewOf(destination, backlog, true), history: history.slice(-HISTORY_MAX) }
@@ -144,6 +145,7 @@ const reasonIn = (fact: ConfigurationFact | CircuitFact): string | null => {
   if ("reason" in fact) return fact.reason
   if ("error" in fact && fact.error !== null) return `${fact.error.code}: ${fact.error.message}`
   if (fact.type === "CircuitOpened") return `${fact.failures} attempts in a row failed`
+  if (fact.type === "DestinationAddressed") return `from ${fact.urlBefore} to ${fact.call.url}`
   return "fields" in fact ? fact.fields.join(", ") : null
 }
 

@@ -4,8 +4,7 @@
  */
 import { DateTime, Effect, Schema } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
-import { attemptsOf, timeline, viewOf } from "../../domain/message/view.ts"
-import { Bodies } from "../ports/Bodies.ts"
+import { timeline, viewOf } from "../../domain/message/view.ts"
 import { EventStore } from "../ports/EventStore.ts"
 import { SetAside } from "../ports/SetAside.ts"
 
@@ -59,14 +58,4 @@ export const upTo = <Fact extends { readonly at: DateTime.Utc }>(
 /** Every fact with the status the message had after it. */
 export const readEvents = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
   return timeline((yield* loadStream(orgId, id)).facts).steps
-})
-
-/** Every attempt with its destination's answer. */
-export const readAttempts = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
-  const { facts } = yield* loadStream(orgId, id)
-  const bodies = yield* (yield* Bodies).responses(id)
-  return attemptsOf(facts).map((attempt) => ({
-    ...attempt,
-    responseBody: bodies.get(`${attempt.epoch}/${attempt.number}`) ?? null
-  }))
 })

@@ -1,6 +1,7 @@
 import { Context } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
+import type { AttemptResponse } from "./EventStore.ts"
 
 /**
  * The texts that may be erased: bodies and the answers of destinations. They are written only by `EventStore.append`;
@@ -11,8 +12,8 @@ export class Bodies extends Context.Service<
   {
     /** The exact text to deliver; null when it was erased or never existed. */
     readonly load: (id: MessageId) => FromStore<string | null>
-    /** Response bodies by `epoch/attempt`. */
-    readonly responses: (id: MessageId) => FromStore<ReadonlyMap<string, string>>
+    /** By `epoch/attempt`. */
+    readonly responses: (id: MessageId) => FromStore<ReadonlyMap<string, Pick<AttemptResponse, "body" | "headers">>>
     /** Removes body and responses. True when there was something to remove. */
     readonly erase: (id: MessageId) => FromStore<boolean>
   }

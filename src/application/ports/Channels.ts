@@ -1,5 +1,6 @@
 import { Context, type Effect, type Redacted, type Result, type Schema, type Scope } from "effect"
 import type { FailureCode } from "../../domain/delivery/classify.ts"
+import type { Call, Exchange } from "../../domain/delivery/exchange.ts"
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import type { ChannelName, MessageId } from "../../domain/ids.ts"
@@ -27,7 +28,14 @@ export interface Reply {
   readonly outcome: AttemptOutcome
   /** The destination's answer, capped; null without one. */
   readonly responseBody: string | null
+  /** Absent where nothing was asked of the network. */
+  readonly exchange?: Exchange
+  /** Of the answer, capped, without what may be a secret; absent where they say nothing. */
+  readonly responseHeaders?: Headers
 }
+
+/** By name, in lower case. */
+export type Headers = Readonly<Record<string, string>>
 
 /** A message whose attempt is in doubt. Its body may be erased. */
 export type Doubted = Omit<OutboundMessage, "body">
@@ -139,6 +147,8 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   readonly retry: RetryPolicy
   /** Whether a message reaches a person: then a dossier's consent is needed first. */
   readonly reachesPerson: boolean
+  /** How a destination of these settings is called, for whoever reads of an attempt; no secret is in it. */
+  readonly callOf: (settings: Settings) => Call | null
   /** Whether the far side drops a duplicate by the message's id: of every destination, or as its settings say. */
   readonly dedupes: boolean | ((settings: Settings) => boolean)
   /** How long to wait before an attempt in doubt is first asked about. Absent: a few seconds. */

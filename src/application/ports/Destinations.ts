@@ -1,5 +1,6 @@
 import { Context, DateTime, type Redacted } from "effect"
 import type { AlertEvent, Severity } from "../../domain/alert/alert.ts"
+import type { Call } from "../../domain/delivery/exchange.ts"
 import type { RateLimit } from "../../domain/delivery/rateLimit.ts"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import type { DestinationKind } from "../../domain/destination/changes.ts"
@@ -94,15 +95,21 @@ export interface NewDestination {
   /** A secret by which the world outside asks whether it is known here. */
   readonly lookup: Redacted.Redacted | null
   readonly alerting: Alerting | null
+  /** How it will be called. */
+  readonly call: Call | null
 }
 
 /** What is not named stays. */
 export interface DestinationChange {
+  /** The version that the change was judged by: one that has changed since is as one that does not exist. */
+  readonly of?: number
   readonly settings?: object
   /** Null removes one. */
   readonly secrets?: Readonly<Record<string, Redacted.Redacted | null>>
   readonly lookup?: Redacted.Redacted
   readonly alerting?: Partial<Alerting>
+  /** How that version was called, and how it will be. */
+  readonly call?: { readonly before: Call | null; readonly after: Call | null }
 }
 
 /** A method on one destination. It answers null where the org has no such destination of that kind. */

@@ -4,6 +4,7 @@ import type { MessageFact } from "../../domain/message/facts.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
 import type { FromStore } from "../errors.ts"
+import type { Headers } from "./Channels.ts"
 import type { JournalFact } from "./Journals.ts"
 import type { BatchId } from "./Queue.ts"
 
@@ -47,7 +48,9 @@ export interface KeyHolder {
 export interface AttemptResponse {
   readonly epoch: number
   readonly attempt: number
+  /** Empty where there was none. */
   readonly body: string
+  readonly headers: Headers | null
 }
 
 /** The condition of an attempt's start on its destination: the destination may still be called. */

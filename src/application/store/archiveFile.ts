@@ -119,6 +119,10 @@ const besideFactsOf = (stream: string, { key, body, bodyOf, responses }: Fields)
     messageId,
     ...both,
     bodyOf: (bodyOf as EventId | undefined) ?? null,
-    responses: (responses as DataOfMessage["responses"] | undefined) ?? []
+    responses: ((responses as DataOfMessage["responses"] | undefined) ?? []).map((response) => ({
+      ...response,
+      // An export from before they were kept names none.
+      headers: response.headers ?? null
+    }))
   }
 }

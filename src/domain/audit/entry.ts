@@ -1,11 +1,11 @@
 /**
  * The audit entry of a fact: who did what, to which subject, and why it ended so. An entry says no more than its fact:
- * no body, no secret, no setting's value. Attempts that settled nothing make no entry; the message lists them itself.
+ * no body, no secret, and of the values of settings the URL without what may be secret in it. Attempts that settled nothing make no entry; the message lists them itself.
  */
 import { DateTime } from "effect"
 import type { CircuitFact } from "../circuit/facts.ts"
 import type { DossierFact } from "../consent/facts.ts"
-import type { ConfigurationFact } from "../destination/facts.ts"
+import { type ConfigurationFact, isMove } from "../destination/facts.ts"
 import type { EventFact } from "../event/facts.ts"
 import type { ChannelName, EventId, MessageId, OrgId } from "../ids.ts"
 import type { DeliveryError, MessageFact, MessageQueued } from "../message/facts.ts"
@@ -23,6 +23,7 @@ export const operations = [
   "BLOCKED_BY_POLICY",
   "CONSENT_GRANTED",
   "CONSENT_WITHDRAWN",
+  "ADDRESSED",
   "SECRETS_CHANGED",
   "SECRET_ROTATED",
   "SECRET_SHOWN",
@@ -134,18 +135,23 @@ export const entryOfDossier = (fact: DossierFact): AuditEntry | null => {
   }
 }
 
-export const entryOfConfiguration = (subject: Subject, fact: ConfigurationFact): AuditEntry => {
-  const [operation, details] = changeOf(fact)
+export const entryOfConfiguration = (subject: Subject, fact: ConfigurationFact): AuditEntry | null => {
+  const said = changeOf(fact)
+  if (said === null) return null
+  const [operation, details] = said
   const channel = "channel" in fact ? fact.channel : null
   return { ...ofOrg, orgId: fact.orgId, operation, subject, channel, details }
 }
 
-const changeOf = (fact: ConfigurationFact): Said => {
+const changeOf = (fact: ConfigurationFact): Said | null => {
   switch (fact.type) {
     case "DestinationCreated":
       return ["CREATED", {}]
     case "DestinationChanged":
       return ["UPDATED", { fields: fact.fields }]
+    case "DestinationAddressed":
+      // The change that led to it has its own entry; what it does not say is where requests go from now on.
+      return isMove(fact) ? ["ADDRESSED", { url: fact.call.url, urlBefore: fact.urlBefore }] : null
     case "DestinationSecretsChanged":
       return ["SECRETS_CHANGED", { names: fact.names }]
     case "DestinationSecretRotated":

@@ -1,4 +1,5 @@
 /** The facts of a change to a destination, and the journals they belong to. */
+import type { Call } from "../delivery/exchange.ts"
 import type { ChannelName, OrgId } from "../ids.ts"
 import type { ConfigurationFact } from "./facts.ts"
 
@@ -30,6 +31,22 @@ export const changesOf = (
     ...(names.length === 0 ? [] : [{ type: "DestinationSecretsChanged", orgId, channel, names } as const])
   ]
 }
+
+export const creationOf = (about: Destination, call: Call | null): ReadonlyArray<ConfigurationFact> => [
+  { type: "DestinationCreated", ...about },
+  ...addressingOf(about, 1, call, null)
+]
+
+/** How it is called from a version of its settings on; no fact where that stays the same, or nothing can be told. */
+export const addressingOf = (
+  about: Destination,
+  version: number,
+  call: Call | null,
+  before: Call | null
+): ReadonlyArray<ConfigurationFact> =>
+  call === null || JSON.stringify(call) === JSON.stringify(before)
+    ? []
+    : [{ type: "DestinationAddressed", ...about, version, call, urlBefore: before?.url ?? null }]
 
 /** A reason of null enables it again. */
 export const disablingOf = ({ orgId, channel }: Destination, reason: string | null): ConfigurationFact =>

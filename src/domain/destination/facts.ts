@@ -3,9 +3,10 @@
  * rows of a destination or key hold its present state, these facts its history. Each fact names its org, because its
  * journal (`endpoint-<id>`, `http-target-<id>`, `whatsapp-account-<id>`, `key-<id>`, `event-type-<id>`) does not.
  *
- * No fact holds a setting's value: URLs and headers can hold secrets.
+ * Of the values of settings a fact holds only how the destination is called, and nothing of it that may be a secret.
  */
 import { Schema } from "effect"
+import { Call } from "../delivery/exchange.ts"
 import { ChannelName, OrgId } from "../ids.ts"
 import { before, codecOf, type FactIn, fact } from "../recorded.ts"
 
@@ -16,6 +17,22 @@ export const DestinationCreated = fact("DestinationCreated", { ...destination })
 
 /** `fields` are the settings that the request named, also those whose value stayed the same. */
 export const DestinationChanged = fact("DestinationChanged", { ...destination, fields: Names })
+
+/**
+ * From this version of its settings on, requests to it look like this; the first one tells it for a new destination. What
+ * an attempt called is found here by the version that its fact names.
+ */
+export const DestinationAddressed = fact("DestinationAddressed", {
+  ...destination,
+  version: Schema.Int,
+  call: Call,
+  /** The URL before; null of a new destination. */
+  urlBefore: Schema.NullOr(Schema.String)
+})
+
+/** Whether requests go to another place from then on. */
+export const isMove = ({ urlBefore, call }: typeof DestinationAddressed.Type): boolean =>
+  urlBefore !== null && urlBefore !== call.url
 
 /** `names` are the secrets that were replaced, added or removed. */
 export const DestinationSecretsChanged = fact("DestinationSecretsChanged", { ...destination, names: Names })
@@ -60,6 +77,7 @@ export const EventTypeArchived = fact("EventTypeArchived", { orgId: OrgId, name:
 export const recorded = {
   "DestinationCreated@1": DestinationCreated,
   "DestinationChanged@1": DestinationChanged,
+  "DestinationAddressed@1": DestinationAddressed,
   "DestinationSecretsChanged@1": DestinationSecretsChanged,
   "DestinationSecretRotated@1": DestinationSecretRotated,
   "DestinationSecretShown@1": DestinationSecretShown,

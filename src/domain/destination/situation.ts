@@ -1,5 +1,9 @@
-/** Whether a destination is paused or disabled: since when, by whom and why. Folded from the facts of its journal. */
+/**
+ * Whether a destination is paused or disabled, since when, by whom and why; and how it was called. Folded from the facts
+ * of its journal.
+ */
 import type { DateTime } from "effect"
+import type { Call } from "../delivery/exchange.ts"
 import type { ConfigurationFact } from "./facts.ts"
 
 export interface DatedConfigurationFact {
@@ -34,3 +38,9 @@ export const disablingIn = (history: ReadonlyArray<DatedConfigurationFact>): Dis
 
 export const isRemovedIn = (history: ReadonlyArray<DatedConfigurationFact>): boolean =>
   history.some(({ fact }) => fact.type === "DestinationRemoved")
+
+/** How it was called under a version of its settings; null of a version from before that was told. */
+export const callIn = (history: ReadonlyArray<DatedConfigurationFact>, version: number): Call | null => {
+  const last = history.findLast(({ fact }) => fact.type === "DestinationAddressed" && fact.version <= version)
+  return last?.fact.type === "DestinationAddressed" ? last.fact.call : null
+}

@@ -4,6 +4,7 @@
  */
 import { DateTime, Result, Schema } from "effect"
 import { initialTransition } from "xstate"
+import type { Exchange } from "../delivery/exchange.ts"
 import type { AttemptOutcome } from "../delivery/outcome.ts"
 import { ageMaxMsOf, deferWaitMs, retryWaitMs } from "../delivery/retry.ts"
 import { foldOf } from "../fold.ts"
@@ -19,6 +20,8 @@ export type MessageCommand =
       readonly type: "SettleAttempt"
       readonly attempt: number
       readonly outcome: AttemptOutcome
+      /** What went over the wire; null or absent where nothing did. */
+      readonly exchange?: Exchange | null
       readonly now: DateTime.Utc
       readonly die: number
     }
@@ -144,6 +147,8 @@ type Settle = Extract<MessageCommand, { readonly type: "SettleAttempt" }>
 const settleAttempt = (message: Message, command: Settle): ReadonlyArray<MessageFact> => {
   const { attempt, outcome, now } = command
   const { durationMs } = outcome
+  // What answered a question about an attempt in doubt says nothing about how the attempt went.
+  const exchanged = exchangedIn(message.progress.phase === "unresolved" ? null : command.exchange)
   if (outcome.type === "Accepted" || isProven(message, outcome)) {
     const ours = outcome.type === "Accepted" ? outcome.providerMessageId : null
     const proven = provenBy(message.progress)
@@ -152,17 +157,21 @@ const settleAttempt = (message: Message, command: Settle): ReadonlyArray<Message
       attempt,
       status: outcome.type === "Unknown" ? null : outcome.status,
       providerMessageId: ours ?? proven.providerMessageId,
-      durationMs
+      durationMs,
+      ...exchanged
     }
     const receiptOutcome = ours === null ? proven.receiptOutcome : message.progress.receiptOutcome
     return [taken, ...afterTaken(receiptOutcome, outcome.type === "Accepted" && outcome.delivered, null)]
   }
   switch (outcome.type) {
     case "Refused":
-      return [failed(attempt, outcome, null), { type: "MessageFailed", by: "response", error: outcome.error }]
+      return [
+        { ...failed(attempt, outcome, null), ...exchanged },
+        { type: "MessageFailed", by: "response", error: outcome.error }
+      ]
     case "Unreachable": {
       const retryAt = retryTime(message, command, outcome.retryAfterMs)
-      const fact = failed(attempt, outcome, retryAt)
+      const fact = { ...failed(attempt, outcome, retryAt), ...exchanged }
       return retryAt === null ? [fact, deadLettered(message, outcome.error)] : [fact]
     }
     case "Deferred":
@@ -175,23 +184,27 @@ const settleAttempt = (message: Message, command: Settle): ReadonlyArray<Message
               attempt,
               error: outcome.error,
               durationMs,
+              ...exchanged,
               reconcileAt: DateTime.add(now, {
                 milliseconds: outcome.reconcileAfterMs * DOUBT_GROWTH ** message.progress.doubts
               })
             }
           ]
         : [
-            failed(attempt, outcome, null),
+            { ...failed(attempt, outcome, null), ...exchanged },
             { type: "MessageDeadLettered", reason: "outcome unknown", error: outcome.error }
           ]
   }
 }
 
+const exchangedIn = (exchange: Exchange | null | undefined): { readonly exchange?: Exchange } =>
+  exchange == null ? {} : { exchange }
+
 const failed = (
   attempt: number,
   { error, status, durationMs }: Exclude<AttemptOutcome, { readonly type: "Accepted" }>,
   retryAt: DateTime.Utc | null
-): MessageFact => ({ type: "AttemptFailed", attempt, error, status, durationMs, retryAt })
+): FactOf<"AttemptFailed"> => ({ type: "AttemptFailed", attempt, error, status, durationMs, retryAt })
 
 type Deferred = Extract<AttemptOutcome, { readonly type: "Deferred" }>
 
@@ -207,9 +220,13 @@ const deferAttempt = (message: Message, command: Settle, outcome: Deferred): Rea
     })
   }
   const dueAt = DateTime.add(now, { milliseconds: deferWaitMs(afterMs) })
+  const exchanged = exchangedIn(command.exchange)
   return isTooOld(message.progress, dueAt)
-    ? [failed(attempt, outcome, null), { type: "MessageDeadLettered", reason: "too old to retry", error }]
-    : [{ type: "AttemptDeferred", attempt, error, status, durationMs, dueAt }]
+    ? [
+        { ...failed(attempt, outcome, null), ...exchanged },
+        { type: "MessageDeadLettered", reason: "too old to retry", error }
+      ]
+    : [{ type: "AttemptDeferred", attempt, error, status, durationMs, ...exchanged, dueAt }]
 }
 
 type Unknown = Extract<AttemptOutcome, { readonly type: "Unknown" }>

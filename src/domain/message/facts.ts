@@ -6,6 +6,7 @@
  * No fact holds a body or a secret: facts are kept for ever, bodies can be erased.
  */
 import { Schema } from "effect"
+import { Exchange } from "../delivery/exchange.ts"
 import { RetryPolicy } from "../delivery/retry.ts"
 import { ChannelName, DestinationId, EventId, MessageId, OrgId, ReplayId } from "../ids.ts"
 import { before, type FactIn, fact } from "../recorded.ts"
@@ -75,19 +76,24 @@ export type MessageQueued = typeof MessageQueued.Type
 /** Stored before any byte leaves: a crash in between burns an attempt and is visible. */
 export const AttemptStarted = fact("AttemptStarted", { epoch: Schema.Int, attempt: Schema.Int })
 
+/** Absent where nothing went over the wire, and in facts from before it was kept. */
+const exchange = Schema.optionalKey(Exchange)
+
 /** The destination's system has taken the message. */
 export const AttemptSucceeded = fact("AttemptSucceeded", {
   attempt: Schema.Int,
   status: Schema.NullOr(Schema.Int),
   providerMessageId: Text,
-  durationMs: Schema.Int
+  durationMs: Schema.Int,
+  exchange
 })
 
 const notTaken = {
   attempt: Schema.Int,
   error: DeliveryError,
   status: Schema.NullOr(Schema.Int),
-  durationMs: Schema.Int
+  durationMs: Schema.Int,
+  exchange
 }
 
 /** `retryAt` is null when no attempt is left: the message's ending follows in the same append. */
@@ -108,6 +114,7 @@ export const AttemptUnresolved = fact("AttemptUnresolved", {
   attempt: Schema.Int,
   error: DeliveryError,
   durationMs: Schema.Int,
+  exchange,
   reconcileAt: Time
 })
 

@@ -3,6 +3,7 @@
  * test holds each short cut to the schema.
  */
 import { DateTime, Result } from "effect"
+import type { Exchange } from "../delivery/exchange.ts"
 import { codecOf, type RecordedFact } from "../recorded.ts"
 import { type FactOf, type MessageFact, type MessageQueued, recorded } from "./facts.ts"
 
@@ -17,16 +18,29 @@ export const { fromRecorded } = codec
 const byHand: { readonly [T in MessageFact["type"]]?: (fact: FactOf<T>) => RecordedFact | null } = {
   AttemptStarted: ({ epoch, attempt }) =>
     areInts(epoch, attempt) ? { name: "AttemptStarted@1", data: `{"epoch":${epoch},"attempt":${attempt}}` } : null,
-  AttemptSucceeded: ({ attempt, status, providerMessageId, durationMs }) =>
-    areInts(attempt, durationMs) && (status === null || areInts(status))
+  AttemptSucceeded: ({ attempt, status, providerMessageId, durationMs, exchange }) => {
+    const exchanged = exchange === undefined ? "" : exchangeText(exchange)
+    return areInts(attempt, durationMs) && (status === null || areInts(status)) && exchanged !== null
       ? {
           name: "AttemptSucceeded@1",
-          data: `{"attempt":${attempt},"status":${status},"providerMessageId":${JSON.stringify(providerMessageId)},"durationMs":${durationMs}}`
+          data: `{"attempt":${attempt},"status":${status},"providerMessageId":${JSON.stringify(providerMessageId)},"durationMs":${durationMs}${exchanged}}`
         }
-      : null,
+      : null
+  },
   MessageDelivered: ({ proof }) =>
     proof === "response" || proof === "receipt" ? { name: "MessageDelivered@1", data: `{"proof":"${proof}"}` } : null
 }
+
+const exchangeText = ({ settings, sentAt, address, dnsMs, connectMs, tlsMs, firstByteMs }: Exchange): string | null =>
+  areInts(settings, dnsMs ?? 0, connectMs ?? 0, tlsMs ?? 0, firstByteMs ?? 0)
+    ? `,"exchange":{"settings":${settings},"sentAt":"${DateTime.formatIso(sentAt)}"${
+        address === undefined ? "" : `,"address":${JSON.stringify(address)}`
+      }${numberText("dnsMs", dnsMs)}${numberText("connectMs", connectMs)}${numberText("tlsMs", tlsMs)}${numberText("firstByteMs", firstByteMs)}}`
+    : null
+
+const numberText = (name: string, value: number | undefined): string =>
+  value === undefined ? "" : `,"${name}":${value}`
+
 const areInts = (...values: ReadonlyArray<number>) => values.every(Number.isSafeInteger)
 
 export const toRecorded = (fact: MessageFact): RecordedFact => {

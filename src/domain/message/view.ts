@@ -3,6 +3,7 @@
  * nothing else, so lists, single reads and rebuilt projections always agree.
  */
 import { DateTime, Schema } from "effect"
+import type { Exchange } from "../delivery/exchange.ts"
 import { ChannelName, DestinationId, EventId, MessageId, OrgId } from "../ids.ts"
 import { denies, endsAt, evolve, initial } from "./decider.ts"
 import { DeliveryError, detailsOf, MessageDetails, type MessageFact, type ReceiptStatus } from "./facts.ts"
@@ -26,6 +27,9 @@ export interface AttemptView {
   readonly outcome: "succeeded" | "failed" | "deferred" | "abandoned" | "unresolved" | null
   readonly error: DeliveryError | null
   readonly status: number | null
+  /** Null while it is under way, and of one that nobody could measure. */
+  readonly durationMs: number | null
+  readonly exchange: Exchange | null
 }
 
 /** A dead letter: the message ended badly and can be replayed. */
@@ -233,23 +237,43 @@ export const attemptsOf = (history: ReadonlyArray<StoredFact>): ReadonlyArray<At
           endedAt: null,
           outcome: null,
           error: null,
-          status: null
+          status: null,
+          durationMs: null,
+          exchange: null
         })
         break
       case "AttemptSucceeded":
-        learn(fact.attempt, { endedAt: at, outcome: "succeeded", error: null, status: fact.status })
+        learn(fact.attempt, {
+          endedAt: at,
+          outcome: "succeeded",
+          error: null,
+          status: fact.status,
+          ...measuredIn(fact)
+        })
         break
       case "AttemptFailed":
-        learn(fact.attempt, { endedAt: at, outcome: "failed", error: fact.error, status: fact.status })
+        learn(fact.attempt, {
+          endedAt: at,
+          outcome: "failed",
+          error: fact.error,
+          status: fact.status,
+          ...measuredIn(fact)
+        })
         break
       case "AttemptDeferred":
-        learn(fact.attempt, { endedAt: at, outcome: "deferred", error: fact.error, status: fact.status })
+        learn(fact.attempt, {
+          endedAt: at,
+          outcome: "deferred",
+          error: fact.error,
+          status: fact.status,
+          ...measuredIn(fact)
+        })
         break
       case "AttemptAbandoned":
         learn(fact.attempt, { endedAt: at, outcome: "abandoned", error: errorOf(fact) })
         break
       case "AttemptUnresolved":
-        learn(fact.attempt, { outcome: "unresolved", error: fact.error })
+        learn(fact.attempt, { outcome: "unresolved", error: fact.error, ...measuredIn(fact) })
         break
       default:
         break
@@ -257,3 +281,7 @@ export const attemptsOf = (history: ReadonlyArray<StoredFact>): ReadonlyArray<At
   }
   return attempts
 }
+
+/** What settles an attempt later, such as the answer to a question or a receipt, measured something else. */
+const measuredIn = ({ exchange, durationMs }: { readonly exchange?: Exchange; readonly durationMs: number }) =>
+  exchange === undefined ? {} : { exchange, durationMs }

@@ -258,7 +258,7 @@ describe("a process that dies between append and queue change", () => {
       yield* store.append([start.entry])
       const failed = settled(start.after, unreachable(), {
         fence: claim!.batch,
-        response: { epoch: 1, attempt: 1, body: "come back later" }
+        response: { epoch: 1, attempt: 1, body: "come back later", headers: null }
       })
       yield* Context.get(yield* crippled(dying), EventStore)
         .append([failed.entry])
@@ -267,7 +267,7 @@ describe("a process that dies between append and queue change", () => {
       const alive = yield* process
       expect(yield* claimedWithin(alive, "1 minute")).toEqual([queued.after.id])
       expect(yield* Context.get(alive, Bodies).responses(queued.after.id)).toEqual(
-        new Map([["1/1", "come back later"]])
+        new Map([["1/1", { body: "come back later", headers: null }]])
       )
     })
   )

@@ -168,7 +168,7 @@ export const start = async (wrap: (store: Store) => Store = (store) => store, fe
           response:
             response === null
               ? null
-              : { epoch: before.progress.epoch, attempt: before.progress.attempt, body: response }
+              : { epoch: before.progress.epoch, attempt: before.progress.attempt, body: response, headers: null }
         })
         return yield* store.append([entry])
       })

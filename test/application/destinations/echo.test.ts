@@ -57,6 +57,7 @@ const echo: Channel<EchoSettings> = {
     password: { schema: Schema.String, generate: () => Redacted.make("sesame"), replaceable: true }
   },
   ownSecretsMax: 0,
+  callOf: () => null,
   faultsOf: ({ settings }) => (settings.voice === "silent" ? [{ field: "voice", reason: "must be heard" }] : []),
   addresseeOf: ({ to }) => Result.succeed({ to, destination: to }),
   addressField: "to",

@@ -17,7 +17,7 @@ const store = (history: ReadonlyArray<MessageFact>) =>
   Effect.gen(function* () {
     const { entry } = entryOf(id, initial, 0, history, yield* DateTime.now, {
       opening: { body: '{"secret":1}', idempotency: null },
-      response: { epoch: 1, attempt: 1, body: "thanks" }
+      response: { epoch: 1, attempt: 1, body: "thanks", headers: null }
     })
     yield* (yield* EventStore).append([entry])
   })
@@ -65,7 +65,7 @@ describe("an erasure", () => {
             if (late) {
               late = false
               const { entry } = entryOf(id, replay(histories.SENDING), 2, [succeeded(1)], yield* DateTime.now, {
-                response: { epoch: 1, attempt: 1, body: "late" }
+                response: { epoch: 1, attempt: 1, body: "late", headers: null }
               })
               yield* inner.append([entry])
             }

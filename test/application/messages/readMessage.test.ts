@@ -2,7 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { entryOf } from "../../../src/application/entry.ts"
-import { readAttempts, readEvents, readMessage } from "../../../src/application/messages/readMessage.ts"
+import { readAttempts } from "../../../src/application/messages/readAttempts.ts"
+import { readEvents, readMessage } from "../../../src/application/messages/readMessage.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
@@ -21,7 +22,7 @@ const store = (facts: ReadonlyArray<readonly [DateTime.Utc, MessageFact, string?
       const { version, facts: history } = yield* events.load(id)
       const before = replay(history.map((stored) => stored.fact))
       const { epoch, attempt } = before.progress
-      const response = body === undefined ? null : { epoch, attempt, body }
+      const response = body === undefined ? null : { epoch, attempt, body, headers: null }
       yield* events.append([entryOf(id, before, version, [fact], at, { response }).entry])
     }
   })
@@ -74,7 +75,7 @@ describe("what happened to a message", () => {
         "DELIVERED"
       ])
       const attempts = yield* readAttempts(acme, id)
-      expect(attempts.map(({ number, status, responseBody }) => [number, status, responseBody])).toEqual([
+      expect(attempts.map(({ number, status, answer }) => [number, status, answer?.body ?? null])).toEqual([
         [1, 503, "try later"],
         [2, 200, null]
       ])

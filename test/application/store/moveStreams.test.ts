@@ -47,7 +47,7 @@ describe("a line of an export", () => {
       key: { orgId: "acme" as never, key: "k", requestHash: "h" },
       bodyOf: null,
       body: '{"a":1.10}\n',
-      responses: [{ epoch: 1, attempt: 2, body: "“no”" }]
+      responses: [{ epoch: 1, attempt: 2, body: "“no”", headers: null }]
     }
     const line = { position: 7, fact, besideFacts: data }
     expect(Result.getOrThrow(parseLine(lineOf(line)))).toEqual({ type: "Fact", line })

@@ -576,7 +576,7 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
   describe(`${name}: a public key`, () => {
     const create = Effect.fnUntraced(function* (orgId: OrgId, publicKey: string, kind: AnyChannel = whatsapp) {
       const { settings } = yield* makeAccount(newOrg())
-      const made = { settings, secrets: {}, published: {}, publicKey, lookup: null, alerting: null }
+      const made = { settings, secrets: {}, published: {}, publicKey, lookup: null, alerting: null, call: null }
       return yield* (yield* Destinations).create(kind, orgId, made)
     })
 
@@ -662,6 +662,40 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
         const made = yield* Effect.forEach(kinds, ({ make }) => make(orgId))
         const { items } = yield* (yield* Destinations).list(orgId, {}, { cursor: null, limit: 10 })
         expect(items.map(({ id }) => id)).toEqual(made.map(({ id }) => id).toSorted())
+      })
+    )
+
+    test(
+      "tell how they are called, and by whom that was changed from which version on",
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const orgId = newOrg()
+        const called = (url: string) => ({ method: "POST", url, headers: { "webhook-id": "{messageId}" } })
+        const [first, second] = [called("https://one.example/a"), called("https://two.example/b")]
+        const { settings } = yield* makeEndpoint(newOrg())
+        const made = {
+          settings,
+          secrets: {},
+          published: {},
+          publicKey: null,
+          lookup: null,
+          alerting: null,
+          call: first
+        }
+        const { id } = (yield* destinations.create(webhook, orgId, made)) as Destination
+        const change = (of: number, before: typeof first, after: typeof first) =>
+          destinations.change(webhook, orgId, id, { of, settings: { timeoutMs: 1_000 + of }, call: { before, after } })
+        expect(yield* change(1, first, first)).toMatchObject({ version: 2 })
+        // Whoever judged an earlier version has to look again.
+        expect(yield* change(1, first, second)).toBeNull()
+        expect(yield* change(2, first, second)).toMatchObject({ version: 3, settings: { timeoutMs: 1_002 } })
+        const addressed = (yield* facts(journalOf(webhook, id))).flatMap(({ fact }) =>
+          fact.type === "DestinationAddressed" ? [fact] : []
+        )
+        expect(addressed.map(({ version, call, urlBefore }) => [version, call, urlBefore])).toEqual([
+          [1, first, null],
+          [3, second, "https://one.example/a"]
+        ])
       })
     )
 

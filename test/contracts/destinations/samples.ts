@@ -55,7 +55,8 @@ const make =
         published: {},
         publicKey: key === null ? null : (settings as unknown as Record<string, string>)[key]!,
         lookup: lookup === undefined ? null : all[lookup]!,
-        alerting: alerting ?? null
+        alerting: alerting ?? null,
+        call: null
       })
       return made as Destination<Settings>
     })

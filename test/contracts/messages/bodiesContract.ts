@@ -46,17 +46,24 @@ export const bodiesContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
         const queued = opened()
         const first = started(queued.after)
         const failed = settled(first.after, unreachable(), {
-          response: { epoch: 1, attempt: 1, body: "<h1>no & no</h1>\n" }
+          response: {
+            epoch: 1,
+            attempt: 1,
+            body: "<h1>no & no</h1>\n",
+            headers: { server: "nginx", "x-request-id": "“r” 1" }
+          }
         })
         const second = started(failed.after)
-        const again = settled(second.after, unreachable(), { response: { epoch: 1, attempt: 2, body: "" } })
+        const again = settled(second.after, unreachable(), {
+          response: { epoch: 1, attempt: 2, body: "", headers: null }
+        })
         for (const { entry } of [queued, first, failed, second, again]) {
           expect((yield* store.append([entry]))[0]!.type).toBe("Appended")
         }
         expect(yield* (yield* Bodies).responses(queued.after.id)).toEqual(
           new Map([
-            ["1/1", "<h1>no & no</h1>\n"],
-            ["1/2", ""]
+            ["1/1", { body: "<h1>no & no</h1>\n", headers: { server: "nginx", "x-request-id": "“r” 1" } }],
+            ["1/2", { body: "", headers: null }]
           ])
         )
       })
@@ -68,7 +75,9 @@ export const bodiesContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
         const store = yield* EventStore
         const queued = opened()
         const start = started(queued.after)
-        const failed = settled(start.after, unreachable(), { response: { epoch: 1, attempt: 1, body: "late" } })
+        const failed = settled(start.after, unreachable(), {
+          response: { epoch: 1, attempt: 1, body: "late", headers: null }
+        })
         yield* store.append([queued.entry])
         yield* store.append([failed.entry])
         expect(yield* (yield* Bodies).responses(queued.after.id)).toEqual(new Map())
@@ -106,7 +115,9 @@ export const bodiesContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
         const bodies = yield* Bodies
         const [queued, other] = [opened(), opened({ body: "other" })]
         const start = started(queued.after)
-        const failed = settled(start.after, unreachable(), { response: { epoch: 1, attempt: 1, body: "no" } })
+        const failed = settled(start.after, unreachable(), {
+          response: { epoch: 1, attempt: 1, body: "no", headers: null }
+        })
         for (const { entry } of [queued, other, start, failed]) yield* store.append([entry])
         expect(yield* bodies.erase(queued.after.id)).toBe(true)
         expect(yield* bodies.load(queued.after.id)).toBeNull()

@@ -203,7 +203,7 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
         yield* write(
           step,
           begun,
-          settled(begun.after, unreachable(), { response: { epoch: 1, attempt: 1, body: "no" } })
+          settled(begun.after, unreachable(), { response: { epoch: 1, attempt: 1, body: "no", headers: null } })
         )
         const { id } = step.after
         const expected = {
@@ -211,7 +211,7 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
           body: '{"a":1.10}',
           bodyOf: null,
           key: { orgId: "o", key: "k 1", requestHash: "h" },
-          responses: [{ epoch: 1, attempt: 1, body: "no" }]
+          responses: [{ epoch: 1, attempt: 1, body: "no", headers: null }]
         }
         const stranger = newMessageId()
         expect(yield* dataOfMessages.load([id, stranger])).toEqual(new Map([[id, expected]]))

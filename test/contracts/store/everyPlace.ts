@@ -61,7 +61,7 @@ const attempt = Effect.fnUntraced(function* (sample: Sample, outcome: Parameters
   const fence = yield* claim
   const begun = started(sample, { fence })
   const { epoch, attempt: number } = begun.after.message.progress
-  const response = { epoch, attempt: number, body: "said “no”" }
+  const response = { epoch, attempt: number, body: "said “no”", headers: { server: "nginx" } }
   const after = yield* write(begun, settled(begun.after, outcome, { fence, response }))
   yield* (yield* Queue).release(fence, [])
   return after

@@ -266,7 +266,9 @@ describe("the attempts of a message", () => {
         endedAt: noonPlus(2_000),
         outcome: "failed",
         error: the.down,
-        status: 503
+        status: 503,
+        durationMs: null,
+        exchange: null
       },
       {
         epoch: 1,
@@ -275,7 +277,9 @@ describe("the attempts of a message", () => {
         endedAt: noonPlus(4_000),
         outcome: "abandoned",
         error: { code: "abandoned", message: "the worker went away", retryable: true },
-        status: null
+        status: null,
+        durationMs: null,
+        exchange: null
       },
       {
         epoch: 1,
@@ -284,7 +288,9 @@ describe("the attempts of a message", () => {
         endedAt: noonPlus(6_000),
         outcome: "succeeded",
         error: null,
-        status: 202
+        status: 202,
+        durationMs: null,
+        exchange: null
       }
     ])
   })

@@ -4,7 +4,9 @@ import { DateTime, Effect, Equal, Layer, Redacted } from "effect"
 import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import { type Destination, Destinations, goodAt } from "../../../src/application/ports/Destinations.ts"
 import {
+  addressingOf,
   changesOf,
+  creationOf,
   type DestinationKind,
   disablingOf,
   journalOf,
@@ -70,7 +72,7 @@ export const layer = Layer.effect(
       row === null ? null : { destination: row.destination, secrets: row.secrets, previousSecrets: row.previousSecrets }
 
     return Destinations.of({
-      create: (kind, orgId, { settings, secrets, published, publicKey, lookup, alerting }) =>
+      create: (kind, orgId, { settings, secrets, published, publicKey, lookup, alerting, call }) =>
         Effect.map(CommandedBy, (actor) => {
           const channel = kind.name
           const isTaken = living().some((row) => row.destination.channel === channel && row.publicKey === publicKey)
@@ -93,7 +95,7 @@ export const layer = Layer.effect(
             ...times
           }
           const row = { destination, secrets, previousSecrets: [], publicKey, lookup, removed: false }
-          store(kind, row, [{ type: "DestinationCreated", orgId, channel }], actor)
+          store(kind, row, creationOf({ orgId, channel }, call), actor)
           return destination
         }),
       get: (orgId, id) => Effect.sync(() => find(orgId, id)?.destination ?? null),
@@ -109,8 +111,10 @@ export const layer = Layer.effect(
           const items = left.slice(0, limit)
           return { items, nextCursor: left.length > limit ? items.at(-1)!.id : null }
         }),
-      change: (kind, orgId, id, { settings = {}, secrets: given = {}, lookup, alerting }) =>
-        write(kind, orgId, id, ({ destination: before, ...row }) => {
+      change: (kind, orgId, id, { of: judged, settings = {}, secrets: given = {}, lookup, alerting, call }) => {
+        const about = { orgId, channel: kind.name }
+        if (judged !== undefined && find(orgId, id)?.destination.version !== judged) return Effect.succeed(null)
+        return write(kind, orgId, id, ({ destination: before, ...row }) => {
           const left = Object.entries({ ...row.secrets, ...given }).flatMap(([name, secret]) =>
             secret === null ? [] : [[name, secret] as const]
           )
@@ -134,9 +138,13 @@ export const layer = Layer.effect(
               ),
               lookup: lookup ?? row.lookup
             },
-            facts: changesOf({ orgId, channel: kind.name }, { ...settings, ...alerting }, given)
+            facts: [
+              ...changesOf(about, { ...settings, ...alerting }, given),
+              ...(judged === undefined || !call ? [] : addressingOf(about, judged + 1, call.after, call.before))
+            ]
           }
-        }),
+        })
+      },
       rotateSecret: (kind, orgId, id, { name, secret, published, previousUntil }) =>
         writeRow(kind, orgId, id, (row) => {
           const before = row.secrets[name]

@@ -71,7 +71,10 @@ export const write = (memory: Memory["Service"], entry: Append): AppendResult =>
     const responses = tables.responses.get(messageId) ?? new Map()
     const place = `${response.epoch}/${response.attempt}`
     // The first answer to an attempt stays.
-    tables.responses.set(messageId, responses.set(place, responses.get(place) ?? response.body))
+    tables.responses.set(
+      messageId,
+      responses.set(place, responses.get(place) ?? { body: response.body, headers: response.headers })
+    )
   }
   if (queue !== null) changeQueue(memory, messageId, stream.length, queue)
   return { type: "Appended", version: stream.length }

@@ -1,6 +1,6 @@
 /** Bodies, answers and idempotency keys, over the maps that the event store writes. */
 import { Effect, Layer } from "effect"
-import type { UsedKey } from "../../../src/application/ports/EventStore.ts"
+import type { AttemptResponse, UsedKey } from "../../../src/application/ports/EventStore.ts"
 import { type DataOfEvent, type DataOfMessage, MessageData } from "../../../src/application/ports/MessageData.ts"
 import type { MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { Memory, type Tables } from "../Memory.ts"
@@ -25,9 +25,9 @@ const belongingOf = (tables: Tables, messageId: MessageId): DataOfMessage => ({
   body: tables.bodies.get(messageId) ?? null,
   bodyOf: tables.sharing.get(messageId) ?? null,
   responses: [...(tables.responses.get(messageId) ?? [])]
-    .map(([name, body]) => {
+    .map(([name, answer]) => {
       const [epoch, attempt] = name.split("/")
-      return { epoch: Number(epoch), attempt: Number(attempt), body }
+      return { epoch: Number(epoch), attempt: Number(attempt), ...answer }
     })
     .toSorted((a, b) => a.epoch - b.epoch || a.attempt - b.attempt)
 })
@@ -41,8 +41,8 @@ const restore = (
   if (key !== null && !idempotencyKeys.has(`${key.orgId} ${key.key}`)) {
     idempotencyKeys.set(`${key.orgId} ${key.key}`, { messageId, requestHash: key.requestHash })
   }
-  const known = responses.get(messageId) ?? new Map<string, string>()
-  for (const { epoch, attempt, body: answer } of rest.responses) {
+  const known = responses.get(messageId) ?? new Map<string, Pick<AttemptResponse, "body" | "headers">>()
+  for (const { epoch, attempt, ...answer } of rest.responses) {
     if (!known.has(`${epoch}/${attempt}`)) known.set(`${epoch}/${attempt}`, answer)
   }
   if (known.size > 0) responses.set(messageId, known)

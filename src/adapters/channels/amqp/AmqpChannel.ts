@@ -13,10 +13,11 @@
  * for the first message and closed a while after the last. It leaves out rate limits, circuits and how many messages may
  * be under way: they are settled before.
  */
-import { Clock, Duration, Effect, RcMap, Redacted, Result } from "effect"
+import { Clock, DateTime, Duration, Effect, RcMap, Redacted, Result } from "effect"
 import type { Channel, Connection, OutboundMessage, Reply } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
 import { deferredBy, type FailureCode, outcomeOfFailure } from "../../../domain/delivery/classify.ts"
+import { shownUrl } from "../../../domain/delivery/exchange.ts"
 import type { AttemptOutcome } from "../../../domain/delivery/outcome.ts"
 import { presets } from "../../../domain/delivery/retry.ts"
 import { connect, type NotConnected } from "../../rabbitmq/client/connect.ts"
@@ -51,6 +52,20 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<AmqpTarg
     takesRoutingKey: true,
     retry: presets.exponential,
     reachesPerson: false,
+    callOf: ({ url, exchange, routingKey }) => ({
+      method: "PUBLISH",
+      url: shownUrl(new URL(url)),
+      headers: {
+        exchange,
+        "routing-key": routingKey,
+        "message-id": "{messageId}",
+        type: "{eventType}",
+        "correlation-id": "{correlationId}",
+        "x-org-id": "{orgId}",
+        [TRY_HEADER]: "{try}",
+        traceparent: "{traceparent}"
+      }
+    }),
     dedupes: ({ unconfirmed }) => unconfirmed === "resend",
     missing: "amqp_target_missing",
     open: isProxied ? Effect.succeed(withoutWay) : open(guard, resolve)
@@ -149,7 +164,14 @@ const open = Effect.fnUntraced(function* (guard: AddressGuard, resolve: Resolve 
   })
 
   const connection: Connection<AmqpTargetSettings> = {
-    send: (message, target) => Effect.map(send(message, target), (outcome): Reply => ({ outcome, responseBody: null }))
+    send: (message, target) =>
+      Effect.suspend(() => {
+        const exchange = {
+          settings: target.destination.version,
+          sentAt: DateTime.makeUnsafe(clock.currentTimeMillisUnsafe())
+        }
+        return Effect.map(send(message, target), (outcome): Reply => ({ outcome, exchange, responseBody: null }))
+      })
   }
   return connection
 })

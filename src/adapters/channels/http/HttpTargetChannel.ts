@@ -19,7 +19,7 @@ import type { Tried } from "../net/attempt.ts"
 import type { EgressRules, Resolve } from "../net/guardedConnect.ts"
 import { makeCheckTarget } from "../net/requestPolicy.ts"
 import { makeTries } from "../net/tries.ts"
-import { questionOf, requestOf } from "./request.ts"
+import { callOf, questionOf, requestOf } from "./request.ts"
 import { checkSecret } from "./secretHeaders.ts"
 import { faultsOf, type HttpTargetSettings, settings } from "./settings.ts"
 
@@ -75,6 +75,7 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<HttpTarg
     addressField: "to",
     retry: presets.webhook,
     reachesPerson: false,
+    callOf,
     dedupes: ({ idempotency }) => idempotency === "header",
     missing: "target_missing",
     open: open(rules, resolve)
@@ -92,10 +93,7 @@ const open = Effect.fnUntraced(function* (rules: EgressRules, resolve: Resolve |
       const tried = attempt(prepared.destination, () => prepared.request)
       return target.destination.settings.idempotency === "header"
         ? tried
-        : Effect.map(tried, ({ outcome, responseBody, begun }) => ({
-            outcome: withoutDedupe(outcome, begun),
-            responseBody
-          }))
+        : Effect.map(tried, ({ begun, ...reply }) => ({ ...reply, outcome: withoutDedupe(reply.outcome, begun) }))
     },
     reconcile: (message, target) => {
       const question = questionOf(message, target)

@@ -2,7 +2,9 @@
 import type { Dispatcher } from "undici"
 import type { Doubted, OutboundMessage } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
-import { agentHeaders } from "../net/agent.ts"
+import { type Call, shownUrl } from "../../../domain/delivery/exchange.ts"
+import { agent, agentHeaders } from "../net/agent.ts"
+import { maskedHeaders } from "../net/requestPolicy.ts"
 import { destinationOf, type Prepared } from "../net/tries.ts"
 import { withFields } from "./bodyFields.ts"
 import { filled } from "./secretHeaders.ts"
@@ -51,6 +53,20 @@ export const requestOf = (message: OutboundMessage, target: Target): Prepared | 
     body: Buffer.from(body)
   })
 }
+
+/** The same request without its secrets: a test holds the two together. */
+export const callOf = ({ url, method, headers, idempotency }: HttpTargetSettings): Call => ({
+  method,
+  url: shownUrl(new URL(url)),
+  headers: {
+    "content-type": "application/json",
+    "x-message-id": "{messageId}",
+    traceparent: "{traceparent}",
+    ...(idempotency === "header" && { "idempotency-key": "{messageId}" }),
+    ...agent,
+    ...maskedHeaders(headers)
+  }
+})
 
 /** Null when there is nobody to ask; a text says why they can't be asked. */
 export const questionOf = (message: Doubted, target: Target): Prepared | string | null => {

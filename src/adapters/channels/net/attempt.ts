@@ -1,10 +1,13 @@
 /** One request and its result: collects the answer, settles once, reports an outcome of the domain. */
-import type { Clock } from "effect"
+import { type Clock, DateTime } from "effect"
 import type { Dispatcher } from "undici"
 import type { Reply } from "../../../application/ports/Channels.ts"
 import { type FailureCode, outcomeOfFailure, outcomeOfStatus, retryAfterMs } from "../../../domain/delivery/classify.ts"
+import type { Exchange as Measured } from "../../../domain/delivery/exchange.ts"
+import { keptHeaders } from "./answerHeaders.ts"
 import type { Exchange } from "./connections.ts"
 import type { Expiring } from "./deadlines.ts"
+import type { Steps } from "./guardedConnect.ts"
 import { BODY_MAX, bodyText } from "./responseBody.ts"
 import type { Destination } from "./tries.ts"
 
@@ -13,6 +16,7 @@ const NANOS_PER_MILLI = 1_000_000
 /** The result, and whether any byte of the request may have left: only then can the request have had an effect. */
 export interface Tried extends Reply {
   readonly begun: boolean
+  readonly exchange: Measured
 }
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>
@@ -28,8 +32,9 @@ export interface Attempt extends Exchange, Expiring {}
 
 /** `done` is called once. */
 export const makeAttempt = (
-  { url, pool, secureContext, timeoutNanos }: Destination,
+  { url, version, pool, secureContext, timeoutNanos }: Destination,
   request: Dispatcher.DispatchOptions,
+  sentAt: number,
   clock: Clock.Clock,
   done: (tried: Tried) => void
 ): Attempt => {
@@ -39,23 +44,43 @@ export const makeAttempt = (
   let size = 0
   let status: number | null = null
   let headers: Headers = {}
-  let begun = false
+  let begunAt: bigint | null = null
+  let answeredAt: bigint | null = null
+  let address: string | undefined
+  let steps: Steps | null = null
   let settled = false
+
+  const msSince = (from: bigint, to: bigint) => Math.round(Number(to - from) / NANOS_PER_MILLI)
+
+  const exchange = (): Measured => ({
+    settings: version,
+    sentAt: DateTime.makeUnsafe(sentAt),
+    ...(address !== undefined && { address }),
+    ...steps,
+    ...(begunAt !== null && answeredAt !== null && { firstByteMs: msSince(begunAt, answeredAt) })
+  })
 
   /** The status is the answer: once it has arrived, no later failure changes it. */
   const settle = (failure: FailureCode): void => {
     if (settled) return
     settled = true
-    const durationMs = Math.round(Number(clock.monotonicTimeNanosUnsafe() - startedAt) / NANOS_PER_MILLI)
+    const durationMs = msSince(startedAt, clock.monotonicTimeNanosUnsafe())
     if (status === null) {
-      done({ outcome: outcomeOfFailure(failure, durationMs), responseBody: null, begun })
+      const outcome = outcomeOfFailure(failure, durationMs)
+      done({ outcome, responseBody: null, begun: begunAt !== null, exchange: exchange() })
       return
     }
     const retryAfter = single(headers["retry-after"])
     const wait = retryAfter === null ? null : retryAfterMs(retryAfter, clock.currentTimeMillisUnsafe())
     const outcome = outcomeOfStatus(status, durationMs, wait)
     const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)
-    bodyText(bytes, encodingOf(headers), (responseBody) => done({ outcome, responseBody, begun: true }))
+    bodyText(bytes, encodingOf(headers), (responseBody) => {
+      const responseHeaders = keptHeaders(headers, responseBody !== null)
+      done({
+        ...{ outcome, responseBody, begun: true, exchange: exchange() },
+        ...(responseHeaders !== null && { responseHeaders })
+      })
+    })
   }
 
   return {
@@ -63,10 +88,15 @@ export const makeAttempt = (
     pool,
     secureContext,
     request,
-    begins: () => {
-      begun = true
+    connecting: (making) => {
+      steps = making
+    },
+    begins: (to) => {
+      begunAt = clock.monotonicTimeNanosUnsafe()
+      address = to
     },
     answered: (answeredStatus, answeredHeaders) => {
+      answeredAt = clock.monotonicTimeNanosUnsafe()
       status = answeredStatus
       headers = answeredHeaders
     },

@@ -17,7 +17,7 @@
 import type { SecureContext } from "node:tls"
 import { Client, type Dispatcher } from "undici"
 import type { FailureCode } from "../../../domain/delivery/classify.ts"
-import { type Connect, type ConnectOptions, guardedConnect, NotConnected } from "./guardedConnect.ts"
+import { type Connect, type ConnectOptions, guardedConnect, NotConnected, type Steps } from "./guardedConnect.ts"
 
 export const CONNECTIONS_PER_DESTINATION_MAX = 128
 /** Idle and busy together. Busy ones may be more: how many requests are under way is bounded elsewhere. */
@@ -34,8 +34,10 @@ export interface Exchange {
   /** Whom it trusts and who we are to it; absent: as for everybody. */
   readonly secureContext?: SecureContext | undefined
   readonly request: Dispatcher.DispatchOptions
-  /** From here on bytes of the request may have left. */
-  readonly begins: () => void
+  /** A connection is made for it; the steps are noted as they are done. */
+  readonly connecting: (steps: Steps) => void
+  /** From here on bytes of the request may have left, over a connection to this address and port. */
+  readonly begins: (address: string | undefined) => void
   /** The final status line and headers; interim answers are left out. */
   readonly answered: (status: number, headers: Readonly<Record<string, string | string[] | undefined>>) => void
   /** False ends the exchange: the rest of the body is not wanted. */
@@ -179,15 +181,19 @@ class Connection implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null
   #answering = false
   #closed = false
+  /** Of the connection it has. */
+  #steps: Steps = {}
 
   constructor(origin: string, connect: Connect, pool: Pool) {
     this.#pool = pool
     this.#client = new Client(origin, {
       connect: (_options, callback) => {
+        this.#steps = {}
+        this.#exchange?.connecting(this.#steps)
         this.#connecting = connect((error, socket) => {
           if (error === null) callback(null, socket)
           else callback(error, null)
-        })
+        }, this.#steps)
       },
       allowH2: false,
       pipelining: 1,
@@ -228,7 +234,7 @@ class Connection implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
-    this.#exchange!.begins()
+    this.#exchange!.begins(this.#steps.address)
   }
 
   onResponseStarted(): void {

@@ -61,8 +61,32 @@ export interface EgressRules extends AddressRules {
 
 type Connected = (...result: [null, net.Socket] | [NotConnected, null]) => void
 
-/** Gives up a connection that is being made. Null when none was started: the callback got the reason. */
-export type Connect = (callback: Connected) => { readonly destroy: () => void } | null
+/** How long each step of making a connection took, in milliseconds, and where it led; what was not reached is absent. */
+export interface Steps {
+  /** With the port. Through a proxy it is the one that the proxy was asked for. */
+  address?: string
+  dnsMs?: number
+  connectMs?: number
+  tlsMs?: number
+}
+
+/**
+ * Gives up a connection that is being made. Null when none was started: the callback got the reason. The steps are noted
+ * as they are done.
+ */
+export type Connect = (callback: Connected, steps: Steps) => { readonly destroy: () => void } | null
+
+const withPort = (address: string, port: number): string => `${net.isIPv6(address) ? `[${address}]` : address}:${port}`
+
+/** Notes steps that follow each other. */
+const stopwatch = (steps: Steps) => {
+  let last = performance.now()
+  return (step: Exclude<keyof Steps, "address">) => {
+    const now = performance.now()
+    steps[step] = Math.round(now - last)
+    last = now
+  }
+}
 
 export interface ConnectOptions {
   readonly guard: AddressGuard
@@ -92,7 +116,8 @@ export const guardedConnect = (
   }
 
   /** Judges the address first; the proxy connects to that. */
-  const throughProxy = (way: EgressProxy, callback: Connected) => {
+  const throughProxy = (way: EgressProxy, callback: Connected, steps: Steps) => {
+    const completed = stopwatch(steps)
     let tunnelling: { readonly destroy: () => void } | null = null
     let socket: net.Socket | null = null
     let done = false
@@ -102,9 +127,11 @@ export const guardedConnect = (
       callback(...result)
     }
     const to = (address: string) => {
+      steps.address = withPort(address, port)
       tunnelling = tunnel(way, address, port, (code, plain) => {
         if (plain === null) return end(new NotConnected(code), null)
         if (done) return plain.destroy()
+        completed("connectMs")
         socket = plain
         if (!secure) return end(null, plain)
         const secureSocket = tls.connect({
@@ -116,7 +143,10 @@ export const guardedConnect = (
         secureSocket.on("session", (latest: Buffer) => {
           session = latest
         })
-        secureSocket.once("secureConnect", () => end(null, secureSocket))
+        secureSocket.once("secureConnect", () => {
+          completed("tlsMs")
+          end(null, secureSocket)
+        })
         secureSocket.on("error", (error) => end(new NotConnected("tls_failed", error), null))
         secureSocket.once("close", () => end(new NotConnected("tls_failed"), null))
       })
@@ -131,6 +161,7 @@ export const guardedConnect = (
       lookup(url.hostname, { all: true }, (error, found) => {
         if (done) return
         if (error !== null) return end(error as NotConnected, null)
+        completed("dnsMs")
         const addresses = found as ReadonlyArray<{ readonly address: string; readonly family: number }>
         // There is one try: most proxies have a way to IPv4, not all to IPv6.
         to((addresses.find(({ family }) => family === 4) ?? addresses[0]!).address)
@@ -139,16 +170,21 @@ export const guardedConnect = (
     return { destroy }
   }
 
-  return (callback) => {
+  return (callback, steps) => {
     if (literal !== null && !guard.allows(literal, port)) {
       callback(new NotConnected("forbidden_address"), null)
       return null
     }
-    if (proxy !== null) return throughProxy(proxy, callback)
+    if (proxy !== null) return throughProxy(proxy, callback, steps)
+    const completed = stopwatch(steps)
     const target = {
       host: literal ?? url.hostname,
       port,
-      lookup,
+      lookup: ((hostname, options, done) =>
+        lookup(hostname, options, (error, ...found) => {
+          if (error === null) completed("dnsMs")
+          done(error, ...found)
+        })) satisfies net.LookupFunction,
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: 60_000
@@ -166,6 +202,8 @@ export const guardedConnect = (
     // The first listener, so that not even a TLS hello goes to an address that was not judged.
     socket.prependOnceListener("connect", () => {
       reached = true
+      completed("connectMs")
+      steps.address = withPort(socket.remoteAddress ?? "", port)
       if (!guard.allows(socket.remoteAddress ?? "", port)) socket.destroy(new NotConnected("forbidden_address"))
     })
     socket.on("session", (latest: Buffer) => {
@@ -173,6 +211,7 @@ export const guardedConnect = (
     })
     socket.once(secure ? "secureConnect" : "connect", () => {
       if (done || socket.destroyed) return
+      if (secure) completed("tlsMs")
       done = true
       callback(null, socket)
     })

@@ -4,6 +4,7 @@
  *
  * A host name is not resolved here: its addresses are judged at every connection.
  */
+import { MASKED } from "../../../domain/delivery/exchange.ts"
 import { type AddressGuard, literalAddress, portOf } from "./addressGuard.ts"
 
 const URL_LENGTH_MAX = 2048
@@ -52,6 +53,10 @@ export const makeCheckHeaders =
     }
     return null
   }
+
+/** As they may be shown: any value may be a credential. */
+export const maskedHeaders = (headers: Headers): Headers =>
+  Object.fromEntries(Object.keys(headers).map((name) => [name, MASKED]))
 
 export const checkUrl = (text: string): string | null => {
   if (text.length > URL_LENGTH_MAX) return `a URL has at most ${URL_LENGTH_MAX} characters`

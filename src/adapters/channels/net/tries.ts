@@ -19,6 +19,8 @@ import type { EgressRules, Resolve } from "./guardedConnect.ts"
 
 export interface Destination {
   readonly url: URL
+  /** The version of its settings. */
+  readonly version: number
   /** Whose connections it uses: nobody else's, no other version's and no other server's. */
   readonly pool: string
   readonly secureContext?: SecureContext | undefined
@@ -45,6 +47,7 @@ export const destinationOf = (
   secureContext?: SecureContext
 ): Destination => ({
   url,
+  version,
   pool: `${id}/${version} ${url.origin}`,
   secureContext,
   timeoutNanos: timeoutNanosOf(timeoutMs)
@@ -70,8 +73,8 @@ export const makeTries = Effect.fnUntraced(function* (
 
   return (destination, requestAt) =>
     Effect.callback<Tried>((resume) => {
-      const request = requestAt(clock.currentTimeMillisUnsafe())
-      const attempt: Attempt = makeAttempt(destination, request, clock, (tried) => {
+      const sentAt = clock.currentTimeMillisUnsafe()
+      const attempt: Attempt = makeAttempt(destination, requestAt(sentAt), sentAt, clock, (tried) => {
         deadlines.forget(attempt)
         resume(Effect.succeed(tried))
       })

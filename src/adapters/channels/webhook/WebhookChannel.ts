@@ -14,7 +14,7 @@ import type { EgressRules, Resolve } from "../net/guardedConnect.ts"
 import { makeCheckTarget } from "../net/requestPolicy.ts"
 import { makeTries } from "../net/tries.ts"
 import { checkAuthority, checkClient, clientKey, KEY } from "./certificates.ts"
-import { makeTargets, requestOf } from "./request.ts"
+import { callOf, makeTargets, requestOf } from "./request.ts"
 import { checkHeaders, type EndpointSettings, settings } from "./settings.ts"
 import { checkSecret, generateSecret, publicKeyOf, type Style } from "./signature.ts"
 
@@ -69,6 +69,7 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<Endpoint
     addressField: "to",
     retry: presets.webhook,
     reachesPerson: false,
+    callOf,
     dedupes: true,
     goneStatus: 410,
     disableAfterMs: ({ disableAfterMs }) => (disableAfterMs === 0 ? null : disableAfterMs),

@@ -4,7 +4,9 @@ import { DateTime } from "effect"
 import type { Dispatcher } from "undici"
 import type { OutboundMessage } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
-import { agentHeaders } from "../net/agent.ts"
+import { type Call, headerText, MASKED, shownUrl } from "../../../domain/delivery/exchange.ts"
+import { agent, agentHeaders } from "../net/agent.ts"
+import { maskedHeaders } from "../net/requestPolicy.ts"
 import { type Destination, destinationOf } from "../net/tries.ts"
 import { secureContextOf } from "./certificates.ts"
 import { checkSettings, type EndpointSettings } from "./settings.ts"
@@ -66,9 +68,28 @@ export const makeTargets = (): ((endpoint: Endpoint) => Target | string) => {
   }
 }
 
-/** Callers choose these texts; a header holds printable ASCII, so anything else is percent-encoded. */
-const headerText = (text: string): string =>
-  /^[\x20-\x7e]*$/.test(text) ? text : encodeURIComponent(text.toWellFormed())
+/** The same request without its secrets: a test holds the two together. */
+export const callOf = ({ url, headers, signature }: EndpointSettings): Call => ({
+  method: "POST",
+  url: shownUrl(new URL(url)),
+  headers: {
+    "content-type": "application/json",
+    ...agent,
+    ...maskedHeaders(headers),
+    "webhook-id": "{messageId}",
+    "webhook-event-type": "{eventType}",
+    "webhook-correlation-id": "{correlationId}",
+    traceparent: "{traceparent}",
+    ...(signature === "legacy"
+      ? {
+          "x-timestamp": "{seconds}",
+          "x-signature": MASKED,
+          "x-correlation-id": "{correlationId}",
+          "x-event-type": "{eventType}"
+        }
+      : { "webhook-timestamp": "{seconds}", "webhook-signature": MASKED })
+  }
+})
 
 /** `now` is the attempt's time in unix milliseconds. The message's id is sent in every style. */
 export const requestOf = (message: OutboundMessage, target: Target, now: number): Dispatcher.DispatchOptions => {

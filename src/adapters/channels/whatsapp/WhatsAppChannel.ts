@@ -27,7 +27,7 @@ import type { EgressProxy } from "../net/egressProxy.ts"
 import { makeTries } from "../net/tries.ts"
 import { graphErrorOf, providerMessageIdOf } from "./answer.ts"
 import { type CodeClass, type CodeOverrides, classOfStatus, deliveryErrorOf, verdictOf } from "./errors.ts"
-import { type Account, requestOf } from "./request.ts"
+import { type Account, callOf, requestOf } from "./request.ts"
 import { secrets, settings, type WhatsAppSettings } from "./settings.ts"
 import { makeThrottles, type Throttles } from "./throttles.ts"
 
@@ -46,6 +46,18 @@ const ACCOUNT_WAIT_MS = 1_000
 const DAY_MS = 24 * 3600 * 1000
 
 const reply = (outcome: AttemptOutcome, responseBody: string | null = null): Reply => ({ outcome, responseBody })
+
+/** What came of a try. An answer may repeat the access token it was asked with. */
+const replyOf = ({ exchange, responseBody, responseHeaders }: Tried, account: Account, outcome: AttemptOutcome) => ({
+  outcome,
+  exchange,
+  responseBody: responseBody === null ? null : withoutToken(responseBody, account),
+  ...(responseHeaders !== undefined && {
+    responseHeaders: Object.fromEntries(
+      Object.entries(responseHeaders).map(([name, value]) => [name, withoutToken(value, account)])
+    )
+  })
+})
 
 const inDoubt = (error: DeliveryError, reconcileAfterMs: number | null): Effect.Effect<Reply> =>
   Effect.succeed(reply({ type: "Unknown", error, status: null, reconcileAfterMs, durationMs: 0 }))
@@ -84,6 +96,7 @@ export const channel = (options: Options): Channel<WhatsAppSettings> => ({
   addressField: "payloadJson.from",
   retry: presets.whatsapp,
   reachesPerson: true,
+  callOf: (settings) => callOf(settings, options.baseUrl),
   dedupes: false,
   doubtMs: ({ reconcile }) => reconcile.waitMs,
   missing: "account_missing",
@@ -108,11 +121,10 @@ const open = Effect.fnUntraced(function* ({ baseUrl, codes, proxy }: Options) {
       if (prepared === null) return Effect.succeed(reply(outcomeOfFailure("payload_invalid", 0)))
       return Effect.map(
         attempt(prepared.destination, () => prepared.request),
-        (tried) =>
-          reply(
-            outcomeOf(tried, account, codes, { throttles, pair, now: clock.currentTimeMillisUnsafe() }),
-            withoutToken(tried.responseBody, account)
-          )
+        (tried) => {
+          const pace = { throttles, pair, now: clock.currentTimeMillisUnsafe() }
+          return replyOf(tried, account, outcomeOf(tried, account, codes, pace))
+        }
       )
     },
     // Meta can't be asked, and a receipt would have settled the attempt before this was due.
@@ -144,8 +156,8 @@ const held = (afterMs: number): AttemptOutcome => ({
 
 const errorOf = (code: string, message: string, retryable: boolean): DeliveryError => ({ code, message, retryable })
 
-const withoutToken = (responseBody: string | null, { secrets: { accessToken } }: Account): string | null =>
-  responseBody?.replaceAll(Redacted.value(accessToken!), "[access token]") ?? null
+const withoutToken = (text: string, { secrets: { accessToken } }: Account): string =>
+  text.replaceAll(Redacted.value(accessToken!), "[access token]")
 
 /** What is known of throttles, and what this try may add to it. */
 interface Pace {

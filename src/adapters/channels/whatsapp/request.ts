@@ -2,9 +2,10 @@
 import { Redacted, Result } from "effect"
 import type { OutboundMessage } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
+import { type Call, MASKED, shownUrl } from "../../../domain/delivery/exchange.ts"
 import { callbackData } from "../../../domain/whatsapp/callbackData.ts"
 import { type Content, readPayload } from "../../../domain/whatsapp/content.ts"
-import { agentHeaders } from "../net/agent.ts"
+import { agent, agentHeaders } from "../net/agent.ts"
 import { destinationOf, type Prepared } from "../net/tries.ts"
 import type { WhatsAppSettings } from "./settings.ts"
 
@@ -18,13 +19,13 @@ export const requestOf = (
 ): Prepared | null => {
   const payload = readPayload(message.templateCode, message.body)
   if (Result.isFailure(payload)) return null
-  const { phoneNumberId, graphVersion, timeoutMs } = account.settings
-  const path = `${base.pathname.replace(/\/$/, "")}/${graphVersion}/${phoneNumberId}/messages`
+  const { timeoutMs } = account.settings
+  const url = urlOf(account.settings, base)
   return {
-    destination: destinationOf(account, new URL(path, base), timeoutMs),
+    destination: destinationOf(account, url, timeoutMs),
     request: {
       method: "POST",
-      path,
+      path: url.pathname,
       headers: [
         ...["content-type", "application/json"],
         ...["authorization", `Bearer ${Redacted.value(secrets["accessToken"]!)}`],
@@ -42,6 +43,16 @@ export const requestOf = (
     }
   }
 }
+
+const urlOf = ({ phoneNumberId, graphVersion }: WhatsAppSettings, base: URL): URL =>
+  new URL(`${base.pathname.replace(/\/$/, "")}/${graphVersion}/${phoneNumberId}/messages`, base)
+
+/** The same request without its secrets. */
+export const callOf = (settings: WhatsAppSettings, base: URL): Call => ({
+  method: "POST",
+  url: shownUrl(urlOf(settings, base)),
+  headers: { "content-type": "application/json", authorization: MASKED, ...agent }
+})
 
 const saying = (content: Content) => {
   if (content.type === "text") {

@@ -1,10 +1,13 @@
 /** The facts and attempts of a message in the words of the API. */
+import type { Effect } from "effect"
 import { typeOf } from "../../../application/log/feed.ts"
 import type { StreamFact } from "../../../application/log/readStream.ts"
+import type { readAttempts } from "../../../application/messages/readAttempts.ts"
+import type { Exchange } from "../../../domain/delivery/exchange.ts"
 import type { MessageStatus } from "../../../domain/message/machine.ts"
 import { toRecorded } from "../../../domain/message/recorded.ts"
 import type { Status } from "../../../domain/message/transitions.ts"
-import type { AttemptView, StoredFact } from "../../../domain/message/view.ts"
+import type { StoredFact } from "../../../domain/message/view.ts"
 
 /** A stored fact of any stream. */
 export const factJson = (fact: StreamFact) => ({
@@ -24,6 +27,20 @@ export const eventJson = (step: StoredFact & { readonly status: Status }) => {
 
 export const attemptJson = ({
   status,
-  responseBody,
+  durationMs,
+  exchange,
+  answer,
   ...attempt
-}: AttemptView & { readonly responseBody: string | null }) => ({ ...attempt, response: { status, body: responseBody } })
+}: Effect.Success<ReturnType<typeof readAttempts>>[number]) => ({
+  ...attempt,
+  response: { status, headers: answer?.headers ?? null, body: answer?.body || null },
+  timing: exchange === null ? null : timingOf(exchange, durationMs)
+})
+
+const timingOf = ({ dnsMs, connectMs, tlsMs, firstByteMs }: Exchange, totalMs: number | null) => ({
+  dnsMs: dnsMs ?? null,
+  connectMs: connectMs ?? null,
+  tlsMs: tlsMs ?? null,
+  firstByteMs: firstByteMs ?? null,
+  totalMs
+})

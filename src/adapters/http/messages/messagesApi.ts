@@ -75,7 +75,35 @@ const Attempt = Schema.Struct({
   endedAt: Schema.NullOr(Moment),
   outcome: Schema.NullOr(Schema.Literals(["succeeded", "failed", "deferred", "abandoned", "unresolved"])),
   error: Schema.NullOr(DeliveryError),
-  response: Schema.Struct({ status: Schema.NullOr(Schema.Int), body: Text })
+  request: Schema.NullOr(
+    Schema.Struct({
+      method: Text,
+      url: Text.annotate({ description: "As it was then, without user and parameters." }),
+      headers: Schema.NullOr(Schema.Record(Schema.String, Schema.String)).annotate({
+        description: "As they were sent; *** stands for a signature and for what the owner of the destination set."
+      }),
+      sentAt: Moment,
+      address: Text.annotate({
+        description: "The address and port that was called; null where there was no connection."
+      })
+    })
+  ).annotate({ description: "What was called. Null where nothing was, or nobody lived to tell." }),
+  response: Schema.Struct({
+    status: Schema.NullOr(Schema.Int),
+    headers: Schema.NullOr(Schema.Record(Schema.String, Schema.String)).annotate({
+      description: "At most 32, without cookies and tokens. Null for an empty answer with none but the usual ones."
+    }),
+    body: Text
+  }),
+  timing: Schema.NullOr(
+    Schema.Struct({
+      dnsMs: Schema.NullOr(Schema.Int),
+      connectMs: Schema.NullOr(Schema.Int),
+      tlsMs: Schema.NullOr(Schema.Int),
+      firstByteMs: Schema.NullOr(Schema.Int).annotate({ description: "From the request to the status of its answer." }),
+      totalMs: Schema.NullOr(Schema.Int)
+    })
+  ).annotate({ description: "Null parts were not reached, or a connection was there already." })
 }).annotate({ identifier: "Attempt" })
 
 const cause = {

@@ -14,7 +14,9 @@ import {
   type Secrets
 } from "../../../application/ports/Destinations.ts"
 import {
+  addressingOf,
   changesOf,
+  creationOf,
   type DestinationKind,
   disablingOf,
   journalOf,
@@ -76,9 +78,9 @@ const changeStatement = prepared`with changed as (
       update ${table} set settings = settings || $4, secrets = (secrets || $5::jsonb) - $6::text[],
         previous_secrets = ${keptByChange},
         lookup_hash = coalesce($7, lookup_hash), alerting = alerting || $8, version = version + 1, updated_at = $9
-      where ${own} returning ${columns}
+      where ${own} and ($10::int is null or version = $10) returning ${columns}
     )
-    select changed.*, ${appendToJournalSql(10)} from changed`
+    select changed.*, ${appendToJournalSql(11)} from changed`
 const rotateStatement = prepared`with changed as (
       update ${table} set secrets = secrets || jsonb_build_object($4::text, $5::text),
         previous_secrets = ${keptByRotation}, published = published || $8::jsonb,
@@ -249,11 +251,11 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
       const publicKeys = yield* remembered((key) => Effect.map(read(publicKeyStatement, JSON.parse(key)), openFirst))
 
       return Destinations.of({
-        create: (kind, orgId, { settings, secrets, published, publicKey, lookup, alerting }) => {
+        create: (kind, orgId, { settings, secrets, published, publicKey, lookup, alerting, call }) => {
           const id = randomUUID()
-          const fact = { type: "DestinationCreated", orgId, channel: kind.name } as const
+          const facts = creationOf({ orgId, channel: kind.name }, call)
           return Effect.map(
-            write(createStatement, kind, orgId, id, [fact], (now) => [
+            write(createStatement, kind, orgId, id, facts, (now) => [
               settingsText(orgId, id, settings),
               secretsText(orgId, id, secrets),
               publicKey,
@@ -275,21 +277,26 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
           const items = all(rows.slice(0, limit))
           return { items, nextCursor: rows.length > limit ? items.at(-1)!.id : null }
         }),
-        change: (kind, orgId, id, { settings = {}, secrets = {}, lookup, alerting }) => {
+        change: (kind, orgId, id, { of: judged, settings = {}, secrets = {}, lookup, alerting, call }) => {
           const given: Record<string, Redacted.Redacted> = {}
           const gone: Array<string> = []
           for (const [name, secret] of Object.entries(secrets)) {
             if (secret === null) gone.push(name)
             else given[name] = secret
           }
-          const facts = changesOf({ orgId, channel: kind.name }, { ...settings, ...alerting }, secrets)
+          const about = { orgId, channel: kind.name }
+          const facts = [
+            ...changesOf(about, { ...settings, ...alerting }, secrets),
+            ...(judged === undefined || !call ? [] : addressingOf(about, judged + 1, call.after, call.before))
+          ]
           return write(changeStatement, kind, orgId, id, facts, (now) => [
             settingsText(orgId, id, settings),
             secretsText(orgId, id, given),
             gone,
             lookup === undefined ? null : hashOf(kind.name, lookup),
             JSON.stringify(alerting ?? {}),
-            now
+            now,
+            judged ?? null
           ])
         },
         rotateSecret: (kind, orgId, id, { name, secret, published, previousUntil }) => {

@@ -10,7 +10,7 @@ create or replace function append(
   p_move_entry int[], p_moves text[], p_move_lanes uuid[], p_move_lines text[], p_move_dues_ms bigint[],
   p_move_versions int[], p_move_epochs int[], p_move_attempts int[],
   p_open_entry int[], p_open_bodies text[], p_open_events uuid[], p_open_orgs text[], p_open_keys text[], p_open_hashes text[],
-  p_response_entry int[], p_response_epochs int[], p_response_attempts int[], p_response_bodies text[],
+  p_response_entry int[], p_response_epochs int[], p_response_attempts int[], p_response_bodies text[], p_response_headers text[],
   p_gates int[], p_gate_lanes uuid[], p_gate_generations int[]
 ) returns table (stream uuid, verdict text, other uuid, hash text)
 language plpgsql volatile
@@ -118,9 +118,10 @@ begin
     on conflict (message_id) do update set body = excluded.body, event_id = excluded.event_id;
   end if;
   if cardinality(p_response_entry) > 0 then
-    insert into response (message_id, epoch, attempt, body)
-      select p_streams[r.entry], r.epoch, r.attempt, r.body
-      from unnest(p_response_entry, p_response_epochs, p_response_attempts, p_response_bodies) r(entry, epoch, attempt, body)
+    insert into response (message_id, epoch, attempt, body, headers)
+      select p_streams[r.entry], r.epoch, r.attempt, r.body, r.headers::json
+      from unnest(p_response_entry, p_response_epochs, p_response_attempts, p_response_bodies, p_response_headers)
+        r(entry, epoch, attempt, body, headers)
       where v_all or p_streams[r.entry] = any (v_won)
     on conflict do nothing;
   end if;

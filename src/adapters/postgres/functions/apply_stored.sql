@@ -34,8 +34,8 @@ begin
     insert into body (message_id, body) select c.message_id, c.body from came c where c.body is not null
     on conflict (message_id) do update set body = excluded.body, event_id = null
   )
-  insert into response (message_id, epoch, attempt, body)
-    select c.message_id, c.epoch, c.attempt, c.response from came c where c.response is not null
+  insert into response (message_id, epoch, attempt, body, headers)
+    select c.message_id, c.epoch, c.attempt, c.response, c.headers from came c where c.response is not null
   on conflict do nothing;
   -- Unless another body came with a later fact.
   if exists (select 1 from unnest(v_stored) s where s.erased is not null) then

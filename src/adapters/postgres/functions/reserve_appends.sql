@@ -56,8 +56,8 @@ begin
       and not exists (select 1 from copied_fact o where o.stream_id = a.message)
       and (a.event is null or exists (select 1 from shared_body s where s.event_id = a.event))
   on conflict do nothing;
-  insert into append_intent (event_id, message_id, body, epoch, attempt, response)
-    select a.id, a.message, case when a.expected > 0 then a.body end, a.epoch, a.attempt, a.response from unnest(v_asked) a
+  insert into append_intent (event_id, message_id, body, epoch, attempt, response, headers)
+    select a.id, a.message, case when a.expected > 0 then a.body end, a.epoch, a.attempt, a.response, a.headers from unnest(v_asked) a
     where (a.opens or a.response is not null) and a.n <> all (v_refused)
   on conflict do nothing;
 end $$;

@@ -223,7 +223,8 @@ const answered = ({ response }: Append) => ({
   epoch: response?.epoch ?? null,
   attempt: response?.attempt ?? null,
   // PostgreSQL text can't hold NUL; what a stranger answered is shown to people, not parsed.
-  response: response === null ? null : response.body.replaceAll("\u0000", "\ufffd")
+  response: response === null ? null : response.body.replaceAll("\u0000", "\ufffd"),
+  headers: response?.headers ?? null
 })
 
 /** Only those that may not be appended are named; the last row is the time. */

@@ -7,7 +7,7 @@ import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 
 const loadStatement = prepared`select a.id, b.body, k.org_id, k.key, k.request_hash,
-      (select json_agg(json_build_object('epoch', r.epoch, 'attempt', r.attempt, 'body', r.body) order by r.epoch, r.attempt)
+      (select json_agg(json_build_object('epoch', r.epoch, 'attempt', r.attempt, 'body', r.body, 'headers', r.headers) order by r.epoch, r.attempt)
         from response r where r.message_id = a.id), b.event_id
     from unnest($1::uuid[]) a(id)
     left join body b on b.message_id = a.id
@@ -23,8 +23,9 @@ const restoreStatement = prepared`with bodies as (
         from unnest($1::uuid[], $3::text[], $4::text[], $5::text[]) u(id, org, key, hash) where u.key is not null
       on conflict do nothing
     )
-    insert into response (message_id, epoch, attempt, body)
-      select u.id, u.epoch, u.attempt, u.body from unnest($6::uuid[], $7::int[], $8::int[], $9::text[]) u(id, epoch, attempt, body)
+    insert into response (message_id, epoch, attempt, body, headers)
+      select u.id, u.epoch, u.attempt, u.body, u.headers::json
+      from unnest($6::uuid[], $7::int[], $8::int[], $9::text[], $11::text[]) u(id, epoch, attempt, body, headers)
     on conflict do nothing`
 
 const loadEventsStatement = prepared`select a.id, s.body, k.org_id, k.key, k.request_hash
@@ -79,7 +80,8 @@ export const layer = Layer.effect(
           answers.map(({ epoch }) => epoch),
           answers.map(({ attempt }) => attempt),
           answers.map(({ body }) => body),
-          dataOfMessages.map(({ bodyOf }) => bodyOf)
+          dataOfMessages.map(({ bodyOf }) => bodyOf),
+          answers.map(({ headers }) => (headers === null ? null : JSON.stringify(headers)))
         ])
       ).pipe(Effect.asVoid)
     }

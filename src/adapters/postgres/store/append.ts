@@ -20,7 +20,7 @@ const parameterTypes = `
   int[] int[] text text
   int[] text[] uuid[] text[] bigint[] int[] int[] int[]
   int[] text[] uuid[] text[] text[] text[]
-  int[] int[] int[] text[]
+  int[] int[] int[] text[] text[]
   int[] uuid[] int[]`
   .trim()
   .split(/\s+/)
@@ -82,7 +82,8 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
     entry: [] as Array<number>,
     epochs: [] as Array<number>,
     attempts: [] as Array<number>,
-    bodies: [] as Array<string>
+    bodies: [] as Array<string>,
+    headers: [] as Array<string | null>
   }
   const gates = gatesOf()
 
@@ -127,6 +128,7 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
       response.attempts.push(entry.response.attempt)
       // PostgreSQL text can't hold NUL; what a stranger answered is shown to people, not parsed.
       response.bodies.push(entry.response.body.replaceAll("\u0000", "\ufffd"))
+      response.headers.push(entry.response.headers === null ? null : JSON.stringify(entry.response.headers))
     }
   })
 
@@ -158,6 +160,7 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
     literal(response.epochs),
     literal(response.attempts),
     response.bodies,
+    response.headers,
     ...gates.values()
   ]
 }

@@ -49,6 +49,7 @@ describe("the connections of a destination", () => {
             url: new URL(far.url),
             pool,
             request: { method: "POST", path: "/", body: "{}" },
+            connecting: () => {},
             begins: () => {},
             answered: () => {},
             received: () => true,

@@ -65,7 +65,17 @@ describe("a request over TLS", () => {
         const destination = destinationAt(`https://hooks.example:${far.port}/`)
         const post = yield* posting({ resolve })
         for (let i = 0; i < 3; i++) {
-          expect((yield* post(destination)).outcome).toMatchObject({ type: "Accepted", status: 200 })
+          const { outcome, exchange } = yield* post(destination)
+          expect(outcome).toMatchObject({ type: "Accepted", status: 200 })
+          expect(Object.keys(exchange)).toEqual([
+            "settings",
+            "sentAt",
+            "address",
+            "dnsMs",
+            "connectMs",
+            "tlsMs",
+            "firstByteMs"
+          ])
         }
         expect(far.names).toEqual(["hooks.example", "hooks.example", "hooks.example"])
         expect(far.resumed).toEqual([false, true, true])

@@ -295,9 +295,19 @@ describe("the history of a message", () => {
         epoch: 1,
         outcome: "failed",
         error: { code: "http_503", message: "503 Service Unavailable", retryable: true },
-        response: { status: 503, body: "try later" }
+        request: null,
+        response: { status: 503, headers: null, body: "try later" },
+        timing: null
       },
-      { number: 2, epoch: 1, outcome: "succeeded", error: null, response: { status: 200, body: "thanks" } }
+      {
+        number: 2,
+        epoch: 1,
+        outcome: "succeeded",
+        error: null,
+        request: null,
+        response: { status: 200, headers: null, body: "thanks" },
+        timing: null
+      }
     ])
 
     const stream = (await call("GET", `/api/v1/streams/message-${id}`)).json["items"]

@@ -1,0 +1,44 @@
+/**
+ * The headers of an answer that are kept with an attempt: a few, short ones, and no cookie or token. They stand beside the
+ * facts with the body of the answer and are erased with it.
+ *
+ * An answer without a body is kept only when its headers say something that any answer of any server does not: a row
+ * for each attempt costs more than all else that is kept of it.
+ */
+import type { Headers } from "../../../application/ports/Channels.ts"
+import { MASKED } from "../../../domain/delivery/exchange.ts"
+
+const HEADERS_MAX = 32
+const LENGTH_MAX = 256
+
+/** They are about one connection. */
+const ofConnection: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "transfer-encoding",
+  "upgrade",
+  "trailer"
+])
+
+/** Without a body they say nothing. */
+const ofEveryAnswer: ReadonlySet<string> = new Set(["date", "content-length", "content-type"])
+
+const mayBeSecret = /cookie|authoriz|authentic|token|secret|signature|password|api-?key/
+
+type Answered = Readonly<Record<string, string | string[] | undefined>>
+
+/** Null where there is nothing to keep. */
+export const keptHeaders = (headers: Answered, hasBody: boolean): Headers | null => {
+  const kept: Record<string, string> = {}
+  let says = hasBody
+  let count = 0
+  for (const name in headers) {
+    const value = headers[name]
+    if (value === undefined || ofConnection.has(name) || count === HEADERS_MAX || name.length > LENGTH_MAX) continue
+    says ||= !ofEveryAnswer.has(name)
+    const text = typeof value === "string" ? value : value.join(", ")
+    kept[name] = mayBeSecret.test(name) ? MASKED : text.slice(0, LENGTH_MAX).replaceAll("\0", "\ufffd")
+    count += 1
+  }
+  return says && count > 0 ? kept : null
+}

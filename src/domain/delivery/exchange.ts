@@ -1,0 +1,84 @@
+/**
+ * What an attempt proves: which settings it was made from, when, which address it reached and how long each step took. It
+ * is part of the attempt's fact, so it is small, and what can be told from elsewhere is not in it: the URL and the headers
+ * of a request follow from the settings (`Call`), the message and the attempt.
+ */
+import { DateTime, Schema } from "effect"
+
+const Ms = Schema.optionalKey(Schema.Int)
+
+export const Exchange = Schema.Struct({
+  /** The version of the destination's settings. */
+  settings: Schema.Int,
+  /** When the request was made; it is what its timestamp says. */
+  sentAt: Schema.DateTimeUtcFromString,
+  /** Whose connection carried it, with the port; absent where there was none. */
+  address: Schema.optionalKey(Schema.String),
+  /** Of a connection that was made for it; absent where one was there already, and for a step that was not reached. */
+  dnsMs: Ms,
+  connectMs: Ms,
+  tlsMs: Ms,
+  /** From the request to the status of its answer. */
+  firstByteMs: Ms
+})
+export type Exchange = typeof Exchange.Type
+
+/**
+ * How a destination is called under certain settings, without its secrets. A value may hold placeholders, such as
+ * `{messageId}`; a header whose placeholder has no value is not sent.
+ */
+export const Call = Schema.Struct({
+  method: Schema.NonEmptyString,
+  /** Without user, password and parameters, which may be secrets. */
+  url: Schema.NonEmptyString,
+  headers: Schema.Record(Schema.String, Schema.String)
+})
+export type Call = typeof Call.Type
+
+/** Stands for a value that may be a secret. */
+export const MASKED = "***"
+
+/** A URL as it may be shown: without user, password and parameters. */
+export const shownUrl = (url: URL): string =>
+  `${url.protocol}//${url.host}${url.pathname}${url.search === "" ? "" : "?…"}`
+
+/** Callers choose these texts; a header holds printable ASCII, so anything else is percent-encoded. */
+export const headerText = (text: string): string =>
+  /^[\x20-\x7e]*$/.test(text) ? text : encodeURIComponent(text.toWellFormed())
+
+/** The attempt that a call was made for. */
+export interface Called {
+  readonly messageId: string
+  readonly orgId: string
+  readonly epoch: number
+  readonly attempt: number
+  readonly eventType: string | null
+  readonly correlationId: string | null
+  readonly routingKey: string | null
+  readonly traceparent: string | null
+  readonly sentAt: DateTime.Utc
+}
+
+const placeholder = /\{([a-zA-Z]+)\}/g
+
+/** The headers of one request. */
+export const headersOf = ({ headers }: Call, called: Called): Readonly<Record<string, string>> => {
+  const values: Readonly<Record<string, string | null>> = {
+    messageId: called.messageId,
+    orgId: called.orgId,
+    try: `${called.epoch}.${called.attempt}`,
+    eventType: called.eventType,
+    correlationId: called.correlationId,
+    traceparent: called.traceparent,
+    seconds: String(Math.floor(DateTime.toEpochMillis(called.sentAt) / 1000))
+  }
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, text]) => {
+      const names = [...text.matchAll(placeholder)].map(([, named]) => named!)
+      if (names.some((named) => values[named] === null)) return []
+      // A message's own takes the place of its target's.
+      if (name === "routing-key" && called.routingKey !== null) return [[name, called.routingKey]]
+      return [[name, text.replace(placeholder, (whole, named: string) => headerText(values[named] ?? whole))]]
+    })
+  )
+}
