@@ -2,7 +2,7 @@
  * `npm run demo`: the life of two messages, live. Starts the real Posthaste on data and ports of its own, points
  * it at a receiver that is down, and shows what the API tells meanwhile: sent, failed, retried, dead-lettered;
  * then the receiver recovers, the message is replayed and arrives. The second goes to a phone by way of a stand-in for
- * Meta's WhatsApp API. Leaves nothing behind.
+ * Meta's WhatsApp API. Leaves nothing behind. Fits a terminal of 80 columns.
  */
 import { spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -134,9 +134,9 @@ const reached =
     event.status === status
 
 const lineOf = ({ at, status, type, data }: Event): string => {
-  const next = data.retryAt ? `next attempt in ${seconds(Date.parse(data.retryAt) - Date.parse(at))}` : ""
-  const columns = [dim(at.slice(11, 23)), colourOf(status)(status.padEnd(11)), type.padEnd(19), whyOf(data).padEnd(34)]
-  return `  ${columns.join("  ")}  ${dim(next)}`.trimEnd()
+  const next = data.retryAt ? `, next in ${seconds(Date.parse(data.retryAt) - Date.parse(at))}` : ""
+  const columns = [dim(at.slice(11, 23)), colourOf(status)(status.padEnd(11)), type.padEnd(19), whyOf(data)]
+  return `  ${columns.join("  ")}${dim(next)}`.trimEnd()
 }
 
 const whyOf = ({ attempt, epoch = 1, error, proof, receipt, reason, status }: Event["data"]): string => {
@@ -174,7 +174,7 @@ const demo = Effect.gen(function* () {
   })
   secret = Redacted.make(endpoint.secret)
 
-  yield* say("The receiver is down (503). A message is sent to it, with 2 retries allowed: after 0.3 s and 0.6 s.")
+  yield* say("The receiver is down (503). A message is sent to it, with 2 retries allowed:\nafter 0.3 s and 0.6 s.")
   const { id } = yield* api<{ id: string }>("POST", "/api/v1/outbound/messages", {
     channel: "webhook",
     to: endpoint.id,
@@ -184,15 +184,15 @@ const demo = Effect.gen(function* () {
   })
   const facts = yield* follow(api, id, 0, reached("DEAD_LETTER"))
 
-  yield* say("Nothing is lost: it is a dead letter now. The receiver recovers, and the message is replayed.")
+  yield* say("Nothing is lost: it is a dead letter now. The receiver recovers, and the\nmessage is replayed.")
   isDown = false
   yield* api("POST", `/api/v1/outbound/messages/${id}/replay`, { reason: "the shop is up again" })
   yield* follow(api, id, facts, reached("DELIVERED"))
 
-  yield* say("What the receiver saw: every request signed, every one with the same webhook-id.")
-  for (const { receivedAt, webhookId, signature, answered, body } of receiver.deliveries().toReversed()) {
+  yield* say("What the receiver saw: the same body, signed, and the same webhook-id each time.")
+  for (const { receivedAt, webhookId, signature, answered } of receiver.deliveries().toReversed()) {
     const answer = (answered < 300 ? green : red)(String(answered))
-    yield* Console.log(`  ${dim(receivedAt.slice(11, 23))}  ${answer}  ${webhookId}  signature ${signature}  ${body}`)
+    yield* Console.log(`  ${dim(receivedAt.slice(11, 23))}  ${answer}  ${webhookId}  signature ${signature}`)
   }
 
   yield* whatsApp(api, url, meta)
@@ -200,7 +200,7 @@ const demo = Effect.gen(function* () {
 })
 
 const whatsApp = Effect.fnUntraced(function* (api: Api, url: string, meta: StandInMeta.StandInMeta) {
-  yield* say("A WhatsApp message, through a stand-in for Meta's API: taken by Meta is SENT, and not yet delivered.")
+  yield* say("A WhatsApp message, through a stand-in for Meta's API: taken by Meta is SENT,\nand not yet delivered.")
   const made = { phoneNumberId: "106540352242922", accessToken: randomBytes(24).toString("base64url") }
   const secrets = { appSecret: randomBytes(16).toString("hex"), verifyToken: randomBytes(16).toString("hex") }
   const webhook = { url: `${url}/api/v1/webhooks/whatsapp/inbound`, ...secrets }

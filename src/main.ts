@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
+import { join } from "node:path"
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Console, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServer } from "effect/http"
@@ -52,6 +53,7 @@ import { banner, urlOf } from "./setup/banner.ts"
 import * as Channels from "./setup/channels.ts"
 import { type Role, type Settings, settings } from "./setup/config.ts"
 import { type DatabaseAndKeys, readOrCreateDatabaseAndKeys } from "./setup/databaseAndKeys.ts"
+import { apiUrl } from "./setup/dataFiles.ts"
 import * as Logs from "./setup/logs.ts"
 import { readinessOf } from "./setup/readiness.ts"
 import { firstOrg, firstOrgKey, sampleEndpoint } from "./setup/sample.ts"
@@ -202,7 +204,15 @@ const storeOf = ({ eventStoreUrl, schema }: Settings, { url, encryptionKey }: Da
     : EventStoreDbPorts.layer(eventStoreUrl).pipe(Layer.provideMerge(PostgresPorts.withoutStreams(postgres)))
 }
 
-/** Prints the addresses and keys of the running process, and warns about WhatsApp accounts that are not verified. */
+/** Remembers where the API is, for the command line. Whether nobody had remembered it before. */
+const isFirstStart = Effect.fnUntraced(function* (dataDir: string, url: string) {
+  const file = apiUrl(dataDir)
+  const known = yield* file.read
+  if (known !== url) yield* file.write(url)
+  return known === null
+})
+
+/** Prints the addresses and, once, the keys of the running process, and warns about WhatsApp accounts that are not verified. */
 const announce = (given: Settings, { sample, operatorKey }: DatabaseAndKeys) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
@@ -216,13 +226,16 @@ const announce = (given: Settings, { sample, operatorKey }: DatabaseAndKeys) =>
           ? null
           : {
               dataDir: sample.dataDir,
-              operatorKey: Redacted.value(operatorKey),
+              isFirst: url !== null && (yield* isFirstStart(sample.dataDir, url)),
+              operatorKey: given.operatorKey === null ? Redacted.value(operatorKey) : null,
               org: firstOrg,
               orgKey: yield* firstOrgKey(sample.dataDir),
               endpointId: yield* sampleEndpoint(sample),
               receiverUrl: sample.url
             }
-      yield* Console.log(banner(url, [...given.roles], first))
+      yield* Console.log(
+        banner(url, [...given.roles], first, { cwd: process.cwd(), home: join(import.meta.dirname, "..") })
+      )
       // Added last, so it runs first.
       yield* Effect.addFinalizer(() => Effect.sync(endInTime))
       yield* warnOfUnverifiedAccounts

@@ -3,8 +3,9 @@ import { readFileSync } from "node:fs"
 import { Effect, Option, Record, Struct } from "effect"
 import { Argument, Command } from "effect/cli"
 import { rawMember } from "../application/requests/rawJson.ts"
-import { optionalText, orgService, serviceFlags } from "./service.ts"
+import { optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import { Failed, failed, fromNow, note, paints, print } from "./terminal.ts"
+import { waitFor } from "./wait.ts"
 
 /** Flags that are fields of the request under another name. */
 const fields = {
@@ -24,6 +25,10 @@ const flags = {
   payload: optionalText("payload", "The JSON to deliver, exactly as it is written here"),
   file: optionalText("file", "Read the whole request from this file (- is standard input); flags go before its fields"),
   key: optionalText("key", "Idempotency key: every call with the same key means the same message"),
+  wait: switchFlag(
+    "wait",
+    "Follow the message until it has ended, then say where it is; ends with 1 if it was not delivered"
+  ),
   ...serviceFlags
 }
 
@@ -90,6 +95,7 @@ export const send = Command.make("send", flags, (given) =>
     const service = yield* orgService(given)
     const headers = Record.getSomes({ "idempotency-key": given.key })
     const { status, text } = yield* service.call("POST", "/outbound/messages", body, headers)
+    if (given.wait) return yield* waitFor(service, (JSON.parse(text) as { id: string }).id, given.json)
     if (given.json) return yield* print(text)
     const message = JSON.parse(text) as { id: string; status: string; nextAttemptAt: string | null }
     const paint = yield* paints
@@ -108,6 +114,10 @@ export const send = Command.make("send", flags, (given) =>
   Command.withDescription("Send a message. Prints its id once it is stored; from then on it survives any crash."),
   Command.withShortDescription("Send a message"),
   Command.withExamples([
+    {
+      command: `posthaste send --wait --to 66f69029-fb38-4fbf-aaaa-083a6d6f4369 --payload '{"order":4711}'`,
+      description: "Send it, and see it arrive"
+    },
     {
       command: `posthaste send --to 66f69029-fb38-4fbf-aaaa-083a6d6f4369 --payload '{"order":4711}' --key order-4711`,
       description: "To a webhook endpoint; repeats with this key send nothing twice"

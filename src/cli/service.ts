@@ -1,18 +1,20 @@
 /**
- * The HTTP API of a running Posthaste, and how the command line finds it: by flags, by the environment, or, after a first
- * start without settings, by the keys in this machine's data directory.
+ * The HTTP API of a running Posthaste, and how the command line finds it: by flags, by the environment, or by what
+ * a start without settings left in this machine's data directory: its address and its keys.
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import { Effect, Option, Redacted, Schema, Stream } from "effect"
 import { Flag } from "effect/cli"
 import { type CallSettings, callSettings } from "../setup/config.ts"
-import { dataFile } from "../setup/dataFiles.ts"
+import { apiUrl, dataFile } from "../setup/dataFiles.ts"
 import { firstOrg } from "../setup/sample.ts"
 import { Failed, failed } from "./terminal.ts"
 
 const url = Flag.String("url").pipe(
-  Flag.withDescription("The service's address; else POSTHASTE_URL, else http://127.0.0.1:8080"),
+  Flag.withDescription(
+    "The service's address; else POSTHASTE_URL, else the last one of the data directory, else http://127.0.0.1:8080"
+  ),
   Flag.withDefault("")
 )
 const org = Flag.String("org").pipe(
@@ -77,31 +79,34 @@ export const orgService = Effect.fnUntraced(function* (flags: { readonly url: st
   const orgId = flags.org === "" ? settings.org : flags.org
   const orgKey = settings.apiKey
   if (orgKey !== null) {
-    return serviceAt(flags.url, settings, { ...bearer(orgKey), ...(orgId === null ? {} : { "x-org-id": orgId }) })
+    return yield* serviceAt(flags.url, settings, {
+      ...bearer(orgKey),
+      ...(orgId === null ? {} : { "x-org-id": orgId })
+    })
   }
   if (settings.operatorKey !== null) {
     if (orgId === null) return yield* failed("the operator's key acts for an org: name it with --org or POSTHASTE_ORG")
-    return serviceAt(flags.url, settings, { ...bearer(settings.operatorKey), "x-org-id": orgId })
+    return yield* serviceAt(flags.url, settings, { ...bearer(settings.operatorKey), "x-org-id": orgId })
   }
   const keptOrgKey = orgId === null || orgId === firstOrg ? yield* keptKey(settings, "default-org-key") : null
-  if (keptOrgKey !== null) return serviceAt(flags.url, settings, bearer(keptOrgKey))
+  if (keptOrgKey !== null) return yield* serviceAt(flags.url, settings, bearer(keptOrgKey))
   const keptOperatorKey = yield* keptKey(settings, "operator-key")
   if (keptOperatorKey === null) return yield* noKey(settings, "POSTHASTE_API_KEY, or POSTHASTE_OPERATOR_KEY and --org")
-  return serviceAt(flags.url, settings, { ...bearer(keptOperatorKey), "x-org-id": orgId ?? firstOrg })
+  return yield* serviceAt(flags.url, settings, { ...bearer(keptOperatorKey), "x-org-id": orgId ?? firstOrg })
 })
 
 /** Calls with the operator's key. */
 export const operatorService = Effect.fnUntraced(function* (flags: { readonly url: string }) {
   const settings = yield* callSettings
   const key = settings.operatorKey ?? (yield* keptKey(settings, "operator-key"))
-  return key === null ? yield* noKey(settings, "POSTHASTE_OPERATOR_KEY") : serviceAt(flags.url, settings, bearer(key))
+  return yield* key === null ? noKey(settings, "POSTHASTE_OPERATOR_KEY") : serviceAt(flags.url, settings, bearer(key))
 })
 
 const noKey = ({ dataDir }: CallSettings, wanted: string) =>
   failed(
     existsSync(dataDir)
       ? `there is no key in ${resolve(dataDir)}: set ${wanted}`
-      : `no key: set ${wanted} (there is no data directory ${resolve(dataDir)} either)`
+      : `there is no data directory ${resolve(dataDir)}: go to where npm start ran or set POSTHASTE_DATA_DIR, or set ${wanted}`
   )
 
 const keptKey = ({ dataDir }: CallSettings, name: string) =>
@@ -112,8 +117,18 @@ const keptKey = ({ dataDir }: CallSettings, name: string) =>
 
 const bearer = (key: Redacted.Redacted): Headers => ({ authorization: `Bearer ${Redacted.value(key)}` })
 
-const serviceAt = (flag: string, settings: CallSettings, auth: Headers): Service => {
-  const base = (flag === "" ? settings.url : flag).replace(/\/+$/, "")
+const serviceAt = (flag: string, settings: CallSettings, auth: Headers): Effect.Effect<Service, Failed> =>
+  flag !== "" || settings.url !== null
+    ? Effect.succeed(serviceBehind(flag === "" ? settings.url! : flag, auth))
+    : apiUrl(settings.dataDir).read.pipe(
+        Effect.catch((error) => failed(error.message)),
+        Effect.map((known) => serviceBehind(known ?? URL_DEFAULT, auth))
+      )
+
+const URL_DEFAULT = "http://127.0.0.1:8080"
+
+const serviceBehind = (url: string, auth: Headers): Service => {
+  const base = url.replace(/\/+$/, "")
   const request = (method: string, path: string, body: string | undefined, headers: Headers, signal: AbortSignal) =>
     fetch(`${base}/api/v1${path}`, {
       method,

@@ -20,16 +20,10 @@ const detailLine = ({ eventType: _, ...message }: Message): ReadonlyArray<string
 /** `orderingKey` becomes `ordering key`. */
 const wordsOf = (name: string) => name.replaceAll(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)
 
-const textOf = (
-  paint: Paints,
-  message: Message,
-  events: ReadonlyArray<Event>,
-  explanation: Explanation,
-  attempts: ReadonlyArray<string>,
-  at: string | null
-): string => {
+/** Where the message is, why, and what comes next. */
+export const headOf = (paint: Paints, message: Message, explanation: Explanation, at: string | null): string => {
   const now = at === null ? Date.now() : Date.parse(at)
-  const head = [
+  return [
     `${colourOf(paint, message.status)(paint.bold(message.status))}  ${message.id}${at === null ? "" : paint.dim(`  as it was at ${at}`)}`,
     `${message.channel} to ${message.to}${message.eventType === null ? "" : `, ${message.eventType}`}`,
     [
@@ -49,12 +43,29 @@ const textOf = (
       ? []
       : [`not known of that time: ${explanation.unknown.join(", ")}`])
   ]
+    .map(inLine)
+    .join("\n")
+}
+
+/** One fact of its history; `width` is that of the column of statuses. */
+export const rowOf = (paint: Paints, event: Event, width: number, now: number): string => {
+  const status = colourOf(paint, event.status)(event.status.padEnd(width))
+  return inLine(`${paint.dim(String(event.version).padStart(3))}  ${event.at}  ${status}  ${tellOf(event, now)}`)
+}
+
+const textOf = (
+  paint: Paints,
+  message: Message,
+  events: ReadonlyArray<Event>,
+  explanation: Explanation,
+  attempts: ReadonlyArray<string>,
+  at: string | null
+): string => {
+  const now = at === null ? Date.now() : Date.parse(at)
   const width = Math.max(...events.map(({ status }) => status.length))
-  const rows = events.map((event) => {
-    const status = colourOf(paint, event.status)(event.status.padEnd(width))
-    return `${paint.dim(String(event.version).padStart(3))}  ${event.at}  ${status}  ${tellOf(event, now)}`
-  })
-  return [...head, "", ...rows, ...(attempts.length === 0 ? [] : ["", ...attempts])].map(inLine).join("\n")
+  const rows = events.map((event) => rowOf(paint, event, width, now))
+  const tries = attempts.length === 0 ? [] : ["", ...attempts.map(inLine)]
+  return [headOf(paint, message, explanation, at), "", ...rows, ...tries].join("\n")
 }
 
 export const show = Command.make(

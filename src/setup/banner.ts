@@ -1,7 +1,14 @@
-/** The text that a start prints: the API's address and, with the embedded database, the first commands to try. */
+/**
+ * The text that a start prints: the addresses and, with the embedded database, the command to try first. Keys are printed on
+ * the first start and never again; later starts say which files hold them.
+ */
+import { join, relative, resolve } from "node:path"
+
 export interface FirstSteps {
-  readonly operatorKey: string
-  /** Null when the first org's key was revoked. */
+  readonly isFirst: boolean
+  /** Null when it came by POSTHASTE_OPERATOR_KEY: the operator has it, and no file does. */
+  readonly operatorKey: string | null
+  /** Null when the key of the first org was revoked. */
   readonly orgKey: string | null
   readonly org: string
   readonly endpointId: string
@@ -9,21 +16,78 @@ export interface FirstSteps {
   readonly dataDir: string
 }
 
+/** Where the process runs, which decides how a command must be written so that it works. */
+export interface Surroundings {
+  readonly cwd: string
+  /** The directory of this installation. */
+  readonly home: string
+}
+
 /** `url` is null when this process does not play the role `api`. */
-export const banner = (url: string | null, roles: ReadonlyArray<string>, first: FirstSteps | null): string => {
+export const banner = (
+  url: string | null,
+  roles: ReadonlyArray<string>,
+  first: FirstSteps | null,
+  where: Surroundings
+): string => {
   const lines = ["", `  Posthaste  ${url ?? "works without an API"}  (${roles.join(", ")})`]
   if (url !== null) {
     lines.push(`  API docs   ${url}/docs`)
-    if (first !== null) lines.push(...firstSteps(url, first))
+    if (first !== null) lines.push(...firstSteps(url, first, where))
   }
   return `${lines.join("\n")}\n`
 }
 
-const firstSteps = (url: string, first: FirstSteps): ReadonlyArray<string> => {
+const firstSteps = (url: string, first: FirstSteps, where: Surroundings): ReadonlyArray<string> => {
+  const { isFirst, operatorKey, orgKey, dataDir } = first
+  const files = [
+    ...(operatorKey === null ? [] : ["operator-key"]),
+    ...(orgKey === null ? [] : ["default-org-key"])
+  ].map((name) => pathFrom(where.cwd, join(dataDir, name)))
+  return [
+    `  Data       ${dataDir}`,
+    ...(files.length === 0 || isFirst ? [] : [`  Keys       ${files.join(", ")}`]),
+    ...(isFirst
+      ? [
+          "",
+          `  Operator key             ${operatorKey ?? "(POSTHASTE_OPERATOR_KEY)"}`,
+          `  Key of org ${first.org.padEnd(13)} ${orgKey ?? "(revoked)"}`,
+          ...(files.length === 0 ? [] : [`  Printed this once; they stay in ${files.join(" and ")}`])
+        ]
+      : []),
+    "",
+    "  Try it in a second terminal, in this directory. This sends a message to the",
+    "  built-in receiver, waits until it has arrived, and shows how:",
+    "",
+    `    ${command(first, where)}`,
+    ...(isFirst
+      ? ["", "  The same by hand: send one, look at it, see what arrived:", "", ...curl(url, first, where)]
+      : [])
+  ]
+}
+
+/** Finds the service and its key by the data directory. */
+const command = (first: FirstSteps, { cwd, home }: Surroundings): string => {
+  const { dataDir, endpointId, orgKey, org } = first
+  const variables = [
+    ...(dataDir === resolve(cwd, ".posthaste") ? [] : [`POSTHASTE_DATA_DIR=${inShell(dataDir)}`]),
+    // The command line would take the org's key, which was revoked.
+    ...(orgKey === null ? [`POSTHASTE_OPERATOR_KEY="${operatorKeyIn(first, cwd)}" POSTHASTE_ORG=${org}`] : [])
+  ]
+  const program = inShell(pathFrom(cwd, join(home, "bin/posthaste")))
+  return [...variables, program, `send --wait --to ${endpointId} --payload '{"hello":"world"}'`].join(" ")
+}
+
+const operatorKeyIn = ({ operatorKey, dataDir }: FirstSteps, cwd: string): string =>
+  operatorKey === null ? "$POSTHASTE_OPERATOR_KEY" : textOf(pathFrom(cwd, join(dataDir, "operator-key")))
+
+const textOf = (file: string): string => `$(cat ${inShell(file)})`
+
+const curl = (url: string, first: FirstSteps, { cwd }: Surroundings): ReadonlyArray<string> => {
   const auth =
     first.orgKey === null
-      ? `-H 'authorization: Bearer ${first.operatorKey}' -H 'x-org-id: ${first.org}'`
-      : `-H 'authorization: Bearer ${first.orgKey}'`
+      ? `-H "authorization: Bearer ${operatorKeyIn(first, cwd)}" -H 'x-org-id: ${first.org}'`
+      : `-H "authorization: Bearer ${textOf(pathFrom(cwd, join(first.dataDir, "default-org-key")))}"`
   const message = JSON.stringify({
     channel: "webhook",
     to: first.endpointId,
@@ -31,20 +95,19 @@ const firstSteps = (url: string, first: FirstSteps): ReadonlyArray<string> => {
     payloadJson: { hello: "world" }
   })
   return [
-    `  Data       ${first.dataDir}`,
-    "",
-    `  Operator key             ${first.operatorKey}`,
-    `  Key of org ${first.org.padEnd(13)} ${first.orgKey ?? "(revoked)"}`,
-    "",
-    "  Send a message to the built-in sample receiver, look at it, and see what arrived:",
-    "",
     `curl -s -X POST ${url}/api/v1/outbound/messages ${auth} -H 'content-type: application/json' -d '${message}'`,
-    "",
     `curl -s '${url}/api/v1/outbound/messages?limit=1' ${auth}`,
-    "",
     `curl -s ${first.receiverUrl}`
   ]
 }
+
+/** Relative where that is shorter to read and stays below the current directory. */
+const pathFrom = (cwd: string, path: string): string => {
+  const short = relative(cwd, path)
+  return short === "" || short.startsWith("..") ? path : short
+}
+
+const inShell = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
 
 /** The address to call a server that listens on `host`. */
 export const urlOf = (host: string, port: number): string => {

@@ -301,7 +301,7 @@ const serviceUrl: Parse<string> = (given) =>
 /** How the command line calls a running Posthaste. */
 export const callSettings = Effect.gen(function* () {
   return {
-    url: yield* variable("POSTHASTE_URL", serviceUrl, "http://127.0.0.1:8080"),
+    url: yield* variable("POSTHASTE_URL", serviceUrl),
     dataDir: yield* variable("POSTHASTE_DATA_DIR", text, ".posthaste"),
     org: yield* variable("POSTHASTE_ORG", text),
     apiKey: yield* variable("POSTHASTE_API_KEY", bearerKey),

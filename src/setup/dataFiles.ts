@@ -1,6 +1,6 @@
 /**
- * Small values that a start without settings generates once and keeps in the data directory: keys, and the id and port
- * of the sample endpoint. Each value is a file that only its owner can read.
+ * Small values that a start without settings keeps in the data directory: keys, the id and port of the sample endpoint, and
+ * where the API was last. Each value is a file that only its owner can read.
  */
 import {
   closeSync,
@@ -55,6 +55,9 @@ export const dataFile = (directory: string, name: string): DataFile => {
       })
   }
 }
+
+/** Where the API of this data directory is, or was when it ran last. */
+export const apiUrl = (dataDir: string): DataFile => dataFile(dataDir, "api-url")
 
 const onDisk = (file: number, use: (file: number) => void) => {
   use(file)

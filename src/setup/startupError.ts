@@ -15,13 +15,56 @@ const lineOf = (error: unknown): string => {
   const said = words(error)
   switch (tagOf(error)) {
     case "ServeError":
-      return `can't listen on HOST and PORT: ${said}`
+      return `can't listen on HOST and PORT: ${said}${todo(listening, error)}`
     case "QueryFailed":
     case "StoreUnavailable":
-      return `can't work with the database: ${said}`
+      return `can't work with the database: ${said}${todo(database, error)}`
     default:
       return said
   }
+}
+
+/** What to do, by the code of the error. */
+const listening: Readonly<Record<string, string>> = {
+  EADDRINUSE: "stop what listens there, or set another PORT (0 takes any free one)",
+  EADDRNOTAVAIL: "HOST must be an address of this machine, such as 127.0.0.1 or 0.0.0.0",
+  EACCES: "ports below 1024 need rights: set another PORT",
+  ENOTFOUND: "HOST must be an address of this machine, such as 127.0.0.1 or 0.0.0.0"
+}
+
+const database: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "no PostgreSQL listens there: start it, or correct DATABASE_URL",
+  ECONNRESET: "is it a PostgreSQL that DATABASE_URL names?",
+  ENOTFOUND: "there is no such host: correct DATABASE_URL",
+  EAI_AGAIN: "the name of the host can't be looked up now: correct DATABASE_URL, or see to the nameserver",
+  ETIMEDOUT: "no answer: is the host of DATABASE_URL up, and does a firewall let this machine through?",
+  EHOSTUNREACH: "no way there: is the host of DATABASE_URL up, and does a firewall let this machine through?",
+  SELF_SIGNED_CERT_IN_CHAIN: "name the certificate authority with sslrootcert in DATABASE_URL",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "name the certificate with sslrootcert in DATABASE_URL",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "name the certificate authority with sslrootcert in DATABASE_URL",
+  ERR_TLS_CERT_ALTNAME_INVALID: "DATABASE_URL must name the host as the server's certificate does",
+  "28P01": "correct the user and the password in DATABASE_URL",
+  "28000": "correct the user in DATABASE_URL, or let it in with pg_hba.conf",
+  "3D000": "create it with createdb, or correct DATABASE_URL",
+  "42501": "its user must own the schema, or be allowed to create it: grant create on database … to …",
+  "53300": "it has no connection left: raise max_connections, or stop what holds them",
+  "57P03": "it starts or stops: try again in a moment"
+}
+
+/** The client says this without a code when what answered was no PostgreSQL, or went away. */
+const TERMINATED = /Connection terminated unexpectedly/
+
+const todo = (remedies: Readonly<Record<string, string>>, error: unknown): string => {
+  for (
+    let at = error;
+    at instanceof Error;
+    at = at.cause ?? (at instanceof AggregateError ? at.errors[0] : undefined)
+  ) {
+    const code = "code" in at ? String(at.code) : ""
+    const remedy = remedies[code] ?? (TERMINATED.test(at.message) ? remedies["ECONNRESET"] : undefined)
+    if (remedy !== undefined) return ` (${remedy})`
+  }
+  return ""
 }
 
 const words = (error: unknown): string => {

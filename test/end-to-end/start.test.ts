@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
-import { rmSync, statSync } from "node:fs"
+import { readFileSync, rmSync, statSync } from "node:fs"
 import { createServer, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -63,6 +63,15 @@ const until = async <A>(look: () => Promise<A>, isIt: (found: A) => boolean): Pr
   }
 }
 
+/** Runs the one command that the start prints, as a shell does, in the directory where the start ran. */
+const tryIt = async ({ printed }: Posthaste) => {
+  const line = printed()
+    .split("\n")
+    .find((each) => each.includes("bin/posthaste send"))!
+  const env = { PATH: process.env["PATH"] }
+  return (await promisify(execFile)("/bin/sh", ["-c", line], { env })).stdout
+}
+
 const keyIn = ({ printed }: Posthaste): string => /Key of org default +(\S+)/.exec(printed())![1]!
 
 const call = async <A>(url: string, headers: Record<string, string>, body?: unknown): Promise<A> => {
@@ -90,6 +99,13 @@ const receiver = async (answer: (response: ServerResponse) => void): Promise<str
 }
 
 describe("a first start without settings", () => {
+  it("prints one command that sends a message, waits for it, and shows that it arrived", async () => {
+    const said = await tryIt(await start())
+    expect(said).toMatch(/^ +1 .* QUEUED +accepted$/m)
+    expect(said).toMatch(/^DELIVERED {2}[0-9a-f-]{36}$/m)
+    expect(said).toContain("why: the destination answered that it received the message")
+  })
+
   it("prints three curl lines that work as they stand", async () => {
     const [send, list, received, ...more] = curlLines(await start())
     expect(more).toEqual([])
@@ -105,20 +121,22 @@ describe("a first start without settings", () => {
     ])
   })
 
-  it("keeps its keys in files only their owner can read, and its endpoint, over a restart", async () => {
+  it("keeps its keys in files only their owner can read, and its endpoint, over a restart, and prints keys once", async () => {
     const first = await start()
     await stop(first)
     for (const name of ["operator-key", "encryption-key", "default-org-key", "postgres-password"]) {
       expect(statSync(join(home, name)).mode & 0o777, name).toBe(0o600)
     }
     const second = await start()
-    expect(keyIn(second)).toBe(keyIn(first))
-    const withoutPort = (line: string) => line.replace(second.url, "").replace(first.url, "")
-    expect(curlLines(second).map(withoutPort)).toEqual(curlLines(first).map(withoutPort))
-    const sent = (await inShell(curlLines(second)[0]!)) as Message
+    expect(first.printed()).toContain(readFileSync(join(home, "operator-key"), "utf8").trim())
+    expect(first.printed()).toContain(readFileSync(join(home, "default-org-key"), "utf8").trim())
+    expect(second.printed()).not.toMatch(/ph_(operator|live)_/)
+    expect(second.printed()).toContain(`Keys       ${join(home, "operator-key")}, ${join(home, "default-org-key")}`)
+    // Its port is another one, and the command finds it.
+    const [, id] = /^DELIVERED {2}([0-9a-f-]{36})$/m.exec(await tryIt(second))!
     await until(
-      () => inShell(curlLines(second)[2]!) as Promise<ReadonlyArray<{ webhookId: string; signature: string }>>,
-      (got) => got.some(({ webhookId, signature }) => webhookId === sent.id && signature === "valid")
+      () => inShell(curlLines(first)[2]!) as Promise<ReadonlyArray<{ webhookId: string; signature: string }>>,
+      (got) => got.some(({ webhookId, signature }) => webhookId === id && signature === "valid")
     )
   })
 
@@ -128,8 +146,11 @@ describe("a first start without settings", () => {
     const { items } = await call<{ items: ReadonlyArray<{ id: string }> }>(`${first.url}/api/v1/api-keys`, operator)
     await fetch(`${first.url}/api/v1/api-keys/${items[0]!.id}`, { method: "DELETE", headers: operator })
     await stop(first)
+    // As if nobody had been told of the keys: the start prints all it has.
+    rmSync(join(home, "api-url"))
     const second = await start()
     expect(second.printed()).toContain("(revoked)")
+    expect(await tryIt(second)).toContain("DELIVERED")
     expect(await inShell(curlLines(second)[0]!)).toMatchObject({ status: "QUEUED" })
   })
 })
@@ -240,6 +261,7 @@ describe("the demo", () => {
     )
     expect(printed.match(/ 503 .* signature valid/g)).toHaveLength(3)
     expect(printed.match(/ 200 .* signature valid/g)).toHaveLength(1)
+    expect(printed.split("\n").filter((line) => line.length > 80)).toEqual([])
     expect(exitCode).toBe(0)
   })
 })

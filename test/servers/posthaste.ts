@@ -22,6 +22,16 @@ export const runToEnd = async (env: Record<string, string>, program = main, args
   return { exitCode: await child.exitCode, printed: child.printed() }
 }
 
+/** Runs any program to its end, with no more of an environment than is given. */
+export const runProgramToEnd = async (file: string, args: ReadonlyArray<string>, env: Record<string, string>) => {
+  const child = spawn(file, args, { env: { ...owned, ...env }, stdio: ["ignore", "pipe", "pipe"] })
+  let [out, err] = ["", ""]
+  child.stdout.on("data", (chunk) => (out += String(chunk)))
+  child.stderr.on("data", (chunk) => (err += String(chunk)))
+  const [code] = (await once(child, "close")) as [number | null]
+  return { code, out, err }
+}
+
 /** Answers when it says that it is ready. */
 export const startPosthaste = async (env: Record<string, string>): Promise<Posthaste> => {
   const child = launch(env, main)

@@ -15,7 +15,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from "node:fs"
 import { Effect, Redacted, Schedule, type Scope } from "effect"
 import pg from "pg"
-import { commandAs } from "./account.ts"
+import { commandAs, withRemedy } from "./account.ts"
 import { type Cluster, files, filesIn, prepareCluster, USER } from "./cluster.ts"
 import { EmbeddedPostgresFailed } from "./EmbeddedPostgresFailed.ts"
 import { freePort } from "./freePort.ts"
@@ -244,7 +244,7 @@ const startupErrorOf = ({ cluster, child }: Server): string => {
   const fatal = textFrom(cluster.log, child?.logOffset ?? 0)
     .split("\n")
     .findLast((line) => /FATAL|error/.test(line))
-  const reason = fatal?.replace(/^.*FATAL: */, "") ?? "it ended without a word"
+  const reason = withRemedy(fatal?.replace(/^.*FATAL: */, "") ?? "it ended without a word")
   return `The embedded PostgreSQL does not start: ${reason} (log: ${cluster.log})`
 }
 

@@ -93,7 +93,7 @@ export const unfit = (faults: ReadonlyArray<Fault>) =>
     "The catalogue of event types does not allow this"
   )(`${faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")}.`, faults)
 /** The same answer for a resource that does not exist and for one of another org. */
-export const notFound = () => problem(404, "not-found", "Not found")("There is nothing here.")
+export const notFound = (detail = "There is nothing here.") => problem(404, "not-found", "Not found")(detail)
 /** It is no fault of the caller's, and asking again does not help before somebody has repaired it. */
 const setAside = ({ since, againAt }: MessageSetAside) =>
   problem(

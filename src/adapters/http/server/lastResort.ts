@@ -30,8 +30,11 @@ const problemFor = (
   if (error instanceof HttpServerError.HttpServerError && error.reason._tag === "RouteNotFound") {
     return Effect.map(HttpServerRequest.HttpServerRequest, ({ url, method }) => {
       const methods = allowedMethods(url.split("?", 1)[0]!)
+      if (methods.length === 0) {
+        return notFound("There is no such path: those of the API begin with /api/v1, and /docs lists them.")
+      }
       // An allowed method without a handler has a path that is no path: an id too long for the router.
-      return methods.length === 0 || methods.includes(method) ? notFound() : methodNotAllowed(methods)
+      return methods.includes(method) ? notFound() : methodNotAllowed(methods)
     })
   }
   if (HttpApiError.HttpApiSchemaError.is(error) && error.kind !== "Body" && error.kind !== "ResponseHeaders") {

@@ -1,0 +1,48 @@
+/**
+ * Follows one message to its ending: each fact as it is stored, what holds the message up where nothing happens, and at the
+ * end where it is and why.
+ */
+import { Effect } from "effect"
+import type { List, Service } from "./service.ts"
+import { headOf, rowOf } from "./show.ts"
+import { failed, note, paints, print, printJson } from "./terminal.ts"
+import { causeOf, type Event, type Explanation, type Message } from "./why.ts"
+
+const LOOK_EVERY = "200 millis"
+/** A message that is delivered at once needs no reasons. */
+const REASONS_AFTER_LOOKS = 10
+
+/** What the destination has taken (SENT) may be proven much later, so it is waited for no longer. */
+const isUnderWay = ({ status }: Message) => status === "QUEUED" || status === "SENDING"
+
+const WIDTH = "DEAD_LETTER".length
+
+export const waitFor = Effect.fnUntraced(function* (service: Service, id: string, json: boolean) {
+  const path = `/outbound/messages/${encodeURIComponent(id)}`
+  const paint = yield* paints
+  let seen = 0
+  let told = ""
+  for (let looks = 1; ; looks++) {
+    // Read first: its history then holds the ending, whatever happens in between.
+    const message = yield* service.get<Message>(path)
+    const { items: events } = yield* service.get<List<Event>>(`${path}/events`)
+    const now = Date.now()
+    if (!json) for (const event of events.slice(seen)) yield* print(rowOf(paint, event, WIDTH, now))
+    if (!isUnderWay(message)) {
+      const explanation = yield* service.get<Explanation>(`${path}/explanation`)
+      yield* json
+        ? printJson({ message, why: explanation.says, explanation, events })
+        : print(`\n${headOf(paint, message, explanation, null)}`)
+      return yield* message.status === "DELIVERED" || message.status === "SENT"
+        ? Effect.void
+        : failed(`the message was not delivered: it is ${message.status}`)
+    }
+    if (events.length === seen && looks % REASONS_AFTER_LOOKS === 0) {
+      const explanation = yield* service.get<Explanation>(`${path}/explanation`)
+      if (explanation.says !== told) yield* note(paint.dim(`waits: ${causeOf(explanation, now)}`))
+      told = explanation.says
+    }
+    seen = events.length
+    yield* Effect.sleep(LOOK_EVERY)
+  }
+})
