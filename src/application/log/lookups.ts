@@ -23,7 +23,11 @@ const YIELD_EVERY = 200
 
 export const streamsOf = (store: Store) => {
   const known = bounded<MessageId, Array<StoredFact>>(STREAMS_MAX)
+  /** Of pages: several readers ask about the same one. */
+  const answers = new WeakMap<ReadonlyArray<LoggedFact>, ReadonlyMap<MessageId, History>>()
   return Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
+    const answered = answers.get(facts)
+    if (answered !== undefined) return answered
     const streams = new Map<MessageId, History>()
     const unknown = new Set<MessageId>()
     for (const [index, logged] of facts.entries()) {
@@ -47,6 +51,7 @@ export const streamsOf = (store: Store) => {
         streams.set(id, history)
       }
     }
+    answers.set(facts, streams)
     return streams
   })
 }

@@ -8,6 +8,7 @@ import type { EventStore, LoggedFact, Position } from "../ports/EventStore.ts"
 
 const RECENT_MAX = 20_000
 const TAIL_AT_ONCE = 2_000
+const PAGES_MAX = 4
 /** How long the last answer of the store serves the next reader. */
 const FRESH = Duration.toMillis("20 millis")
 const LOOK_MIN = Duration.millis(50)
@@ -28,6 +29,18 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
   let isWatched = false
 
   const last = () => first + facts.length - 1
+
+  /** Readers at the same place get the same page, and with it what was found out about it (see lookups.ts). */
+  const pages: Array<{ readonly from: number; readonly page: ReadonlyArray<LoggedFact> }> = []
+  const pageFrom = (from: number, limit: number): ReadonlyArray<LoggedFact> => {
+    const length = Math.min(limit, last() + 1 - from)
+    const known = pages.find((each) => each.from === from && each.page.length === length)
+    if (known !== undefined) return known.page
+    const page = facts.slice(from - first, from - first + limit)
+    if (length === 0) return page
+    if (pages.unshift({ from, page }) > PAGES_MAX) pages.pop()
+    return page
+  }
 
   const look = one.withPermits(1)(
     Effect.gen(function* () {
@@ -60,9 +73,7 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
   const after = Effect.fnUntraced(function* (position: Position | null, limit: number) {
     if (!hasBegun || (numbers.get(position) ?? Number.NEGATIVE_INFINITY) + limit > last()) yield* look
     const number = numbers.get(position)
-    return number === undefined || number + 1 < first
-      ? null
-      : facts.slice(number + 1 - first, number + 1 - first + limit)
+    return number === undefined || number + 1 < first ? null : pageFrom(number + 1, limit)
   })
 
   /** Reads again and again while a reader waits; the pauses grow while nothing happens. */

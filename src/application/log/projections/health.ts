@@ -17,7 +17,8 @@ export const health: Projection<DestinationHealth> = {
   project: Effect.fnUntraced(function* (facts, step) {
     const ends = new Map<DestinationId, Array<AttemptEnd>>()
     const chosen = facts.filter(({ name }) => ending.some((prefix) => name.startsWith(prefix)))
-    const streams = chosen.length === 0 ? new Map() : yield* (yield* LogReader).streams(chosen)
+    // Of all facts, as the other projections ask: of a choice of them the streams would have to be read from the store.
+    const streams = chosen.length === 0 ? new Map() : yield* (yield* LogReader).streams(facts)
     for (const [index, { messageId, version }] of chosen.entries()) {
       if (index % YIELD_EVERY === YIELD_EVERY - 1) yield* Effect.yieldNow
       const history = messageId === null ? undefined : streams.get(messageId)
