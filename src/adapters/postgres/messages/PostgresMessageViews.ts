@@ -14,7 +14,7 @@ import { stepped } from "../log/projectionRows.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { isDeadLetter } from "../replays/deadLetters.ts"
 
-const projectStatement = prepared`select project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16, $17, $18) as done`
+const projectStatement = prepared`select project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16::timestamptz[], $17, $18, $19) as done`
 const countsStatement = prepared`select channel, status, count::float8 as count from message_count where generation = ${liveGeneration("messages")} and org_id = $1`
 // The first waiting message of each lane that has due work: two index probes a lane.
 const oldestStatement = prepared`select min(r.due_at) as oldest
@@ -30,11 +30,10 @@ const oldestStatement = prepared`select min(r.due_at) as oldest
     ) e
     where l.ready_at <= clock_timestamp() and e.data ->> 'orgId' = $1`
 
-// Times of views are texts of one length, so they sort as they are.
-const endingStatement = prepared`select id, view ->> 'endsAt' as "endsAt" from message_view
-    where generation = ${liveGeneration("messages")} and status = 'QUEUED' and view ->> 'endsAt' <= $1
-      and ($2::text is null or (view ->> 'endsAt', id) > ($2::text, $3::uuid))
-    order by generation, view ->> 'endsAt', id limit $4`
+const endingStatement = prepared`select id, ends_at as "endsAt" from message_view
+    where generation = ${liveGeneration("messages")} and ends_at <= $1::timestamptz
+      and ($2::timestamptz is null or (ends_at, id) > ($2::timestamptz, $3::uuid))
+    order by generation, ends_at, id limit $4`
 
 /** After this many views, which take about a millisecond to write, other fibers run. */
 const YIELD_EVERY = 100
@@ -118,12 +117,12 @@ export const layer = Layer.effect(
     const ending = (at: DateTime.Utc, { cursor, limit }: Page) => {
       const from = cursor?.split("/") ?? [null, null]
       const values = [DateTime.formatIso(at), ...from, limit + 1]
-      return reading(reads.query<{ id: MessageId; endsAt: string }>(endingStatement, values), (rows) =>
+      return reading(reads.query<{ id: MessageId; endsAt: DateTime.Utc }>(endingStatement, values), (rows) =>
         pageOf(
           rows,
           { cursor, limit },
           ({ id }) => id,
-          ({ id, endsAt }) => `${endsAt}/${id}`
+          ({ id, endsAt }) => `${DateTime.formatIso(endsAt)}/${id}`
         )
       )
     }
@@ -161,6 +160,7 @@ export const layer = Layer.effect(
           views.map(({ correlationId }) => correlationId),
           literal(views.map(({ createdAt }) => iso(createdAt))),
           literal(views.map(({ endedAt }) => (endedAt === null ? "NULL" : iso(endedAt)))),
+          literal(views.map(({ status, endsAt }) => (status === "QUEUED" && endsAt ? iso(endsAt) : "NULL"))),
           views.map(({ status, lastError }) => (isDead(status) ? (lastError?.code ?? null) : null)),
           views.map(({ metadata }) => (metadata === null ? null : JSON.stringify(metadata))),
           texts.join("\x1e")

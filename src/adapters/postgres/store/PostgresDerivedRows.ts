@@ -35,7 +35,7 @@ const lookStatement = prepared`with live as materialized (
       ), coalesce(h.n, 0), exists (select 1 from set_aside x where x.message_id = a.id and x.again_at is not null), t.lane, t.line, t.state, coalesce(b.body is not null or s.event_id is not null, false),
       (select position from live), v.view, v.org_id, v.version, v.status, v.channel,
       v.recipient, v.event_type, v.dossier_id, v.correlation_id, (extract(epoch from v.created_at) * 1000)::bigint,
-      (extract(epoch from v.ended_at) * 1000)::bigint, v.error_code
+      (extract(epoch from v.ended_at) * 1000)::bigint, v.error_code, (extract(epoch from v.ends_at) * 1000)::bigint
     from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) a(id, lane, due_ms, version, epoch, attempt)
     left join held h on h.id = a.id
     left join line_entry t on t.message_id = a.id
@@ -141,7 +141,7 @@ interface ViewText {
 
 const foundIn = (row: ReadonlyArray<string | null>): DerivedState => {
   const [_, ready, held, aside, lane, line, state, body, position, view, org, version, status, channel, ...rest] = row
-  const [recipient, eventType, dossierId, correlationId, createdAt, endedAt, errorCode] = rest
+  const [recipient, eventType, dossierId, correlationId, createdAt, endedAt, errorCode, endsAt] = rest
   const parsed = view == null ? null : (JSON.parse(view) as ViewText)
   const says = (column: string | null | undefined, value: unknown) =>
     (column ?? null) === (value == null ? null : String(value))
@@ -166,6 +166,7 @@ const foundIn = (row: ReadonlyArray<string | null>): DerivedState => {
         says(correlationId, parsed["correlationId"]) &&
         says(createdAt, millis(parsed["createdAt"])) &&
         says(endedAt, millis(parsed["endedAt"])) &&
+        says(endsAt, parsed["status"] === "QUEUED" ? millis(parsed["endsAt"]) : null) &&
         says(errorCode, isDead(parsed["status"] as never) ? parsed.lastError?.code : null))
   }
 }
