@@ -73,6 +73,13 @@ describe("functions of the database", () => {
     expect(triggered || [...others, ...statements].some((sql) => calledIn(sql).has(name))).toBe(true)
   })
 
+  it("join no list with another: without hashes the server compares each with each", () => {
+    const list = String.raw`unnest\((?:[^()]|\([^()]*\))*\)`
+    const joined = new RegExp(String.raw`(?:from|,)\s+${list}(?:(?!\bthen\b)[^;])*?(?<!cross )\bjoin\s+${list}`)
+    expect("select from unnest(a, f(b)) x(i, j) join unnest(c) y(i) on x.i = y.i").toMatch(joined)
+    expect(functions.filter(({ sql }) => joined.test(sql)).map(({ name }) => name)).toEqual([])
+  })
+
   it("call, and are called beside, nothing that is neither theirs nor PostgreSQL's", () => {
     const unknown = (called: ReadonlySet<string>) =>
       [...called].filter((name) => !names.includes(name) && !own.has(name))

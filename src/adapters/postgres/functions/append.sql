@@ -9,7 +9,7 @@ create or replace function append(
   p_fact_entry int[], p_fact_nth int[], p_fact_names text, p_fact_data text,
   p_move_entry int[], p_moves text[], p_move_lanes uuid[], p_move_lines text[], p_move_dues_ms bigint[],
   p_move_versions int[], p_move_epochs int[], p_move_attempts int[],
-  p_open_entry int[], p_open_bodies text[], p_open_events uuid[], p_open_orgs text[], p_open_keys text[], p_open_hashes text[],
+  p_open_entry int[], p_open_bodies text[], p_open_events uuid[], p_open_lanes uuid[], p_open_orgs text[], p_open_keys text[], p_open_hashes text[],
   p_response_entry int[], p_response_epochs int[], p_response_attempts int[], p_response_bodies text[], p_response_headers text[],
   p_gates int[], p_gate_lanes uuid[], p_gate_generations int[]
 ) returns table (stream uuid, verdict text, other uuid, hash text)
@@ -103,11 +103,10 @@ begin
     if p_open_events is not null then
       perform 1 from shared_body s where s.event_id = any (p_open_events) order by s.event_id for key share;
       insert into fan_out (event_id, destination, message_id)
-        select o.event, m.lane, p_streams[o.entry]
-        from unnest(p_open_entry, p_open_events) o(entry, event)
-        join unnest(p_move_entry, p_move_lanes) m(entry, lane) on m.entry = o.entry
+        select o.event, o.lane, p_streams[o.entry]
+        from unnest(p_open_entry, p_open_events, p_open_lanes) o(entry, event, lane)
         where o.event is not null and (v_all or p_streams[o.entry] = any (v_won))
-        order by o.event, m.lane
+        order by o.event, o.lane
       on conflict do nothing;
     end if;
     -- A text of its own, or that of its event as long as there is one.

@@ -16,8 +16,8 @@ declare
   v_lane_dues timestamptz[];
 begin
   for v_bucket in
-    select distinct lane_bucket(u.lane) from unnest(p_moves, p_lanes, p_lines) u(move, lane, line)
-    where u.move = 'wait' or u.line is not null order by 1
+    select lane_buckets(array(
+      select u.lane from unnest(p_moves, p_lanes, p_lines) u(move, lane, line) where u.move = 'wait' or u.line is not null))
   loop
     perform pg_advisory_xact_lock_shared(v_bucket);
   end loop;

@@ -13,7 +13,7 @@ begin
   select array_agg(u.lane), array_agg(u.due) into v_lanes, v_dues
     from unnest(v_claim.messages, v_claim.lanes, v_claim.dues) u(message, lane, due) where u.message = any (p_messages);
   if v_lanes is null then return; end if;
-  for v_bucket in select distinct lane_bucket(l) from unnest(v_lanes) l order by 1 loop
+  for v_bucket in select lane_buckets(v_lanes) loop
     perform pg_advisory_xact_lock_shared(v_bucket);
   end loop;
   insert into ready (lane, due_at, message_id, version, epoch, attempt)

@@ -13,7 +13,7 @@ begin
   end if;
   delete from claim where batch = p_batch returning messages into v_held;
   if found then
-    for v_bucket in select distinct lane_bucket(l) from unnest(p_lanes) l order by 1 loop
+    for v_bucket in select lane_buckets(p_lanes) loop
       perform pg_advisory_xact_lock_shared(v_bucket);
     end loop;
     insert into ready (lane, due_at, message_id, version, epoch, attempt)

@@ -19,7 +19,7 @@ const parameterTypes = `
   uuid[] int[] bigint[] text uuid[]
   int[] int[] text text
   int[] text[] uuid[] text[] bigint[] int[] int[] int[]
-  int[] text[] uuid[] text[] text[] text[]
+  int[] text[] uuid[] uuid[] text[] text[] text[]
   int[] int[] int[] text[] text[]
   int[] uuid[] int[]`
   .trim()
@@ -74,6 +74,7 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
     entry: [] as Array<number>,
     bodies: [] as Array<string | null>,
     events: [] as Array<string>,
+    lanes: [] as Array<string>,
     orgs: [] as Array<string | null>,
     keys: [] as Array<string | null>,
     hashes: [] as Array<string | null>
@@ -118,6 +119,7 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
       const { body } = entry.opening
       open.bodies.push(typeof body === "string" ? body : null)
       open.events.push(typeof body === "string" ? "null" : body.ofEvent)
+      open.lanes.push(entry.queue?.lane ?? "null")
       open.orgs.push(entry.opening.idempotency?.orgId ?? null)
       open.keys.push(entry.opening.idempotency?.key ?? null)
       open.hashes.push(entry.opening.idempotency?.requestHash ?? null)
@@ -152,7 +154,7 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
     literal(move.attempts),
     literal(open.entry),
     open.bodies,
-    open.events.some((event) => event !== "null") ? literal(open.events) : null,
+    ...(open.events.some((event) => event !== "null") ? [literal(open.events), literal(open.lanes)] : [null, null]),
     open.orgs,
     open.keys,
     open.hashes,
