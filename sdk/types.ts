@@ -71,7 +71,7 @@ export const apiSource = (document: OpenApiDocument): string => {
   for (const { path, method, operation } of operations) {
     const [group, name] = operation.operationId.split(".") as [string, string]
     const { signature, features } = describe(document, path, operation)
-    const comment = commentOf(operation.summary ?? operation.description, "    ")
+    const comment = commentOf(operation.description ?? operation.summary, "    ")
     groups.set(group, [...(groups.get(group) ?? []), `${comment}    ${name}${signature}`])
     const row = [method.toUpperCase(), path, ...(features.length > 0 ? [features.join(" ")] : [])]
     tables.set(group, [...(tables.get(group) ?? []), `    ${name}: ${JSON.stringify(row)}`])

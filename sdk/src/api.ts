@@ -261,22 +261,6 @@ export type CommandedDestinations = {
   readonly commanded: number
 }
 
-export type CommandedDestinations_1 = {
-  readonly commanded: number
-}
-
-export type CommandedDestinations_2 = {
-  readonly commanded: number
-}
-
-export type CommandedDestinations_3 = {
-  readonly commanded: number
-}
-
-export type CommandedDestinations_4 = {
-  readonly commanded: number
-}
-
 export type Consent = {
   readonly dossierId: string
   readonly channel: string
@@ -500,22 +484,6 @@ export type Destination = {
 }
 
 export type DestinationCommand = {
-  readonly reason?: string | null | undefined
-}
-
-export type DestinationCommand_1 = {
-  readonly reason?: string | null | undefined
-}
-
-export type DestinationCommand_2 = {
-  readonly reason?: string | null | undefined
-}
-
-export type DestinationCommand_3 = {
-  readonly reason?: string | null | undefined
-}
-
-export type DestinationCommand_4 = {
   readonly reason?: string | null | undefined
 }
 
@@ -823,18 +791,6 @@ export type NewWebhookEndpoint = {
 }
 
 export type PauseCommand = {
-  readonly reason?: string | null | undefined
-}
-
-export type PauseCommand_1 = {
-  readonly reason?: string | null | undefined
-}
-
-export type PauseCommand_2 = {
-  readonly reason?: string | null | undefined
-}
-
-export type PauseCommand_3 = {
   readonly reason?: string | null | undefined
 }
 
@@ -1206,23 +1162,23 @@ export interface Api {
     /** Send nothing to a destination until it is resumed. Its messages wait. */
     pause(id: string, body?: DestinationCommand, options?: CallOptions): Promise<Destination>
     /** Send to a destination again, beginning with what has waited. */
-    resume(id: string, body?: DestinationCommand_1, options?: CallOptions): Promise<Destination>
+    resume(id: string, body?: DestinationCommand, options?: CallOptions): Promise<Destination>
     /** Send to a destination again that was disabled, beginning with what has waited. */
-    enable(id: string, body?: DestinationCommand_2, options?: CallOptions): Promise<Destination>
+    enable(id: string, body?: DestinationCommand, options?: CallOptions): Promise<Destination>
     /** Stop calling a destination until its circuit is reset. */
-    hold(id: string, body?: DestinationCommand_3, options?: CallOptions): Promise<Destination>
+    hold(id: string, body?: DestinationCommand, options?: CallOptions): Promise<Destination>
     /** Close the circuit of a destination by hand. Traffic comes back slowly. */
-    reset(id: string, body?: DestinationCommand_4, options?: CallOptions): Promise<Destination>
+    reset(id: string, body?: DestinationCommand, options?: CallOptions): Promise<Destination>
     /** Pause all destinations of the org but its alert targets. */
     pauseAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations>
     /** Resume all destinations of the org, or those that were paused for one reason. */
-    resumeAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations_1>
+    resumeAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations>
     /** Enable all destinations of the org that were disabled. */
-    enableAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations_2>
+    enableAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations>
     /** Hold the circuits of all destinations of the org but its alert targets. */
-    holdAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations_3>
+    holdAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations>
     /** Reset the circuits of all destinations of the org, or those that were held for one reason. */
-    resetAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations_4>
+    resetAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations>
   }
   readonly circuits: {
     /** The circuit of every destination of the org. */
@@ -1235,11 +1191,11 @@ export interface Api {
     reset(id: string, body?: CircuitCommand, options?: CallOptions): Promise<Circuit>
   }
   readonly recovery: {
-    /** Send the endpoint a real, signed message that says in its body that it is a test. */
+    /** Send the endpoint a test. The message is real and signed, and its body says that it is a test. */
     test(id: string, body?: TestWebhookEndpoint, options?: CallOptions): Promise<Message>
     /** Send the endpoint everything again that ended badly in this time. A replay, as in GET /replays/{id}. */
     recover(id: string, body: RecoverWebhookEndpoint, options?: CallOptions): Promise<Replay>
-    /** Send the endpoint every event since then that it wants now and never had a message of. A replay, as in GET /replays/{id}. */
+    /** Send the endpoint the events that it missed. Every event since then that it wants now and never had a message of; a replay, as in GET /replays/{id}. */
     replayMissing(id: string, body: ReplayMissingToWebhookEndpoint, options?: CallOptions): Promise<Replay>
   }
   readonly alertTargets: {
@@ -1357,7 +1313,7 @@ export interface Api {
     /** Remove an HTTP target, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>
     /** Send nothing to an HTTP target until it is resumed. Its messages wait. */
-    pause(id: string, body?: PauseCommand_1, options?: CallOptions): Promise<HttpTarget>
+    pause(id: string, body?: PauseCommand, options?: CallOptions): Promise<HttpTarget>
     /** Send to an HTTP target again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<HttpTarget>
     /** Send to an HTTP target again that was disabled, beginning with what has waited. */
@@ -1383,7 +1339,7 @@ export interface Api {
     /** Remove an AMQP target, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>
     /** Send nothing to an AMQP target until it is resumed. Its messages wait. */
-    pause(id: string, body?: PauseCommand_2, options?: CallOptions): Promise<AmqpTarget>
+    pause(id: string, body?: PauseCommand, options?: CallOptions): Promise<AmqpTarget>
     /** Send to an AMQP target again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<AmqpTarget>
     /** Send to an AMQP target again that was disabled, beginning with what has waited. */
@@ -1409,7 +1365,7 @@ export interface Api {
     /** Remove a WhatsApp account, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>
     /** Send nothing to a WhatsApp account until it is resumed. Its messages wait. */
-    pause(id: string, body?: PauseCommand_3, options?: CallOptions): Promise<WhatsAppAccount>
+    pause(id: string, body?: PauseCommand, options?: CallOptions): Promise<WhatsAppAccount>
     /** Send to a WhatsApp account again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<WhatsAppAccount>
     /** Send to a WhatsApp account again that was disabled, beginning with what has waited. */

@@ -42,7 +42,9 @@ const test = HttpApiEndpoint.post("test", `${PATH}/test`, {
   payload: TestRequest,
   success: Message.pipe(HttpApiSchema.status(202)),
   error
-}).annotateMerge(about("Send the endpoint a real, signed message that says in its body that it is a test."))
+}).annotateMerge(
+  about("Send the endpoint a test. The message is real and signed, and its body says that it is a test.")
+)
 
 const recover = HttpApiEndpoint.post("recover", `${PATH}/recover`, {
   params: idParam,
@@ -60,7 +62,7 @@ const replayMissing = HttpApiEndpoint.post("replayMissing", `${PATH}/replay-miss
   error: [problemOf(409), ...error]
 }).annotateMerge(
   about(
-    "Send the endpoint every event since then that it wants now and never had a message of. A replay, as in GET /replays/{id}."
+    "Send the endpoint the events that it missed. Every event since then that it wants now and never had a message of; a replay, as in GET /replays/{id}."
   )
 )
 

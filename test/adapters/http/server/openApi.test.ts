@@ -1,9 +1,10 @@
+import { Ajv2020 } from "ajv/dist/2020.js"
 import { describe, expect, it } from "vitest"
 import { apiWith } from "../../../../src/adapters/http/server/Api.ts"
 import { http, webhook, whatsapp } from "../../../contracts/destinations/samples.ts"
 import { start } from "../served.ts"
 
-const { call, url } = await start()
+const { call, endpoint, url } = await start()
 const document = (await call("GET", "/openapi.json", { key: null, org: null })).json
 
 /** Needs no key. */
@@ -82,6 +83,122 @@ describe("the OpenAPI document", () => {
       maximum: 200,
       default: 50
     })
+  })
+})
+
+describe("what readers and generators of the document need", () => {
+  interface Schema {
+    readonly $ref?: string
+    readonly type?: string
+    readonly title?: string
+    readonly description?: string
+    readonly items?: unknown
+    readonly properties?: Record<string, Schema>
+  }
+  type Content = Record<string, { readonly schema: Schema; readonly example?: unknown }>
+  const described = operations.map(({ path, method, operation }) => ({
+    where: `${method} ${path}`,
+    operation: operation as unknown as Operation & {
+      readonly description?: string
+      readonly parameters?: ReadonlyArray<{ readonly name: string; readonly description?: string }>
+      readonly requestBody?: { readonly content: Content }
+      readonly responses: Record<string, { readonly content?: Content }>
+    }
+  }))
+  const schemas = document["components"].schemas as Record<string, Schema>
+
+  it("says where the service is, how to prove who one is, and under which terms", () => {
+    expect(document["servers"]).toEqual([{ url: "/", description: expect.any(String) }])
+    expect(document["components"].securitySchemes["apiKey"]).toMatchObject({ type: "http", scheme: "bearer" })
+    expect(document["info"]).toMatchObject({
+      license: { identifier: "Apache-2.0" },
+      contact: { name: expect.any(String) }
+    })
+    for (const tag of document["tags"]) expect(tag.description, tag.name).toBeTruthy()
+  })
+
+  it("has a short summary, a description, a 4xx and a statement on security for each operation", () => {
+    for (const { where, operation } of described) {
+      expect(operation.summary!.length, `${where}: ${operation.summary}`).toBeLessThanOrEqual(80)
+      expect(operation.summary, where).not.toMatch(/\.$/)
+      expect(operation.description!.length, where).toBeGreaterThanOrEqual(operation.summary!.length)
+      expect(
+        Object.keys(operation.responses).some((status) => status.startsWith("4")),
+        where
+      ).toBe(true)
+      expect(operation.security, where).toBeDefined()
+    }
+  })
+
+  it("has an example for each body in JSON, and each fits its schema", () => {
+    const ajv = new Ajv2020({ strict: false, validateFormats: false, discriminator: false })
+    ajv.addSchema({ $id: "document", components: document["components"] })
+    const wrong: Array<string> = []
+    let count = 0
+    for (const { where, operation } of described) {
+      const bodies = [operation.requestBody, ...Object.values(operation.responses)].flatMap((body) =>
+        Object.entries(body?.content ?? {}).filter(([type]) => type === "application/json")
+      )
+      for (const [, { schema, example }] of bodies as ReadonlyArray<[string, Content[string]]>) {
+        const local = JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"document#/components'))
+        count += 1
+        if (example === undefined || !ajv.validate(local, example)) {
+          wrong.push(`${where}: ${JSON.stringify(example)} ${ajv.errorsText()}`)
+        }
+      }
+    }
+    expect(wrong).toEqual([])
+    expect(count).toBeGreaterThan(100)
+    const [problem] = (schemas["Problem"] as { examples?: ReadonlyArray<unknown> }).examples!
+    expect(ajv.validate({ $ref: "document#/components/schemas/Problem" }, problem)).toBe(true)
+  })
+
+  it("has examples of requests that are taken", async () => {
+    const known = await endpoint()
+    for (const path of ["/outbound/messages", "/webhook-endpoints", "/events"]) {
+      const operation = document["paths"][`/api/v1${path}`].post
+      const example = operation.requestBody.content["application/json"].example as object
+      const body = "to" in example ? { ...example, to: known } : example
+      const answer = await call("POST", `/api/v1${path}`, { body })
+      expect(answer.status, `${path} ${answer.text}`).toBe(201)
+    }
+  })
+
+  it("says of each parameter and each field what it is", () => {
+    const silent = new Set<string>()
+    for (const { where, operation } of described) {
+      for (const { name, description } of operation.parameters ?? []) if (!description) silent.add(`${where} ${name}`)
+    }
+    const look = (schema: unknown, at: string): void => {
+      if (typeof schema !== "object" || schema === null) return
+      const { properties = {} } = schema as Schema
+      for (const [name, field] of Object.entries(properties)) {
+        if (field.$ref === undefined && !field.description) silent.add(`${at}.${name}`)
+      }
+      const { examples: _, example: __, ...rest } = schema as Record<string, unknown>
+      for (const [name, inner] of Object.entries(rest)) look(inner, `${at}.${name}`)
+    }
+    for (const [name, schema] of Object.entries(schemas)) look(schema, name)
+    expect([...silent], "describe each in its schema, or its name in openApiWords.ts").toEqual([])
+  })
+
+  it("has no two schemas of one form under numbered names", () => {
+    const copies = Object.keys(schemas).filter((name) => {
+      const original = schemas[name.replace(/_\d+$/, "")]
+      return /_\d+$/.test(name) && JSON.stringify(original) === JSON.stringify(schemas[name])
+    })
+    expect(copies).toEqual([])
+  })
+
+  it("says what each array holds", () => {
+    const look = (schema: unknown): ReadonlyArray<unknown> =>
+      typeof schema !== "object" || schema === null
+        ? []
+        : [
+            ...((schema as Schema).type === "array" && (schema as Schema).items === undefined ? [schema] : []),
+            ...Object.values(schema).flatMap(look)
+          ]
+    expect(look(schemas)).toEqual([])
   })
 })
 
