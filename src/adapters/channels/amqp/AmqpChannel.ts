@@ -23,7 +23,8 @@ import { presets } from "../../../domain/delivery/retry.ts"
 import { connect, type NotConnected } from "../../rabbitmq/client/connect.ts"
 import { fitsShort, type Published, publisher, TRY_HEADER } from "../../rabbitmq/client/publisher.ts"
 import { type AddressGuard, literalAddress, makeAddressGuard } from "../net/addressGuard.ts"
-import { type EgressRules, guardedLookup, type Resolve } from "../net/guardedConnect.ts"
+import { type EgressRules, guardedLookup } from "../net/guardedConnect.ts"
+import type { Resolve } from "../net/resolver.ts"
 import { type AmqpTargetSettings, checkUrl, hostOf, portOf, secrets, settings, withPassword } from "./settings.ts"
 
 type Target = OpenDestination<AmqpTargetSettings>

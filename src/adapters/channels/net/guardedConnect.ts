@@ -9,24 +9,15 @@
  *
  * It knows no deadline: whoever waits destroys what it was given.
  */
-import { lookup as systemLookup } from "node:dns"
 import net from "node:net"
 import tls from "node:tls"
 import type { FailureCode } from "../../../domain/delivery/classify.ts"
 import { type AddressGuard, type AddressRules, literalAddress, portOf } from "./addressGuard.ts"
 import { type EgressProxy, tunnel } from "./egressProxy.ts"
+import { makeResolver, type Resolve } from "./resolver.ts"
 
-/** Asks for all addresses of a host name. */
-export type Resolve = (
-  hostname: string,
-  callback: (
-    error: Error | null,
-    addresses: ReadonlyArray<{ readonly address: string; readonly family: number }>
-  ) => void
-) => void
-
-const systemResolve: Resolve = (hostname, callback) =>
-  systemLookup(hostname, { all: true }, (error, addresses) => callback(error, addresses ?? []))
+/** One for all channels: what one has asked, another need not ask again. */
+const systemResolve = makeResolver()
 
 /** The reason why there is no connection. It is made where the phase is known, so no code has to read error texts. */
 export class NotConnected extends Error {

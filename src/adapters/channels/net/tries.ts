@@ -15,7 +15,8 @@ import { makeAddressGuard } from "./addressGuard.ts"
 import { type Attempt, makeAttempt, type Tried } from "./attempt.ts"
 import { makeConnections } from "./connections.ts"
 import { makeDeadlines } from "./deadlines.ts"
-import type { EgressRules, Resolve } from "./guardedConnect.ts"
+import type { EgressRules } from "./guardedConnect.ts"
+import type { Resolve } from "./resolver.ts"
 
 export interface Destination {
   readonly url: URL

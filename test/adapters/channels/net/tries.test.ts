@@ -7,7 +7,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import type { Resolve } from "../../../../src/adapters/channels/net/guardedConnect.ts"
+import type { Resolve } from "../../../../src/adapters/channels/net/resolver.ts"
 import { answer, receiver, until } from "./receiver.ts"
 import { destinationAt, posting, postTo } from "./trying.ts"
 

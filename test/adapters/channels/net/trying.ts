@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto"
 import { Duration, Effect, Result } from "effect"
 import { parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
 import type { EgressProxy } from "../../../../src/adapters/channels/net/egressProxy.ts"
-import type { Resolve } from "../../../../src/adapters/channels/net/guardedConnect.ts"
+import type { Resolve } from "../../../../src/adapters/channels/net/resolver.ts"
 import { type Destination, destinationOf, makeTries } from "../../../../src/adapters/channels/net/tries.ts"
 import { receiver } from "./receiver.ts"
 

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { Effect, Result, type Scope } from "effect"
 import { parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
-import type { Resolve } from "../../../../src/adapters/channels/net/guardedConnect.ts"
+import type { Resolve } from "../../../../src/adapters/channels/net/resolver.ts"
 import type { EndpointSettings } from "../../../../src/adapters/channels/webhook/settings.ts"
 import { generateSecret } from "../../../../src/adapters/channels/webhook/signature.ts"
 import * as WebhookChannel from "../../../../src/adapters/channels/webhook/WebhookChannel.ts"

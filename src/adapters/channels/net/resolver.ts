@@ -1,0 +1,210 @@
+/**
+ * Asks for the addresses of a host name.
+ *
+ * - No question holds up another one. `dns.lookup` runs on the four threads that the whole process shares: four names whose
+ *   nameserver never answers stopped every new connection of everybody. These questions wait on the event loop, each on its own
+ *   sockets, and as many as there are sends under way, so the shares of an org's sends are its shares here too.
+ * - A question ends after `DEADLINE_MS`, whatever the nameservers do. Whoever asks for the same name meanwhile waits with it.
+ * - An answer is kept as long as its TTL says, within bounds; a failure for a moment. What is kept is judged at each use.
+ * - `/etc/hosts` comes first, and names are completed with the search domains of `/etc/resolv.conf`, as the system does it.
+ *   Nothing else of the system's name services is asked.
+ */
+import { Resolver } from "node:dns"
+import { readFileSync } from "node:fs"
+import { isIP } from "node:net"
+
+export interface Address {
+  readonly address: string
+  readonly family: number
+}
+
+/** The callback is called once, never before the call returns. */
+export type Resolve = (
+  hostname: string,
+  callback: (error: Error | null, addresses: ReadonlyArray<Address>) => void
+) => void
+
+const DEADLINE_MS = 5_000
+/** How long one nameserver gets for one try. */
+const TRY_MS = 1_500
+/** How long the addresses of one family are waited for when the other's are there. */
+const OTHER_FAMILY_MS = 300
+const KEPT_MIN_MS = 1_000
+const KEPT_MAX_MS = 60_000
+const FAILURE_KEPT_MS = 1_000
+const KEPT_NAMES = 10_000
+/** How often files are read again. */
+const FILES_MS = 5_000
+
+interface Options {
+  /** Instead of those of the system, as `127.0.0.1:53`. */
+  readonly servers?: ReadonlyArray<string>
+  readonly hosts?: string
+  readonly resolvConf?: string
+  readonly now?: () => number
+  readonly deadlineMs?: number
+}
+
+interface Kept {
+  readonly until: number
+  readonly error: Error | null
+  readonly addresses: ReadonlyArray<Address>
+}
+
+type Asker = Parameters<Resolve>[1]
+
+const textOf = (file: string): string => {
+  try {
+    return readFileSync(file, "utf8")
+  } catch {
+    return ""
+  }
+}
+
+const wordsOf = (text: string): ReadonlyArray<ReadonlyArray<string>> =>
+  text.split("\n").map((line) =>
+    line
+      .replace(/[#;].*/, "")
+      .trim()
+      .split(/\s+/)
+  )
+
+/** By lower-case name, as `/etc/hosts` has them. */
+const hostsOf = (text: string): ReadonlyMap<string, ReadonlyArray<Address>> => {
+  const hosts = new Map<string, ReadonlyArray<Address>>()
+  for (const [address = "", ...names] of wordsOf(text)) {
+    const family = isIP(address)
+    if (family === 0) continue
+    for (const name of names) {
+      const key = name.toLowerCase()
+      hosts.set(key, [...(hosts.get(key) ?? []), { address, family }])
+    }
+  }
+  return hosts
+}
+
+interface Search {
+  readonly domains: ReadonlyArray<string>
+  /** A name with fewer dots is completed before it is asked for as it is. */
+  readonly ndots: number
+}
+
+const searchOf = (text: string): Search => {
+  const lines = wordsOf(text)
+  const options = lines.filter(([word]) => word === "options").flatMap((words) => words.slice(1))
+  const ndots = options.findLast((option) => option.startsWith("ndots:"))?.slice("ndots:".length)
+  return {
+    domains: lines.findLast(([word]) => word === "search" || word === "domain")?.slice(1) ?? [],
+    ndots: ndots === undefined ? 1 : Number(ndots)
+  }
+}
+
+/** In the order in which they are asked for. */
+const completed = (name: string, { domains, ndots }: Search): ReadonlyArray<string> => {
+  const longer = domains.map((domain) => `${name}.${domain}`)
+  return name.split(".").length - 1 < ndots ? [...longer, name] : [name, ...longer]
+}
+
+const notFound = (hostname: string) => Object.assign(new Error(`${hostname} has no address`), { code: "ENOTFOUND" })
+
+/** One family's part of an answer. */
+interface Part {
+  readonly addresses: ReadonlyArray<Address>
+  readonly ttl: number
+  readonly error: NodeJS.ErrnoException | null
+}
+
+/** The nameserver has answered, and there is no such name or no address of this family. */
+const isAbsent = (error: NodeJS.ErrnoException | null) => error?.code === "ENOTFOUND" || error?.code === "ENODATA"
+
+export const makeResolver = ({
+  servers,
+  hosts: hostsFile = "/etc/hosts",
+  resolvConf = "/etc/resolv.conf",
+  now = () => performance.now(),
+  deadlineMs = DEADLINE_MS
+}: Options = {}): Resolve => {
+  const kept = new Map<string, Kept>()
+  const asking = new Map<string, Array<Asker>>()
+  let files = { hosts: hostsOf(textOf(hostsFile)), search: searchOf(textOf(resolvConf)), readAt: now() }
+
+  const filesNow = () => {
+    if (now() - files.readAt > FILES_MS)
+      files = { hosts: hostsOf(textOf(hostsFile)), search: searchOf(textOf(resolvConf)), readAt: now() }
+    return files
+  }
+
+  const keep = (name: string, found: Kept) => {
+    kept.delete(name)
+    kept.set(name, found)
+    // A map keeps the order of insertion: the first was asked for longest ago.
+    if (kept.size > KEPT_NAMES) kept.delete(kept.keys().next().value!)
+  }
+
+  /** Both families at once. `done` is called once, with a part each that has come. */
+  const askOnce = (name: string, deadline: number, done: (parts: ReadonlyArray<Part>) => void) => {
+    const resolver = new Resolver({ timeout: TRY_MS, tries: 2 })
+    if (servers !== undefined) resolver.setServers(servers)
+    const parts: Array<Part> = []
+    let timer = setTimeout(() => end(), Math.max(deadline - now(), 0))
+    let ended = false
+    const end = () => {
+      if (ended) return
+      ended = true
+      clearTimeout(timer)
+      resolver.cancel()
+      done(parts)
+    }
+    const part =
+      (family: 4 | 6) => (error: NodeJS.ErrnoException | null, records?: Array<{ address: string; ttl: number }>) => {
+        if (ended) return
+        const addresses = (records ?? []).map(({ address }) => ({ address, family }))
+        parts.push({ addresses, ttl: Math.min(...(records ?? []).map(({ ttl }) => ttl)), error })
+        if (parts.length === 2) return end()
+        if (addresses.length === 0) return
+        clearTimeout(timer)
+        timer = setTimeout(end, OTHER_FAMILY_MS)
+      }
+    resolver.resolve4(name, { ttl: true }, part(4))
+    resolver.resolve6(name, { ttl: true }, part(6))
+  }
+
+  /** The first of the names that has addresses. */
+  const ask = (names: ReadonlyArray<string>, deadline: number, done: (found: Kept) => void) => {
+    const [name, ...others] = names
+    askOnce(name!, deadline, (parts) => {
+      // IPv4 first: a host without a way to IPv6 would fail at each first address.
+      const found = parts.filter(({ addresses }) => addresses.length > 0)
+      const addresses = found.flatMap(({ addresses }) => addresses).toSorted((a, b) => a.family - b.family)
+      if (addresses.length > 0) {
+        const ttlMs = Math.min(...found.map(({ ttl }) => ttl)) * 1_000
+        return done({ until: now() + Math.min(Math.max(ttlMs, KEPT_MIN_MS), KEPT_MAX_MS), error: null, addresses })
+      }
+      const failure = parts.find(({ error }) => error !== null && !isAbsent(error))?.error
+      if (others.length > 0 && failure === undefined && parts.length === 2) return ask(others, deadline, done)
+      const error =
+        failure ?? (parts.length < 2 ? new Error(`no nameserver has answered for ${name}`) : notFound(name!))
+      done({ until: now() + FAILURE_KEPT_MS, error, addresses: [] })
+    })
+  }
+
+  return (hostname, callback) => {
+    const name = hostname.toLowerCase().replace(/\.$/, "")
+    const { hosts, search } = filesNow()
+    const written = hosts.get(name)
+    if (written !== undefined) return queueMicrotask(() => callback(null, written))
+    // RFC 6761: never asked of a nameserver.
+    if (name === "invalid" || name.endsWith(".invalid")) return queueMicrotask(() => callback(notFound(hostname), []))
+    const known = kept.get(name)
+    if (known !== undefined && known.until > now()) return queueMicrotask(() => callback(known.error, known.addresses))
+    const others = asking.get(name)
+    if (others !== undefined) return void others.push(callback)
+    asking.set(name, [callback])
+    ask(hostname.endsWith(".") ? [name] : completed(name, search), now() + deadlineMs, (found) => {
+      keep(name, found)
+      const askers = asking.get(name)!
+      asking.delete(name)
+      for (const asker of askers) asker(found.error, found.addresses)
+    })
+  }
+}

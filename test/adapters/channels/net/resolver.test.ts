@@ -1,0 +1,192 @@
+/** Questions for names, put to a nameserver of the test: none holds up another, and what is answered is kept as long as it says. */
+import dgram from "node:dgram"
+import { mkdtempSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach, describe, expect, it } from "vitest"
+import { type Address, makeResolver } from "../../../../src/adapters/channels/net/resolver.ts"
+
+interface Zone {
+  readonly [name: string]:
+    | { readonly a?: ReadonlyArray<string>; readonly aaaa?: string; readonly ttl?: number }
+    | "silent"
+    | "fails"
+}
+
+const servers: Array<dgram.Socket> = []
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close()
+})
+
+/** Answers from the zone over UDP: a name that is not in it does not exist. */
+const nameserver = async (zone: Zone) => {
+  const asked: Array<string> = []
+  const socket = dgram.createSocket("udp4")
+  servers.push(socket)
+  socket.on("message", (question, from) => {
+    const labels: Array<string> = []
+    let at = 12
+    while (question[at] !== 0) {
+      labels.push(question.toString("latin1", at + 1, at + 1 + question[at]!))
+      at += question[at]! + 1
+    }
+    const type = question.readUInt16BE(at + 1)
+    const name = labels.join(".").toLowerCase()
+    asked.push(`${type === 1 ? "A" : "AAAA"} ${name}`)
+    const entry = zone[name]
+    if (entry === "silent") return
+    const records =
+      typeof entry === "object" ? (type === 1 ? (entry.a ?? []) : entry.aaaa === undefined ? [] : [entry.aaaa]) : []
+    const answers = records.map((address) => {
+      const data = type === 1 ? Buffer.from(address.split(".").map(Number)) : Buffer.from(address, "hex")
+      const head = Buffer.alloc(12)
+      head.writeUInt16BE(0xc00c, 0)
+      head.writeUInt16BE(type, 2)
+      head.writeUInt16BE(1, 4)
+      head.writeUInt32BE((entry as { ttl?: number }).ttl ?? 60, 6)
+      head.writeUInt16BE(data.length, 10)
+      return Buffer.concat([head, data])
+    })
+    const head = Buffer.alloc(12)
+    question.copy(head, 0, 0, 2)
+    head.writeUInt16BE(0x8180 | (entry === undefined ? 3 : entry === "fails" ? 2 : 0), 2)
+    head.writeUInt16BE(1, 4)
+    head.writeUInt16BE(answers.length, 6)
+    socket.send(Buffer.concat([head, question.subarray(12, at + 5), ...answers]), from.port, from.address)
+  })
+  await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve))
+  return { asked, servers: [`127.0.0.1:${socket.address().port}`] }
+}
+
+const files = (hosts: string, resolvConf = "") => {
+  const directory = mkdtempSync(join(tmpdir(), "posthaste-names-"))
+  writeFileSync(join(directory, "hosts"), hosts)
+  writeFileSync(join(directory, "resolv.conf"), resolvConf)
+  return { hosts: join(directory, "hosts"), resolvConf: join(directory, "resolv.conf") }
+}
+
+const resolving = (options: Parameters<typeof makeResolver>[0]) => {
+  const resolve = makeResolver({ ...files(""), ...options })
+  return (name: string) =>
+    new Promise<ReadonlyArray<Address> | string>((settle) =>
+      resolve(name, (error, addresses) =>
+        settle(error === null ? addresses : ((error as NodeJS.ErrnoException).code ?? error.message))
+      )
+    )
+}
+
+describe("a name", () => {
+  it("has the addresses of both families, IPv4 first", async () => {
+    const { servers } = await nameserver({
+      "shop.test": { a: ["192.0.2.1", "192.0.2.2"], aaaa: "20010db8000000000000000000000001" }
+    })
+    expect(await resolving({ servers })("Shop.test.")).toEqual([
+      { address: "192.0.2.1", family: 4 },
+      { address: "192.0.2.2", family: 4 },
+      { address: "2001:db8::1", family: 6 }
+    ])
+  })
+
+  it("is not held up by others whose nameserver never answers", async () => {
+    const silent = Array.from({ length: 500 }, (_, n) => `tarpit${n}.test`)
+    const { servers } = await nameserver({
+      "good.test": { a: ["192.0.2.1"] },
+      ...Object.fromEntries(silent.map((name) => [name, "silent" as const]))
+    })
+    const resolve = resolving({ servers, deadlineMs: 15_000 })
+    let stuck = silent.length
+    for (const name of silent) {
+      void resolve(name).then(() => {
+        stuck -= 1
+      })
+    }
+    expect(await resolve("good.test")).toEqual([{ address: "192.0.2.1", family: 4 }])
+    // It did not wait for any of them.
+    expect(stuck).toBe(silent.length)
+  })
+
+  it("that no nameserver answers for fails after a while", async () => {
+    const { servers } = await nameserver({ "tarpit.test": "silent" })
+    expect(await resolving({ servers, deadlineMs: 50 })("tarpit.test")).toMatch(/no nameserver|ETIMEOUT/)
+  })
+
+  it("that does not exist fails at once, and so does one that no nameserver may be asked for", async () => {
+    const { servers, asked } = await nameserver({ "broken.test": "fails" })
+    const resolve = resolving({ servers })
+    expect(await resolve("nobody.test")).toBe("ENOTFOUND")
+    expect(await resolve("broken.test")).toBe("ESERVFAIL")
+    expect(await resolve("receiver.invalid")).toBe("ENOTFOUND")
+    expect(asked.filter((question) => question.endsWith("invalid"))).toEqual([])
+  })
+
+  it("is asked for once by all who want it at the same time, and again when its TTL is over", async () => {
+    const { servers, asked } = await nameserver({
+      "shop.test": { a: ["192.0.2.1"], ttl: 20 },
+      "long.test": { a: ["192.0.2.1"], ttl: 86_400 },
+      "short.test": { a: ["192.0.2.1"], ttl: 0 }
+    })
+    let now = 0
+    const resolve = resolving({ servers, now: () => now })
+    const times = (name: string) => asked.filter((question) => question === `A ${name}`).length
+    await Promise.all(Array.from({ length: 50 }, () => resolve("shop.test")))
+    expect(times("shop.test")).toBe(1)
+    now = 19_999
+    await resolve("SHOP.test")
+    expect(times("shop.test")).toBe(1)
+    now = 20_000
+    await resolve("shop.test")
+    expect(times("shop.test")).toBe(2)
+    // Within bounds: a name that changes is followed within a minute, and one without a TTL costs no question per request.
+    await resolve("long.test")
+    await resolve("short.test")
+    now += 999
+    await resolve("short.test")
+    expect(times("short.test")).toBe(1)
+    now += 60_001
+    await resolve("long.test")
+    expect(times("long.test")).toBe(2)
+  })
+
+  it("that failed is asked for again a moment later", async () => {
+    const zone: Record<string, Zone[string]> = {}
+    const { servers, asked } = await nameserver(zone)
+    let now = 0
+    const resolve = resolving({ servers, now: () => now })
+    expect(await resolve("new.test")).toBe("ENOTFOUND")
+    expect(await resolve("new.test")).toBe("ENOTFOUND")
+    expect(asked).toHaveLength(2)
+    zone["new.test"] = { a: ["192.0.2.9"] }
+    now = 1_000
+    expect(await resolve("new.test")).toEqual([{ address: "192.0.2.9", family: 4 }])
+  })
+
+  it("in the hosts file is that, whatever its letters' case, and asks nobody", async () => {
+    const { servers, asked } = await nameserver({})
+    const resolve = resolving({
+      servers,
+      ...files("127.0.0.1 localhost # us\n\n::1 localhost\n192.0.2.5 Printer printer.lan\nnonsense here\n")
+    })
+    expect(await resolve("LOCALHOST")).toEqual([
+      { address: "127.0.0.1", family: 4 },
+      { address: "::1", family: 6 }
+    ])
+    expect(await resolve("printer.lan")).toEqual([{ address: "192.0.2.5", family: 4 }])
+    expect(asked).toEqual([])
+  })
+
+  it("is completed as the system's settings say", async () => {
+    const zone = { "orders.shop.svc.test": { a: ["192.0.2.7"] }, "api.example.test": { a: ["192.0.2.8"] } }
+    const { servers, asked } = await nameserver(zone)
+    const settings = files("", "nameserver 192.0.2.53\nsearch shop.svc.test svc.test\noptions timeout:1 ndots:2\n")
+    const resolve = resolving({ servers, ...settings })
+    expect(await resolve("orders")).toEqual([{ address: "192.0.2.7", family: 4 }])
+    expect(await resolve("orders.shop")).toEqual([{ address: "192.0.2.7", family: 4 }])
+    expect(await resolve("api.example.test")).toEqual([{ address: "192.0.2.8", family: 4 }])
+    expect(asked.filter((question) => question.startsWith("A "))).toEqual([
+      "A orders.shop.svc.test",
+      "A orders.shop.shop.svc.test",
+      "A orders.shop.svc.test",
+      "A api.example.test"
+    ])
+  })
+})
