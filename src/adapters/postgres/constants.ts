@@ -3,6 +3,7 @@
  * value goes; when a value changes, the functions that hold it are created again.
  */
 import { DateTime } from "effect"
+import { CLAIMED_BODY_MAX } from "../../application/ports/Queue.ts"
 import { toRecorded } from "../../domain/circuit/facts.ts"
 import { IN_FLIGHT_LAST, PERMIT_SPARE_MS, TIMEOUT_UNKNOWN_MS, widened } from "../../domain/circuit/policy.ts"
 import { BURST_MS, ROUNDING, SLACK_MS } from "../../domain/delivery/rateLimit.ts"
@@ -34,6 +35,7 @@ const constants: Readonly<Record<string, string>> = {
   burstMs: String(BURST_MS),
   slackMs: String(SLACK_MS),
   rounding: String(ROUNDING),
+  claimedBodyMax: String(CLAIMED_BODY_MAX),
   endedWell: endedWell.map(text).join(", ")
 }
 

@@ -37,6 +37,7 @@ import {
 import { cancelReason, objectionTo } from "../consents/consents.ts"
 import { entryOf } from "../entry.ts"
 import type { StoreUnavailable } from "../errors.ts"
+import { Bodies } from "../ports/Bodies.ts"
 import type { Channels, Reply } from "../ports/Channels.ts"
 import {
   type Append,
@@ -82,6 +83,8 @@ export const deliver = Effect.fnUntraced(function* (
   { telemetry, tracing }: Watched,
   onSent: (outcome: AttemptOutcome, isUnreported: boolean) => void
 ) {
+  // Read before the attempt is open: a store that does not answer must leave nothing in doubt.
+  const body = claimed.isBodyLarge ? yield* largeBody(claimed, heldBatch) : claimed.body
   const started = yield* start(claimed, heldBatch)
   if (started === "GateClosed") return started
   if (started === null) {
@@ -94,7 +97,7 @@ export const deliver = Effect.fnUntraced(function* (
   const span = tracing.attempt({ messageId, queued, epoch, attempt, dueAt })
   telemetry.sendingBegan(channel)
   const reply = yield* Effect.onExitPrimitive(
-    send(claimed, heldBatch, started.message, span?.traceparent),
+    send(claimed, body, heldBatch, started.message, span?.traceparent),
     () =>
       // Nothing to run, so no step of the fiber.
       void telemetry.sendingEnded(channel)
@@ -113,6 +116,12 @@ export const deliver = Effect.fnUntraced(function* (
   const settled = yield* settle(claimed, heldBatch, started, reply)
   if (settled !== null) telemetry.stored({ messageId, queued, epoch, dueAt }, settled.facts, settled.at)
 })
+
+/** Null too when the batch was lost meanwhile: then nothing is started. */
+const largeBody = ({ messageId }: ClaimedMessage, heldBatch: HeldBatch) =>
+  Effect.flatMap(Bodies, (bodies) => whileUnavailable(bodies.load(messageId), whileHeld(heldBatch).unavailable!)).pipe(
+    Effect.catchTag("StoreUnavailable", () => Effect.succeed(null))
+  )
 
 /** A failure of the store is ignored: the destination gives the lane's next message the same answer. */
 const deferLane = Effect.fnUntraced(function* (
@@ -242,6 +251,7 @@ const isOursToFinish = ({ progress }: Message, claimed: ClaimedMessage): boolean
 /** Null when the batch was taken over and nothing was sent: the attempt belongs to another worker. */
 const send = Effect.fnUntraced(function* (
   claimed: ClaimedMessage,
+  body: string | null,
   heldBatch: HeldBatch,
   message: Message,
   // Without a span of ours the receiver joins its sender's trace.
@@ -263,12 +273,11 @@ const send = Effect.fnUntraced(function* (
   if (channel === undefined)
     return notSent("channel_unavailable", `no ${claimed.queued.channel} channel is set up here`)
   // The message knows of an erasure after the claim, the claim does not.
-  if (claimed.body === null || erased) return notSent("body_erased", "the body was erased before it could be sent")
+  if (body === null || erased) return notSent("body_erased", "the body was erased before it could be sent")
   const dedupes = yield* channel.dedupes(orgId, destination)
   const failed = dedupes ? broken : unknown(ourFault, yield* doubtMsOf(channel, claimed.queued))
   // Where a duplicate would not be dropped the store is asked each time: a crash of the database may have shortened the lease.
   if (!dedupes && !(yield* isSurelyHeld(heldBatch))) return null
-  const { body } = claimed
   return yield* underLease(heldBatch, yield* Clock.Clock, () => channel.send({ ...about, body }).pipe(orElse(failed)))
 })
 

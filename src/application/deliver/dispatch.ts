@@ -2,7 +2,7 @@
  * The worker: a feeder claims due messages ahead of a pool of actors, and each actor owns one message at a time from
  * claim to settlement.
  *
- *   feeder     queue.claim ─▶ waiting room (lane by lane, within each lane's capacity)
+ *   feeder     queue.claim ─▶ waiting room (org by org, lane by lane, within each lane's capacity)
  *   actors     waiting room ─▶ deliver: start, send, settle ─▶ release the batch with its last message
  *   keeper     renews this worker's leases and recovers the batches of workers that are gone
  *
@@ -59,7 +59,8 @@ const HANDED_BACK_WITHIN = Duration.seconds(5)
 /** Starts the worker; it runs until the scope closes. */
 export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
   const heldBatches = makeHeldBatches(settings.lease, (yield* Telemetry).leaseLost)
-  const waitingRoom = makeWaitingRoom<Task>(settings.concurrency)
+  const clock = yield* Clock.Clock
+  const waitingRoom = makeWaitingRoom<Task>(settings.concurrency, () => monotonicMillis(clock))
   const circuits = watchCircuits(
     settings.circuit ?? circuitDefaults,
     (lane, { status, generation, inFlightMax }) => {
@@ -79,6 +80,7 @@ export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
   const actors = yield* Effect.forEach(Array.from({ length: settings.concurrency }), () =>
     Effect.forkDetach(act(waitingRoom, heldBatches, circuits))
   )
+  const returner = yield* Effect.forkDetach(handBackSurplus(waitingRoom, heldBatches))
   const feeder = yield* Effect.forkDetach(feed(settings, waitingRoom, heldBatches, circuits))
 
   yield* Effect.addFinalizer(() =>
@@ -90,7 +92,7 @@ export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
         return finish(heldBatch, heldBatches)
       }).pipe(Effect.andThen(untilEmpty(heldBatches)), Effect.timeoutOption(settings.grace))
       yield* Fiber.interruptAll(actors)
-      yield* Fiber.interrupt(watcher)
+      yield* Fiber.interruptAll([watcher, returner])
       yield* Effect.forEach(heldBatches.all(), handBack, { concurrency: 4, discard: true }).pipe(
         Effect.andThen(circuits.flush),
         Effect.timeoutOption(HANDED_BACK_WITHIN)
@@ -136,14 +138,15 @@ const feed = Effect.fnUntraced(function* (
 
   /** True when a batch was claimed. A stop may not come between the claim and its bookkeeping here. */
   const claimOnce = Effect.fnUntraced(function* () {
+    const { lanes: room, fullOrgs, isFull } = waitingRoom.room()
     const limit = CLAIM_MAX - waitingRoom.startable()
-    if (limit < CLAIM_MAX / 2) return false
+    if (isFull || limit < CLAIM_MAX / 2) return false
     const askedAt = clock.monotonicTimeNanosUnsafe()
     const claim = yield* queue.claim({
       worker: settings.worker,
       limit,
       perLane: WINDOW_FIRST,
-      room: waitingRoom.room(),
+      ...{ room, fullOrgs },
       lease: settings.lease
     })
     if (claim === null) return false
@@ -163,6 +166,7 @@ const feed = Effect.fnUntraced(function* (
       const startBy = startByOf(terms, askedAt, offeredAt)
       waitingRoom.offer(
         lane,
+        messages[0]!.queued.orgId,
         capacities[index]!,
         messages.map((claimed) => ({ claimed, heldBatch, startBy })),
         terms.inFlightMax
@@ -193,6 +197,14 @@ const startByOf = ({ circuitMode, startWithinMs }: ClaimTerms, askedAt: bigint, 
   return askedAt + fresh + (circuitMode === "probe" || late < 0n ? 0n : late)
 }
 
+/** What slow lanes hold beyond what they can start soon goes back to the queue. */
+const handBackSurplus = (waitingRoom: WaitingRoom<Task>, heldBatches: HeldBatches) =>
+  background(
+    "handing back messages of slow lanes",
+    Effect.flatMap(waitingRoom.surplus, (tasks) => putBack(tasks, heldBatches)),
+    STORE_PAUSE
+  )
+
 // ---------------------------------------------------------------------------------------------- actors
 
 const act = Effect.fnUntraced(function* (
@@ -202,16 +214,18 @@ const act = Effect.fnUntraced(function* (
 ) {
   // Looked up once: an actor takes thousands of messages.
   const watched = { telemetry: yield* Telemetry, tracing: yield* Tracing }
+  const clock = yield* Clock.Clock
   for (;;) {
     const task = yield* waitingRoom.take
     const { claimed, heldBatch } = task
+    const takenAt = monotonicMillis(clock)
     let underWay = true
     /** Other messages that this worker holds of a lane that was deferred. */
     let others: ReadonlyArray<Task> = []
     const sent = (outcome: AttemptOutcome | null = null, isUnreported = false) => {
       if (outcome?.type === "Deferred" && outcome.scope !== "message")
         others = waitingRoom.withdraw(claimed.lane, () => true)
-      if (underWay) waitingRoom.ended(claimed.lane, isUnreported)
+      if (underWay) waitingRoom.ended(claimed.lane, monotonicMillis(clock) - takenAt, isUnreported)
       underWay = false
     }
     if (task.startBy !== null && (yield* isPast(task.startBy))) {
@@ -276,6 +290,8 @@ const takeOut = (
     }
     return Effect.uninterruptible(Effect.map(ask, answered)).pipe(Effect.retry(storePauses), Effect.orDie)
   })
+
+const monotonicMillis = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe() / NANOS_PER_MILLI)
 
 const isPast = (moment: bigint) => Effect.map(Clock.Clock, (clock) => clock.monotonicTimeNanosUnsafe() > moment)
 

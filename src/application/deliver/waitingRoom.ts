@@ -1,28 +1,64 @@
 /**
- * The messages that this process has claimed and not yet started, lane by lane. Actors take from the lanes in turn,
- * never beyond a lane's capacity.
+ * The messages that this process has claimed and not yet started, and the places (actors) of those that are under way.
  *
- * - A lane has at most as many messages under way as actors are idle: a lane that hangs takes half of the actors at
- *   most, a second one half of the rest, and so on. Without this, a dozen destinations that hang, each within its
- *   capacity, held all actors, and all other messages waited for their timeouts (p50 6 s, measured).
- * - How many messages of a lane are claimed in advance follows its speed. A fast lane is kept full; the messages of a
- *   lane that hangs stay in the queue, where other workers and cancellations can reach them.
+ * Places are shared by org first, then by lane, and a lane that answers quickly gets one at once, however many lanes hang:
  *
- * - A message that failed keeps its place in its lane until the failure is reported, without an actor. So a worker lets no more
- *   requests through to a destination that is down than it may have under way, however fast the answers and slow the reports.
+ * - A lane is quick when its messages lately took less than `QUICK_MS`, and something ended within that time. All other lanes,
+ *   new ones too, share three quarters of the places; the rest is for quick lanes. So what hangs stops nobody who answers.
+ * - An org takes seven eighths of the idle places at most, and in lanes that are not quick three quarters of what such lanes
+ *   may still have. So an org whose lanes all hang, also after they were quick, leaves places to every other org.
+ * - A lane has at most as many messages under way as places are idle: a lane that hangs takes half at most.
+ * - A new lane may try one message also when the lanes of its org that hang have used up its share.
  *
- * Plain synchronous data; it knows neither the queue nor the clock.
+ * Orgs take turns, and within each its lanes.
+ *
+ * What is held is bounded. A quick lane is kept full in advance, as its speed asks for. Of a slow lane no more is held than can
+ * start within two seconds: the rest goes back to the queue, where other workers and cancellations reach it. An org that holds
+ * half of what is left of `HELD_PER_SLOT` messages a place is full: it gets more only for a quick lane that has run out.
+ *
+ * A message that failed keeps its place in its lane until the failure is reported, without an actor. So a worker lets no more
+ * requests through to a destination that is down than it may have under way, however fast the answers and slow the reports.
+ *
+ * Plain synchronous data; it knows neither the queue nor a clock but the one it is given.
  */
 import { Effect } from "effect"
-import type { DestinationId } from "../../domain/ids.ts"
+import type { DestinationId, OrgId } from "../../domain/ids.ts"
 
 const WINDOW_MIN = 16
 const WINDOW_MAX = 500
 /** For a new lane. */
 export const WINDOW_FIRST = 64
+const HELD_PER_SLOT = 4
+/** A lane is slow when its messages take longer. */
+export const QUICK_MS = 1_000
+/** A longer message counts as this long, so that one alone does not make a quick lane slow. */
+const LONGEST_MS = 4 * QUICK_MS
+/** How much of a lane's speed the last message is. */
+const LAST = 0.2
+/** How far ahead the messages of a slow lane are held. */
+const AHEAD_MS = 2_000
+/** How long the speed of a lane that has no messages is remembered, and of how many lanes about. */
+const REMEMBERED_MS = 60_000
+const REMEMBERED_MAX = 10_000
+/** How often what is remembered is looked through. */
+const FORGET_EVERY_MS = 5_000
+
+interface Org<A> {
+  readonly id: OrgId
+  underWay: number
+  /** Of these, in lanes that are not quick. */
+  careful: number
+  /** Of these, started beyond the org's share because nobody knew the lane. */
+  trials: number
+  waiting: number
+  /** The lanes that have messages and room in their own capacity. */
+  ring: Array<Lane<A>>
+  inRing: boolean
+}
 
 interface Lane<A> {
   readonly id: DestinationId
+  readonly org: Org<A>
   capacity: number
   /** The limit while traffic comes back to a destination that was down; infinite otherwise. */
   limit: number
@@ -33,23 +69,37 @@ interface Lane<A> {
   window: number
   /** Messages that ended since the last call of `room`. */
   ended: number
-  /** Whether the lane stands in the ring of lanes that can give a message now. */
   inRing: boolean
+  /** How long its messages took lately; null before the first has ended. */
+  tookMs: number | null
+  isQuick: boolean
+  /** Whether its first message is under way as a trial. */
+  isTried: boolean
+  /** When a message ended or, with none under way, the first was started. */
+  movedAt: number
 }
 
 export interface WaitingRoom<A> {
-  readonly offer: (lane: DestinationId, capacity: number, items: ReadonlyArray<A>, limit?: number | null) => void
+  readonly offer: (
+    lane: DestinationId,
+    org: OrgId,
+    capacity: number,
+    items: ReadonlyArray<A>,
+    limit?: number | null
+  ) => void
   /** The next message of the next lane; parks until there is one. Its slot is taken until `ended`. */
   readonly take: Effect.Effect<A>
-  /** `unreported`: its place stays taken until `reported`. */
-  readonly ended: (lane: DestinationId, unreported?: boolean) => void
+  /** `unreported`: its place in the lane stays taken until `reported`. */
+  readonly ended: (lane: DestinationId, tookMs: number, unreported?: boolean) => void
   readonly reported: (lane: DestinationId, count: number) => void
   /** Sets how many messages of the lane may be under way, within its capacity; null: no limit but the capacity. */
   readonly limit: (lane: DestinationId, limit: number | null) => void
   /** Removes and answers the lane's waiting messages that match. */
   readonly withdraw: (lane: DestinationId, matches: (item: A) => boolean) => ReadonlyArray<A>
-  /** How many more messages of each known lane to claim now; 0 where there are enough. */
-  readonly room: () => ReadonlyMap<DestinationId, number>
+  /** What to claim now. */
+  readonly room: () => Room
+  /** Removes what slow lanes hold beyond what they can start soon; parks until `room` finds some. */
+  readonly surplus: Effect.Effect<ReadonlyArray<A>>
   /** How many messages could start at once, with an idle actor for each. */
   readonly startable: () => number
   /** Returns when a lane could use more messages than it holds; one such moment is remembered. */
@@ -58,48 +108,130 @@ export interface WaitingRoom<A> {
   readonly drain: () => ReadonlyArray<A>
 }
 
-/** `slots` is the number of actors. */
-export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
+export interface Room {
+  /** How many more messages of each known lane to claim; 0 where there are enough. */
+  readonly lanes: ReadonlyMap<DestinationId, number>
+  /** Orgs that hold their part: nothing of their lanes that are not in `lanes`. */
+  readonly fullOrgs: ReadonlySet<OrgId>
+  /** Nothing at all is to be claimed. */
+  readonly isFull: boolean
+}
+
+/** `slots` is the number of actors; `now` a monotonic clock in milliseconds. */
+export const makeWaitingRoom = <A>(slots: number, now: () => number): WaitingRoom<A> => {
   const lanes = new Map<DestinationId, Lane<A>>()
-  let ring: Array<Lane<A>> = []
+  const orgs = new Map<OrgId, Org<A>>()
+  let ring: Array<Org<A>> = []
   const parked: Array<(item: A) => void> = []
+  const carefulMax = slots - (slots >> 2)
+  const heldMax = Math.max(slots * HELD_PER_SLOT, WINDOW_MAX)
   let busy = 0
+  let careful = 0
+  let held = 0
+  let forgotAt = now()
   let isShort = false
   let onShortage: (() => void) | null = null
+  let onSurplus: ((items: ReadonlyArray<A>) => void) | null = null
 
   const free = (lane: Lane<A>) => Math.min(lane.capacity, lane.limit) - lane.underWay - lane.unreported
   const isEmpty = (lane: Lane<A>) => lane.underWay === 0 && lane.unreported <= 0 && lane.waiting.length === 0
-  const mayGive = (lane: Lane<A>) => lane.underWay < slots - busy
-  /** How many more messages of the lane could start now: each takes an idle actor and a part of the lane's share. */
-  const open = (lane: Lane<A>) => Math.max(Math.min(free(lane), Math.ceil((slots - busy - lane.underWay) / 2)), 0)
+
+  /** How many more messages of the lane could start now. Each takes an idle place and a part of every share it counts in. */
+  const open = (lane: Lane<A>): number => {
+    const { org } = lane
+    const idle = slots - busy
+    const most = Math.min(free(lane), Math.ceil((idle - lane.underWay) / 2), Math.ceil((7 * idle - org.underWay) / 8))
+    if (lane.isQuick || most <= 0) return Math.max(most, 0)
+    const shared = Math.min(idle, carefulMax - careful)
+    const share = Math.min(most, Math.ceil((shared - lane.underWay) / 2), Math.ceil((3 * shared - org.careful) / 4))
+    return share > 0 ? share : mayTry(lane, idle) ? 1 : 0
+  }
+
+  const mayTry = ({ tookMs, underWay, org }: Lane<A>, idle: number) =>
+    tookMs === null && underWay === 0 && org.trials < idle / 4
+
+  const begin = (lane: Lane<A>) => {
+    const { org } = lane
+    if (lane.underWay === 0) lane.movedAt = now()
+    if (!lane.isQuick) {
+      const shared = Math.min(slots - busy, carefulMax - careful)
+      if (lane.underWay >= shared || org.careful >= 3 * shared) {
+        lane.isTried = true
+        org.trials += 1
+      }
+      org.careful += 1
+      careful += 1
+    }
+    lane.underWay += 1
+    org.underWay += 1
+    busy += 1
+  }
+
+  const setQuick = (lane: Lane<A>, isQuick: boolean) => {
+    if (lane.isQuick === isQuick) return
+    lane.isQuick = isQuick
+    const change = isQuick ? -lane.underWay : lane.underWay
+    lane.org.careful += change
+    careful += change
+  }
+
+  const judge = (lane: Lane<A>) => {
+    const isMoving = lane.underWay === 0 || now() - lane.movedAt <= QUICK_MS
+    setQuick(lane, isMoving && lane.tookMs !== null && lane.tookMs <= QUICK_MS)
+  }
+
+  const isSlow = ({ tookMs, underWay, movedAt }: Lane<A>) =>
+    (tookMs !== null && tookMs > QUICK_MS) || (underWay > 0 && now() - movedAt > QUICK_MS)
+
+  /** How many messages of a slow lane to hold: what can start now, and what will within two seconds. */
+  const soon = (lane: Lane<A>) => {
+    const tookMs = Math.max(lane.tookMs ?? 0, lane.underWay > 0 ? now() - lane.movedAt : 0)
+    return open(lane) + Math.floor((lane.underWay * AHEAD_MS) / tookMs)
+  }
 
   const enter = (lane: Lane<A>) => {
     if (lane.inRing || lane.waiting.length === 0 || free(lane) <= 0) return
     lane.inRing = true
-    ring.push(lane)
+    lane.org.ring.push(lane)
+    if (lane.org.inRing) return
+    lane.org.inRing = true
+    ring.push(lane.org)
   }
 
   /** Takes a lane out of the ring that has no message to give any more. */
   const leave = (lane: Lane<A>) => {
     if (!lane.inRing || (lane.waiting.length > 0 && free(lane) > 0)) return
     lane.inRing = false
-    ring.splice(ring.indexOf(lane), 1)
+    lane.org.ring.splice(lane.org.ring.indexOf(lane), 1)
   }
 
-  const next = (): A | null => {
-    for (let left = ring.length; left > 0; left--) {
-      const lane = ring.shift()!
-      if (!mayGive(lane)) {
-        ring.push(lane)
+  const nextOf = (org: Org<A>): A | null => {
+    for (let left = org.ring.length; left > 0; left--) {
+      const lane = org.ring.shift()!
+      if (open(lane) <= 0) {
+        org.ring.push(lane)
         continue
       }
       lane.inRing = false
       const item = lane.waiting.shift()!
-      lane.underWay += 1
-      busy += 1
+      org.waiting -= 1
+      held -= 1
+      begin(lane)
       enter(lane)
       if (lane.waiting.length <= lane.window >> 1) wakeFeeder()
       return item
+    }
+    return null
+  }
+
+  const next = (): A | null => {
+    if (busy >= slots) return null
+    for (let left = ring.length; left > 0; left--) {
+      const org = ring.shift()!
+      const item = nextOf(org)
+      org.inRing = org.ring.length > 0
+      if (org.inRing) ring.push(org)
+      if (item !== null) return item
     }
     return null
   }
@@ -118,26 +250,72 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
     }
   }
 
+  const laneOf = (id: DestinationId, orgId: OrgId): Lane<A> => {
+    const known = lanes.get(id)
+    if (known !== undefined) return known
+    let org = orgs.get(orgId)
+    if (org === undefined) {
+      org = { id: orgId, underWay: 0, careful: 0, trials: 0, waiting: 0, ring: [], inRing: false }
+      orgs.set(orgId, org)
+    }
+    const lane: Lane<A> = {
+      ...{ id, org, capacity: 0, limit: Number.POSITIVE_INFINITY, underWay: 0, unreported: 0, waiting: [] },
+      ...{ window: WINDOW_FIRST, ended: 0, inRing: false, tookMs: null, isQuick: false, isTried: false, movedAt: now() }
+    }
+    lanes.set(id, lane)
+    return lane
+  }
+
+  const forgetIdle = () => {
+    if (now() - forgotAt < FORGET_EVERY_MS) return
+    forgotAt = now()
+    let beyond = lanes.size - REMEMBERED_MAX
+    for (const lane of lanes.values()) {
+      if (!isEmpty(lane) || (beyond <= 0 && now() - lane.movedAt <= REMEMBERED_MS)) continue
+      lanes.delete(lane.id)
+      beyond -= 1
+    }
+    const used = new Set([...lanes.values()].map(({ org }) => org))
+    for (const org of orgs.values()) if (!used.has(org)) orgs.delete(org.id)
+  }
+
+  const withdraw = (lane: Lane<A>, matches: (item: A) => boolean): ReadonlyArray<A> => {
+    const items = lane.waiting.filter(matches)
+    if (items.length === 0) return items
+    lane.waiting = lane.waiting.filter((item) => !matches(item))
+    lane.org.waiting -= items.length
+    held -= items.length
+    leave(lane)
+    return items
+  }
+
+  const isFull = ({ waiting }: Org<A>) => waiting >= Math.max(WINDOW_MIN, heldMax - held)
+
+  const withdrawSurplus = (lane: Lane<A>): ReadonlyArray<A> => {
+    if (lane.waiting.length === 0 || !isSlow(lane)) return []
+    const keep = new Set(lane.waiting.slice(0, soon(lane)))
+    return withdraw(lane, (item) => !keep.has(item))
+  }
+
+  const roomOf = (lane: Lane<A>): number => {
+    lane.window = Math.min(WINDOW_MAX, Math.max(WINDOW_MIN, 4 * lane.ended, lane.window >> 1))
+    lane.ended = 0
+    if (isFull(lane.org))
+      return lane.isQuick && lane.waiting.length === 0 && lane.org.waiting < heldMax ? WINDOW_FIRST : 0
+    if (isSlow(lane)) return Math.max(soon(lane) - lane.waiting.length, 0)
+    const wanted = lane.window + open(lane) - lane.waiting.length
+    // Many tiny claims cost more than waiting until half a window is free.
+    return wanted >= lane.window >> 1 ? wanted : 0
+  }
+
   return {
-    offer: (id, capacity, items, limit = null) => {
-      let lane = lanes.get(id)
-      if (lane === undefined) {
-        lane = {
-          id,
-          capacity,
-          limit: Number.POSITIVE_INFINITY,
-          underWay: 0,
-          unreported: 0,
-          waiting: [],
-          window: WINDOW_FIRST,
-          ended: 0,
-          inRing: false
-        }
-        lanes.set(id, lane)
-      }
+    offer: (id, org, capacity, items, limit = null) => {
+      const lane = laneOf(id, org)
       lane.capacity = capacity
       lane.limit = limit ?? Number.POSITIVE_INFINITY
       lane.waiting.push(...items)
+      lane.org.waiting += items.length
+      held += items.length
       leave(lane)
       enter(lane)
       serve()
@@ -152,26 +330,36 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
         if (at >= 0) parked.splice(at, 1)
       })
     }),
-    ended: (id, unreported = false) => {
+    ended: (id, tookMs, unreported = false) => {
       const lane = lanes.get(id)
       if (lane === undefined) return
+      const last = Math.min(tookMs, LONGEST_MS)
+      lane.tookMs = lane.tookMs === null ? last : (1 - LAST) * lane.tookMs + LAST * last
+      lane.movedAt = now()
+      judge(lane)
+      if (lane.isTried) lane.org.trials -= 1
+      lane.isTried = false
       lane.underWay -= 1
+      lane.org.underWay -= 1
       busy -= 1
+      if (!lane.isQuick) {
+        lane.org.careful -= 1
+        careful -= 1
+        wakeFeeder()
+      }
       lane.ended += 1
       if (unreported) {
         lane.unreported += 1
         leave(lane)
       }
-      if (isEmpty(lane)) lanes.delete(id)
-      else enter(lane)
+      enter(lane)
       serve()
     },
     reported: (id, count) => {
       const lane = lanes.get(id)
       if (lane === undefined) return
       lane.unreported -= count
-      if (isEmpty(lane)) lanes.delete(id)
-      else enter(lane)
+      enter(lane)
       serve()
     },
     limit: (id, limit) => {
@@ -186,25 +374,37 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
     },
     withdraw: (id, matches) => {
       const lane = lanes.get(id)
-      if (lane === undefined) return []
-      const items = lane.waiting.filter(matches)
-      lane.waiting = lane.waiting.filter((item) => !matches(item))
-      leave(lane)
-      if (isEmpty(lane)) lanes.delete(id)
-      return items
+      return lane === undefined ? [] : withdraw(lane, matches)
     },
     room: () => {
+      forgetIdle()
+      for (const lane of lanes.values()) judge(lane)
+      if (onSurplus !== null) {
+        const items = [...lanes.values()].flatMap(withdrawSurplus)
+        if (items.length > 0) onSurplus(items)
+      }
       const room = new Map<DestinationId, number>()
       for (const lane of lanes.values()) {
-        lane.window = Math.min(WINDOW_MAX, Math.max(WINDOW_MIN, 4 * lane.ended, lane.window >> 1))
-        lane.ended = 0
-        const wanted = lane.window + open(lane) - lane.waiting.length
-        // Many tiny claims cost more than waiting until half a window is free.
-        room.set(lane.id, wanted >= lane.window >> 1 ? wanted : 0)
+        // An idle lane gives what a new one gives, unless it is slow or its org is full.
+        if (!isEmpty(lane) || isSlow(lane) || isFull(lane.org)) room.set(lane.id, roomOf(lane))
       }
-      return room
+      const fullOrgs = new Set([...orgs.values()].filter(isFull).map(({ id }) => id))
+      return { lanes: room, fullOrgs, isFull: held >= 2 * heldMax }
     },
-    startable: () => [...lanes.values()].reduce((sum, lane) => sum + Math.min(open(lane), lane.waiting.length), 0),
+    surplus: Effect.callback<ReadonlyArray<A>>((resume) => {
+      onSurplus = (items) => {
+        onSurplus = null
+        resume(Effect.succeed(items))
+      }
+      return Effect.sync(() => {
+        onSurplus = null
+      })
+    }),
+    startable: () =>
+      Math.min(
+        slots - busy,
+        [...lanes.values()].reduce((sum, lane) => sum + Math.min(open(lane), lane.waiting.length), 0)
+      ),
     wantsMore: Effect.callback<void>((resume) => {
       const wake = () => {
         isShort = false
@@ -222,7 +422,11 @@ export const makeWaitingRoom = <A>(slots: number): WaitingRoom<A> => {
       for (const lane of lanes.values()) {
         lane.waiting = []
         lane.inRing = false
+        lane.org.waiting = 0
+        lane.org.ring = []
+        lane.org.inRing = false
       }
+      held = 0
       ring = []
       return items
     }

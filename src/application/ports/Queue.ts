@@ -1,8 +1,11 @@
 import { type Brand, Context, type DateTime, type Duration, type Effect } from "effect"
-import type { DestinationId, MessageId } from "../../domain/ids.ts"
+import type { DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import type { FromStore } from "../errors.ts"
 import type { Unprocessable } from "./SetAside.ts"
+
+/** A larger body is not held in memory before its message starts. */
+export const CLAIMED_BODY_MAX = 32 * 1024
 
 /** Names one claimed batch: its lease, and the fence of its appends. */
 export type BatchId = string & Brand.Brand<"BatchId">
@@ -37,8 +40,10 @@ export interface AbandonedMessage {
 /** A claimed message, with everything its worker needs to start without reading the stream. */
 export interface ClaimedMessage extends AbandonedMessage {
   readonly queued: MessageQueued
-  /** Null when it was erased. */
+  /** Null when it was erased, or is left out because it is large. */
   readonly body: string | null
+  /** It has more than `CLAIMED_BODY_MAX` bytes, and is read just before it is sent. */
+  readonly isBodyLarge: boolean
   readonly terms: ClaimTerms
 }
 
@@ -56,6 +61,8 @@ export interface ClaimRequest {
   readonly perLane: number
   /** The lanes that this worker already works on: how many more messages each may give; 0 skips the lane. */
   readonly room: ReadonlyMap<DestinationId, number>
+  /** Orgs that give only from lanes that `room` names. */
+  readonly fullOrgs: ReadonlySet<OrgId>
   readonly lease: Duration.Duration
 }
 

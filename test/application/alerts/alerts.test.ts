@@ -495,7 +495,14 @@ describe("overdue", () => {
       for (let n = 0; n < 3; n++) yield* lookAndFollow
       expect(yield* typesTold(target)).toEqual([EXCEEDED])
       yield* setPaused(webhook, acme, shop, false)
-      const request = { worker: "w", limit: 100, perLane: 100, room: new Map(), lease: Duration.minutes(1) }
+      const request = {
+        worker: "w",
+        limit: 100,
+        perLane: 100,
+        room: new Map(),
+        fullOrgs: new Set<never>(),
+        lease: Duration.minutes(1)
+      }
       yield* (yield* Queue).claim(request)
       for (let n = 0; n < 3; n++) yield* lookAndFollow
       expect(yield* typesTold(target)).toEqual([EXCEEDED, RECOVERED])

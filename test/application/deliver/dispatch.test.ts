@@ -8,7 +8,7 @@ import { eraseMessage } from "../../../src/application/messages/commandMessage.t
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import type { OutboundMessage, Reply } from "../../../src/application/ports/Channels.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
-import { Queue } from "../../../src/application/ports/Queue.ts"
+import { CLAIMED_BODY_MAX, Queue } from "../../../src/application/ports/Queue.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { type MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { makeEndpoint } from "../../contracts/destinations/samples.ts"
@@ -101,6 +101,30 @@ describe("a worker", () => {
       })
     )
   )
+
+  it.live("reads a large body before it starts, also from a store that does not answer at first", () => {
+    const body = `"${"x".repeat(CLAIMED_BODY_MAX)}"`
+    return withWorker(succeed, (sent) =>
+      Effect.gen(function* () {
+        const bodies = yield* Bodies
+        let reads = 0
+        const shaky = Bodies.of({
+          ...bodies,
+          load: (id) =>
+            Effect.suspend(() => {
+              reads += 1
+              return reads < 4 ? Effect.fail(new StoreUnavailable({ cause: "away" })) : bodies.load(id)
+            })
+        })
+        yield* Effect.provideService(worker(), Bodies, shaky)
+        const [message] = yield* put(opened({ body }))
+        while (reads < 3) yield* Effect.sleep("5 millis")
+        expect(yield* history(message!.id)).toEqual(["MessageQueued"])
+        yield* until(message!.id, "MessageDelivered")
+        expect(sent).toMatchObject([{ messageId: message!.id, body }])
+      })
+    )
+  })
 
   it.live("stores the start of an attempt before anything is sent", () => {
     const seen: Array<ReadonlyArray<string>> = []
@@ -262,6 +286,7 @@ describe("a worker", () => {
           limit: 10,
           perLane: 10,
           room: new Map(),
+          fullOrgs: new Set<never>(),
           lease: Duration.millis(20)
         })
         yield* store.append([started(open!, { fence: claim!.batch }).entry])
@@ -412,6 +437,7 @@ describe("an erasure", () => {
           limit: 10,
           perLane: 10,
           room: new Map(),
+          fullOrgs: new Set<never>(),
           lease: Duration.millis(50)
         })
         yield* erase(message!.id, orgOf(step))
@@ -469,6 +495,7 @@ describe("stopping a worker", () => {
           limit: 10,
           perLane: 10,
           room: new Map(),
+          fullOrgs: new Set<never>(),
           lease: Duration.minutes(1)
         })
         expect(again!.messages).toHaveLength(2)

@@ -288,7 +288,14 @@ describe("a send that breaks in the middle", () => {
   const die = Effect.fnUntraced(function* (messages: ReadonlyArray<Sample>) {
     const queue = yield* Queue
     const lease = Duration.millis(20)
-    const claim = yield* queue.claim({ worker: "dead", limit: 10, perLane: 10, room: new Map(), lease })
+    const claim = yield* queue.claim({
+      worker: "dead",
+      limit: 10,
+      perLane: 10,
+      room: new Map(),
+      fullOrgs: new Set<never>(),
+      lease
+    })
     expect(claim!.messages).toHaveLength(messages.length)
     const store = yield* EventStore
     yield* store.append(messages.map((message) => started(message, { fence: claim!.batch }).entry))

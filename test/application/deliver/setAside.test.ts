@@ -33,7 +33,14 @@ const abandoned = Effect.gen(function* () {
   const messages = [0, 1, 2].map(() => opened({ destination }))
   yield* store.append(messages.map(({ entry }) => entry))
   const lease = Duration.millis(1)
-  const claim = yield* queue.claim({ worker: "gone", limit: 9, perLane: 9, room: new Map(), lease })
+  const claim = yield* queue.claim({
+    worker: "gone",
+    limit: 9,
+    perLane: 9,
+    room: new Map(),
+    fullOrgs: new Set<never>(),
+    lease
+  })
   expect(claim!.messages).toHaveLength(3)
   yield* store.append(messages.map(({ after }) => started(after, { fence: claim!.batch }).entry))
   yield* Effect.sleep("20 millis")
@@ -136,16 +143,37 @@ describe("a message that is in no place of the queue", () => {
       yield* store.append(steps.map(({ entry }) => entry))
       yield* Effect.provide(projectAll, LogReader.layer)
       const lease = minute
-      const claim = yield* queue.claim({ worker: "w", limit: 9, perLane: 9, room: new Map(), lease })
+      const claim = yield* queue.claim({
+        worker: "w",
+        limit: 9,
+        perLane: 9,
+        room: new Map(),
+        fullOrgs: new Set<never>(),
+        lease
+      })
       yield* queue.release(claim!.batch, [])
       const lost = claim!.messages.map(({ messageId }) => messageId)
-      const held = yield* queue.claim({ worker: "w", limit: 9, perLane: 9, room: new Map(), lease: Duration.hours(1) })
+      const held = yield* queue.claim({
+        worker: "w",
+        limit: 9,
+        perLane: 9,
+        room: new Map(),
+        fullOrgs: new Set<never>(),
+        lease: Duration.hours(1)
+      })
       yield* Effect.forkScoped(
         repairQueue({ ...repairDefaults, holder: "w" }).pipe(Effect.provideService(Telemetry, telemetry))
       )
       yield* Effect.sleep("3 minutes")
       expect(repaired).toEqual([["message", lost.length]])
-      const next = yield* queue.claim({ worker: "w", limit: 99, perLane: 99, room: new Map(), lease })
+      const next = yield* queue.claim({
+        worker: "w",
+        limit: 99,
+        perLane: 99,
+        room: new Map(),
+        fullOrgs: new Set<never>(),
+        lease
+      })
       const waiting = steps
         .map(({ after }) => after.id)
         .filter((id) => held!.messages.every((one) => one.messageId !== id))

@@ -95,7 +95,7 @@ const working = Effect.fnUntraced(function* (send: Sender["send"]) {
   }
   yield* dispatch({
     worker: "worker",
-    concurrency: 8,
+    concurrency: 16,
     lease: Duration.seconds(10),
     grace: Duration.seconds(5)
   }).pipe(Effect.provideService(Senders, { whatsapp: channel }))

@@ -121,7 +121,7 @@ describe("the events an endpoint missed", () => {
       expect(results[0]!.replayed + results[1]!.replayed).toBe(12)
       expect((yield* messagesOf(missed)).map(({ length }) => length)).toEqual(missed.map(() => 1))
       const claimed = yield* (yield* Queue).claim({
-        ...{ worker: "w", limit: 100, perLane: 100, room: new Map() },
+        ...{ worker: "w", limit: 100, perLane: 100, room: new Map(), fullOrgs: new Set<never>() },
         lease: Duration.minutes(1)
       })
       expect(claimed?.messages).toHaveLength(12)

@@ -64,7 +64,14 @@ export const alertingContract = <E>(name: string, layer: Layer.Layer<AlertPorts,
         yield* (yield* Destinations).setPaused(webhook, orgId, b, true)
         yield* put(orgId, a, -90_000)
         const paused = yield* put(orgId, b, -60_000)
-        const request = { worker: "w", limit: 10, perLane: 10, room: new Map(), lease: Duration.minutes(1) }
+        const request = {
+          worker: "w",
+          limit: 10,
+          perLane: 10,
+          room: new Map(),
+          fullOrgs: new Set<never>(),
+          lease: Duration.minutes(1)
+        }
         expect((yield* (yield* Queue).claim(request))!.messages).toHaveLength(1)
         expect((yield* destinations.oldestDue([orgId])).get(orgId)).toMatchObject({ messageId: paused })
       })

@@ -10,6 +10,7 @@ export const asWorker = (worker: string, lease: Duration.Input = minute): ClaimR
   limit: 1_000,
   perLane: 1_000,
   room: new Map(),
+  fullOrgs: new Set<never>(),
   lease: Duration.fromInputUnsafe(lease)
 })
 

@@ -7,7 +7,12 @@ import { DateTime, Duration, Effect, type Layer } from "effect"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
-import { type AbandonedMessage, type ClaimedMessage, Queue } from "../../../src/application/ports/Queue.ts"
+import {
+  type AbandonedMessage,
+  CLAIMED_BODY_MAX,
+  type ClaimedMessage,
+  Queue
+} from "../../../src/application/ports/Queue.ts"
 import {
   delivered,
   inMillis,
@@ -160,6 +165,20 @@ export const queueContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>
           expect(yield* claimAll).toEqual([])
           const second = yield* put([{ destination: lane }])
           expect(yield* claimAll).toEqual(ids(second))
+        })
+      )
+
+      test(
+        "leaves a body out that is too large to be held in advance, by its bytes",
+        Effect.gen(function* () {
+          const ofBytes = (bytes: number) => `"ü${"x".repeat(bytes - 4)}"`
+          const steps = [CLAIMED_BODY_MAX, CLAIMED_BODY_MAX + 1].map((bytes) => opened({ body: ofBytes(bytes) }))
+          yield* (yield* EventStore).append(steps.map(({ entry }) => entry))
+          const { messages } = (yield* (yield* Queue).claim(asWorker("w")))!
+          const [whole, large] = steps.map(({ after }) => messages.find(({ messageId }) => messageId === after.id)!)
+          expect(whole).toMatchObject({ body: ofBytes(CLAIMED_BODY_MAX), isBodyLarge: false })
+          expect(large).toMatchObject({ body: null, isBodyLarge: true })
+          expect(yield* (yield* Bodies).load(large!.messageId)).toBe(ofBytes(CLAIMED_BODY_MAX + 1))
         })
       )
 

@@ -4,7 +4,7 @@
  */
 import { createHash, randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
-import { DateTime, Duration, Effect, type Layer, Redacted, Result } from "effect"
+import { DateTime, Effect, type Layer, Redacted, Result } from "effect"
 import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { ApiKeys } from "../../../src/application/ports/ApiKeys.ts"
@@ -22,6 +22,7 @@ import { Queue } from "../../../src/application/ports/Queue.ts"
 import { journalOf, journalOfKey } from "../../../src/domain/destination/changes.ts"
 import { fromRecorded } from "../../../src/domain/destination/facts.ts"
 import type { DestinationId, OrgId } from "../../../src/domain/ids.ts"
+import { asWorker } from "../deliver/claims.ts"
 import { newLane, newOrg, opened, readLogUntil, type StorePorts } from "../sample.ts"
 import { http, makeAccount, makeEndpoint, makeTarget, newNumber, webhook, whatsapp } from "./samples.ts"
 
@@ -257,7 +258,7 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
           )
           yield* store.append(steps.map(({ entry }) => entry))
           const claim = Effect.gen(function* () {
-            const request = { worker: "w", limit: 100, perLane: 100, room: new Map(), lease: Duration.minutes(1) }
+            const request = asWorker("w")
             const claimed = (yield* queue.claim(request))?.messages ?? []
             return [limited, paused].map(({ id }) => claimed.filter(({ lane }) => lane === id).length)
           })
@@ -266,6 +267,29 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
           expect(yield* claim).toEqual([0, 2])
           yield* destinations.remove(channel, orgId, limited.id)
           expect(yield* claim).toEqual([2, 0])
+        })
+      )
+
+      test(
+        "hands out nothing of an org that is full, unless room is named for it",
+        Effect.gen(function* () {
+          const store = yield* EventStore
+          const queue = yield* Queue
+          const [org, other] = [newOrg(), newOrg()]
+          const lanes = [yield* make(org), yield* make(org), yield* make(other)].map(({ id }) => id)
+          const steps = lanes.map((destination, n) =>
+            opened({ orgId: n < 2 ? org : other, channel: channel.name, destination })
+          )
+          yield* store.append(steps.map(({ entry }) => entry))
+          const claim = (room: ReadonlyArray<readonly [DestinationId, number]>) =>
+            Effect.map(
+              queue.claim({ ...asWorker("w"), room: new Map(room), fullOrgs: new Set([org]) }),
+              (claimed) => claimed?.messages.map(({ lane }) => lanes.indexOf(lane)) ?? []
+            )
+          expect(yield* claim([[lanes[0]!, 0]])).toEqual([2])
+          expect(yield* claim([[lanes[1]!, 1]])).toEqual([1])
+          expect(yield* claim([])).toEqual([])
+          expect((yield* queue.claim(asWorker("w")))!.messages.map(({ lane }) => lane)).toEqual([lanes[0]])
         })
       )
 
@@ -285,7 +309,7 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
           expect(yield* destinations.setDisabled(channel, newOrg(), id, null)).toBeNull()
           yield* store.append([opened({ channel: channel.name, destination: id }).entry])
           const claim = Effect.gen(function* () {
-            const request = { worker: "w", limit: 100, perLane: 100, room: new Map(), lease: Duration.minutes(1) }
+            const request = asWorker("w")
             return ((yield* queue.claim(request))?.messages ?? []).filter(({ lane }) => lane === id).length
           })
           yield* destinations.setPaused(channel, orgId, id, true)

@@ -74,7 +74,14 @@ const publish = Effect.fnUntraced(function* (...published: ReadonlyArray<Publish
 
 const claim = (limit: number) =>
   Effect.flatMap(Queue, (queue) =>
-    queue.claim({ worker: "w", limit, perLane: limit, room: new Map(), lease: Duration.minutes(5) })
+    queue.claim({
+      worker: "w",
+      limit,
+      perLane: limit,
+      room: new Map(),
+      fullOrgs: new Set<never>(),
+      lease: Duration.minutes(5)
+    })
   )
 
 const everything = <Item>(

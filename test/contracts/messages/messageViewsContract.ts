@@ -425,7 +425,14 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
         ]
         const sending = opened({ orgId, dueAt: inMillis(-90_000) })
         yield* write(sending)
-        yield* (yield* Queue).claim({ worker: "w", limit: 1, perLane: 1, room: new Map(), lease: Duration.minutes(1) })
+        yield* (yield* Queue).claim({
+          worker: "w",
+          limit: 1,
+          perLane: 1,
+          room: new Map(),
+          fullOrgs: new Set<never>(),
+          lease: Duration.minutes(1)
+        })
         const steps = [late, later, notYet, sending, started(sending.after), opened({ dueAt: inMillis(-120_000) })]
         yield* write(...steps.filter((step) => step !== sending))
         const opening = [late, later, notYet, sending, steps[5]!]

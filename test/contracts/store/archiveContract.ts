@@ -180,6 +180,7 @@ const claimAll = Effect.gen(function* () {
     limit: 100,
     perLane: 100,
     room: new Map(),
+    fullOrgs: new Set<never>(),
     lease: Duration.seconds(30)
   })
   return claim?.messages ?? []

@@ -50,6 +50,7 @@ const claim = Effect.gen(function* () {
     limit: 9,
     perLane: 9,
     room: new Map(),
+    fullOrgs: new Set<never>(),
     lease: Duration.minutes(5)
   })
   expect(claimed?.messages).toHaveLength(1)

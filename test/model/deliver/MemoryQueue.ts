@@ -3,6 +3,7 @@ import { DateTime, type Duration, Effect, Latch, Layer, Result } from "effect"
 import {
   type AbandonedMessage,
   type BatchId,
+  CLAIMED_BODY_MAX,
   type ClaimRequest,
   type ClaimTerms,
   Queue
@@ -14,6 +15,7 @@ import { PROBE_FRESH_MS } from "../../../src/domain/circuit/policy.ts"
 import { stateOf } from "../../../src/domain/circuit/state.ts"
 import { SLOT_FRESH_MS } from "../../../src/domain/delivery/rateLimit.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
+import type { MessageQueued } from "../../../src/domain/message/facts.ts"
 import { fromRecorded } from "../../../src/domain/message/recorded.ts"
 import { bodyIn, Memory, type Tables } from "../Memory.ts"
 import { allowance, changeLane, claimableAt, handedOut, laneOf, writeCircuit } from "./lanes.ts"
@@ -25,13 +27,17 @@ interface Handout {
 }
 
 /** What the lanes hand out now, each giving what it may and then going to the end of the line. */
-const takeDue = (memory: Memory["Service"], { limit, perLane, room }: ClaimRequest): ReadonlyArray<Handout> => {
+const takeDue = (
+  memory: Memory["Service"],
+  { limit, perLane, room, fullOrgs }: ClaimRequest
+): ReadonlyArray<Handout> => {
   const { tables } = memory
   const now = memory.now()
   const nowMs = DateTime.toEpochMillis(now)
   const taken: Array<Handout> = []
   for (const [lane, waiting] of [...tables.lanes]) {
     if (taken.length >= limit) break
+    if (!room.has(lane) && waiting.length > 0 && fullOrgs.has(openingOf(tables, waiting[0]!).orgId)) continue
     const due = waiting.filter((message) => isDue(message, now))
     const allowed = allowance(laneOf(tables, lane), nowMs)
     const given = due.slice(0, Math.max(0, Math.min(room.get(lane) ?? perLane, limit - taken.length, allowed)))
@@ -66,11 +72,17 @@ const termsOf = (memory: Memory["Service"], lane: DestinationId, first: Abandone
 const historyOf = (tables: Tables, lane: DestinationId): ReadonlyArray<CircuitFact> =>
   (tables.journals.get(`circuit-${lane}`) ?? []).map((row) => Result.getOrThrow(circuitFact(row)))
 
+const openingOf = (tables: Tables, { messageId }: AbandonedMessage): MessageQueued => {
+  const opening = Result.getOrThrow(fromRecorded(tables.streams.get(messageId)![0]!))
+  if (opening.type !== "MessageQueued") throw new Error(`${messageId} does not begin with MessageQueued`)
+  return opening
+}
+
 /** What its worker needs to start without reading the stream. */
 const claimed = (tables: Tables, { message, terms }: Handout) => {
-  const opening = Result.getOrThrow(fromRecorded(tables.streams.get(message.messageId)![0]!))
-  if (opening.type !== "MessageQueued") throw new Error(`${message.messageId} does not begin with MessageQueued`)
-  return { ...message, queued: opening, body: bodyIn(tables, message.messageId), terms }
+  const body = bodyIn(tables, message.messageId)
+  const isBodyLarge = body !== null && Buffer.byteLength(body) > CLAIMED_BODY_MAX
+  return { ...message, queued: openingOf(tables, message), body: isBodyLarge ? null : body, isBodyLarge, terms }
 }
 
 export const layer = Layer.effect(

@@ -21,7 +21,7 @@ import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 
-const claimStatement = prepared`select batch, messages from claim_due($1, $2, $3, $4::uuid[], $5::int[], $6)`
+const claimStatement = prepared`select batch, messages from claim_due($1, $2, $3, $4::uuid[], $5::int[], $6::text[], $7)`
 const putBackStatement = prepared`select put_back($1::uuid, $2::uuid[])`
 const releaseStatement = prepared`select release($1::uuid, $2::uuid[], $3::timestamptz[], $4::uuid[], $5::int[], $6::int[], $7::int[])`
 const renewStatement = prepared`update claim set lease_until = statement_timestamp() + make_interval(secs => $2 / 1000.0)
@@ -59,6 +59,7 @@ export const layer = Layer.effect(
           request.perLane,
           literal([...request.room.keys()]),
           literal([...request.room.values()]),
+          literal([...request.fullOrgs]),
           Duration.toMillis(request.lease)
         ])
       )
@@ -130,7 +131,8 @@ type ClaimedRow = readonly [
   attempt: number,
   name: string,
   queued: Record<string, unknown>,
-  body: string | null,
+  /** 1: it is large. */
+  body: string | 1 | null,
   /** Absent where there is nothing to say about the lane. */
   terms?: readonly [
     generation: number | null,
@@ -183,7 +185,8 @@ const claimed = (row: ClaimedRow): ClaimedMessage => {
     epoch,
     attempt,
     queued: queuedOf(name, queued),
-    body,
+    body: body === 1 ? null : body,
+    isBodyLarge: body === 1,
     terms: terms === undefined ? plain : termsOf(terms)
   }
 }

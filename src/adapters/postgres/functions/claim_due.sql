@@ -1,7 +1,7 @@
 -- Promises: a claim hands out what it did, in a document that costs less to write.
 
 create or replace function claim_due(
-  p_worker text, p_limit int, p_per_lane int, p_room_lanes uuid[], p_rooms int[], p_lease_ms int
+  p_worker text, p_limit int, p_per_lane int, p_room_lanes uuid[], p_rooms int[], p_full_orgs text[], p_lease_ms int
 ) returns table (batch uuid, messages text)
 language plpgsql volatile
 as $$
@@ -30,6 +30,9 @@ begin
     select l.lane, l.generation > 0 or l.failures > 0 or l.rate_limit is not null as odd from lane l
     where l.next_claim_at <= clock_timestamp()
       and not exists (select 1 from unnest(p_room_lanes, p_rooms) full_lane(id, room) where full_lane.id = l.lane and full_lane.room = 0)
+      -- A lane has no org as long as nobody has set up its destination.
+      and (cardinality(p_full_orgs) = 0 or l.org_id is null or l.org_id <> all (p_full_orgs)
+        or exists (select 1 from unnest(p_room_lanes) named(id) where named.id = l.lane))
     order by l.next_claim_at limit least(64, p_limit) for update of l skip locked
   ) t;
   if v_lanes is null then return; end if;
@@ -98,10 +101,13 @@ begin
       v_messages, v_message_lanes, v_dues, v_versions, v_epochs, v_attempts);
   -- One row for the batch: reading a field of a row costs the client as much as reading it out of one document. The document
   -- is put together as text: json_build_array asks for the type of each of its arguments in each row, an eighth of a claim.
+  -- A body that is too large to be held in advance is 1.
   return query
     select v_batch, '[' || string_agg(
       '["' || c.message || '","' || c.lane || '",' || (date_part('epoch', c.due) * 1000)::bigint || ',' || c.version || ','
-        || c.epoch || ',' || c.attempt || ',"' || q.name || '",' || q.data || ',' || coalesce(to_json(coalesce(b.body, s.body))::text, 'null')
+        || c.epoch || ',' || c.attempt || ',"' || q.name || '",' || q.data || ','
+        || case when octet_length(coalesce(b.body, s.body)) > {{claimedBodyMax}} then '1'
+             else coalesce(to_json(coalesce(b.body, s.body))::text, 'null') end
         || case when c.pass > 0 then ',' || json_build_array(v_generations[c.pass], v_cares[c.pass],
              nullif(v_limited[c.pass], false), v_in_flight[c.pass]) else '' end || ']',
       ',' order by c.i) || ']'

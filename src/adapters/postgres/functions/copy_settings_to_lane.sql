@@ -22,17 +22,17 @@ begin
       perform pg_advisory_xact_lock(v_bucket);
     end loop;
   end if;
-  insert into lane as l (lane, ready_at, paused, rate_limit, rate_period_ms, permit_ms, blocks)
-    values (new.id, 'infinity', v_paused, v_limit, v_period, v_permit, v_blocks)
+  insert into lane as l (lane, org_id, ready_at, paused, rate_limit, rate_period_ms, permit_ms, blocks)
+    values (new.id, new.org_id, 'infinity', v_paused, v_limit, v_period, v_permit, v_blocks)
   on conflict (lane) do update set
-    paused = excluded.paused, rate_limit = excluded.rate_limit, rate_period_ms = excluded.rate_period_ms,
+    org_id = excluded.org_id, paused = excluded.paused, rate_limit = excluded.rate_limit, rate_period_ms = excluded.rate_period_ms,
     permit_ms = excluded.permit_ms, blocks = excluded.blocks,
     -- A limit that was changed counts from now on.
     slot_at = case when not v_removed
       and (l.rate_limit, l.rate_period_ms) is not distinct from (excluded.rate_limit, excluded.rate_period_ms)
       then l.slot_at end
-  where (l.paused, l.rate_limit, l.rate_period_ms, l.permit_ms, l.blocks)
-    is distinct from (excluded.paused, excluded.rate_limit, excluded.rate_period_ms, excluded.permit_ms, excluded.blocks)
+  where (l.org_id, l.paused, l.rate_limit, l.rate_period_ms, l.permit_ms, l.blocks)
+    is distinct from (excluded.org_id, excluded.paused, excluded.rate_limit, excluded.rate_period_ms, excluded.permit_ms, excluded.blocks)
     or (v_removed and l.slot_at is not null);
   if v_freed then
     perform pg_advisory_xact_lock_shared(lane_bucket(new.id));
