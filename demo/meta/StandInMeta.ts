@@ -10,7 +10,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net"
 import { Effect, type Scope } from "effect"
 import { type Extra, type Refusal, refusal } from "./graphErrors.ts"
-import { isRefusal, judge, type Sender, type Taken, type Template } from "./graphRequest.ts"
+import { isRefusal, judge, judgeQuestion, type Sender, type Taken, type Template } from "./graphRequest.ts"
 import { type ReceiptStatus, receiptBody, signatureOf, type Update } from "./receipts.ts"
 
 export interface BusinessNumber extends Sender {
@@ -166,6 +166,11 @@ export const start = Effect.fn("StandInMeta.start")(function* (
   const serve = (request: IncomingMessage, body: string, response: ServerResponse) => {
     const { authorization = null, "content-type": contentType = null } = request.headers
     const { method = "", url: path = "" } = request
+    if (method === "GET") {
+      const { status, body: text } = judgeQuestion(path, authorization, numbers)
+      response.writeHead(status, { "content-type": "application/json; charset=UTF-8" }).end(JSON.stringify(text))
+      return
+    }
     const log = { path, body, answered: null as number | null }
     requests.push(log)
     const answer = (status: number, text: string, headers: Readonly<Record<string, string>> = {}) => {

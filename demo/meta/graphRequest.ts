@@ -1,5 +1,5 @@
 /**
- * Judges a request to `/messages` as Meta documents it: who may ask, what a body must hold. Written from Meta's
+ * Judges a request to `/messages`, or a question about a number, as Meta documents it: who may ask, what a body must hold. Written from Meta's
  * documentation and not from what Posthaste sends, so that the two can disagree.
  */
 import { type Extra, type Refusal, refusal } from "./graphErrors.ts"
@@ -65,6 +65,21 @@ export const judge = (
   const body = request.contentType?.startsWith("application/json") ? parsed(request.body) : null
   if (!isObject(body)) return refusal(100, { details: "The body is not a JSON object" })
   return judgeBody(body, sender!, version, templates)
+}
+
+/** What is said about a number to whoever asks with its token. */
+export const judgeQuestion = (
+  path: string,
+  authorization: string | null,
+  senders: ReadonlyMap<string, Sender>
+): { readonly status: number; readonly body: object } => {
+  const [, phoneNumberId = ""] = /^\/v\d+\.\d+\/(\d+)(?:\?fields=id)?$/.exec(path) ?? []
+  const token = /^Bearer (\S+)$/.exec(authorization ?? "")?.[1]
+  if (![...senders.values()].some(({ accessToken }) => accessToken === token)) return refusal(190)
+  const sender = senders.get(phoneNumberId)
+  return sender !== undefined && sender.accessToken === token
+    ? { status: 200, body: { id: phoneNumberId, display_phone_number: sender.displayPhoneNumber } }
+    : refusal(100, { subcode: 33, details: `Object with ID '${phoneNumberId}' does not exist` })
 }
 
 const parsed = (text: string): unknown => {

@@ -26,12 +26,15 @@ const takes = (): StandInMeta.Mood => ({ type: "takes" })
 
 const anAccount = (call: Call, meta: StandInMeta.StandInMeta, phoneNumberId: string, accessToken = phoneNumberId) =>
   Effect.promise(async () => {
-    meta.register({ phoneNumberId, accessToken: phoneNumberId, displayPhoneNumber: "15550783881", webhook: null })
+    const number = { phoneNumberId, displayPhoneNumber: "15550783881", webhook: null }
+    meta.register({ ...number, accessToken })
     const { status, body } = await call<{ id: string }>("POST", "/whatsapp-accounts", {
       ...{ phoneNumberId, accessToken, appSecret: "app", verifyToken: "hub" },
       ...{ timeoutMs: 500, reconcile: { waitMs: 1_000, otherwise: "deadLetter" } }
     })
     expect(status).toBe(201)
+    // Another token was good when the account was made.
+    meta.register({ ...number, accessToken: phoneNumberId })
     return body.id
   })
 

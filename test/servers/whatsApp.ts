@@ -32,13 +32,16 @@ export const whatsApp = Effect.fnUntraced(function* (
 
   const account = async (phoneNumberId: string, given: object = {}, org = "acme", accessToken = phoneNumberId) => {
     const webhook = { url: inbound, appSecret: APP_SECRET, verifyToken: VERIFY_TOKEN }
-    meta.register({ phoneNumberId, accessToken: phoneNumberId, displayPhoneNumber: "15550783881", webhook })
+    const number = { phoneNumberId, displayPhoneNumber: "15550783881", webhook }
+    meta.register({ ...number, accessToken })
     const { status, body } = await asOrg(org)<{ id: string }>("POST", "/whatsapp-accounts", {
       ...{ phoneNumberId, accessToken, appSecret: APP_SECRET, verifyToken: VERIFY_TOKEN },
       ...{ timeoutMs: 2_000, reconcile: { waitMs: 60_000, otherwise: "deadLetter" } },
       ...given
     })
     expect(status).toBe(201)
+    // Another token was good when the account was made.
+    meta.register({ ...number, accessToken: phoneNumberId })
     return body.id
   }
 

@@ -6,7 +6,7 @@ import { DateTime, Effect, Redacted, Result } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import { publicKeyOf } from "../accept/addressing.ts"
 import type { Fault } from "../errors.ts"
-import type { AnyChannel } from "../ports/Channels.ts"
+import type { AnyChannel, OwnershipNotKnown } from "../ports/Channels.ts"
 import {
   type Alerting,
   type Destination,
@@ -47,6 +47,8 @@ export const createDestination = Effect.fnUntraced(function* (
   const draft = { settings, secretNames, secrets: givenSecrets, given: Object.keys(settings), before: null }
   const faults = [...found, ...faultsOf(channel, draft)]
   if (faults.length > 0) return Result.fail(faults)
+  const disowned = yield* disownedBy(channel, settings, givenSecrets)
+  if (disowned.length > 0) return Result.fail(disowned)
   const made = Object.entries(channel.secrets).flatMap(([name, { generate }]) =>
     generate === undefined || givenSecrets[name] !== undefined ? [] : [[name, generate(settings)] as const]
   )
@@ -125,6 +127,8 @@ const changeOnce = Effect.fnUntraced(function* (
   }
   const faults = [...found, ...faultsOf(channel, draft), ...lostWithin(channel, before, given, secrets)]
   if (faults.length > 0) return Result.fail(faults)
+  const disowned = yield* disownedBy(channel, draft.settings, draft.secrets)
+  if (disowned.length > 0) return Result.fail(disowned)
   const redacted = Object.fromEntries(
     Object.entries(secrets).map(([name, value]) => [name, value === null ? null : Redacted.make(value)])
   )
@@ -139,6 +143,12 @@ const changeOnce = Effect.fnUntraced(function* (
   })
   return after === null ? "Overtaken" : Result.succeed(after)
 })
+
+const disownedBy = (
+  { ownership }: AnyChannel,
+  settings: DestinationSettings,
+  secrets: Readonly<Record<string, string>>
+): Effect.Effect<ReadonlyArray<Fault>, OwnershipNotKnown> => ownership?.(settings, secrets) ?? Effect.succeed([])
 
 /** The settings without the secrets that came in their texts, and those secrets. */
 const apart = ({ secrets }: AnyChannel, given: Given) => {

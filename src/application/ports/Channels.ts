@@ -1,4 +1,4 @@
-import { Context, type Effect, type Redacted, type Result, type Schema, type Scope } from "effect"
+import { Context, type Effect, type Redacted, type Result, Schema, type Scope } from "effect"
 import type { FailureCode } from "../../domain/delivery/classify.ts"
 import type { Call, Exchange } from "../../domain/delivery/exchange.ts"
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
@@ -62,6 +62,11 @@ export interface Addressee {
   /** An id or a public key; null when there is no choice. */
   readonly destination: string | null
 }
+
+/** Nobody could say whose the public key is: nothing was stored, and another try may find out. */
+export class OwnershipNotKnown extends Schema.TaggedError<OwnershipNotKnown>()("OwnershipNotKnown", {
+  message: Schema.String
+}) {}
 
 /** A named secret beside the settings. */
 export interface SecretField<Settings extends DestinationSettings = DestinationSettings> {
@@ -135,6 +140,14 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   readonly ownSecretsMax: number
   /** Why a draft is invalid, field by field, in words its owner can act on. No reason repeats a secret. */
   readonly faultsOf: (draft: DestinationDraft<Settings>) => ReadonlyArray<Fault>
+  /**
+   * Asks outside whether whoever brings these secrets may use the destination's public key; a fault refuses. It is asked for a
+   * new destination, and before a replaceable secret of one is changed. Absent: there is nobody to ask.
+   */
+  readonly ownership?: (
+    settings: Settings,
+    secrets: Readonly<Record<string, string>>
+  ) => Effect.Effect<ReadonlyArray<Fault>, OwnershipNotKnown>
   /** The addressee of a request; the fields are judged as they were written. */
   readonly addresseeOf: (
     request: Pick<OutboundMessage, "to" | "templateCode" | "body">

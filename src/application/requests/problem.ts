@@ -12,7 +12,7 @@ import type { ProjectionNotFound } from "../log/projections/rebuild.ts"
 import type { CallerCommand, CommandRefused, MessageBusy } from "../messages/commandMessage.ts"
 import type { MessageNotFound, MessageSetAside } from "../messages/readMessage.ts"
 import type { BodyErased } from "../messages/resendMessage.ts"
-import type { AnyChannel } from "../ports/Channels.ts"
+import type { AnyChannel, OwnershipNotKnown } from "../ports/Channels.ts"
 import type { ReplayKeyReused, ReplayNotFound } from "../replays/replays.ts"
 import { FAULTS_MAX } from "./decoding.ts"
 
@@ -161,6 +161,7 @@ const retryAfter = { "retry-after": "1" }
 export type Failure =
   | Problem
   | StoreUnavailable
+  | OwnershipNotKnown
   | MessageNotFound
   | MessageSetAside
   | BodyErased
@@ -193,6 +194,8 @@ export const problemFor = (failure: Failure): Problem => {
       return keyReused()
     case "MessageBusy":
       return unavailable("The message is changing right now. Nothing was done; try again.", [], retryAfter)
+    case "OwnershipNotKnown":
+      return unavailable(`${failure.message} Nothing was stored; try again.`, [], retryAfter)
     case "StoreUnavailable":
       return unavailable(
         "The store did not answer. What was asked may or may not have been done; repeat it with the same idempotency key.",

@@ -12,6 +12,7 @@ import type { EndpointSettings } from "../../../src/adapters/channels/webhook/se
 import { generateSecret } from "../../../src/adapters/channels/webhook/signature.ts"
 import * as WebhookAlerts from "../../../src/adapters/channels/webhook/WebhookAlerts.ts"
 import * as MetaReceipts from "../../../src/adapters/channels/whatsapp/MetaReceipts.ts"
+import type { WhatsAppSettings } from "../../../src/adapters/channels/whatsapp/settings.ts"
 import type { FeedOptions } from "../../../src/adapters/http/log/feed.ts"
 import * as HttpApiServer from "../../../src/adapters/http/server/HttpApiServer.ts"
 import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
@@ -20,7 +21,13 @@ import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
-import { type Channel, Channels, channelsOf, type DestinationDraft } from "../../../src/application/ports/Channels.ts"
+import {
+  type Channel,
+  Channels,
+  channelsOf,
+  type DestinationDraft,
+  OwnershipNotKnown
+} from "../../../src/application/ports/Channels.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Processes } from "../../../src/application/ports/Processes.ts"
 import { SetAside, type Unprocessable } from "../../../src/application/ports/SetAside.ts"
@@ -68,7 +75,13 @@ const channels = channelsOf([
         .map(([name]) => forbidden(`secrets.${name}`))
     ]
   } satisfies Channel<HttpTargetSettings>,
-  whatsapp
+  {
+    ...whatsapp,
+    ownership: (_, { accessToken }) => {
+      if (accessToken === "unanswered") return Effect.fail(new OwnershipNotKnown({ message: "Meta did not answer." }))
+      return Effect.succeed(accessToken?.startsWith("forbidden") ? [forbidden("accessToken")] : [])
+    }
+  } satisfies Channel<WhatsAppSettings>
 ])
 
 const forbidden = (field: string) => ({ field, reason: "must not be forbidden" })

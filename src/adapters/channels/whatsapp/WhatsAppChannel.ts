@@ -27,6 +27,7 @@ import type { EgressProxy } from "../net/egressProxy.ts"
 import { makeTries } from "../net/tries.ts"
 import { graphErrorOf, providerMessageIdOf } from "./answer.ts"
 import { type CodeClass, type CodeOverrides, classOfStatus, deliveryErrorOf, verdictOf } from "./errors.ts"
+import { ownershipAt } from "./ownership.ts"
 import { type Account, callOf, requestOf } from "./request.ts"
 import { secrets, settings, type WhatsAppSettings } from "./settings.ts"
 import { makeThrottles, type Throttles } from "./throttles.ts"
@@ -82,6 +83,7 @@ export const channel = (options: Options): Channel<WhatsAppSettings> => ({
   secrets,
   ownSecretsMax: 0,
   faultsOf: () => [],
+  ownership: ownershipAt({ baseUrl: options.baseUrl, rules: { ...rules, proxy: options.proxy ?? null } }),
   // The recipient is a phone number, and the destination the account it is written to from.
   addresseeOf: ({ to, templateCode, body }) => {
     const recipient = recipientOf(to)

@@ -26,6 +26,12 @@ export const providerMessageIdOf = (body: string | null): string | null => {
   return typeof id === "string" && id !== "" && id.length <= PROVIDER_ID_MAX ? id : null
 }
 
+/** The id of the thing that was asked about. */
+export const idOf = (body: string | null): string | null => {
+  const { id } = parsed(body)
+  return typeof id === "string" ? id : null
+}
+
 /** Null when the body does not come from Meta's API, but from something in front of it. */
 export const graphErrorOf = (body: string | null): GraphError | null => {
   const { code, error_subcode: subcode, is_transient: isTransient } = membersOf(parsed(body)["error"])

@@ -129,3 +129,32 @@ describe("a WhatsApp account", () => {
     expect(field(await send({ ...request, payloadJson: {} }, { org: "sender" }))).toEqual(["payloadJson"])
   })
 })
+
+describe("a phone number", () => {
+  it("is bound by whoever has a token that acts for it", async () => {
+    const phoneNumberId = newNumber()
+    const refused = await create({ phoneNumberId, accessToken: "forbidden" })
+    expect([refused.status, field(refused)]).toEqual([400, ["accessToken"]])
+    const unanswered = await create({ phoneNumberId, accessToken: "unanswered" })
+    expect(unanswered.status).toBe(503)
+    expect(unanswered.json["detail"]).toContain("Nothing was stored")
+    // Neither took the number.
+    const { status, json } = await create({ phoneNumberId })
+    expect(status).toBe(201)
+    const path = `${accounts}/${json["id"]}`
+    expect(field(await call("PATCH", path, { body: { accessToken: "forbidden" } }))).toEqual(["accessToken"])
+    expect((await call("PATCH", path, { body: { accessToken: "unanswered" } })).status).toBe(503)
+    expect((await call("PATCH", path, { body: { accessToken: "EAAG2" } })).status).toBe(200)
+    expect((await call("GET", path)).json["version"]).toBe(2)
+  })
+
+  it("is no more known as taken than as free to whoever has none", async () => {
+    const phoneNumberId = newNumber()
+    await create({ phoneNumberId })
+    const taken = await create({ phoneNumberId, accessToken: "forbidden" }, "globex")
+    const free = await create({ phoneNumberId: newNumber(), accessToken: "forbidden" }, "globex")
+    expect(taken.text).toBe(free.text)
+    // Moving it needs the proof as well.
+    expect((await create({ phoneNumberId }, "globex")).status).toBe(409)
+  })
+})

@@ -1,0 +1,50 @@
+/**
+ * Whether an access token acts for a phone number, as Meta says. A phone number id is no secret: without this question an org
+ * could bind the number of another, who could then not bind it, and whose receipts would come here.
+ */
+import { Effect } from "effect"
+import type { Fault } from "../../../application/errors.ts"
+import { OwnershipNotKnown } from "../../../application/ports/Channels.ts"
+import { agentHeaders } from "../net/agent.ts"
+import type { EgressRules } from "../net/guardedConnect.ts"
+import { makeTries, timeoutNanosOf } from "../net/tries.ts"
+import { graphErrorOf, idOf } from "./answer.ts"
+import type { WhatsAppSettings } from "./settings.ts"
+
+const TIMEOUT_MS = 10_000
+
+/** Where the API is, and the way there. */
+interface Asking {
+  readonly baseUrl: URL
+  readonly rules: EgressRules
+}
+
+const notKnown = (why: string) =>
+  new OwnershipNotKnown({ message: `Meta was asked whether the access token acts for the phone number, and ${why}.` })
+
+export const ownershipAt = ({ baseUrl, rules }: Asking) =>
+  Effect.fnUntraced(function* (
+    { phoneNumberId, graphVersion }: WhatsAppSettings,
+    { accessToken }: Readonly<Record<string, string>>
+  ): Effect.fn.Return<ReadonlyArray<Fault>, OwnershipNotKnown> {
+    // The secrets of a change that leaves the token as it was prove nothing, and need not.
+    if (accessToken === undefined) return []
+    const path = `${baseUrl.pathname.replace(/\/$/, "")}/${graphVersion}/${phoneNumberId}`
+    const destination = {
+      url: new URL(path, baseUrl),
+      pool: `ownership/${phoneNumberId}`,
+      timeoutNanos: timeoutNanosOf(TIMEOUT_MS)
+    }
+    const headers = [...["authorization", `Bearer ${accessToken}`], ...agentHeaders]
+    const { outcome, responseBody } = yield* Effect.flatMap(makeTries(rules), (attempt) =>
+      attempt(destination, () => ({ method: "GET", path: `${path}?fields=id`, headers }))
+    ).pipe(Effect.scoped)
+    if (outcome.type === "Accepted" && idOf(responseBody) === phoneNumberId) return []
+    const error = graphErrorOf(responseBody)
+    if (outcome.type === "Refused" && error !== null && !error.isTransient) {
+      const reason = `does not act for this phone number, as Meta says (error ${error.code})`
+      return [{ field: "accessToken", reason }]
+    }
+    const status = "status" in outcome ? outcome.status : null
+    return yield* notKnown(status === null ? "did not answer" : `answered ${status} without saying`)
+  })
