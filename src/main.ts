@@ -97,8 +97,9 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
   const api = HttpApiServer.layer({
     host: given.host,
     port: given.port,
-    operatorKey: databaseAndKeys.operatorKey,
-    encryptionKeys: [databaseAndKeys.encryptionKey],
+    operatorKeys: databaseAndKeys.operatorKeys,
+    trustedProxies: given.trustedProxies,
+    encryptionKeys: databaseAndKeys.encryptionKeys,
     answered: metrics.answered,
     metrics: metrics.text
   })
@@ -197,8 +198,9 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
 }
 
 /** The stores. EVENTSTORE_URL moves the streams of messages to EventStoreDB; the rest stays in PostgreSQL. */
-const storeOf = ({ eventStoreUrl, schema }: Settings, { url, encryptionKey }: DatabaseAndKeys) => {
-  const postgres = { url, schema, encryptionKey }
+const storeOf = ({ eventStoreUrl, schema }: Settings, { url, encryptionKeys }: DatabaseAndKeys) => {
+  const [encryptionKey, ...olderKeys] = encryptionKeys
+  const postgres = { url, schema, encryptionKey: encryptionKey!, olderKeys }
   return eventStoreUrl === null
     ? PostgresPorts.layer(postgres)
     : EventStoreDbPorts.layer(eventStoreUrl).pipe(Layer.provideMerge(PostgresPorts.withoutStreams(postgres)))
@@ -213,7 +215,7 @@ const isFirstStart = Effect.fnUntraced(function* (dataDir: string, url: string) 
 })
 
 /** Prints the addresses and, once, the keys of the running process, and warns about WhatsApp accounts that are not verified. */
-const announce = (given: Settings, { sample, operatorKey }: DatabaseAndKeys) =>
+const announce = (given: Settings, { sample, operatorKeys }: DatabaseAndKeys) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const server = yield* Effect.serviceOption(HttpServer.HttpServer)
@@ -227,7 +229,7 @@ const announce = (given: Settings, { sample, operatorKey }: DatabaseAndKeys) =>
           : {
               dataDir: sample.dataDir,
               isFirst: url !== null && (yield* isFirstStart(sample.dataDir, url)),
-              operatorKey: given.operatorKey === null ? Redacted.value(operatorKey) : null,
+              operatorKey: given.operatorKeys === null ? Redacted.value(operatorKeys()[0]!) : null,
               org: firstOrg,
               orgKey: yield* firstOrgKey(sample.dataDir),
               endpointId: yield* sampleEndpoint(sample),

@@ -57,7 +57,12 @@ export type ApiKey = {
   readonly id: string
   readonly orgId: string
   readonly name: string
+  readonly prefix: string | null
+  readonly scopes: ReadonlyArray<"messages:send" | "messages:read" | "bodies:read" | "endpoints:read" | "endpoints:write" | "replays:write" | "consents:write" | "erasures:write" | "audit:read" | "admin"> | null
+  readonly expiresAt: string | null
+  readonly networks: ReadonlyArray<string> | null
   readonly createdAt: string
+  readonly lastUsedAt: string | null
 }
 
 export type Attempt = {
@@ -96,7 +101,7 @@ export type AuditEntry = {
   readonly id: string
   readonly orgId: string
   readonly at: string
-  readonly operation: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET"
+  readonly operation: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "BODY_READ" | "LOGIN_REFUSED" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET"
   readonly subject: {
     readonly type: string
     readonly id: string
@@ -297,8 +302,11 @@ export type CreateAmqpTarget = {
 }
 
 export type CreateApiKey = {
-  readonly orgId: string
+  readonly orgId?: string | null | undefined
   readonly name: string
+  readonly scopes?: ReadonlyArray<"messages:send" | "messages:read" | "bodies:read" | "endpoints:read" | "endpoints:write" | "replays:write" | "consents:write" | "erasures:write" | "audit:read" | "admin"> | null | undefined
+  readonly expiresAt?: string | null | undefined
+  readonly networks?: ReadonlyArray<string> | null | undefined
 }
 
 export type CreateEventType = {
@@ -757,7 +765,12 @@ export type NewApiKey = {
   readonly id: string
   readonly orgId: string
   readonly name: string
+  readonly prefix: string | null
+  readonly scopes: ReadonlyArray<"messages:send" | "messages:read" | "bodies:read" | "endpoints:read" | "endpoints:write" | "replays:write" | "consents:write" | "erasures:write" | "audit:read" | "admin"> | null
+  readonly expiresAt: string | null
+  readonly networks: ReadonlyArray<string> | null
   readonly createdAt: string
+  readonly lastUsedAt: string | null
   readonly key: string
 }
 
@@ -1224,17 +1237,17 @@ export interface Api {
   }
   readonly audit: {
     /** What was done and by whom, newest first. Read from a projection: it may be a moment behind. */
-    list(query?: { limit?: number | undefined; cursor?: string | undefined; operation?: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET" | undefined; actor?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; messageId?: string | undefined; channel?: string | undefined; from?: string | undefined; to?: string | undefined }, options?: CallOptions): Pages<AuditEntry>
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; operation?: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "BODY_READ" | "LOGIN_REFUSED" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET" | undefined; actor?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; messageId?: string | undefined; channel?: string | undefined; from?: string | undefined; to?: string | undefined }, options?: CallOptions): Pages<AuditEntry>
   }
   readonly apiKeys: {
     /** Make a key that acts for an org. */
     create(body: CreateApiKey, options?: CallOptions): Promise<NewApiKey>
-    /** List the living keys, of all orgs or of one. */
+    /** List the keys that were not revoked: of all orgs or of one, or of the own org. */
     list(query?: { orgId?: string | undefined }, options?: CallOptions): Promise<{
       readonly items: ReadonlyArray<ApiKey>
       readonly nextCursor: string | null
     }>
-    /** Revoke a key. It is refused everywhere within a second. */
+    /** Revoke a key. It is refused everywhere within a second, and what it follows ends. */
     revoke(id: string, options?: CallOptions): Promise<void>
   }
   readonly projections: {

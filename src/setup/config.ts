@@ -3,10 +3,12 @@
  * that names the variable and never repeats a secret. An empty variable counts as absent: that is the meaning of
  * `NAME=` in an env file.
  */
+import { readFileSync } from "node:fs"
 import { Config, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
 import { type Network, parseNetworks } from "../adapters/channels/net/addressGuard.ts"
 import { type EgressProxy, parseEgressProxy } from "../adapters/channels/net/egressProxy.ts"
 import { type CodeOverrides, parseCodes } from "../adapters/channels/whatsapp/errors.ts"
+import { type Networks, networksOf } from "../adapters/http/server/callers.ts"
 import { urlsOf } from "../adapters/postgres/hosts.ts"
 import { isSchemaName, SCHEMA_DEFAULT } from "../adapters/postgres/schemaName.ts"
 import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
@@ -31,9 +33,13 @@ export interface Settings {
   readonly amqpUrl: Redacted.Redacted | null
   readonly roles: ReadonlySet<Role>
   /** Null only with the embedded database, which keeps a generated one. */
-  readonly operatorKey: Redacted.Redacted | null
-  /** Null only with the embedded database, which keeps a generated one. */
-  readonly encryptionKey: Redacted.Redacted<Uint8Array> | null
+  readonly operatorKeys: ReadonlyArray<Redacted.Redacted> | null
+  /** The file they came from, which is read again when it changes; null when they came otherwise. */
+  readonly operatorKeyFile: string | null
+  /** The newest first: it seals, each opens. Null only with the embedded database, which keeps a generated one. */
+  readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>> | null
+  /** Proxies in front of the API, which say for whom they ask. */
+  readonly trustedProxies: Networks | null
   readonly allowedNetworks: ReadonlyArray<Network>
   /** The way out to destinations; null: straight. */
   readonly egressProxy: EgressProxy | null
@@ -85,6 +91,39 @@ const variable = <A, Fallback extends A | null = null>(
   )
 
 const text: Parse<string> = Result.succeed
+
+/** A secret: the variable, or the file that `<name>_FILE` names. */
+const secretText = Effect.fnUntraced(function* (name: string) {
+  const given = yield* variable(name, text)
+  const file = yield* variable(`${name}_FILE`, text)
+  if (file === null) return { text: given, file }
+  if (given !== null) return yield* new WrongSetting({ variable: name, problem: `is given beside ${name}_FILE` })
+  const read = Result.try({ try: () => readFileSync(file, "utf8").trim(), catch: (error) => error as Error })
+  if (Result.isFailure(read)) {
+    return yield* new WrongSetting({ variable: `${name}_FILE`, problem: `can't be read: ${read.failure.message}` })
+  }
+  return { text: read.success === "" ? null : read.success, file }
+})
+
+const secret = Effect.fnUntraced(function* <A>(name: string, parse: Parse<A>) {
+  const { text, file } = yield* secretText(name)
+  if (text === null) return { value: null, file }
+  const value = yield* Effect.fromResult(parse(text)).pipe(
+    Effect.mapError((problem) => new WrongSetting({ variable: file === null ? name : `${name}_FILE`, problem }))
+  )
+  return { value, file }
+})
+
+/** Each part of a text, and there is one at least. */
+const listOf =
+  <A>(separator: RegExp, parse: Parse<A>): Parse<ReadonlyArray<A>> =>
+  (given) =>
+    Result.all(
+      given
+        .split(separator)
+        .filter((part) => part !== "")
+        .map(parse)
+    )
 
 const wholeNumber =
   (min: number, max: number): Parse<number> =>
@@ -143,6 +182,9 @@ export const bearerKey: Parse<Redacted.Redacted> = (given) =>
     ? Result.succeed(Redacted.make(given))
     : Result.fail(`must have at least ${KEY_LENGTH_MIN} characters, printable ASCII without blanks`)
 
+/** Several while they rotate, with blanks or line breaks between. */
+export const bearerKeys = listOf(/\s+/, bearerKey)
+
 const ENCRYPTION_KEY_BYTES = 32
 
 export const encryptionKeyOf: Parse<Redacted.Redacted<Uint8Array>> = (given) => {
@@ -153,6 +195,26 @@ export const encryptionKeyOf: Parse<Redacted.Redacted<Uint8Array>> = (given) => 
     ? Result.succeed(Redacted.make(new Uint8Array(bytes)))
     : Result.fail("must be 32 random bytes as base64 (openssl rand -base64 32) or 64 hex digits")
 }
+
+/** The newest first, with commas, blanks or line breaks between. */
+export const encryptionKeysOf = listOf(/[\s,]+/, encryptionKeyOf)
+
+/** `POSTHASTE_ENCRYPTION_KEYS`, or the one key of `POSTHASTE_ENCRYPTION_KEY`. */
+const encryptionKeys = Effect.gen(function* () {
+  const one = yield* secret("POSTHASTE_ENCRYPTION_KEY", encryptionKeyOf)
+  const several = yield* secret("POSTHASTE_ENCRYPTION_KEYS", encryptionKeysOf)
+  if (one.value !== null && several.value !== null) {
+    const problem = "is given beside POSTHASTE_ENCRYPTION_KEYS, which holds all keys"
+    return yield* new WrongSetting({ variable: "POSTHASTE_ENCRYPTION_KEY", problem })
+  }
+  return several.value ?? (one.value === null ? null : [one.value])
+})
+
+const proxies: Parse<Networks> = (given) =>
+  Result.fromNullishOr(
+    networksOf(given.split(",").map((each) => each.trim())),
+    () => `must list networks such as 10.0.0.0/8 with commas between, unlike "${given}"`
+  )
 
 const METRICS_DESTINATIONS_MAX = 50
 
@@ -244,12 +306,12 @@ const circuit = Effect.gen(function* () {
 
 export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(function* () {
   const { databaseUrl, ...store } = yield* storeSettings
-  const operatorKey = yield* variable("POSTHASTE_OPERATOR_KEY", bearerKey)
-  const encryptionKey = yield* variable("POSTHASTE_ENCRYPTION_KEY", encryptionKeyOf)
-  if (databaseUrl !== null && operatorKey === null) {
+  const operator = yield* secret("POSTHASTE_OPERATOR_KEY", bearerKeys)
+  const sealing = yield* encryptionKeys
+  if (databaseUrl !== null && operator.value === null) {
     return yield* requiredWithDatabaseUrl("POSTHASTE_OPERATOR_KEY")
   }
-  if (databaseUrl !== null && encryptionKey === null) {
+  if (databaseUrl !== null && sealing === null) {
     return yield* requiredWithDatabaseUrl("POSTHASTE_ENCRYPTION_KEY")
   }
   return {
@@ -259,8 +321,10 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
     ...store,
     amqpUrl: yield* variable("AMQP_URL", amqpUrl),
     roles: yield* variable("POSTHASTE_ROLES", roleSet, new Set(roles)),
-    operatorKey,
-    encryptionKey,
+    operatorKeys: operator.value,
+    operatorKeyFile: operator.file,
+    encryptionKeys: sealing,
+    trustedProxies: yield* variable("POSTHASTE_TRUSTED_PROXIES", proxies),
     allowedNetworks: yield* variable(
       "POSTHASTE_ALLOWED_NETWORKS",
       (given) => Result.mapError(parseNetworks(given), (problem) => `is not a list of networks: ${problem}`),
@@ -305,7 +369,7 @@ export const callSettings = Effect.gen(function* () {
     dataDir: yield* variable("POSTHASTE_DATA_DIR", text, ".posthaste"),
     org: yield* variable("POSTHASTE_ORG", text),
     apiKey: yield* variable("POSTHASTE_API_KEY", bearerKey),
-    operatorKey: yield* variable("POSTHASTE_OPERATOR_KEY", bearerKey)
+    operatorKey: (yield* secret("POSTHASTE_OPERATOR_KEY", bearerKeys)).value?.[0] ?? null
   }
 })
 export type CallSettings = Effect.Success<typeof callSettings>

@@ -4,37 +4,48 @@
  */
 import { randomBytes } from "node:crypto"
 import { resolve } from "node:path"
-import { Effect, Redacted, Result } from "effect"
+import { Effect, type Redacted, Result } from "effect"
 import * as EmbeddedPostgres from "../adapters/embedded-postgres/EmbeddedPostgres.ts"
-import { bearerKey, encryptionKeyOf, type Settings } from "./config.ts"
+import type { OperatorKeys } from "../adapters/http/server/auth.ts"
+import { bearerKeys, encryptionKeyOf, type Settings } from "./config.ts"
 import { DataFileFailed, dataFile, readOrCreate } from "./dataFiles.ts"
+import { keptUpToDate } from "./operatorKeys.ts"
 import { type Sample, startReceiver } from "./sample.ts"
 
 export interface DatabaseAndKeys {
   readonly url: Redacted.Redacted
-  readonly operatorKey: Redacted.Redacted
-  readonly encryptionKey: Redacted.Redacted<Uint8Array>
+  readonly operatorKeys: OperatorKeys
+  /** The newest first. */
+  readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>>
   /** Null with DATABASE_URL: no sample is created there. */
   readonly sample: Sample | null
 }
 
-export const readOrCreateDatabaseAndKeys = (settings: Settings) => {
-  const { databaseUrl, operatorKey, encryptionKey } = settings
-  return databaseUrl !== null && operatorKey !== null && encryptionKey !== null
-    ? Effect.succeed<DatabaseAndKeys>({ url: databaseUrl, operatorKey, encryptionKey, sample: null })
-    : createDatabaseAndKeys(settings)
-}
+export const readOrCreateDatabaseAndKeys = Effect.fnUntraced(function* (settings: Settings) {
+  const { databaseUrl, operatorKeys, operatorKeyFile, encryptionKeys } = settings
+  if (databaseUrl === null || operatorKeys === null || encryptionKeys === null)
+    return yield* createDatabaseAndKeys(settings)
+  const databaseAndKeys: DatabaseAndKeys = {
+    url: databaseUrl,
+    operatorKeys: yield* keptUpToDate(operatorKeys, operatorKeyFile),
+    encryptionKeys,
+    sample: null
+  }
+  return databaseAndKeys
+})
 
 const createDatabaseAndKeys = Effect.fnUntraced(function* (settings: Settings) {
   const dataDir = resolve(settings.dataDir)
   // Before the data: so data without a key beside them have lost it, and a new one would open nothing of them.
-  const operatorKey = settings.operatorKey ?? (yield* readOrCreateOperatorKey(dataDir))
-  const encryptionKey = settings.encryptionKey ?? (yield* readOrCreateEncryptionKey(dataDir))
+  const operatorKeys = yield* settings.operatorKeys === null
+    ? readOrCreateOperatorKeys(dataDir)
+    : keptUpToDate(settings.operatorKeys, settings.operatorKeyFile)
+  const encryptionKeys = settings.encryptionKeys ?? [yield* readOrCreateEncryptionKey(dataDir)]
   const { url } = yield* EmbeddedPostgres.start({ directory: dataDir })
   const databaseAndKeys: DatabaseAndKeys = {
     url,
-    encryptionKey,
-    operatorKey,
+    encryptionKeys,
+    operatorKeys,
     sample: yield* startReceiver(dataDir)
   }
   return databaseAndKeys
@@ -43,18 +54,17 @@ const createDatabaseAndKeys = Effect.fnUntraced(function* (settings: Settings) {
 const OPERATOR_KEY_BYTES = 32
 const makeOperatorKey = () => `ph_operator_${randomBytes(OPERATOR_KEY_BYTES).toString("base64url")}`
 
-/** Whoever has lost it can delete the file to get another: nothing is sealed with it. */
-const readOrCreateOperatorKey = (dataDir: string) =>
-  Effect.map(
-    readOrCreate(dataFile(dataDir, "operator-key"), makeOperatorKey, (kept) =>
-      kept.startsWith("ph_operator_")
-        ? kept.length === makeOperatorKey().length
-          ? null
-          : "was cut off"
-        : problemOf(bearerKey(kept))
-    ),
-    Redacted.make<string>
-  )
+/** Whoever has lost it can delete the file to get another: nothing is sealed with it. It may hold several, a key a line. */
+const readOrCreateOperatorKeys = Effect.fnUntraced(function* (dataDir: string) {
+  const file = dataFile(dataDir, "operator-key")
+  const kept = yield* readOrCreate(file, makeOperatorKey, (text) => {
+    const cut = text
+      .split(/\s+/)
+      .some((key) => key.startsWith("ph_operator_") && key.length !== makeOperatorKey().length)
+    return cut ? "was cut off" : problemOf(bearerKeys(text))
+  })
+  return yield* keptUpToDate(Result.getOrThrow(bearerKeys(kept)), file.path)
+})
 
 const readOrCreateEncryptionKey = Effect.fnUntraced(function* (dataDir: string) {
   const file = dataFile(dataDir, "encryption-key")

@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from "node:http"
 import { Effect, type Redacted, type Scope } from "effect"
 import * as SampleReceiver from "../../demo/SampleReceiver.ts"
 import { generateSecret, verify } from "../adapters/channels/webhook/signature.ts"
-import { generateKey, hashOf, storedHash } from "../adapters/http/keys/apiKey.ts"
+import { generateKey, hashOf, prefixOf, storedHash } from "../adapters/http/keys/apiKey.ts"
 import { settingsOf } from "../application/destinations/destinations.ts"
 import { ApiKeys } from "../application/ports/ApiKeys.ts"
 import { Channels } from "../application/ports/Channels.ts"
@@ -22,9 +22,19 @@ export const firstOrgKey = Effect.fnUntraced(function* (dataDir: string) {
   const keys = yield* ApiKeys
   const file = dataFile(dataDir, "default-org-key")
   const known = yield* file.read
-  if (known !== null) return (yield* keys.holderOf(storedHash(hashOf(known))))?.orgId === firstOrg ? known : null
+  if (known !== null) {
+    const holder = yield* keys.holderOf(storedHash(hashOf(known)))
+    return holder?.orgId === firstOrg && !holder.revoked ? known : null
+  }
   const key = generateKey()
-  yield* keys.create(firstOrg, "made at the first start", storedHash(hashOf(key)))
+  const terms = {
+    name: "made at the first start",
+    scopes: null,
+    expiresAt: null,
+    networks: null,
+    prefix: prefixOf(key)
+  }
+  yield* keys.create(firstOrg, terms, storedHash(hashOf(key)))
   yield* file.write(key)
   return key
 })

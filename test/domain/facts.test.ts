@@ -8,6 +8,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Result } from "effect"
 import { describe, expect, it } from "vitest"
+import * as access from "../../src/domain/access/facts.ts"
 import * as circuit from "../../src/domain/circuit/facts.ts"
 import * as command from "../../src/domain/command/facts.ts"
 import * as consent from "../../src/domain/consent/facts.ts"
@@ -41,6 +42,7 @@ const kind = <Fact extends { readonly type: string }>(
 })
 
 const kinds = {
+  access: kind(access, access),
   circuit: kind(circuit, circuit),
   consent: kind(consent, consent),
   destination: kind(destination, destination),

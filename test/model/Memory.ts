@@ -108,7 +108,7 @@ export interface Tables {
   /** Messages that can't be processed; `againAt` null: they are tried again. */
   readonly setAside: Map<MessageId, SetAsideRow>
   readonly destinations: Map<DestinationId, DestinationRow>
-  readonly apiKeys: Map<string, ApiKey & { readonly keyHash: string }>
+  readonly apiKeys: Map<string, ApiKey & { readonly keyHash: string; readonly revoked: boolean }>
   readonly receipts: Map<string, { receipt: HeldReceipt; dueAt: DateTime.Utc; parkedAt: DateTime.Utc | null }>
   /** Rows of `messages`, by generation. */
   readonly views: Map<number, Map<MessageId, MessageView>>

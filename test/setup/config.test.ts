@@ -34,8 +34,10 @@ describe("settings", () => {
       eventStoreUrl: null,
       amqpUrl: null,
       dataDir: ".posthaste",
-      operatorKey: null,
-      encryptionKey: null,
+      operatorKeys: null,
+      operatorKeyFile: null,
+      trustedProxies: null,
+      encryptionKeys: null,
       egressProxy: null,
       allowedNetworks: [],
       lease: Duration.seconds(15),
@@ -88,7 +90,7 @@ describe("settings", () => {
     expect(given.whatsappCodes).toEqual(new Map([[131047, "temporary"]]))
     expect(given).toMatchObject({ port: 0, host: "0.0.0.0", dataDir: "/var/lib/posthaste", concurrency: 16 })
     expect(Redacted.value(given.databaseUrl!)).toBe(external.DATABASE_URL)
-    expect(Redacted.value(given.operatorKey!)).toBe(external.POSTHASTE_OPERATOR_KEY)
+    expect(given.operatorKeys!.map(Redacted.value)).toEqual([external.POSTHASTE_OPERATOR_KEY])
     expect([...given.roles]).toEqual(["worker", "projector"])
     expect(given.allowedNetworks.map(({ prefix }) => prefix)).toEqual([8, 8])
     expect(Duration.toMillis(given.lease)).toBe(2000)
@@ -101,8 +103,8 @@ describe("settings", () => {
   it("read the encryption key as base64, base64url or hex", () => {
     const bytes = Buffer.alloc(32, 0xfb)
     for (const encoding of ["base64", "base64url", "hex"] as const) {
-      const { encryptionKey } = good({ POSTHASTE_ENCRYPTION_KEY: bytes.toString(encoding) })
-      expect(Buffer.from(Redacted.value(encryptionKey!)).equals(bytes)).toBe(true)
+      const { encryptionKeys } = good({ POSTHASTE_ENCRYPTION_KEY: bytes.toString(encoding) })
+      expect(Buffer.from(Redacted.value(encryptionKeys![0]!)).equals(bytes)).toBe(true)
     }
   })
 })

@@ -66,7 +66,7 @@ const beside = (options: Options) =>
     PostgresReadings.layer,
     PostgresFactOutletProgress.layer,
     PostgresClock.layer,
-    EncryptionCheck.layer(options.encryptionKey)
+    EncryptionCheck.layer(options.encryptionKey, options.olderKeys)
   )
 
 const connected = (options: Postgres.Options) => Layer.provideMerge(WorkSignal.layer, Postgres.layer(options))

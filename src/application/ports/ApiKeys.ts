@@ -1,16 +1,30 @@
-import { Context, type DateTime } from "effect"
+import { Context, type DateTime, type Effect } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
+import type { Scopes } from "../keys/scopes.ts"
 
-export interface ApiKey {
-  readonly id: string
-  readonly orgId: OrgId
+/** What is said about a key when it is made. */
+export interface KeyTerms {
   readonly name: string
-  readonly createdAt: DateTime.Utc
+  readonly scopes: Scopes
+  /** Null: never. */
+  readonly expiresAt: DateTime.Utc | null
+  /** CIDRs that it may be used from; null: from anywhere. */
+  readonly networks: ReadonlyArray<string> | null
+  /** The beginning of its text, for people to know it by; null of keys from before it was kept. */
+  readonly prefix: string | null
 }
 
-/** Which key it is, and for whom it acts. */
-export type Holder = Pick<ApiKey, "id" | "orgId">
+export interface ApiKey extends KeyTerms {
+  readonly id: string
+  readonly orgId: OrgId
+  readonly createdAt: DateTime.Utc
+  /** To the minute; null: it was not used yet. */
+  readonly lastUsedAt: DateTime.Utc | null
+}
+
+/** Which key it is, for whom it acts, and what it may do. */
+export type Holder = Pick<ApiKey, "id" | "orgId" | "scopes" | "expiresAt" | "networks"> & { readonly revoked: boolean }
 
 /**
  * Keys that act for an org. Only the SHA-256 of a key is stored: a key has 256 random bits, so nothing
@@ -21,12 +35,16 @@ export type Holder = Pick<ApiKey, "id" | "orgId">
 export class ApiKeys extends Context.Service<
   ApiKeys,
   {
-    readonly create: (orgId: OrgId, name: string, keyHash: string) => FromStore<ApiKey>
-    /** Null when the key is unknown or revoked. */
+    readonly create: (orgId: OrgId, terms: KeyTerms, keyHash: string) => FromStore<ApiKey>
+    /** Null when the key is unknown. Whoever asks looks at what it may, and until when. */
     readonly holderOf: (keyHash: string) => FromStore<Holder | null>
-    /** All living keys, or those of one org. */
+    /** It was used now. Kept in memory and stored within a minute: a crash may forget the last use. */
+    readonly used: (id: string) => Effect.Effect<void>
+    /** Of these keys, those that are good at this moment. Never remembered. */
+    readonly living: (ids: ReadonlyArray<string>) => FromStore<ReadonlySet<string>>
+    /** All keys that were not revoked, or those of one org. */
     readonly list: (orgId: OrgId | null) => FromStore<ReadonlyArray<ApiKey>>
-    /** False when there was no such living key. */
-    readonly revoke: (id: string) => FromStore<boolean>
+    /** False when there was no such living key; `orgId` names whose it must be. */
+    readonly revoke: (id: string, orgId: OrgId | null) => FromStore<boolean>
   }
 >()("posthaste/application/ports/ApiKeys") {}

@@ -4,6 +4,7 @@
  * only has to be readable.
  */
 import { Result } from "effect"
+import { fromRecorded as accessFact } from "../../domain/access/facts.ts"
 import * as circuit from "../../domain/circuit/decider.ts"
 import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
 import { fromRecorded as commandFact } from "../../domain/command/facts.ts"
@@ -104,6 +105,7 @@ const judges: ReadonlyArray<readonly [prefix: string, judge: Judge]> = [
   ["event-", judgeBy({ read: eventFact, start: event.initial, step: event.step, describe: event.describe })],
   ...["consent-", "blocked-"].map((prefix) => [prefix, readableBy(dossierFact)] as const),
   ["key-", readableBy(configurationFact)],
+  ["access-", readableBy(accessFact)],
   ["command-", readableBy(commandFact)]
 ]
 

@@ -3,6 +3,7 @@
  * no body, no secret, and of the values of settings the URL without what may be secret in it. Attempts that settled nothing make no entry; the message lists them itself.
  */
 import { DateTime } from "effect"
+import type { AccessFact } from "../access/facts.ts"
 import type { CircuitFact } from "../circuit/facts.ts"
 import type { DossierFact } from "../consent/facts.ts"
 import { type ConfigurationFact, isMove } from "../destination/facts.ts"
@@ -27,6 +28,8 @@ export const operations = [
   "SECRETS_CHANGED",
   "SECRET_ROTATED",
   "SECRET_SHOWN",
+  "BODY_READ",
+  "LOGIN_REFUSED",
   "PAUSED",
   "RESUMED",
   "DISABLED",
@@ -40,7 +43,7 @@ export type Operation = (typeof operations)[number]
 
 /** The subject of the operation. */
 export interface Subject {
-  /** message, event, dossier, circuit, replay, key, or a kind of destination as its journals are called, such as endpoint. */
+  /** message, event, dossier, circuit, replay, key, access, or a kind of destination as its journals are called, such as endpoint. */
   readonly type: string
   readonly id: string
 }
@@ -168,8 +171,18 @@ const changeOf = (fact: ConfigurationFact): Said | null => {
       return ["ENABLED", {}]
     case "DestinationRemoved":
       return ["REMOVED", {}]
-    case "KeyCreated":
-      return ["CREATED", { name: fact.name }]
+    case "KeyCreated": {
+      const { name, scopes, expiresAt, networks } = fact
+      return [
+        "CREATED",
+        {
+          name,
+          ...(scopes && { scopes }),
+          ...(expiresAt && { expiresAt: DateTime.formatIso(expiresAt) }),
+          ...(networks && { networks })
+        }
+      ]
+    }
     case "KeyRevoked":
       return ["REVOKED", {}]
     case "EventTypeCreated":
@@ -178,6 +191,25 @@ const changeOf = (fact: ConfigurationFact): Said | null => {
       return ["UPDATED", { name: fact.name }]
     case "EventTypeArchived":
       return ["REMOVED", { name: fact.name }]
+  }
+}
+
+/** What belongs to no org is the audit of this one, which no key acts for; the operator asks for it by this name. */
+export const NOBODY = "*" as OrgId
+
+export const entryOfAccess = (id: string, fact: AccessFact): AuditEntry => {
+  if (fact.type === "BodyRead") {
+    const { orgId, subject, address } = fact
+    return { ...ofOrg, orgId, operation: "BODY_READ", subject: { type: subject, id: fact.id }, details: { address } }
+  }
+  const { key, reason, address, count } = fact
+  const subject = key === null ? { type: "access", id } : { type: "key", id: key.id }
+  return {
+    ...ofOrg,
+    orgId: key?.orgId ?? NOBODY,
+    operation: "LOGIN_REFUSED",
+    subject,
+    details: { reason, address, count }
   }
 }
 

@@ -61,7 +61,17 @@ export const DestinationEnabled = fact("DestinationEnabled", { ...destination })
 
 export const DestinationRemoved = fact("DestinationRemoved", { ...destination })
 
-export const KeyCreated = fact("KeyCreated", { orgId: OrgId, name: Schema.String })
+/** Null: it has no scopes, never expires, may be used from anywhere. */
+export const KeyCreated = fact("KeyCreated", {
+  orgId: OrgId,
+  name: Schema.String,
+  scopes: Schema.NullOr(Schema.Array(Schema.String)),
+  expiresAt: Schema.NullOr(Schema.DateTimeUtcFromString),
+  networks: Schema.NullOr(Schema.Array(Schema.String))
+})
+
+/** The shape from before a key had terms. */
+const KeyCreatedV1 = before(KeyCreated, { scopes: null, expiresAt: null, networks: null })
 
 export const KeyRevoked = fact("KeyRevoked", { orgId: OrgId })
 
@@ -87,7 +97,8 @@ export const recorded = {
   "DestinationDisabled@1": DestinationDisabled,
   "DestinationEnabled@1": DestinationEnabled,
   "DestinationRemoved@1": DestinationRemoved,
-  "KeyCreated@1": KeyCreated,
+  "KeyCreated@1": KeyCreatedV1,
+  "KeyCreated@2": KeyCreated,
   "KeyRevoked@1": KeyRevoked,
   "EventTypeCreated@1": EventTypeCreated,
   "EventTypeChanged@1": EventTypeChanged,

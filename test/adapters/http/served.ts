@@ -39,6 +39,8 @@ import { http, webhook, whatsapp } from "../../contracts/destinations/samples.ts
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 export const OPERATOR = "an operator's key"
+const theirs = [Redacted.make(OPERATOR)]
+const operatorKeys = () => theirs
 
 /** The channels there are; settings are judged by the words in them, so that a test can provoke each refusal. */
 const webhookFaultsOf = ({ settings, secrets, given }: DestinationDraft<EndpointSettings>) => [
@@ -126,7 +128,7 @@ export const start = async (wrap: (store: Store) => Store = (store) => store, fe
     HttpApiServer.layer({
       host: "127.0.0.1",
       port: 0,
-      operatorKey: Redacted.make(OPERATOR),
+      operatorKeys,
       encryptionKeys: [Redacted.make(new Uint8Array(32).fill(1))],
       ...(feed && { feed })
     }).pipe(
@@ -223,6 +225,9 @@ export const start = async (wrap: (store: Store) => Store = (store) => store, fe
     putAside,
     startWorker,
     logged,
+    /** Asks the ports themselves. */
+    run: <A, E>(effect: Effect.Effect<A, E, ManagedRuntime.ManagedRuntime.Services<typeof runtime>>) =>
+      runtime.runPromise(effect),
     stop: () => runtime.dispose()
   }
 }

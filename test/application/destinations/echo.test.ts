@@ -80,11 +80,13 @@ const echo: Channel<EchoSettings> = {
 }
 
 const OPERATOR = "an-operators-key-of-a-test"
+const theirs = [Redacted.make(OPERATOR)]
+const operatorKeys = () => theirs
 const runtime = ManagedRuntime.make(
   HttpApiServer.layer({
     host: "127.0.0.1",
     port: 0,
-    operatorKey: Redacted.make(OPERATOR),
+    operatorKeys,
     encryptionKeys: [Redacted.make(new Uint8Array(32))]
   }).pipe(
     Layer.provideMerge(Senders.layer),

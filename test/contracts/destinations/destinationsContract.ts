@@ -23,6 +23,7 @@ import { journalOf, journalOfKey } from "../../../src/domain/destination/changes
 import { fromRecorded } from "../../../src/domain/destination/facts.ts"
 import type { DestinationId, OrgId } from "../../../src/domain/ids.ts"
 import { asWorker } from "../deliver/claims.ts"
+import { termsOf } from "../keys/terms.ts"
 import { newLane, newOrg, opened, readLogUntil, type StorePorts } from "../sample.ts"
 import { http, makeAccount, makeEndpoint, makeTarget, newNumber, webhook, whatsapp } from "./samples.ts"
 
@@ -818,12 +819,15 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
         const keys = yield* ApiKeys
         const orgId = newOrg()
         const hash = createHash("sha256").update(randomUUID()).digest("hex")
-        const { id } = yield* keys.create(orgId, "ci", hash)
-        yield* keys.revoke(id)
-        yield* keys.revoke(id)
+        const { id } = yield* keys.create(orgId, termsOf("ci"), hash)
+        yield* keys.revoke(id, null)
+        yield* keys.revoke(id, null)
         const all = yield* facts(journalOfKey(id))
         expect(all).toEqual([
-          { fact: { type: "KeyCreated", orgId, name: "ci" }, actor: "operator" },
+          {
+            fact: { type: "KeyCreated", orgId, name: "ci", scopes: null, expiresAt: null, networks: null },
+            actor: "operator"
+          },
           { fact: { type: "KeyRevoked", orgId }, actor: "operator" }
         ])
         expect(JSON.stringify(all)).not.toContain(hash)

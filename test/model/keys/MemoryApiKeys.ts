@@ -1,6 +1,6 @@
 /** Keys over a map, found by the hash alone. */
 import { randomUUID } from "node:crypto"
-import { Effect, Layer } from "effect"
+import { DateTime, Effect, Layer } from "effect"
 import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import { ApiKeys } from "../../../src/application/ports/ApiKeys.ts"
 import { journalOfKey } from "../../../src/domain/destination/changes.ts"
@@ -14,31 +14,49 @@ export const layer = Layer.effect(
     const { apiKeys } = tables
 
     return ApiKeys.of({
-      create: Effect.fnUntraced(function* (orgId, name, keyHash) {
+      create: Effect.fnUntraced(function* (orgId, terms, keyHash) {
         const actor = yield* CommandedBy
-        const key = { id: randomUUID(), orgId, name, createdAt: now() }
-        apiKeys.set(key.id, { ...key, keyHash })
-        addToJournal(tables, journalOfKey(key.id), [toRecorded({ type: "KeyCreated", orgId, name })], now(), actor)
+        const key = { id: randomUUID(), orgId, ...terms, createdAt: now(), lastUsedAt: null }
+        apiKeys.set(key.id, { ...key, keyHash, revoked: false })
+        const { name, scopes, expiresAt, networks } = terms
+        const fact = toRecorded({ type: "KeyCreated", orgId, name, scopes, expiresAt, networks })
+        addToJournal(tables, journalOfKey(key.id), [fact], now(), actor)
         return key
       }),
       holderOf: (keyHash) =>
         Effect.sync(() => {
           const key = [...apiKeys.values()].find((one) => one.keyHash === keyHash)
-          return key === undefined ? null : { id: key.id, orgId: key.orgId }
+          if (key === undefined) return null
+          const { id, orgId, scopes, expiresAt, networks, revoked } = key
+          return { id, orgId, scopes, expiresAt, networks, revoked }
+        }),
+      used: (id) =>
+        Effect.sync(() => {
+          const key = apiKeys.get(id)
+          if (key !== undefined) apiKeys.set(id, { ...key, lastUsedAt: now() })
+        }),
+      living: (ids) =>
+        Effect.sync(() => {
+          const isLiving = (id: string) => {
+            const key = apiKeys.get(id)
+            const isOver = key?.expiresAt != null && DateTime.isLessThanOrEqualTo(key.expiresAt, now())
+            return key !== undefined && !key.revoked && !isOver
+          }
+          return new Set(ids.filter(isLiving))
         }),
       list: (orgId) =>
         Effect.sync(() =>
           [...apiKeys.values()]
-            .filter((key) => orgId === null || key.orgId === orgId)
-            .map(({ keyHash: _, ...key }) => key)
+            .filter((key) => !key.revoked && (orgId === null || key.orgId === orgId))
+            .map(({ keyHash: _, revoked: __, ...key }) => key)
         ),
-      revoke: Effect.fnUntraced(function* (id) {
+      revoke: Effect.fnUntraced(function* (id, whose) {
         const actor = yield* CommandedBy
         const key = apiKeys.get(id)
-        if (key === undefined) return false
-        const { orgId } = key
-        addToJournal(tables, journalOfKey(id), [toRecorded({ type: "KeyRevoked", orgId })], now(), actor)
-        return apiKeys.delete(id)
+        if (key === undefined || key.revoked || (whose !== null && key.orgId !== whose)) return false
+        addToJournal(tables, journalOfKey(id), [toRecorded({ type: "KeyRevoked", orgId: key.orgId })], now(), actor)
+        apiKeys.set(id, { ...key, revoked: true })
+        return true
       })
     })
   })

@@ -7,7 +7,7 @@ import type { Fault } from "../../../application/errors.ts"
 import { OwnershipNotKnown } from "../../../application/ports/Channels.ts"
 import { agentHeaders } from "../net/agent.ts"
 import type { EgressRules } from "../net/guardedConnect.ts"
-import { makeTries, timeoutNanosOf } from "../net/tries.ts"
+import { destinationOf, makeTries } from "../net/tries.ts"
 import { graphErrorOf, idOf } from "./answer.ts"
 import type { WhatsAppSettings } from "./settings.ts"
 
@@ -30,11 +30,8 @@ export const ownershipAt = ({ baseUrl, rules }: Asking) =>
     // The secrets of a change that leaves the token as it was prove nothing, and need not.
     if (accessToken === undefined) return []
     const path = `${baseUrl.pathname.replace(/\/$/, "")}/${graphVersion}/${phoneNumberId}`
-    const destination = {
-      url: new URL(path, baseUrl),
-      pool: `ownership/${phoneNumberId}`,
-      timeoutNanos: timeoutNanosOf(TIMEOUT_MS)
-    }
+    const asked = { id: `ownership of ${phoneNumberId}`, version: 1 }
+    const destination = destinationOf(asked, new URL(path, baseUrl), TIMEOUT_MS)
     const headers = [...["authorization", `Bearer ${accessToken}`], ...agentHeaders]
     const { outcome, responseBody } = yield* Effect.flatMap(makeTries(rules), (attempt) =>
       attempt(destination, () => ({ method: "GET", path: `${path}?fields=id`, headers }))

@@ -16,7 +16,8 @@ import { BATCH_MAX, messageJson } from "../../../application/requests/messageReq
 import { rawMember, rawMembers } from "../../../application/requests/rawJson.ts"
 import { EventId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
-import { ActingOrg } from "../server/auth.ts"
+import { ActingOrg, Caller } from "../server/auth.ts"
+import { noteBodyRead } from "../server/bodyReads.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson, readReason } from "../server/requestBody.ts"
@@ -82,7 +83,8 @@ const get = Effect.fnUntraced(function* (text: string) {
   const orgId = yield* ActingOrg
   const id = yield* eventIdOf(text)
   const event = JSON.stringify(yield* readEvent(orgId, id))
-  const body = yield* readBody(orgId, id)
+  const body = (yield* Caller).may("bodies:read") ? yield* readBody(orgId, id) : null
+  if (body !== null) yield* noteBodyRead("event", id)
   const data = body === null ? null : rawMember(body, "data")
   return HttpServerResponse.text(`${event.slice(0, -1)},"data":${data}}`, { contentType: "application/json" })
 })

@@ -27,6 +27,9 @@ export const generateKey = (): string => {
   return `${PREFIX}${secret}_${checksum(secret)}`
 }
 
+/** What may be shown of a key: four of its 43 random letters tell an org's keys apart and help nobody to guess one. */
+export const prefixOf = (key: string): string => key.slice(0, PREFIX.length + 4)
+
 export const isWellFormed = (key: string): boolean => {
   const parts = shape.exec(key)
   return parts !== null && checksum(parts[1]!) === parts[2]

@@ -1,31 +1,58 @@
-/** The handlers of API keys, for the operator. A key is shown once: in the answer that created it. */
-import { Effect } from "effect"
+/** The handlers of API keys. A key is shown once: in the answer that created it. */
+import { DateTime, Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { ApiKeys } from "../../../application/ports/ApiKeys.ts"
 import { isUuid, type OrgId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
+import { ManagedOrg } from "../server/auth.ts"
 import { onePage } from "../server/cursor.ts"
-import { answer, notFound } from "../server/problem.ts"
+import { answer, forbidden, invalidFields, notFound } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
-import { generateKey, hashOf, storedHash } from "./apiKey.ts"
+import { generateKey, hashOf, prefixOf, storedHash } from "./apiKey.ts"
 import { CreateKey } from "./apiKeysApi.ts"
 
 const decodeCreate = decoderOf(CreateKey)
 
+/** The org that a request is about: an org's key can name its own only. */
+const orgOf = Effect.fnUntraced(function* (named: OrgId | null) {
+  const own = yield* ManagedOrg
+  if (own !== null && named !== null && named !== own) {
+    return yield* forbidden("This key manages the keys of its own org.", [
+      { field: "orgId", reason: "must be its own" }
+    ])
+  }
+  return own ?? named
+})
+
 const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-  const { orgId, name } = yield* bodyOf(request, decodeCreate)
+  const { orgId: named, name, scopes, expiresAt, networks } = yield* bodyOf(request, decodeCreate)
+  const orgId = yield* orgOf(named ?? null)
+  const faults = [
+    ...(orgId === null ? [{ field: "orgId", reason: "is required" }] : []),
+    ...(expiresAt != null && DateTime.isLessThanOrEqualTo(expiresAt, yield* DateTime.now)
+      ? [{ field: "expiresAt", reason: "must lie in the future" }]
+      : [])
+  ]
+  if (orgId === null || faults.length > 0) return yield* invalidFields(faults)
   const key = generateKey()
-  const stored = yield* (yield* ApiKeys).create(orgId, name, storedHash(hashOf(key)))
+  const terms = {
+    name,
+    scopes: scopes == null ? null : [...new Set(scopes)],
+    expiresAt: expiresAt ?? null,
+    networks: networks ?? null,
+    prefix: prefixOf(key)
+  }
+  const stored = yield* (yield* ApiKeys).create(orgId, terms, storedHash(hashOf(key)))
   return HttpServerResponse.jsonUnsafe({ ...stored, key }, { status: 201 })
 })
 
-const list = Effect.fnUntraced(function* (orgId: OrgId | null) {
-  return onePage(yield* (yield* ApiKeys).list(orgId))
+const list = Effect.fnUntraced(function* (named: OrgId | null) {
+  return onePage(yield* (yield* ApiKeys).list(yield* orgOf(named)))
 })
 
 const revoke = Effect.fnUntraced(function* (id: string) {
-  if (!isUuid(id) || !(yield* (yield* ApiKeys).revoke(id))) yield* notFound()
+  if (!isUuid(id) || !(yield* (yield* ApiKeys).revoke(id, yield* ManagedOrg))) yield* notFound()
 })
 
 export const layer = HttpApiBuilder.group(Api, "apiKeys", (handlers) =>

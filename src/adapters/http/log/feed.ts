@@ -7,17 +7,18 @@
  */
 import type { ServerResponse } from "node:http"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Clock, DateTime, Duration, Effect, Layer, Stream } from "effect"
+import { Clock, DateTime, Deferred, Duration, Effect, Layer, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { type FeedFact, type FeedFilter, readFeed, typeOf } from "../../../application/log/feed.ts"
 import { LogReader } from "../../../application/log/LogReader.ts"
+import { ApiKeys } from "../../../application/ports/ApiKeys.ts"
 import type { Position } from "../../../application/ports/EventStore.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
-import { ActingOrg } from "../server/auth.ts"
+import { ActingOrg, Caller } from "../server/auth.ts"
 import { endless } from "../server/connections.ts"
 import { cursorsOf } from "../server/cursor.ts"
 import { answer, tooManyFeeds } from "../server/problem.ts"
@@ -92,7 +93,42 @@ const cutOffWhenStuck = Effect.fnUntraced(function* (response: ServerResponse, p
   }
 })
 
-const follow = (options: FeedOptions) => {
+/** Well within the second after which a revoked key must end what it follows. */
+const KEYS_EVERY = "400 millis"
+
+/** Ends the feeds of keys that are not good any more. All feeds of the process cost one question. */
+const makeKeyWatch = Effect.gen(function* () {
+  const keys = yield* ApiKeys
+  const watched = new Map<string, Set<Deferred.Deferred<void>>>()
+  const look = Effect.gen(function* () {
+    if (watched.size === 0) return
+    const living = yield* keys.living([...watched.keys()])
+    for (const [id, feeds] of watched) {
+      if (!living.has(id)) for (const feed of feeds) yield* Deferred.succeed(feed, undefined)
+    }
+  })
+  // While the store does not answer, no fact is read either.
+  yield* Effect.ignore(look).pipe(Effect.delay(KEYS_EVERY), Effect.forever, Effect.forkScoped)
+  /** Until the scope closes. An operator's feed ends with its process. */
+  const untilRevoked = (keyId: string | null) =>
+    Effect.acquireRelease(
+      Effect.map(Deferred.make<void>(), (ended) => {
+        if (keyId !== null) watched.set(keyId, (watched.get(keyId) ?? new Set()).add(ended))
+        return ended
+      }),
+      (ended) =>
+        Effect.sync(() => {
+          const feeds = keyId === null ? undefined : watched.get(keyId)
+          feeds?.delete(ended)
+          if (feeds?.size === 0) watched.delete(keyId!)
+        })
+    )
+  return untilRevoked
+})
+
+type UntilRevoked = Effect.Success<typeof makeKeyWatch>
+
+const follow = (options: FeedOptions, untilRevoked: UntilRevoked) => {
   let subscribers = 0
   const ofOrg = new Map<OrgId, number>()
   const count = (orgId: OrgId, change: 1 | -1) =>
@@ -108,6 +144,7 @@ const follow = (options: FeedOptions) => {
     filter: FeedFilter
   ) {
     const orgId = yield* ActingOrg
+    const { keyId } = yield* Caller
     yield* knownChannel(filter.channel)
     const log = yield* LogReader
     const { seal, open } = yield* cursorsOf(LIST)
@@ -125,10 +162,11 @@ const follow = (options: FeedOptions) => {
       Stream.provideService(LogReader, log)
     )
     const watched = Stream.unwrap(
-      Effect.acquireRelease(count(orgId, 1), () => count(orgId, -1)).pipe(
-        Effect.andThen(Effect.forkScoped(cutOffWhenStuck(response, options.patience))),
-        Effect.as(events)
-      )
+      Effect.gen(function* () {
+        yield* Effect.acquireRelease(count(orgId, 1), () => count(orgId, -1))
+        yield* Effect.forkScoped(cutOffWhenStuck(response, options.patience))
+        return Stream.interruptWhen(events, Deferred.await(yield* untilRevoked(keyId)))
+      })
     )
     return HttpServerResponse.stream(watched, {
       contentType: "text/event-stream",
@@ -140,8 +178,8 @@ const follow = (options: FeedOptions) => {
 
 export const layerWith = (options: FeedOptions) =>
   Layer.unwrap(
-    Effect.sync(() => {
-      const handle = follow(options)
+    Effect.map(makeKeyWatch, (untilRevoked) => {
+      const handle = follow(options, untilRevoked)
       return HttpApiBuilder.group(Api, "feed", (handlers) =>
         handlers.handleRaw("follow", ({ request, headers, query: { lastEventId, ...filter } }) =>
           answer(handle(request, headers["last-event-id"] ?? lastEventId, filter))

@@ -28,7 +28,8 @@ import { Via } from "../../../application/via.ts"
 import { MessageId } from "../../../domain/ids.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
-import { ActingOrg } from "../server/auth.ts"
+import { ActingOrg, Caller } from "../server/auth.ts"
+import { noteBodyRead } from "../server/bodyReads.ts"
 import { onePage, type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson, readOptionalJson, readReason } from "../server/requestBody.ts"
@@ -72,6 +73,7 @@ const resend = Effect.fnUntraced(function* (
 /** It may hold what nobody else may see: no cache keeps it. */
 const body = Effect.fnUntraced(function* (id: string) {
   const text = yield* readBody(yield* ActingOrg, yield* messageIdOf(id))
+  yield* noteBodyRead("message", id)
   return HttpServerResponse.text(text, { contentType: "application/json", headers: { "cache-control": "no-store" } })
 })
 
@@ -177,7 +179,9 @@ const events = Effect.fnUntraced(function* (id: string) {
 })
 
 const attempts = Effect.fnUntraced(function* (id: string) {
-  return onePage((yield* readAttempts(yield* ActingOrg, yield* messageIdOf(id))).map(attemptJson))
+  const { may } = yield* Caller
+  const found = yield* readAttempts(yield* ActingOrg, yield* messageIdOf(id))
+  return onePage(found.map((attempt) => attemptJson(may("bodies:read") ? attempt : { ...attempt, answer: null })))
 })
 
 const stream = Effect.fnUntraced(function* (name: string) {

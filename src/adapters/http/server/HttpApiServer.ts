@@ -34,6 +34,7 @@ import { apiWith } from "./Api.ts"
 import { refuseAddresses } from "./addresses.ts"
 import { allowedMethodsOf, takesNoneOf } from "./allowedMethods.ts"
 import * as Auth from "./auth.ts"
+import type { Networks } from "./callers.ts"
 import { makeServer } from "./connections.ts"
 import { cursorKeys } from "./cursor.ts"
 import * as HealthHandlers from "./health.ts"
@@ -46,24 +47,28 @@ export interface HttpApiOptions {
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number
-  readonly operatorKey: Redacted.Redacted
+  readonly operatorKeys: Auth.OperatorKeys
+  readonly trustedProxies?: Networks | null
   /** The newest first. Cursors are signed with keys made of them. */
   readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>>
   readonly feed?: FeedHandlers.FeedOptions
   /** Told of each answer. */
   readonly answered?: Answered
-  /** The text of `/metrics`, which only the operator's key may read here; absent: there is none. */
+  /** The text of `/metrics`, which only an operator's key may read here; absent: there is none. */
   readonly metrics?: MetricsText
 }
 
 type RoutesOptions = Omit<HttpApiOptions, "host" | "port" | "encryptionKeys">
 
-const routesOf = ({ operatorKey, feed, answered, metrics }: RoutesOptions, channels: Channels["Service"]) => {
+const routesOf = (
+  { operatorKeys, trustedProxies, feed, answered, metrics }: RoutesOptions,
+  channels: Channels["Service"]
+) => {
   const api = apiWith(channels.values())
   return Layer.mergeAll(
     HttpApiBuilder.layer(api),
     pagesRoutes(api),
-    metrics === undefined ? Layer.empty : metricsRoute(operatorKey, metrics),
+    metrics === undefined ? Layer.empty : metricsRoute(operatorKeys, metrics),
     HttpRouter.use((router) => router.addGlobalMiddleware(lastResort(allowedMethodsOf(api)))),
     HttpRouter.use((router) => router.addGlobalMiddleware(refuseParameters(takesNoneOf(api)))),
     HttpRouter.use((router) => router.addGlobalMiddleware(refuseAddresses(allowedMethodsOf(api)))),
@@ -95,7 +100,13 @@ const routesOf = ({ operatorKey, feed, answered, metrics }: RoutesOptions, chann
       SetAsideHandlers.layer,
       HealthHandlers.layer
     ]),
-    Layer.provide(Auth.layer(operatorKey))
+    Layer.provide(
+      Auth.layer({
+        operatorKeys,
+        trustedProxies: trustedProxies ?? null,
+        destinations: [...channels.values()].map(({ path }) => path)
+      })
+    )
   )
 }
 

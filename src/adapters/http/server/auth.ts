@@ -1,20 +1,44 @@
 /**
- * The caller of a request. An org's key acts for its org and no other; the operator's key acts for the org named in
- * `X-Org-Id`, and it alone may manage keys. The org of a request and its actor (`operator` or `key:<id>`) come from
- * here and from nowhere else.
+ * The caller of a request. An org's key acts for its org and no other, as far as its scopes go; an operator's key acts for the org
+ * named in `X-Org-Id`, and may do all. The org of a request and its actor (`operator` or `key:<id>`) come from here and from nowhere
+ * else.
  */
-import { Context, Effect, Layer, Redacted, Schema } from "effect"
+import { randomUUID } from "node:crypto"
+import { Clock, Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { CommandedBy } from "../../../application/commandedBy.ts"
 import type { StoreUnavailable } from "../../../application/errors.ts"
+import { noteAccess } from "../../../application/keys/access.ts"
+import { allows, type Scope } from "../../../application/keys/scopes.ts"
 import { ApiKeys, type Holder } from "../../../application/ports/ApiKeys.ts"
+import { NOBODY } from "../../../domain/audit/entry.ts"
 import { OrgId } from "../../../domain/ids.ts"
 import { hashOf, isSameHash, isWellFormed, storedHash } from "../keys/apiKey.ts"
+import { addressOf, isIn, type Networks, networksOf } from "./callers.ts"
 import { forbidden, invalidRequest, type Problem, problemOf, refuse, unauthorized } from "./problem.ts"
+import { makeRefusals } from "./refusals.ts"
+import { routeNameOf, scopeOfRoute } from "./scopes.ts"
 
 /** The org this request acts for. */
 export class ActingOrg extends Context.Service<ActingOrg, OrgId>()("posthaste/adapters/http/server/auth/ActingOrg") {}
+
+/** Who asks, beyond the org. */
+export class Caller extends Context.Service<
+  Caller,
+  {
+    /** Null of an operator's. */
+    readonly keyId: string | null
+    readonly may: (scope: Scope) => boolean
+    /** Null when it is not known. */
+    readonly address: string | null
+  }
+>()("posthaste/adapters/http/server/auth/Caller") {}
+
+/** Whose keys the caller manages; null: those of all orgs. */
+export class ManagedOrg extends Context.Service<ManagedOrg, OrgId | null>()(
+  "posthaste/adapters/http/server/auth/ManagedOrg"
+) {}
 
 const security = {
   apiKey: HttpApiSecurity.annotate(
@@ -26,7 +50,7 @@ const security = {
 const errors = [problemOf(400), problemOf(401), problemOf(403), problemOf(500), problemOf(503)]
 
 /** For everything that belongs to an org. */
-export class OrgAccess extends HttpApiMiddleware.Service<OrgAccess, { provides: ActingOrg }>()(
+export class OrgAccess extends HttpApiMiddleware.Service<OrgAccess, { provides: ActingOrg | Caller }>()(
   "posthaste/adapters/http/server/auth/OrgAccess",
   { security, error: errors }
 ) {}
@@ -37,56 +61,146 @@ export class OperatorAccess extends HttpApiMiddleware.Service<OperatorAccess>()(
   { security, error: errors }
 ) {}
 
+/** For the keys of an org: the operator, and a key of the org with the scope `admin`. */
+export class KeyAccess extends HttpApiMiddleware.Service<KeyAccess, { provides: ManagedOrg }>()(
+  "posthaste/adapters/http/server/auth/KeyAccess",
+  { security, error: errors }
+) {}
+
 const ORG_HEADER = "X-Org-Id"
 const isOrgId = Schema.is(OrgId)
 
 type Refusal = Problem | StoreUnavailable
 
-export const layer = (operatorKey: Redacted.Redacted) =>
+/** The operator's keys at this moment: they rotate while the process runs. */
+export type OperatorKeys = () => ReadonlyArray<Redacted.Redacted>
+
+const hashes = new WeakMap<ReadonlyArray<Redacted.Redacted>, ReadonlyArray<Buffer>>()
+
+/** Takes the same time whichever key it is. */
+export const isOperator = (keys: OperatorKeys, hashed: Buffer): boolean => {
+  const given = keys()
+  const known = hashes.get(given) ?? given.map((key) => hashOf(Redacted.value(key)))
+  hashes.set(given, known)
+  return known.map((one) => isSameHash(hashed, one)).includes(true)
+}
+
+export interface AuthOptions {
+  readonly operatorKeys: OperatorKeys
+  /** Proxies of the operator's, which say for whom they ask. */
+  readonly trustedProxies?: Networks | null
+  /** The paths of the channels' destinations. */
+  readonly destinations: ReadonlyArray<string>
+}
+
+/** Compiled once for each time that a key was read. */
+const networksOfHolder = new WeakMap<Holder, Networks | null>()
+
+const comesFrom = (holder: Holder, address: string | null): boolean => {
+  if (holder.networks === null) return true
+  const networks = networksOfHolder.get(holder) ?? networksOf(holder.networks)
+  networksOfHolder.set(holder, networks)
+  return networks !== null && address !== null && isIn(networks, address)
+}
+
+export const layer = ({ operatorKeys, trustedProxies = null, destinations }: AuthOptions) =>
   Layer.effectContext(
     Effect.gen(function* () {
       const keys = yield* ApiKeys
-      const operatorHash = hashOf(Redacted.value(operatorKey))
+      const refusals = yield* makeRefusals((fact) => noteAccess(randomUUID(), fact))
 
       /** Null for the operator. */
-      const holderOf = (key: string): Effect.Effect<Holder | null, Refusal> => {
+      const holderOf = Effect.fnUntraced(function* (
+        key: string,
+        address: string | null
+      ): Effect.fn.Return<Holder | null, Refusal> {
+        if (key === "") return yield* unauthorized("Send the header authorization: Bearer <API key>.")
         const hashed = hashOf(key)
-        if (isSameHash(hashed, operatorHash)) return Effect.succeed(null)
-        if (!isWellFormed(key)) {
-          return Effect.fail(
-            unauthorized(key === "" ? "Send the header authorization: Bearer <API key>." : "This is not an API key.")
+        if (isOperator(operatorKeys, hashed)) return null
+        const holder = isWellFormed(key) ? yield* keys.holderOf(storedHash(hashed)) : null
+        if (holder === null || holder.revoked) {
+          refusals.note(holder, holder === null ? "unknown" : "revoked", address)
+          return yield* unauthorized(
+            isWellFormed(key) ? "This key is not known, or was revoked." : "This is not an API key."
           )
         }
-        return Effect.flatMap(keys.holderOf(storedHash(hashed)), (holder) =>
-          holder === null ? Effect.fail(unauthorized("This key is not known, or was revoked.")) : Effect.succeed(holder)
-        )
-      }
+        const now = yield* Clock.currentTimeMillis
+        if (holder.expiresAt !== null && DateTime.toEpochMillis(holder.expiresAt) <= now) {
+          refusals.note(holder, "expired", address)
+          return yield* unauthorized("This key has expired.")
+        }
+        if (!comesFrom(holder, address)) {
+          refusals.note(holder, "network", address)
+          return yield* forbidden("This key may not be used from this address.")
+        }
+        yield* keys.used(holder.id)
+        return holder
+      })
+
+      type Asked = { readonly method: string; readonly path: string }
+
+      /** Who asks, if the key is good and may call the route. */
+      const callerOf = Effect.fnUntraced(function* (credential: Redacted.Redacted, endpoint: Asked) {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const address = addressOf(request, trustedProxies)
+        const holder = yield* holderOf(Redacted.value(credential), address)
+        const may = (scope: Scope) => holder === null || allows(holder.scopes, scope)
+        const route = routeNameOf(endpoint, destinations)
+        const needed = scopeOfRoute[route] ?? "admin"
+        if (!may(needed)) {
+          return yield* forbidden(`This key lacks the scope ${needed}.`)
+        }
+        return {
+          holder,
+          route,
+          named: request.headers["x-org-id"],
+          caller: { keyId: holder?.id ?? null, may, address }
+        }
+      })
 
       return Context.empty().pipe(
         Context.add(OrgAccess, {
-          apiKey: (handler, { credential }) =>
+          apiKey: (handler, { credential, endpoint }) =>
             Effect.matchEffect(
-              Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) =>
-                Effect.flatMap(holderOf(Redacted.value(credential)), (holder) =>
-                  Effect.map(actingOrg(holder, headers["x-org-id"]), (orgId) => ({ orgId, actor: actorOf(holder) }))
-                )
+              Effect.flatMap(callerOf(credential, endpoint), ({ holder, route, named, caller }) =>
+                Effect.map(actingOrg(holder, named, route), (orgId) => ({ orgId, caller, actor: actorOf(holder) }))
               ),
               {
                 onFailure: refuse,
-                onSuccess: ({ orgId, actor }) =>
-                  handler.pipe(Effect.provideService(ActingOrg, orgId), Effect.provideService(CommandedBy, actor))
+                onSuccess: ({ orgId, caller, actor }) =>
+                  handler.pipe(
+                    Effect.provideService(ActingOrg, orgId),
+                    Effect.provideService(Caller, caller),
+                    Effect.provideService(CommandedBy, actor)
+                  )
               }
             )
         }),
+        Context.add(KeyAccess, {
+          apiKey: (handler, { credential, endpoint }) =>
+            Effect.matchEffect(callerOf(credential, endpoint), {
+              onFailure: refuse,
+              onSuccess: ({ holder }) =>
+                handler.pipe(
+                  Effect.provideService(ManagedOrg, holder?.orgId ?? null),
+                  Effect.provideService(CommandedBy, actorOf(holder))
+                )
+            })
+        }),
         Context.add(OperatorAccess, {
           apiKey: (handler, { credential }) =>
-            Effect.matchEffect(holderOf(Redacted.value(credential)), {
-              onFailure: refuse,
-              onSuccess: (holder) =>
-                holder === null
-                  ? Effect.provideService(handler, CommandedBy, actorOf(holder))
-                  : refuse(forbidden("Only the operator's key may do this."))
-            })
+            Effect.matchEffect(
+              Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+                holderOf(Redacted.value(credential), addressOf(request, trustedProxies))
+              ),
+              {
+                onFailure: refuse,
+                onSuccess: (holder) =>
+                  holder === null
+                    ? Effect.provideService(handler, CommandedBy, actorOf(holder))
+                    : refuse(forbidden("Only the operator's key may do this."))
+              }
+            )
         })
       )
     })
@@ -94,7 +208,11 @@ export const layer = (operatorKey: Redacted.Redacted) =>
 
 const actorOf = (holder: Holder | null): string => (holder === null ? "operator" : `key:${holder.id}`)
 
-const actingOrg = (holder: Holder | null, named: string | undefined): Effect.Effect<OrgId, Problem> => {
+/** Where the operator may ask for what belongs to no org. */
+const nobodysRoutes: ReadonlySet<string> = new Set(["GET /audit"])
+
+const actingOrg = (holder: Holder | null, named: string | undefined, route: string): Effect.Effect<OrgId, Problem> => {
+  if (holder === null && named === NOBODY && nobodysRoutes.has(route)) return Effect.succeed(NOBODY)
   if (holder !== null) {
     return named === undefined || named === holder.orgId
       ? Effect.succeed(holder.orgId)

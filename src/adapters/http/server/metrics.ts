@@ -2,10 +2,10 @@
  * `/metrics` of the API, for the operator's key; and the counting of what the API answers. A route is counted by its
  * pattern, so an id in a path is no label.
  */
-import type { Redacted } from "effect"
-import { Clock, Effect, Redacted as Redact } from "effect"
+import { Clock, Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { hashOf, isSameHash } from "../keys/apiKey.ts"
+import { hashOf } from "../keys/apiKey.ts"
+import { isOperator, type OperatorKeys } from "./auth.ts"
 import { forbidden, toResponse, unauthorized } from "./problem.ts"
 
 /** `route` is `GET /api/v1/…/:id`; null where no route matched. */
@@ -14,12 +14,11 @@ export type Answered = (route: string | null, status: number, seconds: number) =
 /** The text, and its content type, in the form that the caller's `accept` header prefers. */
 export type MetricsText = (accept: string | undefined) => { readonly text: string; readonly contentType: string }
 
-export const metricsRoute = (operatorKey: Redacted.Redacted, metrics: MetricsText) => {
-  const operator = hashOf(Redact.value(operatorKey))
+export const metricsRoute = (operatorKeys: OperatorKeys, metrics: MetricsText) => {
   const handler = Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) => {
     const key = /^Bearer (.+)$/i.exec(headers["authorization"] ?? "")?.[1]
     if (key === undefined) return toResponse(unauthorized("Send the header authorization: Bearer <operator key>."))
-    if (!isSameHash(hashOf(key), operator)) return toResponse(forbidden("Only the operator's key may do this."))
+    if (!isOperator(operatorKeys, hashOf(key))) return toResponse(forbidden("Only the operator's key may do this."))
     const { text, contentType } = metrics(headers["accept"])
     return HttpServerResponse.text(text, { contentType })
   })

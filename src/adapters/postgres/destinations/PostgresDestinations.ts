@@ -3,7 +3,7 @@
  * destination's lane what its settings mean for it. What is asked for every message is answered from memory for up to a
  * second.
  */
-import { createHmac, randomUUID } from "node:crypto"
+import { randomUUID } from "node:crypto"
 import { Cache, DateTime, Duration, Effect, Exit, Layer, Redacted } from "effect"
 import {
   type Destination,
@@ -29,7 +29,8 @@ import type { OldestDue } from "../../../domain/overdue/decider.ts"
 import { Postgres, prepared, type Statement, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
 import { WorkSignal } from "../WorkSignal.ts"
-import { sealing } from "./sealing.ts"
+import { headersOf, lookupHash, secretOf } from "./sealedValues.ts"
+import { type SealingKey, sealing } from "./sealing.ts"
 
 interface Row extends Omit<Destination, "settings" | "secretNames"> {
   /** Header values often are credentials, so all of them are sealed together, in base64. */
@@ -121,7 +122,7 @@ const listStatement = prepared`select ${columns} from ${table}
 const namedStatement = prepared`select ${columns} from ${table}
     where org_id = $1 and channel = $2 and ($3::text is null or public_key = $3) and ${living} order by id limit 2`
 const publicKeyStatement = prepared`select ${columns} from ${table} where channel = $1 and public_key = $2 and ${living}`
-const lookupStatement = prepared`select 1 from ${table} where lookup_hash = $1 and ${living} limit 1`
+const lookupStatement = prepared`select 1 from ${table} where lookup_hash = any ($1::bytea[]) and ${living} limit 1`
 const matchingStatement = prepared`select ${columns} from ${table} where channel = $1 and settings @> $2 and ${living} order by id`
 const alertTargetsStatement = prepared`select ${columns} from ${table} where alerting is not null and ${living} order by id`
 const amongStatement = prepared`select ${columns} from ${table} where id = any ($1::uuid[])`
@@ -139,7 +140,9 @@ const oldestDueStatement = prepared`select distinct on (d.org_id) d.org_id as "o
 
 export interface Options {
   /** 32 bytes; seals secrets and headers. */
-  readonly encryptionKey: Redacted.Redacted<Uint8Array>
+  readonly encryptionKey: SealingKey
+  /** Open what they sealed before it. */
+  readonly olderKeys?: ReadonlyArray<SealingKey>
   /** How long an answer for sending is good enough; 900 ms unless a test says otherwise. */
   readonly freshFor?: Duration.Duration
 }
@@ -147,15 +150,13 @@ export interface Options {
 const FRESH = Duration.millis(900)
 const REMEMBERED = 10_000
 
-export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
+export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Options) =>
   Layer.effect(
     Destinations,
     Effect.gen(function* () {
       const { durable, lookups, reads } = yield* Postgres
       const signal = yield* WorkSignal
-      const { seal, open } = sealing(encryptionKey)
-      const secretOf = (orgId: string, id: string, name: string) => `destination_secret:${orgId}:${id}:${name}`
-      const headersOf = (orgId: string, id: string) => `destination_headers:${orgId}:${id}`
+      const { seal, open } = sealing(encryptionKey, olderKeys)
       const sealed = (secret: Redacted.Redacted, belongsTo: string) => seal(secret, belongsTo).toString("base64")
       const opened = (text: string, belongsTo: string) => open(Buffer.from(text, "base64"), belongsTo)
 
@@ -170,10 +171,7 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
       }
       const secretsText = (orgId: string, id: string, secrets: Secrets): string =>
         JSON.stringify(mapped(secrets, (secret, name) => sealed(secret, secretOf(orgId, id, name))))
-      const hashOf = (channel: ChannelName, lookup: Redacted.Redacted) =>
-        createHmac("sha256", Redacted.value(encryptionKey))
-          .update(`${channel}:${Redacted.value(lookup)}`)
-          .digest()
+      const hashOf = (channel: ChannelName, lookup: Redacted.Redacted) => lookupHash(encryptionKey, channel, lookup)
 
       const destinationOf = (row: Row): Destination => {
         const { headers, ...settings } = row.settings
@@ -340,7 +338,10 @@ export const layer = ({ encryptionKey, freshFor = FRESH }: Options) =>
         named: (orgId, channel, publicKey) => Cache.get(names, JSON.stringify([orgId, channel, publicKey])),
         withPublicKey: (channel, publicKey) => Cache.get(publicKeys, JSON.stringify([channel, publicKey])),
         knowsLookup: (channel, lookup) =>
-          Effect.map(read(lookupStatement, [hashOf(channel, lookup)]), (rows) => rows.length > 0),
+          Effect.map(
+            read(lookupStatement, [[encryptionKey, ...olderKeys].map((key) => lookupHash(key, channel, lookup))]),
+            (rows) => rows.length > 0
+          ),
         matching: (channel, settings) =>
           Effect.map(readMany(matchingStatement, [channel, JSON.stringify(settings)]), all),
         alertTargets: Effect.map(readMany(alertTargetsStatement, []), all),

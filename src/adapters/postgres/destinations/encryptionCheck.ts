@@ -4,7 +4,8 @@
  */
 import { Effect, Layer, Redacted, Result, Schema } from "effect"
 import { Postgres, unavailable, unprepared } from "../Postgres.ts"
-import { sealing } from "./sealing.ts"
+import { secretOf } from "./sealedValues.ts"
+import { type SealingKey, sealing } from "./sealing.ts"
 
 export class WrongEncryptionKey extends Schema.TaggedError<WrongEncryptionKey>()("WrongEncryptionKey", {
   message: Schema.String
@@ -18,11 +19,11 @@ const keepStatement = unprepared`insert into encryption_check (sealed) values ($
 // Of a database that was written before there was a check.
 const someSecretStatement = unprepared`select d.org_id, d.id, s.key, s.value from destination d, jsonb_each_text(d.secrets) s limit 1`
 
-export const layer = (key: Redacted.Redacted<Uint8Array>) =>
+export const layer = (key: SealingKey, older: ReadonlyArray<SealingKey> = []) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const { durable } = yield* Postgres
-      const { seal, open } = sealing(key)
+      const { seal, open } = sealing(key, older)
       const opens = (sealed: string, belongsTo: string) =>
         Result.isSuccess(Result.try(() => open(Buffer.from(sealed, "base64"), belongsTo)))
       const [kept] = yield* unavailable(durable.rows(keptStatement, []))
@@ -30,11 +31,11 @@ export const layer = (key: Redacted.Redacted<Uint8Array>) =>
       const isRight =
         kept !== undefined
           ? opens(kept[0]!, BELONGS_TO)
-          : secret === undefined || opens(secret[3]!, `destination_secret:${secret[0]}:${secret[1]}:${secret[2]}`)
+          : secret === undefined || opens(secret[3]!, secretOf(secret[0]!, secret[1]!, secret[2]!))
       if (!isRight) {
         return yield* new WrongEncryptionKey({
           message:
-            "the encryption key is not the one that sealed the secrets of this database: bring the right POSTHASTE_ENCRYPTION_KEY back, or the file encryption-key"
+            "no encryption key that is given sealed the secrets of this database: bring the right POSTHASTE_ENCRYPTION_KEY back, or the file encryption-key; while keys rotate, POSTHASTE_ENCRYPTION_KEYS holds the old one behind the new"
         })
       }
       if (kept !== undefined) return

@@ -1,31 +1,71 @@
 /**
  * Secrets at rest: AES-256-GCM with a random nonce. What a secret belongs to is bound into it, so a sealed
- * value moved to another row or org does not open.
+ * value moved to another row or org does not open. It names the key that sealed it, so that keys can rotate: the newest seals, each
+ * that is given opens, and `posthaste rekey` seals anew what an older one had sealed.
  */
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto"
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto"
 import { Redacted } from "effect"
 
-const VERSION = 1
+export type SealingKey = Redacted.Redacted<Uint8Array>
+
+const VERSION = 2
+/** The form from before there was more than one key: it names none. */
+const NAMELESS = 1
+const KEY_ID_BYTES = 4
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-export const sealing = (key: Redacted.Redacted<Uint8Array>) => ({
-  seal: (secret: Redacted.Redacted, belongsTo: string): Buffer => {
-    const nonce = randomBytes(NONCE_BYTES)
-    const cipher = createCipheriv("aes-256-gcm", Redacted.value(key), nonce).setAAD(Buffer.from(belongsTo))
-    const text = Buffer.concat([cipher.update(Redacted.value(secret), "utf8"), cipher.final()])
-    return Buffer.concat([Buffer.from([VERSION]), nonce, cipher.getAuthTag(), text])
-  },
-  /** Throws when the value was changed, moved, or sealed with another key: none of these is a state to work in. */
-  open: (sealed: Buffer, belongsTo: string): Redacted.Redacted => {
-    if (sealed[0] !== VERSION)
-      throw new Error(`a secret was sealed in form ${sealed[0]}, which this release can't open`)
-    const nonce = sealed.subarray(1, 1 + NONCE_BYTES)
-    const tag = sealed.subarray(1 + NONCE_BYTES, 1 + NONCE_BYTES + TAG_BYTES)
-    const decipher = createDecipheriv("aes-256-gcm", Redacted.value(key), nonce)
-      .setAAD(Buffer.from(belongsTo))
-      .setAuthTag(tag)
-    const text = Buffer.concat([decipher.update(sealed.subarray(1 + NONCE_BYTES + TAG_BYTES)), decipher.final()])
-    return Redacted.make(text.toString("utf8"))
+/** Which key it is, and nothing about it. */
+const keyIdOf = (key: SealingKey): Buffer =>
+  createHmac("sha256", Redacted.value(key)).update("posthaste key id").digest().subarray(0, KEY_ID_BYTES)
+
+export interface Sealing {
+  readonly seal: (secret: Redacted.Redacted, belongsTo: string) => Buffer
+  /** Throws when the value was changed, moved, or sealed with a key that is not given: none of these is a state to work in. */
+  readonly open: (sealed: Buffer, belongsTo: string) => Redacted.Redacted
+  /** Whether the newest key has sealed it. */
+  readonly isNewest: (sealed: Buffer) => boolean
+}
+
+/** The newest first. */
+export const sealing = (newest: SealingKey, older: ReadonlyArray<SealingKey> = []): Sealing => {
+  const known = [newest, ...older].map((key) => ({ key, id: keyIdOf(key) }))
+  const id = known[0]!.id
+
+  return {
+    seal: (secret, belongsTo) => {
+      const nonce = randomBytes(NONCE_BYTES)
+      const cipher = createCipheriv("aes-256-gcm", Redacted.value(newest), nonce).setAAD(Buffer.from(belongsTo))
+      const text = Buffer.concat([cipher.update(Redacted.value(secret), "utf8"), cipher.final()])
+      return Buffer.concat([Buffer.from([VERSION]), id, nonce, cipher.getAuthTag(), text])
+    },
+    open: (sealed, belongsTo) => {
+      if (sealed[0] === VERSION) {
+        const named = sealed.subarray(1, 1 + KEY_ID_BYTES)
+        const found = known.find((one) => one.id.equals(named))
+        if (found === undefined) throw new Error("a secret was sealed with an encryption key that is not given")
+        return opened(found.key, sealed.subarray(1 + KEY_ID_BYTES), belongsTo)
+      }
+      if (sealed[0] !== NAMELESS) {
+        throw new Error(`a secret was sealed in form ${sealed[0]}, which this release can't open`)
+      }
+      const [first, ...others] = known
+      for (const { key } of others) {
+        try {
+          return opened(key, sealed.subarray(1), belongsTo)
+        } catch {}
+      }
+      return opened(first!.key, sealed.subarray(1), belongsTo)
+    },
+    isNewest: (sealed) => sealed[0] === VERSION && sealed.subarray(1, 1 + KEY_ID_BYTES).equals(id)
   }
-})
+}
+
+const opened = (key: SealingKey, sealed: Buffer, belongsTo: string): Redacted.Redacted => {
+  const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)
+  const decipher = createDecipheriv("aes-256-gcm", Redacted.value(key), sealed.subarray(0, NONCE_BYTES))
+    .setAAD(Buffer.from(belongsTo))
+    .setAuthTag(tag)
+  const text = Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()])
+  return Redacted.make(text.toString("utf8"))
+}

@@ -1,18 +1,27 @@
 import { randomUUID } from "node:crypto"
 import { Clock, DateTime, Effect, Layer } from "effect"
-import { type ApiKey, ApiKeys, type Holder } from "../../../application/ports/ApiKeys.ts"
+import { type ApiKey, ApiKeys, type Holder, type KeyTerms } from "../../../application/ports/ApiKeys.ts"
 import { journalOfKey } from "../../../domain/destination/changes.ts"
 import { isUuid, type OrgId } from "../../../domain/ids.ts"
 import { Postgres, prepared, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
 
 const createStatement = prepared`with key as (
-      insert into api_key (id, org_id, name, key_hash, created_at) values ($1, $2, $3, $4, $5) returning 1
+      insert into api_key (id, org_id, name, scopes, expires_at, networks, prefix, key_hash, created_at)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9) returning 1
     )
-    select ${appendToJournalSql(6)} from key`
-const holderStatement = prepared`select id, org_id as "orgId" from api_key where key_hash = $1 and revoked_at is null`
-const listStatement = prepared`select id, org_id as "orgId", name, created_at as "createdAt" from api_key
-    where revoked_at is null and ($1::text is null or org_id = $1) order by created_at, id`
+    select ${appendToJournalSql(10)} from key`
+const holderStatement = prepared`select id, org_id as "orgId", scopes, expires_at as "expiresAt", networks,
+      revoked_at is not null as revoked
+    from api_key where key_hash = $1`
+const livingStatement = prepared`select id from api_key
+    where id = any($1::uuid[]) and revoked_at is null and (expires_at is null or expires_at > $2)`
+const usedStatement = prepared`update api_key set last_used_at = u.at
+    from unnest($1::uuid[], $2::timestamptz[]) u(id, at)
+    where api_key.id = u.id and (api_key.last_used_at is null or api_key.last_used_at < u.at)`
+const listStatement = prepared`select id, org_id as "orgId", name, scopes, expires_at as "expiresAt", networks, prefix,
+      created_at as "createdAt", last_used_at as "lastUsedAt"
+    from api_key where revoked_at is null and ($1::text is null or org_id = $1) order by created_at, id`
 const ownerStatement = prepared`select org_id as "orgId" from api_key where id = $1`
 const revokeStatement = prepared`with key as (
       update api_key set revoked_at = $3 where id = $1 and org_id = $2 and revoked_at is null returning id
@@ -23,6 +32,8 @@ const revokeStatement = prepared`with key as (
 const FRESH_MS = 900
 const KEPT = 10_000
 
+const USES_EVERY = "1 minute"
+
 /** Keys by the hash of their text. Every request asks, so answers are remembered for a moment; refusals are not. */
 export const layer = Layer.effect(
   ApiKeys,
@@ -30,14 +41,30 @@ export const layer = Layer.effect(
     const { durable, lookups, reads } = yield* Postgres
     const known = new Map<string, { readonly until: number; readonly holder: Holder }>()
 
-    const create = Effect.fnUntraced(function* (orgId: OrgId, name: string, keyHash: string) {
+    const create = Effect.fnUntraced(function* (orgId: OrgId, terms: KeyTerms, keyHash: string) {
       const id = randomUUID()
       const now = yield* DateTime.now
-      const facts = yield* configurationFactValues(journalOfKey(id), [{ type: "KeyCreated", orgId, name }], now)
-      const values = [id, orgId, name, keyHash, DateTime.formatIso(now), ...facts]
+      const { name, scopes, expiresAt, networks, prefix } = terms
+      const fact = { type: "KeyCreated", orgId, name, scopes, expiresAt, networks } as const
+      const facts = yield* configurationFactValues(journalOfKey(id), [fact], now)
+      const until = expiresAt === null ? null : DateTime.formatIso(expiresAt)
+      const values = [id, orgId, name, scopes, until, networks, prefix, keyHash, DateTime.formatIso(now), ...facts]
       yield* unavailable(durable.query(createStatement, values))
-      return { id, orgId, name, createdAt: now }
+      return { id, orgId, ...terms, createdAt: now, lastUsedAt: null }
     })
+
+    const uses = new Map<string, number>()
+    const storeUses = Effect.gen(function* () {
+      if (uses.size === 0) return
+      const [ids, times] = [[...uses.keys()], [...uses.values()]]
+      uses.clear()
+      yield* unavailable(
+        durable.query(usedStatement, [ids, times.map((time) => DateTime.formatIso(DateTime.makeUnsafe(time)))])
+      )
+    })
+    // What a failed write loses is one minute's knowledge.
+    yield* Effect.ignore(storeUses).pipe(Effect.delay(USES_EVERY), Effect.forever, Effect.forkScoped)
+    yield* Effect.addFinalizer(() => Effect.ignore(storeUses))
 
     const holderOf = Effect.fnUntraced(function* (keyHash: string) {
       const now = yield* Clock.currentTimeMillis
@@ -54,10 +81,16 @@ export const layer = Layer.effect(
 
     const list = (orgId: OrgId | null) => unavailable(reads.query<ApiKey>(listStatement, [orgId]))
 
-    const revoke = Effect.fnUntraced(function* (id: string) {
+    const living = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+      const now = DateTime.formatIso(yield* DateTime.now)
+      const rows = yield* unavailable(lookups.query<{ id: string }>(livingStatement, [ids, now]))
+      return new Set(rows.map(({ id }) => id))
+    })
+
+    const revoke = Effect.fnUntraced(function* (id: string, whose: OrgId | null) {
       if (!isUuid(id)) return false
       const [owner] = yield* unavailable(lookups.query<Pick<ApiKey, "orgId">>(ownerStatement, [id]))
-      if (owner === undefined) return false
+      if (owner === undefined || (whose !== null && owner.orgId !== whose)) return false
       const { orgId } = owner
       const now = yield* DateTime.now
       const facts = yield* configurationFactValues(journalOfKey(id), [{ type: "KeyRevoked", orgId }], now)
@@ -67,6 +100,13 @@ export const layer = Layer.effect(
       return rows.length > 0
     })
 
-    return ApiKeys.of({ create, holderOf, list, revoke })
+    return ApiKeys.of({
+      create,
+      holderOf,
+      used: (id) => Effect.map(Clock.currentTimeMillis, (now) => void uses.set(id, now)),
+      living,
+      list,
+      revoke
+    })
   })
 )

@@ -3,8 +3,10 @@
  * dossier, in other words. An entry needs its fact and the first fact of its message, nothing else.
  */
 import { Effect, Result } from "effect"
+import { fromRecorded as accessFact } from "../../../domain/access/facts.ts"
 import {
   type AuditEntry,
+  entryOfAccess,
   entryOfCircuit,
   entryOfConfiguration,
   entryOfDossier,
@@ -56,6 +58,8 @@ const entryOf = (
   const id = stream.slice(-UUID_LENGTH)
   const orgId = orgs.get(stream)
   switch (type) {
+    case "access":
+      return entryOfAccess(id, Result.getOrThrow(accessFact(logged)))
     case "event":
       return entryOfEvent(EventId.make(id), Result.getOrThrow(eventFact(logged)))
     case "circuit":

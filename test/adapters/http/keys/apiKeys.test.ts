@@ -2,17 +2,30 @@ import { describe, expect, it } from "vitest"
 import { generateKey, isWellFormed } from "../../../../src/adapters/http/keys/apiKey.ts"
 import { field, start } from "../served.ts"
 
-const { call, makeKey } = await start()
+const { call, makeKey, project } = await start()
 const keys = "/api/v1/api-keys"
 
 describe("an API key", () => {
   it("is shown once, and works at once", async () => {
     const made = await call("POST", keys, { org: null, body: { orgId: "acme", name: "ci" } })
     expect(made.status).toBe(201)
-    expect(Object.keys(made.json).sort()).toEqual(["createdAt", "id", "key", "name", "orgId"])
+    expect(Object.keys(made.json).sort()).toEqual([
+      "createdAt",
+      "expiresAt",
+      "id",
+      "key",
+      "lastUsedAt",
+      "name",
+      "networks",
+      "orgId",
+      "prefix",
+      "scopes"
+    ])
+    expect(made.json["key"].startsWith(made.json["prefix"])).toBe(true)
+    expect(made.json["prefix"]).toHaveLength(12)
     expect(made.json["key"]).toMatch(/^ph_live_[A-Za-z0-9_-]{43}_[0-9A-Za-z]{6}$/)
     const listed = await call("GET", keys, { org: null })
-    expect(listed.text).not.toContain(made.json["key"].slice(8))
+    expect(listed.text).not.toContain(made.json["key"].slice(12))
     const { key: _, ...rest } = made.json
     expect(listed.json["items"]).toContainEqual(rest)
     expect((await call("GET", "/api/v1/outbound/stats", { key: made.json["key"], org: null })).status).toBe(200)
@@ -25,6 +38,54 @@ describe("an API key", () => {
     expect((await call("GET", "/api/v1/outbound/stats", { key, org: null })).status).toBe(401)
     expect((await call("DELETE", `${keys}/${id}`, { org: null })).status).toBe(404)
     expect((await call("DELETE", `${keys}/nonsense`, { org: null })).status).toBe(404)
+  })
+
+  it("is shown with its last use", async () => {
+    const key = await makeKey("lately")
+    const listed = async () => (await call("GET", `${keys}?orgId=lately`, { org: null })).json["items"][0]
+    expect((await listed())["lastUsedAt"]).toBeNull()
+    await call("GET", "/api/v1/outbound/stats", { key, org: null })
+    expect((await listed())["lastUsedAt"]).toMatch(/Z$/)
+  })
+
+  it("with the scope admin manages the keys of its org, and no other's", async () => {
+    const body = { orgId: "managed", name: "chief", scopes: ["admin"] }
+    const chief = { key: (await call("POST", keys, { org: null, body })).json["key"], org: null }
+    const made = await call("POST", keys, { ...chief, body: { name: "sender", scopes: ["messages:send"] } })
+    expect(made.json).toMatchObject({ orgId: "managed", scopes: ["messages:send"] })
+    const other = await call("POST", keys, { ...chief, body: { orgId: "acme", name: "x" } })
+    expect([other.status, field(other)]).toEqual([403, ["orgId"]])
+    expect((await call("GET", `${keys}?orgId=acme`, chief)).status).toBe(403)
+    const listed = (await call("GET", keys, chief)).json["items"]
+    expect(listed.map(({ orgId }: { orgId: string }) => orgId)).toEqual(["managed", "managed"])
+    await makeKey("acme")
+    const theirs = (await call("GET", `${keys}?orgId=acme`, { org: null })).json["items"].at(-1)["id"]
+    expect((await call("DELETE", `${keys}/${theirs}`, chief)).status).toBe(404)
+    expect((await call("DELETE", `${keys}/${made.json["id"]}`, chief)).status).toBe(204)
+  })
+
+  it("without the scope bodies:read shows no body and no answer", async () => {
+    const to = (await call("POST", "/api/v1/webhook-endpoints", { body: { url: "https://shop.example" } })).json["id"]
+    const { id } = (
+      await call("POST", "/api/v1/outbound/messages", { body: { channel: "webhook", to, payloadJson: 1 } })
+    ).json
+    const event = (await call("POST", "/api/v1/events", { body: { eventType: "a", data: { secret: 1 } } })).json["id"]
+    const keyOf = async (...scopes: ReadonlyArray<string>) => ({
+      key: (await call("POST", keys, { org: null, body: { orgId: "acme", name: "x", scopes } })).json["key"],
+      org: null
+    })
+    const [reader, seer] = [await keyOf("messages:read"), await keyOf("messages:read", "bodies:read")]
+    expect((await call("GET", `/api/v1/outbound/messages/${id}/body`, reader)).status).toBe(403)
+    expect((await call("GET", `/api/v1/outbound/messages/${id}/body`, seer)).text).toBe("1")
+    expect((await call("GET", `/api/v1/events/${event}`, reader)).json["data"]).toBeNull()
+    expect((await call("GET", `/api/v1/events/${event}`, seer)).json["data"]).toEqual({ secret: 1 })
+    await project()
+    const { items } = (await call("GET", "/api/v1/audit?operation=BODY_READ")).json
+    expect(items.map(({ subject, details }: { subject: object; details: object }) => ({ subject, details }))).toEqual([
+      { subject: { type: "event", id: event }, details: { address: "127.0.0.1" } },
+      { subject: { type: "message", id }, details: { address: "127.0.0.1" } }
+    ])
+    expect(items[0]["actor"]).toMatch(/^key:/)
   })
 
   it("is the operator's to manage", async () => {
@@ -41,6 +102,11 @@ describe("an API key", () => {
   it.each([
     ["an org's name that is none", { orgId: "no spaces", name: "x" }, ["orgId"]],
     ["no name", { orgId: "acme" }, ["name"]],
+    ["a scope that is none", { orgId: "acme", name: "x", scopes: ["messages:sned"] }, ["scopes[0]"]],
+    ["no scopes at all", { orgId: "acme", name: "x", scopes: [] }, ["scopes"]],
+    ["a network that is none", { orgId: "acme", name: "x", networks: ["10.0.0.0/33"] }, ["networks[0]"]],
+    ["a time that is over", { orgId: "acme", name: "x", expiresAt: "2001-01-01T00:00:00Z" }, ["expiresAt"]],
+    ["no org", { name: "x" }, ["orgId"]],
     ["a field that is none", { orgId: "acme", name: "x", admin: true }, ["admin"]]
   ])("is not made from %s", async (_, body, wrong) => {
     const answer = await call("POST", keys, { org: null, body })

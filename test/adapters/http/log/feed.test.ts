@@ -238,6 +238,20 @@ describe("the feed", () => {
     await follow(newOrg())
   })
 
+  it("ends when its key is revoked, and no other does", async () => {
+    const make = async () =>
+      (await call("POST", "/api/v1/api-keys", { org: null, body: { orgId: "acme", name: "x" } })).json
+    const [gone, stays] = [await make(), await make()]
+    const [ends, goesOn] = [
+      await followAt(url, "acme", "", null, gone["key"]),
+      await followAt(url, "acme", "", null, stays["key"])
+    ]
+    await call("DELETE", `/api/v1/api-keys/${gone["id"]}`, { org: null })
+    await ends.until("the end", ends.hasEnded)
+    expect(goesOn.hasEnded()).toBe(false)
+    goesOn.stop()
+  })
+
   it("lets the server stop at once", async () => {
     const another = await start()
     const subscriber = await followAt(another.url, "acme")

@@ -17,10 +17,16 @@ export interface FeedEvent {
   }
 }
 
-export const follow = async (url: string, org: string, query = "", lastEventId: string | null = null) => {
+export const follow = async (
+  url: string,
+  org: string,
+  query = "",
+  lastEventId: string | null = null,
+  key = OPERATOR
+) => {
   const asked = request(`${url}/api/v1/feed${query}`, {
     headers: {
-      authorization: `Bearer ${OPERATOR}`,
+      authorization: `Bearer ${key}`,
       "x-org-id": org,
       ...(lastEventId === null ? {} : { "last-event-id": lastEventId })
     }

@@ -1,0 +1,129 @@
+/**
+ * What each key may do: every route with every scope, and keys that are good no more. The routes are those of the API itself, so a
+ * route without a row in the table of scopes fails here.
+ */
+import { DateTime, Effect } from "effect"
+import { beforeAll, describe, expect, it } from "vitest"
+import { generateKey, hashOf, prefixOf, storedHash } from "../../../../src/adapters/http/keys/apiKey.ts"
+import { apiWith } from "../../../../src/adapters/http/server/Api.ts"
+import { KeyAccess, OperatorAccess, OrgAccess } from "../../../../src/adapters/http/server/auth.ts"
+import { routeNameOf, scopeOfRoute } from "../../../../src/adapters/http/server/scopes.ts"
+import { type Scope, scopes } from "../../../../src/application/keys/scopes.ts"
+import { ApiKeys } from "../../../../src/application/ports/ApiKeys.ts"
+import { OrgId } from "../../../../src/domain/ids.ts"
+import { amqp, http, webhook, whatsapp } from "../../../contracts/destinations/samples.ts"
+import { termsOf } from "../../../contracts/keys/terms.ts"
+import { start } from "../served.ts"
+
+const { call, run } = await start()
+
+const channels = [webhook, http, amqp, whatsapp]
+const paths = channels.map(({ path }) => path)
+const endpointsOf = (...given: typeof channels) =>
+  Object.values(apiWith(given).groups).flatMap((group) => Object.values(group.endpoints))
+
+const guardedBy = (...guards: ReadonlyArray<unknown>) =>
+  endpointsOf(webhook, http, whatsapp).filter(({ middlewares }) =>
+    [...(middlewares as unknown as Iterable<unknown>)].some((one) => guards.includes(one))
+  )
+const ofOrgs = guardedBy(OrgAccess, KeyAccess)
+const ofOperators = guardedBy(OperatorAccess)
+
+const nobody = "0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a01"
+
+/** Asked so that nothing is found, made or changed: what is asked about is who may ask. */
+const ask = (
+  { method, path }: { readonly method: string; readonly path: string },
+  key: string,
+  org: string | null = null
+) => {
+  const filled = path.replace(":channel", "whatsapp").replaceAll(/:\w+/g, nobody)
+  const isFeed = path.endsWith("/feed")
+  const body = method === "GET" || method === "DELETE" ? {} : { body: { nonsense: true } }
+  return call(method, isFeed ? `${filled}?colour=red` : filled, { key, org, ...body })
+}
+
+const makeKey = (terms: Parameters<typeof termsOf>[1] = {}, orgId = "acme") =>
+  run(
+    Effect.gen(function* () {
+      const key = generateKey()
+      const { create } = yield* ApiKeys
+      const made = yield* create(
+        OrgId.make(orgId),
+        termsOf("a key", { ...terms, prefix: prefixOf(key) }),
+        storedHash(hashOf(key))
+      )
+      return { id: made.id, key }
+    })
+  )
+
+/** In words of its own: what a scope lets a key do. */
+const lets = (given: Scope | "all" | "none", needed: Scope): boolean => {
+  if (given === "none") return needed !== "admin"
+  if (given === "all" || given === "admin" || given === needed) return true
+  return given === "endpoints:write" && needed === "endpoints:read"
+}
+
+describe("the table of scopes", () => {
+  it("has a row for every route of an org, and no other", () => {
+    const served = new Set(
+      endpointsOf(...channels)
+        .filter(({ middlewares }) =>
+          [...(middlewares as unknown as Iterable<unknown>)].some((one) => one === OrgAccess || one === KeyAccess)
+        )
+        .map((endpoint) => routeNameOf(endpoint, paths))
+    )
+    expect([...served].toSorted()).toEqual(Object.keys(scopeOfRoute).toSorted())
+    expect(ofOrgs.length + ofOperators.length).toBeGreaterThan(100)
+  })
+
+  it("uses every scope", () => {
+    expect(new Set(Object.values(scopeOfRoute))).toEqual(new Set(scopes))
+  })
+})
+
+describe("a key", () => {
+  const keys = new Map<Scope | "all" | "none", string>()
+  beforeAll(async () => {
+    keys.set("none", (await makeKey()).key)
+    keys.set("all", (await makeKey({ scopes })).key)
+    for (const scope of scopes) keys.set(scope, (await makeKey({ scopes: [scope] })).key)
+  })
+
+  it.each(ofOrgs.map((endpoint) => [endpoint.method, endpoint.path, endpoint] as const))(
+    "may call %s %s with its scope only",
+    async (_, __, endpoint) => {
+      const needed = scopeOfRoute[routeNameOf(endpoint, paths)]!
+      for (const [scope, key] of keys) {
+        const answer = await ask(endpoint, key)
+        const isRefused = answer.status === 403
+        expect([scope, isRefused], answer.text).toEqual([scope, !lets(scope, needed)])
+        if (isRefused) expect(answer.json["detail"]).toContain(needed)
+        else expect(answer.status).toBeLessThan(500)
+      }
+    }
+  )
+
+  it("may ask for nothing that is the operator's", async () => {
+    expect(ofOperators.length).toBeGreaterThan(2)
+    for (const endpoint of ofOperators) {
+      for (const key of keys.values()) expect((await ask(endpoint, key)).status, endpoint.path).toBe(403)
+    }
+  })
+
+  it("is refused everywhere once it was revoked, has expired, comes from elsewhere, or names another org", async () => {
+    const revoked = await makeKey()
+    await run(Effect.flatMap(ApiKeys, ({ revoke }) => revoke(revoked.id, null)))
+    const expired = await makeKey({ expiresAt: DateTime.makeUnsafe("2001-01-01T00:00:00Z") })
+    const elsewhere = await makeKey({ networks: ["192.0.2.0/24", "2001:db8::/32"] })
+    const here = await makeKey({ networks: ["192.0.2.0/24", "127.0.0.0/8"], scopes })
+    for (const endpoint of [...ofOrgs, ...ofOperators]) {
+      const statuses = [revoked, expired, elsewhere].map(async ({ key }) => (await ask(endpoint, key)).status)
+      expect(await Promise.all(statuses), endpoint.path).toEqual([401, 401, 403])
+    }
+    for (const endpoint of ofOrgs) {
+      expect((await ask(endpoint, here.key)).status, endpoint.path).not.toBe(403)
+      if (!endpoint.path.includes("api-keys")) expect((await ask(endpoint, here.key, "globex")).status).toBe(403)
+    }
+  })
+})
