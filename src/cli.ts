@@ -14,6 +14,9 @@ import manifest from "../package.json" with { type: "json" }
 import { archives } from "./cli/archives.ts"
 import { deadLetters } from "./cli/deadLetters.ts"
 import { destinations } from "./cli/destinations.ts"
+import { endpoints } from "./cli/endpoints.ts"
+import { events } from "./cli/events.ts"
+import { eventTypes } from "./cli/eventTypes.ts"
 import { find } from "./cli/find.ts"
 import { projections } from "./cli/projections.ts"
 import { resend, send } from "./cli/send.ts"
@@ -36,6 +39,7 @@ const posthaste = Command.make("posthaste").pipe(
       group: "Messages, over the API of a service",
       commands: [send, resend, find, show, tail, stats, destinations, deadLetters, setAside, projections]
     },
+    { group: "Webhooks and events, over the API of a service", commands: [endpoints, events, eventTypes] },
     { group: "The stored facts, without a service", commands: [streams, ...archives] }
   ])
 )

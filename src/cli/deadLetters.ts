@@ -1,8 +1,9 @@
 /** `posthaste dead-letters`: list messages that ended badly, and send them again. */
 import { Effect, Record, Stream } from "effect"
 import { Command, Flag, Prompt, TerminalCapabilities } from "effect/cli"
-import { optionalText, orgService, type Service, serviceFlags, switchFlag } from "./service.ts"
-import { bar, failed, grouped, note, paints, print, printJson, printJsonLine, table } from "./terminal.ts"
+import { detach as detachFlag, finish, type Replay } from "./replays.ts"
+import { optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
+import { failed, grouped, note, paints, print, printJson, printJsonLine, table } from "./terminal.ts"
 
 interface DeadLetter {
   readonly id: string
@@ -12,14 +13,6 @@ interface DeadLetter {
   readonly deadLetteredAt: string
   readonly lastError: { readonly code: string } | null
   readonly contradicted: boolean
-}
-
-interface Replay {
-  readonly id: string
-  readonly status: string
-  readonly matched: number
-  readonly replayed: number
-  readonly skipped: number
 }
 
 const filterFlags = {
@@ -61,20 +54,6 @@ const list = Command.make(
   Command.withShortDescription("List dead letters")
 )
 
-const FOLLOW_EVERY = "300 millis"
-
-const follow = Effect.fnUntraced(function* (service: Service, first: Replay) {
-  const progress = yield* bar("replaying")
-  let replay = first
-  while (replay.status === "RUNNING") {
-    yield* progress.show(replay.replayed + replay.skipped, replay.matched)
-    yield* Effect.sleep(FOLLOW_EVERY)
-    replay = yield* service.get<Replay>(`/replays/${replay.id}`)
-  }
-  yield* progress.end
-  return replay
-})
-
 const replay = Command.make(
   "replay",
   {
@@ -85,7 +64,7 @@ const replay = Command.make(
     key: optionalText("key", "Idempotency key: every call with the same key means the same replay"),
     preview: switchFlag("preview", "Only count"),
     yes: switchFlag("yes", "Do not ask").pipe(Flag.withAlias("y")),
-    detach: switchFlag("detach", "Do not wait for its end; the replay goes on in the service"),
+    detach: detachFlag,
     ...serviceFlags
   },
   Effect.fnUntraced(function* ({ id, all, reason, key, preview, yes, detach, json, url, org, ...given }) {
@@ -121,15 +100,11 @@ const replay = Command.make(
       ...wanted,
       ...Record.getSomes({ reason, idempotencyKey: key })
     })
-    if (detach) {
-      return yield* json ? printJson(begun) : print(`replay ${begun.id} of ${grouped(begun.matched)} is under way`)
-    }
-    const ended = yield* follow(service, begun)
-    if (json) return yield* printJson(ended)
-    const skipped =
-      ended.skipped === 0 ? "" : `, ${grouped(ended.skipped)} were no dead letters any more or had no body to send`
-    yield* print(`replay ${ended.id} ${ended.status.toLowerCase()}: ${grouped(ended.replayed)} replayed${skipped}`)
-    if (ended.status !== "COMPLETED") return yield* failed(`the replay was ${ended.status.toLowerCase()}`)
+    return yield* finish(service, begun, {
+      detach,
+      json,
+      left: "were no dead letters any more or had no body to send"
+    })
   })
 ).pipe(
   Command.withDescription(

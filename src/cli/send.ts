@@ -1,10 +1,9 @@
 /** `posthaste send`: one message, from flags or a file, byte for byte. */
-import { readFileSync } from "node:fs"
-import { Effect, Option, Record, Struct } from "effect"
+import { Effect, type Option, Record, Struct } from "effect"
 import { Argument, Command } from "effect/cli"
-import { rawMember } from "../application/requests/rawJson.ts"
+import { requestText, writtenRequest } from "./requestText.ts"
 import { optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
-import { Failed, failed, fromNow, note, paints, print } from "./terminal.ts"
+import { failed, fromNow, note, paints, print } from "./terminal.ts"
 import { waitFor } from "./wait.ts"
 
 /** Flags that are fields of the request under another name. */
@@ -32,39 +31,17 @@ const flags = {
   ...serviceFlags
 }
 
-const readFile = (path: string) =>
-  Effect.try({
-    try: () => readFileSync(path === "-" ? 0 : path, "utf8"),
-    catch: (cause) => new Failed({ message: `can't read ${path}: ${(cause as Error).message}` })
-  })
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
-const parse = (what: string, json: string) =>
-  Effect.try({
-    try: () => JSON.parse(json) as unknown,
-    catch: (cause) => new Failed({ message: `${what} is not JSON: ${(cause as Error).message}` })
-  })
-
-/** The request as text. The payload goes through unread, so its digits stay as they are. */
+/** The request as text. */
 const requestOf = Effect.fnUntraced(function* (
   given: Readonly<Record<keyof typeof fields | "payload" | "file", Option.Option<string>>>
 ) {
-  const fileText = Option.isSome(given.file) ? yield* readFile(given.file.value) : "{}"
-  const inFile = yield* parse(
-    Option.getOrElse(given.file, () => "it"),
-    fileText
-  )
-  if (!isObject(inFile)) return yield* failed("the file must hold one JSON object, a message request")
-  const payload = Option.getOrElse(given.payload, () => rawMember(fileText, "payloadJson"))
-  if (payload === null) return yield* failed("there is no payload: give --payload, or a --file with payloadJson")
-  yield* parse("--payload", payload)
-  const { payloadJson: _, ...rest } = inFile
+  const { file, payload: text } = given
+  const written = yield* writtenRequest({ file, member: "payloadJson", flag: "payload", text })
+  if (written.raw === null) return yield* failed("there is no payload: give --payload, or a --file with payloadJson")
   const named = Record.getSomes(Struct.pick(given, Object.keys(fields) as ReadonlyArray<keyof typeof fields>))
-  const request: Readonly<Record<string, unknown>> = { channel: "webhook", ...rest, ...named }
+  const request: Readonly<Record<string, unknown>> = { channel: "webhook", ...written.fields, ...named }
   if (request["to"] === undefined) return yield* failed("there is no recipient: give --to, or a --file with to")
-  return `${JSON.stringify(request).slice(0, -1)},"payloadJson":${payload.trim()}}`
+  return requestText(request, { payloadJson: written.raw })
 })
 
 export const resend = Command.make(

@@ -51,7 +51,7 @@ export interface Service {
   readonly url: string
   /** Fails with the service's problem in one line. */
   readonly call: (
-    method: "GET" | "POST",
+    method: "GET" | "POST" | "PUT" | "DELETE",
     path: string,
     body?: string,
     headers?: Readonly<Record<string, string>>

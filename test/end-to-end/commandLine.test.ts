@@ -104,6 +104,9 @@ describe("the command line", () => {
       "destinations",
       "dead-letters",
       "projections",
+      "endpoints",
+      "events",
+      "event-types",
       "streams",
       "export",
       "import",
@@ -210,6 +213,73 @@ describe("destinations", () => {
     expect(await settled(id)).toBe("DELIVERED")
     expect((await run(["destinations", "show", endpoint])).out).toMatch(/DestinationPaused by operator: incident 12/)
     expect(await run(["destinations", "pause"])).toMatchObject({ code: 1, err: expect.stringContaining("--all") })
+  })
+})
+
+describe("events, event-types and endpoints", () => {
+  it("publish an event to those who want it, as it was written, once for a key, and show what became of it", async () => {
+    const data = '{"n":12345678901234567890,"p":1.10}'
+    const args = ["events", "publish", "--event-type", "order.paid", "--data", data, "--key", "e-1"]
+    const first = await run(args)
+    const id = first.out.trim()
+    expect(first).toMatchObject({ code: 0, err: expect.stringContaining("for 1 endpoint") })
+    await until(
+      async () => received,
+      (bodies) => bodies.some((body) => body.includes(`"data":${data}`))
+    )
+    expect(await run(args)).toMatchObject({ code: 0, out: `${id}\n`, err: expect.stringContaining("known already") })
+    const shown = () => run(["events", "show", id])
+    const told = await until(shown, ({ out }) => out.includes("DELIVERED"))
+    expect(told.out).toContain(data)
+    expect(told.out).toMatch(new RegExp(`^DELIVERED .*to ${endpoint} {2}1 attempt$`, "m"))
+    const listed = await run(["events", "list", "--event-type", "order.paid"])
+    expect(listed.out).toMatch(new RegExp(`${id} {2}order\\.paid {2}1 endpoint$`, "m"))
+    expect((await run(["events", "list", "--event-type", "none"])).err).toContain("no events that match")
+    expect(await run(["events", "publish", "--data", "1"])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("--event-type")
+    })
+    expect((await run(["events", "publish", "--event-type", "a", "--data", "{"])).err).toContain("is not JSON")
+  })
+
+  it("keep a catalogue of types", async () => {
+    writeFileSync(inHome("schema.json"), '{"type":"object","required":["kg"],"properties":{"kg":{"type":"number"}}}')
+    const definition = ["--schema", inHome("schema.json"), "--enforce", "--example", '{"kg":1.5}']
+    expect(
+      await run(["event-types", "add", "order.weighed", "--description", "on the scales", ...definition])
+    ).toMatchObject({ code: 0, out: "order.weighed\n" })
+    expect((await run(["event-types", "list"])).out).toBe("order.weighed  enforced  on the scales\n")
+    expect((await run(["event-types", "show", "order.weighed"])).out).toContain('"example":{"kg":1.5}')
+    const refused = await run(["events", "publish", "--event-type", "order.weighed", "--data", '{"kg":"x"}'])
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("data.kg") })
+    const sent = await run(["endpoints", "test", endpoint, "--event-type", "order.weighed", "--wait"])
+    expect(sent).toMatchObject({ code: 0, out: expect.stringContaining("DELIVERED") })
+    expect(received.at(-1)).toContain('"test":true,"data":{"kg":1.5}')
+    expect((await run(["event-types", "change", "order.weighed"])).code).toBe(0)
+    expect((await run(["event-types", "list"])).out).toBe("order.weighed  no schema\n")
+    expect((await run(["event-types", "archive", "order.weighed"])).code).toBe(0)
+    expect((await run(["event-types", "list"])).err).toContain("the catalogue is empty")
+    expect((await run(["event-types", "list", "--archived"])).out).toContain("order.weighed")
+  })
+
+  it("say how an endpoint does, rotate its secret, and send it what it missed", async () => {
+    const health = await run(["endpoints", "health", endpoint])
+    expect(health).toMatchObject({ code: 0, out: expect.stringMatching(/^CLOSED .*\n\d+ waiting.*\nlast hour: /) })
+    const rotated = await run(["endpoints", "rotate", endpoint, "--grace-seconds", "60"])
+    expect(rotated).toMatchObject({ code: 0, out: expect.stringMatching(/^whsec_\S+\n$/) })
+    expect(rotated.err).toContain("good until")
+    const own = `whsec_${Buffer.alloc(32, 1).toString("base64")}`
+    const given = await run(["endpoints", "rotate", endpoint, "--secret-file", "-", "--grace-seconds", "0"], `${own}\n`)
+    expect(given).toMatchObject({ code: 0, out: `${own}\n` })
+    const url = (await call<{ url: string }>("GET", `/webhook-endpoints/${endpoint}`)).body.url
+    const late = (await call<{ id: string }>("POST", "/webhook-endpoints", { url, eventTypes: ["order.paid"] })).body.id
+    const missed = await run(["endpoints", "replay-missing", late, "--since", "2026-01-01T00:00:00Z", "--json"])
+    expect(missed.json()).toMatchObject({ status: "COMPLETED", matched: 1, replayed: 1 })
+    await call("DELETE", `/webhook-endpoints/${late}`)
+    expect((await run(["endpoints", "recover", endpoint])).code).toBe(2)
+    const none = await run(["endpoints", "recover", endpoint, "--since", "2026-01-01T00:00:00Z", "--status", "FAILED"])
+    expect(none).toMatchObject({ code: 0, out: expect.stringContaining("completed: 0 replayed") })
+    expect(await run(["endpoints", "health", "nobody"])).toMatchObject({ code: 1 })
   })
 })
 
