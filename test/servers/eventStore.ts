@@ -3,7 +3,8 @@
  * protocol, by the definitions that come with the client package. It outlives being `down`: the same streams are
  * there when it is `up` again on the same port.
  *
- * `inject` decides the fate of the next calls. Without it every call is served.
+ * `inject` decides the fate of the next calls. Without it every call is served, appends after delays that differ, by a seed: so
+ * appends that are under way at once are written in another order than they were sent in, as by a real server.
  */
 import { Server, ServerCredentials, type ServiceDefinition } from "@grpc/grpc-js"
 import { Effect } from "effect"
@@ -63,6 +64,7 @@ export const startEventStore = async (version = "24.10.1"): Promise<StandIn> => 
 
   const before: Face["before"] = async (rpc, stream) => {
     calls.set(rpc, (calls.get(rpc) ?? 0) + 1)
+    if (rpc === "append") await new Promise((resolve) => setTimeout(resolve, delayOf()))
     const struck = injections.find(
       ({ injection, left }) => left > 0 && injection.rpc === rpc && stream.startsWith(injection.stream ?? "")
     )
@@ -76,6 +78,7 @@ export const startEventStore = async (version = "24.10.1"): Promise<StandIn> => 
     return fateOf(fault, port)
   }
 
+  const delayOf = delays(version.length)
   const log = new EventLog()
   const up = async () => {
     const fresh = new Server()
@@ -101,6 +104,17 @@ export const startEventStore = async (version = "24.10.1"): Promise<StandIn> => 
       server = null
     },
     up
+  }
+}
+
+const DELAY_MAX_MS = 8
+
+/** A real server takes appends of different streams in any order, whatever the order they were sent in. */
+const delays = (seed: number) => {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return (state / 2 ** 32) * DELAY_MAX_MS
   }
 }
 

@@ -1,7 +1,8 @@
 /**
  * Streams in EventStoreDB, and the ledger in PostgreSQL. An append has three steps, and a crash may come between any two:
  *
- *   reserve   checks fence and gate; keeps key, body and response under the id that the first event will have
+ *   reserve   checks fence and gate; keeps key, body and response under the id that the first event will have, and the place
+ *             in the line. All entries of one call at once, in their order; appended they are side by side
  *   append    writes the facts on the exact revision
  *   apply     changes the queue, and puts body and response in their places
  *
@@ -66,20 +67,32 @@ export const layer = Layer.effect(
       return stored === null ? Effect.void : ledger.apply(stored, begun).pipe(Effect.retry(applyAgain))
     }
 
-    const appendOne = Effect.fnUntraced(function* (entry: Append): Effect.fn.Return<AppendResult, StoreUnavailable> {
-      const writing = newWriting()
-      const stream = streamOf(entry.messageId)
-      const ids = entry.facts.map((_, n) => eventId(stream, entry.expected + n + 1, writing))
-      const intent: Intent = { id: ids[0]!, entry }
-      const [reservation] = yield* ledger.reserve([intent])
-      if (reservation!.type === "Taken") return yield* repeat(entry, reservation!)
-      if (reservation!.type !== "Reserved") return reservation!
+    /** In one call: the order of the intents is that of the places they get in their lines. */
+    const reserveAll = Effect.fnUntraced(function* (entries: ReadonlyArray<Append>) {
+      const planned = entries.map((entry) => {
+        const writing = newWriting()
+        const stream = streamOf(entry.messageId)
+        return { entry, stream, ids: entry.facts.map((_, n) => eventId(stream, entry.expected + n + 1, writing)) }
+      })
+      const reservations = yield* ledger.reserve(planned.map(({ entry, ids }): Intent => ({ id: ids[0]!, entry })))
+      return planned.map((plan, n): Planned => ({ ...plan, reservation: reservations[n]! }))
+    })
+
+    const appendOne = Effect.fnUntraced(function* ({
+      entry,
+      stream,
+      ids,
+      reservation
+    }: Planned): Effect.fn.Return<AppendResult, StoreUnavailable> {
+      if (reservation.type === "Taken") return yield* repeat(entry, reservation)
+      if (reservation.type !== "Reserved") return reservation
       const written = yield* db.append(stream, entry.expected, eventsOf(entry, ids))
       if (written.type === "Appended") {
-        yield* apply(entry, ids, written.logAt, reservation!.begun)
+        yield* apply(entry, ids, written.logAt, reservation.begun)
         return { type: "Appended", version: entry.expected + entry.facts.length }
       }
-      if (entry.opening !== null || entry.response !== null) yield* ledger.withdraw([intent.id])
+      if (entry.opening !== null || entry.response !== null || entry.queue?.type === "Wait")
+        yield* ledger.withdraw([ids[0]!])
       const { opening } = entry
       // Another request has stored the message that we reserved, under our id.
       return opening?.idempotency != null && entry.expected === 0
@@ -98,21 +111,25 @@ export const layer = Layer.effect(
       if (sinceMs < TAKEN_MS) {
         yield* Effect.sleep(LOOK_AGAIN_MS)
         // The reservation may have been taken back meanwhile.
-        return yield* appendOne(entry)
+        return yield* appendAlone(entry)
       }
       const { opening } = entry
-      yield* appendOne({ ...entry, messageId, opening: { ...opening!, idempotency: null } })
+      yield* appendAlone({ ...entry, messageId, opening: { ...opening!, idempotency: null } })
       return duplicate
     })
+
+    const appendAlone = (entry: Append): Effect.Effect<AppendResult, StoreUnavailable> =>
+      Effect.flatMap(reserveAll([entry]), ([planned]) => appendOne(planned!))
 
     const append = Effect.fnUntraced(function* (entries: ReadonlyArray<Append>) {
       const results = new Array<AppendResult>(entries.length)
       for (const round of roundsOf(entries)) {
+        const planned = yield* reserveAll(round.map((i) => entries[i]!))
         yield* Effect.forEach(
-          round,
-          (i) =>
-            Effect.map(appendOne(entries[i]!), (result) => {
-              results[i] = result
+          planned,
+          (plan, n) =>
+            Effect.map(appendOne(plan), (result) => {
+              results[round[n]!] = result
             }),
           { concurrency: "unbounded", discard: true }
         )
@@ -123,6 +140,14 @@ export const layer = Layer.effect(
     return EventStore.of({ load, loadMany, append, acceptedUnder, ...readLog(db, ledger) })
   })
 )
+
+/** An entry, the ids its events will have, and what the ledger said. */
+interface Planned {
+  readonly entry: Append
+  readonly stream: string
+  readonly ids: ReadonlyArray<string>
+  readonly reservation: Reservation
+}
 
 const eventsOf = ({ facts, at, actor }: Append, ids: ReadonlyArray<string>) =>
   facts.map((fact, n) =>

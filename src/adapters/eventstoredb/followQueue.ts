@@ -69,6 +69,7 @@ const followFrom = Effect.fnUntraced(function* (holder: string, start: Position 
       from = to
       yield* Effect.sleep(STEP_MS)
     }
+    yield* ledger.expireReservations
     const now = yield* Clock.currentTimeMillis
     if (from !== null && now > tidiedAt + TIDY_EVERY_MS) {
       tidiedAt = now

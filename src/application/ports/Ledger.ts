@@ -70,7 +70,8 @@ export interface JournalEntry extends JournalFact {
  * and gates. It serves an event store that can't write both in one transaction.
  *
  * - `reserve` comes before an append. From then on the ledger keeps the entry's data under the intent's id, and the key
- *   is taken. Fences and gates are judged at that moment.
+ *   is taken. Fences and gates are judged at that moment. A message that enters a line has its place from then on, in the order
+ *   of the intents; those behind it wait for its fact, until `withdraw`, or `expireReservations` a few seconds later.
  * - `apply` comes after the append and makes the change of the stored facts, once: it may be repeated, race with an
  *   equal call, or come late. More than a minute after `begun` it does nothing.
  * - `withdraw` gives up an intent whose event will never be stored.
@@ -104,6 +105,7 @@ export class Ledger extends Context.Service<
     /** The number of facts that all followers have found. */
     readonly followed: FromStore<number>
     readonly leave: (holder: string) => FromStore<void>
+    readonly expireReservations: FromStore<void>
     /** Deletes rows that no `apply` can use any more. `followedTo` is how far the log was followed. */
     readonly tidy: (followedTo: bigint) => FromStore<void>
     /** Facts of journals beyond a position, oldest first. */

@@ -424,6 +424,35 @@ describe("a queue change that comes late", () => {
   )
 })
 
+describe("a line", () => {
+  test(
+    "waits for an append that takes long, and goes on without one that never comes",
+    Effect.gen(function* () {
+      const place = yield* world()
+      const { server } = place
+      const context = yield* place.process
+      const store = Context.get(context, EventStore)
+      const [destination, dead] = [newLane(), newLane()]
+      const line = () => opened({ destination, orderingKey: "k" })
+      const [slow, quick] = [line(), line()]
+      server.inject({ rpc: "append", fault: { slowMs: 700 }, stream: streamOf(slow) })
+      yield* store.append([slow.entry, quick.entry])
+      expect(yield* claimedWithin(context, "1 minute")).toEqual([slow.after.id])
+      // The process that reserved a place is gone before it appended.
+      const [never, next] = [
+        opened({ destination: dead, orderingKey: "k" }),
+        opened({ destination: dead, orderingKey: "k" })
+      ]
+      yield* Context.get(context, Ledger).reserve([{ id: crypto.randomUUID(), entry: never.entry }])
+      yield* store.append([next.entry])
+      expect(yield* Context.get(context, Queue).claim(asWorker("early"))).toBeNull()
+      expect(yield* claimedWithin(context, "1 minute")).toEqual([next.after.id])
+      const places = yield* place.sql(`select message_id from posthaste.line_entry where lane = '${dead}'`)
+      expect(places).toEqual([{ message_id: next.after.id }])
+    })
+  )
+})
+
 describe("whoever follows the log", () => {
   test(
     "is one process at a time, and another one takes its place when it ends",

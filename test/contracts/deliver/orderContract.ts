@@ -61,6 +61,30 @@ export const orderContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>
     )
 
     test(
+      "keep the order of what was asked for in one call, whatever its size and however long each append takes",
+      Effect.gen(function* () {
+        const lane = newLane()
+        const wishes = Array.from({ length: 30 }, (_, n) => ({
+          destination: lane,
+          orderingKey: n % 3 === 0 ? "b" : "a"
+        }))
+        const samples = yield* put(wishes)
+        const turns = { a: samples.filter((_, n) => n % 3 !== 0), b: samples.filter((_, n) => n % 3 === 0) }
+        const went = { a: [] as Array<string>, b: [] as Array<string> }
+        for (let n = 0; n < turns.a.length; n++) {
+          const { ids } = yield* claim
+          for (const key of ["a", "b"] as const) {
+            const sample = turns[key].find(({ id }) => ids.includes(id))
+            if (sample === undefined) continue
+            went[key].push(sample.id)
+            yield* attempt(sample, delivered)
+          }
+        }
+        expect(went).toEqual({ a: turns.a.map(({ id }) => id), b: turns.b.map(({ id }) => id) })
+      })
+    )
+
+    test(
       "do not hold up other keys, other lanes and messages without a key",
       Effect.gen(function* () {
         const lane = newLane()

@@ -249,7 +249,7 @@ export const setAsideContract = <E>(name: string, layer: Layer.Layer<StorePorts,
       "is looked for by one process at a time",
       Effect.gen(function* () {
         const repair = yield* QueueRepair
-        expect(yield* repair.takeTurn("one", Duration.millis(300))).toBe(true)
+        expect(yield* repair.takeTurn("one", minute)).toBe(true)
         expect(yield* repair.takeTurn("other", minute)).toBe(false)
         expect(yield* repair.takeTurn("one", Duration.millis(50))).toBe(true)
         yield* Effect.sleep("400 millis")

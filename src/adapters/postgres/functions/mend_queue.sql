@@ -104,7 +104,7 @@ begin
         due_at = u.due, version = u.version, epoch = u.epoch, attempt = u.attempt
       from unnest(p_messages, p_places, v_dues, p_row_versions, p_epochs, p_attempts) u(message, place, due, version, epoch, attempt)
       where t.message_id = u.message and u.message = any (v_same)
-        and (u.place <> 'out' and t.state = 'DEAD' or u.place = 'under way' and t.state = 'WAITING')
+        and (u.place <> 'out' and t.state in ('DEAD', 'RESERVED') or u.place = 'under way' and t.state = 'WAITING')
     returning t.message_id)
   select coalesce(array_agg(p.message_id), '{}') into v_some from put_right p;
   v_mended := v_mended || v_some;

@@ -1,6 +1,6 @@
 -- What has to be true and kept before an append: entries whose fence is lost or whose gate is closed are named, and so are
 -- those whose key is taken, with its message and for how long it has been. All others may be appended; their key, first
--- body and intent are kept. Nothing stays locked: whatever changes before the append meets the version check.
+-- body, intent and place in their line are kept. Nothing stays locked: whatever changes before the append meets the version check.
 create or replace function reserve_appends(p_entries json) returns table (n int, verdict text, other uuid, hash text, age_ms bigint)
 language plpgsql volatile as $$
 #variable_conflict use_column
@@ -10,6 +10,7 @@ declare
   v_gated reservation[];
   v_closed int[];
   v_refused int[];
+  v_bucket bigint;
 begin
   v_held := held_fences(array(select a.fence from unnest(v_asked) a where a.fence is not null));
   v_refused := array(select a.n from unnest(v_asked) a where a.fence is not null and a.fence <> all (v_held));
@@ -58,6 +59,18 @@ begin
   on conflict do nothing;
   insert into append_intent (event_id, message_id, body, epoch, attempt, response, headers)
     select a.id, a.message, case when a.expected > 0 then a.body end, a.epoch, a.attempt, a.response, a.headers from unnest(v_asked) a
-    where (a.opens or a.response is not null) and a.n <> all (v_refused)
+    where (a.opens or a.response is not null or a.line is not null) and a.n <> all (v_refused)
   on conflict do nothing;
+
+  -- The place in the line, in the order that was asked for. Under the line's lock until commit: whoever reserves later stands
+  -- behind, and nobody is given to the queue who should stand behind.
+  if exists (select 1 from unnest(v_asked) a where a.line is not null) then
+    for v_bucket in select distinct line_bucket(a.line_lane, a.line) from unnest(v_asked) a where a.line is not null order by 1 loop
+      perform pg_advisory_xact_lock(v_bucket);
+    end loop;
+    insert into line_entry (message_id, lane, line, state, due_at, version, epoch, attempt)
+      select a.message, a.line_lane, a.line, 'RESERVED', clock_timestamp(), 0, 0, 0 from unnest(v_asked) a
+      where a.line is not null and a.n <> all (v_refused) order by a.n
+    on conflict do nothing;
+  end if;
 end $$;

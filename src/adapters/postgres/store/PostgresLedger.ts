@@ -22,10 +22,13 @@ import { streamIdOf } from "./PostgresJournals.ts"
 
 const LEASE_MS = 5_000
 const TIDY_AT_ONCE = 5_000
+/** How long a line waits for a fact that a place was reserved for. Longer than an append takes whose caller is answered. */
+const RESERVED_MS = 6_000
 
 const reserveStatement = prepared`select n, verdict, other, hash, age_ms, null from reserve_appends($1) union all select null, null, null, null, null, clock_timestamp()::text`
 const withdrawStatement = prepared`select withdraw_intents($1::uuid[])`
 const applyStatement = prepared`select apply_stored($1, $2::timestamptz)`
+const expireStatement = prepared`select expire_reservations(${RESERVED_MS})`
 const advanceStatement = prepared`select advance_follower($1, $2, $3, $4, $5, $6)`
 // Streams that are being moved may still be in the log of Postgres itself.
 const knownStatement = prepared`select u.id from unnest($1::uuid[]) u(id)
@@ -88,7 +91,7 @@ export const layer = Layer.effect(
     const reserve = yield* groupCommit<Intent, Reservation>({
       keyOf: ({ id }) => id,
       atOnce: 2,
-      max: 500,
+      max: 1_000,
       run: (intents) =>
         durable
           .rows(reserveStatement, [JSON.stringify(intents.map(asked))])
@@ -155,6 +158,10 @@ export const layer = Layer.effect(
         ),
       followed: reading(reads.rows(followedStatement, []), ([row]) => Number(row![0])),
       leave: (holder) => unavailable(queue.rows(leaveStatement, [holder])).pipe(Effect.asVoid),
+      expireReservations: reading(queue.rows(expireStatement, []), ([row]) => row![0] === "t").pipe(
+        Effect.tap((isWork) => (isWork ? signal.changed : Effect.void)),
+        Effect.asVoid
+      ),
       tidy: (followedTo) => unavailable(queue.rows(tidyStatement, [String(followedTo)])).pipe(Effect.asVoid),
       journalsAfter: (position, limit) => {
         const [tx, nth] = position === null ? ["0", "0"] : position.split(":")
@@ -204,6 +211,7 @@ const asked = ({ id, entry }: Intent, n: number) => ({
   message: entry.messageId,
   expected: entry.expected,
   fence: entry.fence,
+  ...entered(entry),
   lane: entry.gate?.lane ?? null,
   generation: entry.gate?.generation ?? null,
   opens: entry.opening !== null,
@@ -213,6 +221,14 @@ const asked = ({ id, entry }: Intent, n: number) => ({
   hash: entry.opening?.idempotency?.requestHash ?? null,
   ...answered(entry)
 })
+
+/** The line that the message enters with this entry; whoever stands in one already keeps the place. */
+const entered = ({ facts, queue }: Append) =>
+  queue?.type === "Wait" &&
+  queue.line !== null &&
+  facts.some(({ type }) => type === "MessageQueued" || type === "MessageReplayed")
+    ? { line_lane: queue.lane, line: queue.line }
+    : { line_lane: null, line: null }
 
 const bodyIn = ({ opening }: Append) => {
   const body = opening?.body ?? null
