@@ -1,0 +1,80 @@
+/**
+ * `npm run fuzz`: 100,000 requests, made from the OpenAPI document, against a Posthaste that it starts on data of its own, or
+ * against the one at `--url` with the operator's key in POSTHASTE_OPERATOR_KEY.
+ *
+ *   npm run fuzz -- --requests 20000 --seed 7
+ */
+import { randomBytes } from "node:crypto"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { startPosthaste, stop } from "../servers/posthaste.ts"
+import { fuzz } from "./fuzz.ts"
+
+const { values } = parseArgs({
+  options: {
+    requests: { type: "string", default: "100000" },
+    seed: { type: "string", default: "1" },
+    "at-once": { type: "string", default: "8" },
+    url: { type: "string" }
+  }
+})
+
+const whole = (name: "requests" | "seed" | "at-once"): number => {
+  if (/^\d{1,9}$/.test(values[name])) return Number(values[name])
+  console.error(`--${name} must be a whole number, not "${values[name]}"`)
+  process.exit(2)
+}
+const [requests, seed, atOnce] = [whole("requests"), whole("seed"), whole("at-once")]
+
+const HANGS_AFTER_MS = 2000
+
+const directory = mkdtempSync(join(tmpdir(), "posthaste-fuzz-"))
+const key = process.env["POSTHASTE_OPERATOR_KEY"] ?? randomBytes(24).toString("base64url")
+const own =
+  values.url === undefined
+    ? await startPosthaste({
+        POSTHASTE_DATA_DIR: directory,
+        POSTHASTE_OPERATOR_KEY: key,
+        // Nothing leaves: endpoints are made of whatever comes, and nobody asked them.
+        POSTHASTE_ROLES: "api,relay,projector",
+        POSTHASTE_LOG_FORMAT: "text"
+      })
+    : null
+
+const since = performance.now()
+const report = await fuzz({
+  url: own?.url ?? values.url!,
+  key,
+  org: "fuzz",
+  requests,
+  seed,
+  atOnce,
+  answerWithinMs: HANGS_AFTER_MS,
+  progress: (done) => {
+    if (done % 10_000 === 0) console.error(`${done} requests, ${Math.round((performance.now() - since) / 1000)} s`)
+  }
+})
+const crashed = own !== null && own.process.exitCode !== null
+if (own !== null && !crashed) await stop(own)
+rmSync(directory, { recursive: true, force: true })
+
+console.log(`seed ${seed}: ${requests} requests to ${report.operations} operations`)
+for (const [status, count] of [...report.byStatus].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+  console.log(`${count}\t${status}`)
+console.log(`slowest: ${Math.round(report.slowestMs)} ms`)
+for (const { what, operationId, command } of report.findings) console.log(`\n${operationId}: ${what}\n  ${command}`)
+if (crashed) console.log(`\nPosthaste ended with ${own?.process.exitCode}:\n${own?.printed().slice(-4000)}`)
+const fine = report.findings.length === 0 && !crashed
+console.log(`\n${fine ? "nothing found" : `${report.findings.length} found`}${crashed ? ", and it crashed" : ""}`)
+if (own !== null && !fine)
+  console.log(
+    own
+      .printed()
+      .split("\n")
+      .filter((line) => /ERROR|bug/.test(line))
+      .slice(0, 40)
+      .join("\n")
+  )
+process.exitCode = fine ? 0 : 1
