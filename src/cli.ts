@@ -19,6 +19,7 @@ import { events } from "./cli/events.ts"
 import { eventTypes } from "./cli/eventTypes.ts"
 import { find } from "./cli/find.ts"
 import { projections } from "./cli/projections.ts"
+import { rekey } from "./cli/rekey.ts"
 import { resend, send } from "./cli/send.ts"
 import { migrate, serve } from "./cli/serve.ts"
 import { setAside } from "./cli/setAside.ts"
@@ -34,7 +35,7 @@ const posthaste = Command.make("posthaste").pipe(
     "Outbound delivery: signed webhooks, WhatsApp and HTTP APIs, every message an event-sourced state machine. After npm start on this machine every command finds service and keys by itself."
   ),
   Command.withSubcommands([
-    { group: "The service", commands: [serve, migrate] },
+    { group: "The service", commands: [serve, migrate, rekey] },
     {
       group: "Messages, over the API of a service",
       commands: [send, resend, find, show, tail, stats, destinations, deadLetters, setAside, projections]

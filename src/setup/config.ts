@@ -200,7 +200,7 @@ export const encryptionKeyOf: Parse<Redacted.Redacted<Uint8Array>> = (given) => 
 export const encryptionKeysOf = listOf(/[\s,]+/, encryptionKeyOf)
 
 /** `POSTHASTE_ENCRYPTION_KEYS`, or the one key of `POSTHASTE_ENCRYPTION_KEY`. */
-const encryptionKeys = Effect.gen(function* () {
+export const encryptionKeys = Effect.gen(function* () {
   const one = yield* secret("POSTHASTE_ENCRYPTION_KEY", encryptionKeyOf)
   const several = yield* secret("POSTHASTE_ENCRYPTION_KEYS", encryptionKeysOf)
   if (one.value !== null && several.value !== null) {

@@ -19,33 +19,41 @@ const keepStatement = unprepared`insert into encryption_check (sealed) values ($
 // Of a database that was written before there was a check.
 const someSecretStatement = unprepared`select d.org_id, d.id, s.key, s.value from destination d, jsonb_each_text(d.secrets) s limit 1`
 
-export const layer = (key: SealingKey, older: ReadonlyArray<SealingKey> = []) =>
-  Layer.effectDiscard(
-    Effect.gen(function* () {
-      const { durable } = yield* Postgres
-      const { seal, open } = sealing(key, older)
-      const opens = (sealed: string, belongsTo: string) =>
-        Result.isSuccess(Result.try(() => open(Buffer.from(sealed, "base64"), belongsTo)))
-      const [kept] = yield* unavailable(durable.rows(keptStatement, []))
-      const [secret] = kept === undefined ? yield* unavailable(durable.rows(someSecretStatement, [])) : []
-      const isRight =
-        kept !== undefined
-          ? opens(kept[0]!, BELONGS_TO)
-          : secret === undefined || opens(secret[3]!, secretOf(secret[0]!, secret[1]!, secret[2]!))
-      if (!isRight) {
-        return yield* new WrongEncryptionKey({
-          message:
-            "no encryption key that is given sealed the secrets of this database: bring the right POSTHASTE_ENCRYPTION_KEY back, or the file encryption-key; while keys rotate, POSTHASTE_ENCRYPTION_KEYS holds the old one behind the new"
-        })
-      }
-      if (kept !== undefined) return
-      yield* unavailable(durable.rows(keepStatement, [seal(WORD, BELONGS_TO).toString("base64")]))
-      // Of two first starts with different keys one was faster.
-      const [first] = yield* unavailable(durable.rows(keptStatement, []))
-      if (!opens(first![0]!, BELONGS_TO)) {
-        return yield* new WrongEncryptionKey({
-          message: "another process started on this database with another encryption key"
-        })
-      }
+const renewStatement = unprepared`update encryption_check set sealed = $1`
+
+/** The newest has sealed everything: the others can go. */
+export const sealAnew = Effect.fnUntraced(function* (key: SealingKey) {
+  const { durable } = yield* Postgres
+  yield* unavailable(durable.rows(renewStatement, [sealing(key).seal(WORD, BELONGS_TO).toString("base64")]))
+})
+
+/** Fails unless one of the keys sealed what is there; remembers the newest where nothing is. */
+export const check = Effect.fnUntraced(function* (key: SealingKey, older: ReadonlyArray<SealingKey> = []) {
+  const { durable } = yield* Postgres
+  const { seal, open } = sealing(key, older)
+  const opens = (sealed: string, belongsTo: string) =>
+    Result.isSuccess(Result.try(() => open(Buffer.from(sealed, "base64"), belongsTo)))
+  const [kept] = yield* unavailable(durable.rows(keptStatement, []))
+  const [secret] = kept === undefined ? yield* unavailable(durable.rows(someSecretStatement, [])) : []
+  const isRight =
+    kept !== undefined
+      ? opens(kept[0]!, BELONGS_TO)
+      : secret === undefined || opens(secret[3]!, secretOf(secret[0]!, secret[1]!, secret[2]!))
+  if (!isRight) {
+    return yield* new WrongEncryptionKey({
+      message:
+        "no encryption key that is given sealed the secrets of this database: bring the right POSTHASTE_ENCRYPTION_KEY back, or the file encryption-key; while keys rotate, POSTHASTE_ENCRYPTION_KEYS holds the old one behind the new"
     })
-  )
+  }
+  if (kept !== undefined) return
+  yield* unavailable(durable.rows(keepStatement, [seal(WORD, BELONGS_TO).toString("base64")]))
+  // Of two first starts with different keys one was faster.
+  const [first] = yield* unavailable(durable.rows(keptStatement, []))
+  if (!opens(first![0]!, BELONGS_TO)) {
+    return yield* new WrongEncryptionKey({
+      message: "another process started on this database with another encryption key"
+    })
+  }
+})
+
+export const layer = (key: SealingKey, older: ReadonlyArray<SealingKey> = []) => Layer.effectDiscard(check(key, older))
