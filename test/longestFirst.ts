@@ -15,6 +15,8 @@ const longest = [
   "end-to-end/start.test.ts",
   "end-to-end/amqpCommands.test.ts",
   "end-to-end/commandLine.test.ts",
+  "end-to-end/chaos.test.ts",
+  "end-to-end/backup.test.ts",
   "end-to-end/eventstore.test.ts",
   "end-to-end/circuit.test.ts",
   "end-to-end/httpTarget.test.ts",

@@ -638,6 +638,11 @@ export type Explanation = {
     readonly method: "POST"
     readonly path: string
   }>
+  readonly restored: {
+    readonly savedAt: string
+    readonly noticedAt: string
+    readonly says: string
+  } | null
   readonly unknown: ReadonlyArray<string>
 }
 

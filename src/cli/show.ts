@@ -39,6 +39,7 @@ export const headOf = (paint: Paints, message: Message, explanation: Explanation
     ...explanation.also.map((cause) => `and: ${causeOf(cause, now)}`),
     `next: ${explanation.next}`,
     ...explanation.actions.map((action) => `can: ${action.says}: ${commandOf(action)}`),
+    ...(explanation.restored === null ? [] : [explanation.restored.says]),
     ...(at === null || explanation.unknown.length === 0
       ? []
       : [`not known of that time: ${explanation.unknown.join(", ")}`])

@@ -52,6 +52,7 @@ export interface Explanation extends Cause {
   readonly next: string
   readonly ahead: number | null
   readonly actions: ReadonlyArray<{ readonly action: string; readonly says: string; readonly path: string }>
+  readonly restored: { readonly says: string } | null
   readonly unknown: ReadonlyArray<string>
 }
 

@@ -32,6 +32,7 @@ import * as MemoryDerived from "./store/MemoryDerivedRows.ts"
 import * as MemoryEventStore from "./store/MemoryEventStore.ts"
 import * as MemoryJournals from "./store/MemoryJournals.ts"
 import * as MemoryBelongings from "./store/MemoryMessageData.ts"
+import * as MemoryRestorations from "./store/MemoryRestorations.ts"
 
 export const layerShared = Layer.mergeAll(
   Channels.unused,
@@ -61,6 +62,7 @@ export const layerShared = Layer.mergeAll(
   MemoryDerived.layer,
   MemoryAlertProgress.layer,
   MemoryProcesses.layer,
+  MemoryRestorations.layer,
   Layer.succeed(OwnClock, { offsetMs: () => 0 })
 )
 

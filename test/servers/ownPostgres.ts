@@ -52,6 +52,8 @@ export interface Home {
   readonly directory: (name: string) => string
   /** Runs one of the programs to its end under the server's account, and answers what it printed. */
   readonly run: (program: string, ...args: ReadonlyArray<string>) => Promise<string>
+  /** Runs a shell script so, with these variables. */
+  readonly shell: (script: string, variables: Readonly<Record<string, string>>) => Promise<void>
   /** An empty cluster. */
   readonly initialize: (name: string) => Promise<string>
   /** The server on a cluster that is there. It is not started yet. */
@@ -76,6 +78,10 @@ export const postgresHome = async (home: string, programs: Programs): Promise<Ho
   return {
     directory,
     run,
+    shell: async (script, variables) => {
+      const { file, args, options } = commandAs(account, "/bin/sh", ["-eu", "-c", script])
+      await promisify(execFile)(file, args, { ...options, cwd: home, env: { ...options.env, ...variables } })
+    },
     initialize: async (name) => {
       const data = directory(name)
       const given = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]

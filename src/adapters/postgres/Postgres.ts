@@ -126,18 +126,25 @@ export const layer = (options: Options) =>
     })
   )
 
-/** Why the order of the log had to be raised; null where it goes on as it was. */
+/** Whether the order of the log had to be raised; undefined where it goes on as it was. */
 const continueLog = (pool: pg.Pool) =>
   Effect.tryPromise({
-    try: async () => (await pool.query<{ why: string | null }>("select continue_log() as why")).rows[0]!.why,
+    try: async () => (await pool.query<Restored>("select why, saved_at, waiting from continue_log()")).rows[0],
     catch: queryFailed
   })
 
-const say = (why: string | null) =>
-  why === null
+interface Restored {
+  readonly why: string
+  readonly saved_at: Date
+  readonly waiting: string
+}
+
+const say = (restored: Restored | undefined) =>
+  restored === undefined
     ? Effect.void
     : Effect.logWarning(
-        `the database was restored, moved or promoted: ${why}. Its log goes on above all that is stored; messages that were sent after a backup are sent again, under the same ids`
+        `the database was restored, moved or promoted: ${restored.why}. It knows what was stored until ${restored.saved_at.toISOString()}, ` +
+          `and its log goes on above that. ${restored.waiting} messages waited or were under way then: they may have been sent since, and are sent again under the same ids`
       )
 
 /** Nobody can say how long a migration takes, or waits for another process that migrates. */

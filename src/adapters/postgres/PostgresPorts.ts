@@ -33,6 +33,7 @@ import * as PostgresEventStore from "./store/PostgresEventStore.ts"
 import * as PostgresJournals from "./store/PostgresJournals.ts"
 import * as PostgresLedger from "./store/PostgresLedger.ts"
 import * as PostgresMessageData from "./store/PostgresMessageData.ts"
+import * as PostgresRestorations from "./store/PostgresRestorations.ts"
 import * as WhereStreamsAre from "./store/whereStreamsAre.ts"
 import * as WorkSignal from "./WorkSignal.ts"
 
@@ -64,6 +65,7 @@ const beside = (options: Options) =>
     PostgresProcesses.layer,
     PostgresCommandInbox.layer,
     PostgresReadings.layer,
+    PostgresRestorations.layer,
     PostgresFactOutletProgress.layer,
     PostgresClock.layer,
     EncryptionCheck.layer(options.encryptionKey, options.olderKeys)

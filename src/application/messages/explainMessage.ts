@@ -14,6 +14,7 @@ import { Backlogs } from "../ports/Backlogs.ts"
 import { Destinations } from "../ports/Destinations.ts"
 import { EventStore } from "../ports/EventStore.ts"
 import { Processes } from "../ports/Processes.ts"
+import { Restorations } from "../ports/Restorations.ts"
 import { SetAside } from "../ports/SetAside.ts"
 import { loadStream, MessageNotFound, upTo } from "./readMessage.ts"
 
@@ -31,12 +32,13 @@ export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mes
       : { ...nothingKnown, unknown: ["workers", "queue", "rateLimit"] }
   const setAside = at === null ? ((yield* (yield* SetAside).find([id])).get(id) ?? null) : null
   const moment = at ?? (yield* DateTime.now)
-  return explain(id, history, { ...situation, ...present, setAside }, moment)!
+  const restorations = yield* (yield* Restorations).all
+  return explain(id, history, { ...situation, ...present, setAside, restorations }, moment)!
 })
 
 type Present = Parameters<typeof explain>[2]
 
-const nothingKnown: Omit<Present, "pause" | "disabling" | "circuit" | "unknown"> = {
+const nothingKnown: Omit<Present, "pause" | "disabling" | "circuit" | "restorations" | "unknown"> = {
   rateLimit: null,
   before: null,
   ahead: null,

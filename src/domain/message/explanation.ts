@@ -70,6 +70,13 @@ export interface Action {
   readonly says: string
 }
 
+/** The store was restored from a backup: what was done between the two moments is not known. */
+export interface Restoration {
+  /** Up to here everything stored is known. */
+  readonly savedAt: DateTime.Utc
+  readonly noticedAt: DateTime.Utc
+}
+
 export interface Explanation extends Cause {
   readonly id: MessageId
   readonly status: MessageStatus
@@ -84,6 +91,8 @@ export interface Explanation extends Cause {
   /** How many messages of its destination are due before it; null when it does not wait, and when nobody knows. */
   readonly ahead: number | null
   readonly actions: ReadonlyArray<Action>
+  /** Of a message that waited, or was under way, in a backup from which the store was restored. */
+  readonly restored: (Restoration & { readonly says: string }) | null
   /** What could not be looked up, so that nobody takes silence for an answer. */
   readonly unknown: ReadonlyArray<string>
 }
@@ -100,6 +109,8 @@ export interface Surroundings {
   readonly ahead: number | null
   /** How many living processes send messages; null when nobody knows. */
   readonly workers: number | null
+  /** Oldest first. */
+  readonly restorations: ReadonlyArray<Restoration>
   readonly unknown: ReadonlyArray<string>
 }
 
@@ -125,6 +136,7 @@ export const explain = (
     before: waiting ? around.before : null,
     ahead: waiting ? around.ahead : null,
     actions: actionsOf(id, opening.destination, message, around, at),
+    restored: restoredOf(history, around.restorations, at),
     unknown: waiting ? around.unknown : []
   }
 }
@@ -145,6 +157,29 @@ const setAsideOf = ({ setAside }: Surroundings): ReadonlyArray<Cause> =>
 /** It is in the queue, for an attempt or for a question about one. */
 export const isWaiting = ({ status, progress }: Message): boolean =>
   status === "QUEUED" || (status === "SENDING" && progress.phase === "unresolved")
+
+/** Null as well where the facts of the time in between are there after all, because the streams were not restored. */
+const restoredOf = (
+  history: ReadonlyArray<StoredFact>,
+  restorations: ReadonlyArray<Restoration>,
+  at: DateTime.Utc
+): Explanation["restored"] => {
+  const found = restorations.findLast(({ savedAt, noticedAt }) => {
+    if (DateTime.isGreaterThan(noticedAt, at)) return false
+    const saved = history.filter((fact) => DateTime.isLessThanOrEqualTo(fact.at, savedAt))
+    if (saved.length === 0) return false
+    const next = history[saved.length]
+    if (next !== undefined && DateTime.isLessThan(next.at, noticedAt)) return false
+    const { status } = timeline(saved).message
+    return status === "QUEUED" || status === "SENDING"
+  })
+  return found === undefined
+    ? null
+    : {
+        ...found,
+        says: "the database was restored to an earlier moment, when the message had not ended: it may have been sent after that moment and before the restore, and is then sent a second time under the same id"
+      }
+}
 
 const ended = { until: null, waitsFor: null }
 

@@ -17,6 +17,7 @@ const calm: Surroundings = {
   before: null,
   ahead: 0,
   workers: 1,
+  restorations: [],
   unknown: []
 }
 const now = the.noonPlus(10_000)
@@ -177,5 +178,33 @@ describe("a message that does not wait says how it ended, and what can be done",
 describe("the moment", () => {
   it("is the one that was asked about", () => {
     expect(DateTime.formatIso(told([the.queued()], {}, the.noonPlus(1)).at)).toBe("2026-01-01T12:00:00.001Z")
+  })
+})
+
+describe("a restore of the database to an earlier moment", () => {
+  const savedAt = the.noonPlus(500)
+  const noticedAt = the.noonPlus(5_000)
+  const around = { restorations: [{ savedAt, noticedAt }] }
+  const at = (seconds: number, fact: MessageFact, version: number) => ({
+    version,
+    at: the.noonPlus(seconds * 1_000),
+    fact
+  })
+  const restoredOf = (history: Parameters<typeof explain>[1], moment = now) =>
+    explain(id, history, { ...calm, ...around }, moment)!.restored
+
+  it("is named of a message that had not ended, and also once it was sent again", () => {
+    expect(restoredOf([at(0, the.queued(), 1)])).toMatchObject({ savedAt, noticedAt })
+    expect(restoredOf([at(0, the.queued(), 1), at(6, the.started(1), 2)])?.says).toContain("may have been sent")
+    const underWay = [at(0, the.queued(), 1), at(0.1, the.started(1), 2)]
+    expect(restoredOf(underWay)).not.toBeNull()
+  })
+
+  it("is not named of a message that had ended, that came later, or whose facts of the time in between are there", () => {
+    const cancelled: MessageFact = { type: "MessageCancelled", reason: null }
+    expect(restoredOf([at(0, the.queued(), 1), at(0.1, cancelled, 2)])).toBeNull()
+    expect(restoredOf([at(6, the.queued(), 1)])).toBeNull()
+    expect(restoredOf([at(0, the.queued(), 1), at(2, the.started(1), 2)])).toBeNull()
+    expect(restoredOf([at(0, the.queued(), 1)], the.noonPlus(4_000))).toBeNull()
   })
 })

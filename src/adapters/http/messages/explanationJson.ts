@@ -4,7 +4,7 @@ import type { Cause, Explanation } from "../../../domain/message/explanation.ts"
 const causeJson = ({ reason, says, since, until, waitsFor }: Cause) => ({ reason, says, since, until, waitsFor })
 
 export const explanationJson = (explanation: Explanation) => {
-  const { id, status, at, also, next, before, ahead, actions, unknown } = explanation
+  const { id, status, at, also, next, before, ahead, actions, restored, unknown } = explanation
   return {
     id,
     status,
@@ -20,6 +20,7 @@ export const explanationJson = (explanation: Explanation) => {
       method: "POST" as const,
       path: `/api/v1/${on === "message" ? "outbound/messages" : "destinations"}/${of}/${action}`
     })),
+    restored,
     unknown
   }
 }

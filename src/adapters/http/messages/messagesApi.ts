@@ -136,6 +136,10 @@ const Explanation = Schema.Struct({
       path: Schema.String
     })
   ).annotate({ description: "What a person can do, each with its request." }),
+  restored: Schema.NullOr(Schema.Struct({ savedAt: Moment, noticedAt: Moment, says: Schema.String })).annotate({
+    description:
+      "Of a message that had not ended in a backup from which the database was restored: it may have been sent in between."
+  }),
   unknown: Schema.Array(Schema.String).annotate({
     description: "What could not be looked up. Of an earlier time that is the queue, the rate limit and the workers."
   })

@@ -1,12 +1,14 @@
 -- Called at each start. A database that was restored or moved counts its transactions anew: what is written there would come
 -- before what is stored, where no reader looks any more, or before what a reader outside has seen. Then the base is raised above
--- all of it, with room for what was written after the backup and is lost. Answers why; null where nothing had to be done.
-create or replace function continue_log() returns text
+-- all of it, with room for what was written after the backup and is lost, and the row of the restoration is answered; nothing
+-- where nothing had to be done.
+create or replace function continue_log() returns setof restoration
 language plpgsql volatile as $$
 declare
   v_known log_base;
   v_system bigint;
   v_timeline int;
+  v_backup timestamptz;
   v_last bigint;
   v_next bigint;
   v_why text;
@@ -17,6 +19,10 @@ begin
     v_timeline := ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int;
   exception when insufficient_privilege then null;
   end;
+  begin
+    v_backup := (pg_stat_file('backup_label.old', true)).modification;
+  exception when insufficient_privilege then null;
+  end;
   select * into v_known from log_base;
   v_last := coalesce((select tx from event order by tx desc, position desc limit 1), 0);
   v_next := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
@@ -24,15 +30,22 @@ begin
     when v_known.system_identifier <> v_system then 'it is on another server than before'
     when v_last >= v_known.base + v_next then 'its server counts transactions below what is stored'
     when v_known.timeline <> v_timeline then 'its server was recovered or promoted'
+    when v_backup <> coalesce(v_known.backup, '-infinity') then 'its server was started on a base backup'
   end;
   if v_why is not null then
     -- Whoever writes meanwhile has written before the base changes, or begins after it.
     lock table event in access exclusive mode;
     v_last := coalesce((select tx from event order by tx desc, position desc limit 1), 0);
     update log_base set base = greatest(base, v_last - v_next) + 4294967296;
+    return query insert into restoration (noticed_at, saved_at, why, waiting)
+      select clock_timestamp(), (select at from event order by tx desc, position desc limit 1), v_why,
+        (select count(*) from ready) + (select count(*) from line_entry where state = 'WAITING')
+          + (select coalesce(sum(cardinality(messages)), 0) from claim)
+      where v_last > 0
+      returning *;
   end if;
-  if v_known.system_identifier is distinct from v_system or v_known.timeline is distinct from v_timeline then
-    update log_base set system_identifier = coalesce(v_system, system_identifier), timeline = coalesce(v_timeline, timeline);
+  if (v_known.system_identifier, v_known.timeline, v_known.backup) is distinct from (v_system, v_timeline, v_backup) then
+    update log_base set system_identifier = coalesce(v_system, system_identifier), timeline = coalesce(v_timeline, timeline),
+      backup = coalesce(v_backup, backup);
   end if;
-  return v_why;
 end $$;
