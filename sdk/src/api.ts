@@ -405,6 +405,7 @@ export type DeadLetter = {
   readonly destination: string
   readonly routingKey: string | null
   readonly resendOf: string | null
+  readonly test: boolean
   readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
   readonly epoch: number
   readonly attempts: number
@@ -705,6 +706,7 @@ export type Message = {
   readonly destination: string
   readonly routingKey: string | null
   readonly resendOf: string | null
+  readonly test: boolean
   readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
   readonly epoch: number
   readonly attempts: number

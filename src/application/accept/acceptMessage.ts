@@ -41,6 +41,8 @@ export interface MessageRequest extends MessageDetails {
   readonly routingKey?: string
   /** The message that it sends again; absent: none. */
   readonly resendOf?: MessageId
+  /** It tests its destination. */
+  readonly test?: true
   readonly deliverAt: DateTime.Utc | null
   readonly expiresAt: DateTime.Utc | null
   readonly retry: RetryPolicy | null
@@ -200,7 +202,7 @@ const draft = (
   const faults = [...(Result.isFailure(addressing) ? addressing.failure : []), ...timeFaultsOf(request, now)]
   if (Result.isFailure(addressing) || faults.length > 0) return { type: "Refused", faults }
   const { to, destination, retry } = addressing.success
-  const { deliverAt, idempotencyKey, routingKey, resendOf } = request
+  const { deliverAt, idempotencyKey, routingKey, resendOf, test } = request
   const described: MessageQueued = {
     type: "MessageQueued",
     orgId,
@@ -209,6 +211,7 @@ const draft = (
     destination,
     ...(routingKey !== undefined && { routingKey }),
     ...(resendOf !== undefined && { resendOf }),
+    ...(test === true && { test }),
     ...detailsOf(request),
     retry: request.retry ?? retry,
     acceptedAt: now,

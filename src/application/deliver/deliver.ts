@@ -258,11 +258,12 @@ const send = Effect.fnUntraced(function* (
   traceparent: string | undefined = claimed.queued.traceparent
 ) {
   const channel = (yield* Senders)[claimed.queued.channel]
-  const { orgId, destination, to, eventType, templateCode, correlationId, routingKey } = claimed.queued
+  const { orgId, destination, to, eventType, templateCode, correlationId, routingKey, test } = claimed.queued
   const { epoch, attempt, phase, erased } = message.progress
   const about = {
     ...{ messageId: claimed.messageId, orgId, destination, epoch, attempt },
     ...{ to, eventType, templateCode, correlationId, ...(routingKey !== undefined && { routingKey }) },
+    ...(test === true && { test }),
     ...(traceparent !== undefined && { traceparent })
   }
   if (phase === "unresolved") {

@@ -1,4 +1,4 @@
-/** A message that tests an endpoint: sent, signed and retried like every other, and marked as a test in its body. */
+/** A message that tests an endpoint: sent, signed and retried like every other, and marked as a test wherever it is seen. */
 import { DateTime, Effect } from "effect"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import { acceptMessages } from "../accept/acceptMessage.ts"
@@ -19,7 +19,7 @@ export const sendTestMessage = Effect.fnUntraced(function* (
   const [acceptance] = yield* acceptMessages(orgId, [
     {
       ...{ channel, to: destination, eventType: type, templateCode: null, dossierId: null, orderingKey: null },
-      ...{ correlationId: null, metadata: { test: "true" }, deliverAt: null, expiresAt: null, retry: null },
+      ...{ correlationId: null, metadata: null, test: true, deliverAt: null, expiresAt: null, retry: null },
       body: `{"type":${JSON.stringify(type)},"timestamp":"${timestamp}","test":true,"data":${data}}`,
       idempotencyKey: null
     }

@@ -4,7 +4,7 @@
  */
 import { DateTime, Effect, Result } from "effect"
 import type { EventView } from "../../domain/event/event.ts"
-import { type DestinationId, type EventId, MessageId, type ReplayId } from "../../domain/ids.ts"
+import { type DestinationId, type EventId, MessageId } from "../../domain/ids.ts"
 import { decide, initial } from "../../domain/message/decider.ts"
 import { detailsOf, type MessageQueued } from "../../domain/message/facts.ts"
 import { CommandedBy } from "../commandedBy.ts"
@@ -19,7 +19,10 @@ type Event = Pick<
   "id" | "orgId" | "eventType" | "dossierId" | "orderingKey" | "correlationId" | "metadata" | "deliverAt" | "expiresAt"
 >
 
-/** The first entry of the message; the store makes it one of the event's (see Events.ts). */
+/**
+ * The first entry of the message; the store makes it one of the event's (see Events.ts). `origin` is what it comes by: the
+ * trace of the event's request, or a replay.
+ */
 export const messagesOfEvents = Effect.gen(function* () {
   const channels = yield* Channels
   const fingerprint = yield* Fingerprint
@@ -28,7 +31,7 @@ export const messagesOfEvents = Effect.gen(function* () {
     event: Event,
     { destination, channel, retry }: Subscriber,
     now: DateTime.Utc,
-    replayId?: ReplayId
+    origin: Pick<MessageQueued, "replayId" | "traceparent">
   ): Append => {
     const queued: MessageQueued = {
       type: "MessageQueued",
@@ -37,7 +40,7 @@ export const messagesOfEvents = Effect.gen(function* () {
       to: destination,
       destination,
       eventId: event.id,
-      ...(replayId !== undefined && { replayId }),
+      ...origin,
       ...detailsOf(event),
       retry: retry ?? channels.get(channel)!.retry,
       acceptedAt: now,

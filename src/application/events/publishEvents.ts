@@ -27,6 +27,7 @@ import type { Append } from "../ports/EventStore.ts"
 import { Events, type KeyOfEvent, type NewEvent, type PublishResult, type Subscriber } from "../ports/Events.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
 import { Telemetry } from "../ports/Telemetry.ts"
+import { wellFormed } from "../traceparent.ts"
 import { objectionsToEvent } from "./catalogue.ts"
 import { messagesOfEvents } from "./messageOfEvent.ts"
 import { loadEvent } from "./readEvents.ts"
@@ -37,6 +38,8 @@ export interface EventRequest extends Omit<EventPublished, "type" | "orgId" | "m
   /** The exact JSON text of what the event says. */
   readonly data: string
   readonly idempotencyKey: string | null
+  /** The trace that its caller names (W3C): its messages belong to it. It is no part of what the request says. */
+  readonly traceparent?: string | null
 }
 
 export type Publication =
@@ -185,11 +188,13 @@ const making = Effect.fnUntraced(function* (orgId: OrgId, now: DateTime.Utc) {
   let made = 0
 
   return Effect.fnUntraced(function* (id: EventId, request: EventRequest, subscribers: ReadonlyArray<Subscriber>) {
-    const { id: _, data, idempotencyKey, ...said } = request
+    const { id: _, data, idempotencyKey, traceparent: given, ...said } = request
+    const traceparent = wellFormed(given)
+    const origin = traceparent === null ? {} : { traceparent }
     const fact: EventPublished = { type: "EventPublished", orgId, matched: subscribers.length, ...said }
     const messages: Array<Append> = []
     for (const subscriber of subscribers) {
-      messages.push(messageOf({ id, ...fact }, subscriber, now))
+      messages.push(messageOf({ id, ...fact }, subscriber, now, origin))
       if (++made % YIELD_EVERY === 0) yield* Effect.yieldNow
     }
     const idempotency =

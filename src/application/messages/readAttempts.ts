@@ -62,7 +62,8 @@ const requestOf = (
   const called = {
     ...{ messageId, orgId, epoch, attempt: number, eventType, correlationId, sentAt },
     routingKey: queued.routingKey ?? null,
-    traceparent: queued.traceparent ?? null
+    traceparent: queued.traceparent ?? null,
+    test: queued.test === true
   }
   return { method: call.method, url: call.url, headers: headersOf(call, called), sentAt, address }
 }

@@ -32,6 +32,7 @@ export const resendMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mess
       ...(old.routingKey !== undefined && { routingKey: old.routingKey }),
       ...detailsOf(old),
       resendOf: id,
+      ...(old.test === true && { test: true }),
       deliverAt: null,
       expiresAt: null,
       retry: null,

@@ -12,7 +12,7 @@ import type { DestinationSettings, OpenDestination } from "./Destinations.ts"
 export interface OutboundMessage
   extends Pick<
     MessageQueued,
-    "orgId" | "destination" | "to" | "routingKey" | "eventType" | "templateCode" | "correlationId"
+    "orgId" | "destination" | "to" | "routingKey" | "test" | "eventType" | "templateCode" | "correlationId"
   > {
   /** The same for all attempts and replays, so the destination can drop a duplicate. */
   readonly messageId: MessageId

@@ -35,7 +35,7 @@ export const sendMissed = Effect.fnUntraced(function* (
       const { expiresAt, dossierId } = event
       if (expiresAt !== null && DateTime.isLessThanOrEqualTo(expiresAt, now)) return Option.none()
       if (dossierId !== null && (yield* objectionTo(orgId, dossierId, channel)) !== null) return Option.none()
-      return Option.some(messageOf(event, subscriber, now, replayId))
+      return Option.some(messageOf(event, subscriber, now, { replayId }))
     }),
     { concurrency: 8 }
   )

@@ -163,7 +163,11 @@ const taskOf = (
     case "PublishEvent":
       return Result.map(decoded(decodeEvent), (event) => {
         const data = rawMember(json.text, "data")!
-        const request = { ...eventRequestOf(event, data, key), ...(id && { id: EventId.make(id) }) }
+        const request = {
+          ...eventRequestOf(event, data, key),
+          ...(id && { id: EventId.make(id) }),
+          ...(traceparent && { traceparent })
+        }
         return { index, orgId, kind: "publish", request }
       })
     case "CancelMessage":

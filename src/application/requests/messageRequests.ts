@@ -140,9 +140,9 @@ export const refusal = (problem: Problem): Answer => ({ status: problem.body.sta
 
 /** A message as every way out shows it. A view that was stored before a field was added has none of it. */
 export const messageJson = ({ version: _, ...view }: MessageView) => {
-  const { id, orgId, channel, to, destination, routingKey = null, resendOf = null, ...rest } = view
+  const { id, orgId, channel, to, destination, routingKey = null, resendOf = null, test = false, ...rest } = view
   return {
-    ...{ id, orgId, channel, to, destination, routingKey, resendOf },
+    ...{ id, orgId, channel, to, destination, routingKey, resendOf, test },
     ...rest,
     ...detailsOf(view),
     deliverAt: view.deliverAt ?? null,

@@ -56,6 +56,7 @@ export interface Called {
   readonly correlationId: string | null
   readonly routingKey: string | null
   readonly traceparent: string | null
+  readonly test: boolean
   readonly sentAt: DateTime.Utc
 }
 
@@ -70,6 +71,7 @@ export const headersOf = ({ headers }: Call, called: Called): Readonly<Record<st
     eventType: called.eventType,
     correlationId: called.correlationId,
     traceparent: called.traceparent,
+    test: called.test ? "true" : null,
     seconds: String(Math.floor(DateTime.toEpochMillis(called.sentAt) / 1000))
   }
   return Object.fromEntries(

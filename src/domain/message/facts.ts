@@ -63,6 +63,8 @@ export const MessageQueued = fact("MessageQueued", {
   replayId: Schema.optionalKey(ReplayId),
   /** The message that it sends again, by a person's command. */
   resendOf: Schema.optionalKey(MessageId),
+  /** It tests its destination: nothing happened. */
+  test: Schema.optionalKey(Schema.Literal(true)),
   ...MessageDetails.fields,
   retry: RetryPolicy,
   acceptedAt: Time,

@@ -23,7 +23,8 @@ const toldOf = (channel: AnyChannel, destination: Destination, message: Outbound
   const called: Called = {
     ...{ messageId: message.messageId, orgId: message.orgId, epoch: message.epoch, attempt: message.attempt },
     ...{ eventType: message.eventType, correlationId: message.correlationId },
-    ...{ routingKey: null, traceparent: message.traceparent ?? null, sentAt: exchange!.sentAt }
+    ...{ routingKey: null, traceparent: message.traceparent ?? null, sentAt: exchange!.sentAt },
+    test: message.test === true
   }
   return { call, headers: headersOf(call, called) }
 }
@@ -57,7 +58,7 @@ const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 describe("the headers that an attempt is said to have sent", () => {
   for (const signature of ["standard", "legacy"] as const) {
     for (const about of [
-      { eventType: "påske", correlationId: "c-1", traceparent },
+      { eventType: "påske", correlationId: "c-1", traceparent, test: true as const },
       { eventType: null, correlationId: null }
     ]) {
       it.live(

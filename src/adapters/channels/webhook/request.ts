@@ -79,6 +79,7 @@ export const callOf = ({ url, headers, signature }: EndpointSettings): Call => (
     "webhook-id": "{messageId}",
     "webhook-event-type": "{eventType}",
     "webhook-correlation-id": "{correlationId}",
+    "webhook-test": "{test}",
     traceparent: "{traceparent}",
     ...(signature === "legacy"
       ? {
@@ -98,6 +99,7 @@ export const requestOf = (message: OutboundMessage, target: Target, now: number)
   const headers = [...target.headers, "webhook-id", message.messageId]
   if (message.eventType !== null) headers.push("webhook-event-type", headerText(message.eventType))
   if (message.correlationId !== null) headers.push("webhook-correlation-id", headerText(message.correlationId))
+  if (message.test === true) headers.push("webhook-test", "true")
   if (message.traceparent !== undefined) headers.push("traceparent", message.traceparent)
   if (target.style !== "legacy") {
     const keys = target.keys.filter(({ untilMs }) => untilMs > now).map(({ key }) => key)

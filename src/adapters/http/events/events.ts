@@ -20,7 +20,7 @@ import { ActingOrg, Caller } from "../server/auth.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
-import { decoded, decoderOf, limits, readJson, readReason } from "../server/requestBody.ts"
+import { decoded, decoderOf, limits, readJson, readReason, traceparentOf } from "../server/requestBody.ts"
 
 /** The entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(
@@ -35,7 +35,9 @@ const publish = Effect.fnUntraced(function* (request: Request, key: string | nul
   const event = yield* decoded(decodeEvent, json)
   // Decoding has shown that the member is there.
   const data = rawMember(json.text, "data")!
-  const [publication] = yield* publishEvents(orgId, [eventRequestOf(event, data, key)])
+  const [publication] = yield* publishEvents(orgId, [
+    { ...eventRequestOf(event, data, key), traceparent: traceparentOf(request) }
+  ])
   const said = answerToEvent(publication!)
   return said.event === undefined
     ? toResponse(said.problem)
@@ -54,7 +56,9 @@ const publishBatch = Effect.fnUntraced(function* (request: Request) {
   )
   const publications = yield* publishEvents(
     orgId,
-    entries.flatMap((entry) => (Result.isSuccess(entry) ? [entry.success] : []))
+    entries.flatMap((entry) =>
+      Result.isSuccess(entry) ? [{ ...entry.success, traceparent: traceparentOf(request) }] : []
+    )
   )
   let next = 0
   const items = entries.map((entry, index) => {

@@ -32,7 +32,15 @@ import { ActingOrg, Caller } from "../server/auth.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
 import { onePage, type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
-import { decoded, decoderOf, limits, readJson, readOptionalJson, readReason } from "../server/requestBody.ts"
+import {
+  decoded,
+  decoderOf,
+  limits,
+  readJson,
+  readOptionalJson,
+  readReason,
+  traceparentOf
+} from "../server/requestBody.ts"
 import { explanationJson } from "./explanationJson.ts"
 import { attemptJson, eventJson, factJson } from "./messageJson.ts"
 
@@ -76,9 +84,6 @@ const body = Effect.fnUntraced(function* (id: string) {
   yield* noteBodyRead("message", id)
   return HttpServerResponse.text(text, { contentType: "application/json", headers: { "cache-control": "no-store" } })
 })
-
-const traceparentOf = ({ headers }: HttpServerRequest.HttpServerRequest): string | null =>
-  headers["traceparent"] ?? null
 
 /** A request that does not decode never meets `acceptMessages`, which counts what it refuses itself. */
 const rejected = Effect.fnUntraced(function* (count: number) {

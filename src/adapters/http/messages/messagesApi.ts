@@ -31,6 +31,7 @@ export const Message = Schema.Struct({
   destination: Schema.String.annotate({ description: "The id of the endpoint, target or account it is sent through." }),
   routingKey: Text,
   resendOf: Text.annotate({ description: "The message that this one sends again." }),
+  test: Schema.Boolean.annotate({ description: "It tests its endpoint: nothing happened." }),
   status: Status,
   epoch: Schema.Int,
   attempts: Schema.Int,

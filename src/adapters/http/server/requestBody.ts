@@ -12,6 +12,10 @@ import { invalidFields, invalidRequest, type Problem, tooLarge, unsupportedMedia
 
 export { decoderOf }
 
+/** The trace that the caller names, as its header has it. */
+export const traceparentOf = ({ headers }: HttpServerRequest.HttpServerRequest): string | null =>
+  headers["traceparent"] ?? null
+
 export const limits = {
   single: SIZE_MAX,
   batch: 8 * 1024 * 1024,

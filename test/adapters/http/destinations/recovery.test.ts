@@ -11,7 +11,13 @@ describe("the test of a webhook endpoint", () => {
     const id = await posthaste.endpoint()
     const sent = await call("POST", `${endpoints}/${id}/test`, { body: { eventType: "order.paid" } })
     expect(sent.status).toBe(202)
-    expect(sent.json).toMatchObject({ channel: "webhook", to: id, status: "QUEUED", eventType: "order.paid" })
+    expect(sent.json).toMatchObject({
+      ...{ channel: "webhook", to: id, status: "QUEUED", eventType: "order.paid", test: true }
+    })
+    expect((await call("GET", sent.headers.get("location")!)).json).toMatchObject({ test: true })
+    const again = await call("POST", `${sent.headers.get("location")}/resend`)
+    expect(again.json).toMatchObject({ resendOf: sent.json["id"], test: true })
+    expect((await posthaste.send({ channel: "webhook", to: id, payloadJson: 1 })).json["test"]).toBe(false)
     expect(sent.headers.get("location")).toBe(`/api/v1/outbound/messages/${sent.json["id"]}`)
     expect(JSON.parse((await posthaste.bodyOf(sent.json["id"]))!)).toMatchObject({ type: "order.paid", test: true })
     const plain = await call("POST", `${endpoints}/${id}/test`)

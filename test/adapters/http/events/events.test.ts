@@ -41,6 +41,24 @@ describe("an event", () => {
     }
   })
 
+  it("gives its messages the trace of its request, and not what is no trace", async () => {
+    const org = "traced"
+    await endpoint(org)
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    const body = { eventType: "a", data: 1 }
+    const traceOf = async (id: string) => {
+      const [message] = await messagesOf(id, org)
+      const facts = (await call("GET", `/api/v1/outbound/messages/${message!["id"]}/events`, { org })).json["items"]
+      return (facts as ReadonlyArray<Json>)[0]!["data"]["traceparent"]
+    }
+    const one = await call("POST", EVENTS, { org, body, headers: { traceparent } })
+    const batch = await call("POST", `${EVENTS}/batch`, { org, body: { events: [body] }, headers: { traceparent } })
+    const none = await call("POST", EVENTS, { org, body, headers: { traceparent: "00-not-a-trace" } })
+    expect(await traceOf(one.json["id"])).toBe(traceparent)
+    expect(await traceOf(batch.json["items"][0].event.id)).toBe(traceparent)
+    expect(await traceOf(none.json["id"])).toBeUndefined()
+  })
+
   it("is shown with its data as it was written", async () => {
     const { json } = await call("POST", EVENTS, { org: "shown", body: `{"eventType":"a","data": [ 1.10 ,"é"] }` })
     const shown = await call("GET", `${EVENTS}/${json["id"]}`, { org: "shown" })

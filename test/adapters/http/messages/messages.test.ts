@@ -36,6 +36,7 @@ const shape = [
   "destination",
   "routingKey",
   "resendOf",
+  "test",
   "status",
   "epoch",
   "attempts",
