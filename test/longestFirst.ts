@@ -25,6 +25,7 @@ const longest = [
   "servers/rabbitmq.test.ts",
   "adapters/embedded-postgres/EmbeddedPostgres.test.ts",
   "adapters/eventstoredb/failures.test.ts",
+  "adapters/eventstoredb/start.test.ts",
   "adapters/postgres/postgres.test.ts",
   "end-to-end/metrics.test.ts",
   "adapters/channels/amqp/AmqpChannel.test.ts",

@@ -3,7 +3,9 @@ import { type Effect, Schema } from "effect"
 
 /** The store could not answer. What was being written may or may not have been written. */
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
-  cause: Schema.Defect()
+  cause: Schema.Defect(),
+  /** What does not answer, for the operator, where the adapter knows it in words. */
+  says: Schema.optionalKey(Schema.String)
 }) {}
 
 /** The answer of a store that may not answer. */

@@ -3,6 +3,7 @@
  * call that got no answer and ends with the first answer after which nothing failed for a while. The log says both, once.
  */
 import { Clock, Context, Effect } from "effect"
+import { StoreUnavailable } from "./errors.ts"
 
 /** A call that was under way may still fail after another was answered. */
 const QUIET_MS = 2_000
@@ -11,6 +12,8 @@ export interface Outage {
   readonly sinceMs: number
   /** The parts of this process that met it, each with the time it did first. */
   readonly parts: ReadonlyMap<string, number>
+  /** What is wrong, in words. */
+  readonly reason: string
 }
 
 export interface StoreHealthService {
@@ -27,14 +30,19 @@ export const StoreHealth = Context.Reference<StoreHealthService>("posthaste/appl
   defaultValue: () => ({ failed: () => Effect.succeed(false), answered: Effect.void, outage: () => null })
 })
 
+const reasonOf = (cause: unknown): string =>
+  cause instanceof StoreUnavailable && cause.says !== undefined ? cause.says : "the store does not answer"
+
 export const makeStoreHealth = (): StoreHealthService => {
-  let outage: { sinceMs: number; lastMs: number; readonly parts: Map<string, number> } | null = null
+  let outage: { sinceMs: number; lastMs: number; reason: string; readonly parts: Map<string, number> } | null = null
 
   const failed = Effect.fnUntraced(function* (part: string, cause: unknown) {
     const now = yield* Clock.currentTimeMillis
     const isFirst = outage === null
-    outage ??= { sinceMs: now, lastMs: now, parts: new Map() }
+    const reason = reasonOf(cause)
+    outage ??= { sinceMs: now, lastMs: now, reason, parts: new Map() }
     outage.lastMs = now
+    outage.reason = reason
     if (!outage.parts.has(part)) outage.parts.set(part, now)
     if (isFirst) yield* Effect.logWarning(`the store does not answer (${part})`, cause)
     return true

@@ -21,9 +21,10 @@ export const readinessOf = (health: StoreHealthService) =>
       )
     )
     return Effect.map(asked, ({ status, aside }) => {
-      const parts = [...(health.outage()?.parts ?? [])].map(([part, sinceMs]) => ({
+      const outage = health.outage()
+      const parts = [...(outage?.parts ?? [])].map(([part, sinceMs]) => ({
         part,
-        reason: "the store does not answer",
+        reason: outage!.reason,
         since: DateTime.formatIso(DateTime.makeUnsafe(sinceMs))
       }))
       const setAside = aside.map(({ messageId, reason, since }) => ({

@@ -5,7 +5,7 @@ import { background } from "../../src/application/background.ts"
 import { StoreUnavailable } from "../../src/application/errors.ts"
 import { makeStoreHealth, StoreHealth } from "../../src/application/storeHealth.ts"
 
-const gone = new StoreUnavailable({ cause: new Error("connection refused") })
+const gone = new StoreUnavailable({ cause: new Error("connection refused"), says: "the server at db:1 is not there" })
 
 describe("an outage of the store", () => {
   it("is two lines in the log, however many parts meet it however often", async () => {
@@ -18,6 +18,7 @@ describe("an outage of the store", () => {
       for (let part = 0; part < 20; part++) yield* Effect.forkScoped(background(`part ${part}`, step))
       yield* TestClock.adjust("19 seconds")
       expect(health.outage()?.parts.size).toBe(20)
+      expect(health.outage()?.reason).toBe("the server at db:1 is not there")
       isAway = false
       yield* TestClock.adjust("10 seconds")
       expect(health.outage()).toBeNull()

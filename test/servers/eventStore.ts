@@ -1,15 +1,22 @@
 /**
- * A stand-in for EventStoreDB: a single insecure node that keeps its streams in memory and speaks the real gRPC
- * protocol, by the definitions that come with the client package. It outlives being `down`: the same streams are
+ * A stand-in for EventStoreDB: a node that keeps its streams in memory and speaks the real gRPC protocol, by the definitions
+ * that come with the client package. It may have TLS and passwords, and share its streams with other nodes. It outlives being `down`: the same streams are
  * there when it is `up` again on the same port.
  *
  * `inject` decides the fate of the next calls. Without it every call is served, appends after delays that differ, by a seed: so
  * appends that are under way at once are written in another order than they were sent in, as by a real server.
  */
-import { Server, ServerCredentials, type ServiceDefinition } from "@grpc/grpc-js"
+import {
+  Server,
+  ServerCredentials,
+  ServerInterceptingCall,
+  type ServerInterceptor,
+  type ServiceDefinition,
+  status
+} from "@grpc/grpc-js"
 import { Effect } from "effect"
 import { EventLog, type Recorded } from "./eventStore/EventLog.ts"
-import { type Face, failures, type ReceiptResult, type Rpc, services } from "./eventStore/protocol.ts"
+import { type Face, failures, type Member, type ReceiptResult, type Rpc, services } from "./eventStore/protocol.ts"
 
 export type Fault =
   /** Refused, with the address of a leader: our own, so a client that goes there is served. */
@@ -37,7 +44,9 @@ export interface Injection {
 }
 
 export interface StandIn {
+  /** Without TLS. */
   readonly url: string
+  readonly port: number
   readonly log: EventLog
   readonly inject: (injection: Injection) => void
   /** Forgets the faults that have not struck yet. */
@@ -55,8 +64,22 @@ export const eventsOf = (server: StandIn, stream: string): ReadonlyArray<Recorde
 
 export const json = (bytes: Uint8Array): unknown => JSON.parse(Buffer.from(bytes).toString("utf8"))
 
-/** `version`: what it says it is. 20.10 has neither server features nor BatchAppend, 24.10 has both. */
-export const startEventStore = async (version = "24.10.1"): Promise<StandIn> => {
+export interface Wishes {
+  /** What it says it is. 20.10 has neither server features nor BatchAppend, 24.10 has both. */
+  readonly version?: string
+  /** Shared by the nodes of a cluster, each of which tells the others' places. A node is alone, and leads, otherwise. */
+  readonly log?: EventLog
+  readonly members?: () => ReadonlyArray<Member>
+  /** It speaks TLS, and wants a user and a password for all but gossip. */
+  readonly secured?: { readonly key: string; readonly cert: string; readonly user: string; readonly password: string }
+}
+
+export const startEventStore = async ({
+  version = "24.10.1",
+  log = new EventLog(),
+  members,
+  secured
+}: Wishes = {}): Promise<StandIn> => {
   let port = 0
   let server: Server | null = null
   let injections: Array<{ injection: Injection; left: number }> = []
@@ -79,14 +102,15 @@ export const startEventStore = async (version = "24.10.1"): Promise<StandIn> => 
   }
 
   const delayOf = delays(version.length)
-  const log = new EventLog()
+  const alone = () => [{ port, leads: true, isAlive: true }]
   const up = async () => {
-    const fresh = new Server()
-    for (const [service, handlers] of services({ log, before, version, port: () => port })) {
+    const fresh = new Server(secured === undefined ? {} : { interceptors: [guard(secured)] })
+    const face = { log, before, version, port: () => port, members: members ?? alone }
+    for (const [service, handlers] of services(face)) {
       fresh.addService(service as ServiceDefinition, handlers)
     }
     port = await new Promise<number>((resolve, reject) =>
-      fresh.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error, bound) =>
+      fresh.bindAsync(`127.0.0.1:${port}`, credentialsOf(secured), (error, bound) =>
         error === null ? resolve(bound) : reject(error)
       )
     )
@@ -95,6 +119,7 @@ export const startEventStore = async (version = "24.10.1"): Promise<StandIn> => 
   await up()
   return {
     url: `esdb://127.0.0.1:${port}?tls=false`,
+    port,
     log,
     inject: (injection) => injections.push({ injection, left: injection.times ?? 1 }),
     heal: () => (injections = []),
@@ -116,6 +141,28 @@ const delays = (seed: number) => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
     return (state / 2 ** 32) * DELAY_MAX_MS
   }
+}
+
+const credentialsOf = (secured: Wishes["secured"]) =>
+  secured === undefined
+    ? ServerCredentials.createInsecure()
+    : ServerCredentials.createSsl(null, [
+        { private_key: Buffer.from(secured.key), cert_chain: Buffer.from(secured.cert) }
+      ])
+
+/** Refuses who does not come with the right user and password, in the server's own words. */
+const guard = ({ user, password }: NonNullable<Wishes["secured"]>): ServerInterceptor => {
+  const wanted = `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`
+  return ({ path }, call) =>
+    new ServerInterceptingCall(call, {
+      start: (next) =>
+        next({
+          onReceiveMetadata: (metadata, go) => {
+            if (path.includes("Gossip") || metadata.get("authorization")[0] === wanted) go(metadata)
+            else call.sendStatus({ code: status.UNAUTHENTICATED, details: "Unauthenticated" })
+          }
+        })
+    })
 }
 
 const fateOf = (fault: Exclude<Fault, object>, port: number): ReceiptResult => {
@@ -140,8 +187,8 @@ const fateOf = (fault: Exclude<Fault, object>, port: number): ReceiptResult => {
 }
 
 /** Runs one for as long as the scope is open. */
-export const eventStore = (version?: string) =>
+export const eventStore = (wishes?: Wishes) =>
   Effect.acquireRelease(
-    Effect.promise(() => startEventStore(version)),
+    Effect.promise(() => startEventStore(wishes)),
     ({ down }) => Effect.sync(down)
   )

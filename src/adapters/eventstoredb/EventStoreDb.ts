@@ -1,6 +1,10 @@
 /**
  * The connection, and the only file that calls the client. Private to this adapter.
  *
+ * A start looks whether the server is there and lets us in (findServer.ts). When a call waits and nothing at all is heard
+ * meanwhile, the server stands still, as a frozen leader does: the client, which would stay with it for twenty seconds, is
+ * told to look for another one, and whoever waits is answered within two seconds.
+ *
  * Every call about one stream ends within a few seconds. An append whose outcome is unknown (the server was unavailable, a deadline
  * passed, the call was cancelled) is repeated with the same event ids on the same revision, which the server takes
  * once; what is still unknown then is `StoreUnavailable`. A wrong expected version is looked into: if our own events
@@ -22,6 +26,7 @@ import services from "@eventstore/db-client/generated/streams_grpc_pb.js"
 import type { ReadReq, ReadResp } from "@eventstore/db-client/generated/streams_pb.js"
 import { Cause, Context, Effect, Layer, Queue, Redacted, Schedule, type Scope, Semaphore } from "effect"
 import { StoreUnavailable } from "../../application/errors.ts"
+import { EventStoreDbFailed, find, type Where, whereIn } from "./findServer.ts"
 import { allRequest, commitOf, eventOf, type LogPosition, type News, newsOf, streamRequest } from "./requests.ts"
 import type { ReadEvent } from "./streams.ts"
 
@@ -71,6 +76,12 @@ const CALL_MS = 1_500
 const APPEND_LINGERS_MS = 30_000
 /** A server may have to look through much that is not ours before it finds something. */
 const LOOK_THROUGH_MS = 60_000
+/** After so much silence the client looks for another server. */
+const SILENT_MS = 800
+/** After so much, whoever waits is told that the store does not answer. */
+const ANSWERED_MS = 1_700
+const LOOKS_EVERY_MS = 50
+const LOOKED_LATE_MS = 75
 /** How long a call whose outcome is unknown is repeated after its first failure; no longer than one call may take. */
 const PATIENCE = "1500 millis"
 const retries = Schedule.min([Schedule.exponential("20 millis"), Schedule.spaced("250 millis")]).pipe(
@@ -86,6 +97,9 @@ const FACT_TYPE = "^[A-Z][A-Za-z]+@[0-9]+$"
 /** The parts of the client that its types do not show. */
 interface Internals {
   supports: () => Promise<boolean>
+  readonly getGRPCClient: (client: typeof services.StreamsClient, name: string) => Promise<object>
+  /** Of an error that says so, it leaves the server that the channel leads to. */
+  readonly handleError: (client: object, error: object) => Promise<void>
   readonly GRPCStreamCreator: (
     client: typeof services.StreamsClient,
     name: string,
@@ -99,16 +113,64 @@ interface Internals {
 
 type ReadCall = ReturnType<InstanceType<typeof services.StreamsClient>["read"]>
 
-export const layer = (url: Redacted.Redacted) =>
+/** What a start does while the server is not there. */
+export type Patience = "wait" | "fail"
+
+export const layer = (url: Redacted.Redacted, patience: Patience) =>
   Layer.effect(
     EventStoreDb,
     Effect.gen(function* () {
+      const where = yield* whereIn(url)
+      yield* untilThere(where, patience)
       const client = yield* Effect.acquireRelease(
         Effect.sync(() => connect(url)),
         (client) => Effect.promise(() => client.dispose())
       )
       const permits = Semaphore.makeUnsafe(CALLS_AT_ONCE)
       const internals = client as unknown as Internals
+      let heardAt = 0
+      const hear = () => {
+        heardAt = performance.now()
+      }
+
+      /**
+       * Fails when nothing was heard for so long, of anybody's calls. A process that is starved of its machine hears nothing
+       * either: of a look that came late only a part counts.
+       */
+      const silentFor = Effect.fnUntraced(function* (millis: number): Effect.fn.Return<never, StoreUnavailable> {
+        let lookedAt = performance.now()
+        let heardBefore = heardAt
+        for (let silence = 0; silence < millis; ) {
+          yield* Effect.sleep(LOOKS_EVERY_MS)
+          const now = performance.now()
+          silence = heardAt > heardBefore ? 0 : silence + Math.min(now - lookedAt, LOOKED_LATE_MS)
+          heardBefore = heardAt
+          lookedAt = now
+        }
+        return yield* Effect.fail(unavailable(noAnswer))
+      })
+
+      const lookForAnother = () =>
+        void internals
+          .getGRPCClient(services.StreamsClient, "silence")
+          .then((silent) => internals.handleError(silent, Object.assign(new Error("silence"), unavailableStatus)))
+          .catch(ignore)
+
+      /** One try. */
+      const heard = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
+        effect.pipe(
+          Effect.tap(Effect.sync(hear)),
+          Effect.tapError(({ cause }) => (isSilence(cause) ? Effect.void : Effect.sync(hear))),
+          Effect.raceFirst(Effect.tapError(silentFor(SILENT_MS), () => Effect.sync(lookForAnother))),
+          permits.withPermit
+        )
+
+      /** Asks again while asking again may help. */
+      const untilKnown = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
+        Effect.retry(effect, { schedule: retries, while: ({ cause }) => !isFinal(cause) })
+
+      const answered = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
+        Effect.raceFirst(untilKnown(heard(effect)), silentFor(ANSWERED_MS))
 
       const tryAppend = (stream: string, version: number, events: ReadonlyArray<EventData>) =>
         call(() =>
@@ -116,10 +178,10 @@ export const layer = (url: Redacted.Redacted) =>
             expectedRevision: version === 0 ? NO_STREAM : BigInt(version - 1),
             deadline: APPEND_LINGERS_MS
           })
-        ).pipe(permits.withPermit)
+        )
 
       const append = (stream: string, version: number, events: ReadonlyArray<EventData>) =>
-        untilKnown(tryAppend(stream, version, events)).pipe(
+        answered(tryAppend(stream, version, events)).pipe(
           Effect.map(({ position }) => ({ type: "Appended", logAt: position?.commit ?? null }) as const),
           Effect.catchIf(
             ({ cause }) => typeOf(cause) === ErrorType.WRONG_EXPECTED_VERSION,
@@ -165,14 +227,14 @@ export const layer = (url: Redacted.Redacted) =>
             given = true
             reading?.cancel()
           })
-        }).pipe(within(withinMs), permits.withPermit)
+        }).pipe(within(withinMs))
 
       const read = (stream: string, from = 0, count = READ_MAX) =>
-        untilKnown(readOnce(streamRequest(stream, from, count), "readStream"))
+        answered(readOnce(streamRequest(stream, from, count), "readStream"))
 
       const readAll = (from: LogPosition | null, limit: number, direction: "on" | "back" = "on") => {
         const request = allRequest(from, { typeLike: FACT_TYPE }, limit + 1, direction)
-        return untilKnown(readOnce(request, "readAll", LOOK_THROUGH_MS)).pipe(
+        return untilKnown(permits.withPermit(readOnce(request, "readAll", LOOK_THROUGH_MS))).pipe(
           Effect.map((events) => events.filter(({ position }) => position !== from).slice(0, limit))
         )
       }
@@ -207,18 +269,79 @@ export const layer = (url: Redacted.Redacted) =>
       })
 
       const remove = (stream: string) =>
-        call(() => client.deleteStream(stream, { deadline: CALL_MS })).pipe(
-          permits.withPermit,
+        heard(call(() => client.deleteStream(stream, { deadline: CALL_MS }))).pipe(
           Effect.asVoid,
           Effect.catch((error) => (isAbsent(error.cause) ? Effect.void : Effect.fail(error)))
         )
 
+      yield* untilLetIn(where, read(NO_STREAM_AT_ALL, 0, 1), patience)
       return EventStoreDb.of({ append, read, readAll, follow, remove })
     })
   )
 
+/** Nobody writes it. */
+const NO_STREAM_AT_ALL = "posthaste-is-anybody-there"
+const LOOK_AGAIN = "1 second"
+
+const untilThere = (where: Where, patience: Patience) =>
+  waiting(
+    patience,
+    Effect.flatMap(
+      Effect.promise(() => find(where)),
+      (found) =>
+        found.type === "Wrong"
+          ? Effect.fail(new EventStoreDbFailed({ message: found.says }))
+          : Effect.succeed(found.type === "There" ? null : found.says)
+    )
+  )
+
+/** Whether user and password are right shows at the first question. */
+const untilLetIn = (where: Where, question: Effect.Effect<unknown, StoreUnavailable>, patience: Patience) =>
+  waiting(
+    patience,
+    question.pipe(
+      Effect.as(null),
+      Effect.catch(({ cause }) =>
+        typeOf(cause) === ErrorType.ACCESS_DENIED
+          ? Effect.fail(
+              new EventStoreDbFailed({
+                message:
+                  where.user === null
+                    ? "EventStoreDB wants a user and a password: name them in EVENTSTORE_URL, as esdb://user:password@host:2113"
+                    : `EventStoreDB does not accept the user ${where.user} with the password in EVENTSTORE_URL`
+              })
+            )
+          : Effect.succeed(saysOf(cause))
+      )
+    )
+  )
+
+/** `look` answers null, or why it is to be waited. That is said when it begins and when it is over. */
+const waiting = Effect.fnUntraced(function* (
+  patience: Patience,
+  look: Effect.Effect<string | null, EventStoreDbFailed>
+) {
+  let said: string | null = null
+  for (;;) {
+    const why = yield* look
+    if (why === null)
+      return said === null ? undefined : yield* Effect.logInfo("EventStoreDB is there: the start goes on")
+    if (patience === "fail") return yield* new EventStoreDbFailed({ message: why })
+    if (why !== said) yield* Effect.logWarning(`${why}: the start waits for it`)
+    said = why
+    yield* Effect.sleep(LOOK_AGAIN)
+  }
+})
+
+/** Each host of a cluster is asked for so many seconds at most where the others are. */
+const GOSSIP_SECONDS = 1
+
 const connect = (url: Redacted.Redacted): EventStoreDBClient => {
-  const client = EventStoreDBClient.connectionString(Redacted.value(url))
+  const given = Redacted.value(url)
+  const more = /[?&]gossipTimeout=/i.test(given)
+    ? ""
+    : `${given.includes("?") ? "&" : "?"}gossipTimeout=${GOSSIP_SECONDS}`
+  const client = EventStoreDBClient.connectionString(given + more)
   const internals = client as unknown as Internals
   internals.supports = () => Promise.resolve(false)
   return client
@@ -226,7 +349,24 @@ const connect = (url: Redacted.Redacted): EventStoreDBClient => {
 
 const ignore = () => {}
 
-const unavailable = (cause: unknown) => new StoreUnavailable({ cause })
+const unavailable = (cause: unknown) => new StoreUnavailable({ cause, says: saysOf(cause) })
+
+const saysOf = (cause: unknown): string =>
+  typeOf(cause) === ErrorType.ACCESS_DENIED
+    ? "EventStoreDB does not accept the user and password in EVENTSTORE_URL"
+    : `EventStoreDB does not answer (${wordsOf(cause)})`
+
+const noAnswer = new Error("no answer in time")
+
+/** Nobody has said it: the time was over. */
+const isSilence = (cause: unknown): boolean => cause === noAnswer || typeOf(cause) === ErrorType.DEADLINE_EXCEEDED
+
+/** As the client knows a server that can't be reached. */
+const unavailableStatus = { code: 14, details: "no answer", metadata: undefined }
+
+/** In one line, without what a library adds. */
+const wordsOf = (cause: unknown): string =>
+  cause instanceof Error ? cause.message.split("\n", 1)[0]!.slice(0, 200) : String(cause)
 
 /** Before a call is made, the client may look for a server for long. */
 const within =
@@ -234,21 +374,22 @@ const within =
   <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
     Effect.timeoutOrElse(effect, {
       duration: millis + 250,
-      orElse: () => Effect.fail(unavailable(new Error("no answer in time")))
+      orElse: () => Effect.fail(unavailable(noAnswer))
     })
 
 const call = <A>(made: () => Promise<A>) => within(CALL_MS)(Effect.tryPromise({ try: made, catch: unavailable }))
 
-/** Asks again while asking again may help. */
-const untilKnown = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
-  Effect.retry(effect, { schedule: retries, while: ({ cause }) => !isFinal(cause) })
+const UNAUTHENTICATED = 16
 
 /** The client's own name for an error; of a read that was made here, what the server's answer says. */
 const typeOf = (cause: unknown): unknown => {
   if (typeof cause !== "object" || cause === null) return null
   if ("type" in cause) return cause.type
-  const { metadata } = cause as { readonly metadata?: { readonly get?: (name: string) => ReadonlyArray<unknown> } }
-  return metadata?.get?.("exception")[0] ?? null
+  const { metadata, code } = cause as {
+    readonly code?: unknown
+    readonly metadata?: { readonly get?: (name: string) => ReadonlyArray<unknown> }
+  }
+  return metadata?.get?.("exception")[0] ?? (code === UNAUTHENTICATED ? ErrorType.ACCESS_DENIED : null)
 }
 
 /** Asking again would be answered the same. Everything else may or may not have been carried out. */

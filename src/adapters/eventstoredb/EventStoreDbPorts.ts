@@ -31,11 +31,11 @@ export const layer = (url: Redacted.Redacted) =>
     EventStoreDbRetention.layer,
     followers,
     EventStoreDbEvents.layer
-  ).pipe(Layer.provideMerge(EventStoreDbEventStore.layer), Layer.provide(EventStoreDb.layer(url)))
+  ).pipe(Layer.provideMerge(EventStoreDbEventStore.layer), Layer.provide(EventStoreDb.layer(url, "wait")))
 
 /** What reads, checks and moves the ground truth itself, over the same of Postgres. It follows nothing. */
 export const truth = (url: Redacted.Redacted) =>
   EventStoreDbArchive.layer.pipe(
     Layer.provideMerge(Layer.merge(EventStoreDbEventStore.layer, EventStoreDbJournals.layer)),
-    Layer.provide(EventStoreDb.layer(url))
+    Layer.provide(EventStoreDb.layer(url, "fail"))
   )

@@ -26,7 +26,7 @@ type Change = (ledger: Ledger["Service"]) => Partial<Ledger["Service"]>
 /** One database and one server. Each `process` is another Posthaste on both. */
 const world = (version?: string) =>
   Effect.gen(function* () {
-    const server = yield* eventStore(version)
+    const server = yield* eventStore(version === undefined ? {} : { version })
     const url = yield* freshDatabase
     const streams = Redacted.make(server.url)
     const postgres = () =>
@@ -43,7 +43,7 @@ const world = (version?: string) =>
         )
         return Layer.build(
           EventStoreDbEventStore.layer.pipe(
-            Layer.provide(EventStoreDb.layer(streams)),
+            Layer.provide(EventStoreDb.layer(streams, "fail")),
             Layer.provideMerge(Layer.provideMerge(ledger, postgres()))
           )
         )

@@ -43,7 +43,7 @@ const test = (rule: string, body: (client: EventStoreDBClient, stream: string) =
     300_000
   )
 
-const old = Effect.map(eventStore("20.10.5"), ({ url }) => url)
+const old = Effect.map(eventStore({ version: "20.10.5" }), ({ url }) => url)
 const cluster = Effect.map(eventStore(), ({ url }) => url.replace("esdb://", "esdb+discover://"))
 
 describe("an EventStoreDB", () => {

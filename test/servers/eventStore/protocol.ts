@@ -47,10 +47,19 @@ export type ReceiptResult =
 export type Rpc = "append" | "read" | "subscribe" | "delete"
 export type Before = (rpc: Rpc, stream: string) => Promise<ReceiptResult>
 
+/** A node of the cluster, on this machine. */
+export interface Member {
+  readonly port: number
+  readonly leads: boolean
+  readonly isAlive: boolean
+}
+
 export interface Face {
   readonly log: EventLog
   readonly before: Before
   readonly port: () => number
+  /** As gossip tells them. */
+  readonly members: () => ReadonlyArray<Member>
   /** 23.10 and later say when a subscription has caught up; 21.10 and later have BatchAppend and say so. */
   readonly version: string
 }
@@ -483,20 +492,24 @@ const remove =
     answer(null, response)
   }
 
-/** A single node: it leads, and knows nobody else. */
 const members =
-  ({ port }: Face) =>
+  ({ members }: Face) =>
   (_: unknown, answer: sendUnaryData<InstanceType<typeof gossipMessages.ClusterInfo>>) => {
-    const endpoint = new gossipMessages.EndPoint()
-    endpoint.setAddress("127.0.0.1")
-    endpoint.setPort(port())
-    const member = new gossipMessages.MemberInfo()
-    member.setInstanceId(uuidOf(crypto.randomUUID()))
-    member.setState(gossipMessages.MemberInfo.VNodeState.LEADER)
-    member.setIsAlive(true)
-    member.setHttpEndPoint(endpoint)
+    const { LEADER, FOLLOWER } = gossipMessages.MemberInfo.VNodeState
     const info = new gossipMessages.ClusterInfo()
-    info.setMembersList([member])
+    info.setMembersList(
+      members().map(({ port, leads, isAlive }) => {
+        const endpoint = new gossipMessages.EndPoint()
+        endpoint.setAddress("127.0.0.1")
+        endpoint.setPort(port)
+        const member = new gossipMessages.MemberInfo()
+        member.setInstanceId(uuidOf(crypto.randomUUID()))
+        member.setState(leads ? LEADER : FOLLOWER)
+        member.setIsAlive(isAlive)
+        member.setHttpEndPoint(endpoint)
+        return member
+      })
+    )
     answer(null, info)
   }
 

@@ -13,15 +13,28 @@ const commonName = (name: string) =>
   sequence(der(0x31, sequence(der(0x06, Buffer.from("550403", "hex")), der(0x0c, Buffer.from(name)))))
 const time = (text: string) => der(0x17, Buffer.from(text))
 
-export const selfSigned = (host: string): { readonly cert: string; readonly key: string } => {
+/** For a name of this machine, and for its loopback address where that is wished. */
+const alsoForLoopback = der(
+  0xa3,
+  sequence(
+    sequence(
+      der(0x06, Buffer.from("551d11", "hex")),
+      der(0x04, sequence(der(0x82, Buffer.from("localhost")), der(0x87, Buffer.from([127, 0, 0, 1]))))
+    )
+  )
+)
+
+export const selfSigned = (host: string, loopback = false): { readonly cert: string; readonly key: string } => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const content = sequence(
+    ...(loopback ? [der(0xa0, der(0x02, Buffer.from([2])))] : []),
     der(0x02, Buffer.from([1])),
     ecdsaWithSha256,
     commonName(host),
     sequence(time("200101000000Z"), time("491231235959Z")),
     commonName(host),
-    publicKey.export({ type: "spki", format: "der" })
+    publicKey.export({ type: "spki", format: "der" }),
+    ...(loopback ? [alsoForLoopback] : [])
   )
   const signature = der(0x03, Buffer.from([0]), sign("sha256", content, privateKey))
   const text = sequence(content, ecdsaWithSha256, signature).toString("base64")

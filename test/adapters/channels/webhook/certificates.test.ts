@@ -7,11 +7,9 @@ import { Effect, Redacted } from "effect"
 import { selfSigned } from "../net/certificate.ts"
 import { channelFor, endpointAt, messageTo, secret } from "./endpoint.ts"
 
-const [server, ours, other] = ["hooks.example", "posthaste.example", "other.example"].map(selfSigned) as [
-  ReturnType<typeof selfSigned>,
-  ReturnType<typeof selfSigned>,
-  ReturnType<typeof selfSigned>
-]
+const [server, ours, other] = ["hooks.example", "posthaste.example", "other.example"].map((host) =>
+  selfSigned(host)
+) as [ReturnType<typeof selfSigned>, ReturnType<typeof selfSigned>, ReturnType<typeof selfSigned>]
 
 /** It takes nobody but the holder of our key. */
 const strictReceiver = Effect.acquireRelease(

@@ -1,0 +1,209 @@
+/** What a start finds where EVENTSTORE_URL says, and what becomes of requests when a leader stands still. */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer, Logger, Redacted } from "effect"
+import * as EventStoreDb from "../../../src/adapters/eventstoredb/EventStoreDb.ts"
+import { EventLog } from "../../servers/eventStore/EventLog.ts"
+import type { Member } from "../../servers/eventStore/protocol.ts"
+import { eventStore } from "../../servers/eventStore.ts"
+import { freshDatabase } from "../../servers/freshDatabase.ts"
+import { lastingPort } from "../../servers/lastingPort.ts"
+import { ownDirectory } from "../../servers/leftovers.ts"
+import { runToEnd, startPosthaste, stop } from "../../servers/posthaste.ts"
+import { operatorKey } from "../../servers/product.ts"
+import { proxyTo } from "../../servers/proxy.ts"
+import { PATIENCE_MS } from "../../servers/until.ts"
+import { selfSigned } from "../channels/net/certificate.ts"
+
+const { key, cert } = selfSigned("localhost")
+const secured = { key, cert, user: "admin", password: "changeit" }
+
+const settingsFor = (database: Redacted.Redacted, url: string) => ({
+  DATABASE_URL: Redacted.value(database),
+  POSTHASTE_OPERATOR_KEY: operatorKey,
+  POSTHASTE_ENCRYPTION_KEY: Buffer.alloc(32, 5).toString("base64"),
+  EVENTSTORE_URL: url
+})
+
+/** How a look at the server ends. */
+const said = (url: string) =>
+  Effect.scoped(Layer.build(EventStoreDb.layer(Redacted.make(url), "fail"))).pipe(
+    Effect.as("let in"),
+    Effect.catch(({ message }) => Effect.succeed(message))
+  )
+
+const files = Effect.map(ownDirectory, (directory) => {
+  const file = join(directory, "ca.crt")
+  writeFileSync(file, cert)
+  return { directory, file }
+})
+
+describe("a start with EventStoreDB", () => {
+  it.live("is let in with the certificate authority's file, user and password", () =>
+    Effect.gen(function* () {
+      const { file } = yield* files
+      const { port } = yield* eventStore({ secured })
+      expect(yield* said(`esdb://admin:changeit@localhost:${port}?tls=true&tlsCAFile=${file}`)).toBe("let in")
+    })
+  )
+
+  it.live("says in one line what to change, and never a password", () =>
+    Effect.gen(function* () {
+      const { directory, file } = yield* files
+      const { port } = yield* eventStore({ secured })
+      const plain = yield* eventStore()
+      const gone = yield* Effect.promise(lastingPort)
+      const missing = join(directory, "missing.crt")
+      const table: ReadonlyArray<readonly [url: string, says: string]> = [
+        [
+          `esdb://admin:changeit@localhost:${port}?tls=true&tlsCAFile=${missing}`,
+          `EVENTSTORE_URL: tlsCAFile names ${missing}, which can't be read (ENOENT)`
+        ],
+        [
+          `esdb://admin:changeit@localhost:${port}?tls=true`,
+          `EventStoreDB at localhost:${port}: its certificate can't be verified (DEPTH_ZERO_SELF_SIGNED_CERT): name the file of its certificate authority, as tlsCAFile=/path/ca.crt in EVENTSTORE_URL or in NODE_EXTRA_CA_CERTS`
+        ],
+        [
+          `esdb://admin:wrong@localhost:${port}?tls=true&tlsCAFile=${file}`,
+          "EventStoreDB does not accept the user admin with the password in EVENTSTORE_URL"
+        ],
+        [
+          `esdb://localhost:${port}?tls=true&tlsCAFile=${file}`,
+          "EventStoreDB wants a user and a password: name them in EVENTSTORE_URL, as esdb://user:password@host:2113"
+        ],
+        [
+          `esdb://admin:changeit@localhost:${port}?tls=false`,
+          `EventStoreDB at localhost:${port} speaks TLS: take tls=false out of EVENTSTORE_URL`
+        ],
+        [
+          `esdb://admin:changeit@localhost:${plain.port}?tls=true`,
+          `EventStoreDB at localhost:${plain.port} speaks no TLS: give it a certificate, or add tls=false to EVENTSTORE_URL`
+        ],
+        [`esdb://localhost:${gone}?tls=false`, `EventStoreDB at localhost:${gone} is not there (ECONNREFUSED)`],
+        [
+          `esdb://localhost:${gone},localhost:${port}?tls=true`,
+          `EventStoreDB at localhost:${port}: its certificate can't be verified (DEPTH_ZERO_SELF_SIGNED_CERT): name the file of its certificate authority, as tlsCAFile=/path/ca.crt in EVENTSTORE_URL or in NODE_EXTRA_CA_CERTS`
+        ],
+        [
+          "esdb://admin:changeit@host:2113?tls=perhaps",
+          "EVENTSTORE_URL: is no connection string of EventStoreDB, such as esdb://user:password@host:2113?tls=true"
+        ]
+      ]
+      for (const [url, says] of table) expect(yield* said(url)).toBe(says)
+      const otherName = yield* said(`esdb://admin:changeit@127.0.0.1:${port}?tls=true&tlsCAFile=${file}`)
+      expect(otherName).toContain("its certificate is for other names")
+      expect(otherName).not.toContain("\n")
+    })
+  )
+
+  it.live(
+    "waits for a server that is not there, says so once, and goes on",
+    () =>
+      Effect.gen(function* () {
+        const lines: Array<string> = []
+        const waits = yield* Deferred.make<void>()
+        const log = Logger.layer([
+          Logger.make(({ message }) => {
+            lines.push(String(message))
+            Deferred.doneUnsafe(waits, Effect.void)
+          })
+        ])
+        const server = yield* eventStore()
+        server.down()
+        const started = yield* Effect.forkChild(
+          Effect.scoped(Layer.build(EventStoreDb.layer(Redacted.make(server.url), "wait"))).pipe(Effect.provide(log))
+        )
+        yield* Deferred.await(waits)
+        yield* Effect.sleep("1200 millis")
+        yield* Effect.promise(server.up)
+        yield* Fiber.join(started)
+        expect(lines).toEqual([
+          `EventStoreDB at 127.0.0.1:${server.port} is not there (ECONNREFUSED): the start waits for it`,
+          "EventStoreDB is there: the start goes on"
+        ])
+      }),
+    PATIENCE_MS
+  )
+
+  it.live(
+    "ends before the banner where no waiting helps; a certificate in NODE_EXTRA_CA_CERTS is honoured, and a numeric address prints no warning",
+    () =>
+      Effect.gen(function* () {
+        const { directory } = yield* files
+        const numeric = selfSigned("localhost", true)
+        const { port } = yield* eventStore({ secured: { ...secured, ...numeric } })
+        const database = yield* freshDatabase
+        const url = `esdb://admin:changeit@127.0.0.1:${port}?tls=true`
+        const refused = yield* Effect.promise(() => runToEnd(settingsFor(database, url)))
+        expect(refused.exitCode).toBe(1)
+        expect(refused.printed.trim()).toMatch(
+          /^posthaste: EventStoreDB at 127\.0\.0\.1:\d+: its certificate can't be verified .*$/
+        )
+
+        const file = join(directory, "numeric.crt")
+        writeFileSync(file, numeric.cert)
+        const running = yield* Effect.promise(() =>
+          startPosthaste({ ...settingsFor(database, url), NODE_EXTRA_CA_CERTS: file })
+        )
+        expect(yield* Effect.promise(() => stop(running))).toBe(0)
+        expect(running.printed()).not.toContain("Warning")
+      }),
+    PATIENCE_MS * 2
+  )
+})
+
+describe("a leader that stands still", () => {
+  const cluster = Effect.gen(function* () {
+    const log = new EventLog()
+    let nodes: ReadonlyArray<Member> = []
+    const wishes = { log, members: () => nodes }
+    const leader = yield* eventStore(wishes)
+    const follower = yield* eventStore(wishes)
+    const proxy = yield* proxyTo({ host: "127.0.0.1", port: leader.port })
+    const elect = (follows: boolean) => {
+      nodes = [
+        { port: proxy.port, leads: !follows, isAlive: !follows },
+        { port: follower.port, leads: follows, isAlive: true }
+      ]
+    }
+    elect(false)
+    const url = `esdb://127.0.0.1:${proxy.port},127.0.0.1:${follower.port}?tls=false`
+    const context = yield* Layer.build(EventStoreDb.layer(Redacted.make(url), "fail"))
+    const db = yield* Effect.provide(EventStoreDb.EventStoreDb, context)
+    return { db, elect, follower, freeze: () => proxy.fallSilent(true) }
+  })
+
+  it.live("is left for the one that is elected, long before its connection is found dead", () =>
+    Effect.gen(function* () {
+      const { db, elect, freeze } = yield* cluster
+      yield* db.read("message-1")
+      freeze()
+      elect(true)
+      const since = performance.now()
+      yield* Effect.retry(db.read("message-1"), { times: 5 })
+      // The client by itself takes 20 s.
+      expect(performance.now() - since).toBeLessThan(12_000)
+    })
+  )
+
+  it.live(
+    "makes who asks hear that the store does not answer while nobody is elected, and is used again when it wakes",
+    () =>
+      Effect.gen(function* () {
+        const { db, elect, freeze } = yield* cluster
+        yield* db.read("message-1")
+        freeze()
+        const since = performance.now()
+        const failures = yield* Effect.all(
+          Array.from({ length: 200 }, (_, n) => Effect.flip(db.read(`message-${n}`))),
+          { concurrency: "unbounded" }
+        )
+        expect(failures.every(({ _tag }) => _tag === "StoreUnavailable")).toBe(true)
+        // One limit for all, and not a turn of 80 after another.
+        expect(performance.now() - since).toBeLessThan(12_000)
+        elect(true)
+        yield* Effect.retry(db.read("message-1"), { times: 20 })
+      })
+  )
+})
