@@ -26,6 +26,7 @@ import { publishFacts } from "./adapters/rabbitmq/publishFacts.ts"
 import { sessions } from "./adapters/rabbitmq/session.ts"
 import { forCommands, forFacts } from "./adapters/rabbitmq/topology.ts"
 import { alertOnFacts } from "./application/alerts/alertOnFacts.ts"
+import { watchBroker } from "./application/alerts/watchBroker.ts"
 import { watchOverdue } from "./application/alerts/watchOverdue.ts"
 import { applyWithdrawals } from "./application/consents/applyWithdrawals.ts"
 import { dispatch } from "./application/deliver/dispatch.ts"
@@ -33,12 +34,13 @@ import { repairDefaults, repairQueue } from "./application/deliver/repairQueue.t
 import * as Senders from "./application/deliver/Senders.ts"
 import { disableFailing } from "./application/destinations/health.ts"
 import { LogReader } from "./application/log/LogReader.ts"
+import { beginFacts } from "./application/log/letOutFacts.ts"
 import { keepProjections } from "./application/log/projections/keepProjections.ts"
 import { logWatcher } from "./application/logWatcher.ts"
 import { endMessages } from "./application/messages/endMessages.ts"
 import { AlertFormats } from "./application/ports/AlertFormats.ts"
+import { BrokerReports, type BrokerTask, REPORT_EVERY_MS } from "./application/ports/BrokerReports.ts"
 import { Channels as ChannelRecords } from "./application/ports/Channels.ts"
-import { FactOutletProgress } from "./application/ports/FactOutletProgress.ts"
 import { Readings } from "./application/ports/Readings.ts"
 import { both, Telemetry } from "./application/ports/Telemetry.ts"
 import { keepRegistered } from "./application/processes/keepRegistered.ts"
@@ -124,24 +126,32 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     inBackground(keepProjections),
     inBackground(alertOnFacts),
     inBackground(watchOverdue),
+    inBackground(watchBroker),
     inBackground(endMessages),
     inBackground(disableFailing),
     given.retention === null ? Layer.empty : inBackground(retain(given.retention))
   )
 
   const broker = given.amqpUrl === null ? null : { url: given.amqpUrl, name: `posthaste ${hostname()} ${process.pid}` }
+  const overBroker = <E, R>(task: BrokerTask, needed: typeof forFacts, work: Parameters<typeof sessions<E, R>>[3]) =>
+    Effect.flatMap(BrokerReports, ({ report }) =>
+      sessions(
+        broker!,
+        task,
+        needed,
+        work,
+        (away) => Effect.ignore(report(self.id, task, away)),
+        Duration.millis(REPORT_EVERY_MS)
+      )
+    )
   const relay = Layer.merge(
-    Layer.effectDiscard(Effect.forkScoped(moveCommands)),
+    inBackground(moveCommands),
     broker === null
       ? Layer.empty
       : Layer.mergeAll(
-          Layer.effectDiscard(Effect.forkScoped(sessions(broker, "commands", forCommands, consumeCommands))),
+          inBackground(overBroker("commands", forCommands, consumeCommands)),
           Layer.effectDiscard(
-            Effect.flatMap(FactOutletProgress, ({ report }) =>
-              Effect.forkScoped(
-                sessions(broker, "facts", forFacts, publishFacts, (away) => Effect.ignore(report(away)))
-              )
-            )
+            Effect.andThen(beginFacts(given.factsFrom), Effect.forkScoped(overBroker("facts", forFacts, publishFacts)))
           )
         )
   )

@@ -6,6 +6,7 @@ import { Clock, DateTime, Duration, Effect } from "effect"
 import type { DestinationId } from "../domain/ids.ts"
 import { background } from "./background.ts"
 import { StoreUnavailable } from "./errors.ts"
+import { BrokerReports } from "./ports/BrokerReports.ts"
 import { EventStore } from "./ports/EventStore.ts"
 import { OwnClock } from "./ports/OwnClock.ts"
 import { Projections } from "./ports/Projections.ts"
@@ -72,6 +73,7 @@ const readAll = Effect.fnUntraced(function* (destinations: ReadonlyArray<Destina
   return {
     ...counts,
     projectionLagSeconds: lags,
-    stallSeconds: stall === null ? 0 : secondsSince(stall.since)
+    stallSeconds: stall === null ? 0 : secondsSince(stall.since),
+    brokerAway: (yield* (yield* BrokerReports).reach)?.away ?? null
   } satisfies SharedReadings
 })

@@ -11,6 +11,7 @@ import { type CodeOverrides, parseCodes } from "../adapters/channels/whatsapp/er
 import { type Networks, networksOf } from "../adapters/http/server/callers.ts"
 import { urlsOf } from "../adapters/postgres/hosts.ts"
 import { isSchemaName, SCHEMA_DEFAULT } from "../adapters/postgres/schemaName.ts"
+import { type FactStart, factStarts } from "../application/log/letOutFacts.ts"
 import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
 import { type DestinationId, isUuid } from "../domain/ids.ts"
 
@@ -31,6 +32,8 @@ export interface Settings {
   readonly eventStoreUrl: Redacted.Redacted | null
   /** Posthaste's own RabbitMQ; null: commands come and facts go over HTTP and SQL only. */
   readonly amqpUrl: Redacted.Redacted | null
+  /** Where facts begin to go out to it, the first time that it is given. */
+  readonly factsFrom: FactStart
   readonly roles: ReadonlySet<Role>
   /** Null only with the embedded database, which keeps a generated one. */
   readonly operatorKeys: ReadonlyArray<Redacted.Redacted> | null
@@ -320,6 +323,7 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
     databaseUrl,
     ...store,
     amqpUrl: yield* variable("AMQP_URL", amqpUrl),
+    factsFrom: yield* variable("POSTHASTE_FACTS_FROM", oneOf(...factStarts), "now"),
     roles: yield* variable("POSTHASTE_ROLES", roleSet, new Set(roles)),
     operatorKeys: operator.value,
     operatorKeyFile: operator.file,

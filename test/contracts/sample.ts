@@ -10,6 +10,7 @@ import type { Archive } from "../../src/application/ports/Archive.ts"
 import type { AuditTrail } from "../../src/application/ports/AuditTrail.ts"
 import type { Backlogs } from "../../src/application/ports/Backlogs.ts"
 import type { Bodies } from "../../src/application/ports/Bodies.ts"
+import type { BrokerReports } from "../../src/application/ports/BrokerReports.ts"
 import type { Channels } from "../../src/application/ports/Channels.ts"
 import type { Circuits } from "../../src/application/ports/Circuits.ts"
 import type { DestinationHealth } from "../../src/application/ports/DestinationHealth.ts"
@@ -17,6 +18,7 @@ import type { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore, type LoggedFact, type Opening } from "../../src/application/ports/EventStore.ts"
 import type { Events } from "../../src/application/ports/Events.ts"
 import type { EventTypes } from "../../src/application/ports/EventTypes.ts"
+import type { FactOutletProgress } from "../../src/application/ports/FactOutletProgress.ts"
 import type { Journals } from "../../src/application/ports/Journals.ts"
 import type { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import type { Processes } from "../../src/application/ports/Processes.ts"
@@ -58,6 +60,8 @@ export type StorePorts =
   | DestinationHealth
   | Projections
   | Processes
+  | BrokerReports
+  | FactOutletProgress
   | ProviderMessages
   | ReceiptInbox
   | Replays

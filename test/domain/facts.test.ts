@@ -16,6 +16,7 @@ import * as destination from "../../src/domain/destination/facts.ts"
 import * as event from "../../src/domain/event/facts.ts"
 import * as message from "../../src/domain/message/facts.ts"
 import * as messageCodec from "../../src/domain/message/recorded.ts"
+import * as outage from "../../src/domain/outage/facts.ts"
 import * as overdue from "../../src/domain/overdue/facts.ts"
 import type { RecordedFact, UnreadableFact } from "../../src/domain/recorded.ts"
 import * as replay from "../../src/domain/replay/facts.ts"
@@ -48,6 +49,7 @@ const kinds = {
   destination: kind(destination, destination),
   event: kind(event, event),
   message: kind(message, messageCodec),
+  outage: kind(outage, outage),
   overdue: kind(overdue, overdue),
   command: kind(command, command),
   replay: kind(replay, replay)

@@ -73,6 +73,15 @@ describe("facts over RabbitMQ", () => {
             })
           ).body["id"] as string
 
+        const callOps = api(server.url!, "ops")
+        const target = await callOps("POST", "/alert-targets", { type: "webhook", url, events: ["broker"] })
+        const alerts = async () =>
+          (
+            await callOps<{ items: ReadonlyArray<{ eventType: string }> }>(
+              "GET",
+              `/outbound/messages?to=${target.body["id"]}`
+            )
+          ).body.items.map(({ eventType }) => eventType)
         await until("relay and broker have met", async () => (await ready()).rabbitmq?.status === "ok")
         await broker.rabbitmq.settle()
         const ids: Array<string> = []
@@ -82,8 +91,12 @@ describe("facts over RabbitMQ", () => {
           await broker.rabbitmq.kill()
           for (let n = 0; n < 20; n++) ids.push(await send(good))
           await until("it is told that the broker is away", async () => (await ready()).rabbitmq?.status === "away")
+          if (kill === 0) {
+            await until("an alert says so", async () => (await alerts()).includes("posthaste.broker.away"))
+          }
           await broker.rabbitmq.start()
         }
+        await until("an alert says that it is back", async () => (await alerts()).includes("posthaste.broker.back"))
         const dead = await send(bad, { correlationId: "tx_xyz" })
         await until("all is told", () => {
           const delivered = new Set(
@@ -140,6 +153,42 @@ describe("facts over RabbitMQ", () => {
           return (await response.json()) as { rabbitmq?: { status: string } }
         }
       })
+    })
+  )
+
+  it.live("begin when there is a broker, or with the oldest where that is asked for, and go on where they stand", () =>
+    Effect.gen(function* () {
+      const events = yield* Effect.promise(() => followed("posthaste.events", "history.#"))
+      const start = Effect.fnUntraced(function* (database: string, settings: Record<string, string>) {
+        const server = yield* product(database, { POSTHASTE_ROLES: "api,relay,projector", ...settings })
+        const call = api(server.url!, "history")
+        return { server, call }
+      })
+      const idsOf = () => new Set(events.got.map(({ body }) => (body as Event).subject))
+      for (const from of [null, "beginning"]) {
+        const database = Redacted.value(yield* freshDatabase)
+        const before = yield* start(database, {})
+        const send = async (call: typeof before.call) => {
+          const { body } = await call("POST", "/webhook-endpoints", { url: "http://127.0.0.1:9/" })
+          const message = { channel: "webhook", to: body["id"], eventType: "a.b", payloadJson: 1 }
+          return (await call("POST", "/outbound/messages", message)).body["id"] as string
+        }
+        const old = yield* Effect.promise(() => send(before.call))
+        yield* Effect.promise(() => before.server.stop())
+        const settings = { AMQP_URL: broker.rabbitmq.url, ...(from !== null && { POSTHASTE_FACTS_FROM: from }) }
+        const first = yield* start(database, settings)
+        const fresh = yield* Effect.promise(() => send(first.call))
+        yield* Effect.promise(() => until("the new message is told of", () => idsOf().has(fresh)))
+        expect(idsOf().has(old)).toBe(from === "beginning")
+        yield* Effect.promise(() => first.server.stop())
+        // Where facts begin is chosen once.
+        const later = yield* start(database, { ...settings, POSTHASTE_FACTS_FROM: "beginning" })
+        const last = yield* Effect.promise(() => send(later.call))
+        yield* Effect.promise(() => until("the last message is told of", () => idsOf().has(last)))
+        expect(idsOf().has(old)).toBe(from === "beginning")
+        yield* Effect.promise(() => later.server.stop())
+      }
+      events.close()
     })
   )
 })

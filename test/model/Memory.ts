@@ -12,6 +12,7 @@ import { Clock, Context, DateTime, Effect, Layer, type Redacted } from "effect"
 import type { Notice } from "../../src/application/ports/AlertProgress.ts"
 import type { ApiKey } from "../../src/application/ports/ApiKeys.ts"
 import type { AuditRow } from "../../src/application/ports/AuditTrail.ts"
+import type { GivenCommand, RefusedCommand } from "../../src/application/ports/CommandInbox.ts"
 import type { Destination, PreviousSecret, Secrets } from "../../src/application/ports/Destinations.ts"
 import type { AttemptResponse } from "../../src/application/ports/EventStore.ts"
 import type { KeyOfEvent } from "../../src/application/ports/Events.ts"
@@ -70,6 +71,24 @@ export interface EventRow {
   readonly messages: Map<DestinationId, MessageId>
 }
 
+export interface BrokerReport {
+  readonly task: string
+  readonly away: boolean
+  readonly since: DateTime.Utc
+  readonly at: DateTime.Utc
+}
+
+/** Commands of callers' own transactions, also of those that are open; what is rolled back is taken out again. */
+export interface SqlCommands {
+  readonly given: Array<{ readonly tx: number; readonly command: GivenCommand }>
+  readonly open: Set<number>
+  nextTx: number
+  readonly refused: Map<string, RefusedCommand & { readonly published: boolean }>
+  /** Who moves them, and until when. */
+  holder: string | null
+  until: DateTime.Utc | null
+}
+
 export interface DestinationRow {
   readonly destination: Destination
   readonly secrets: Secrets
@@ -126,6 +145,10 @@ export interface Tables {
   /** How far alerting has read the feed, and what it told of lately. */
   readonly alerting: { position: string | null; readonly notices: Map<string, Notice> }
   readonly processes: Map<string, Omit<Process, "alive">>
+  /** By task and process. */
+  readonly brokerReports: Map<string, BrokerReport>
+  readonly factOutlet: { begun: boolean; position: string | null; holder: string | null; until: DateTime.Utc | null }
+  readonly sqlCommands: SqlCommands
   /** Names batches: it never goes back, whatever a crash takes. */
   batchesMade: number
   /** Due work was put in the queue and nobody was told yet. */
@@ -215,6 +238,9 @@ export const layer = Layer.effect(
         replays: new Map(),
         alerting: { position: null, notices: new Map() },
         processes: new Map(),
+        brokerReports: new Map(),
+        factOutlet: { begun: false, position: null, holder: null, until: null },
+        sqlCommands: { given: [], open: new Set(), nextTx: 1, refused: new Map(), holder: null, until: null },
         batchesMade: 0,
         hasNews: false
       },

@@ -17,15 +17,18 @@ import * as MemoryEvents from "./events/MemoryEvents.ts"
 import * as MemoryEventTypes from "./events/MemoryEventTypes.ts"
 import * as MemoryApiKeys from "./keys/MemoryApiKeys.ts"
 import * as MemoryAuditTrail from "./log/MemoryAuditTrail.ts"
+import * as MemoryFactOutletProgress from "./log/MemoryFactOutletProgress.ts"
 import * as MemoryProjections from "./log/MemoryProjections.ts"
 import * as MemoryTimelines from "./log/MemoryTimelines.ts"
 import * as Memory from "./Memory.ts"
 import * as MemoryBodies from "./messages/MemoryBodies.ts"
 import * as MemoryMessageViews from "./messages/MemoryMessageViews.ts"
+import * as MemoryBrokerReports from "./processes/MemoryBrokerReports.ts"
 import * as MemoryProcesses from "./processes/MemoryProcesses.ts"
 import * as MemoryProviderMessages from "./receipts/MemoryProviderMessages.ts"
 import * as MemoryReceiptInbox from "./receipts/MemoryReceiptInbox.ts"
 import * as MemoryReplays from "./replays/MemoryReplays.ts"
+import * as MemoryCommandInbox from "./requests/MemoryCommandInbox.ts"
 import * as MemoryRetention from "./retention/MemoryRetention.ts"
 import * as MemoryArchive from "./store/MemoryArchive.ts"
 import * as MemoryDerived from "./store/MemoryDerivedRows.ts"
@@ -63,6 +66,9 @@ export const layerShared = Layer.mergeAll(
   MemoryAlertProgress.layer,
   MemoryProcesses.layer,
   MemoryRestorations.layer,
+  MemoryBrokerReports.layer,
+  MemoryFactOutletProgress.layer,
+  MemoryCommandInbox.layer,
   Layer.succeed(OwnClock, { offsetMs: () => 0 })
 )
 

@@ -1,3 +1,4 @@
+import { Layer } from "effect"
 import { alertingContract } from "../contracts/alerts/alertingContract.ts"
 import { orderContract } from "../contracts/deliver/orderContract.ts"
 import { queueContract } from "../contracts/deliver/queueContract.ts"
@@ -10,18 +11,23 @@ import { eventsContract } from "../contracts/events/eventsContract.ts"
 import { eventTypesContract } from "../contracts/events/eventTypesContract.ts"
 import { apiKeysContract } from "../contracts/keys/apiKeysContract.ts"
 import { auditContract } from "../contracts/log/auditContract.ts"
+import { factOutletContract } from "../contracts/log/factOutletContract.ts"
 import { projectionsContract } from "../contracts/log/projectionsContract.ts"
 import { bodiesContract } from "../contracts/messages/bodiesContract.ts"
 import { messageViewsContract } from "../contracts/messages/messageViewsContract.ts"
+import { brokerReportsContract } from "../contracts/processes/brokerReportsContract.ts"
 import { processesContract } from "../contracts/processes/processesContract.ts"
 import { providerMessagesContract } from "../contracts/receipts/providerMessagesContract.ts"
 import { receiptInboxContract } from "../contracts/receipts/receiptInboxContract.ts"
 import { replaysContract } from "../contracts/replays/replaysContract.ts"
+import { commandInboxContract } from "../contracts/requests/commandInboxContract.ts"
 import { retentionContract } from "../contracts/retention/retentionContract.ts"
 import { eventStoreContract } from "../contracts/store/eventStoreContract.ts"
 import { journalsContract } from "../contracts/store/journalsContract.ts"
 import { simulateTime } from "../simulatedTime.ts"
+import * as Memory from "./Memory.ts"
 import * as MemoryPorts from "./MemoryPorts.ts"
+import * as MemoryCallers from "./requests/MemoryCallers.ts"
 
 simulateTime()
 
@@ -47,3 +53,9 @@ orderContract("memory", MemoryPorts.layer)
 alertingContract("memory", MemoryPorts.layer)
 auditContract("memory", MemoryPorts.layer)
 processesContract("memory", MemoryPorts.layer)
+brokerReportsContract("memory", MemoryPorts.layer)
+factOutletContract("memory", MemoryPorts.layer)
+commandInboxContract(
+  "memory",
+  Layer.merge(MemoryPorts.layerShared, MemoryCallers.layer).pipe(Layer.provide(Memory.layer))
+)

@@ -33,6 +33,7 @@ describe("settings", () => {
       schema: "posthaste",
       eventStoreUrl: null,
       amqpUrl: null,
+      factsFrom: "now",
       dataDir: ".posthaste",
       operatorKeys: null,
       operatorKeyFile: null,

@@ -20,6 +20,7 @@ import * as PostgresBodies from "./messages/PostgresBodies.ts"
 import * as PostgresMessageViews from "./messages/PostgresMessageViews.ts"
 import * as Postgres from "./Postgres.ts"
 import * as PostgresClock from "./PostgresClock.ts"
+import * as PostgresBrokerReports from "./processes/PostgresBrokerReports.ts"
 import * as PostgresProcesses from "./processes/PostgresProcesses.ts"
 import * as PostgresReadings from "./readings/PostgresReadings.ts"
 import * as PostgresProviderMessages from "./receipts/PostgresProviderMessages.ts"
@@ -63,6 +64,7 @@ const beside = (options: Options) =>
     PostgresRetention.layer,
     PostgresAlertProgress.layer,
     PostgresProcesses.layer,
+    PostgresBrokerReports.layer,
     PostgresCommandInbox.layer,
     PostgresReadings.layer,
     PostgresRestorations.layer,

@@ -68,6 +68,19 @@ export const watchInstallation = (
     [],
     ({ stallSeconds }) => [[[], stallSeconds]]
   )
+  // Readings of an earlier release do not have the next two.
+  gauge(
+    "posthaste_commands_refused",
+    "Commands of callers' transactions that were refused in the last 15 minutes.",
+    [],
+    ({ refusedCommands }) => (refusedCommands === undefined ? [] : [[[], refusedCommands]])
+  )
+  gauge(
+    "posthaste_broker_up",
+    "Whether Posthaste's own RabbitMQ is reached; without one there is no figure.",
+    [],
+    ({ brokerAway }) => (brokerAway == null ? [] : [[[], brokerAway ? 0 : 1]])
+  )
   gauge(
     "posthaste_destination_waiting",
     "Messages in the queue of the destinations that POSTHASTE_METRICS_DESTINATIONS names.",

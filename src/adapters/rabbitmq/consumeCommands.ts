@@ -23,8 +23,8 @@ import { commandOf, ORG_HEADER } from "./commandOf.ts"
 import { type Deliveries, type Delivery, deliveriesOf } from "./deliveries.ts"
 import { COMMANDS, REJECTED } from "./topology.ts"
 
-/** What a process holds in memory: the broker allows messages of some megabytes. */
-const PREFETCH = 512
+/** What a process holds in memory: the broker allows messages of many megabytes. */
+const WINDOW = { count: 512, bytes: 64 * 1024 * 1024 }
 /** One append holds them. The next ones arrive meanwhile. */
 const AT_ONCE = 256
 const WAY = "amqp"
@@ -42,7 +42,9 @@ export const consumeCommands = Effect.fnUntraced(function* (links: {
   readonly publishing: Link
 }) {
   const outlet = yield* publisher(links.publishing)
-  const deliveries = yield* deliveriesOf(links.receiving, COMMANDS, PREFETCH)
+  // What is delivered and given back counts: a broker puts aside what was given back too often.
+  yield* untilAnswered((yield* CommandInbox).unpublished(1))
+  const deliveries = yield* deliveriesOf(links.receiving, COMMANDS, WINDOW)
   return yield* Effect.raceFirst(readQueue(deliveries, outlet), publishRefused(outlet))
 })
 

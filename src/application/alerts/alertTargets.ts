@@ -141,8 +141,10 @@ const channelOf = Effect.fnUntraced(function* (name: string) {
   return channel ?? (yield* Effect.die(new Error(`alerts are sent over the channel ${name}, and there is none`)))
 })
 
-const allEvents = (oldestDueSeconds: number | null): ReadonlyArray<AlertEvent> =>
-  oldestDueSeconds === null ? ["circuit", "deadLetter", "disabled"] : ["circuit", "deadLetter", "disabled", "oldestDue"]
+const allEvents = (oldestDueSeconds: number | null): ReadonlyArray<AlertEvent> => {
+  const events = ["circuit", "deadLetter", "disabled", "commandRefused", "broker"] as const
+  return oldestDueSeconds === null ? events : [...events, "oldestDue"]
+}
 
 /** Only the named fields. Without named events the limit switches its own event on and off. */
 const changeOf = (

@@ -10,8 +10,11 @@ import {
   type Alert,
   type AlertEvent,
   type AlertedDestination,
+  brokerAway,
+  brokerBack,
   circuitClosed,
   circuitOpened,
+  commandRefused,
   deadLetter,
   destinationDisabled,
   destinationEnabled,
@@ -21,10 +24,14 @@ import {
 import { circuitNews, deadLetterErrorOf, isRecent, mayAlert, mayAlertAgain } from "../../domain/alert/triggers.ts"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
+import type { CommandFact } from "../../domain/command/facts.ts"
+import { fromRecorded as commandFact } from "../../domain/command/facts.ts"
 import { fromRecorded as configurationFact, isConfigurationFact } from "../../domain/destination/facts.ts"
 import { DestinationId, type MessageId, type OrgId } from "../../domain/ids.ts"
 import type { DeliveryError } from "../../domain/message/facts.ts"
 import { fromRecorded as messageFact } from "../../domain/message/recorded.ts"
+import type { OutageFact } from "../../domain/outage/facts.ts"
+import { fromRecorded as outageFact } from "../../domain/outage/facts.ts"
 import type { OverdueFact } from "../../domain/overdue/facts.ts"
 import { fromRecorded as overdueFact } from "../../domain/overdue/facts.ts"
 import { AlertProgress, type Notice } from "../ports/AlertProgress.ts"
@@ -53,6 +60,13 @@ type Occasion =
       readonly target: DestinationId
       readonly fact: OverdueFact
     }
+  | { readonly type: "outage"; readonly destination: null; readonly target: DestinationId; readonly fact: OutageFact }
+  | {
+      readonly type: "commandRefused"
+      readonly destination: null
+      readonly commandId: string
+      readonly fact: CommandFact
+    }
 
 /** The alerts in the order of the facts, and the notices to store. */
 export const alertsOfFacts = Effect.fnUntraced(function* (
@@ -68,7 +82,11 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
   })
   const ids = occasions.flatMap(({ occasion: { destination } }) => destination ?? [])
   const subjects = yield* subjectsOf([...new Set(ids)])
-  const alerted = yield* noticesOf([...new Set(destinations.values())])
+  // A notice about a refused command stands under its target.
+  const refusedTo = occasions.some(({ occasion }) => occasion.type === "commandRefused")
+    ? targets.map(({ id }) => id)
+    : []
+  const alerted = yield* noticesOf([...new Set([...destinations.values(), ...refusedTo])])
 
   const alerts: Array<TargetAlert> = []
   for (const { logged, occasion } of occasions) {
@@ -78,6 +96,22 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
       const target = targets.find(({ id }) => id === occasion.target)
       if (target === undefined) continue
       alerts.push({ target, alert: overdueAlert(target, occasion.fact, subject, logged), origin })
+    } else if (occasion.type === "outage") {
+      const target = targets.find(({ id }) => id === occasion.target)
+      if (target !== undefined) alerts.push({ target, alert: outageAlert(target, occasion.fact, logged), origin })
+    } else if (occasion.type === "commandRefused") {
+      const { orgId, command, problem, status, detail } = occasion.fact
+      const alert = commandRefused(orgId, logged.at, {
+        commandId: occasion.commandId,
+        command,
+        problem,
+        status,
+        detail
+      })
+      for (const target of targetsOf(targets, "commandRefused", { orgId }, logged)) {
+        if (alerted.addOnceAnHour({ target: target.id, destination: target.id, at: logged.at }))
+          alerts.push({ target, alert, origin })
+      }
     } else if (subject !== null && occasion.type === "circuit") {
       const alert = yield* circuitAlert(subject, occasion.fact, logged)
       if (alert === null) continue
@@ -101,6 +135,8 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
 
 const CIRCUIT = "circuit-"
 const OVERDUE = "overdue-"
+const OUTAGE = "outage-"
+const COMMAND = "command-"
 /** Each channel has its own prefix for the journals of its destinations, before the id. */
 const UUID_LENGTH = 36
 
@@ -126,6 +162,14 @@ const occasionOf = (logged: LoggedFact, destinations: ReadonlyMap<MessageId, Des
     const destination = fact.type === "OverdueBegan" ? fact.destination : null
     return { type: "overdue", destination, target: DestinationId.make(stream.slice(OVERDUE.length)), fact }
   }
+  if (stream.startsWith(OUTAGE)) {
+    const fact = Result.getOrThrow(outageFact(logged))
+    return { type: "outage", destination: null, target: DestinationId.make(stream.slice(OUTAGE.length)), fact }
+  }
+  if (stream.startsWith(COMMAND)) {
+    const fact = Result.getOrThrow(commandFact(logged))
+    return { type: "commandRefused", destination: null, commandId: stream.slice(COMMAND.length), fact }
+  }
   return null
 }
 
@@ -145,7 +189,7 @@ const destinationsOf = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedF
 const targetsOf = (
   targets: ReadonlyArray<AlertTarget>,
   event: AlertEvent,
-  { orgId }: AlertSubject,
+  { orgId }: Pick<AlertSubject, "orgId">,
   { at }: LoggedFact
 ): ReadonlyArray<AlertTarget> =>
   targets.filter(
@@ -198,6 +242,11 @@ const overdueAlert = (
   if (fact.type === "OverdueEnded") return oldestDueRecovered(watched)
   const { messageId, dueAt, limitSeconds } = fact
   return oldestDueExceeded(watched, { destination: subject, messageId, limitSeconds, dueAt: DateTime.formatIso(dueAt) })
+}
+
+const outageAlert = ({ id, orgId }: AlertTarget, fact: OutageFact, { at }: LoggedFact): Alert => {
+  const watched = { orgId, target: id, at }
+  return fact.type === "BrokerBack" ? brokerBack(watched) : brokerAway(watched, DateTime.formatIso(fact.since))
 }
 
 /** The last notices about dead letters of these destinations, and the notices that are added here. */

@@ -6,14 +6,13 @@
  * Several processes may check at once: the journal lets one of them append each change. Every message that is due and
  * waits counts, also behind a pause or an open circuit; only alerts themselves do not.
  */
-import { DateTime, Duration, Effect, Result } from "effect"
+import { Duration, Effect, Result } from "effect"
 import { decide, type OldestDue, replay } from "../../domain/overdue/decider.ts"
 import { fromRecorded, toRecorded } from "../../domain/overdue/facts.ts"
 import { background } from "../background.ts"
-import { appendToJournal, command } from "../command.ts"
 import { Destinations } from "../ports/Destinations.ts"
-import { type JournalFact, type JournalName, Journals } from "../ports/Journals.ts"
 import { type AlertTarget, allAlertTargets } from "./alertTargets.ts"
+import { noteChange } from "./noteChange.ts"
 
 const PAUSE = Duration.seconds(2)
 
@@ -33,24 +32,11 @@ export const watchOverdueOnce = Effect.fnUntraced(function* () {
 
 const limitOf = ({ events, oldestDueSeconds }: AlertTarget) => (events.includes("oldestDue") ? oldestDueSeconds : null)
 
-const record = (target: AlertTarget, oldest: OldestDue | null) => {
-  const journal: JournalName = `overdue-${target.id}`
-  return command(
-    {
-      load: Effect.flatMap(Journals, (journals) => journals.load(journal)),
-      decide: Effect.fnUntraced(function* (history: ReadonlyArray<JournalFact>) {
-        const overdue = replay(history.map((stored) => Result.getOrThrow(fromRecorded(stored))))
-        const at = yield* DateTime.now
-        const facts = decide(overdue, target.orgId, { now: at, oldest, limitSeconds: limitOf(target) })
-        const entry = { expected: history.length, facts: facts.map(toRecorded), at }
-        return { entry: facts.length === 0 ? null : entry, answer: null }
-      }),
-      append: appendToJournal(journal)
-    },
-    { tries: 1 }
-    // Another process checked at the same time and was first.
-  ).pipe(Effect.catchTag("Overtaken", () => Effect.void))
-}
+const record = (target: AlertTarget, oldest: OldestDue | null) =>
+  noteChange(`overdue-${target.id}`, (history, now) => {
+    const overdue = replay(history.map((stored) => Result.getOrThrow(fromRecorded(stored))))
+    return decide(overdue, target.orgId, { now, oldest, limitSeconds: limitOf(target) }).map(toRecorded)
+  })
 
 export const watchOverdue = background(
   "looking for overdue messages",

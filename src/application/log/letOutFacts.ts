@@ -52,6 +52,18 @@ const NEWS_WITHIN = Duration.seconds(3)
 /** Messages whose last version is remembered. */
 const KNOWN_MAX = 50_000
 
+/** Where facts begin to go out, the first time that there is a broker. */
+export const factStarts = ["now", "beginning"] as const
+export type FactStart = (typeof factStarts)[number]
+
+/**
+ * Before the broker is reached for the first time: what happens while it is away is to go out, too. Later calls change nothing.
+ */
+export const beginFacts = Effect.fnUntraced(function* (start: FactStart) {
+  const position = start === "now" ? yield* (yield* LogReader).end : null
+  yield* (yield* FactOutletProgress).begin(position)
+})
+
 /** Runs until `letOut` fails. */
 export const letOutFacts = Effect.fnUntraced(function* <E, R>(
   letOut: (facts: ReadonlyArray<OutgoingFact>) => Effect.Effect<unknown, E, R>

@@ -3,7 +3,10 @@ import type { DestinationId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
 import type { Position } from "./EventStore.ts"
 
-/** An alert target was alerted about a dead letter of this destination, which died at `at`. */
+/**
+ * An alert target was alerted about a dead letter of this destination, which died at `at`; or, where the destination is the target
+ * itself, about a refused command.
+ */
 export interface Notice {
   readonly target: DestinationId
   readonly destination: DestinationId

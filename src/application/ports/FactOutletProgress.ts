@@ -1,9 +1,9 @@
-import { Context, type DateTime, type Duration } from "effect"
+import { Context, type Duration } from "effect"
 import type { FromStore } from "../errors.ts"
 import type { Position } from "./EventStore.ts"
 
 /**
- * How far facts have gone out to the broker, and whether it is there.
+ * How far facts have gone out to the broker.
  *
  * One process at a time holds the outlet, for as long as its lease lasts and is renewed by `hold` and `advance`. A process
  * that stood still for longer may let facts out a second time.
@@ -11,6 +11,8 @@ import type { Position } from "./EventStore.ts"
 export class FactOutletProgress extends Context.Service<
   FactOutletProgress,
   {
+    /** Where to begin. Only the first time: what has begun goes on where it stands. */
+    readonly begin: (position: Position | null) => FromStore<void>
     /** Where to go on; null while another process holds the outlet. */
     readonly hold: (
       holder: string,
@@ -23,9 +25,5 @@ export class FactOutletProgress extends Context.Service<
       from: Position | null,
       to: Position
     ) => FromStore<boolean>
-    /** Says whether the broker is away; what has been so before keeps its time. */
-    readonly report: (away: boolean) => FromStore<void>
-    /** Null before anybody has tried to reach it. */
-    readonly state: FromStore<{ readonly away: boolean; readonly since: DateTime.Utc } | null>
   }
 >()("posthaste/application/ports/FactOutletProgress") {}

@@ -14,6 +14,8 @@ export interface QueueCounts {
   readonly circuits: Readonly<Record<string, number>>
   /** Messages in the queue of each destination that was asked for; counted up to 100,000. */
   readonly destinations: Readonly<Record<string, number>>
+  /** Commands of callers' transactions that were refused in the last 15 minutes; counted up to 100,000. */
+  readonly refusedCommands: number
 }
 
 export interface SharedReadings extends QueueCounts {
@@ -21,6 +23,8 @@ export interface SharedReadings extends QueueCounts {
   readonly projectionLagSeconds: Readonly<Record<string, number>>
   /** How long the transaction is open that keeps every reader of the log where it is; 0 without one. */
   readonly stallSeconds: number
+  /** Whether Posthaste's own broker is away; null while no process needs it. */
+  readonly brokerAway: boolean | null
 }
 
 export interface PoolCount {

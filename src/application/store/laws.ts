@@ -15,6 +15,8 @@ import { fromRecorded as eventFact } from "../../domain/event/facts.ts"
 import { beginning, type TrackedMessage, track } from "../../domain/message/place.ts"
 import { fromRecorded as messageFact } from "../../domain/message/recorded.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
+import * as outage from "../../domain/outage/decider.ts"
+import { fromRecorded as outageFact } from "../../domain/outage/facts.ts"
 import * as overdue from "../../domain/overdue/decider.ts"
 import { fromRecorded as overdueFact } from "../../domain/overdue/facts.ts"
 import type { RecordedFact, UnreadableFact } from "../../domain/recorded.ts"
@@ -101,6 +103,7 @@ const judges: ReadonlyArray<readonly [prefix: string, judge: Judge]> = [
     "overdue-",
     judgeBy({ read: overdueFact, start: overdue.initial, step: overdue.step, describe: ({ value }) => value })
   ],
+  ["outage-", judgeBy({ read: outageFact, start: outage.initial, step: outage.step, describe: ({ value }) => value })],
   ["event-type-", readableBy(configurationFact)],
   ["event-", judgeBy({ read: eventFact, start: event.initial, step: event.step, describe: event.describe })],
   ...["consent-", "blocked-"].map((prefix) => [prefix, readableBy(dossierFact)] as const),

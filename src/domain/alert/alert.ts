@@ -10,7 +10,7 @@ import type { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
 import type { DeliveryError } from "../message/facts.ts"
 
 /** The events that an alert target can choose. */
-export const alertEvents = ["circuit", "deadLetter", "oldestDue", "disabled"] as const
+export const alertEvents = ["circuit", "deadLetter", "oldestDue", "disabled", "commandRefused", "broker"] as const
 export type AlertEvent = (typeof alertEvents)[number]
 
 export const alertTypes = [
@@ -21,6 +21,9 @@ export const alertTypes = [
   "posthaste.destination.enabled",
   "posthaste.oldest_due.exceeded",
   "posthaste.oldest_due.recovered",
+  "posthaste.command.refused",
+  "posthaste.broker.away",
+  "posthaste.broker.back",
   "posthaste.test",
   "posthaste.test.ended"
 ] as const
@@ -125,6 +128,27 @@ export const destinationEnabled = (about: About): Alert => ({
   details: {}
 })
 
+interface Refused {
+  readonly commandId: string
+  readonly command: string
+  readonly problem: string
+  readonly status: number
+  readonly detail: string
+}
+
+/** Nobody waits for the answer of such a command. */
+export const commandRefused = (orgId: OrgId, at: DateTime.Utc, refused: Refused): Alert => ({
+  type: "posthaste.command.refused",
+  action: "trigger",
+  severity: "warning",
+  orgId,
+  subject: `posthaste/${orgId}/command-refused`,
+  at,
+  destination: null,
+  summary: `A command of a transaction, ${refused.command}, was refused after its commit: ${refused.detail} Others may follow; the next hour is silent about them.`,
+  details: { ...refused }
+})
+
 interface Watched {
   readonly orgId: OrgId
   /** The alert target that watches. */
@@ -162,6 +186,30 @@ export const oldestDueRecovered = (watched: Watched): Alert => ({
   action: "resolve",
   destination: null,
   summary: "No due message waits for long any more.",
+  details: {}
+})
+
+const outageOf = ({ orgId, target, at }: Watched) => ({
+  severity: "error" as const,
+  orgId,
+  subject: `posthaste/${orgId}/broker/${target}`,
+  at,
+  destination: null
+})
+
+export const brokerAway = (watched: Watched, since: string): Alert => ({
+  ...outageOf(watched),
+  type: "posthaste.broker.away",
+  action: "trigger",
+  summary: `No process of Posthaste has reached RabbitMQ since ${since}. Commands wait in their queue, facts and dead letters go out later.`,
+  details: { since }
+})
+
+export const brokerBack = (watched: Watched): Alert => ({
+  ...outageOf(watched),
+  type: "posthaste.broker.back",
+  action: "resolve",
+  summary: "RabbitMQ is reached again. What waited is being moved.",
   details: {}
 })
 

@@ -15,7 +15,10 @@ export const alertingFacts = [
   "DestinationDisabled",
   "DestinationEnabled",
   "OverdueBegan",
-  "OverdueEnded"
+  "OverdueEnded",
+  "CommandRefused",
+  "BrokerLost",
+  "BrokerBack"
 ] as const
 
 const alerting: ReadonlySet<string> = new Set(alertingFacts)
@@ -59,7 +62,7 @@ export const deadLetterErrorOf = (fact: MessageFact) =>
 
 const QUIET_MS = 3_600_000
 
-/** Whether a dead letter of a destination makes an alert: the first does, and then no other for an hour. */
+/** Whether a dead letter of a destination, or a refused command of an org, makes an alert: the first does, and then no other for an hour. */
 export const mayAlertAgain = (alertedAt: DateTime.Utc | null, at: DateTime.Utc): boolean =>
   alertedAt === null || DateTime.toEpochMillis(at) - DateTime.toEpochMillis(alertedAt) >= QUIET_MS
 

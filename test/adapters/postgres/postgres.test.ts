@@ -14,17 +14,21 @@ import { eventsContract } from "../../contracts/events/eventsContract.ts"
 import { eventTypesContract } from "../../contracts/events/eventTypesContract.ts"
 import { apiKeysContract } from "../../contracts/keys/apiKeysContract.ts"
 import { auditContract } from "../../contracts/log/auditContract.ts"
+import { factOutletContract } from "../../contracts/log/factOutletContract.ts"
 import { projectionsContract } from "../../contracts/log/projectionsContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { messageViewsContract } from "../../contracts/messages/messageViewsContract.ts"
+import { brokerReportsContract } from "../../contracts/processes/brokerReportsContract.ts"
 import { processesContract } from "../../contracts/processes/processesContract.ts"
 import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
 import { receiptInboxContract } from "../../contracts/receipts/receiptInboxContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
+import { commandInboxContract } from "../../contracts/requests/commandInboxContract.ts"
 import { retentionContract } from "../../contracts/retention/retentionContract.ts"
 import { eventStoreContract } from "../../contracts/store/eventStoreContract.ts"
 import { journalsContract } from "../../contracts/store/journalsContract.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
+import * as PostgresCallers from "../../servers/PostgresCallers.ts"
 
 const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
 
@@ -32,6 +36,12 @@ const freshFor = Duration.millis(20)
 
 const ports = Layer.unwrap(
   Effect.map(freshDatabase, (url) => PostgresPorts.layer({ url, encryptionKey, freshFor }))
+).pipe(Layer.merge(Channels.unused))
+
+const portsAndCallers = Layer.unwrap(
+  Effect.map(freshDatabase, (url) =>
+    Layer.merge(PostgresPorts.layer({ url, encryptionKey, freshFor }), PostgresCallers.layer(url))
+  )
 ).pipe(Layer.merge(Channels.unused))
 
 // Each test has a database of its own, and many of them wait: they wait together.
@@ -58,4 +68,7 @@ describe.concurrent("a store in PostgreSQL", () => {
   alertingContract("postgres", ports)
   auditContract("postgres", ports)
   processesContract("postgres", ports)
+  brokerReportsContract("postgres", ports)
+  factOutletContract("postgres", ports)
+  commandInboxContract("postgres", portsAndCallers)
 })

@@ -7,8 +7,8 @@ import { Readings, type SharedReadings } from "../../../src/application/ports/Re
 import { freshDatabase } from "../../servers/freshDatabase.ts"
 
 const readings: SharedReadings = {
-  ...{ waiting: { webhook: 3 }, oldestDueSeconds: 1.5, circuits: { open: 1 }, destinations: {} },
-  ...{ projectionLagSeconds: { audit: 2 }, stallSeconds: 0 }
+  ...{ waiting: { webhook: 3 }, oldestDueSeconds: 1.5, circuits: { open: 1 }, destinations: {}, refusedCommands: 2 },
+  ...{ projectionLagSeconds: { audit: 2 }, stallSeconds: 0, brokerAway: false }
 }
 
 describe("the figures of the installation", () => {
@@ -28,7 +28,10 @@ describe("the figures of the installation", () => {
         // The one whose turn is over shares no more.
         yield* share("one", { ...readings, stallSeconds: 99 })
         expect((yield* shared).readings).toEqual(readings)
-        expect(yield* counts([])).toEqual({ waiting: {}, oldestDueSeconds: 0, circuits: {}, destinations: {} })
+        expect(yield* counts([])).toEqual({
+          ...{ waiting: {}, oldestDueSeconds: 0, circuits: {}, destinations: {} },
+          refusedCommands: 0
+        })
       }).pipe(Effect.provide(PostgresReadings.layer.pipe(Layer.provide(Postgres.layer({ url })))))
     })
   )

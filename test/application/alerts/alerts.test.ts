@@ -6,12 +6,14 @@ import * as PagerDutyAlerts from "../../../src/adapters/channels/pagerduty/Pager
 import * as WebhookAlerts from "../../../src/adapters/channels/webhook/WebhookAlerts.ts"
 import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { alertOnFactsOnce } from "../../../src/application/alerts/alertOnFacts.ts"
+import { watchBrokerOnce } from "../../../src/application/alerts/watchBroker.ts"
 import { watchOverdueOnce } from "../../../src/application/alerts/watchOverdue.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import { AlertProgress } from "../../../src/application/ports/AlertProgress.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
+import { BrokerReports } from "../../../src/application/ports/BrokerReports.ts"
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import { type Alerting, Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
@@ -20,6 +22,7 @@ import { Queue } from "../../../src/application/ports/Queue.ts"
 import { evolve, replay } from "../../../src/domain/circuit/decider.ts"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import { stateOf } from "../../../src/domain/circuit/state.ts"
+import { journalOfCommand, toRecorded } from "../../../src/domain/command/facts.ts"
 import { type DestinationId, OrgId } from "../../../src/domain/ids.ts"
 import { fromRecorded } from "../../../src/domain/message/recorded.ts"
 import { makeEndpoint, makeTarget, webhook } from "../../contracts/destinations/samples.ts"
@@ -58,6 +61,7 @@ const webhookTarget = Effect.fnUntraced(function* (orgId = acme, change: Partial
   const alerting = { ...everything, ...change }
   return (yield* makeEndpoint(orgId, { url: "https://ops.example" }, { alerting })).id
 })
+const commandTarget = (orgId = acme) => webhookTarget(orgId, { events: ["commandRefused", "broker"] })
 const pagerDutyTarget = Effect.gen(function* () {
   const { settingsOf, secret, url } = PagerDutyAlerts.format
   const secrets = { [secret.name]: Redacted.make("k".repeat(32)) }
@@ -355,6 +359,92 @@ describe("dead letters of a destination", () => {
       yield* death(shop)
       yield* follow
       expect(yield* typesTold(target)).toEqual([])
+    })
+  )
+})
+
+describe("refused commands of an org", () => {
+  const refuse = Effect.fnUntraced(function* (orgId = acme, detail = "The field to is wrong.") {
+    const id = newMessageId()
+    const fact = { type: "CommandRefused", orgId, command: "SendMessage", key: null } as const
+    const recorded = toRecorded({ ...fact, problem: "urn:posthaste:problem:invalid-fields", status: 400, detail })
+    yield* (yield* Journals).append(journalOfCommand(id), 0, [recorded], yield* DateTime.now, "sql")
+    return id
+  })
+
+  test(
+    "are told of by the first, then not for an hour, to those who want to hear of them",
+    Effect.gen(function* () {
+      const [target, foreign] = [yield* commandTarget(), yield* commandTarget(globex)]
+      const deaf = yield* webhookTarget()
+      const first = yield* refuse()
+      yield* refuse()
+      yield* follow
+      yield* TestClock.adjust("59 minutes")
+      yield* refuse()
+      yield* follow
+      yield* TestClock.adjust("1 minute")
+      const second = yield* refuse()
+      yield* follow
+      const all = yield* told(target)
+      expect(all.map(({ type, data }) => [type, data.details["commandId"]])).toEqual([
+        ["posthaste.command.refused", first],
+        ["posthaste.command.refused", second]
+      ])
+      expect(all[0]!.data.details).toMatchObject({
+        command: "SendMessage",
+        status: 400,
+        detail: "The field to is wrong."
+      })
+      expect(yield* typesTold(foreign)).toEqual([])
+      expect(yield* typesTold(deaf)).toEqual([])
+    })
+  )
+})
+
+describe("the broker", () => {
+  const look = Effect.andThen(watchBrokerOnce(), follow)
+  const AWAY = "posthaste.broker.away"
+  const BACK = "posthaste.broker.back"
+
+  test(
+    "is told of when it has been away for ten seconds and when it is back, once each, under one subject",
+    Effect.gen(function* () {
+      const target = yield* commandTarget()
+      const deaf = yield* webhookTarget()
+      const { report } = yield* BrokerReports
+      yield* report("a", "facts", true)
+      yield* TestClock.adjust("9 seconds")
+      yield* look
+      expect(yield* typesTold(target)).toEqual([])
+      yield* TestClock.adjust("1 second")
+      yield* Effect.all([look, look, look], { concurrency: 3 })
+      yield* look
+      expect(yield* typesTold(target)).toEqual([AWAY])
+      yield* report("a", "facts", false)
+      yield* look
+      yield* look
+      const all = yield* told(target)
+      expect(all.map(({ type }) => type)).toEqual([AWAY, BACK])
+      expect(all[0]!.data.subject).toBe(all[1]!.data.subject)
+      expect(yield* typesTold(deaf)).toEqual([])
+    })
+  )
+
+  test(
+    "is neither lost nor back when the process that told of it is gone",
+    Effect.gen(function* () {
+      const target = yield* commandTarget()
+      const { report } = yield* BrokerReports
+      yield* report("a", "facts", true)
+      yield* TestClock.adjust("15 seconds")
+      yield* look
+      yield* TestClock.adjust("1 minute")
+      yield* look
+      expect(yield* typesTold(target)).toEqual([AWAY])
+      yield* report("b", "facts", false)
+      yield* look
+      expect(yield* typesTold(target)).toEqual([AWAY, BACK])
     })
   )
 })

@@ -3,8 +3,11 @@ import { describe, expect, it } from "vitest"
 import {
   type Alert,
   alertTypes,
+  brokerAway,
+  brokerBack,
   circuitClosed,
   circuitOpened,
+  commandRefused,
   deadLetter,
   destinationDisabled,
   destinationEnabled,
@@ -34,6 +37,9 @@ const every: ReadonlyArray<Alert> = [
   destinationEnabled(about),
   oldestDueExceeded(watched, oldest),
   oldestDueRecovered(watched),
+  commandRefused(orgId, at, { commandId: messageId, command: "SendMessage", problem: "p", status: 400, detail: "d" }),
+  brokerAway(watched, oldest.dueAt),
+  brokerBack(watched),
   ...testAlerts(watched, "n")
 ]
 
@@ -56,6 +62,7 @@ describe("every alert", () => {
   it.each([
     ["circuit", circuitOpened(about, opening), circuitClosed(about)],
     ["overdue", oldestDueExceeded(watched, oldest), oldestDueRecovered(watched)],
+    ["outage", brokerAway(watched, oldest.dueAt), brokerBack(watched)],
     ["test", testAlerts(watched, "n")[0]!, testAlerts(watched, "n")[1]!]
   ])("of a %s that is over names the trouble that began", (_, began, over) => {
     expect([began.action, over.action]).toEqual(["trigger", "resolve"])
@@ -68,9 +75,10 @@ describe("every alert", () => {
       circuitOpened({ ...about, orgId: OrgId.make("globex") }, opening),
       circuitOpened({ ...about, destination: { ...destination, id: target } }, opening),
       oldestDueRecovered({ ...watched, target: id }),
+      brokerAway({ ...watched, target: id }, oldest.dueAt),
       ...testAlerts(watched, "m")
     ]
-    expect(new Set(others.map(({ subject }) => subject)).size).toBe(9)
+    expect(new Set(others.map(({ subject }) => subject)).size).toBe(12)
   })
 })
 

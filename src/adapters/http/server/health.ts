@@ -2,8 +2,8 @@
 import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { StoreUnavailable } from "../../../application/errors.ts"
+import { BrokerReports } from "../../../application/ports/BrokerReports.ts"
 import { EventStore } from "../../../application/ports/EventStore.ts"
-import { FactOutletProgress } from "../../../application/ports/FactOutletProgress.ts"
 import { MessageId } from "../../../domain/ids.ts"
 import { Api } from "./Api.ts"
 import { answer } from "./problem.ts"
@@ -13,13 +13,13 @@ const ok = { status: "ok" } as const
 /** No message has this id, so the question costs the store the least. */
 const noMessage = MessageId.make("00000000-0000-0000-0000-000000000000")
 
-/** A process that has the API and not the broker tells what the one with the broker has written down. */
+/** A process that has the API and not the broker tells what those with the broker have written down. */
 const broker = Effect.flatMap(
-  Effect.serviceOption(FactOutletProgress),
+  Effect.serviceOption(BrokerReports),
   Option.match({
     onNone: () => Effect.succeed(null),
-    onSome: ({ state }) =>
-      Effect.map(state, (found) =>
+    onSome: ({ reach }) =>
+      Effect.map(reach, (found) =>
         found === null ? null : { status: found.away ? ("away" as const) : ("ok" as const), since: found.since }
       )
   })

@@ -30,7 +30,9 @@ const countsStatement = prepared`select
       select circuit, count(*) from lane group by circuit) as c) as circuits,
     (select coalesce(json_object_agg(id, waiting), '{}') from unnest($1::uuid[]) as id
       cross join lateral (select count(*) as waiting from (
-        select from ready r where r.lane = id limit 100000) as counted) as c) as destinations`
+        select from ready r where r.lane = id limit 100000) as counted) as c) as destinations,
+    (select count(*)::float8 from (
+      select from refused_command where at > clock_timestamp() - interval '15 minutes' limit 100000) as r) as "refusedCommands"`
 
 export const layer = Layer.effect(
   Readings,

@@ -18,7 +18,7 @@ describe("a webhook alert target", () => {
       orgId: "acme",
       type: "webhook",
       url,
-      events: ["circuit", "deadLetter", "disabled"],
+      events: ["circuit", "deadLetter", "disabled", "commandRefused", "broker"],
       oldestDueSeconds: null,
       severity: null,
       description: null
@@ -37,7 +37,7 @@ describe("a webhook alert target", () => {
     })
     expect(made.json).toMatchObject({
       secret: "whsec_mine",
-      events: ["circuit", "deadLetter", "disabled", "oldestDue"],
+      events: ["circuit", "deadLetter", "disabled", "commandRefused", "broker", "oldestDue"],
       oldestDueSeconds: 300,
       description: "night"
     })
@@ -134,7 +134,9 @@ describe("an alert target", () => {
       events: ["circuit"],
       oldestDueSeconds: null
     })
-    expect((await change({ events: null })).json).toMatchObject({ events: ["circuit", "deadLetter", "disabled"] })
+    expect((await change({ events: null })).json).toMatchObject({
+      events: ["circuit", "deadLetter", "disabled", "commandRefused", "broker"]
+    })
     for (const [body, wrong] of [
       [{ url: "https://forbidden" }, "url"],
       [{ url: null }, "url"],
@@ -148,7 +150,7 @@ describe("an alert target", () => {
     }
     expect((await call("GET", `${targets}/${id}`)).json).toMatchObject({
       url: "https://new.example/a",
-      events: ["circuit", "deadLetter", "disabled"]
+      events: ["circuit", "deadLetter", "disabled", "commandRefused", "broker"]
     })
   })
 

@@ -1,0 +1,36 @@
+/**
+ * Checks, for every alert target, whether Posthaste's own broker is reached, and appends a fact when it has been away for
+ * some seconds and when it is back. The alerts are made from these facts (alertsOfFacts.ts).
+ */
+import { Duration, Effect, Result } from "effect"
+import { decide, replay } from "../../domain/outage/decider.ts"
+import { fromRecorded, toRecorded } from "../../domain/outage/facts.ts"
+import { background } from "../background.ts"
+import { BrokerReports } from "../ports/BrokerReports.ts"
+import { allAlertTargets } from "./alertTargets.ts"
+import { noteChange } from "./noteChange.ts"
+
+const PAUSE = Duration.seconds(2)
+
+/** One check for every target. */
+export const watchBrokerOnce = Effect.fnUntraced(function* () {
+  const reach = yield* (yield* BrokerReports).reach
+  // Where no process needs a broker there is nothing to watch.
+  if (reach === null) return
+  const targets = yield* allAlertTargets
+  yield* Effect.forEach(
+    targets,
+    ({ id, orgId, events }) =>
+      noteChange(`outage-${id}`, (history, now) => {
+        const outage = replay(history.map((stored) => Result.getOrThrow(fromRecorded(stored))))
+        return decide(outage, orgId, { now, reach, watches: events.includes("broker") }).map(toRecorded)
+      }),
+    { discard: true, concurrency: 4 }
+  )
+})
+
+export const watchBroker = background(
+  "looking for the broker",
+  Effect.andThen(watchBrokerOnce(), Effect.sleep(PAUSE)),
+  PAUSE
+)
