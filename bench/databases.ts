@@ -54,7 +54,14 @@ export const settle = (url: string): Promise<unknown> => query(url, "vacuum anal
 
 export const openDatabases = async (): Promise<Databases> => {
   const given = process.env["BENCH_DATABASE_URL"]
-  const server = given === undefined ? await startEmbedded() : { url: given, close: async () => {} }
+  const server = given === undefined ? await startEmbedded() : null
+  const databases = await databasesOf(server?.url ?? given!)
+  return server === null ? databases : { ...databases, close: server.close }
+}
+
+/** Of a server that somebody else starts and stops. */
+export const databasesOf = async (serverUrl: string): Promise<Databases> => {
+  const server = { url: serverUrl, close: async () => {} }
   const urlOf = (name: string): string => {
     const url = new URL(server.url)
     url.pathname = `/bench_${name}`

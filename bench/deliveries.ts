@@ -19,6 +19,7 @@ import { fill, openAccount, startPosthaste } from "./posthaste.ts"
 import { type Reconciliation, reconcile } from "./reconcile.ts"
 import { type Remote, startRemote } from "./remote.ts"
 import type { Sink } from "./sink.ts"
+import type { Watch } from "./watched.ts"
 
 export interface Delivery {
   /** First arrival to last. */
@@ -69,11 +70,13 @@ interface Contestant {
   readonly unfinished: string
   /** SQL that counts what its lists do not yet show as done. */
   readonly unlisted?: string | undefined
+  /** Whether its tables are analyzed before it begins. */
+  readonly isAnalyzed?: boolean
 }
 
 const deliver = async (course: Course, contestant: Contestant): Promise<Delivery> => {
   const { databases, sink, count } = course
-  await settle(contestant.databaseUrl)
+  await (contestant.isAnalyzed === false ? query(contestant.databaseUrl, "checkpoint") : settle(contestant.databaseUrl))
   await sink.ask("clear")
   const serverBefore = await databases.cpuSeconds()
   const worker = await contestant.start()
@@ -140,9 +143,15 @@ export const deliverBare = async (course: Course): Promise<Delivery> => {
 }
 
 /** `roles` without `api`: the queue was filled by a process that is gone. */
-export const deliverPosthaste = async (course: Course, roles: string): Promise<Delivery> => {
+export const deliverPosthaste = async (
+  course: Course,
+  roles: string,
+  { watching, isAnalyzed = true }: { readonly watching?: () => Promise<Watch>; readonly isAnalyzed?: boolean } = {}
+): Promise<Delivery> => {
   const databaseUrl = await course.databases.create("posthaste")
-  const api = await startPosthaste({ databaseUrl, roles: "api" })
+  const watch = await watching?.()
+  const settings = watch?.settings ?? {}
+  const api = await startPosthaste({ databaseUrl, roles: "api", settings })
   const account = await openAccount(api.url, course.sinkUrl)
   const ids = await fill(api.url, account, course)
   await api.stop()
@@ -150,12 +159,14 @@ export const deliverPosthaste = async (course: Course, roles: string): Promise<D
   const delivery = await deliver(course, {
     databaseUrl,
     ids,
-    start: () => startPosthaste({ databaseUrl, roles, execArgv: course.cpuProf === null ? [] : profile }),
+    isAnalyzed,
+    start: () => startPosthaste({ databaseUrl, roles, settings, execArgv: course.cpuProf === null ? [] : profile }),
     unfinished: `select ${course.count} - count(*) from posthaste.event where name like 'MessageDelivered@%'`,
     unlisted: roles.includes("projector")
       ? `select ${course.count} - count(*) from posthaste.message_view where status = 'DELIVERED'`
       : undefined
   })
+  await watch?.stop()
   await course.databases.drop("posthaste")
   return delivery
 }

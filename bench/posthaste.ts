@@ -39,11 +39,11 @@ export interface Account {
   readonly key: string
   /** They take turns. */
   readonly endpoints: ReadonlyArray<string>
-  /** Of all its messages. */
-  readonly orderingKey?: string
+  /** Of message `n`. */
+  readonly orderingKey?: (n: number) => string
 }
 
-const freePort = async (): Promise<number> => {
+export const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, "127.0.0.1")
   await once(server, "listening")
   const address = server.address()
@@ -171,7 +171,7 @@ export const openAccount = async (url: string, sinkUrl: string): Promise<Account
 
 /** The request for message `n`. The payload goes in as text, so that what is delivered has exactly its bytes. */
 export const messageRequest = ({ endpoints, orderingKey }: Account, n: number, bytes: number): string =>
-  `{"channel":"webhook","to":"${endpoints[n % endpoints.length]}",${orderingKey === undefined ? "" : `"orderingKey":"${orderingKey}",`}"payloadJson":${payloadOf(n, bytes)}}`
+  `{"channel":"webhook","to":"${endpoints[n % endpoints.length]}",${orderingKey === undefined ? "" : `"orderingKey":"${orderingKey(n)}",`}"payloadJson":${payloadOf(n, bytes)}}`
 
 /** What its endpoints receive of an event has exactly `bytes`. */
 export const eventRequest = (eventType: string, n: number, bytes: number): string => {

@@ -8,11 +8,14 @@ import type { Latency } from "./latency.ts"
 import type { OneKey } from "./oneKey.ts"
 import { isSound, type Reconciliation } from "./reconcile.ts"
 import { median } from "./statistics.ts"
+import type { Stock } from "./stock.ts"
 
 export const contestants = {
   bare: "(a) bare loop of signed POSTs",
   posthaste: "(b) Posthaste, worker",
   posthasteListing: "(b2) Posthaste, worker + projector",
+  posthasteScraped: "(m) Posthaste, worker, metrics read every second",
+  posthasteTraced: "(m) Posthaste, worker, 1 % of traces",
   graphileTuned: "(c) graphile-worker, tuned",
   graphileDefault: "(c) graphile-worker, default",
   pgBoss: "(c) pg-boss, batches of 500"
@@ -35,6 +38,7 @@ export interface Report {
   readonly isolation: Isolation | null
   readonly oneKey: OneKey | null
   readonly fanOut: FanOut | null
+  readonly stock: Stock | null
 }
 
 export const reconciliations = (report: Report): ReadonlyArray<Reconciliation> => [
@@ -42,7 +46,8 @@ export const reconciliations = (report: Report): ReadonlyArray<Reconciliation> =
   ...report.latency.map((latency) => latency.reconciliation),
   ...(report.accepts === null ? [] : [report.accepts.reconciliation]),
   ...situationsOf(report.isolation).map(([, situation]) => situation.reconciliation),
-  ...(report.oneKey === null ? [] : [report.oneKey.reconciliation]),
+  ...(report.oneKey === null ? [] : [report.oneKey.alone.reconciliation, report.oneKey.beside.reconciliation]),
+  ...(report.stock?.rounds ?? []).flatMap(({ before, after }) => [before.reconciliation, after.reconciliation]),
   ...(report.fanOut === null ? [] : [report.fanOut.wide.reconciliation, report.fanOut.steady.reconciliation])
 ]
 
@@ -63,6 +68,15 @@ const ratiosOf = (rounds: ReadonlyArray<Round>, one: Contestant, other: Contesta
   rounds.flatMap((round) => {
     const [a, b] = [round[one], round[other]]
     return a === undefined || b === undefined ? [] : [a.perSecond / b.perSecond]
+  })
+
+/** As `ratiosOf`, by CPU time: others at work on the machine move it less than any rate. */
+const cpuRatiosOf = (rounds: ReadonlyArray<Round>, one: Contestant, other: Contestant): ReadonlyArray<number> =>
+  rounds.flatMap((round) => {
+    const [a, b] = [round[one]?.cpu, round[other]?.cpu].map((cpu) =>
+      cpu == null || cpu.own === null || cpu.server === null ? null : cpu.own + cpu.server
+    )
+    return a == null || b == null ? [] : [a / b]
   })
 
 /** How much a claim slows down from the smallest backlog to the biggest, in each of the shapes measured. */
@@ -99,14 +113,21 @@ export interface Spread {
 }
 
 /** The comparisons that were measured. */
-export const ratios = ({ rounds, claims, isolation }: Report): Readonly<Record<string, Spread>> => {
+export const ratios = ({ rounds, claims, isolation, stock }: Report): Readonly<Record<string, Spread>> => {
   const measured = {
     "(b) ÷ (a) bare loop": ratiosOf(rounds, "posthaste", "bare"),
     "(b) ÷ graphile-worker tuned": ratiosOf(rounds, "posthaste", "graphileTuned"),
     "(b) ÷ graphile-worker default": ratiosOf(rounds, "posthaste", "graphileDefault"),
     "(b) ÷ pg-boss": ratiosOf(rounds, "posthaste", "pgBoss"),
     "(b2) ÷ (b)": ratiosOf(rounds, "posthasteListing", "posthaste"),
+    "(m) metrics read every second ÷ (b)": ratiosOf(rounds, "posthasteScraped", "posthaste"),
+    "(m) 1 % of traces ÷ (b)": ratiosOf(rounds, "posthasteTraced", "posthaste"),
+    "(m) CPU, metrics read every second ÷ (b)": cpuRatiosOf(rounds, "posthasteScraped", "posthaste"),
+    "(m) CPU, 1 % of traces ÷ (b)": cpuRatiosOf(rounds, "posthasteTraced", "posthaste"),
     "(f) claim with most ÷ fewest waiting": claimSlowdowns(claims),
+    "(j) never analyzed ÷ analyzed": (stock?.rounds ?? []).map(
+      ({ before, after }) => before.perSecond / after.perSecond
+    ),
     "(g) p99 beside one that hangs ÷ alone": isolation?.rounds.map(p99Ratio) ?? [],
     "(g) the same when its circuit opens": isolation === null ? [] : [p99Ratio(isolation.opening)],
     "(g) p99 alone ÷ its median": noiseOf(isolation),
@@ -255,7 +276,7 @@ const fanOutFigures = ({ events, requestToAccepted, acceptedToReceived, reconcil
 ]
 
 export const print = (report: Report): string => {
-  const { rounds, latency, accepts, claims, isolation, oneKey, fanOut } = report
+  const { rounds, latency, accepts, claims, isolation, oneKey, fanOut, stock } = report
   const parts = [
     `Posthaste bench, ${report.at}\n${describe(report.machine)}\nPostgreSQL: ${describe(report.server)}\n` +
       `${report.messages.toLocaleString("en-US")} messages of ${report.bytes} bytes; median of ${rounds.length} interleaved rounds`
@@ -330,14 +351,32 @@ export const print = (report: Report): string => {
     parts.push(
       table(
         ["(h) delivered per second", "rate", "lost", "dup"],
-        [
+        (
           [
-            `one key alone, ${shown(oneKey.messages, 0)} messages`,
-            oneKey.perSecond,
-            oneKey.reconciliation.lost,
-            oneKey.reconciliation.duplicates
+            ["one key alone", oneKey.alone],
+            [`one key, while ${shown(oneKey.others, 0)} others move`, oneKey.beside]
+          ] as const
+        ).map(([name, { perSecond, reconciliation }]) => [
+          name,
+          perSecond,
+          reconciliation.lost,
+          reconciliation.duplicates
+        ])
+      )
+    )
+  if (stock !== null)
+    parts.push(
+      table(
+        [`(j) PostgreSQL ${stock.server}, ${shown(stock.messages, 0)} messages`, "rate", "CPU µs own", "PostgreSQL"],
+        (["before", "after"] as const).map((when) => {
+          const deliveries = stock.rounds.map((round) => round[when])
+          return [
+            `${when} its first analyze`,
+            median(deliveries.map(({ perSecond }) => perSecond)),
+            median(deliveries.flatMap(({ cpu }) => cpu.own ?? [])),
+            median(deliveries.flatMap(({ cpu }) => cpu.server ?? []))
           ]
-        ]
+        })
       )
     )
   const spreads = Object.entries(ratios(report)).map(([name, { median, lowest, highest }]) => [

@@ -4,9 +4,10 @@
  * when a message was lost, because that may never happen.
  *
  *   --only b,d        only these parts (a bare loop, b Posthaste, c others, d latency, e accepts, f claims,
- *                     g healthy destinations beside one that hangs, h one ordering key alone, i events to many endpoints)
- *   --messages 40000  how many are delivered in a, b and c
- *   --repeat 3        rounds of a, b, c and g; ratios are taken within a round, then the median of the rounds
+ *                     g healthy destinations beside one that hangs, h one ordering key alone, i events to many endpoints,
+ *                     j a stock PostgreSQL before its first analyze, m being watched by metrics and traces)
+ *   --messages 40000  how many are delivered in a, b, c and m
+ *   --repeat 3        rounds of a, b, c, g and m; ratios are taken within a round, then the median of the rounds
  *   --reply ""        what the sink answers; a text is kept with every attempt, which costs Posthaste a row each
  *   --quick           a small run that only shows that everything works
  *   --json            the report as JSON on standard output instead of tables
@@ -30,10 +31,12 @@ import { isSound } from "./reconcile.ts"
 import { startRemote } from "./remote.ts"
 import { contestants, print, type Report, type Round, ratios, reconciliations } from "./report.ts"
 import type { Sink } from "./sink.ts"
+import { measureStock } from "./stock.ts"
+import { collecting, scraping } from "./watched.ts"
 
 const { values: given } = parseArgs({
   options: {
-    only: { type: "string", default: "a,b,c,d,e,f,g,h,i" },
+    only: { type: "string", default: "a,b,c,d,e,f,g,h,i,j,m" },
     messages: { type: "string" },
     repeat: { type: "string" },
     reply: { type: "string", default: "" },
@@ -44,7 +47,7 @@ const { values: given } = parseArgs({
 })
 
 const parts = new Set(given.only.split(","))
-for (const part of parts) if (!/^[a-i]$/.test(part)) throw new Error(`there is no part "${part}": a to i`)
+for (const part of parts) if (!/^[a-jm]$/.test(part)) throw new Error(`there is no part "${part}": a to j, and m`)
 const size = given.quick
   ? { messages: 4000, repeat: 1, warmUpSeconds: 1, seconds: 2, waiting: [1000, 20_000], hangMs: 1000 }
   : { messages: 40_000, repeat: 3, warmUpSeconds: 4, seconds: 20, waiting: [10_000, 1_000_000], hangMs: 10_000 }
@@ -58,6 +61,8 @@ const deliverInRounds = async (course: Course): Promise<ReadonlyArray<Round>> =>
   const entrants = [
     ["a", "bare", () => deliverBare(course)],
     ["b", "posthaste", () => deliverPosthaste(course, "worker")],
+    ["m", "posthasteScraped", () => deliverPosthaste(course, "worker", { watching: scraping })],
+    ["m", "posthasteTraced", () => deliverPosthaste(course, "worker", { watching: collecting })],
     ["c", "graphileTuned", () => deliverGraphile(course, "tuned")],
     ["b", "posthasteListing", () => deliverPosthaste(course, "worker,projector")],
     ["c", "pgBoss", () => deliverPgBoss(course)],
@@ -92,9 +97,12 @@ const measure = async (course: Course): Promise<Report> => {
   const waiting = size.waiting.at(-1)!
   const isolation = parts.has("g") ? await measureIsolation(course, { ...size, waiting, repeat }, progress) : null
   const oneKey = parts.has("h") ? await measureOneKey(course) : null
-  if (oneKey !== null) progress(`one key alone ${Math.round(oneKey.perSecond)}/s`)
+  if (oneKey !== null) progress(`one key alone ${Math.round(oneKey.alone.perSecond)}/s`)
   const fanOut = parts.has("i") ? await measureFanOut(course, { ...size, events: given.quick ? 5 : 50 }) : null
   if (fanOut !== null) progress("events measured")
+  const stock = parts.has("j") ? await measureStock(course) : null
+  if (parts.has("j"))
+    progress(stock === null ? "no PostgreSQL is installed: j is left out" : "a stock PostgreSQL measured")
   return {
     at: new Date().toISOString(),
     machine: {
@@ -115,7 +123,8 @@ const measure = async (course: Course): Promise<Report> => {
     claims,
     isolation,
     oneKey,
-    fanOut
+    fanOut,
+    stock
   }
 }
 
