@@ -109,7 +109,7 @@ export const layer = (options: Options) =>
         server.pool(answersWithinMs === undefined ? kind : { ...kind, answersWithinMs })
       )
       return Postgres.of({
-        ...Record.map(pools, connections),
+        ...Record.map(pools, connectionsOf),
         listen: (topic, heard) => listen(server, channelOf(schema, topic), heard),
         connections: () =>
           Object.entries(pools).map(
@@ -175,7 +175,7 @@ const withTimes: pg.CustomTypesConfig = {
   getTypeParser: (type: number) => (type === TIMESTAMPTZ ? timeOf : pg.types.getTypeParser(type))
 }
 
-const connections = ({ ask }: Pool): Connections => {
+export const connectionsOf = ({ ask }: Pick<Pool, "ask">): Connections => {
   const asking = <Rows>(query: pg.QueryConfig) =>
     Effect.callback<Rows, QueryFailed>((resume) =>
       ask<Rows>(query, (error, rows) => resume(error === null ? Effect.succeed(rows) : Effect.fail(queryFailed(error))))

@@ -1,12 +1,20 @@
 /**
  * How the sessions and the functions of the database are planned, in one place: a server that plans otherwise needs another file, not other
  * functions. Statistics say nothing about tables that fill and empty within seconds; with stale ones the planner sorted a
- * whole backlog, or read a whole table, although an index has the right order. So the paths it must not take are closed. A
- * function without an entry is planned as its caller is.
+ * whole backlog, or read a whole table, although an index has the right order. So the paths it must not take are closed.
+ *
+ * A session keeps the plans of a function, whoever calls it next. So a function that several call has an entry of its own:
+ * otherwise it is planned for all of them as it was for the first.
  */
 export type Planning = Readonly<Record<string, string>>
 
-const byIndex: Planning = { enable_seqscan: "off", enable_hashjoin: "off", enable_mergejoin: "off" }
+const byIndex: Planning = {
+  enable_seqscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  // Of a table that looks small the planner would read a whole index once, and keep it for the join.
+  enable_material: "off"
+}
 const inIndexOrder: Planning = { ...byIndex, enable_bitmapscan: "off" }
 const once: Planning = { plan_cache_mode: "force_generic_plan" }
 
@@ -15,6 +23,13 @@ export const sessionPlanning: Planning = { jit: "off" }
 
 export const planning: Readonly<Record<string, Planning>> = {
   append: { ...byIndex, ...once },
+  held_fences: { ...byIndex, ...once },
+  closed_gates: { ...byIndex, ...once },
+  move_in_queue: { ...byIndex, ...once },
+  wake_lanes: { ...byIndex, ...once },
+  put_back: { ...byIndex, ...once },
+  release: { ...byIndex, ...once },
+  take_over: { ...byIndex, ...once },
   apply_stored: byIndex,
   claim_due: { ...inIndexOrder, enable_sort: "off", ...once },
   // Read by the destinations of one org that match, however many there are.
@@ -31,6 +46,7 @@ export const planning: Readonly<Record<string, Planning>> = {
   advance_lines: byIndex,
   project_activity: { ...byIndex, ...once },
   project_audit: { ...byIndex, ...once },
+  project_health: { ...byIndex, ...once },
   // A plan that was kept from when the table was empty reads all of another index for each view. To plan each time takes a
   // fiftieth of the step.
   project_messages: { ...byIndex, plan_cache_mode: "force_custom_plan" },

@@ -3,5 +3,7 @@ create or replace function closed_gates(p_lanes uuid[], p_generations int[]) ret
 begin
   return array(
     select g.nth from unnest(p_lanes, p_generations) with ordinality g(lane, generation, nth)
-    where exists (select 1 from lane l where l.lane = g.lane and (l.generation <> g.generation or l.paused)));
+    -- Each lane by its key: as a join, all lanes may be read, once for a table that looked small.
+    cross join lateral (select l.generation, l.paused from lane l where l.lane = g.lane limit 1) l
+    where l.generation <> g.generation or l.paused);
 end $$;
