@@ -20,10 +20,14 @@ begin
   on conflict (generation, destination, starts_at) do update set
     succeeded = b.succeeded + excluded.succeeded, failed = b.failed + excluded.failed,
     latencies = array(select x + y from unnest(b.latencies, excluded.latencies) with ordinality u(x, y, i) order by i);
-  delete from health_bucket b
-    using (select distinct n.destination from json_to_recordset(p_buckets) n(destination uuid)) n
-    where b.generation = p_generation and b.destination = n.destination and b.starts_at <= (
-      select max(k.starts_at) from health_bucket k where k.generation = p_generation and k.destination = n.destination
-    ) - p_kept_ms * interval '1 millisecond';
+  -- How old a bucket may be is found once for each destination: for each bucket it would be a look-up for each five minutes of a day.
+  with kept as materialized (
+    select n.destination, (
+        select max(k.starts_at) from health_bucket k where k.generation = p_generation and k.destination = n.destination
+      ) - p_kept_ms * interval '1 millisecond' as until
+    from (select distinct n.destination from json_to_recordset(p_buckets) n(destination uuid)) n
+  )
+  delete from health_bucket b using kept
+    where b.generation = p_generation and b.destination = kept.destination and b.starts_at <= kept.until;
   return true;
 end $$;
