@@ -30,7 +30,7 @@ describe("the figures of the installation", () => {
         expect((yield* shared).readings).toEqual(readings)
         expect(yield* counts([])).toEqual({
           ...{ waiting: {}, oldestDueSeconds: 0, circuits: {}, destinations: {} },
-          refusedCommands: 0
+          ...{ refusedCommands: 0, setAside: 0 }
         })
       }).pipe(Effect.provide(PostgresReadings.layer.pipe(Layer.provide(Postgres.layer({ url })))))
     })
