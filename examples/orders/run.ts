@@ -71,7 +71,7 @@ const example = Effect.gen(function* () {
   )
 
   yield* say("Starting PostgreSQL, RabbitMQ, Posthaste and three services …")
-  const amqpUrl = yield* RabbitMQ.start(rabbitmq, home)
+  const amqpUrl = yield* RabbitMQ.start(rabbitmq)
   const database = yield* EmbeddedPostgres.start({ directory: join(home, "data") })
   const databaseUrl = Redacted.value(database.url)
   const [port, shopPort, warehousePort] = [yield* freePort, yield* freePort, yield* freePort]

@@ -14,6 +14,7 @@ export interface ProblemDocument {
   readonly errors: ReadonlyArray<{ readonly field: string; readonly reason: string }>
 }
 
+/** The root of all errors of this package, also of `posthaste/webhooks`. */
 export class PosthasteError extends Error {
   override readonly name: string = "PosthasteError"
 }

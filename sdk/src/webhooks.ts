@@ -8,6 +8,7 @@
  *
  * A message can arrive more than once: `posthaste/inbox` handles it once.
  */
+import { PosthasteError } from "./errors.ts"
 import { webCrypto } from "./webCrypto.ts"
 
 /** Headers as any server has them: `Headers`, Node's object, or entries. The case of names does not matter. */
@@ -32,7 +33,7 @@ export interface VerifiedWebhook<Payload = unknown> {
 }
 
 /** The request is not to be believed; answer 401. */
-export class WebhookVerificationError extends Error {
+export class WebhookVerificationError extends PosthasteError {
   override readonly name: string = "WebhookVerificationError"
 }
 /** A header that every signed request has is not there, or can't be read. */
@@ -52,7 +53,7 @@ export class PayloadError extends WebhookVerificationError {
   override readonly name = "PayloadError"
 }
 /** The receiver is not set up right: a key has the wrong form, or the body was parsed before it was verified. */
-export class WebhookSetupError extends Error {
+export class WebhookSetupError extends PosthasteError {
   override readonly name = "WebhookSetupError"
 }
 

@@ -52,7 +52,8 @@ const directories = ["/usr/lib/rabbitmq/bin"]
 const READY_WITHIN_MS = 120_000
 const STARTS_MAX = 3
 
-const own = Effect.fnUntraced(function* (program: string) {
+/** One of its own for as long as the scope is open. `program` is RabbitMQ's own `rabbitmq-server`. */
+export const ownRabbitMQ = Effect.fnUntraced(function* (program: string) {
   const directory = yield* ownDirectory
   for (let starts = 1; ; starts++) {
     const broker = yield* Effect.promise(() => prepare(program, directory))
@@ -227,5 +228,5 @@ export const rabbitmq = Effect.gen(function* () {
       throw new Error(`${error.message}, or name a broker in AMQP_URL`)
     })
   )
-  return program === null ? given(url!) : yield* own(program)
+  return program === null ? given(url!) : yield* ownRabbitMQ(program)
 })

@@ -277,7 +277,7 @@ describe("a receiver", () => {
       const globals = { crypto, TextEncoder, TextDecoder, Uint8Array, Response, Request, Headers, atob, URL }
       const context = createContext(globals)
       const load = (path) => new SourceTextModule(readFileSync(path, "utf8"), { context, identifier: path })
-      const files = { "posthaste/webhooks": "webhooks.js", "./webCrypto.js": "webCrypto.js" }
+      const files = { "posthaste/webhooks": "webhooks.js", "./errors.js": "errors.js", "./webCrypto.js": "webCrypto.js" }
       const linked = {}
       const link = (name) => (linked[name] ??= load("node_modules/posthaste/dist/esm/" + files[name]))
       const module = load("worker.mjs")
