@@ -27,18 +27,23 @@ const mayBeSecret = /cookie|authoriz|authentic|token|secret|signature|password|a
 
 type Answered = Readonly<Record<string, string | string[] | undefined>>
 
+const saysMore = (headers: Answered): boolean => {
+  for (const name in headers) if (!ofEveryAnswer.has(name) && !ofConnection.has(name)) return true
+  return false
+}
+
 /** Null where there is nothing to keep. */
 export const keptHeaders = (headers: Answered, hasBody: boolean): Headers | null => {
+  // Most answers say nothing worth a row, and nothing is copied out of them.
+  if (!hasBody && !saysMore(headers)) return null
   const kept: Record<string, string> = {}
-  let says = hasBody
   let count = 0
   for (const name in headers) {
     const value = headers[name]
     if (value === undefined || ofConnection.has(name) || count === HEADERS_MAX || name.length > LENGTH_MAX) continue
-    says ||= !ofEveryAnswer.has(name)
     const text = typeof value === "string" ? value : value.join(", ")
     kept[name] = mayBeSecret.test(name) ? MASKED : text.slice(0, LENGTH_MAX).replaceAll("\0", "\ufffd")
     count += 1
   }
-  return says && count > 0 ? kept : null
+  return count > 0 ? kept : null
 }
