@@ -131,12 +131,15 @@ const call = async <Answer>(url: string, key: string, body: unknown): Promise<An
 }
 
 /** Asks what only the operator may. */
-export const operatorCall = async <Answer>(method: string, url: string): Promise<Answer> => {
+export const operatorText = async (method: string, url: string): Promise<string> => {
   const response = await fetch(url, { method, headers: { authorization: `Bearer ${operatorKey}` } })
   const text = await response.text()
   if (!response.ok) throw new Error(`${url} answered ${response.status}: ${text}`)
-  return JSON.parse(text) as Answer
+  return text
 }
+
+export const operatorCall = async <Answer>(method: string, url: string): Promise<Answer> =>
+  JSON.parse(await operatorText(method, url)) as Answer
 
 /** A key of the bench's org. */
 export const openOrg = async (url: string): Promise<string> => {

@@ -129,7 +129,9 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     inBackground(watchBroker),
     inBackground(endMessages),
     inBackground(disableFailing),
-    given.retention === null ? Layer.empty : inBackground(retain(given.retention))
+    given.retention === null
+      ? Layer.empty
+      : inBackground(retain({ keep: given.retention, keepDead: given.deadLetterRetention }))
   )
 
   const broker = given.amqpUrl === null ? null : { url: given.amqpUrl, name: `posthaste ${hostname()} ${process.pid}` }

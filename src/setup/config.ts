@@ -58,6 +58,8 @@ export interface Settings {
   readonly whatsappCodes: CodeOverrides
   /** How long messages that ended well are kept; null keeps them for ever. */
   readonly retention: Duration.Duration | null
+  /** How long dead letters are kept; null keeps them for ever. */
+  readonly deadLetterRetention: Duration.Duration | null
   /** Null: this process opens no port for metrics and health. 0 takes any free port. */
   readonly metricsPort: number | null
   /** The destinations whose ids may be labels of metrics. */
@@ -134,6 +136,14 @@ const wholeNumber =
     /^\d{1,15}$/.test(given) && Number(given) >= min && Number(given) <= max
       ? Result.succeed(Number(given))
       : Result.fail(`must be a whole number from ${min} to ${max}, not "${given}"`)
+
+const DAYS_MAX = 36_500
+
+/** 0 is for ever. */
+const days: Parse<Duration.Duration | null> = (given) =>
+  /^\d{1,5}(\.\d{1,6})?$/.test(given) && Number(given) <= DAYS_MAX
+    ? Result.succeed(Number(given) === 0 ? null : Duration.days(Number(given)))
+    : Result.fail(`must be a number of days from 0 to ${DAYS_MAX}, such as 7 or 0.5, not "${given}"`)
 
 const postgresUrl: Parse<Redacted.Redacted> = (given) => Result.map(urlsOf(given), () => Redacted.make(given))
 
@@ -343,9 +353,8 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
     tracing: yield* tracing,
     metricsPort: yield* variable("POSTHASTE_METRICS_PORT", wholeNumber(0, 65_535)),
     metricsDestinations: yield* variable("POSTHASTE_METRICS_DESTINATIONS", destinationIds, []),
-    retention: yield* variable("POSTHASTE_RETENTION_DAYS", wholeNumber(0, 36_500), 7).pipe(
-      Effect.map((days) => (days === 0 ? null : Duration.days(days)))
-    )
+    retention: yield* variable("POSTHASTE_RETENTION_DAYS", days, Duration.days(7)),
+    deadLetterRetention: yield* variable("POSTHASTE_DEAD_LETTER_DAYS", days, Duration.days(365))
   }
 })
 

@@ -44,6 +44,7 @@ describe("settings", () => {
       lease: Duration.seconds(15),
       concurrency: 512,
       retention: Duration.days(7),
+      deadLetterRetention: Duration.days(365),
       metricsPort: null,
       tracing: { protocol: "http/protobuf", share: 1, parentDecides: true },
       metricsDestinations: [],
@@ -55,6 +56,9 @@ describe("settings", () => {
 
   it("keep what ended well for ever when that is asked for", () => {
     expect(good({ POSTHASTE_RETENTION_DAYS: "0" }).retention).toBeNull()
+    expect(good({ POSTHASTE_RETENTION_DAYS: "0.5" }).retention).toEqual(Duration.hours(12))
+    expect(good({}).deadLetterRetention).toEqual(Duration.days(365))
+    expect(good({ POSTHASTE_DEAD_LETTER_DAYS: "0" }).deadLetterRetention).toBeNull()
     expect(good({ POSTHASTE_RETENTION_DAYS: "30" }).retention).toEqual(Duration.days(30))
   })
 

@@ -45,11 +45,13 @@ export const migrate = (pool: pg.Pool, schema = SCHEMA_DEFAULT): Effect.Effect<R
       try {
         const ran: Array<string> = []
         for (;;) {
-          const name = await inTransaction(client, schema, () => runNext(client))
+          const name = await whenLocksAreFree(client, () => inTransaction(client, schema, () => runNext(client)))
           if (name === null) break
           ran.push(name)
         }
-        ran.push(...(await inTransaction(client, schema, () => createFunctions(client))))
+        ran.push(
+          ...(await whenLocksAreFree(client, () => inTransaction(client, schema, () => createFunctions(client))))
+        )
         client.release()
         return ran
       } catch (error) {
@@ -59,6 +61,26 @@ export const migrate = (pool: pg.Pool, schema = SCHEMA_DEFAULT): Effect.Effect<R
     },
     catch: (error) => error
   })
+
+/** Whoever wants a table that a migration waits for would wait behind it: so it gives up soon, and tries again. */
+const LOCKED_MAX_MS = 3_000
+const AGAIN_AFTER_MS = 1_000
+const LOCK_NOT_AVAILABLE = "55P03"
+
+const whenLocksAreFree = async <A>(client: pg.PoolClient, work: () => Promise<A>): Promise<A> => {
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isLocked(error)) throw error
+      await client.query("rollback")
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_AFTER_MS))
+    }
+  }
+}
+
+const isLocked = (error: unknown): boolean =>
+  error instanceof Error && (("code" in error && error.code === LOCK_NOT_AVAILABLE) || isLocked(error.cause))
 
 const inTransaction = async <A>(client: pg.PoolClient, schema: string, work: () => Promise<A>): Promise<A> => {
   await client.query("begin")
@@ -71,6 +93,7 @@ const inTransaction = async <A>(client: pg.PoolClient, schema: string, work: () 
       number int primary key, name text not null, checksum text not null, at timestamptz not null default now())`
   )
   await client.query("create table if not exists installed_function (name text primary key, checksum text not null)")
+  await client.query(`set local lock_timeout = ${LOCKED_MAX_MS}`)
   const result = await work()
   await client.query("commit")
   return result

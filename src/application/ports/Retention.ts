@@ -9,8 +9,10 @@ export interface Sweep {
 
 /**
  * Forgets messages that ended well: messages DELIVERED, CANCELLED or EXPIRED before a time are deleted with all their
- * data (stream, body, answers, view, idempotency key), and the counts go down with them. Dead letters and messages that
- * have not ended stay.
+ * data (stream, body, answers, view, idempotency key), and the counts go down with them.
+ *
+ * Dead letters, and messages SENT whose receipt never came, live until `deadBefore`, for ever where it is null; one that holds the
+ * place of its ordering key stays all the same. Messages that have not ended stay. Receipts that were parked go with dead letters.
  *
  * `sweepEvents` forgets events that were published before a time and none of whose messages is left, each with its
  * journal, its body, its key and whom it was for.
@@ -21,7 +23,12 @@ export interface Sweep {
 export class Retention extends Context.Service<
   Retention,
   {
-    readonly sweep: (endedBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
+    readonly sweep: (
+      endedBefore: DateTime.Utc,
+      from: string | null,
+      limit: number,
+      deadBefore: DateTime.Utc | null
+    ) => FromStore<Sweep | null>
     readonly sweepEvents: (publishedBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
   }
 >()("posthaste/application/ports/Retention") {}

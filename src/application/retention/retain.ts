@@ -1,6 +1,6 @@
 /**
- * Forgets messages that ended well and are old enough, and events without messages, once a day, in small steps with pauses, so that the service
- * stays fast. Dead letters stay until they are replayed.
+ * Forgets messages that ended well and are old enough, and events without messages, all day long in small steps with pauses, so
+ * that the service stays fast. Dead letters have a life of their own, which is long.
  */
 import { DateTime, Duration, Effect } from "effect"
 import { background } from "../background.ts"
@@ -8,20 +8,33 @@ import { Retention } from "../ports/Retention.ts"
 
 const AT_ONCE = 1_000
 const PAUSE = Duration.millis(200)
-const EVERY = Duration.hours(24)
+/** A pass for every hour, and of messages that are kept for minutes a pass for each. */
+const EVERY = Duration.hours(1)
+const OFTEN = Duration.minutes(1)
+/** Of how long messages are kept, so much passes between two passes. */
+const SHARE = 24
 /** A start has more urgent work. */
 const FIRST_AFTER = Duration.minutes(1)
 
+export interface Lives {
+  /** Of what ended well. */
+  readonly keep: Duration.Duration
+  /** Of dead letters; null: for ever. */
+  readonly keepDead: Duration.Duration | null
+}
+
 /** One pass over all messages, and then over all events; answers how many it deleted. It stops early when another process does the same. */
-export const forgetEnded = Effect.fnUntraced(function* (keep: Duration.Duration) {
+export const forgetEnded = Effect.fnUntraced(function* ({ keep, keepDead }: Lives) {
   const retention = yield* Retention
-  const before = DateTime.subtractDuration(yield* DateTime.now, keep)
-  const messages = yield* sweepAll(retention.sweep, before)
+  const now = yield* DateTime.now
+  const before = DateTime.subtractDuration(now, keep)
+  const deadBefore = keepDead === null ? null : DateTime.subtractDuration(now, keepDead)
+  const messages = yield* sweepAll((...asked) => retention.sweep(...asked, deadBefore), before)
   // An event goes once its messages are gone.
   return { messages, events: yield* sweepAll(retention.sweepEvents, before) }
 })
 
-const sweepAll = Effect.fnUntraced(function* (sweep: Retention["Service"]["sweep"], before: DateTime.Utc) {
+const sweepAll = Effect.fnUntraced(function* (sweep: Retention["Service"]["sweepEvents"], before: DateTime.Utc) {
   let removed = 0
   let from: string | null = null
   for (;;) {
@@ -35,14 +48,13 @@ const sweepAll = Effect.fnUntraced(function* (sweep: Retention["Service"]["sweep
 })
 
 /** The next pass completes a failed one. */
-export const retain = (keep: Duration.Duration) => {
-  const pass = Effect.flatMap(forgetEnded(keep), ({ messages, events }) =>
-    messages + events === 0
-      ? Effect.void
-      : Effect.logInfo(`${messages} messages that ended well and ${events} events were forgotten`)
+export const retain = (lives: Lives) => {
+  const every = Duration.clamp(Duration.divideUnsafe(lives.keep, SHARE), { minimum: OFTEN, maximum: EVERY })
+  const pass = Effect.flatMap(forgetEnded(lives), ({ messages, events }) =>
+    messages + events === 0 ? Effect.void : Effect.logInfo(`${messages} messages and ${events} events were forgotten`)
   )
   return Effect.andThen(
     Effect.sleep(FIRST_AFTER),
-    background("forgetting old messages", Effect.andThen(pass, Effect.sleep(EVERY)), EVERY)
+    background("forgetting old messages", Effect.andThen(pass, Effect.sleep(every)), every)
   )
 }

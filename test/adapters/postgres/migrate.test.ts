@@ -1,5 +1,5 @@
 import { it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect, Fiber, Redacted } from "effect"
 import pg from "pg"
 import { describe, expect } from "vitest"
 import { migrate } from "../../../src/adapters/postgres/migrate.ts"
@@ -72,6 +72,29 @@ describe("migrating", () => {
       expect(yield* migrate(open)).toEqual(["functions/put_back.sql"])
       expect(yield* functions).toEqual(before)
       expect(yield* migrate(open)).toEqual([])
+    })
+  )
+})
+
+describe("a migration of a table that somebody reads for long", () => {
+  it.live("waits without holding up others who want to read it", () =>
+    Effect.gen(function* () {
+      const open = yield* pool
+      const query = (client: pg.Pool | pg.PoolClient, sql: string) =>
+        Effect.promise(async () => (await client.query(sql)).rows)
+      yield* query(
+        open,
+        "alter table posthaste.log_base drop column system_identifier, drop column timeline; delete from posthaste.migration where number = 26"
+      )
+      const reader = yield* Effect.promise(() => open.connect())
+      yield* query(reader, "begin; lock table posthaste.log_base in access share mode")
+      const migrating = yield* Effect.forkChild(migrate(open))
+      const waits = query(open, "select from pg_locks where not granted and relation = 'posthaste.log_base'::regclass")
+      yield* Effect.repeat(waits, { until: (rows) => rows.length > 0 })
+      expect(yield* query(open, "set statement_timeout = '60s'; select base from posthaste.log_base")).toBeDefined()
+      yield* query(reader, "commit")
+      reader.release()
+      expect(yield* Fiber.join(migrating)).toEqual(["schema/0026_log_origin.sql"])
     })
   )
 })

@@ -119,7 +119,7 @@ describe("the streams of what was read", () => {
         expect(history).toEqual(whole.slice(0, history!.length))
       }
       yield* projectOnce()
-      expect((yield* (yield* Retention).sweep(inMillis(-3_600_000), null, 10))!.removed).toBe(1)
+      expect((yield* (yield* Retention).sweep(inMillis(-3_600_000), null, 10, null))!.removed).toBe(1)
       const late = facts.filter(({ messageId, version }) => messageId === gone.id && version > 1)
       const fresh = yield* Effect.scoped(Effect.flatMap(anotherReader, (there) => there.streams(late)))
       expect(fresh.has(gone.id)).toBe(false)

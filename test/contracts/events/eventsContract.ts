@@ -405,7 +405,7 @@ export const eventsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
         const retention = yield* Retention
         const events = yield* Events
         expect(yield* retention.sweepEvents(inMillis(-HOUR), null, 100)).toEqual({ removed: 1, next: null })
-        expect(yield* retention.sweep(inMillis(-HOUR), null, 100)).toMatchObject({ removed: 3 })
+        expect(yield* retention.sweep(inMillis(-HOUR), null, 100, null)).toMatchObject({ removed: 3 })
         expect(yield* events.body(gone.event.id)).toBe(gone.event.body)
         let removed = 0
         // A store that keeps streams elsewhere may still be following what was written there, and then goes round again.

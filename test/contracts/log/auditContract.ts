@@ -318,7 +318,8 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
           const sweep: Effect.Success<ReturnType<Retention["Service"]["sweep"]>> = yield* (yield* Retention).sweep(
             inMillis(-3_600_000),
             from,
-            100
+            100,
+            null
           )
           removed += sweep!.removed
           from = sweep!.next

@@ -1,23 +1,44 @@
 /** What every adapter of `Retention` promises. `layer` gives an empty store to each test. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, type Layer } from "effect"
+import { type DateTime, Effect, type Layer } from "effect"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Retention } from "../../../src/application/ports/Retention.ts"
+import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { ended, projected } from "../replays/deadLetterSamples.ts"
-import { delivered, inMillis, newOrg, next, opened, readLogUntil, type Sample, type StorePorts } from "../sample.ts"
+import {
+  delivered,
+  inMillis,
+  newOrg,
+  next,
+  opened,
+  readLogUntil,
+  type Sample,
+  type StorePorts,
+  settled,
+  started
+} from "../sample.ts"
 import { refused } from "../written.ts"
 
 const HOUR = 3_600_000
+
+/** Its provider reports the delivery later. */
+const sentOnly: AttemptOutcome = {
+  type: "Accepted",
+  status: 200,
+  providerMessageId: null,
+  delivered: false,
+  durationMs: 3
+}
 
 export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
     it.live(rule, () => Effect.provide(body, layer))
 
   /** Sweeps to the end; how many went in each step. */
-  const sweepAll = Effect.fnUntraced(function* (limit: number) {
+  const sweepAll = Effect.fnUntraced(function* (limit: number, deadBefore: DateTime.Utc | null = null) {
     const retention = yield* Retention
     const steps: Array<number> = []
     let from: string | null = null
@@ -25,7 +46,8 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
       const sweep: Effect.Success<ReturnType<typeof retention.sweep>> = yield* retention.sweep(
         inMillis(-HOUR),
         from,
-        limit
+        limit,
+        deadBefore
       )
       steps.push(sweep!.removed)
       from = sweep!.next
@@ -95,6 +117,30 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
     )
 
     test(
+      "keeps dead letters, and what was sent and never proven, for a life of their own",
+      Effect.gen(function* () {
+        const store = yield* EventStore
+        const orgId = newOrg()
+        const long = { orgId, acceptedAt: inMillis(-4 * HOUR) }
+        const older = yield* ended(refused(), inMillis(-3 * HOUR), long)
+        const younger = yield* ended(refused(), inMillis(-HOUR), long)
+        const sent = opened(long)
+        yield* store.append([{ ...sent.entry, at: inMillis(-4 * HOUR) }])
+        const start = started(sent.after)
+        yield* store.append([{ ...start.entry, at: inMillis(-4 * HOUR) }])
+        const taken = settled(start.after, sentOnly)
+        yield* store.append([{ ...taken.entry, at: inMillis(-4 * HOUR) }])
+        yield* projected([older, younger, taken.after])
+        expect((yield* sweepAll(100)).reduce((a, b) => a + b)).toBe(0)
+        expect((yield* sweepAll(100, inMillis(-2 * HOUR))).reduce((a, b) => a + b)).toBe(2)
+        expect((yield* store.load(older.id)).version).toBe(0)
+        expect((yield* store.load(taken.after.id)).version).toBe(0)
+        expect((yield* store.load(younger.id)).version).toBe(younger.version)
+        expect((yield* (yield* MessageViews).stats(orgId)).byStatus).toMatchObject({ FAILED: 1, SENT: 0 })
+      })
+    )
+
+    test(
       "forgets each message once, however many sweep at the same moment",
       Effect.gen(function* () {
         const retention = yield* Retention
@@ -105,7 +151,7 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
         }
         yield* projected(samples)
         const sweeps = yield* Effect.all(
-          Array.from({ length: 6 }, () => retention.sweep(inMillis(-HOUR), null, 100)),
+          Array.from({ length: 6 }, () => retention.sweep(inMillis(-HOUR), null, 100, null)),
           { concurrency: "unbounded" }
         )
         expect(sweeps.reduce((sum, sweep) => sum + (sweep?.removed ?? 0), 0)).toBe(20)

@@ -10,6 +10,8 @@ import { forgetEntries, forgetJournal } from "../store/entries.ts"
 
 const ended: ReadonlySet<MessageView["status"]> = new Set(endedWell)
 
+const isDead: ReadonlySet<MessageView["status"]> = new Set(["FAILED", "DEAD_LETTER"])
+
 /** Its places in the feed stay, so that positions keep their meaning; there is nothing left to read at them. */
 const forget = (tables: Tables, id: MessageId): void => {
   tables.streams.delete(id)
@@ -20,12 +22,15 @@ const forget = (tables: Tables, id: MessageId): void => {
   for (const [key, { messageId }] of tables.idempotencyKeys) if (messageId === id) tables.idempotencyKeys.delete(key)
 }
 
+const holdsPlace = (tables: Tables, id: MessageId): boolean =>
+  [...tables.lines.values()].some((turns) => turns.some(({ message }) => message.messageId === id))
+
 export const layer = Layer.effect(
   Retention,
   Effect.gen(function* () {
     const { tables } = yield* Memory
     return Retention.of({
-      sweep: (endedBefore, from, limit) =>
+      sweep: (endedBefore, from, limit, deadBefore) =>
         Effect.sync(() => {
           const views = liveViews(tables)
           const seen = [...views.keys()]
@@ -33,8 +38,12 @@ export const layer = Layer.effect(
             .toSorted()
             .slice(0, limit)
           const old = seen.filter((id) => {
-            const { status, endedAt } = views.get(id)!
-            return ended.has(status) && endedAt !== null && DateTime.isLessThan(endedAt, endedBefore)
+            const { status, endedAt, createdAt } = views.get(id)!
+            const isBefore = (at: DateTime.Utc | null, before: DateTime.Utc | null) =>
+              at !== null && before !== null && DateTime.isLessThan(at, before)
+            if (ended.has(status)) return isBefore(endedAt, endedBefore)
+            if (status === "SENT") return isBefore(createdAt, deadBefore)
+            return isDead.has(status) && isBefore(endedAt, deadBefore) && !holdsPlace(tables, id)
           })
           for (const id of old) forget(tables, id)
           return { removed: old.length, next: seen.length < limit ? null : seen.at(-1)! }

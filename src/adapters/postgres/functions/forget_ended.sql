@@ -1,7 +1,7 @@
 -- Looks at the next messages of one org in the order they were accepted and forgets those that ended well before
--- p_before. Answers nothing while another sweep is under way; `next_org` null says that all was looked at.
+-- p_before, and those that ended otherwise, or were sent and never proven, before p_dead. Answers nothing while another sweep is under way; `next_org` null says that all was looked at.
 create or replace function forget_ended(
-  p_before timestamptz, p_org text, p_created timestamptz, p_id uuid, p_limit int
+  p_before timestamptz, p_org text, p_created timestamptz, p_id uuid, p_limit int, p_dead timestamptz
 ) returns table (removed int, next_org text, next_created timestamptz, next_id uuid)
 language plpgsql volatile
 as $$
@@ -15,6 +15,9 @@ begin
   -- Every projector takes its row first too: so none waits for the other's rows in a circle, and a step that comes after
   -- this sees what was forgotten.
   perform 1 from projection order by name, generation for update;
+  if p_org is null then
+    delete from receipt_inbox where id in (select id from receipt_inbox where parked_at < p_dead limit p_limit);
+  end if;
   v_generation := (select generation from projection where name = 'messages' and live);
   p_org := coalesce(p_org, (select min(org_id) from message_count where generation = v_generation));
   if p_org is null then
@@ -22,7 +25,10 @@ begin
     return;
   end if;
   select count(*), coalesce(array_agg(v.id) filter (
-      where v.status in ({{endedWell}}) and v.ended_at < p_before), '{}'),
+      where v.status in ({{endedWell}}) and v.ended_at < p_before
+        or v.status in ('FAILED', 'DEAD_LETTER') and v.ended_at < p_dead
+          and not exists (select 1 from line_entry l where l.message_id = v.id)
+        or v.status = 'SENT' and v.created_at < p_dead), '{}'),
     max(v.created_at), (array_agg(v.id order by v.created_at desc, v.id desc))[1]
     into v_seen, v_ids, p_created, p_id
     from (

@@ -7,7 +7,7 @@ import { Retention } from "../../../application/ports/Retention.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 
 const sweepStatement = prepared`select removed::text, next_org, to_json(next_created) #>> '{}', next_id::text
-    from forget_ended($1, $2, $3::timestamptz, $4::uuid, $5)`
+    from forget_ended($1, $2, $3::timestamptz, $4::uuid, $5, $6::timestamptz)`
 const sweepEventsStatement = prepared`select removed::text, to_json(next_at) #>> '{}', next_id::text
     from forget_events($1, $2::timestamptz, $3::uuid, $4)`
 
@@ -22,11 +22,11 @@ export const layer = Layer.effect(
   Retention,
   Effect.gen(function* () {
     const { bulk } = yield* Postgres
-    const sweep: Retention["Service"]["sweep"] = (endedBefore, from, limit) => {
+    const sweep: Retention["Service"]["sweep"] = (endedBefore, from, limit, deadBefore) => {
       const [org = null, created = null, id = null] = placeIn(from)
-      return reading(bulk.rows(sweepStatement, [DateTime.formatIso(endedBefore), org, created, id, limit]), ([row]) =>
-        row === undefined ? null : sweepOf(row)
-      )
+      const dead = deadBefore === null ? null : DateTime.formatIso(deadBefore)
+      const values = [DateTime.formatIso(endedBefore), org, created, id, limit, dead]
+      return reading(bulk.rows(sweepStatement, values), ([row]) => (row === undefined ? null : sweepOf(row)))
     }
     const sweepEvents: Retention["Service"]["sweepEvents"] = (publishedBefore, from, limit) => {
       const [at = null, id = null] = placeIn(from)
