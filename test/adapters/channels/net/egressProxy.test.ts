@@ -5,7 +5,7 @@ import net, { type AddressInfo } from "node:net"
 import tls from "node:tls"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import { type EgressProxy, parseEgressProxy } from "../../../../src/adapters/channels/net/egressProxy.ts"
+import { type EgressProxy, parseEgressProxy, tunnel } from "../../../../src/adapters/channels/net/egressProxy.ts"
 import type { Resolve } from "../../../../src/adapters/channels/net/resolver.ts"
 import { selfSigned } from "./certificate.ts"
 import { receiver, until } from "./receiver.ts"
@@ -129,6 +129,22 @@ describe("the way out through a proxy", () => {
     })
   )
 
+  it.live("asks for an IPv4 address where there is one: not every proxy has a way to IPv6", () =>
+    Effect.gen(function* () {
+      const far = yield* receiver({ request: (socket) => void socket.write("HTTP/1.1 204 No Content\r\n\r\n") })
+      const way = yield* proxy()
+      const both: Resolve = (_host, callback) =>
+        callback(null, [
+          { address: "::1", family: 6 },
+          { address: "127.0.0.1", family: 4 }
+        ])
+      const post = yield* posting({ networks: "127.0.0.0/8,::1/128", resolve: both, proxy: way.at })
+      const { port } = new URL(far.url)
+      expect((yield* post(destinationAt(`http://hooks.example:${port}/`))).outcome).toMatchObject({ type: "Accepted" })
+      expect(way.asked).toEqual([`127.0.0.1:${port}`])
+    })
+  )
+
   it.live("uses up no attempt where the proxy is to blame, and says so where the receiver is", () =>
     Effect.gen(function* () {
       const outcomeBy = (at: EgressProxy) =>
@@ -142,6 +158,31 @@ describe("the way out through a proxy", () => {
       expect(yield* outcomeBy(gone.at)).toMatchObject(deferred)
       const bad = yield* outcomeBy((yield* proxy(502)).at)
       expect(bad).toMatchObject({ type: "Unreachable", error: { code: "connection_failed" } })
+    })
+  )
+
+  it.live("loses nothing that came together with the proxy's answer", () =>
+    Effect.gen(function* () {
+      const server = net.createServer((socket) => {
+        socket.once("data", () => socket.write("HTTP/1.1 200 Connection Established\r\n\r\nfirst words"))
+        socket.on("error", () => {})
+      })
+      yield* Effect.acquireRelease(
+        Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+        () => Effect.sync(() => server.close())
+      )
+      const { port } = server.address() as AddressInfo
+      const at = { host: "127.0.0.1", port, authorization: null }
+      const said = yield* Effect.callback<string>((resume) => {
+        tunnel(at, "127.0.0.1", 9, (code, socket) => {
+          if (socket === null) return resume(Effect.die(code))
+          socket.once("data", (chunk) => {
+            socket.destroy()
+            resume(Effect.succeed(String(chunk)))
+          })
+        })
+      })
+      expect(said).toBe("first words")
     })
   )
 

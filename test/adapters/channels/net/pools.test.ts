@@ -3,6 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { makeAddressGuard, parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
 import { CONNECTIONS_PER_DESTINATION_MAX, makeConnections } from "../../../../src/adapters/channels/net/connections.ts"
+import { destinationOf } from "../../../../src/adapters/channels/net/tries.ts"
 import { receiver, until } from "./receiver.ts"
 import { destinationAt, posting } from "./trying.ts"
 
@@ -32,9 +33,26 @@ describe("the connections of a destination", () => {
     })
   )
 
+  it.live("belong to one version of it, and to one of its servers", () =>
+    Effect.gen(function* () {
+      const answering = () => receiver({ request: (socket) => void socket.write(ok) })
+      const [far, other] = [yield* answering(), yield* answering()]
+      const post = yield* posting()
+      const call = (version: number, url: string) => post(destinationOf({ id: "a", version }, new URL(url), 60_000))
+      for (const version of [1, 1, 2, 2]) {
+        expect((yield* call(version, far.url)).outcome).toMatchObject({ type: "Accepted" })
+      }
+      expect([far.connections(), far.requests.length]).toEqual([2, 4])
+      yield* call(2, other.url)
+      expect([far.requests.length, other.requests.length]).toEqual([4, 1])
+    })
+  )
+
   it.live("make room for others' when too many are idle, the one that was idle longest first", () =>
     Effect.gen(function* () {
-      const far = yield* receiver({ request: (socket) => void socket.write(ok) })
+      // Told so, nobody closes one because it was idle for some seconds.
+      const kept = ok.replace("\r\n\r\n", "\r\nkeep-alive: timeout=600\r\n\r\n")
+      const far = yield* receiver({ request: (socket) => void socket.write(kept) })
       const guard = makeAddressGuard({
         allowedNetworks: Result.getOrThrow(parseNetworks("127.0.0.0/8")),
         exemptions: []
