@@ -8,10 +8,11 @@ import type { Dice } from "./dice.ts"
 import type { StoreCall } from "./swarm.ts"
 
 /** What the queue changes without a fact. */
-const queueOf = ({ lanes, laneRows, claims }: Tables) => ({
+const queueOf = ({ lanes, laneRows, claims, setAside }: Tables) => ({
   lanes: new Map([...lanes].map(([lane, waiting]) => [lane, [...waiting]])),
   laneRows: new Map(laneRows),
-  claims: new Map(claims)
+  claims: new Map(claims),
+  setAside: new Map(setAside)
 })
 
 type QueueState = ReturnType<typeof queueOf>
@@ -60,10 +61,11 @@ export class Commits {
     if (this.#before.length === 0) return 0
     const kept = dice.between(0, this.#before.length - 1)
     const lost = this.#before.length - kept
-    const { lanes, laneRows, claims } = this.#before[kept]!
+    const { lanes, laneRows, claims, setAside } = this.#before[kept]!
     replaced(this.#tables.lanes, lanes)
     replaced(this.#tables.laneRows, laneRows)
     replaced(this.#tables.claims, claims)
+    replaced(this.#tables.setAside, setAside)
     this.#before = []
     return lost
   }

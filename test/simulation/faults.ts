@@ -5,6 +5,7 @@
  */
 import { Context, Duration, Effect, Exit, type Layer } from "effect"
 import { StoreUnavailable } from "../../src/application/errors.ts"
+import { Archive } from "../../src/application/ports/Archive.ts"
 import { Bodies } from "../../src/application/ports/Bodies.ts"
 import { Channels } from "../../src/application/ports/Channels.ts"
 import { Circuits } from "../../src/application/ports/Circuits.ts"
@@ -14,8 +15,11 @@ import { Journals } from "../../src/application/ports/Journals.ts"
 import { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import { ProviderMessages } from "../../src/application/ports/ProviderMessages.ts"
-import { type BatchId, Queue } from "../../src/application/ports/Queue.ts"
+import { type BatchId, type Claim, Queue } from "../../src/application/ports/Queue.ts"
+import { QueueRepair } from "../../src/application/ports/QueueRepair.ts"
 import { Replays } from "../../src/application/ports/Replays.ts"
+import { SetAside } from "../../src/application/ports/SetAside.ts"
+import type { MessageId } from "../../src/domain/ids.ts"
 import { Memory } from "../model/Memory.ts"
 import type * as MemoryPorts from "../model/MemoryPorts.ts"
 import type { Process } from "./process.ts"
@@ -29,6 +33,9 @@ type ReceiptResult = "ok" | (typeof results)[number]
 
 /** Fewer than an honest store would give, so that a replay of a few messages has several stretches. */
 const STRETCH_MAX = 1
+
+/** A deadline of the adapter. */
+export const ANSWERS_WITHIN_MS = 8_000
 
 const unavailable = Exit.fail(new StoreUnavailable({ cause: new Error("simulated") }))
 
@@ -51,7 +58,8 @@ const described = (world: World, entries: ReadonlyArray<Append>) =>
     .map(({ messageId, facts }) => `${world.nameOf(messageId)} ${facts.map(({ type }) => type).join("+")}`)
     .join(", ")
 
-export const faultyPorts = (world: World, process: Process): Context.Context<StorePorts> => {
+/** `readsAll`: for a part of the process that is of a release which can read every fact. */
+export const faultyPorts = (world: World, process: Process, readsAll = true): Context.Context<StorePorts> => {
   const { dice, timeline, swarm } = world
   const latency = () => 0.05 + dice.next() * 1.5
 
@@ -63,6 +71,7 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
     released: BatchId | null = null
   ): Effect.Effect<A, StoreUnavailable> =>
     Effect.callback<A, StoreUnavailable>((resume) => {
+      if (world.silentUntil > timeline.now) return unheard(name, work, resume)
       const drawn = drawFate(world, name)
       world.decided(process, name, drawn)
       let there = latency()
@@ -94,6 +103,21 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
       })
     })
 
+  /** Of a store that answers nobody: what was asked may be done, and its caller gives up. */
+  const unheard = <A>(
+    name: StoreCall,
+    work: Effect.Effect<A, StoreUnavailable>,
+    resume: (answer: Exit.Exit<A, StoreUnavailable>) => void
+  ): void => {
+    world.disturbed(process, world.silentUntil - timeline.now + ANSWERS_WITHIN_MS)
+    if (world.troubleDice.chance(0.3)) {
+      world.commit(name, () => Effect.runSyncExit(work))
+      world.trace(process, `${name} is done by a store that does not answer`)
+      world.oracle.afterStoreCall()
+    }
+    timeline.after(ANSWERS_WITHIN_MS, () => process.schedule(() => resume(unavailable)))
+  }
+
   /** A port whose calls are all of one kind. */
   const everyCall = <Port extends object>(name: StoreCall, port: Port): Port =>
     Object.fromEntries(
@@ -111,16 +135,48 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
   const views = Context.get(world.store, MessageViews)
   const projections = Context.get(world.store, Projections)
   const replays = Context.get(world.store, Replays)
+  const archive = Context.get(world.store, Archive)
 
   /** What the oracle must know of a call, in the same step. */
   const told = <A>(work: Effect.Effect<A, StoreUnavailable>, tell: (answer: A) => void) =>
     Effect.tap(work, (answer) => Effect.sync(() => tell(answer)))
 
+  const isIllegible = (id: MessageId) => !readsAll && world.unreadable.has(id)
+  const legible = <A>(ids: ReadonlyArray<MessageId>, work: Effect.Effect<A, StoreUnavailable>) =>
+    Effect.suspend(() => (ids.some(isIllegible) ? Effect.die(new Error("a fact that can't be read")) : work))
+  const split = (claim: Claim | null): Claim | null => {
+    if (claim === null || !claim.messages.some(({ messageId }) => isIllegible(messageId))) return claim
+    return {
+      ...claim,
+      messages: claim.messages.filter(({ messageId }) => !isIllegible(messageId)),
+      unreadable: claim.messages
+        .filter(({ messageId }) => isIllegible(messageId))
+        .map(({ messageId, lane }) => ({ messageId, lane, orgId: null, reason: "unreadable", detail: "version 1" }))
+    }
+  }
+
   return world.store.pipe(
+    Context.add(SetAside, everyCall("setAside", Context.get(world.store, SetAside))),
+    Context.add(QueueRepair, everyCall("repair", Context.get(world.store, QueueRepair))),
+    Context.add(Archive, {
+      ...archive,
+      streams: (names) =>
+        call(
+          "archive",
+          Effect.map(archive.streams(names), (streams) => {
+            const seen = [...streams].map(([name, facts]) => {
+              const id = facts[0]!.messageId
+              const isBroken = id !== null && isIllegible(id)
+              return [name, isBroken ? facts.map((fact) => ({ ...fact, name: "Unheard@1" })) : facts] as const
+            })
+            return new Map(seen)
+          })
+        )
+    }),
     Context.add(EventStore, {
       ...store,
       load: (id) => call("load", store.load(id), world.nameOf(id)),
-      loadMany: (ids) => call("loadMany", store.loadMany(ids)),
+      loadMany: (ids) => call("loadMany", legible(ids, store.loadMany(ids))),
       append: (entries) =>
         call(
           "append",
@@ -142,7 +198,10 @@ export const faultyPorts = (world: World, process: Process): Context.Context<Sto
       claim: (request) =>
         call(
           "claim",
-          told(queue.claim(request), (claim) => world.oracle.handedOut(claim)),
+          Effect.map(
+            told(queue.claim(request), (claim) => world.oracle.handedOut(claim)),
+            split
+          ),
           "",
           (claim) =>
             claim === null

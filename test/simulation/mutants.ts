@@ -9,7 +9,9 @@ import { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore, type Stream } from "../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import { type ClaimedMessage, Queue } from "../../src/application/ports/Queue.ts"
+import { QueueRepair } from "../../src/application/ports/QueueRepair.ts"
 import { Replays } from "../../src/application/ports/Replays.ts"
+import { SetAside } from "../../src/application/ports/SetAside.ts"
 import { attemptsMaxOf, retryWaitMs } from "../../src/domain/delivery/retry.ts"
 import type { MessageId } from "../../src/domain/ids.ts"
 import { fromRecorded } from "../../src/domain/message/recorded.ts"
@@ -47,6 +49,22 @@ const claiming = (change: (claimed: ReadonlyArray<ClaimedMessage>, memory: Memor
         Effect.sync(() => change(claim?.messages ?? [], Context.get(store, Memory)))
       )
   }))
+
+/** A store that sets aside in its own way. */
+const settingAside =
+  (change: (setAside: SetAside["Service"], store: Store) => Partial<SetAside["Service"]>): Sabotage =>
+  (store) => {
+    const real = Context.get(store, SetAside)
+    return Context.add(store, SetAside, { ...real, ...change(real, store) })
+  }
+
+/** A store that repairs its queue in its own way. */
+const repairing =
+  (change: (repair: QueueRepair["Service"], store: Store) => Partial<QueueRepair["Service"]>): Sabotage =>
+  (store) => {
+    const real = Context.get(store, QueueRepair)
+    return Context.add(store, QueueRepair, { ...real, ...change(real, store) })
+  }
 
 /** By what each gets wrong. */
 export const mutants = {
@@ -374,6 +392,114 @@ export const mutants = {
     })
   },
 
+  "forgets what is set aside": settingAside(({ put }, store) => ({
+    put: (batch, messages) =>
+      Effect.tap(put(batch, messages), () =>
+        Effect.sync(() => {
+          const { setAside } = Context.get(store, Memory).tables
+          for (const { messageId } of messages) setAside.delete(messageId)
+        })
+      )
+  })),
+
+  "answers that a message is set aside before that is on the disk": (store, { commits }) => {
+    commits.asynchronous.add("setAside")
+    return store
+  },
+
+  "never tries again what was set aside": settingAside(() => ({ due: () => Effect.succeed([]) })),
+
+  "takes what it sets aside from whoever has it": settingAside(({ put }, store) => ({
+    put: (batch, messages) =>
+      Effect.tap(put(batch, messages), () =>
+        Effect.sync(() => {
+          const { claims } = Context.get(store, Memory).tables
+          for (const [other, claim] of claims) {
+            const left = claim.messages.filter((held) => messages.every((one) => one.messageId !== held.messageId))
+            claims.set(other, { ...claim, messages: left.slice(1) })
+          }
+        })
+      )
+  })),
+
+  "brings back the whole lane of what was set aside": settingAside(({ due }, store) => ({
+    due: (limit) =>
+      Effect.tap(due(limit), (ids) =>
+        Effect.sync(() => {
+          const memory = Context.get(store, Memory)
+          const held = [...memory.tables.claims.values()].flatMap(({ messages }) => messages)
+          if (ids.length > 0) for (const message of held) putWaiting(memory, message)
+        })
+      )
+  })),
+
+  "never finds a message that is in no place of the queue": repairing(() => ({
+    lost: () => Effect.succeed({ ids: [], next: null })
+  })),
+
+  "takes a message that came back for lost": repairing((_, store) => ({
+    stillLost: (ids) => {
+      const memory = Context.get(store, Memory)
+      const held = [...memory.tables.claims.values()].flatMap(({ messages }) => messages)
+      return Effect.sync(() => {
+        for (const message of held) putWaiting(memory, message)
+        return ids
+      })
+    }
+  })),
+
+  "puts back what was lost twice": repairing(({ mend }, store) => ({
+    mend: (messages, options) =>
+      Effect.tap(mend(messages, options), () =>
+        Effect.sync(() => {
+          const memory = Context.get(store, Memory)
+          for (const { messageId, place } of messages) {
+            if (place.type === "Waiting")
+              putWaiting(memory, { ...place, messageId, dueAt: DateTime.add(place.dueAt, { milliseconds: 1 }) })
+          }
+        })
+      )
+  })),
+
+  "puts back what was lost without a look at its facts": repairing(({ mend }) => ({
+    mend: (messages, options) =>
+      mend(
+        messages.map((one) =>
+          one.place.type === "Out" ? one : { ...one, place: { ...one.place, type: "Waiting", version: 1, attempt: 0 } }
+        ),
+        options
+      )
+  })),
+
+  "mends only what waits": repairing(({ mend }) => ({
+    mend: (messages, options) =>
+      mend(
+        messages.filter(({ place }) => place.type !== "UnderWay"),
+        options
+      )
+  })),
+
+  "never gives the head of a line that nobody gave": repairing(({ mend }) => ({
+    mendLines: () => Effect.succeed({ mended: 0, next: null }),
+    mend: (messages, options) =>
+      mend(
+        messages.filter(({ place }) => place.type === "Out" || place.line === null),
+        options
+      )
+  })),
+
+  "gives the second of a line that has a head": repairing(({ mendLines }, store) => ({
+    mendLines: (after, limit) =>
+      Effect.tap(mendLines(after, limit), () =>
+        Effect.sync(() => {
+          const memory = Context.get(store, Memory)
+          for (const [_, second] of memory.tables.lines.values()) {
+            if (second?.state === "WAITING") putWaiting(memory, second.message)
+          }
+        })
+      )
+  })),
+
   "keeps the body of what was erased": (store) =>
     Context.add(store, Bodies, { ...Context.get(store, Bodies), erase: () => Effect.succeed(true) }),
 
@@ -442,3 +568,12 @@ export const mutants = {
     facts: entry.facts.map((fact) => (fact.type === "MessageReplayed" ? { ...fact, replayId: null } : fact))
   }))
 } satisfies Record<string, Sabotage>
+
+/** Those that show in worlds with troubles alone. */
+export const repairMutants: ReadonlySet<Sabotage> = new Set(
+  Object.entries<Sabotage>(mutants).flatMap(([name, sabotage]) =>
+    /set aside|sets aside|no place|lost (twice|without)|for lost|mends only|nobody gave|has a head/.test(name)
+      ? [sabotage]
+      : []
+  )
+)

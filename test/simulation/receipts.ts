@@ -23,18 +23,24 @@ const tell = (world: World, message: OutboundMessage, receipt: Receipt, heard: (
   }
   world.oracle.requests.told(message, receipt)
   const { process, services } = api
-  const notHeard = world.timeline.after(5_000, lost)
+  // Whoever has waited in vain has gone, and hears no answer that comes later.
+  let isGone = false
+  const notHeard = world.timeline.after(5_000, () => {
+    isGone = true
+    lost()
+  })
   process.schedule(() => {
     process.start(recordReceipt(message.orgId, receipt), services).addObserver((exit) => {
       notHeard()
-      if (Exit.isSuccess(exit)) {
+      if (isGone && Exit.isSuccess(exit)) world.tally(`a receipt was ${exit.value}`)
+      else if (Exit.isSuccess(exit)) {
         world.tally(`a receipt was ${exit.value}`)
         if (exit.value === "unknown") lost()
         else heard()
       } else {
         const failure = Exit.findError(exit)
         if (Result.isFailure(failure)) world.violate("no receipt ends in a defect", String(exit.cause))
-        lost()
+        if (!isGone) lost()
       }
     })
   })

@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from "vitest"
 import { circuitArrows, messageArrows, replayArrows } from "./coverage.ts"
-import { behaviours, disturbances, operations, results, storeCalls } from "./swarm.ts"
+import { behaviours, disturbances, operations, repairCalls, results, storeCalls, troubles } from "./swarm.ts"
 import { type Report, World } from "./world.ts"
 
 const one = process.env["POSTHASTE_SEED"]
@@ -69,7 +69,8 @@ const runAll = () => {
         "GateClosed",
         "DuplicateKey"
       ].map((result) => `an append was answered ${result}`),
-      "every call of the store meets every fault": storeCalls.flatMap((call) =>
+      "the store falls into every trouble": troubles.map((kind) => `trouble: ${kind}`),
+      "every call of the store meets every fault": [...storeCalls, ...repairCalls].flatMap((call) =>
         results.map((result) => `fault ${call}: ${result}`)
       ),
       "receivers show every mood, and workers die before and after sending": [
@@ -87,6 +88,8 @@ const runAll = () => {
         "a process was killed",
         "a batch was taken over",
         "a crash of the database took commits back",
+        "a message was set aside",
+        "a lost message was put back",
         "a worker stopped cleanly",
         "a cancel was accepted",
         "a replay was accepted",

@@ -79,10 +79,12 @@ export const storeCalls = [
   "replays",
   "journal"
 ] as const
-export type StoreCall = (typeof storeCalls)[number]
+/** Those that only worlds with troubles make (see drawTroubles). */
+export const repairCalls = ["setAside", "repair", "archive"] as const
+export type StoreCall = (typeof storeCalls)[number] | (typeof repairCalls)[number]
 
 /** Made so seldom that few of them would meet a fault, so they meet each at a rate of their own. */
-export const rareCalls: ReadonlySet<StoreCall> = new Set(["putBack", "deferLane", "body", "provider"])
+export const rareCalls: ReadonlySet<StoreCall> = new Set(["putBack", "deferLane", "body", "provider", "setAside"])
 
 export const results = ["failBefore", "failAfter", "slow", "freeze", "crashBefore", "crashAfter"] as const
 
@@ -198,6 +200,30 @@ const lane = (dice: Dice, theme: Theme): LaneDraw => {
       ...(theme === "choking" ? choked : {})
     }
   }
+}
+
+/** What befalls the store itself, and what the queue must recover from by itself. */
+export const troubles = ["unreadable", "lostRow", "lostHead", "silence"] as const
+export type TroubleKind = (typeof troubles)[number]
+
+export interface Trouble {
+  readonly kind: TroubleKind
+  readonly atMs: number
+  /** Of a silence. */
+  readonly forMs: number
+}
+
+/** Few worlds have any: they are about little else, and their processes repair the queue. Drawn by dice of their own. */
+export const drawTroubles = (dice: Dice, healAtMs: number): ReadonlyArray<Trouble> => {
+  if (!dice.chance(0.25)) return []
+  const kinds = troubles.filter(() => dice.chance(0.5))
+  return kinds.flatMap((kind) =>
+    Array.from({ length: kind === "silence" ? 1 : dice.between(1, 4) }, () => ({
+      kind,
+      atMs: dice.next() * healAtMs,
+      forMs: dice.between(1_000, 180_000)
+    }))
+  )
 }
 
 export const draw = (dice: Dice): Swarm => {

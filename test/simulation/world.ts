@@ -10,6 +10,7 @@
 import { Clock, Context, Duration, Effect, Exit, Layer } from "effect"
 import * as NodeFingerprint from "../../src/adapters/node/NodeFingerprint.ts"
 import { dispatch } from "../../src/application/deliver/dispatch.ts"
+import { repairQueue } from "../../src/application/deliver/repairQueue.ts"
 import { Senders } from "../../src/application/deliver/Senders.ts"
 import { settingsOf } from "../../src/application/destinations/destinations.ts"
 import { LogReader } from "../../src/application/log/LogReader.ts"
@@ -17,10 +18,12 @@ import { keepProjections } from "../../src/application/log/projections/keepProje
 import { endMessages } from "../../src/application/messages/endMessages.ts"
 import { Fingerprint } from "../../src/application/ports/Fingerprint.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
+import { SetAside } from "../../src/application/ports/SetAside.ts"
 import { replayDeadLetters } from "../../src/application/replays/replayDeadLetters.ts"
 import { DestinationId, type MessageId, OrgId } from "../../src/domain/ids.ts"
 import { http, webhook, whatsapp } from "../contracts/destinations/samples.ts"
 import { copySettingsToLane } from "../model/deliver/lanes.ts"
+import { removeWaiting } from "../model/deliver/waiting.ts"
 import * as Memory from "../model/Memory.ts"
 import * as MemoryPorts from "../model/MemoryPorts.ts"
 import type { ApiServices } from "./asking.ts"
@@ -28,14 +31,14 @@ import { startClients } from "./clients.ts"
 import { storeClock, Timeline } from "./clock.ts"
 import { Commits } from "./commits.ts"
 import { type Dice, makeDice } from "./dice.ts"
-import { faultyPorts, type StorePorts } from "./faults.ts"
+import { ANSWERS_WITHIN_MS, faultyPorts, type StorePorts } from "./faults.ts"
 import { Oracle } from "./judge/oracle.ts"
 import { PERMIT_SPARE_MS, waitAfter, webhookWaitsMs } from "./judge/rules.ts"
 import { Operators } from "./operators.ts"
 import { type Machinery, Process } from "./process.ts"
 import { channelOf } from "./receivers.ts"
 import { RunQueue } from "./scheduler.ts"
-import { draw, type LaneDraw, rareCalls, type StoreCall, type Swarm } from "./swarm.ts"
+import { draw, drawTroubles, type LaneDraw, rareCalls, type StoreCall, type Swarm, type Trouble } from "./swarm.ts"
 
 export interface LaneOfWorld extends LaneDraw {
   readonly id: DestinationId
@@ -72,6 +75,10 @@ interface Worker {
 }
 
 const STEPS_MAX = 2_000_000
+/** Repairs come quicker here than in earnest, so that a world has several passes. */
+const repairs = { pause: Duration.millis(200), rest: Duration.millis(500), missingFor: Duration.seconds(1) }
+/** Once nothing goes wrong: the turn of a process that was killed, and one pass. */
+const REPAIRED_WITHIN_MS = 75_000
 /** How likely the database crashes right after one of the calls that are rare, in a world where it does. */
 const RARE_CALL_CRASHES = 0.5
 
@@ -86,6 +93,13 @@ export class World {
   readonly oracle: Oracle
   readonly lanes: ReadonlyArray<LaneOfWorld>
   healed = false
+  /** What befalls this world's store; none in most. */
+  readonly troubles: ReadonlyArray<Trouble>
+  readonly troubleDice: Dice
+  /** Messages whose facts the workers' release can't read until everything heals. */
+  readonly unreadable = new Set<MessageId>()
+  /** Until then the store answers nobody. */
+  silentUntil = 0
 
   readonly #operators: Operators
   readonly #runQueue: RunQueue
@@ -109,7 +123,13 @@ export class World {
   constructor(seed: number, sabotage: Sabotage = (store) => store) {
     this.seed = seed
     this.dice = makeDice(seed)
-    this.swarm = draw(this.dice)
+    const swarm = draw(this.dice)
+    this.troubleDice = makeDice(seed + 1_000_003)
+    this.troubles = drawTroubles(this.troubleDice, swarm.healAtMs)
+    const silences = this.troubles.flatMap(({ kind, atMs, forMs }) =>
+      kind === "silence" ? [atMs + forMs + ANSWERS_WITHIN_MS] : []
+    )
+    this.swarm = { ...swarm, healAtMs: Math.max(swarm.healAtMs, ...silences) }
     this.#runQueue = new RunQueue(this.dice)
     this.machinery = {
       timeline: this.timeline,
@@ -245,6 +265,7 @@ export class World {
     this.#operators.start(done)
     if (swarm.disturbances.length > 0) this.#disturbLater(swarm.disturbanceMs)
     this.timeline.after(swarm.healAtMs, () => this.#heal())
+    for (const trouble of this.troubles) this.timeline.after(trouble.atMs, () => this.#befall(trouble))
     if (this.seed % 2 === 0) this.timeline.after(swarm.healAtMs / 2, () => this.#rebuild())
 
     let steps = 0
@@ -313,7 +334,7 @@ export class World {
     if (this.#stopping) return
     const { swarm } = this
     const process = this.#newProcess(`worker-${n}`, () => this.#startWorker(n))
-    const ports = Context.add(faultyPorts(this, process), Fingerprint, fingerprint)
+    const ports = Context.add(faultyPorts(this, process, false), Fingerprint, fingerprint)
     const services = Context.add(ports, Senders, channelsOf(this, process))
     const worker = dispatch({
       worker: process.name,
@@ -326,8 +347,10 @@ export class World {
     process.schedule(() => {
       this.trace(process, `starts, its clock ${process.wallOffset} ms ahead`)
       if (n < swarm.keepers) {
-        process.start(Effect.provide(keepProjections, LogReader.layer), services)
+        // A projector reads every fact of the log, in its stored form too: one that it can't read is for itself to tell.
+        process.start(Effect.provide(keepProjections, LogReader.layer), faultyPorts(this, process))
         process.start(endMessages, services)
+        if (this.troubles.length > 0) process.start(repairQueue({ holder: process.name, ...repairs }), services)
         if (swarm.operations.includes("replay")) process.start(replayDeadLetters, services)
       }
       const fiber = process.start(Effect.scoped(Effect.andThen(worker, Effect.never)), services)
@@ -362,7 +385,9 @@ export class World {
   #logged(process: Process, message: string): void {
     this.trace(process, `logs ${message}`)
     const known = "a batch could not be handed back"
+    const isExpected = this.troubles.length > 0 && / is (set aside|left out):/.test(message)
     if (message.startsWith(known)) this.tally(known)
+    else if (isExpected) this.tally("a message was set aside")
     else this.violate("nothing is logged as an error", `${process.name}: ${message}`)
   }
 
@@ -401,6 +426,45 @@ export class World {
     }
   }
 
+  #befall({ kind, forMs }: Trouble): void {
+    if (this.healed) return
+    const memory = Context.get(this.store, Memory.Memory)
+    const { tables } = memory
+    const waiting = [...tables.lanes.values()].flat()
+    const held = [...tables.claims.values()].flatMap(({ messages }) => messages)
+    switch (kind) {
+      case "silence":
+        this.silentUntil = this.timeline.now + forMs
+        this.tally("trouble: silence")
+        this.trace(null, `the store is silent for ${forMs} ms`)
+        break
+      case "unreadable": {
+        const one = this.troubleDice.pick([...waiting, ...held])
+        if (one === undefined) return
+        this.unreadable.add(one.messageId)
+        this.tally("trouble: unreadable")
+        this.trace(null, `${this.nameOf(one.messageId)} can't be read any more`)
+        break
+      }
+      default: {
+        const heads = [...tables.lines].flatMap(([name, [head]]) =>
+          head?.state === "GIVEN" && waiting.includes(head.message) ? [{ name, message: head.message }] : []
+        )
+        const head = kind === "lostHead" ? this.troubleDice.pick(heads) : undefined
+        const lost = head?.message ?? this.troubleDice.pick(waiting)
+        if (lost === undefined) return
+        removeWaiting(tables, lost)
+        if (head !== undefined) {
+          const [given, ...behind] = tables.lines.get(head.name)!
+          tables.lines.set(head.name, [{ ...given!, state: "WAITING" }, ...behind])
+        }
+        this.oracle.hands.lost(lost.messageId, Math.max(this.timeline.now, this.swarm.healAtMs) + REPAIRED_WITHIN_MS)
+        this.tally(`trouble: ${head === undefined ? "lostRow" : "lostHead"}`)
+        this.trace(null, `the queue loses ${this.nameOf(lost.messageId)}`)
+      }
+    }
+  }
+
   // --------------------------------------------------------------------------------------------- the end
 
   /** Somebody wants the lists built anew, beside those that serve. */
@@ -413,6 +477,9 @@ export class World {
     this.healed = true
     this.trace(null, "everything heals")
     for (const process of this.#restarts.keys()) process.thaw()
+    // A release that reads everything was started, and whoever started it tries again what was set aside.
+    this.unreadable.clear()
+    if (this.troubles.length > 0) this.timeline.after(5_000, () => Effect.runSync(this.#tryAgain))
     this.#operators.release(() => {
       this.#released = true
     })
@@ -435,10 +502,15 @@ export class World {
       2 * Math.max(3_000, ...wrong) +
       4 * (swarm.circuit.openMaxMs + swarm.deadlineMs + PERMIT_SPARE_MS) +
       swarm.healAtMs +
+      (this.troubles.length > 0 ? REPAIRED_WITHIN_MS : 0) +
       // The last doubt before everything healed may have been the fourth.
       4 ** 4 * Math.max(...this.lanes.map(({ doubtMs }) => doubtMs)) +
       60_000
     )
+  }
+
+  get #tryAgain() {
+    return Effect.orDie(Context.get(this.store, SetAside).tryAgain(null))
   }
 
   #watch(settledAt: number, until: number): void {

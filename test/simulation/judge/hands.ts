@@ -28,6 +28,9 @@ export class Hands {
   /** Since when each waiting message has been in its lane. */
   #waitingSince = new Map<string, number>()
 
+  /** Messages that the queue lost, and until when it may be without them. */
+  readonly #lost = new Map<MessageId, number>()
+
   constructor(world: World, tables: Tables, ledger: Ledger, lines: Lines, destinations: Destinations) {
     this.#world = world
     this.#tables = tables
@@ -38,6 +41,21 @@ export class Hands {
 
   #check(law: string, holds: boolean, explain: () => string): void {
     if (!holds) this.#world.violate(law, explain())
+  }
+
+  /** The queue has lost a message, and must have it back by then. */
+  lost(id: MessageId, until: number): void {
+    this.#lost.set(id, until)
+  }
+
+  /** Whether it may still be in nobody's hands. */
+  #mayBeLost(id: MessageId, isThere: boolean): boolean {
+    const until = this.#lost.get(id)
+    if (until === undefined) return false
+    if (!isThere && this.#world.timeline.now <= until) return true
+    this.#lost.delete(id)
+    if (isThere) this.#world.tally("a lost message was put back")
+    return false
   }
 
   /** After each call of the store. `released` is the batch that the call gave up. */
@@ -70,6 +88,14 @@ export class Hands {
     }
     this.#waitingSince = since
     for (const { messages } of this.#tables.claims.values()) messages.forEach(count)
+    // Whatever is set aside is in the hands of whoever tries it again. A batch that had settled it long ago may have been the one
+    // to set it aside: that takes it from nobody else.
+    for (const { messageId, againAt } of this.#tables.setAside.values()) {
+      const entry = this.#ledger.get(messageId)
+      if (againAt === null || entry === undefined || endings.has(entry.status)) continue
+      const key = rowKey(messageId, entry.queuedAt)
+      if (!hands.has(key)) hands.set(key, 1)
+    }
     for (const [key, times] of hands) {
       const name = () => `${this.#world.nameOf(key.slice(0, 36) as MessageId)} ${key.slice(37)} is held ${times} times`
       this.#check("I23 one holder", times === 1, name)
@@ -82,6 +108,7 @@ export class Hands {
         what
       )
       if (endings.has(entry.status) || entry.status === "SENT") continue
+      if (this.#mayBeLost(id, hands.has(rowKey(id, entry.queuedAt)))) continue
       const isBehind = entry.line !== null && this.#lines.isBehind(entry.line, id)
       this.#check(
         isBehind ? "I21 who stands behind waits in the line" : "I6 nothing is in nobody's hands",
@@ -153,6 +180,12 @@ export class Hands {
     const state = [...lines.values()].flat().filter(({ state }) => state !== "DEAD")
     this.#check("I21 nobody stands in line at the end", state.length === 0, () =>
       state.map(({ message }) => this.#world.nameOf(message.messageId)).join(" ")
+    )
+    const aside = [...this.#tables.setAside.values()].filter(
+      ({ messageId, againAt }) => againAt !== null && !endings.has(this.#ledger.get(messageId)?.status ?? "DELIVERED")
+    )
+    this.#check("I6 nothing is set aside at the end", aside.length === 0, () =>
+      aside.map(({ messageId }) => this.#world.nameOf(messageId)).join(" ")
     )
     this.#check("I26 nothing is held at the end", claims.size === 0, () => [...claims.keys()].join(" "))
   }
