@@ -2,10 +2,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
+import { commandConsent } from "../../../src/application/consents/consents.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { type EventRequest, publishEvents } from "../../../src/application/events/publishEvents.ts"
 import { eraseEvent, readMessages } from "../../../src/application/events/readEvents.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
+import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventSchemas } from "../../../src/application/ports/EventSchemas.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
@@ -13,7 +15,7 @@ import { Queue } from "../../../src/application/ports/Queue.ts"
 import { replayOnce } from "../../../src/application/replays/replayDeadLetters.ts"
 import { readReplay, requestReplay } from "../../../src/application/replays/replays.ts"
 import { type EventId, OrgId } from "../../../src/domain/ids.ts"
-import { makeEndpoint } from "../../contracts/destinations/samples.ts"
+import { makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 const acme = OrgId.make("acme")
@@ -87,6 +89,49 @@ describe("the events an endpoint missed", () => {
       yield* work
       expect(yield* readReplay(acme, asked.id)).toMatchObject({ matched: 3, replayed: 1, skipped: 2 })
       expect((yield* messagesOf([erased!, over!, good!])).map(({ length }) => length)).toEqual([0, 0, 1])
+    })
+  )
+
+  test(
+    "are left out when the consent of their dossier was withdrawn by the time it is their turn",
+    Effect.gen(function* () {
+      const [withdrawn, good] = yield* publish({ dossierId: "d-1" }, { dossierId: "d-2" })
+      const { id: to } = yield* makeEndpoint(acme)
+      const asked = yield* requestReplay(acme, { missed: { to, since: start } }, plain)
+      yield* commandConsent(
+        { orgId: acme, dossierId: "d-1", channel: "webhook" },
+        { type: "WithdrawConsent", source: "the customer" }
+      )
+      yield* work
+      expect(yield* readReplay(acme, asked.id)).toMatchObject({ matched: 2, replayed: 1, skipped: 1 })
+      expect((yield* messagesOf([withdrawn!, good!])).map(({ length }) => length)).toEqual([0, 1])
+    })
+  )
+
+  test(
+    "are not sent, and not counted as sent, when it is gone by the time it is their turn",
+    Effect.gen(function* () {
+      const [missed] = yield* publish({})
+      const { id: to } = yield* makeEndpoint(acme)
+      const asked = yield* requestReplay(acme, { missed: { to, since: start } }, plain)
+      yield* (yield* Destinations).remove(webhook, acme, to)
+      yield* work
+      expect(yield* readReplay(acme, asked.id)).toMatchObject({ status: "COMPLETED", replayed: 0, skipped: 1 })
+      expect((yield* messagesOf([missed!])).flat()).toEqual([])
+    })
+  )
+
+  test(
+    "go by the endpoint's own retry policy, and name the replay that sent them",
+    Effect.gen(function* () {
+      const [missed] = yield* publish({})
+      const retry = { strategy: "fixed", baseMs: 5_000, attemptsMax: 2 } as const
+      const { id: to } = yield* makeEndpoint(acme, { retry })
+      const asked = yield* requestReplay(acme, { missed: { to, since: start } }, plain)
+      yield* work
+      const [message] = (yield* messagesOf([missed!])).flat()
+      const { facts } = yield* (yield* EventStore).load(message!.id)
+      expect(facts[0]!.fact).toMatchObject({ type: "MessageQueued", replayId: asked.id, retry })
     })
   )
 
