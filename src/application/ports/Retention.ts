@@ -12,7 +12,7 @@ export interface Sweep {
  * data (stream, body, answers, view, idempotency key), and the counts go down with them.
  *
  * Dead letters, and messages SENT whose receipt never came, live until `deadBefore`, for ever where it is null; one that holds the
- * place of its ordering key stays all the same. Messages that have not ended stay. Receipts that were parked go with dead letters.
+ * place of its ordering key stays all the same, and so does one that has moved since its view was made. Messages that have not ended stay. Receipts that were parked go with dead letters.
  *
  * `sweepEvents` forgets events that were published before a time and none of whose messages is left, each with its
  * journal, its body, its key and whom it was for.

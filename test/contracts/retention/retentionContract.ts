@@ -13,6 +13,7 @@ import {
   inMillis,
   newOrg,
   next,
+  now,
   opened,
   readLogUntil,
   type Sample,
@@ -124,19 +125,24 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
         const long = { orgId, acceptedAt: inMillis(-4 * HOUR) }
         const older = yield* ended(refused(), inMillis(-3 * HOUR), long)
         const younger = yield* ended(refused(), inMillis(-HOUR), long)
+        // The list does not know yet that it goes again.
+        const replayed = yield* ended(refused(), inMillis(-3 * HOUR), long)
         const sent = opened(long)
         yield* store.append([{ ...sent.entry, at: inMillis(-4 * HOUR) }])
         const start = started(sent.after)
         yield* store.append([{ ...start.entry, at: inMillis(-4 * HOUR) }])
         const taken = settled(start.after, sentOnly)
         yield* store.append([{ ...taken.entry, at: inMillis(-4 * HOUR) }])
-        yield* projected([older, younger, taken.after])
+        yield* projected([older, younger, replayed, taken.after])
+        const again = next(replayed, { type: "ReplayMessage", now: now(), reason: null })
+        yield* store.append([again.entry])
         expect((yield* sweepAll(100)).reduce((a, b) => a + b)).toBe(0)
         expect((yield* sweepAll(100, inMillis(-2 * HOUR))).reduce((a, b) => a + b)).toBe(2)
         expect((yield* store.load(older.id)).version).toBe(0)
         expect((yield* store.load(taken.after.id)).version).toBe(0)
         expect((yield* store.load(younger.id)).version).toBe(younger.version)
-        expect((yield* (yield* MessageViews).stats(orgId)).byStatus).toMatchObject({ FAILED: 1, SENT: 0 })
+        expect((yield* store.load(replayed.id)).version).toBe(again.after.version)
+        expect((yield* (yield* MessageViews).stats(orgId)).byStatus).toMatchObject({ FAILED: 2, SENT: 0 })
       })
     )
 

@@ -38,10 +38,11 @@ export const layer = Layer.effect(
             .toSorted()
             .slice(0, limit)
           const old = seen.filter((id) => {
-            const { status, endedAt, createdAt } = views.get(id)!
+            const { status, endedAt, createdAt, version } = views.get(id)!
             const isBefore = (at: DateTime.Utc | null, before: DateTime.Utc | null) =>
               at !== null && before !== null && DateTime.isLessThan(at, before)
             if (ended.has(status)) return isBefore(endedAt, endedBefore)
+            if (tables.streams.get(id)?.length !== version) return false
             if (status === "SENT") return isBefore(createdAt, deadBefore)
             return isDead.has(status) && isBefore(endedAt, deadBefore) && !holdsPlace(tables, id)
           })

@@ -8,6 +8,7 @@ as $$
 declare
   v_generation int;
   v_ids uuid[];
+  v_dead uuid[];
   v_seen int;
   v_now timestamptz := clock_timestamp();
 begin
@@ -25,18 +26,26 @@ begin
     return;
   end if;
   select count(*), coalesce(array_agg(v.id) filter (
-      where v.status in ({{endedWell}}) and v.ended_at < p_before
-        or v.status in ('FAILED', 'DEAD_LETTER') and v.ended_at < p_dead
-          and not exists (select 1 from line_entry l where l.message_id = v.id)
-        or v.status = 'SENT' and v.created_at < p_dead), '{}'),
+      where v.status in ({{endedWell}}) and v.ended_at < p_before), '{}'),
+    coalesce(array_agg(v.id) filter (
+      where v.status in ('FAILED', 'DEAD_LETTER') and v.ended_at < p_dead or v.status = 'SENT' and v.created_at < p_dead), '{}'),
     max(v.created_at), (array_agg(v.id order by v.created_at desc, v.id desc))[1]
-    into v_seen, v_ids, p_created, p_id
+    into v_seen, v_ids, v_dead, p_created, p_id
     from (
       select id, status, created_at, ended_at from message_view
       where generation = v_generation and org_id = p_org and created_at < p_before
         and (p_created is null or (created_at, id) > (p_created, p_id))
       order by generation desc, org_id desc, created_at, id limit p_limit
     ) v;
+  if cardinality(v_dead) > 0 then
+    -- What can still move may have moved since the projection read it, or be moving now: nobody appends until this is over.
+    lock table event in share row exclusive mode;
+    v_ids := v_ids || array(
+      select v.id from message_view v
+      where v.generation = v_generation and v.id = any (v_dead)
+        and v.version = (select max(e.version) from event e where e.stream_id = v.id)
+        and not exists (select 1 from line_entry l where l.message_id = v.id));
+  end if;
   delete from event where stream_id = any (v_ids);
   delete from copied_fact where stream_id = any (v_ids);
   delete from body where message_id = any (v_ids);
