@@ -19,7 +19,7 @@ const pathOf = (name: string) => `/event-types/${encodeURIComponent(name)}`
 
 const list = Command.make(
   "list",
-  { archived: switchFlag("archived", "The archived ones instead"), ...serviceFlags },
+  { archived: switchFlag("archived", "Archived ones too"), ...serviceFlags },
   Effect.fnUntraced(function* ({ archived, json, ...flags }) {
     const service = yield* orgService(flags)
     const query = { limit: "200", ...(archived && { archived: "true" }) }
