@@ -101,6 +101,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     port: given.port,
     operatorKeys: databaseAndKeys.operatorKeys,
     trustedProxies: given.trustedProxies,
+    connections: given.connections,
     encryptionKeys: databaseAndKeys.encryptionKeys,
     answered: metrics.answered,
     metrics: metrics.text

@@ -43,6 +43,8 @@ export interface Settings {
   readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>> | null
   /** Proxies in front of the API, which say for whom they ask. */
   readonly trustedProxies: Networks | null
+  /** Of callers of the API at once: of one address, and of all together. */
+  readonly connections: { readonly perAddressMax: number; readonly connectionsMax: number }
   readonly allowedNetworks: ReadonlyArray<Network>
   /** The way out to destinations; null: straight. */
   readonly egressProxy: EgressProxy | null
@@ -339,6 +341,10 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
     operatorKeyFile: operator.file,
     encryptionKeys: sealing,
     trustedProxies: yield* variable("POSTHASTE_TRUSTED_PROXIES", proxies),
+    connections: {
+      perAddressMax: yield* variable("POSTHASTE_CONNECTIONS_PER_ADDRESS", wholeNumber(1, 1_000_000), 1_000),
+      connectionsMax: yield* variable("POSTHASTE_CONNECTIONS_MAX", wholeNumber(1, 1_000_000), 4_000)
+    },
     allowedNetworks: yield* variable(
       "POSTHASTE_ALLOWED_NETWORKS",
       (given) => Result.mapError(parseNetworks(given), (problem) => `is not a list of networks: ${problem}`),

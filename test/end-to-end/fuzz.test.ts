@@ -3,13 +3,15 @@ import { Effect, Exit, Redacted, Scope } from "effect"
 import { expect, it } from "vitest"
 import { fuzz } from "../fuzz/fuzz.ts"
 import { freshDatabase } from "../servers/freshDatabase.ts"
+import { metaThatRefuses } from "../servers/metaThatRefuses.ts"
 import { operatorKey, startProduct } from "../servers/product.ts"
 import { PATIENCE_MS } from "../servers/until.ts"
 
 it("requests of any form are answered, and none of them with a 5xx", async () => {
   const scope = Scope.makeUnsafe()
   const database = Redacted.value(await Effect.runPromise(Scope.provide(freshDatabase, scope)))
-  const product = await startProduct(database, { POSTHASTE_ROLES: "api,relay,projector" })
+  const meta = await metaThatRefuses()
+  const product = await startProduct(database, { POSTHASTE_ROLES: "api,relay,projector", WHATSAPP_BASE_URL: meta.url })
   const report = await fuzz({
     url: product.url!,
     key: operatorKey,
@@ -27,5 +29,6 @@ it("requests of any form are answered, and none of them with a 5xx", async () =>
     expect(report.byStatus.get(status), status).toBeGreaterThan(0)
   }
   await product.stop()
+  meta.stop()
   await Effect.runPromise(Scope.close(scope, Exit.void))
 })

@@ -9,6 +9,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import { metaThatRefuses } from "../servers/metaThatRefuses.ts"
 import { startPosthaste, stop } from "../servers/posthaste.ts"
 import { fuzz } from "./fuzz.ts"
 
@@ -30,6 +31,7 @@ const [requests, seed, atOnce] = [whole("requests"), whole("seed"), whole("at-on
 
 const HANGS_AFTER_MS = 2000
 
+const meta = await metaThatRefuses()
 const directory = mkdtempSync(join(tmpdir(), "posthaste-fuzz-"))
 const key = process.env["POSTHASTE_OPERATOR_KEY"] ?? randomBytes(24).toString("base64url")
 const own =
@@ -39,7 +41,8 @@ const own =
         POSTHASTE_OPERATOR_KEY: key,
         // Nothing leaves: endpoints are made of whatever comes, and nobody asked them.
         POSTHASTE_ROLES: "api,relay,projector",
-        POSTHASTE_LOG_FORMAT: "text"
+        POSTHASTE_LOG_FORMAT: "text",
+        WHATSAPP_BASE_URL: meta.url
       })
     : null
 
@@ -58,6 +61,7 @@ const report = await fuzz({
 })
 const crashed = own !== null && own.process.exitCode !== null
 if (own !== null && !crashed) await stop(own)
+meta.stop()
 rmSync(directory, { recursive: true, force: true })
 
 console.log(`seed ${seed}: ${requests} requests to ${report.operations} operations`)

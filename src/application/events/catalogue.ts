@@ -13,6 +13,12 @@ import { type EventType, type EventTypeDefinition, EventTypes } from "../ports/E
 /** Of a schema and of an example each. */
 export const TEXT_MAX = 64 * 1024
 
+/** A larger number reads as infinity, which no answer in JSON can show. */
+const isShowable = (value: unknown): boolean =>
+  typeof value === "object" && value !== null
+    ? Object.values(value).every(isShowable)
+    : typeof value !== "number" || Number.isFinite(value)
+
 /** An example that does not fit its own schema would be sent as a test. */
 const faultsOf = Effect.fnUntraced(function* ({ schema, example }: EventTypeDefinition) {
   const schemas = yield* EventSchemas
@@ -20,7 +26,12 @@ const faultsOf = Effect.fnUntraced(function* ({ schema, example }: EventTypeDefi
     ([field, text]): ReadonlyArray<Fault> =>
       text !== null && text.length > TEXT_MAX ? [{ field, reason: `must have at most ${TEXT_MAX} characters` }] : []
   )
-  if (long.length > 0 || schema === null) return long
+  if (long.length > 0) return long
+  const large = Object.entries({ schema, example }).flatMap(
+    ([field, text]): ReadonlyArray<Fault> =>
+      text !== null && !isShowable(JSON.parse(text)) ? [{ field, reason: "must hold no number beyond 1.8e308" }] : []
+  )
+  if (large.length > 0 || schema === null) return large
   const faults = schemas.faultsOfSchema(JSON.parse(schema))
   if (faults.length > 0 || example === null) return faults
   return schemas

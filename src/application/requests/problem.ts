@@ -113,6 +113,14 @@ export const tooManyFeeds = () =>
   problem(429, "too-many-feeds", "Too many follow the feed")("Too many follow the feed here. Try again later.", [], {
     "retry-after": "30"
   })
+export const tooManyWrongKeys = () =>
+  problem(429, "too-many-wrong-keys", "Too many wrong keys came from here")(
+    "A key that was not good lately is not looked at now. Try again later.",
+    [],
+    { "retry-after": "10" }
+  )
+export const tooManyNotices = () =>
+  problem(503, "too-many-notices", "Too many notices are being read")("Try again later.", [], { "retry-after": "10" })
 export const keyReused = () =>
   problem(
     409,

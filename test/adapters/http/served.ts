@@ -119,7 +119,11 @@ export interface Call {
   readonly body?: unknown
 }
 
-export const start = async (wrap: (store: Store) => Store = (store) => store, feed?: FeedOptions) => {
+export const start = async (
+  wrap: (store: Store) => Store = (store) => store,
+  feed?: FeedOptions,
+  connections?: HttpApiServer.HttpApiOptions["connections"]
+) => {
   const logged: Array<string> = []
   const log = Logger.make(({ message, cause }) => {
     logged.push([message, Cause.pretty(cause)].flat().map(String).join(" "))
@@ -130,7 +134,8 @@ export const start = async (wrap: (store: Store) => Store = (store) => store, fe
       port: 0,
       operatorKeys,
       encryptionKeys: [Redacted.make(new Uint8Array(32).fill(1))],
-      ...(feed && { feed })
+      ...(feed && { feed }),
+      ...(connections && { connections })
     }).pipe(
       // Nearer than those of the store.
       Layer.provideMerge(Layer.succeed(Channels, channels)),

@@ -6,7 +6,7 @@ import { Destinations } from "../../../application/ports/Destinations.ts"
 import { receiveReceipts, WHATSAPP } from "../../../application/receipts/receiveReceipts.ts"
 import { Api } from "../server/Api.ts"
 import { answer, invalidRequest, unproven, wrongVerifyToken } from "../server/problem.ts"
-import { limits, readBytes } from "../server/requestBody.ts"
+import { limits, type Memory, readStrangersBytes } from "../server/requestBody.ts"
 
 interface Question {
   readonly "hub.mode"?: string
@@ -25,9 +25,12 @@ const verify = Effect.fnUntraced(function* (question: Question) {
   return HttpServerResponse.text(challenge ?? "", { headers: { "x-content-type-options": "nosniff" } })
 })
 
+/** Anybody can send a body here. Meta sends a notice that was not taken again. */
+const memory: Memory = { held: 0, max: 64 * 1024 * 1024 }
+
 const take = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const answered = yield* receiveReceipts({
-    body: yield* readBytes(request, limits.notice),
+    body: yield* readStrangersBytes(request, limits.notice, memory),
     signature: request.headers["x-hub-signature-256"] ?? null,
     org: request.headers["x-org-id"] ?? null
   })
@@ -46,5 +49,5 @@ const take = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerR
 export const layer = HttpApiBuilder.group(Api, "whatsAppReceipts", (handlers) =>
   handlers
     .handle("verify", ({ query }) => answer(verify(query)))
-    .handleRaw("take", ({ request }) => answer(take(request)))
+    .handleRaw("take", ({ request }) => answer(Effect.scoped(take(request))))
 )

@@ -34,8 +34,8 @@ import { apiWith } from "./Api.ts"
 import { refuseAddresses } from "./addresses.ts"
 import { allowedMethodsOf, takesNoneOf } from "./allowedMethods.ts"
 import * as Auth from "./auth.ts"
-import type { Networks } from "./callers.ts"
-import { makeServer } from "./connections.ts"
+import { isIn, type Networks } from "./callers.ts"
+import { type ConnectionLimits, makeServer } from "./connections.ts"
 import { cursorKeys } from "./cursor.ts"
 import * as HealthHandlers from "./health.ts"
 import { lastResort } from "./lastResort.ts"
@@ -52,6 +52,7 @@ export interface HttpApiOptions {
   /** The newest first. Cursors are signed with keys made of them. */
   readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>>
   readonly feed?: FeedHandlers.FeedOptions
+  readonly connections?: Partial<Omit<ConnectionLimits, "isProxy">>
   /** Told of each answer. */
   readonly answered?: Answered
   /** The text of `/metrics`, which only an operator's key may read here; absent: there is none. */
@@ -113,6 +114,11 @@ const routesOf = (
 export const routes = (options: RoutesOptions) =>
   Layer.unwrap(Effect.map(Channels, (channels) => routesOf(options, channels)))
 
+const limitsOf = ({ connections, trustedProxies = null }: Pick<HttpApiOptions, "connections" | "trustedProxies">) => ({
+  ...connections,
+  isProxy: (address: string) => trustedProxies !== null && isIn(trustedProxies, address)
+})
+
 export const layer = ({ host, port, encryptionKeys, ...options }: HttpApiOptions) =>
   HttpRouter.serve(routes(options), {
     disableLogger: true,
@@ -121,7 +127,7 @@ export const layer = ({ host, port, encryptionKeys, ...options }: HttpApiOptions
     routerConfig: { caseSensitive: true, ignoreDuplicateSlashes: false }
   }).pipe(
     Layer.provide(cursorKeys(encryptionKeys)),
-    Layer.provideMerge(NodeHttpServer.layer(makeServer, { host, port }))
+    Layer.provideMerge(NodeHttpServer.layer(() => makeServer(limitsOf(options)), { host, port }))
   )
 
 export const url = Effect.map(HttpServer.HttpServer, ({ address }) => HttpServer.formatAddress(address))

@@ -16,9 +16,18 @@ import { NOBODY } from "../../../domain/audit/entry.ts"
 import { OrgId } from "../../../domain/ids.ts"
 import { hashOf, isSameHash, isWellFormed, storedHash } from "../keys/apiKey.ts"
 import { addressOf, isIn, type Networks, networksOf } from "./callers.ts"
-import { forbidden, invalidRequest, type Problem, problemOf, refuse, unauthorized } from "./problem.ts"
+import {
+  forbidden,
+  invalidRequest,
+  type Problem,
+  problemOf,
+  refuse,
+  tooManyWrongKeys,
+  unauthorized
+} from "./problem.ts"
 import { makeRefusals } from "./refusals.ts"
 import { routeNameOf, scopeOfRoute } from "./scopes.ts"
+import { makeWrongKeys } from "./wrongKeys.ts"
 
 /** The org this request acts for. */
 export class ActingOrg extends Context.Service<ActingOrg, OrgId>()("posthaste/adapters/http/server/auth/ActingOrg") {}
@@ -47,7 +56,7 @@ const security = {
     "An org's API key, or the operator's key together with X-Org-Id."
   )
 }
-const errors = [problemOf(400), problemOf(401), problemOf(403), problemOf(500), problemOf(503)]
+const errors = [problemOf(400), problemOf(401), problemOf(403), problemOf(429), problemOf(500), problemOf(503)]
 
 /** For everything that belongs to an org. */
 export class OrgAccess extends HttpApiMiddleware.Service<OrgAccess, { provides: ActingOrg | Caller }>()(
@@ -107,6 +116,7 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
   Layer.effectContext(
     Effect.gen(function* () {
       const keys = yield* ApiKeys
+      const wrongKeys = makeWrongKeys()
       const refusals = yield* makeRefusals((fact) => noteAccess(randomUUID(), fact))
 
       /** Null for the operator. */
@@ -117,14 +127,20 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
         if (key === "") return yield* unauthorized("Send the header authorization: Bearer <API key>.")
         const hashed = hashOf(key)
         if (isOperator(operatorKeys, hashed)) return null
-        const holder = isWellFormed(key) ? yield* keys.holderOf(storedHash(hashed)) : null
+        const now = yield* Clock.currentTimeMillis
+        const stored = storedHash(hashed)
+        if (!wrongKeys.mayAsk(address, stored, now)) {
+          refusals.note(null, "unknown", address)
+          return yield* tooManyWrongKeys()
+        }
+        const holder = isWellFormed(key) ? yield* keys.holderOf(stored) : null
         if (holder === null || holder.revoked) {
+          wrongKeys.wrong(address, now)
           refusals.note(holder, holder === null ? "unknown" : "revoked", address)
           return yield* unauthorized(
             isWellFormed(key) ? "This key is not known, or was revoked." : "This is not an API key."
           )
         }
-        const now = yield* Clock.currentTimeMillis
         if (holder.expiresAt !== null && DateTime.toEpochMillis(holder.expiresAt) <= now) {
           refusals.note(holder, "expired", address)
           return yield* unauthorized("This key has expired.")
@@ -133,6 +149,7 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
           refusals.note(holder, "network", address)
           return yield* forbidden("This key may not be used from this address.")
         }
+        wrongKeys.good(stored, now)
         yield* keys.used(holder.id)
         return holder
       })

@@ -1,11 +1,40 @@
 /**
- * The limits of the listening socket: slow and malformed callers are answered and disconnected before they cost
- * anything. A request that Node's parser refuses gets a problem of the same form as every other refusal.
+ * The listening socket and its limits. Whoever is slow, silent or many is disconnected before it costs others anything, and a
+ * request that Node's parser refuses gets a problem of the same form as every other refusal.
+ *
+ * A connection is always in one state (`State`). When there are too many, of one address or in all, one makes room: first
+ * those that have never asked anything, then those that ask nothing now, then those that do not finish sending their request, then
+ * those that do not read their answer. A connection whose request is being worked on is never taken for another.
  */
-import { Server, type ServerOptions, type ServerResponse, STATUS_CODES } from "node:http"
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+  STATUS_CODES
+} from "node:http"
 import type { Socket } from "node:net"
+import { pageHeaders, setHeaders } from "./securityHeaders.ts"
 
 const seconds = (count: number) => count * 1000
+
+export interface ConnectionLimits {
+  /** Of all callers together. */
+  readonly connectionsMax: number
+  /** Of one address; a proxy of the operator's may have as many as there are. */
+  readonly perAddressMax: number
+  /** How long an answer may wait for its reader. */
+  readonly answerReadWithinMs: number
+  readonly isProxy: (address: string) => boolean
+}
+
+export const limitsDefault: ConnectionLimits = {
+  connectionsMax: 4_000,
+  perAddressMax: 1_000,
+  answerReadWithinMs: seconds(30),
+  isProxy: () => false
+}
 
 const statusOf = (code: string | undefined): number => {
   switch (code) {
@@ -32,9 +61,14 @@ const refuse = (error: NodeJS.ErrnoException, socket: Socket): void => {
     detail: "The request could not be read as HTTP/1.1.",
     errors: []
   })
-  socket.end(
-    `HTTP/1.1 ${status} ${title}\r\ncontent-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`
-  )
+  const headers = {
+    ...pageHeaders,
+    "content-type": "application/problem+json",
+    "content-length": Buffer.byteLength(body),
+    connection: "close"
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  socket.end([`HTTP/1.1 ${status} ${title}`, ...lines, "", body].join("\r\n"))
 }
 
 /** How long a stop waits for requests under way. Appends take milliseconds; a slow caller could take for ever. */
@@ -43,43 +77,182 @@ const STOP_MAX = seconds(10)
 /** Answers that never end by themselves. A stop ends them: subscribers reconnect with the last id they saw. */
 export const endless = new WeakSet<ServerResponse>()
 
-/**
- * A server that closes soon after it is told to. Node's own `close` lets connections that were busy at that moment stay
- * in keep-alive afterwards, and stops watching for slow requests.
- */
-class StoppableServer extends Server {
-  private readonly underWay = new Set<ServerResponse>()
+/** What a connection does now, in the order in which connections make room for others. */
+const states = ["fresh", "idle", "arriving", "unread", "working"] as const
+type State = (typeof states)[number]
 
-  constructor(options: ServerOptions) {
-    super(options)
-    this.on("request", (_, response) => {
-      this.underWay.add(response)
-      response.once("close", () => this.underWay.delete(response))
-    })
+/** Connections by their state; in each state, the one that has been in it for longest comes first. */
+class Pool {
+  readonly byState: Readonly<Record<State, Set<Connection>>> = {
+    fresh: new Set(),
+    idle: new Set(),
+    arriving: new Set(),
+    unread: new Set(),
+    working: new Set()
   }
+  count = 0
 
-  override close(callback?: (error?: Error) => void): this {
-    super.close(callback)
-    for (const response of this.underWay) if (endless.has(response)) response.destroy()
-    const since = performance.now()
-    const sweep = setInterval(() => {
-      if (this.underWay.size === 0 || performance.now() - since > STOP_MAX) this.closeAllConnections()
-      else this.closeIdleConnections()
-    }, 20)
-    this.once("close", () => clearInterval(sweep))
-    return this
+  /** Null when all of them are being worked for. */
+  leastNeeded(): Connection | null {
+    for (const state of states) {
+      if (state === "working") return null
+      const [first] = this.byState[state]
+      if (first !== undefined) return first
+    }
+    return null
   }
 }
 
-export const makeServer = (): Server => {
-  const server = new StoppableServer({
-    headersTimeout: seconds(10),
-    requestTimeout: seconds(30),
-    connectionsCheckingInterval: seconds(5),
-    // Longer than the usual idle time of a proxy in front, so that the proxy closes first.
-    keepAliveTimeout: seconds(65),
-    maxHeaderSize: 16 * 1024
+interface Connection {
+  readonly socket: Socket
+  readonly pools: ReadonlyArray<Pool>
+  state: State
+  since: number
+  /** Requests that were not answered to the end: a caller may send several before it reads. */
+  underWay: number
+  /** Of their answers, those that are written and wait to be read. */
+  unread: number
+}
+
+const watchConnections = (server: Server, limits: ConnectionLimits): void => {
+  const all = new Pool()
+  const byAddress = new Map<string, Pool>()
+  const bySocket = new Map<string, Connection>()
+
+  const become = (connection: Connection, state: State) => {
+    // It has made room already.
+    if (connection.pools[0]!.byState[connection.state].has(connection) === false) return
+    for (const { byState } of connection.pools) {
+      byState[connection.state].delete(connection)
+      byState[state].add(connection)
+    }
+    connection.state = state
+    connection.since = performance.now()
+  }
+
+  /** TLS wraps the socket that was accepted, and both have the same ends. */
+  const nameOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
+
+  const leave = (connection: Connection, address: string, name: string) => {
+    if (bySocket.get(name) !== connection) return
+    bySocket.delete(name)
+    for (const pool of connection.pools) {
+      pool.byState[connection.state].delete(connection)
+      pool.count -= 1
+    }
+    if (byAddress.get(address)?.count === 0) byAddress.delete(address)
+  }
+
+  const admit = (socket: Socket) => {
+    const { remoteAddress: address } = socket
+    // It is gone already.
+    if (address === undefined) return socket.destroy()
+    const own = byAddress.get(address) ?? new Pool()
+    for (const [pool, max] of [
+      [own, limits.isProxy(address) ? limits.connectionsMax : limits.perAddressMax],
+      [all, limits.connectionsMax]
+    ] as const) {
+      if (pool.count < max) continue
+      const other = pool.leastNeeded()
+      if (other === null) return socket.destroy()
+      other.socket.destroy()
+      // Its place is free at once, whenever its end is told.
+      leave(other, other.socket.remoteAddress ?? address, nameOf(other.socket))
+    }
+    byAddress.set(address, own)
+    const connection: Connection = {
+      socket,
+      pools: [all, own],
+      state: "fresh",
+      since: performance.now(),
+      underWay: 0,
+      unread: 0
+    }
+    const name = nameOf(socket)
+    bySocket.set(name, connection)
+    for (const pool of connection.pools) {
+      pool.byState.fresh.add(connection)
+      pool.count += 1
+    }
+    socket.once("close", () => leave(connection, address, name))
+  }
+
+  const follow = (request: IncomingMessage, response: ServerResponse) => {
+    const connection = bySocket.get(nameOf(request.socket))
+    if (connection === undefined) return
+    connection.underWay += 1
+    // Who asks more instead of reading gains no time.
+    if (connection.unread === 0) become(connection, "arriving")
+    let isUnread = false
+    request.once("end", () => {
+      if (connection.state === "arriving") become(connection, "working")
+    })
+    response.once("prefinish", () => {
+      isUnread = true
+      connection.unread += 1
+      if (connection.unread === 1) become(connection, "unread")
+    })
+    response.once("close", () => {
+      connection.underWay -= 1
+      if (isUnread) connection.unread -= 1
+      become(connection, connection.unread > 0 ? "unread" : connection.underWay > 0 ? "working" : "idle")
+    })
+  }
+
+  const sweep = setInterval(
+    () => {
+      const before = performance.now() - limits.answerReadWithinMs
+      for (const connection of all.byState.unread) {
+        if (connection.since > before) break
+        connection.socket.destroy()
+      }
+    },
+    Math.min(seconds(2), limits.answerReadWithinMs)
+  ).unref()
+
+  server.on("connection", admit)
+  server.on("request", follow)
+  server.once("close", () => clearInterval(sweep))
+}
+
+/**
+ * Makes a server close soon after it is told to. Node's own `close` lets connections that were busy at that moment stay in
+ * keep-alive afterwards, and stops watching for slow requests.
+ */
+const stopSoon = (server: Server): void => {
+  const underWay = new Set<ServerResponse>()
+  server.on("request", (_, response) => {
+    underWay.add(response)
+    response.once("close", () => underWay.delete(response))
   })
+  const close = server.close.bind(server)
+  server.close = (callback) => {
+    close(callback)
+    for (const response of underWay) if (endless.has(response)) response.destroy()
+    const since = performance.now()
+    const sweep = setInterval(() => {
+      if (underWay.size === 0 || performance.now() - since > STOP_MAX) server.closeAllConnections()
+      else server.closeIdleConnections()
+    }, 20)
+    server.once("close", () => clearInterval(sweep))
+    return server
+  }
+}
+
+const timeouts = {
+  headersTimeout: seconds(10),
+  requestTimeout: seconds(30),
+  connectionsCheckingInterval: seconds(5),
+  // Longer than the usual idle time of a proxy in front, so that the proxy closes first.
+  keepAliveTimeout: seconds(65),
+  maxHeaderSize: 16 * 1024
+} satisfies ServerOptions
+
+export const makeServer = (limits: Partial<ConnectionLimits> = {}): Server => {
+  const server = createServer(timeouts)
+  watchConnections(server, { ...limitsDefault, ...limits })
+  stopSoon(server)
+  server.on("request", (_, response) => setHeaders(response))
   server.on("clientError", refuse)
   return server
 }

@@ -35,7 +35,7 @@ interface Parameter {
   description?: string
 }
 
-type Content = Record<string, { readonly schema: JsonSchema; example?: unknown }>
+type Content = Record<string, { schema: JsonSchema; example?: unknown }>
 
 interface Operation {
   readonly parameters?: ReadonlyArray<Parameter>
@@ -77,6 +77,7 @@ export const finish = (generated: Record<string, unknown>): Record<string, unkno
     }
     for (const { content = {} } of Object.values(operation.responses)) {
       for (const [type, each] of Object.entries(content)) {
+        each.schema = withoutRepeats(each.schema)
         complete(each.schema)
         if (type === "application/json") each.example = exampleOf(each.schema, "", true)
       }
@@ -109,6 +110,12 @@ const withoutCopies = (generated: Record<string, unknown>): Record<string, unkno
   const document = JSON.parse(text) as Document
   for (const name of copies.keys()) delete document.components.schemas[name]
   return document as unknown as Record<string, unknown>
+}
+
+/** Two parts of the API may promise the same answer. */
+const withoutRepeats = (schema: JsonSchema): JsonSchema => {
+  const variants = [...new Map(schema.anyOf?.map((each) => [JSON.stringify(each), each])).values()]
+  return variants.length === 1 ? variants[0]! : schema
 }
 
 const SUMMARY_MAX = 80

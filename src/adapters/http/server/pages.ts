@@ -1,36 +1,36 @@
 /**
  * The pages for readers: `/docs` and `/openapi.json`, and `/`, which leads to the docs. Anybody may ask for them, so a
  * request costs nothing that grows: each page is made and compressed once, when it is first asked for, all answers share
- * those bytes, and who has a page already is told so.
+ * those bytes, and who has a page already is told so. Who does not read a page is disconnected (connections.ts).
  */
 import { createHash } from "node:crypto"
 import { promisify } from "node:util"
 import { gzip } from "node:zlib"
-import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiScalar, OpenApi } from "effect/http-api"
 import type { Api } from "./Api.ts"
-
-/** Long enough for a slow line. Who does not read what it asked for is disconnected, and the bytes are free. */
-export const PAGE_READ_WITHIN_MS = 30_000
+import { policyOf } from "./securityHeaders.ts"
 
 interface Page {
   readonly contentType: string
   readonly plain: Uint8Array
   readonly zipped: Uint8Array
   readonly etag: string
+  /** What the browser may do for it. */
+  readonly policy: string | null
 }
 
 const compressed = promisify(gzip)
 
-const pageOf = (contentType: string, plain: Uint8Array): Effect.Effect<Page> =>
+const pageOf = (contentType: string, plain: Uint8Array, policy: string | null = null): Effect.Effect<Page> =>
   Effect.map(
     Effect.promise(() => compressed(plain, { level: 9 })),
     (zipped) => ({
       contentType,
       plain,
       zipped,
+      policy,
       etag: createHash("sha256").update(plain).digest("base64url").slice(0, 27)
     })
   )
@@ -50,19 +50,18 @@ const answerWith = (made: Effect.Effect<Page>) =>
     const zips = acceptsGzip(accepted)
     // Two encodings are two representations, so their tags differ.
     const etag = zips ? `"${page.etag}-gzip"` : `"${page.etag}"`
-    const headers = { etag, vary: "accept-encoding", "cache-control": "no-cache" }
+    const headers = {
+      etag,
+      vary: "accept-encoding",
+      "cache-control": "no-cache",
+      ...(page.policy !== null && { "content-security-policy": page.policy })
+    }
     if (isKnown(known, etag)) return HttpServerResponse.empty({ status: 304, headers })
-    endUnlessRead(NodeHttpServerRequest.toServerResponse(request))
     return HttpServerResponse.uint8Array(zips ? page.zipped : page.plain, {
       contentType: page.contentType,
       headers: zips ? { ...headers, "content-encoding": "gzip" } : headers
     })
   })
-
-const endUnlessRead = (response: ReturnType<typeof NodeHttpServerRequest.toServerResponse>): void => {
-  const deadline = setTimeout(() => response.destroy(), PAGE_READ_WITHIN_MS).unref()
-  response.once("close", () => clearTimeout(deadline))
-}
 
 /** The docs page holds its own scripts and styles: it works without internet access. */
 const docsOf = (api: typeof Api): Effect.Effect<Uint8Array> =>
@@ -75,10 +74,24 @@ const docsOf = (api: typeof Api): Effect.Effect<Uint8Array> =>
     return bytes
   })
 
+/** As a browser takes them: of the text between the tags, without attributes that would make it data. */
+const scriptHashesOf = (html: Uint8Array): ReadonlyArray<string> =>
+  [
+    ...Buffer.from(html)
+      .toString()
+      .matchAll(/<script(?<attributes>[^>]*)>(?<text>[\s\S]*?)<\/script>/g)
+  ].flatMap(({ groups }) =>
+    /type="application\/json"/.test(groups!["attributes"]!)
+      ? []
+      : [createHash("sha256").update(groups!["text"]!).digest("base64")]
+  )
+
 export const pagesRoutes = (api: typeof Api) =>
   HttpRouter.use(
     Effect.fnUntraced(function* (router) {
-      const docs = yield* Effect.cached(Effect.flatMap(docsOf(api), (html) => pageOf("text/html; charset=utf-8", html)))
+      const docs = yield* Effect.cached(
+        Effect.flatMap(docsOf(api), (html) => pageOf("text/html; charset=utf-8", html, policyOf(scriptHashesOf(html))))
+      )
       const openApi = yield* Effect.cached(
         Effect.suspend(() => pageOf("application/json", Buffer.from(JSON.stringify(OpenApi.fromApi(api)))))
       )

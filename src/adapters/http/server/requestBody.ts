@@ -3,12 +3,19 @@
  * their number. A body that is not UTF-8, not JSON, nested too deeply or not in the expected shape is refused with the
  * reason and every wrong field.
  */
-import { ByteSize, Effect, Result } from "effect"
+import { ByteSize, Effect, Result, Stream } from "effect"
 import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effect/http"
 import { type Decode, decoderOf } from "../../../application/requests/decoding.ts"
 import { isJson, type JsonText, jsonOf, SIZE_MAX, textOf } from "../../../application/requests/jsonText.ts"
 import { Reason } from "./fields.ts"
-import { invalidFields, invalidRequest, type Problem, tooLarge, unsupportedMediaType } from "./problem.ts"
+import {
+  invalidFields,
+  invalidRequest,
+  type Problem,
+  tooLarge,
+  tooManyNotices,
+  unsupportedMediaType
+} from "./problem.ts"
 
 export { decoderOf }
 
@@ -66,6 +73,44 @@ export const readBytes = Effect.fnUntraced(function* (
     )
   )
   return new Uint8Array(bytes)
+})
+
+/** Memory for the bodies of callers who have not proven who they are. What is held is counted, not what is announced. */
+export interface Memory {
+  held: number
+  readonly max: number
+}
+
+/** As `readBytes`, and no more than `memory` has for all such callers together. */
+export const readStrangersBytes = Effect.fnUntraced(function* (
+  request: HttpServerRequest.HttpServerRequest,
+  limitBytes: number,
+  memory: Memory
+) {
+  const { headers } = request
+  if (headers["content-encoding"] !== undefined && headers["content-encoding"] !== "identity") {
+    return yield* unsupportedMediaType("Send the body without content-encoding.")
+  }
+  if (Number(headers["content-length"] ?? 0) > limitBytes) return yield* tooLarge(limitBytes)
+  let held = 0
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      memory.held -= held
+    })
+  )
+  const chunks: Array<Uint8Array> = []
+  yield* request.stream.pipe(
+    Stream.mapError(() => invalidRequest("The body ended before it was complete.")),
+    Stream.runForEach((chunk) => {
+      if (held + chunk.length > limitBytes) return Effect.fail(tooLarge(limitBytes))
+      if (memory.held + chunk.length > memory.max) return Effect.fail(tooManyNotices())
+      held += chunk.length
+      memory.held += chunk.length
+      chunks.push(chunk)
+      return Effect.void
+    })
+  )
+  return new Uint8Array(Buffer.concat(chunks))
 })
 
 /** The decoded body, or every wrong field. */

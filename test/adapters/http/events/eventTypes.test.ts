@@ -14,6 +14,14 @@ const make = (org: string, type: object) => call("POST", TYPES, { org, body: typ
 const publish = (org: string, event: object) => call("POST", "/api/v1/events", { org, body: event })
 
 describe("the catalogue of event types", () => {
+  it("refuses a number that no answer could show", async () => {
+    for (const field of ["schema", "example"]) {
+      const refused = await call("POST", TYPES, { org: "large", body: `{"name":"a","${field}":{"x":[1e400]}}` })
+      expect(refused.status).toBe(422)
+      expect(refused.json["errors"]).toEqual([{ field, reason: "must hold no number beyond 1.8e308" }])
+    }
+  })
+
   it("keeps a type with its schema and example, and shows it", async () => {
     const org = "crud"
     const made = await call("POST", TYPES, {

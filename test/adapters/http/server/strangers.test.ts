@@ -1,0 +1,191 @@
+/** What somebody without a key can do to the service: a small version of `node bench/strangers.ts`. */
+import { createHash } from "node:crypto"
+import { once } from "node:events"
+import type { Server } from "node:http"
+import { type AddressInfo, connect, type Socket } from "node:net"
+import { afterEach, describe, expect, it } from "vitest"
+import { makeServer } from "../../../../src/adapters/http/server/connections.ts"
+import { start } from "../served.ts"
+
+let servers: Array<Server> = []
+let sockets: Array<Socket> = []
+
+afterEach(() => {
+  for (const socket of sockets) socket.destroy()
+  for (const server of servers) server.close().closeAllConnections()
+  servers = []
+  sockets = []
+})
+
+const PATIENCE = { timeout: 60_000, interval: 20 }
+
+const listening = async (...given: Parameters<typeof makeServer>): Promise<Server> => {
+  const server = makeServer(...given)
+  servers.push(server)
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  return server
+}
+
+interface Caller {
+  readonly socket: Socket
+  readonly got: () => string
+  readonly isClosed: () => boolean
+}
+
+const caller = async (port: number, text = ""): Promise<Caller> => {
+  const socket = connect(port, "127.0.0.1")
+  sockets.push(socket)
+  let got = ""
+  let isClosed = false
+  socket.on("error", () => {})
+  socket.on("close", () => {
+    isClosed = true
+  })
+  await once(socket, "connect")
+  socket.on("data", (chunk) => {
+    got += String(chunk)
+  })
+  if (text !== "") socket.write(text)
+  return { socket, got: () => got, isClosed: () => isClosed }
+}
+
+const get = (path = "/") => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
+const portOf = (server: Server) => (server.address() as AddressInfo).port
+const connectionsOf = (server: Server) =>
+  new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)))
+
+describe("many connections", () => {
+  it("of one address make room for the newest of it, and those that ask nothing go first", async () => {
+    const server = await listening({ perAddressMax: 3 })
+    server.on("request", (_, response) => response.end("yes"))
+    const port = portOf(server)
+    const asked = await caller(port, get())
+    await expect.poll(asked.got, PATIENCE).toContain("yes")
+    const silent = await Promise.all([caller(port), caller(port)])
+    await expect.poll(() => connectionsOf(server), PATIENCE).toBe(3)
+    const next = await caller(port, get())
+    await expect.poll(next.got, PATIENCE).toContain("yes")
+    // One of those that never asked made room; who had asked can ask again.
+    await expect.poll(() => silent.filter(({ isClosed }) => isClosed()).length, PATIENCE).toBe(1)
+    asked.socket.write(get())
+    await expect.poll(() => asked.got().split("yes").length, PATIENCE).toBe(3)
+    expect(await connectionsOf(server)).toBe(3)
+  })
+
+  it("never take the place of a request that is being worked on", async () => {
+    const server = await listening({ connectionsMax: 2 })
+    const waiting: Array<() => void> = []
+    server.on("request", (request, response) => {
+      request.resume()
+      waiting.push(() => response.end("done"))
+    })
+    const busy = await Promise.all([caller(portOf(server), get()), caller(portOf(server), get())])
+    await expect.poll(() => waiting.length, PATIENCE).toBe(2)
+    const late = await caller(portOf(server), get())
+    await expect.poll(late.isClosed, PATIENCE).toBe(true)
+    for (const answer of waiting) answer()
+    for (const { got } of busy) await expect.poll(got, PATIENCE).toContain("done")
+  })
+
+  it("of a proxy count for all its callers", async () => {
+    const server = await listening({ perAddressMax: 1, isProxy: (address) => address === "127.0.0.1" })
+    server.on("request", (_, response) => response.end("yes"))
+    const callers = await Promise.all([1, 2, 3].map(() => caller(portOf(server), get())))
+    for (const { got } of callers) await expect.poll(got, PATIENCE).toContain("yes")
+  })
+})
+
+describe("slow callers", () => {
+  it("that do not read their answer are disconnected, and who reads slowly but reads is not", async () => {
+    const server = await listening({ answerReadWithinMs: 200 })
+    const body = Buffer.alloc(16 * 1024 * 1024, 1)
+    server.on("request", (_, response) => response.end(body))
+    const stuck = await caller(portOf(server))
+    stuck.socket.pause()
+    stuck.socket.write(get())
+    await expect.poll(() => connectionsOf(server), PATIENCE).toBe(0)
+    const quick = await caller(portOf(server), get())
+    await expect.poll(() => quick.got().length, PATIENCE).toBeGreaterThan(body.length)
+  })
+
+  it("that ask for the docs and do not read them are disconnected", async () => {
+    const served = await start(undefined, undefined, { answerReadWithinMs: 200 })
+    const stuck = await caller(Number(new URL(served.url).port))
+    stuck.socket.pause()
+    // More than a connection holds in its buffers.
+    stuck.socket.write(get("/docs").repeat(20))
+    await expect
+      .poll(async () => {
+        if (!stuck.isClosed()) stuck.socket.write(get("/healthz"))
+        return stuck.isClosed()
+      }, PATIENCE)
+      .toBe(true)
+    expect((await served.call("GET", "/healthz")).status).toBe(200)
+  })
+})
+
+describe("bodies of callers without a key", () => {
+  it("have so much memory together, and it is free again when they are gone", async () => {
+    const { call, url } = await start()
+    const port = Number(new URL(url).port)
+    const MB = 1024 * 1024
+    const begun = `POST /api/v1/webhooks/whatsapp/inbound HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n`
+    const senders = await Promise.all(Array.from({ length: 24 }, () => caller(port)))
+    // Each announces 4 MiB and sends all of them but the last byte: 96 MiB, of which 64 may be held.
+    const chunk = Buffer.alloc(4 * MB - 1, 32)
+    for (const { socket } of senders) socket.write(`${begun}content-length: ${4 * MB}\r\n\r\n`)
+    for (const { socket } of senders) socket.write(chunk)
+    const refused = () => senders.filter(({ got }) => got().startsWith("HTTP/1.1 503")).length
+    await expect.poll(refused, PATIENCE).toBeGreaterThanOrEqual(7)
+    expect(senders.find(({ got }) => got().startsWith("HTTP/1.1 503"))!.got()).toContain("retry-after: 10")
+    for (const { socket } of senders) socket.destroy()
+    await expect
+      .poll(
+        async () => (await call("POST", "/api/v1/webhooks/whatsapp/inbound", { key: null, body: {} })).status,
+        PATIENCE
+      )
+      .toBe(401)
+  })
+})
+
+describe("the headers of every answer", () => {
+  it("let a browser do nothing with it, whatever the answer", async () => {
+    const { call, url } = await start()
+    const answers = await Promise.all([
+      call("GET", "/api/v1/outbound/messages"),
+      call("GET", "/api/v1/outbound/messages", { key: "wrong" }),
+      call("GET", "/nowhere"),
+      call("DELETE", "/api/v1/outbound/messages"),
+      call("GET", "/healthz"),
+      call("GET", "/openapi.json"),
+      fetch(`${url}/`, { redirect: "manual" })
+    ])
+    for (const { headers, status } of answers) {
+      expect(headers.get("x-content-type-options"), String(status)).toBe("nosniff")
+      expect(headers.get("x-frame-options")).toBe("DENY")
+      expect(headers.get("referrer-policy")).toBe("no-referrer")
+      expect(headers.get("content-security-policy")).toMatch(/^default-src 'none'; frame-ancestors 'none'/)
+    }
+    expect(answers[0]!.headers.get("cache-control")).toBe("no-store")
+    const malformed = await caller(Number(new URL(url).port), "NONSENSE\r\n\r\n")
+    await expect.poll(malformed.got, PATIENCE).toContain("x-content-type-options: nosniff")
+  })
+
+  it("let the docs run their own scripts and no others", async () => {
+    const { url } = await start()
+    const response = await fetch(`${url}/docs`)
+    const policy = response.headers.get("content-security-policy")!
+    expect(policy).toMatch(/^default-src 'none'/)
+    expect(policy).not.toMatch(/script-src[^;]*unsafe/)
+    expect(policy).not.toMatch(/https?:/)
+    const page = await response.text()
+    const scripts = [...page.matchAll(/<script[^>]*>([\s\S]*?)<\/script>/g)].map(([, text]) => text!)
+    expect(scripts.length).toBeGreaterThan(0)
+    const known = scripts.filter((text) =>
+      policy.includes(`'sha256-${createHash("sha256").update(text).digest("base64")}'`)
+    )
+    expect(known.length).toBe(scripts.length)
+    expect(page.replace(/<script[^>]*>[\s\S]*?<\/script>/g, "")).not.toMatch(/<[a-z]+[^>]*\son[a-z]+=/)
+  })
+})
