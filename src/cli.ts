@@ -20,7 +20,7 @@ import { eventTypes } from "./cli/eventTypes.ts"
 import { find } from "./cli/find.ts"
 import { projections } from "./cli/projections.ts"
 import { rekey } from "./cli/rekey.ts"
-import { resend, send } from "./cli/send.ts"
+import { resend, retryNow, send } from "./cli/send.ts"
 import { migrate, serve } from "./cli/serve.ts"
 import { setAside } from "./cli/setAside.ts"
 import { show } from "./cli/show.ts"
@@ -38,7 +38,7 @@ const posthaste = Command.make("posthaste").pipe(
     { group: "The service", commands: [serve, migrate, rekey] },
     {
       group: "Messages, over the API of a service",
-      commands: [send, resend, find, show, tail, stats, destinations, deadLetters, setAside, projections]
+      commands: [send, retryNow, resend, find, show, tail, stats, destinations, deadLetters, setAside, projections]
     },
     { group: "Webhooks and events, over the API of a service", commands: [endpoints, events, eventTypes] },
     { group: "The stored facts, without a service", commands: [streams, ...archives] }

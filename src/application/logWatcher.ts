@@ -57,8 +57,12 @@ const lineOf = (fact: MessageFact): Line | null => {
         text: "a message was given up",
         fields: { reason: fact.reason, code: fact.error.code }
       }
+    case "MessageHurried":
+      return { level: "Info", text: "a message was hurried by a person", fields: {} }
+    case "MessageDismissed":
+      return { level: "Info", text: "a dead letter was dismissed by a person", fields: {} }
     case "MessageCancelled":
-      return { level: "Info", text: "a message was cancelled", fields: {} }
+      return { level: "Info", text: "a message was cancelled", fields: { reason: fact.reason } }
     case "MessageExpired":
       return { level: "Info", text: "a message expired", fields: {} }
     default:

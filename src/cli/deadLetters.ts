@@ -36,12 +36,14 @@ const list = Command.make(
   "list",
   {
     ...filterFlags,
+    dismissed: switchFlag("dismissed", "Those that were dismissed, in place of those that were not"),
     limit: Flag.Int("limit").pipe(Flag.withDescription("The largest number to list"), Flag.withDefault(50)),
     ...serviceFlags
   },
-  Effect.fnUntraced(function* ({ limit, json, url, org, ...filter }) {
+  Effect.fnUntraced(function* ({ limit, dismissed, json, url, org, ...filter }) {
     const service = yield* orgService({ url, org })
-    const query = { ...Record.getSomes(filter), limit: String(Math.min(limit, 200)) }
+    const which = { ...Record.getSomes(filter), ...(dismissed && { dismissed: "true" }) }
+    const query = { ...which, limit: String(Math.min(limit, 200)) }
     const found = service.items<DeadLetter>("/dead-letters", query).pipe(Stream.take(limit))
     if (json) return yield* Stream.runForEach(found, printJsonLine)
     const rows = yield* Stream.runCollect(Stream.map(found, rowOf))
@@ -49,7 +51,7 @@ const list = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Messages that ended badly and were not replayed, the newest dead letter first. With --json one a line."
+    "Messages that ended badly and were neither replayed nor dismissed, the newest dead letter first. With --json one a line."
   ),
   Command.withShortDescription("List dead letters")
 )
@@ -120,8 +122,31 @@ const replay = Command.make(
   ])
 )
 
+const dismiss = Command.make(
+  "dismiss",
+  {
+    id: Flag.String("id").pipe(Flag.withDescription("This message; may be given again"), Flag.atLeast(1)),
+    reason: optionalText("reason", "The reason to store"),
+    ...serviceFlags
+  },
+  Effect.fnUntraced(function* ({ id, reason, json, url, org }) {
+    const service = yield* orgService({ url, org })
+    for (const each of id) {
+      const path = `/outbound/messages/${encodeURIComponent(each)}/dismiss`
+      const { text } = yield* service.call("POST", path, JSON.stringify(Record.getSomes({ reason })))
+      if (json) yield* print(text)
+    }
+    if (!json) yield* note(`${id.length === 1 ? "one dead letter" : `${id.length} dead letters`} dismissed`)
+  })
+).pipe(
+  Command.withDescription(
+    "Take dead letters from the list of those that want somebody. They stay, and can still be replayed."
+  ),
+  Command.withShortDescription("Dismiss dead letters")
+)
+
 export const deadLetters = Command.make("dead-letters").pipe(
-  Command.withDescription("Look at messages that ended badly, and send them again."),
+  Command.withDescription("Look at messages that ended badly, send them again, or dismiss them."),
   Command.withShortDescription("Look at dead letters, replay them"),
-  Command.withSubcommands([list, replay])
+  Command.withSubcommands([list, replay, dismiss])
 )

@@ -66,6 +66,21 @@ export const resend = Command.make(
   Command.withShortDescription("Send a message once more, as a new one")
 )
 
+export const retryNow = Command.make(
+  "retry-now",
+  { id: Argument.String("id").pipe(Argument.withDescription("The message's id")), ...serviceFlags },
+  Effect.fnUntraced(function* ({ id, json, ...flags }) {
+    const service = yield* orgService(flags)
+    const { text } = yield* service.call("POST", `/outbound/messages/${encodeURIComponent(id)}/retry-now`)
+    yield* json ? print(text) : note(`${id} is due now. to follow it: posthaste show ${id}`)
+  })
+).pipe(
+  Command.withDescription(
+    "Make a message due now that waits for a retry or for its time. A pause, an open circuit and a rate limit stay."
+  ),
+  Command.withShortDescription("Send a waiting message before its time")
+)
+
 export const send = Command.make("send", flags, (given) =>
   Effect.gen(function* () {
     const body = yield* requestOf(given)

@@ -75,6 +75,8 @@ export const commandOf = ({ action, path }: Explanation["actions"][number]): str
   const [id] = path.match(/[0-9a-f-]{36}/) ?? [""]
   if (action === "resume" || action === "enable" || action === "reset") return `posthaste destinations ${action} ${id}`
   if (action === "resend") return `posthaste resend ${id}`
+  if (action === "retry-now") return `posthaste retry-now ${id}`
+  if (action === "dismiss") return `posthaste dead-letters dismiss --id ${id}`
   return action === "replay" ? `posthaste dead-letters replay --id ${id}` : `POST ${path}`
 }
 
@@ -104,6 +106,10 @@ export const tellOf = ({ type, data }: Event, now: number): string => {
       return `refused for good by the ${data.by} (${error})`
     case "MessageDeadLettered":
       return `dead letter${reason} (${error})`
+    case "MessageHurried":
+      return "hurried by a person: due at once"
+    case "MessageDismissed":
+      return `dismissed by a person${reason}`
     case "MessageCancelled":
       return `cancelled${reason}`
     case "MessageExpired":

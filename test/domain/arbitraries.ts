@@ -127,6 +127,8 @@ export const anyFact: fc.Arbitrary<MessageFact> = fc.oneof(
     reason: fc.constantFrom("attempts used up", "too old to retry", "outcome unknown", "too old"),
     error
   }),
+  fc.record({ type: fc.constant("MessageHurried"), dueAt: time }),
+  fc.record({ type: fc.constant("MessageDismissed"), reason: maybeText }),
   fc.record({ type: fc.constant("MessageCancelled"), reason: maybeText }),
   fc.record({ type: fc.constant("MessageExpired"), expiresAt: time }),
   fc.record({
@@ -152,7 +154,18 @@ export const anyFact: fc.Arbitrary<MessageFact> = fc.oneof(
 
 /** What somebody wants of a message; which attempt that means depends on when it is asked. */
 export interface Wish {
-  readonly kind: "queue" | "start" | "settle" | "abandon" | "end" | "cancel" | "replay" | "erase" | "receipt"
+  readonly kind:
+    | "queue"
+    | "start"
+    | "settle"
+    | "abandon"
+    | "end"
+    | "hurry"
+    | "dismiss"
+    | "cancel"
+    | "replay"
+    | "erase"
+    | "receipt"
   readonly elapsedMs: number
   readonly die: number
   /** Mostly 0: the attempt that is open. */
@@ -207,6 +220,8 @@ const wish: fc.Arbitrary<Wish> = fc.record({
     { arbitrary: fc.constant("replay"), weight: 3 },
     { arbitrary: fc.constant("abandon"), weight: 3 },
     { arbitrary: fc.constant("end"), weight: 2 },
+    { arbitrary: fc.constant("hurry"), weight: 2 },
+    { arbitrary: fc.constant("dismiss"), weight: 1 },
     { arbitrary: fc.constant("cancel"), weight: 1 },
     { arbitrary: fc.constant("erase"), weight: 1 },
     { arbitrary: fc.constant("queue"), weight: 1 }
@@ -240,6 +255,10 @@ const commandOf = (message: Message, request: MessageQueued, wish: Wish, now: Da
       return abandon(attempt, now, wish.die)
     case "end":
       return { type: "EndMessage", now }
+    case "hurry":
+      return { type: "HurryMessage", now }
+    case "dismiss":
+      return { type: "DismissMessage", reason: null }
     case "cancel":
       return cancel
     case "replay":

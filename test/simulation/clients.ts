@@ -5,6 +5,7 @@
 import { Context, DateTime, Effect, Exit, Fiber, Result } from "effect"
 import { type Acceptance, acceptMessages, type MessageRequest } from "../../src/application/accept/acceptMessage.ts"
 import { commandMessage, eraseMessage, replayEdited } from "../../src/application/messages/commandMessage.ts"
+import { hurryMessage } from "../../src/application/messages/hurryMessage.ts"
 import { readMessage } from "../../src/application/messages/readMessage.ts"
 import type { MessageId } from "../../src/domain/ids.ts"
 import { ask, failureOf, insist } from "./asking.ts"
@@ -122,6 +123,11 @@ export const startClients = (world: World, done: () => void): void => {
         world.tally("a cancel was accepted")
       }
     }
+    if (dice.chance(0.2)) {
+      yield* Effect.sleep(dice.next() * dice.pick([50, 3_000]))
+      const answer = yield* insist(world, client, hurryMessage(orgId, id))
+      if (Result.isSuccess(answer)) world.tally("a hurry was accepted")
+    }
     for (let round = 0; round < 3 && dice.chance(0.6); round++) {
       yield* Effect.sleep(dice.next() * dice.pick([500, swarm.healAtMs / 2]))
       if (dice.chance(swarm.erasures)) {
@@ -132,6 +138,10 @@ export const startClients = (world: World, done: () => void): void => {
       if (dice.chance(0.15)) {
         const answer = yield* insist(world, client, commandMessage(orgId, id, "CancelMessage", "changed our mind"))
         if (Result.isSuccess(answer)) answers.cancelled(id)
+      }
+      if (dice.chance(0.1)) {
+        const answer = yield* insist(world, client, commandMessage(orgId, id, "DismissMessage", "seen"))
+        if (Result.isSuccess(answer)) world.tally("a dismissal was accepted")
       }
       const edited = dice.chance(0.3) ? bodyOf(world.laneOf(lane), `edited ${edits++}`) : null
       if (edited !== null) answers.editing(id, edited)

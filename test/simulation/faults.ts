@@ -208,6 +208,8 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
               ? "nothing"
               : `batch ${claim.batch}: ${claim.messages.map(({ messageId }) => world.nameOf(messageId)).join(" ")}`
         ),
+      claimOne: (worker, message, lease) =>
+        call("claimOne", queue.claimOne(worker, message, lease), world.nameOf(message.messageId), String),
       putBack: (batch, messages) =>
         call(
           "putBack",

@@ -14,30 +14,38 @@ import { entryOf } from "../entry.ts"
 import { Bodies } from "../ports/Bodies.ts"
 import { loadStream } from "./readMessage.ts"
 
-export type CallerCommand = Extract<MessageCommand, { type: "CancelMessage" | "ReplayMessage" }>["type"]
+const callerCommands = ["HurryMessage", "CancelMessage", "ReplayMessage", "DismissMessage"] as const
+export type CallerCommand = (typeof callerCommands)[number]
 
 type CommandAt = (now: DateTime.Utc) => MessageCommand
 
 /** The law forbids the command in this status; `allowed` names the commands that it allows. */
 export class CommandRefused extends Schema.TaggedError<CommandRefused>()("CommandRefused", {
   status: Schema.String,
-  allowed: Schema.Array(Schema.Literals(["CancelMessage", "ReplayMessage"]))
+  allowed: Schema.Array(Schema.Literals(callerCommands))
 }) {}
 
 /** Other writers changed the message at every try. Nothing was done; asking again will help. */
 export class MessageBusy extends Schema.TaggedError<MessageBusy>()("MessageBusy", { id: Schema.String }) {}
 
-export const commandMessage = (orgId: OrgId, id: MessageId, type: CallerCommand, reason: string | null) =>
+/** A command of which the queue learns with its fact. Hurry is not one: see hurryMessage.ts. */
+export type PlainCommand = Exclude<CallerCommand, "HurryMessage">
+
+export const commandMessage = (orgId: OrgId, id: MessageId, type: PlainCommand, reason: string | null) =>
   decideFor(orgId, id, (now) => ({ type, now, reason }), null)
 
 /**
  * The fact that each command leaves. A command that names itself in its actor (`amqp:<key>`) is found by it when it comes
  * once more, and does nothing then: whatever brought it can't know whether it was obeyed.
  */
-const leaves = { CancelMessage: "MessageCancelled", ReplayMessage: "MessageReplayed" } as const
+const leaves = {
+  CancelMessage: "MessageCancelled",
+  ReplayMessage: "MessageReplayed",
+  DismissMessage: "MessageDismissed"
+} as const
 
 /** The message as it is now, if this very command was obeyed before; null when it was not. */
-export const obeyedBefore = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, type: CallerCommand) {
+export const obeyedBefore = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, type: PlainCommand) {
   const actor = yield* CommandedBy
   const { facts } = yield* loadStream(orgId, id)
   const isThere = facts.some((stored) => stored.actor === actor && stored.fact.type === leaves[type])
@@ -91,7 +99,8 @@ const decideFor = (orgId: OrgId, id: MessageId, commandAt: CommandAt, body: stri
     { tries: TRIES }
   ).pipe(Effect.catchTag("Overtaken", () => Effect.fail(new MessageBusy({ id }))))
 
-const allowedIn = (message: Message, now: DateTime.Utc): ReadonlyArray<CallerCommand> =>
-  (["CancelMessage", "ReplayMessage"] as const).filter((type) =>
-    Result.isSuccess(decide(message, { type, now, reason: null }))
-  )
+export const allowedIn = (message: Message, now: DateTime.Utc): ReadonlyArray<CallerCommand> =>
+  callerCommands.filter((type) => {
+    const decided = decide(message, { type, now, reason: null })
+    return Result.isSuccess(decided) && decided.success.length > 0
+  })

@@ -84,6 +84,8 @@ export interface ClaimRequest {
  *   not the worker: a claim whose answer was lost would otherwise be kept alive by a worker that does not know it.)
  * - `takeOver` moves the batches whose lease ran out to `worker` under new batch ids: from then on every append fenced
  *   by the old id has no effect.
+ * - `claimOne` claims this one message before its time, whatever holds its lane: not to send it, but to move it. Null where
+ *   it does not wait in its lane under this due time: a worker has it, or it stands in its line.
  * - `putBack` takes messages that were not started out of a batch: they wait again as before the claim, and the batch
  *   keeps the rest. Messages that are not in the batch do not change, so it may be repeated; without the batch nothing
  *   happens.
@@ -100,6 +102,11 @@ export class Queue extends Context.Service<
   {
     /** Null when no message is due, or only in lanes without room. */
     readonly claim: (request: ClaimRequest) => FromStore<Claim | null>
+    readonly claimOne: (
+      worker: string,
+      message: Pick<AbandonedMessage, "messageId" | "lane" | "dueAt">,
+      lease: Duration.Duration
+    ) => FromStore<BatchId | null>
     readonly putBack: (batch: BatchId, messages: ReadonlyArray<MessageId>) => FromStore<void>
     readonly release: (batch: BatchId, notStarted: ReadonlyArray<AbandonedMessage>) => FromStore<void>
     readonly renew: (batches: ReadonlyArray<BatchId>, lease: Duration.Duration) => FromStore<ReadonlySet<BatchId>>

@@ -16,10 +16,10 @@ import { CommandedBy } from "../commandedBy.ts"
 import type { Fault } from "../errors.ts"
 import { type EventRequest as PublishedRequest, publishEvents } from "../events/publishEvents.ts"
 import {
-  type CallerCommand,
   commandMessage,
   type MessageBusy,
   obeyedBefore,
+  type PlainCommand,
   replayEdited
 } from "../messages/commandMessage.ts"
 import { MessageNotFound } from "../messages/readMessage.ts"
@@ -68,7 +68,7 @@ type Task = {
       readonly kind: "command"
       readonly key: string | null
       readonly id: string
-      readonly type: CallerCommand
+      readonly type: PlainCommand
       readonly reason: string | null
       /** The body that takes the place of the one before. */
       readonly body: string | null

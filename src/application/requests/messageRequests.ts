@@ -150,6 +150,7 @@ export const messageJson = ({ version: _, ...view }: MessageView) => {
     lastAttemptAt: view.lastAttemptAt ?? null,
     deliveredAt: view.deliveredAt ?? null,
     readAt: view.readAt ?? null,
+    dismissed: view.dismissed ?? false,
     eventId: view.eventId ?? null
   }
 }

@@ -10,6 +10,7 @@ import type { Fault, StoreUnavailable } from "../errors.ts"
 import type { EventNotFound } from "../events/readEvents.ts"
 import type { ProjectionNotFound } from "../log/projections/rebuild.ts"
 import type { CallerCommand, CommandRefused, MessageBusy } from "../messages/commandMessage.ts"
+import type { NotInItsLane } from "../messages/hurryMessage.ts"
 import type { MessageNotFound, MessageSetAside } from "../messages/readMessage.ts"
 import type { BodyErased } from "../messages/resendMessage.ts"
 import type { AnyChannel, OwnershipNotKnown } from "../ports/Channels.ts"
@@ -142,7 +143,12 @@ export const internal = (requestId: string) =>
     "x-request-id": requestId
   })
 
-const commandNames: Record<CallerCommand, string> = { CancelMessage: "cancel", ReplayMessage: "replay" }
+const commandNames: Record<CallerCommand, string> = {
+  HurryMessage: "retry-now",
+  CancelMessage: "cancel",
+  ReplayMessage: "replay",
+  DismissMessage: "dismiss"
+}
 
 const commandRefused = ({ status, allowed }: CommandRefused) =>
   problem(
@@ -150,12 +156,18 @@ const commandRefused = ({ status, allowed }: CommandRefused) =>
     "command-refused",
     "The message's status does not allow this"
   )(
-    allowed.length === 0 && (status === "FAILED" || status === "DEAD_LETTER")
+    !allowed.includes("ReplayMessage") && (status === "FAILED" || status === "DEAD_LETTER")
       ? `The message is ${status} and its body was erased: a replay must bring another in payloadJson.`
       : allowed.length === 0
-        ? `The message is ${status}; neither cancel nor replay is allowed now.`
+        ? `The message is ${status}; it takes no command now.`
         : `The message is ${status}; allowed now: ${allowed.map((command) => commandNames[command]).join(", ")}.`
   )
+
+const notInItsLane = problem(
+  409,
+  "not-in-its-lane",
+  "The message can't be hurried"
+)("Another message of its ordering key goes first, or a worker has it already.")
 
 const replayEnded = (status: string) =>
   problem(
@@ -176,6 +188,7 @@ export type Failure =
   | EventNotFound
   | CommandRefused
   | MessageBusy
+  | NotInItsLane
   | ReplayNotFound
   | ReplayKeyReused
   | ReplayRejected
@@ -196,6 +209,8 @@ export const problemFor = (failure: Failure): Problem => {
       return bodyErased()
     case "CommandRefused":
       return commandRefused(failure)
+    case "NotInItsLane":
+      return notInItsLane
     case "ReplayRejected":
       return replayEnded(failure.status)
     case "ReplayKeyReused":

@@ -19,6 +19,8 @@ export const operations = [
   "FAILED",
   "CANCELLED",
   "EXPIRED",
+  "HURRIED",
+  "DISMISSED",
   "REPLAYED",
   "ERASED",
   "BLOCKED_BY_POLICY",
@@ -95,6 +97,10 @@ const saidOf = (fact: MessageFact): Said | null => {
       return ["CANCELLED", { reason: fact.reason }]
     case "MessageExpired":
       return ["EXPIRED", {}]
+    case "MessageHurried":
+      return ["HURRIED", {}]
+    case "MessageDismissed":
+      return ["DISMISSED", { reason: fact.reason }]
     case "MessageReplayed": {
       const { epoch, reason, edited, replayId } = fact
       return ["REPLAYED", { epoch, reason, edited, replayId }]

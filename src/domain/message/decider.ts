@@ -34,7 +34,9 @@ export type MessageCommand =
     }
   /** Ends a message whose time is over; refused while there is time left. */
   | { readonly type: "EndMessage"; readonly now: DateTime.Utc }
+  | { readonly type: "HurryMessage"; readonly now: DateTime.Utc }
   | { readonly type: "CancelMessage"; readonly reason: string | null }
+  | { readonly type: "DismissMessage"; readonly reason: string | null }
   | {
       readonly type: "ReplayMessage"
       readonly now: DateTime.Utc
@@ -74,9 +76,18 @@ export const decide = (
     : Result.fail(new CommandRejected({ command: command.type, status: message.status }))
 }
 
-/** A receipt that is stored already and a second erasure are no news: they are accepted and add no fact. */
-const addsNothing = (message: Message, command: MessageCommand): boolean =>
-  (command.type === "RecordReceipt" || command.type === "EraseBody") && message.status !== "NEW"
+/**
+ * A receipt that is stored already, a second erasure or dismissal and the hurry of a message that is due are no news: they are
+ * accepted and add no fact.
+ */
+const addsNothing = (message: Message, command: MessageCommand): boolean => {
+  if (command.type === "HurryMessage") return isDueAt(message, command.now)
+  if (command.type === "DismissMessage") return message.progress.dismissed
+  return (command.type === "RecordReceipt" || command.type === "EraseBody") && message.status !== "NEW"
+}
+
+const isDueAt = ({ status, progress: { dueAt } }: Message, now: DateTime.Utc): boolean =>
+  status === "QUEUED" && dueAt !== null && DateTime.isLessThanOrEqualTo(dueAt, now)
 
 const proposed = (message: Message, command: MessageCommand): ReadonlyArray<MessageFact> => {
   switch (command.type) {
@@ -92,6 +103,10 @@ const proposed = (message: Message, command: MessageCommand): ReadonlyArray<Mess
       return abandonAttempt(message, command)
     case "CancelMessage":
       return [{ type: "MessageCancelled", reason: command.reason }]
+    case "HurryMessage":
+      return isDueAt(message, command.now) ? [] : [{ type: "MessageHurried", dueAt: command.now }]
+    case "DismissMessage":
+      return message.progress.dismissed ? [] : [{ type: "MessageDismissed", reason: command.reason }]
     case "ReplayMessage":
       return [
         {

@@ -64,7 +64,7 @@ export interface Cause {
 
 /** What a person can do about it. */
 export interface Action {
-  readonly action: "cancel" | "replay" | "resend" | "enable" | "resume" | "reset"
+  readonly action: "cancel" | "retry-now" | "replay" | "dismiss" | "resend" | "enable" | "resume" | "reset"
   readonly on: "message" | "destination" | "circuit"
   readonly id: string
   readonly says: string
@@ -492,6 +492,10 @@ const actionsOf = (
       })
     }
   }
+  const { dueAt } = message.progress
+  if (dueAt !== null && DateTime.isGreaterThan(dueAt, now) && isAllowed({ type: "HurryMessage", now })) {
+    actions.push({ action: "retry-now", on: "message", id, says: "send it now, before its time" })
+  }
   if (isAllowed({ type: "CancelMessage", reason: null })) {
     actions.push({ action: "cancel", on: "message", id, says: "never send it" })
   }
@@ -503,6 +507,9 @@ const actionsOf = (
       id,
       says: "send it again with another payloadJson: its body was erased"
     })
+  }
+  if (!message.progress.dismissed && isAllowed({ type: "DismissMessage", reason: null })) {
+    actions.push({ action: "dismiss", on: "message", id, says: "take it from the list of dead letters" })
   }
   if (hasArrived.has(message.status)) {
     actions.push({

@@ -138,6 +138,12 @@ export const MessageCancelled = fact("MessageCancelled", { reason: Text })
 
 export const MessageExpired = fact("MessageExpired", { expiresAt: Time })
 
+/** A person wants it sent now: it waits for its time no longer. */
+export const MessageHurried = fact("MessageHurried", { dueAt: Time })
+
+/** A person has seen the dead letter and wants no more of it: it stays, and is not listed among those that want somebody. */
+export const MessageDismissed = fact("MessageDismissed", { reason: Text })
+
 /** A new run of a message whose last one ended badly. History stays as it was. */
 export const MessageReplayed = fact("MessageReplayed", {
   epoch: Schema.Int,
@@ -189,6 +195,8 @@ export const recorded = {
   "MessageDeadLettered@1": MessageDeadLettered,
   "MessageCancelled@1": MessageCancelled,
   "MessageExpired@1": MessageExpired,
+  "MessageHurried@1": MessageHurried,
+  "MessageDismissed@1": MessageDismissed,
   "MessageReplayed@1": MessageReplayedV1,
   "MessageReplayed@2": MessageReplayed,
   "MessageBodyErased@1": MessageBodyErased,

@@ -27,6 +27,8 @@ export interface Progress {
   readonly attempt: number
   /** The body is erased: there is nothing left to send, until a replay brings another body. */
   readonly erased: boolean
+  /** The dead letter was dismissed; a replay makes it an ordinary message again. */
+  readonly dismissed: boolean
   /** Of the last attempt of this epoch. `settled` means closed with no attempt left. */
   readonly phase: "none" | "open" | "unresolved" | "settled"
   /** How many times in a row the last attempt was in doubt. */
@@ -54,6 +56,7 @@ const empty: Progress = {
   epoch: 0,
   attempt: 0,
   erased: false,
+  dismissed: false,
   phase: "none",
   doubts: 0,
   taken: false,
@@ -129,6 +132,9 @@ const guards = {
   isByReceipt: ({ event }: Step<"MessageFailed">) => event.by === "receipt",
   isNextEpoch: ({ context, event }: Step<"MessageReplayed">) =>
     event.epoch === context.epoch + 1 && (event.edited || !context.erased),
+  isSooner: ({ context, event }: Step<"MessageHurried">) =>
+    context.dueAt !== null && DateTime.isLessThan(event.dueAt, context.dueAt),
+  isNotDismissed: ({ context }: Step<"MessageDismissed">) => !context.dismissed,
   isNotErased: ({ context }: Step<"MessageBodyErased">) => !context.erased,
   isNewReceipt: ({ context, event }: Step<"ReceiptRecorded">) => !context.receipts.includes(receiptKey(context, event))
 }
@@ -162,6 +168,11 @@ const changes = {
     // The receipt was about an attempt that does not count.
     receiptOutcome: context.receiptOutcome === "failed" ? null : context.receiptOutcome
   }),
+  hurry: ({ context, event }: Step<"MessageHurried">): Partial<Progress> => ({
+    dueAt: event.dueAt,
+    openedAt: context.openedAt === null ? null : DateTime.min(context.openedAt, event.dueAt)
+  }),
+  dismiss: (): Partial<Progress> => ({ dismissed: true }),
   settle: (): Partial<Progress> => ({ phase: "settled", dueAt: null }),
   succeed: ({ context, event }: Step<"AttemptSucceeded">): Partial<Progress> => ({
     phase: "settled",
@@ -178,6 +189,7 @@ const changes = {
     epoch: event.epoch,
     attempt: 0,
     erased: false,
+    dismissed: false,
     phase: "none",
     openedAt: event.replayedAt,
     dueAt: event.replayedAt,
@@ -216,7 +228,11 @@ const endsBadly = [
   { guard: "leavesNoAttempt", actions: "settle" }
 ] as const
 const dead = {
-  on: { MessageReplayed: { target: "QUEUED", guard: "isNextEpoch", actions: "reopen" }, ...always }
+  on: {
+    MessageReplayed: { target: "QUEUED", guard: "isNextEpoch", actions: "reopen" },
+    MessageDismissed: { guard: "isNotDismissed", actions: "dismiss" },
+    ...always
+  }
 } as const
 
 export const messageMachine = setup({
@@ -235,6 +251,7 @@ export const messageMachine = setup({
       on: {
         AttemptStarted: { target: "SENDING", guard: "isNextAttempt", actions: "begin" },
         AttemptSucceeded: { target: "SENT", guard: "isProven", actions: "succeed" },
+        MessageHurried: { guard: "isSooner", actions: "hurry" },
         MessageCancelled: "CANCELLED",
         MessageExpired: "EXPIRED",
         MessageDeadLettered: { target: "DEAD_LETTER", guard: "isTooOld", actions: "settle" },

@@ -45,6 +45,7 @@ export const queueChange = (before: Message, fact: MessageFact, after: Message):
     case "MessageReplayed":
     case "AttemptUnresolved":
     case "AttemptDeferred":
+    case "MessageHurried":
       return wait(lane, after)
     case "AttemptFailed":
     case "AttemptAbandoned":
@@ -65,6 +66,7 @@ export const queueChange = (before: Message, fact: MessageFact, after: Message):
     case "AttemptStarted":
     case "MessageDelivered":
     case "MessageBodyErased":
+    case "MessageDismissed":
     case "ReceiptRecorded":
       return null
   }

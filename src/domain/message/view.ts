@@ -81,6 +81,8 @@ export const MessageViewJson = Schema.Struct({
   bodyErased: Schema.Boolean,
   /** A provider's receipt says the opposite of the status. Look before you replay. */
   contradicted: Schema.Boolean,
+  /** A dead letter that a person wants no more of. Absent in a view stored before, until its message changes. */
+  dismissed: Schema.optionalKey(Schema.Boolean),
   /** The event that it tells of. Absent in a message that was sent by itself. */
   eventId: Schema.optionalKey(EventId)
 })
@@ -136,6 +138,7 @@ export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): Messa
     bodyErased: progress.erased,
     contradicted:
       history.some(({ fact }) => fact.type === "ReceiptRecorded" && fact.contradicts) || isOverruled(message),
+    ...(progress.dismissed && { dismissed: true }),
     ...(queued.eventId === undefined ? {} : { eventId: queued.eventId })
   }
 }

@@ -21,6 +21,8 @@ export const DeadLetterFilter = Schema.Struct({
   channel: Schema.optionalKey(ChannelName),
   errorCode: Schema.optionalKey(Schema.String),
   statuses: Schema.optionalKey(Schema.Array(Schema.Literals(deadStatuses))),
+  /** Those that were dismissed, in place of those that were not. */
+  dismissed: Schema.optionalKey(Schema.Boolean),
   after: Schema.optionalKey(Time),
   before: Schema.optionalKey(Time)
 })

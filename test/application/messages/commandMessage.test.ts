@@ -61,20 +61,22 @@ describe("a command", () => {
   )
 
   for (const [status, history] of Object.entries(histories)) {
-    for (const command of ["CancelMessage", "ReplayMessage"] as const) {
-      const allowed =
-        status === "QUEUED" ? "CancelMessage" : status === "FAILED" || status === "DEAD_LETTER" ? "ReplayMessage" : null
-      it.effect(`${command} in ${status} is ${allowed === command ? "done" : "refused, naming what is allowed"}`, () =>
+    for (const command of ["CancelMessage", "ReplayMessage", "DismissMessage"] as const) {
+      const isDead = status === "FAILED" || status === "DEAD_LETTER"
+      const allowed: ReadonlyArray<string> =
+        status === "QUEUED" ? ["HurryMessage", "CancelMessage"] : isDead ? ["ReplayMessage", "DismissMessage"] : []
+      const isAllowed = allowed.includes(command)
+      it.effect(`${command} in ${status} is ${isAllowed ? "done" : "refused, naming what is allowed"}`, () =>
         Effect.gen(function* () {
           yield* store(history)
           const outcome = yield* Effect.result(commandMessage(acme, id, command, null))
-          if (allowed === command) {
+          if (isAllowed) {
             expect(Result.isSuccess(outcome)).toBe(true)
           } else {
             expect(Result.isFailure(outcome) && outcome.failure).toMatchObject({
               _tag: "CommandRefused",
               status,
-              allowed: allowed === null ? [] : [allowed]
+              allowed
             })
             expect((yield* (yield* EventStore).load(id)).version).toBe(history.length)
           }

@@ -99,7 +99,7 @@ describe("a dead letter whose body was erased", () => {
       expect(yield* Effect.flip(commandMessage(acme, id, "ReplayMessage", null))).toMatchObject({
         _tag: "CommandRefused",
         status: "FAILED",
-        allowed: []
+        allowed: ["DismissMessage"]
       })
     }).pipe(Effect.provide(MemoryPorts.layer))
   )

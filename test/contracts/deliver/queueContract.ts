@@ -46,6 +46,62 @@ export const queueContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>
     it.live(rule, () => Effect.provide(body, layer))
 
   describe(`${name} queue`, () => {
+    describe("a claim of one message", () => {
+      const later = { dueAt: inMillis(anHour) }
+      const waiting = ({ id, lane, message }: Sample) => ({ messageId: id, lane, dueAt: message.progress.dueAt! })
+
+      test(
+        "takes it before its time, and once; nobody else gets it, and it goes back as it was",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const lane = newLane()
+          const [sample, other] = yield* put([
+            { destination: lane, ...later },
+            { destination: lane, ...later }
+          ])
+          const both = yield* Effect.all(
+            [queue.claimOne("a", waiting(sample!), minute), queue.claimOne("b", waiting(sample!), minute)],
+            { concurrency: 2 }
+          )
+          expect(both.filter((batch) => batch !== null)).toHaveLength(1)
+          const batch = both.find((each) => each !== null)!
+          expect(yield* queue.claimOne("c", { ...waiting(other!), dueAt: inMillis(1) }, minute)).toBeNull()
+          expect((yield* queue.renew([batch], minute)).has(batch)).toBe(true)
+          yield* queue.release(batch, [{ ...waiting(sample!), version: 1, epoch: 1, attempt: 0 }])
+          expect(yield* queue.claimOne("d", waiting(sample!), minute)).not.toBeNull()
+        })
+      )
+
+      test(
+        "lets the fact that hurries it put it back under its new time",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const store = yield* EventStore
+          const [sample] = yield* put([later])
+          const batch = (yield* queue.claimOne("a", waiting(sample!), minute))!
+          const hurried = next(sample!, { type: "HurryMessage", now: inMillis(-5) }, { fence: batch })
+          expect(yield* store.append([hurried.entry])).toMatchObject([{ type: "Appended" }])
+          yield* queue.release(batch, [])
+          const claim = yield* queue.claim(asWorker("w"))
+          expect(claim!.messages).toMatchObject([{ messageId: sample!.id, version: 2, epoch: 1, attempt: 0 }])
+          yield* queue.release(claim!.batch, [])
+          expect(yield* queue.nextDueAt).toBeNull()
+        })
+      )
+
+      test(
+        "is a lease like any other: when it has run out, somebody takes it over",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const [sample] = yield* put([later])
+          yield* queue.claimOne("a", waiting(sample!), Duration.millis(50))
+          yield* Effect.sleep("400 millis")
+          const [taken] = yield* queue.takeOver("w", minute, 10)
+          expect(ids(taken!.messages)).toEqual([sample!.id])
+        })
+      )
+    })
+
     describe("a claim", () => {
       test(
         "of an empty queue is null",

@@ -159,8 +159,13 @@ describe("a message that does not wait says how it ended, and what can be done",
       "answered that it received the message",
       ["resend"]
     ],
-    [[...begun, the.failed(1, null), refused], "REFUSED", "refused for good (http_410: 410 Gone)", ["replay"]],
-    [[...begun, the.failed(1, null), dead], "ATTEMPTS_USED_UP", "no attempt is left (http_503", ["replay"]],
+    [
+      [...begun, the.failed(1, null), refused],
+      "REFUSED",
+      "refused for good (http_410: 410 Gone)",
+      ["replay", "dismiss"]
+    ],
+    [[...begun, the.failed(1, null), dead], "ATTEMPTS_USED_UP", "no attempt is left (http_503", ["replay", "dismiss"]],
     [[the.queued(), { type: "MessageCancelled", reason: "wrong order" } as const], "CANCELLED", "wrong order", []]
   ])("%#: %j", (facts, reason, words, actions) => {
     const said = told(facts, { pause: paused, circuit: open })
@@ -171,7 +176,10 @@ describe("a message that does not wait says how it ended, and what can be done",
 
   it("that a replay needs another body once its body is erased", () => {
     const said = told([...begun, the.failed(1, null), refused, the.erased])
-    expect(said.actions).toMatchObject([{ action: "replay", says: expect.stringContaining("another payloadJson") }])
+    expect(said.actions).toMatchObject([
+      { action: "replay", says: expect.stringContaining("another payloadJson") },
+      { action: "dismiss" }
+    ])
   })
 })
 

@@ -108,12 +108,12 @@ describe("a history", () => {
     })
   })
 
-  it("adds nothing but receipts and an erasure after an ending, until a replay", () => {
+  it("adds nothing but receipts, an erasure and a dismissal after an ending, until a replay", () => {
     holds(({ history }) => {
       for (const epoch of epochsOf(history)) {
         const end = epoch.findIndex(isEnding)
         const after = end < 0 ? [] : epoch.slice(end + 1)
-        const kept = ["ReceiptRecorded", "MessageBodyErased"]
+        const kept = ["ReceiptRecorded", "MessageBodyErased", "MessageDismissed"]
         expect(after.filter(({ type }) => !kept.includes(type))).toEqual([])
       }
     })
@@ -348,13 +348,13 @@ describe("the table and the machine it is made from", () => {
 })
 
 /**
- * The queue as it should be: one row for a message that waits, none for any other. Workers act on a
+ * The queue as it should be: one row for a message that waits, none for any other. Workers, and whoever hurries it, act on a
  * message only after they claimed it, which takes its row out; everybody else leaves the row where it is.
  */
 describe("the queue", () => {
   type Row = Extract<QueueChange, { readonly type: "Wait" }>
-  const isWorker = ({ command }: Turn) =>
-    command.type === "StartAttempt" || command.type === "SettleAttempt" || command.type === "AbandonAttempt"
+  const claims: ReadonlyArray<string> = ["StartAttempt", "SettleAttempt", "AbandonAttempt", "HurryMessage"]
+  const isWorker = ({ command }: Turn) => claims.includes(command.type)
 
   const changesOf = ({ before, facts }: Turn) => {
     let message = before

@@ -57,6 +57,8 @@ const condition: Record<Guard, string> = {
   isTooOld: "the message grew too old while it waited",
   isByReceipt: "a receipt reported the failure",
   isNextEpoch: "the fact opens the next epoch, and the message has a body: its own, or another one with the fact",
+  isSooner: "the fact names a time before the one that the message waits for",
+  isNotDismissed: "nobody has dismissed it in this epoch",
   isNotErased: "the body is not erased yet",
   isNewReceipt: "the receipt is new for its epoch"
 }
@@ -69,6 +71,8 @@ const memory: Record<Action, string> = {
   settle: "that no attempt follows",
   succeed: "that no attempt follows, and the provider's name for the message",
   doubt: "when to ask the destination, and how often the attempt was in doubt",
+  hurry: "that it is due at that time",
+  dismiss: "that nobody is wanted for it",
   reopen: "a new epoch: no attempts, no proof, due at once",
   erase: "that the body is erased",
   remember:
@@ -78,14 +82,16 @@ const memory: Record<Action, string> = {
 const edge = ({ from, to, fact, guard }: Arrow) =>
   `    ${from} --> ${to} : ${fact}${guard === null ? "" : ` [${guard}]`}`
 
+const asides = new Set(["ReceiptRecorded", "MessageBodyErased", "MessageHurried", "MessageDismissed"])
+
 const end = (place: Place) => `    ${place} --> [*]`
 
 const picture = [
   "```mermaid",
   "stateDiagram-v2",
   "    [*] --> NEW",
-  // A stored receipt and an erased body change no state: the tables show them.
-  ...arrows.filter(({ fact }) => fact !== "ReceiptRecorded" && fact !== "MessageBodyErased").map(edge),
+  // Some facts change no state: the tables show them.
+  ...arrows.filter(({ fact }) => !asides.has(fact)).map(edge),
   ...places.filter((place) => arrows.every(({ from, to }) => from !== place || to === place)).map(end),
   "```"
 ]

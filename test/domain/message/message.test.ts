@@ -46,6 +46,35 @@ describe("a queued message", () => {
       .in("CANCELLED")
   })
 
+  it("is hurried by a person while its time is still to come", () => {
+    const hurry = { type: "HurryMessage", now: noonPlus(500) } as const
+    const hurried: MessageFact = { type: "MessageHurried", dueAt: noonPlus(500) }
+    given(queued(), started(1), failed(1, noonPlus(60_000)))
+      .when(hurry)
+      .then(hurried)
+      .in("QUEUED")
+    given(queued({ dueAt: noonPlus(60_000) }))
+      .when(hurry)
+      .then(hurried)
+      .in("QUEUED")
+    expect(replay([queued({ dueAt: noonPlus(60_000) }), hurried]).progress).toMatchObject({
+      attempt: 0,
+      dueAt: noonPlus(500),
+      // It grows old from when it may be sent.
+      openedAt: noonPlus(500)
+    })
+  })
+
+  it("is not hurried when it is due, and no other message is", () => {
+    const hurry = { type: "HurryMessage", now: noonPlus(500) } as const
+    given(queued()).when(hurry).then().in("QUEUED")
+    given(queued(), started(1)).when(hurry).thenRejectedIn("SENDING")
+    given(queued(), the.cancelled).when(hurry).thenRejectedIn("CANCELLED")
+    expect(can(replay([queued({ dueAt: noonPlus(500) })]), { type: "MessageHurried", dueAt: noonPlus(500) })).toBe(
+      false
+    )
+  })
+
   it("expires instead of starting an attempt at the very moment of its expiry", () => {
     given(queued({ expiresAt: noonPlus(500) }))
       .when(the.startAttempt(noonPlus(500)))
@@ -753,5 +782,30 @@ describe("a decision", () => {
     decide(message, the.settle(1, the.outcomes.unreachable()))
     expect({ ...message, progress: { ...message.progress, openedAt: null } }).toEqual(before)
     expect(DateTime.formatIso(message.progress.openedAt!)).toBe("2026-01-01T12:00:00.000Z")
+  })
+})
+
+describe("a dead letter", () => {
+  const dead = [lastAttempt, started(1), failed(1, null), deadLettered()]
+  const dismiss = { type: "DismissMessage", reason: "seen" } as const
+  const dismissed: MessageFact = { type: "MessageDismissed", reason: "seen" }
+
+  it("is dismissed once, stays what it is, and can still be replayed", () => {
+    given(...dead)
+      .when(dismiss)
+      .then(dismissed)
+      .in("DEAD_LETTER")
+    given(...dead, dismissed)
+      .when(dismiss)
+      .then()
+      .in("DEAD_LETTER")
+    expect(can(replay([...dead, dismissed]), dismissed)).toBe(false)
+    const again = replay([...dead, dismissed, the.replayed(2)])
+    expect([again.status, again.progress.dismissed]).toEqual(["QUEUED", false])
+  })
+
+  it("alone can be dismissed", () => {
+    given(queued()).when(dismiss).thenRejectedIn("QUEUED")
+    given(queued(), started(1), succeeded(1), delivered("response")).when(dismiss).thenRejectedIn("DELIVERED")
   })
 })

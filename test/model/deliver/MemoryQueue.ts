@@ -114,6 +114,22 @@ export const layer = Layer.effect(
         return { batch, messages: handouts.map((handout) => claimed(tables, handout)) }
       })
 
+    const claimOne = (
+      worker: string,
+      { messageId, lane, dueAt }: Pick<AbandonedMessage, "messageId" | "lane" | "dueAt">,
+      lease: Duration.Duration
+    ) =>
+      Effect.sync(() => {
+        const message = tables.lanes
+          .get(lane)
+          ?.find((waiting) => waiting.messageId === messageId && DateTime.Equivalence(waiting.dueAt, dueAt))
+        if (message === undefined) return null
+        removeWaiting(tables, message)
+        const batch = nextBatch()
+        tables.claims.set(batch, { worker, until: DateTime.addDuration(now(), lease), messages: [message] })
+        return batch
+      })
+
     const putBack = (batch: BatchId, ids: ReadonlyArray<MessageId>) =>
       Effect.sync(() => {
         const claim = tables.claims.get(batch)
@@ -173,6 +189,6 @@ export const layer = Layer.effect(
     const awaitWork = (atMost: Duration.Duration) =>
       work.await.pipe(Effect.timeoutOption(atMost), Effect.andThen(Effect.sync(() => void work.closeUnsafe())))
 
-    return Queue.of({ claim, putBack, release, renew, takeOver, deferLane, nextDueAt, awaitWork })
+    return Queue.of({ claim, claimOne, putBack, release, renew, takeOver, deferLane, nextDueAt, awaitWork })
   })
 )

@@ -29,7 +29,8 @@ const deadIn = (
   filter: SetOf<"filter">["filter"]
 ): ReadonlyArray<Candidate> => {
   const wanted = new Set(deadLettersIn(tables, orgId, filter))
-  return deadLettersIn(tables, orgId, {}).map((view) => {
+  const all = [...deadLettersIn(tables, orgId, {}), ...deadLettersIn(tables, orgId, { dismissed: true })]
+  return all.map((view) => {
     const { id, createdAt: at, epoch, endedAt } = view
     const isOfSet = wanted.has(view) && DateTime.isLessThanOrEqualTo(endedAt!, requestedAt)
     return { at, id, item: isOfSet ? { messageId: id, epoch } : null }

@@ -5,7 +5,11 @@ import type { DeadLetterFilter } from "../../../src/domain/replay/facts.ts"
 import { liveViews } from "../log/runs.ts"
 import type { Tables } from "../Memory.ts"
 
-const matches = (view: MessageView, { to, channel, errorCode, statuses, after, before }: DeadLetterFilter): boolean =>
+const matches = (
+  view: MessageView,
+  { to, channel, errorCode, statuses, dismissed = false, after, before }: DeadLetterFilter
+): boolean =>
+  (view.dismissed ?? false) === dismissed &&
   (to === undefined || view.to === to) &&
   (channel === undefined || view.channel === channel) &&
   (errorCode === undefined || view.lastError?.code === errorCode) &&

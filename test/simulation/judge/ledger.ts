@@ -19,6 +19,7 @@ export interface Entry {
   /** What is to be sent; a replay may bring another. */
   body: string
   erased: boolean
+  dismissed: boolean
   /** An attempt was open when the body was erased, and may still send what it holds. */
   underWayWhenErased: boolean
   /** The attempt was closed for good and its ending must come in the same append. */

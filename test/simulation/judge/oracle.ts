@@ -347,6 +347,15 @@ export class Oracle {
         this.#dies(id, entry)
         entry.status = "DEAD_LETTER"
         break
+      case "MessageHurried":
+        legal(entry.status === "QUEUED" && millis(fact.dueAt) < entry.notBefore)
+        entry.queuedAt = version
+        entry.notBefore = millis(fact.dueAt)
+        break
+      case "MessageDismissed":
+        legal((entry.status === "FAILED" || entry.status === "DEAD_LETTER") && !entry.dismissed)
+        entry.dismissed = true
+        break
       case "MessageCancelled":
         legal(entry.status === "QUEUED")
         this.#stepsOut(id, entry)
@@ -372,6 +381,7 @@ export class Oracle {
         entry.underWayWhenErased = false
         entry.verdicts = new Set()
         entry.status = "QUEUED"
+        entry.dismissed = false
         entry.epoch = fact.epoch
         entry.attempt = 0
         entry.proven = false
@@ -414,6 +424,7 @@ export class Oracle {
       attempt: 0,
       open: false,
       endingOwed: false,
+      dismissed: false,
       notBefore: millis(fact.dueAt),
       queuedAt: 1,
       proven: false,

@@ -61,7 +61,8 @@ export class Shown {
         providerMessageId: name?.answered ?? name?.told ?? null,
         ...{ eventType, templateCode, dossierId, orderingKey, correlationId, metadata: queued.metadata },
         ...{ expiresAt: story.expiresAt, createdAt: story.createdAt, updatedAt: at, endedAt: story.endedAt },
-        ...{ bodyErased: erased, readAt: story.readAt }
+        ...{ bodyErased: erased, readAt: story.readAt },
+        ...(entry.dismissed && { dismissed: true })
       },
       contradicted: story.isContradicted || (endings.has(status) && entry.verdicts.has(opposite) ? null : false)
     })
@@ -116,6 +117,7 @@ const tell = (story: Story, fact: MessageFact, epoch: number): void => {
   switch (fact.type) {
     case "MessageQueued":
     case "AttemptDeferred":
+    case "MessageHurried":
       story.nextAt = fact.dueAt
       break
     case "AttemptFailed":

@@ -6,6 +6,7 @@ import { type Acceptance, acceptMessages } from "../../../application/accept/acc
 import { readStream } from "../../../application/log/readStream.ts"
 import { commandMessage, eraseMessage, replayEdited } from "../../../application/messages/commandMessage.ts"
 import { explainMessage } from "../../../application/messages/explainMessage.ts"
+import { hurryMessage } from "../../../application/messages/hurryMessage.ts"
 import { readAttempts } from "../../../application/messages/readAttempts.ts"
 import { readEvents, readMessage } from "../../../application/messages/readMessage.ts"
 import { readBody, resendMessage } from "../../../application/messages/resendMessage.ts"
@@ -153,6 +154,15 @@ const cancel = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
   return messageJson(yield* commandMessage(yield* ActingOrg, yield* messageIdOf(id), "CancelMessage", reason))
 })
 
+const retryNow = Effect.fnUntraced(function* (id: string) {
+  return messageJson(yield* hurryMessage(yield* ActingOrg, yield* messageIdOf(id)))
+})
+
+const dismiss = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
+  const reason = yield* readReason(request)
+  return messageJson(yield* commandMessage(yield* ActingOrg, yield* messageIdOf(id), "DismissMessage", reason))
+})
+
 const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
   const orgId = yield* ActingOrg
   const json = yield* readOptionalJson(request, limits.single)
@@ -204,6 +214,8 @@ export const layer = HttpApiBuilder.group(Api, "messages", (handlers) =>
     .handle("attempts", ({ params }) => answer(attempts(params.id)))
     .handleRaw("cancel", ({ request, params }) => answer(cancel(request, params.id)))
     .handleRaw("replay", ({ request, params }) => answer(replay(request, params.id)))
+    .handle("retryNow", ({ params }) => answer(retryNow(params.id)))
+    .handleRaw("dismiss", ({ request, params }) => answer(dismiss(request, params.id)))
     .handleRaw("resend", ({ request, params, headers }) =>
       answer(resend(request, params.id, headers["idempotency-key"] ?? null))
     )

@@ -58,6 +58,7 @@ export const Message = Schema.Struct({
   contradicted: Schema.Boolean.annotate({
     description: "A provider's receipt says the opposite of the status. Look before you replay."
   }),
+  dismissed: Schema.Boolean.annotate({ description: "A dead letter that a person wants no more of." }),
   eventId: Text.annotate({ description: "The event it tells of; null when it was sent by itself." })
 }).annotate({ identifier: "Message" })
 
@@ -254,6 +255,16 @@ const command = {
 const cancel = HttpApiEndpoint.post("cancel", "/outbound/messages/:id/cancel", command).annotateMerge(
   about("Cancel a message that has not been sent.")
 )
+const retryNow = HttpApiEndpoint.post("retryNow", "/outbound/messages/:id/retry-now", {
+  params: idParam,
+  success: Message,
+  error: [problemOf(404), problemOf(409)]
+}).annotateMerge(
+  about("Make a message due now that waits for a retry or for its time. A pause, a circuit and a rate limit stay.")
+)
+const dismiss = HttpApiEndpoint.post("dismiss", "/outbound/messages/:id/dismiss", command).annotateMerge(
+  about("Take a dead letter from the list of those that want somebody. It stays, and can still be replayed.")
+)
 const replay = HttpApiEndpoint.post("replay", "/outbound/messages/:id/replay", {
   ...command,
   payload: ReplayCommand
@@ -293,6 +304,23 @@ const stream = HttpApiEndpoint.get("stream", "/streams/:stream", {
 )
 
 export const messagesApi = HttpApiGroup.make("messages")
-  .add(send, sendBatch, list, get, explanation, events, attempts, cancel, replay, resend, erase, body, stats, stream)
+  .add(
+    send,
+    sendBatch,
+    list,
+    get,
+    explanation,
+    events,
+    attempts,
+    cancel,
+    retryNow,
+    replay,
+    dismiss,
+    resend,
+    erase,
+    body,
+    stats,
+    stream
+  )
   .middleware(OrgAccess)
   .annotateMerge(OpenApi.annotations({ title: "Messages" }))

@@ -1,5 +1,5 @@
 /** The endpoints of dead letters and their replays as data: their requests and answers. */
-import { Schema } from "effect"
+import { Schema, SchemaGetter } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { headerText, Retry, text } from "../../../application/destinations/fields.ts"
 import { CommandRequest } from "../../../application/requests/messageRequests.ts"
@@ -21,7 +21,12 @@ const filterFields = {
   after: Schema.optionalKey(Time.annotate({ description: "Died after this time." })),
   before: Schema.optionalKey(Time.annotate({ description: "Died before this time." }))
 }
-const Filter = Schema.Struct(filterFields).annotate({ identifier: "DeadLetterFilter" })
+const Dismissed = Schema.Boolean.annotate({
+  description: "Those that were dismissed, in place of those that were not."
+})
+const Filter = Schema.Struct({ ...filterFields, dismissed: Schema.optionalKey(Dismissed) }).annotate({
+  identifier: "DeadLetterFilter"
+})
 
 /** In answers times are text. */
 const FilterAnswer = Schema.Struct({
@@ -29,6 +34,7 @@ const FilterAnswer = Schema.Struct({
   channel: Schema.optionalKey(ChannelName),
   errorCode: Schema.optionalKey(Schema.String),
   statuses: Schema.optionalKey(Schema.Array(Schema.Literals(deadStatuses))),
+  dismissed: Schema.optionalKey(Schema.Boolean),
   after: Schema.optionalKey(Moment),
   before: Schema.optionalKey(Moment)
 })
@@ -89,9 +95,22 @@ export const Replay = Schema.Struct({
 }).annotate({ identifier: "Replay" })
 
 const list = HttpApiEndpoint.get("list", "/dead-letters", {
-  query: { ...paging, ...filterFields },
+  query: {
+    ...paging,
+    ...filterFields,
+    dismissed: Schema.optionalKey(
+      Schema.Literals(["true", "false"]).pipe(
+        Schema.decodeTo(Schema.Boolean, {
+          decode: SchemaGetter.transform((text) => text === "true"),
+          encode: SchemaGetter.transform((flag) => (flag ? "true" : "false"))
+        })
+      )
+    ).annotateKey({ description: "true: those that were dismissed, in place of those that were not." })
+  },
   success: listOf(DeadLetter)
-}).annotateMerge(about("Messages that ended in FAILED or DEAD_LETTER and were not replayed; the last to die first."))
+}).annotateMerge(
+  about("Messages that ended in FAILED or DEAD_LETTER and were neither replayed nor dismissed; the last to die first.")
+)
 
 const replay = HttpApiEndpoint.post("replay", "/dead-letters/replay", {
   payload: ReplayRequest,

@@ -22,6 +22,7 @@ import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 
 const claimStatement = prepared`select batch, messages from claim_due($1, $2, $3, $4::uuid[], $5::int[], $6::text[], $7)`
+const claimOneStatement = prepared`select claim_one($1, $2, $3::timestamptz, $4::uuid, $5)`
 const putBackStatement = prepared`select put_back($1::uuid, $2::uuid[])`
 const releaseStatement = prepared`select release($1::uuid, $2::uuid[], $3::timestamptz[], $4::uuid[], $5::int[], $6::int[], $7::int[])`
 const renewStatement = prepared`update claim set lease_until = statement_timestamp() + make_interval(secs => $2 / 1000.0)
@@ -67,6 +68,17 @@ export const layer = Layer.effect(
       const [batch, messages] = rows[0]!
       return { batch: batch as BatchId, ...claimedOf(JSON.parse(messages!) as ReadonlyArray<ClaimedRow>) }
     })
+
+    // Durable: its holder tells of the move, and a message must not wait under two times.
+    const claimOne = (
+      worker: string,
+      { messageId, lane, dueAt }: Pick<AbandonedMessage, "messageId" | "lane" | "dueAt">,
+      lease: Duration.Duration
+    ) =>
+      reading(
+        durable.rows(claimOneStatement, [worker, lane, DateTime.formatIso(dueAt), messageId, Duration.toMillis(lease)]),
+        (rows) => (rows[0]?.[0] ?? null) as BatchId | null
+      )
 
     // Durable: its worker crosses these messages off, and will release the batch without them.
     const putBack = (batch: BatchId, messages: ReadonlyArray<MessageId>) =>
@@ -118,7 +130,17 @@ export const layer = Layer.effect(
       rows.length === 0 ? null : DateTime.makeUnsafe(Number(rows[0]![0]))
     )
 
-    return Queue.of({ claim, putBack, release, renew, takeOver, deferLane, nextDueAt, awaitWork: signal.wait })
+    return Queue.of({
+      claim,
+      claimOne,
+      putBack,
+      release,
+      renew,
+      takeOver,
+      deferLane,
+      nextDueAt,
+      awaitWork: signal.wait
+    })
   })
 )
 

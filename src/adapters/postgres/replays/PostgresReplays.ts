@@ -9,7 +9,7 @@ import type { EventId, MessageId } from "../../../domain/ids.ts"
 import { type DeadLetterFilter, type MissedEvents, ReplaySelection } from "../../../domain/replay/facts.ts"
 import { pageOf } from "../filtering.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
-import { isDeadLetter, isWanted } from "./deadLetters.ts"
+import { isDead, isWanted } from "./deadLetters.ts"
 
 const columns = `r.id, r.org_id as "orgId", r.selection, r.reason, r.requested_at as "requestedAt",
   coalesce(s.matched, r.matched) as matched, coalesce(s.searching, false) as searching`
@@ -121,7 +121,7 @@ const searchQuery = ({ id, orgId, selection, requestedAt }: ReplayJob, { at, las
     `select null::uuid as event, id as message, (view ->> 'epoch')::int as epoch, created_at as at, id,
         ended_at <= $4::timestamptz and ${isWanted(filter, values)} as wanted
       from message_view
-      where ${isDeadLetter(orgId, to === undefined ? {} : { to }, values)} and ${beyond("created_at, id")}
+      where ${isDead(orgId, to, values)} and ${beyond("created_at, id")}
       order by created_at, id limit $3`
   const rows = "missed" in selection ? missed(selection.missed) : dead("filter" in selection ? selection.filter : {})
   const text = `with looked_at as materialized (${rows}),

@@ -5,7 +5,6 @@ import { conditionsOf } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
 
 const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
-  ["to", "recipient ="],
   ["channel", "channel ="],
   ["errorCode", "error_code ="],
   ["statuses", "array[status] <@"],
@@ -13,15 +12,21 @@ const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
   ["before", "ended_at <"]
 ]
 
-/** Values are added to `values`; only the conditions that were asked for are there. */
-export const isDeadLetter = (orgId: OrgId, filter: DeadLetterFilter, values: Array<unknown>): string =>
+/** What ended badly, to this recipient where one is given. Values are added to `values`. */
+export const isDead = (orgId: OrgId, to: string | undefined, values: Array<unknown>): string =>
   [
     `generation = ${liveGeneration("messages")}`,
     `org_id = $${values.push(orgId)}`,
     "status in ('FAILED', 'DEAD_LETTER')",
+    ...(to === undefined ? [] : [`recipient = $${values.push(to)}`])
+  ].join(" and ")
+
+/** The conditions of the filter alone: those that were asked for, and whether it was dismissed. */
+export const isWanted = (filter: DeadLetterFilter, values: Array<unknown>): string =>
+  [
+    `(view ->> 'dismissed') is ${filter.dismissed === true ? "not " : ""}null`,
     ...conditionsOf(conditions, filter, values)
   ].join(" and ")
 
-/** The conditions of the filter alone, for a row that is a dead letter of the org; a row they don't hold of is null or false. */
-export const isWanted = (filter: DeadLetterFilter, values: Array<unknown>): string =>
-  conditionsOf(conditions, filter, values).join(" and ") || "true"
+export const isDeadLetter = (orgId: OrgId, { to, ...filter }: DeadLetterFilter, values: Array<unknown>): string =>
+  `${isDead(orgId, to, values)} and ${isWanted(filter, values)}`

@@ -61,6 +61,7 @@ const shape = [
   "readAt",
   "bodyErased",
   "contradicted",
+  "dismissed",
   "eventId"
 ]
 
@@ -102,6 +103,7 @@ describe("a message that is sent", () => {
       deliveredAt: null,
       readAt: null,
       bodyErased: false,
+      dismissed: false,
       contradicted: false
     })
     expect(answer.json["id"]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -333,6 +335,25 @@ describe("the history of a message", () => {
   })
 })
 
+describe("a dead letter that is dismissed", () => {
+  it("leaves the list unless it is asked for, and stays what it is", async () => {
+    const id = await accepted()
+    await append(id, [started(1), failed(1, null), refusedForGood("response")])
+    const list = async (query = "") => {
+      const answer = await call("GET", `/api/v1/dead-letters?limit=200${query}`)
+      return answer.json["items"].map((each: { id: string }) => each.id)
+    }
+    await project()
+    expect(await list()).toContain(id)
+    const dismissed = await call("POST", `${messages}/${id}/dismiss`, { body: { reason: "seen" } })
+    expect(dismissed.json).toMatchObject({ id, status: "FAILED", dismissed: true })
+    await project()
+    expect(await list()).not.toContain(id)
+    expect(await list("&dismissed=true")).toContain(id)
+    expect((await call("GET", "/api/v1/dead-letters?dismissed=perhaps")).status).toBe(400)
+  })
+})
+
 describe("a command", () => {
   it("cancels a message that waits, and says why a second time is too late", async () => {
     const id = await accepted()
@@ -342,7 +363,7 @@ describe("a command", () => {
     expect((await get(id, "/events")).json["items"][1].data).toEqual({ reason: "changed our mind" })
     const again = await call("POST", `${messages}/${id}/cancel`)
     expect(again.status).toBe(409)
-    expect(again.json["detail"]).toBe("The message is CANCELLED; neither cancel nor replay is allowed now.")
+    expect(again.json["detail"]).toBe("The message is CANCELLED; it takes no command now.")
   })
 
   it("replays a message that ended badly, once", async () => {
@@ -363,7 +384,7 @@ describe("a command", () => {
     await append(id, [failed(1, null, { error: gone, status: 410 }), refusedForGood("response")])
     const refused = await call("POST", `${messages}/${id}/cancel`, { body: {} })
     expect(refused.status).toBe(409)
-    expect(refused.json["detail"]).toBe("The message is FAILED; allowed now: replay.")
+    expect(refused.json["detail"]).toBe("The message is FAILED; allowed now: replay, dismiss.")
   })
 
   it("refuses a field it does not know", async () => {
