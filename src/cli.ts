@@ -12,6 +12,7 @@ import { Cause, Effect, Exit, Layer, Result } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import manifest from "../package.json" with { type: "json" }
 import { archives } from "./cli/archives.ts"
+import { cancel } from "./cli/cancel.ts"
 import { deadLetters } from "./cli/deadLetters.ts"
 import { destinations } from "./cli/destinations.ts"
 import { endpoints } from "./cli/endpoints.ts"
@@ -38,7 +39,20 @@ const posthaste = Command.make("posthaste").pipe(
     { group: "The service", commands: [serve, migrate, rekey] },
     {
       group: "Messages, over the API of a service",
-      commands: [send, retryNow, resend, find, show, tail, stats, destinations, deadLetters, setAside, projections]
+      commands: [
+        send,
+        retryNow,
+        resend,
+        cancel,
+        find,
+        show,
+        tail,
+        stats,
+        destinations,
+        deadLetters,
+        setAside,
+        projections
+      ]
     },
     { group: "Webhooks and events, over the API of a service", commands: [endpoints, events, eventTypes] },
     { group: "The stored facts, without a service", commands: [streams, ...archives] }

@@ -101,7 +101,7 @@ export type AuditEntry = {
   readonly id: string
   readonly orgId: string
   readonly at: string
-  readonly operation: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "BODY_READ" | "LOGIN_REFUSED" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET"
+  readonly operation: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "HURRIED" | "DISMISSED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "BODY_READ" | "LOGIN_REFUSED" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET"
   readonly subject: {
     readonly type: string
     readonly id: string
@@ -134,6 +134,12 @@ export type BatchEntry = {
   readonly expiresAt?: string | null | undefined
   readonly retry?: RetryPolicy | null | undefined
   readonly idempotencyKey?: string | null | undefined
+}
+
+export type CancelWaitingRequest = {
+  readonly filter: WaitingFilter
+  readonly reason?: string | undefined
+  readonly idempotencyKey?: string | undefined
 }
 
 export type Cause = {
@@ -434,6 +440,7 @@ export type DeadLetter = {
   readonly readAt: string | null
   readonly bodyErased: boolean
   readonly contradicted: boolean
+  readonly dismissed: boolean
   readonly eventId: string | null
   readonly deadLetteredAt: string
   readonly wouldReplayTo: {
@@ -454,6 +461,7 @@ export type DeadLetterFilter = {
   readonly errorCode?: string | undefined
   readonly after?: string | undefined
   readonly before?: string | undefined
+  readonly dismissed?: boolean | undefined
 }
 
 export type Destination = {
@@ -549,6 +557,14 @@ export type DestinationWithHistory = {
     readonly by: string | null
     readonly reason: string | null
   }>
+}
+
+export type DismissRequest = {
+  readonly filter?: DeadLetterFilter | null | undefined
+  readonly ids?: ReadonlyArray<string> | null | undefined
+  readonly preview?: boolean | null | undefined
+  readonly reason?: string | null | undefined
+  readonly idempotencyKey?: string | null | undefined
 }
 
 export type Event = {
@@ -735,6 +751,7 @@ export type Message = {
   readonly readAt: string | null
   readonly bodyErased: boolean
   readonly contradicted: boolean
+  readonly dismissed: boolean
   readonly eventId: string | null
 }
 
@@ -876,6 +893,8 @@ export type RecoverWebhookEndpoint = {
 export type Replay = {
   readonly id: string
   readonly status: "RUNNING" | "COMPLETED" | "CANCELLED"
+  readonly does: "replay" | "send" | "dismiss" | "cancel"
+  readonly to: string | null
   readonly matched: number
   readonly searching: boolean
   readonly replayed: number
@@ -885,6 +904,7 @@ export type Replay = {
     readonly channel?: string | undefined
     readonly errorCode?: string | undefined
     readonly statuses?: ReadonlyArray<"FAILED" | "DEAD_LETTER"> | undefined
+    readonly dismissed?: boolean | undefined
     readonly after?: string | undefined
     readonly before?: string | undefined
   } | null
@@ -892,6 +912,21 @@ export type Replay = {
   readonly missed: {
     readonly to: string
     readonly since: string
+  } | null
+  readonly waiting: {
+    readonly to?: string | undefined
+    readonly channel?: string | undefined
+    readonly eventType?: string | undefined
+    readonly correlationId?: string | undefined
+    readonly createdAfter?: string | undefined
+    readonly createdBefore?: string | undefined
+  } | null
+  readonly outcome: {
+    readonly arrived: number
+    readonly sent: number
+    readonly failed: number
+    readonly waiting: number
+    readonly ended: number
   } | null
   readonly reason: string | null
   readonly requestedAt: string
@@ -920,6 +955,7 @@ export type ReplayRequest = {
   readonly preview?: boolean | null | undefined
   readonly reason?: string | null | undefined
   readonly idempotencyKey?: string | null | undefined
+  readonly to?: string | null | undefined
 }
 
 export type ResendCommand = {
@@ -1017,6 +1053,16 @@ export type TestWebhookEndpoint = {
   readonly eventType?: string | null | undefined
 }
 
+/** All messages that wait and match; {} means all that wait. */
+export type WaitingFilter = {
+  readonly to?: string | undefined
+  readonly channel?: string | undefined
+  readonly eventType?: string | undefined
+  readonly correlationId?: string | undefined
+  readonly createdAfter?: string | undefined
+  readonly createdBefore?: string | undefined
+}
+
 export type WebhookEndpoint = {
   readonly id: string
   readonly orgId: string
@@ -1110,8 +1156,12 @@ export interface Api {
     }>
     /** Cancel a message that has not been sent. */
     cancel(id: string, body?: CommandRequest, options?: CallOptions): Promise<Message>
+    /** Make a message due now that waits for a retry or for its time. A pause, a circuit and a rate limit stay. */
+    retryNow(id: string, options?: CallOptions): Promise<Message>
     /** Send a message again that ended in FAILED or DEAD_LETTER, as it was or with another body. */
     replay(id: string, body?: ReplayCommand, options?: CallOptions): Promise<Message>
+    /** Take a dead letter from the list of those that want somebody. It stays, and can still be replayed. */
+    dismiss(id: string, body?: CommandRequest, options?: CallOptions): Promise<Message>
     /** Send any message again as a new one that names it, whatever became of it, perhaps to another destination. */
     resend(id: string, body?: ResendCommand, options?: KeyedCallOptions): Promise<Message>
     /** Erase a message's body and the answers to it at once. Its facts stay; what was not sent is never sent. */
@@ -1157,10 +1207,14 @@ export interface Api {
     archive(name: string, options?: CallOptions): Promise<void>
   }
   readonly deadLetters: {
-    /** Messages that ended in FAILED or DEAD_LETTER and were not replayed; the last to die first. */
-    list(query?: { limit?: number | undefined; cursor?: string | undefined; to?: string | undefined; channel?: string | undefined; errorCode?: string | undefined; after?: string | undefined; before?: string | undefined }, options?: CallOptions): Pages<DeadLetter>
+    /** Dead letters, the last to die first. They ended in FAILED or DEAD_LETTER and were neither replayed nor dismissed. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; to?: string | undefined; channel?: string | undefined; errorCode?: string | undefined; after?: string | undefined; before?: string | undefined; dismissed?: "true" | "false" | undefined }, options?: CallOptions): Pages<DeadLetter>
     /** Replay all dead letters that match, or these. 202 when it is sure to happen; a preview only counts. */
     replay(body?: ReplayRequest, options?: CallOptions): Promise<ReplayPreview | Replay>
+    /** Dismiss all dead letters that match, or these: a job like a replay. They stay, and can still be replayed. */
+    dismissMany(body?: DismissRequest, options?: CallOptions): Promise<ReplayPreview | Replay>
+    /** Cancel all messages that wait and match: a job like a replay. It survives every crash. */
+    cancelWaiting(body: CancelWaitingRequest, options?: CallOptions): Promise<Replay>
     /** List replays, newest first. */
     replays(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Replay>
     /** How far a replay is. */
@@ -1244,7 +1298,7 @@ export interface Api {
   }
   readonly audit: {
     /** What was done and by whom, newest first. Read from a projection: it may be a moment behind. */
-    list(query?: { limit?: number | undefined; cursor?: string | undefined; operation?: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "BODY_READ" | "LOGIN_REFUSED" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET" | undefined; actor?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; messageId?: string | undefined; channel?: string | undefined; from?: string | undefined; to?: string | undefined }, options?: CallOptions): Pages<AuditEntry>
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; operation?: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "HURRIED" | "DISMISSED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "BODY_READ" | "LOGIN_REFUSED" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET" | undefined; actor?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; messageId?: string | undefined; channel?: string | undefined; from?: string | undefined; to?: string | undefined }, options?: CallOptions): Pages<AuditEntry>
   }
   readonly apiKeys: {
     /** Make a key that acts for an org. */
@@ -1412,7 +1466,9 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     events: ["GET","/api/v1/outbound/messages/{id}/events"],
     attempts: ["GET","/api/v1/outbound/messages/{id}/attempts"],
     cancel: ["POST","/api/v1/outbound/messages/{id}/cancel","body"],
+    retryNow: ["POST","/api/v1/outbound/messages/{id}/retry-now"],
     replay: ["POST","/api/v1/outbound/messages/{id}/replay","body"],
+    dismiss: ["POST","/api/v1/outbound/messages/{id}/dismiss","body"],
     resend: ["POST","/api/v1/outbound/messages/{id}/resend","body key"],
     erase: ["POST","/api/v1/outbound/messages/{id}/erase","body"],
     body: ["GET","/api/v1/outbound/messages/{id}/body"],
@@ -1437,6 +1493,8 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   deadLetters: {
     list: ["GET","/api/v1/dead-letters","query pages"],
     replay: ["POST","/api/v1/dead-letters/replay","body keyInBody"],
+    dismissMany: ["POST","/api/v1/dead-letters/dismiss","body keyInBody"],
+    cancelWaiting: ["POST","/api/v1/outbound/messages/cancel","body keyInBody"],
     replays: ["GET","/api/v1/replays","query pages"],
     getReplay: ["GET","/api/v1/replays/{id}"],
     cancelReplay: ["POST","/api/v1/replays/{id}/cancel","body"]

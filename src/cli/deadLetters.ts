@@ -63,13 +63,14 @@ const replay = Command.make(
     id: Flag.String("id").pipe(Flag.withDescription("This message; may be given again"), Flag.atLeast(0)),
     all: switchFlag("all", "Every dead letter of the org"),
     reason: optionalText("reason", "The reason to store with the replay"),
+    sendTo: optionalText("send-to", "Send them to this other destination of their channel, as new messages"),
     key: optionalText("key", "Idempotency key: every call with the same key means the same replay"),
     preview: switchFlag("preview", "Only count"),
     yes: switchFlag("yes", "Do not ask").pipe(Flag.withAlias("y")),
     detach: detachFlag,
     ...serviceFlags
   },
-  Effect.fnUntraced(function* ({ id, all, reason, key, preview, yes, detach, json, url, org, ...given }) {
+  Effect.fnUntraced(function* ({ id, all, reason, sendTo, key, preview, yes, detach, json, url, org, ...given }) {
     const filter = Record.getSomes(given)
     const isFiltered = Object.keys(filter).length > 0
     if ([all, isFiltered, id.length > 0].filter(Boolean).length !== 1) {
@@ -100,7 +101,7 @@ const replay = Command.make(
     }
     const begun = yield* service.post<Replay>("/dead-letters/replay", {
       ...wanted,
-      ...Record.getSomes({ reason, idempotencyKey: key })
+      ...Record.getSomes({ reason, to: sendTo, idempotencyKey: key })
     })
     return yield* finish(service, begun, {
       detach,
@@ -125,18 +126,23 @@ const replay = Command.make(
 const dismiss = Command.make(
   "dismiss",
   {
-    id: Flag.String("id").pipe(Flag.withDescription("This message; may be given again"), Flag.atLeast(1)),
+    ...filterFlags,
+    id: Flag.String("id").pipe(Flag.withDescription("This message; may be given again"), Flag.atLeast(0)),
+    all: switchFlag("all", "Every dead letter of the org"),
     reason: optionalText("reason", "The reason to store"),
+    detach: detachFlag,
     ...serviceFlags
   },
-  Effect.fnUntraced(function* ({ id, reason, json, url, org }) {
-    const service = yield* orgService({ url, org })
-    for (const each of id) {
-      const path = `/outbound/messages/${encodeURIComponent(each)}/dismiss`
-      const { text } = yield* service.call("POST", path, JSON.stringify(Record.getSomes({ reason })))
-      if (json) yield* print(text)
+  Effect.fnUntraced(function* ({ id, all, reason, detach, json, url, org, ...given }) {
+    const filter = Record.getSomes(given)
+    const isFiltered = Object.keys(filter).length > 0
+    if ([all, isFiltered, id.length > 0].filter(Boolean).length !== 1) {
+      return yield* failed("choose the dead letters: --id, or filters such as --to and --error-code, or --all")
     }
-    if (!json) yield* note(`${id.length === 1 ? "one dead letter" : `${id.length} dead letters`} dismissed`)
+    const service = yield* orgService({ url, org })
+    const wanted = id.length > 0 ? { ids: id } : { filter }
+    const begun = yield* service.post<Replay>("/dead-letters/dismiss", { ...wanted, ...Record.getSomes({ reason }) })
+    return yield* finish(service, begun, { detach, json, left: "were no dead letters any more", done: "dismissed" })
   })
 ).pipe(
   Command.withDescription(

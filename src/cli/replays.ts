@@ -18,7 +18,7 @@ export const detach = switchFlag("detach", "Do not wait for its end; the replay 
 const FOLLOW_EVERY = "300 millis"
 
 const follow = Effect.fnUntraced(function* (service: Service, first: Replay) {
-  const progress = yield* bar("replaying")
+  const progress = yield* bar("under way")
   let replay = first
   while (replay.status === "RUNNING") {
     yield* progress.show(replay.replayed + replay.skipped, replay.matched)
@@ -29,11 +29,16 @@ const follow = Effect.fnUntraced(function* (service: Service, first: Replay) {
   return replay
 })
 
-/** `left` says why some were skipped. */
+/** `left` says why some were skipped; `done` what became of the others, where they were not replayed. */
 export const finish = Effect.fnUntraced(function* (
   service: Service,
   begun: Replay,
-  { detach, json, left }: { readonly detach: boolean; readonly json: boolean; readonly left: string }
+  {
+    detach,
+    json,
+    left,
+    done = "replayed"
+  }: { readonly detach: boolean; readonly json: boolean; readonly left: string; readonly done?: string }
 ) {
   if (detach) {
     const count = `${begun.searching ? "at least " : ""}${grouped(begun.matched)}`
@@ -42,6 +47,6 @@ export const finish = Effect.fnUntraced(function* (
   const ended = yield* follow(service, begun)
   if (json) return yield* printJson(ended)
   const skipped = ended.skipped === 0 ? "" : `, ${grouped(ended.skipped)} ${left}`
-  yield* print(`replay ${ended.id} ${ended.status.toLowerCase()}: ${grouped(ended.replayed)} replayed${skipped}`)
+  yield* print(`replay ${ended.id} ${ended.status.toLowerCase()}: ${grouped(ended.replayed)} ${done}${skipped}`)
   if (ended.status !== "COMPLETED") return yield* failed(`the replay was ${ended.status.toLowerCase()}`)
 })

@@ -75,6 +75,7 @@ export const commandOf = ({ action, path }: Explanation["actions"][number]): str
   const [id] = path.match(/[0-9a-f-]{36}/) ?? [""]
   if (action === "resume" || action === "enable" || action === "reset") return `posthaste destinations ${action} ${id}`
   if (action === "resend") return `posthaste resend ${id}`
+  if (action === "cancel") return `posthaste cancel --id ${id}`
   if (action === "retry-now") return `posthaste retry-now ${id}`
   if (action === "dismiss") return `posthaste dead-letters dismiss --id ${id}`
   return action === "replay" ? `posthaste dead-letters replay --id ${id}` : `POST ${path}`

@@ -22,7 +22,7 @@ describe("an action is told", () => {
     expect(commandOf({ action: "replay", says: "", path: path("replay") })).toBe(
       `posthaste dead-letters replay --id ${id}`
     )
-    expect(commandOf({ action: "cancel", says: "", path: path("cancel") })).toBe(`POST ${path("cancel")}`)
+    expect(commandOf({ action: "hold", says: "", path: path("hold") })).toBe(`POST ${path("hold")}`)
   })
 })
 

@@ -39,7 +39,7 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "lets a dead letter step aside although it blocks": 100,
   "keeps a line blocked although its dead letter was replayed": 200,
   "counts an attempt that was put off": 20,
-  "sends again what is in doubt": 50,
+  "sends again what is in doubt": 200,
   "revives a dead letter when a receipt says that it was delivered": 200,
   "forgets what is set aside": 200,
   "answers that a message is set aside before that is on the disk": 1_200,

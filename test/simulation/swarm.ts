@@ -85,7 +85,14 @@ export const repairCalls = ["setAside", "repair", "archive"] as const
 export type StoreCall = (typeof storeCalls)[number] | (typeof repairCalls)[number]
 
 /** Made so seldom that few of them would meet a fault, so they meet each at a rate of their own. */
-export const rareCalls: ReadonlySet<StoreCall> = new Set(["putBack", "claimOne", "deferLane", "body", "provider", "setAside"])
+export const rareCalls: ReadonlySet<StoreCall> = new Set([
+  "putBack",
+  "claimOne",
+  "deferLane",
+  "body",
+  "provider",
+  "setAside"
+])
 
 export const results = ["failBefore", "failAfter", "slow", "freeze", "crashBefore", "crashAfter"] as const
 

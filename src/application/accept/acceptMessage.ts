@@ -14,7 +14,7 @@
 import { DateTime, Effect, Result } from "effect"
 import type { MessageBlocked } from "../../domain/consent/facts.ts"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
-import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
+import type { ChannelName, MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
 import { decide, initial } from "../../domain/message/decider.ts"
 import { detailsOf, type MessageDetails, type MessageQueued } from "../../domain/message/facts.ts"
 import { type MessageView, viewOf } from "../../domain/message/view.ts"
@@ -43,6 +43,8 @@ export interface MessageRequest extends MessageDetails {
   readonly resendOf?: MessageId
   /** It tests its destination. */
   readonly test?: true
+  /** The replay that sends it. */
+  readonly replayId?: ReplayId
   readonly deliverAt: DateTime.Utc | null
   readonly expiresAt: DateTime.Utc | null
   readonly retry: RetryPolicy | null
@@ -202,7 +204,7 @@ const draft = (
   const faults = [...(Result.isFailure(addressing) ? addressing.failure : []), ...timeFaultsOf(request, now)]
   if (Result.isFailure(addressing) || faults.length > 0) return { type: "Refused", faults }
   const { to, destination, retry } = addressing.success
-  const { deliverAt, idempotencyKey, routingKey, resendOf, test } = request
+  const { deliverAt, idempotencyKey, routingKey, resendOf, test, replayId } = request
   const described: MessageQueued = {
     type: "MessageQueued",
     orgId,
@@ -212,6 +214,7 @@ const draft = (
     ...(routingKey !== undefined && { routingKey }),
     ...(resendOf !== undefined && { resendOf }),
     ...(test === true && { test }),
+    ...(replayId !== undefined && { replayId }),
     ...detailsOf(request),
     retry: request.retry ?? retry,
     acceptedAt: now,

@@ -4,7 +4,7 @@
  * duplicate. The new message is judged like any other: its destination and the consent of its dossier as they are now.
  */
 import { Effect, Schema } from "effect"
-import type { MessageId, OrgId } from "../../domain/ids.ts"
+import type { MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
 import { detailsOf } from "../../domain/message/facts.ts"
 import { acceptMessages } from "../accept/acceptMessage.ts"
 import { Bodies } from "../ports/Bodies.ts"
@@ -20,7 +20,13 @@ export interface Instead {
   readonly idempotencyKey: string | null
 }
 
-export const resendMessage = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, instead: Instead) {
+/** `replayId`: the replay that sends it. */
+export const resendMessage = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  id: MessageId,
+  instead: Instead,
+  replayId: ReplayId | null = null
+) {
   const { facts } = yield* loadStream(orgId, id)
   const old = facts[0]!.fact
   if (old.type !== "MessageQueued") return yield* new MessageNotFound({ id })
@@ -33,6 +39,7 @@ export const resendMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mess
       ...detailsOf(old),
       resendOf: id,
       ...(old.test === true && { test: true }),
+      ...(replayId !== null && { replayId }),
       deliverAt: null,
       expiresAt: null,
       retry: null,

@@ -1,5 +1,5 @@
 import { Context, type DateTime } from "effect"
-import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
+import type { ChannelName, MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
 import { type MessageStatus, statuses } from "../../domain/message/machine.ts"
 import type { MessageView } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
@@ -87,6 +87,8 @@ export class MessageViews extends Context.Service<
     /** Ended in FAILED or DEAD_LETTER and not replayed since; the newest dead letter first. */
     readonly deadLetters: (orgId: OrgId, filter: DeadLetterFilter, page: PageRequest) => FromStore<Page<MessageView>>
     readonly countDeadLetters: (orgId: OrgId, filter: DeadLetterFilter) => FromStore<DeadCount>
+    /** How many messages are in each status whose present run this replay opened; statuses of none are absent. */
+    readonly ofReplay: (id: ReplayId) => FromStore<ReadonlyMap<MessageStatus, number>>
     /** Waiting messages of all orgs that should end by themselves at this time (`endsAt`), the longest over first. */
     readonly ending: (at: DateTime.Utc, page: PageRequest) => FromStore<Page<MessageId>>
     readonly stats: (orgId: OrgId) => FromStore<Stats>

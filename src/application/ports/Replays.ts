@@ -1,9 +1,9 @@
 import { Context, type Duration } from "effect"
 import type { EventId, MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
-import type { DeadLetterFilter, MissedEvents, ReplayRequested } from "../../domain/replay/facts.ts"
+import type { DeadLetterFilter, MissedEvents, ReplayRequested, WaitingFilter } from "../../domain/replay/facts.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 
-/** A dead letter at the time of the request: if its epoch is higher by now, it is not replayed again. */
+/** A dead letter, or a message that waited, at the time of the request: with a higher epoch it is another by now. */
 export interface DeadItem {
   readonly messageId: MessageId
   readonly epoch: number
@@ -29,10 +29,11 @@ export interface Opening extends Omit<ReplayJob, "matched" | "searching"> {
   readonly idempotency: { readonly key: string; readonly requestHash: string } | null
 }
 
-/** The dead letters themselves, or what the store finds them or the missed events by. */
+/** The dead letters themselves, or what the store finds them, waiting messages or the missed events by. */
 export type ReplaySet =
   | { readonly items: ReadonlyArray<DeadItem> }
   | { readonly filter: DeadLetterFilter }
+  | { readonly waiting: WaitingFilter }
   | { readonly missed: MissedEvents & { readonly eventTypes: ReadonlyArray<string> } }
 
 export type OpenResult =

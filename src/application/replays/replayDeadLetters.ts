@@ -3,7 +3,8 @@
  *
  *   take      one replay, under a lease
  *   search    while its items are not all found, for some more (replays.ts); then it is the next one's turn
- *   replay    each dead letter of the next stretch gets its next epoch, each missed event its message (sendMissed.ts)
+ *   replay    each dead letter of the next stretch gets its next epoch, each missed event its message (sendMissed.ts); or
+ *             it is dismissed, cancelled, or sent elsewhere (sendElsewhere.ts)
  *   advance   the journal accounts for the stretch
  *
  * Whatever crashes in between, no message gets a second epoch from one replay: the item holds the epoch that had ended
@@ -25,6 +26,7 @@ import { type Append, EventStore, type Stream } from "../ports/EventStore.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
 import { type DeadItem, type ReplayItem, type ReplayJob, Replays } from "../ports/Replays.ts"
 import { commandReplay, loadReplay, type Snapshot, searchAWhile } from "./replays.ts"
+import { sendElsewhere } from "./sendElsewhere.ts"
 import { sendMissed } from "./sendMissed.ts"
 
 const STRETCH = 500
@@ -80,9 +82,15 @@ const replayItems = Effect.fnUntraced(function* (job: ReplayJob, items: Readonly
 })
 
 const replayDead = Effect.fnUntraced(function* (job: ReplayJob, items: ReadonlyArray<DeadItem>) {
-  const answers = yield* commandMessages(items, (item, stream) => replayItem(job, item, stream), {
-    tries: Number.POSITIVE_INFINITY
-  }).pipe(Effect.catchTag("Overtaken", Effect.die))
+  const { selection } = job
+  if ("sendTo" in selection && selection.sendTo !== undefined) return yield* sendElsewhere(job, selection.sendTo, items)
+  const end =
+    "waiting" in selection ? "CancelMessage" : "dismiss" in selection && selection.dismiss ? "DismissMessage" : null
+  const answers = yield* commandMessages(
+    items,
+    (item, stream) => (end === null ? replayItem(job, item, stream) : endItem(job.reason, end, item, stream)),
+    { tries: Number.POSITIVE_INFINITY }
+  ).pipe(Effect.catchTag("Overtaken", Effect.die))
   return answers.filter((answer) => answer === "replayed").length
 })
 
@@ -105,14 +113,35 @@ const replayItem = Effect.fnUntraced(function* (
   return { entry: entryOf(messageId, message, stream.version, decided.success, now).entry, answer: "replayed" }
 })
 
+/** Cancelled or dismissed before, perhaps by this job before a crash; not any more what it was; or to be ended now. */
+const endItem = Effect.fnUntraced(function* (
+  reason: string | null,
+  type: "CancelMessage" | "DismissMessage",
+  { messageId, epoch }: DeadItem,
+  stream: Stream | undefined
+): Effect.fn.Return<Decision<Append, "replayed" | "skipped">> {
+  if (stream === undefined) return { entry: null, answer: "skipped" }
+  const message = replay(stream.facts.map(({ fact }) => fact))
+  if (message.progress.epoch !== epoch) return { entry: null, answer: "skipped" }
+  if (type === "CancelMessage" && message.status === "CANCELLED") return { entry: null, answer: "replayed" }
+  const decided = decide(message, { type, reason })
+  if (Result.isFailure(decided)) return { entry: null, answer: "skipped" }
+  const facts = decided.success
+  const entry =
+    facts.length === 0 ? null : entryOf(messageId, message, stream.version, facts, yield* DateTime.now).entry
+  return { entry, answer: "replayed" }
+})
+
 /** Whether most of the last stretch still waits for its first attempt, and has not waited too long. */
 const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot) {
   const { cursor } = progressOf(replay)
+  const { selection } = job
+  // Nothing comes to a lane of it, or to another lane than the one it is for.
+  if ("waiting" in selection || "dismiss" in selection || "sendTo" in selection) return false
   if (cursor === 0 || Duration.isGreaterThan(DateTime.distance(lastAt, yield* DateTime.now), PATIENCE)) return false
   const from = Math.max(0, cursor - STRETCH)
   const items = yield* (yield* Replays).items(job.id, from, cursor - from)
   const { of: fingerprint } = yield* Fingerprint
-  const { selection } = job
   const ids = items.flatMap((item) => {
     if ("messageId" in item) return [item.messageId]
     return "missed" in selection ? [messageIdOf(item.eventId, selection.missed.to, fingerprint)] : []

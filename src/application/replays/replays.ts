@@ -1,5 +1,6 @@
 /**
- * Requests, lists and cancels replays: of many dead letters, or of the events that a destination missed. A request is only
+ * Requests, lists and cancels replays: of many dead letters, or of the events that a destination missed; and the other jobs
+ * over many messages, which dismiss dead letters, send them elsewhere, or cancel what waits. A request is only
  * stored here, and from then on it happens whatever crashes; `replayDeadLetters.ts` carries it out.
  *
  * A replay is for what was dead or missed when it was requested: later ones are not in it. They are searched for in
@@ -9,6 +10,7 @@
 import { DateTime, Duration, Effect, Option, Result, Schema } from "effect"
 import { fulfils } from "../../domain/event/eventTypes.ts"
 import { type MessageId, type OrgId, ReplayId } from "../../domain/ids.ts"
+import type { MessageStatus } from "../../domain/message/machine.ts"
 import { isDead, type MessageView, viewOf } from "../../domain/message/view.ts"
 import { decide, progressOf, type Replay, type ReplayCommand, replay, statusOf } from "../../domain/replay/decider.ts"
 import {
@@ -35,6 +37,17 @@ export interface ReplayView extends ReplayJob {
   readonly replayed: number
   readonly skipped: number
   readonly endedAt: DateTime.Utc | null
+}
+
+/** What became of the messages since, of those whose present run it opened. */
+export interface Outcome {
+  readonly arrived: number
+  /** Taken, and no proof of delivery yet. */
+  readonly sent: number
+  readonly failed: number
+  readonly waiting: number
+  /** Cancelled or expired. */
+  readonly ended: number
 }
 
 /** The org has no replay with this id. */
@@ -94,7 +107,7 @@ const setOf = Effect.fnUntraced(function* (
   orgId: OrgId,
   selection: ReplaySelection
 ): Effect.fn.Return<ReplaySet, StoreUnavailable, Destinations | Events | EventStore> {
-  if ("filter" in selection) return selection
+  if ("filter" in selection || "waiting" in selection) return selection
   if ("ids" in selection) return { items: (yield* deadAmong(orgId, selection.ids)).map(itemOf) }
   const destination = yield* (yield* Destinations).get(orgId, selection.missed.to)
   const wishes = destination === null ? [] : wishesOf(destination)
@@ -106,9 +119,27 @@ const setOf = Effect.fnUntraced(function* (
 const wishesOf = ({ settings }: Destination): ReadonlyArray<string> | null =>
   "eventTypes" in settings ? (settings.eventTypes as ReadonlyArray<string> | null) : []
 
+/** With its outcome, as far as the lists know it; null of a job that sends nothing. */
 export const readReplay = Effect.fnUntraced(function* (orgId: OrgId, id: ReplayId) {
-  return yield* viewOfJob(yield* jobOf(orgId, id))
+  const job = yield* jobOf(orgId, id)
+  const view = yield* viewOfJob(job)
+  const outcome = sendsNothing(job.selection) ? null : outcomeOf(yield* (yield* MessageViews).ofReplay(id))
+  return { ...view, outcome }
 })
+
+export const sendsNothing = (selection: ReplaySelection): boolean => "waiting" in selection || "dismiss" in selection
+
+const outcomeOf = (counts: ReadonlyMap<MessageStatus, number>): Outcome => {
+  const of = (...statuses: ReadonlyArray<MessageStatus>) =>
+    statuses.reduce((sum, status) => sum + (counts.get(status) ?? 0), 0)
+  return {
+    arrived: of("DELIVERED"),
+    sent: of("SENT"),
+    failed: of("FAILED", "DEAD_LETTER"),
+    waiting: of("QUEUED", "SENDING"),
+    ended: of("CANCELLED", "EXPIRED")
+  }
+}
 
 export const listReplays = Effect.fnUntraced(function* (orgId: OrgId, page: PageRequest) {
   const { items, nextCursor } = yield* (yield* Replays).list(orgId, page)
@@ -144,10 +175,11 @@ const deadAmong = Effect.fnUntraced(function* (orgId: OrgId, ids: ReadonlyArray<
 const itemOf = ({ id, epoch }: MessageView): DeadItem => ({ messageId: id, epoch })
 
 const canonicalText = (selection: ReplaySelection, reason: string | null): string => {
-  const asked = Schema.encodeSync(ReplaySelection)(selection)
+  const { dismiss, sendTo, ...asked } = Schema.encodeSync(ReplaySelection)(selection) as Record<string, unknown>
   const [[kind, said]] = Object.entries(asked) as unknown as readonly [readonly [string, object]]
   const parts = Array.isArray(said) ? said.toSorted() : Object.entries(said).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return JSON.stringify([kind, parts, reason])
+  const instead = dismiss === undefined && sendTo === undefined ? [] : [dismiss ?? sendTo]
+  return JSON.stringify([kind, parts, reason, ...instead])
 }
 
 // --------------------------------------------------------------------------------------------- the journal

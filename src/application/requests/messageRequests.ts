@@ -139,7 +139,7 @@ export const answerTo = (acceptance: Acceptance, path = ""): Answer => {
 export const refusal = (problem: Problem): Answer => ({ status: problem.body.status, problem })
 
 /** A message as every way out shows it. A view that was stored before a field was added has none of it. */
-export const messageJson = ({ version: _, ...view }: MessageView) => {
+export const messageJson = ({ version: _, replayId: __, ...view }: MessageView) => {
   const { id, orgId, channel, to, destination, routingKey = null, resendOf = null, test = false, ...rest } = view
   return {
     ...{ id, orgId, channel, to, destination, routingKey, resendOf, test },

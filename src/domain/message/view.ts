@@ -4,9 +4,16 @@
  */
 import { DateTime, Schema } from "effect"
 import type { Exchange } from "../delivery/exchange.ts"
-import { ChannelName, DestinationId, EventId, MessageId, OrgId } from "../ids.ts"
+import { ChannelName, DestinationId, EventId, MessageId, OrgId, ReplayId } from "../ids.ts"
 import { denies, endsAt, evolve, initial } from "./decider.ts"
-import { DeliveryError, detailsOf, MessageDetails, type MessageFact, type ReceiptStatus } from "./facts.ts"
+import {
+  DeliveryError,
+  detailsOf,
+  MessageDetails,
+  type MessageFact,
+  type MessageQueued,
+  type ReceiptStatus
+} from "./facts.ts"
 import { type MessageStatus, statuses } from "./machine.ts"
 import type { Message, Status } from "./transitions.ts"
 
@@ -83,6 +90,8 @@ export const MessageViewJson = Schema.Struct({
   contradicted: Schema.Boolean,
   /** A dead letter that a person wants no more of. Absent in a view stored before, until its message changes. */
   dismissed: Schema.optionalKey(Schema.Boolean),
+  /** The replay that opened its present run. */
+  replayId: Schema.optionalKey(ReplayId),
   /** The event that it tells of. Absent in a message that was sent by itself. */
   eventId: Schema.optionalKey(EventId)
 })
@@ -139,8 +148,15 @@ export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): Messa
     contradicted:
       history.some(({ fact }) => fact.type === "ReceiptRecorded" && fact.contradicts) || isOverruled(message),
     ...(progress.dismissed && { dismissed: true }),
+    ...replayIn(queued, history),
     ...(queued.eventId === undefined ? {} : { eventId: queued.eventId })
   }
+}
+
+const replayIn = (queued: MessageQueued, history: ReadonlyArray<StoredFact>): { readonly replayId?: ReplayId } => {
+  const last = history.findLast(({ fact }) => fact.type === "MessageReplayed")?.fact
+  const replayId = last?.type === "MessageReplayed" ? last.replayId : queued.replayId
+  return replayId == null ? {} : { replayId }
 }
 
 /** A receipt came before the ending, contradicted nothing then, and the message ended otherwise. */

@@ -1,5 +1,6 @@
 /**
- * Facts about one replay: a job that sends dead letters again, or events to a destination that missed them.
+ * Facts about one replay: a job that sends dead letters again, or events to a destination that missed them; or that does
+ * something else with a set of messages: dismiss dead letters, send them elsewhere, cancel what waits.
  * `ReplayRequested` opens its journal and fixes their number; they stand beside the journal, numbered from 1 in the order
  * they were accepted or published.
  *
@@ -28,10 +29,18 @@ export const DeadLetterFilter = Schema.Struct({
 })
 export type DeadLetterFilter = typeof DeadLetterFilter.Type
 
+/** What is done with dead letters in place of a replay. */
+const instead = {
+  /** They are dismissed. */
+  dismiss: Schema.optionalKey(Schema.Literal(true)),
+  /** They are sent to this destination as new messages, and dismissed. */
+  sendTo: Schema.optionalKey(DestinationId)
+}
+
 /** All dead letters that match a filter, or these. */
 const DeadLetterSelection = Schema.Union([
-  Schema.Struct({ filter: DeadLetterFilter }),
-  Schema.Struct({ ids: Schema.Array(MessageId) })
+  Schema.Struct({ filter: DeadLetterFilter, ...instead }),
+  Schema.Struct({ ids: Schema.Array(MessageId), ...instead })
 ])
 export type DeadLetterSelection = typeof DeadLetterSelection.Type
 
@@ -39,7 +48,23 @@ export type DeadLetterSelection = typeof DeadLetterSelection.Type
 export const MissedEvents = Schema.Struct({ to: DestinationId, since: Time })
 export type MissedEvents = typeof MissedEvents.Type
 
-export const ReplaySelection = Schema.Union([...DeadLetterSelection.members, Schema.Struct({ missed: MissedEvents })])
+/** Which waiting messages are selected; an absent field selects all. */
+export const WaitingFilter = Schema.Struct({
+  to: Schema.optionalKey(Schema.String),
+  channel: Schema.optionalKey(ChannelName),
+  eventType: Schema.optionalKey(Schema.String),
+  correlationId: Schema.optionalKey(Schema.String),
+  createdAfter: Schema.optionalKey(Time),
+  createdBefore: Schema.optionalKey(Time)
+})
+export type WaitingFilter = typeof WaitingFilter.Type
+
+/** `waiting` messages are cancelled. */
+export const ReplaySelection = Schema.Union([
+  ...DeadLetterSelection.members,
+  Schema.Struct({ missed: MissedEvents }),
+  Schema.Struct({ waiting: WaitingFilter })
+])
 export type ReplaySelection = typeof ReplaySelection.Type
 
 export const ReplayRequested = fact("ReplayRequested", {
@@ -56,9 +81,9 @@ export type ReplayRequested = typeof ReplayRequested.Type
 export const ReplayAdvanced = fact("ReplayAdvanced", {
   from: Schema.Int,
   to: Schema.Int,
-  /** How many of them this job gave a new epoch, or a message. */
+  /** How many of them this job gave a new epoch or a message, or dismissed or cancelled. */
   replayed: Schema.Int,
-  /** How many of them were no dead letters any more, had come another way, or had no body to send. */
+  /** How many of them were no dead letters or did not wait any more, had come another way, or had no body to send. */
   skipped: Schema.Int
 })
 

@@ -1,6 +1,7 @@
 /** The list projection over a map: every question is a filter and a sort. */
 import { DateTime, Effect, Layer } from "effect"
 import { countsOf, type MessageFilter, MessageViews } from "../../../src/application/ports/MessageViews.ts"
+import type { MessageStatus } from "../../../src/domain/message/machine.ts"
 import { isDead, type MessageView } from "../../../src/domain/message/view.ts"
 import { clearRows, liveViews, moveRun, rowsOf } from "../log/runs.ts"
 import { Memory } from "../Memory.ts"
@@ -67,6 +68,14 @@ export const layer = Layer.effect(
         Effect.sync(() => {
           const dead = deadLettersIn(tables, orgId, filter)
           return { matched: dead.length, contradicted: dead.filter(({ contradicted }) => contradicted).length }
+        }),
+      ofReplay: (id) =>
+        Effect.sync(() => {
+          const counts = new Map<MessageStatus, number>()
+          for (const { replayId, status } of liveViews(tables).values()) {
+            if (replayId === id) counts.set(status, (counts.get(status) ?? 0) + 1)
+          }
+          return counts
         }),
       ending: (at, { cursor, limit }) =>
         Effect.sync(() => {

@@ -2,6 +2,7 @@
 import { DateTime, Effect, Layer } from "effect"
 import { type ReplayItem, type ReplaySet, Replays } from "../../../src/application/ports/Replays.ts"
 import { typeOf } from "../events/MemoryEvents.ts"
+import { liveViews } from "../log/runs.ts"
 import { type Found, Memory, type ReplayRow, type Tables } from "../Memory.ts"
 import { deadLettersIn } from "./deadLetters.ts"
 
@@ -15,7 +16,9 @@ const candidatesOf = (tables: Tables, { job, search }: ReplayRow): ReadonlyArray
       ? deadIn(tables, job, set.filter)
       : "missed" in set
         ? missedIn(tables, job, set.missed)
-        : ([] as ReadonlyArray<Candidate>)
+        : "waiting" in set
+          ? waitingIn(tables, job, set.waiting)
+          : ([] as ReadonlyArray<Candidate>)
   return all.toSorted(inOrder).filter((one) => search!.after === null || inOrder(one, search!.after) > 0)
 }
 
@@ -36,6 +39,24 @@ const deadIn = (
     return { at, id, item: isOfSet ? { messageId: id, epoch } : null }
   })
 }
+
+const waitingIn = (
+  tables: Tables,
+  { orgId, requestedAt }: ReplayRow["job"],
+  { to, channel, eventType, correlationId, createdAfter, createdBefore }: SetOf<"waiting">["waiting"]
+): ReadonlyArray<Candidate> =>
+  [...liveViews(tables).values()].flatMap((view) => {
+    const { id, createdAt: at, epoch } = view
+    if (view.orgId !== orgId || view.status !== "QUEUED" || DateTime.isGreaterThan(at, requestedAt)) return []
+    const isOfSet =
+      (to === undefined || view.to === to) &&
+      (channel === undefined || view.channel === channel) &&
+      (eventType === undefined || view.eventType === eventType) &&
+      (correlationId === undefined || view.correlationId === correlationId) &&
+      (createdAfter === undefined || DateTime.isGreaterThan(at, createdAfter)) &&
+      (createdBefore === undefined || DateTime.isLessThan(at, createdBefore))
+    return [{ at, id, item: isOfSet ? { messageId: id, epoch } : null }]
+  })
 
 const missedIn = (
   tables: Tables,

@@ -34,6 +34,9 @@ interface State {
   letGoAt: number
   requests: Array<number>
   limit: RateLimit | null
+  /** What was handed out under another limit, or under none: no limit of later can hold it back. */
+  handedOutBefore: Set<MessageId>
+  handedOut: Set<MessageId>
 }
 
 /** From where each fact may come, and where it leads. */
@@ -72,7 +75,7 @@ export class Destinations {
     const { rateLimit: limit } = this.settingsOf(lane)
     const fresh: State = {
       ...{ status: "CLOSED", until: 0, probe: null, deferredUntil: 0, handedOutAt: 0 },
-      ...{ paused: false, letGoAt: 0, requests: [], limit }
+      ...{ paused: false, letGoAt: 0, requests: [], limit, handedOutBefore: new Set(), handedOut: new Set() }
     }
     this.#states.set(lane, fresh)
     return fresh
@@ -144,18 +147,20 @@ export class Destinations {
     for (const state of this.#states.values()) state.deferredUntil = 0
   }
 
-  handedOut(lane: DestinationId): void {
+  handedOut(lane: DestinationId, id: MessageId): void {
     const state = this.#of(lane)
+    state.handedOut.add(id)
+    state.handedOutBefore.delete(id)
     const early = state.deferredUntil - this.#world.timeline.now
     state.handedOutAt = this.#world.timeline.now
     this.#check("I31 a lane that was deferred hands out nothing", early <= 1, () => `${lane}: ${early} ms too early`)
   }
 
   /** A request arrived from a worker that nothing had happened to. */
-  requested(lane: DestinationId): void {
+  requested(lane: DestinationId, id: MessageId): void {
     const state = this.#of(lane)
     const { limit } = state
-    if (limit === null) return
+    if (limit === null || state.handedOutBefore.has(id)) return
     const now = this.#world.timeline.now
     const recent = state.requests.filter((at) => at > now - SECOND_MS)
     recent.push(now)
@@ -181,6 +186,8 @@ export class Destinations {
         // A limit that was changed counts from now on, and may end a deferral early.
         state.limit = rateLimit
         state.requests = []
+        state.handedOutBefore = state.handedOut
+        state.handedOut = new Set()
         state.deferredUntil = 0
       }
       if (onDeadLetter === "skip") freed(lane)

@@ -126,13 +126,17 @@ export class Oracle {
   }
 
   handedOut(claim: Claim | null): void {
-    for (const { lane } of claim?.messages ?? []) this.#destinations.handedOut(lane)
+    for (const { lane, messageId } of claim?.messages ?? []) this.#destinations.handedOut(lane, messageId)
   }
 
   // ----------------------------------------------------------------------------------- what the store did
 
   beforeAppend(process: Process, entries: ReadonlyArray<Append>): void {
-    this.#stale = entries.map(({ fence }) => fence !== null && this.#tables.claims.get(fence)?.worker !== process.name)
+    this.#stale = entries.map(({ fence, facts: [first] }) => {
+      const holder = fence === null ? null : this.#tables.claims.get(fence)?.worker
+      // Whoever hurries a message claims it for the moment, and is no worker.
+      return holder !== null && holder !== (first?.type === "MessageHurried" ? "hurry" : process.name)
+    })
     for (const { messageId, facts, fence } of entries) {
       const [first] = facts
       const byReceipt = first?.type === "ReceiptRecorded"

@@ -98,7 +98,7 @@ export class Requests {
       this.#world.tally("a message of a line was taken")
     }
     const start = this.#starts.get(key)
-    if (start !== undefined && process.disturbedUntil < start.at) this.#destinations.requested(destination)
+    if (start !== undefined && process.disturbedUntil < start.at) this.#destinations.requested(destination, messageId)
   }
 
   /** Where a duplicate would not be dropped, a second request needs somebody who said that the first was not taken. */

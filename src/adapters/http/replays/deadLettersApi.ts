@@ -34,7 +34,7 @@ const FilterAnswer = Schema.Struct({
   channel: Schema.optionalKey(ChannelName),
   errorCode: Schema.optionalKey(Schema.String),
   statuses: Schema.optionalKey(Schema.Array(Schema.Literals(deadStatuses))),
-  dismissed: Schema.optionalKey(Schema.Boolean),
+  dismissed: Schema.optionalKey(Dismissed),
   after: Schema.optionalKey(Moment),
   before: Schema.optionalKey(Moment)
 })
@@ -53,13 +53,45 @@ const DeadLetter = Schema.Struct({
   })
 }).annotate({ identifier: "DeadLetter" })
 
-export const ReplayRequest = Schema.Struct({
+const chosen = {
   filter: optional(Filter.annotate({ description: "All dead letters that match; {} means all there are." })),
   ids: optional(Schema.Array(MessageId).check(Schema.isMinLength(1), Schema.isMaxLength(IDS_MAX))),
   preview: optional(Schema.Boolean.annotate({ description: "Only count." })),
   reason: optional(text(500)),
   idempotencyKey: optional(headerText(255))
+}
+export const ReplayRequest = Schema.Struct({
+  ...chosen,
+  to: optional(
+    text(64).annotate({
+      description:
+        "Another destination of their channel: each is sent to it as a new message that names the old one, which is dismissed."
+    })
+  )
 }).annotate({ identifier: "ReplayRequest" })
+
+export const DismissRequest = Schema.Struct(chosen).annotate({ identifier: "DismissRequest" })
+
+const waitingFields = {
+  to: Schema.optionalKey(text(512)),
+  channel: Schema.optionalKey(ChannelName),
+  eventType: Schema.optionalKey(text(256)),
+  correlationId: Schema.optionalKey(text(256))
+}
+export const CancelWaitingRequest = Schema.Struct({
+  filter: Schema.Struct({
+    ...waitingFields,
+    createdAfter: Schema.optionalKey(Time),
+    createdBefore: Schema.optionalKey(Time)
+  }).annotate({
+    identifier: "WaitingFilter",
+    description: "All messages that wait and match; {} means all that wait."
+  }),
+  reason: Schema.optionalKey(text(500)),
+  idempotencyKey: Schema.optionalKey(headerText(255))
+}).annotate({ identifier: "CancelWaitingRequest" })
+
+export const replayDeeds = ["replay", "send", "dismiss", "cancel"] as const
 
 const Preview = Schema.Struct({
   matched: Schema.Int,
@@ -69,6 +101,11 @@ const Preview = Schema.Struct({
 export const Replay = Schema.Struct({
   id: Schema.String,
   status: Schema.Literals(replayStatuses),
+  does: Schema.Literals(replayDeeds).annotate({
+    description:
+      "replay: each gets another run. send: each is sent to another destination. dismiss: each leaves the list of dead letters. cancel: each that waits is cancelled."
+  }),
+  to: Text.annotate({ description: "The other destination of send." }),
   matched: Schema.Int.annotate({
     description: "How many dead letters or missed events it is for; while it is searching, how many were found so far."
   }),
@@ -87,7 +124,26 @@ export const Replay = Schema.Struct({
       since: Moment
     })
   ).annotate({
-    description: "The events since then that the endpoint never had. One of filter, ids and missed is set."
+    description: "The events since then that the endpoint never had. One of filter, ids, missed and waiting is set."
+  }),
+  waiting: Schema.NullOr(
+    Schema.Struct({
+      ...waitingFields,
+      createdAfter: Schema.optionalKey(Moment),
+      createdBefore: Schema.optionalKey(Moment)
+    })
+  ).annotate({ description: "Which messages are cancelled." }),
+  outcome: Schema.NullOr(
+    Schema.Struct({
+      arrived: Schema.Int.annotate({ description: "Delivered." }),
+      sent: Schema.Int.annotate({ description: "Taken, and no proof of delivery yet." }),
+      failed: Schema.Int,
+      waiting: Schema.Int,
+      ended: Schema.Int.annotate({ description: "Cancelled or expired." })
+    })
+  ).annotate({
+    description:
+      "What became since of the messages whose present run it opened, as far as the lists know. Null in lists, and of a job that sends nothing."
   }),
   reason: Text,
   requestedAt: Moment,
@@ -99,17 +155,21 @@ const list = HttpApiEndpoint.get("list", "/dead-letters", {
     ...paging,
     ...filterFields,
     dismissed: Schema.optionalKey(
-      Schema.Literals(["true", "false"]).pipe(
-        Schema.decodeTo(Schema.Boolean, {
-          decode: SchemaGetter.transform((text) => text === "true"),
-          encode: SchemaGetter.transform((flag) => (flag ? "true" : "false"))
-        })
-      )
-    ).annotateKey({ description: "true: those that were dismissed, in place of those that were not." })
+      Schema.Literals(["true", "false"])
+        .annotate({ description: "true: those that were dismissed, in place of those that were not." })
+        .pipe(
+          Schema.decodeTo(Schema.Boolean, {
+            decode: SchemaGetter.transform((text) => text === "true"),
+            encode: SchemaGetter.transform((flag) => (flag ? "true" : "false"))
+          })
+        )
+    )
   },
   success: listOf(DeadLetter)
 }).annotateMerge(
-  about("Messages that ended in FAILED or DEAD_LETTER and were neither replayed nor dismissed; the last to die first.")
+  about(
+    "Dead letters, the last to die first. They ended in FAILED or DEAD_LETTER and were neither replayed nor dismissed."
+  )
 )
 
 const replay = HttpApiEndpoint.post("replay", "/dead-letters/replay", {
@@ -119,6 +179,20 @@ const replay = HttpApiEndpoint.post("replay", "/dead-letters/replay", {
 }).annotateMerge(
   about("Replay all dead letters that match, or these. 202 when it is sure to happen; a preview only counts.")
 )
+
+const dismissMany = HttpApiEndpoint.post("dismissMany", "/dead-letters/dismiss", {
+  payload: DismissRequest,
+  success: [Replay.pipe(HttpApiSchema.status(202)), Preview.pipe(HttpApiSchema.status(200))],
+  error: [problemOf(409), ...bodyErrors]
+}).annotateMerge(
+  about("Dismiss all dead letters that match, or these: a job like a replay. They stay, and can still be replayed.")
+)
+
+const cancelWaiting = HttpApiEndpoint.post("cancelWaiting", "/outbound/messages/cancel", {
+  payload: CancelWaitingRequest,
+  success: Replay.pipe(HttpApiSchema.status(202)),
+  error: [problemOf(409), ...bodyErrors]
+}).annotateMerge(about("Cancel all messages that wait and match: a job like a replay. It survives every crash."))
 
 const replays = HttpApiEndpoint.get("replays", "/replays", { query: paging, success: listOf(Replay) }).annotateMerge(
   about("List replays, newest first.")
@@ -136,6 +210,6 @@ const cancelReplay = HttpApiEndpoint.post("cancelReplay", "/replays/:id/cancel",
 }).annotateMerge(about("Replay no further message. Those that were replayed stay so."))
 
 export const deadLettersApi = HttpApiGroup.make("deadLetters")
-  .add(list, replay, replays, getReplay, cancelReplay)
+  .add(list, replay, dismissMany, cancelWaiting, replays, getReplay, cancelReplay)
   .middleware(OrgAccess)
   .annotateMerge(OpenApi.annotations({ title: "Dead letters" }))

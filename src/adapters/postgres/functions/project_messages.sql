@@ -3,7 +3,7 @@ create or replace function project_messages(
   p_generation int, p_from text, p_to text, p_facts int,
   p_ids uuid[], p_orgs text[], p_versions int[], p_statuses text[], p_channels text[], p_recipients text[],
   p_event_types text[], p_dossiers text[], p_correlations text[], p_created timestamptz[],
-  p_ended timestamptz[], p_ends timestamptz[], p_error_codes text[], p_metadata text[], p_views text
+  p_ended timestamptz[], p_ends timestamptz[], p_error_codes text[], p_metadata text[], p_replays uuid[], p_views text
 ) returns boolean
 language plpgsql volatile
 as $$
@@ -17,9 +17,9 @@ begin
   with new as (
     select n.*, old.version as old_version, old.status as old_status
     from unnest(p_ids, p_orgs, p_versions, p_statuses, p_channels, p_recipients, p_event_types, p_dossiers,
-        p_correlations, p_created, p_ended, p_ends, p_error_codes, p_metadata, string_to_array(p_views, E'\x1e'))
+        p_correlations, p_created, p_ended, p_ends, p_error_codes, p_metadata, p_replays, string_to_array(p_views, E'\x1e'))
       n(id, org_id, version, status, channel, recipient, event_type, dossier_id, correlation_id, created_at,
-        ended_at, ends_at, error_code, metadata, view)
+        ended_at, ends_at, error_code, metadata, replay_id, view)
     left join lateral (
       select v.version, v.status from message_view v where v.id = n.id and v.generation + 0 = p_generation limit 1
     ) old on true
@@ -27,15 +27,16 @@ begin
     where f.gone is null and (old.version is null or old.version < n.version)
   ), written as (
     insert into message_view (generation, id, org_id, version, status, channel, recipient, event_type, dossier_id,
-        correlation_id, created_at, ended_at, ends_at, error_code, entries, view)
+        correlation_id, created_at, ended_at, ends_at, error_code, entries, replay_id, view)
       select p_generation, n.id, n.org_id, n.version, n.status, n.channel, n.recipient, n.event_type, n.dossier_id,
         n.correlation_id, n.created_at, n.ended_at, n.ends_at, n.error_code,
         case when n.metadata is not null then
           array(select md5(concat_ws(E'\x1f', n.org_id, e.key, e.value))::uuid from jsonb_each_text(n.metadata::jsonb) e)
-        end, n.view::json
+        end, n.replay_id, n.view::json
       from new n
     on conflict (id, generation) do update set version = excluded.version, status = excluded.status,
-        ended_at = excluded.ended_at, ends_at = excluded.ends_at, error_code = excluded.error_code, view = excluded.view
+        ended_at = excluded.ended_at, ends_at = excluded.ends_at, error_code = excluded.error_code,
+        replay_id = excluded.replay_id, view = excluded.view
   ), summed as (
     select d.org_id, d.channel, d.status, sum(d.n) as n from (
       select org_id, channel, status, 1 as n from new

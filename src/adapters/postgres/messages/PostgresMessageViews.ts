@@ -3,7 +3,7 @@ import { hash } from "node:crypto"
 import { DateTime, Effect, Layer, Schema } from "effect"
 import { countsOf, type DeadCount, type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
-import type { ChannelName, MessageId, OrgId } from "../../../domain/ids.ts"
+import type { ChannelName, MessageId, OrgId, ReplayId } from "../../../domain/ids.ts"
 import type { MessageStatus } from "../../../domain/message/machine.ts"
 import { isDead, type MessageView, MessageViewJson } from "../../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../../domain/replay/facts.ts"
@@ -14,8 +14,10 @@ import { stepped } from "../log/projectionRows.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { isDeadLetter } from "../replays/deadLetters.ts"
 
-const projectStatement = prepared`select project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16::timestamptz[], $17, $18, $19) as done`
+const projectStatement = prepared`select project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16::timestamptz[], $17, $18, $19::uuid[], $20) as done`
 const countsStatement = prepared`select channel, status, count::float8 as count from message_count where generation = ${liveGeneration("messages")} and org_id = $1`
+const ofReplayStatement = prepared`select status, count(*)::float8 as count from message_view
+    where generation = ${liveGeneration("messages")} and replay_id = $1 group by status`
 // The first waiting message of each lane that has due work: two index probes a lane.
 const oldestStatement = prepared`select min(r.due_at) as oldest
     from lane l
@@ -114,6 +116,12 @@ export const layer = Layer.effect(
       return reading(reads.query<DeadCount>({ text }, values), (rows) => rows[0]!)
     }
 
+    const ofReplay = (id: ReplayId) =>
+      reading(
+        reads.query<{ status: MessageStatus; count: number }>(ofReplayStatement, [id]),
+        (rows) => new Map(rows.map(({ status, count }) => [status, count]))
+      )
+
     const ending = (at: DateTime.Utc, { cursor, limit }: Page) => {
       const from = cursor?.split("/") ?? [null, null]
       const values = [DateTime.formatIso(at), ...from, limit + 1]
@@ -163,6 +171,7 @@ export const layer = Layer.effect(
           literal(views.map(({ status, endsAt }) => (status === "QUEUED" && endsAt ? iso(endsAt) : "NULL"))),
           views.map(({ status, lastError }) => (isDead(status) ? (lastError?.code ?? null) : null)),
           views.map(({ metadata }) => (metadata === null ? null : JSON.stringify(metadata))),
+          literal(views.map(({ replayId }) => replayId ?? "NULL")),
           texts.join("\x1e")
         ])
       )
@@ -171,7 +180,7 @@ export const layer = Layer.effect(
 
     const clear = clearing(derived, "messages", ["message_view", "message_count"])
 
-    return MessageViews.of({ list, deadLetters, countDeadLetters, ending, stats, project, clear })
+    return MessageViews.of({ list, deadLetters, countDeadLetters, ofReplay, ending, stats, project, clear })
   })
 )
 

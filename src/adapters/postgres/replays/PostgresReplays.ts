@@ -6,10 +6,16 @@
 import { DateTime, Duration, Effect, Layer, Schema } from "effect"
 import { type Opening, type ReplayItem, type ReplayJob, Replays } from "../../../application/ports/Replays.ts"
 import type { EventId, MessageId } from "../../../domain/ids.ts"
-import { type DeadLetterFilter, type MissedEvents, ReplaySelection } from "../../../domain/replay/facts.ts"
+import {
+  type DeadLetterFilter,
+  type MissedEvents,
+  ReplaySelection,
+  type WaitingFilter
+} from "../../../domain/replay/facts.ts"
 import { pageOf } from "../filtering.ts"
+import { liveGeneration } from "../log/generations.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
-import { isDead, isWanted } from "./deadLetters.ts"
+import { isDead, isWanted, waits } from "./deadLetters.ts"
 
 const columns = `r.id, r.org_id as "orgId", r.selection, r.reason, r.requested_at as "requestedAt",
   coalesce(s.matched, r.matched) as matched, coalesce(s.searching, false) as searching`
@@ -123,7 +129,19 @@ const searchQuery = ({ id, orgId, selection, requestedAt }: ReplayJob, { at, las
       from message_view
       where ${isDead(orgId, to, values)} and ${beyond("created_at, id")}
       order by created_at, id limit $3`
-  const rows = "missed" in selection ? missed(selection.missed) : dead("filter" in selection ? selection.filter : {})
+  const waiting = (filter: WaitingFilter) =>
+    `select null::uuid as event, id as message, (view ->> 'epoch')::int as epoch, created_at as at, id,
+        ${waits(filter, values)} as wanted
+      from message_view
+      where generation = ${liveGeneration("messages")} and org_id = ${bound(orgId)} and status = 'QUEUED'
+        and created_at <= $4::timestamptz and ${beyond("created_at, id")}
+      order by created_at, id limit $3`
+  const rows =
+    "missed" in selection
+      ? missed(selection.missed)
+      : "waiting" in selection
+        ? waiting(selection.waiting)
+        : dead("filter" in selection ? selection.filter : {})
   const text = `with looked_at as materialized (${rows}),
     taken as materialized (
       select *, row_number() over (order by at, id) as nth from looked_at where wanted

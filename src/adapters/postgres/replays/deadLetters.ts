@@ -1,6 +1,6 @@
-/** A filter for dead letters as conditions on `message_view`: for lists, counts and replays. */
+/** Filters for dead letters and for waiting messages as conditions on `message_view`: for lists, counts and replays. */
 import type { OrgId } from "../../../domain/ids.ts"
-import type { DeadLetterFilter } from "../../../domain/replay/facts.ts"
+import type { DeadLetterFilter, WaitingFilter } from "../../../domain/replay/facts.ts"
 import { conditionsOf } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
 
@@ -30,3 +30,16 @@ export const isWanted = (filter: DeadLetterFilter, values: Array<unknown>): stri
 
 export const isDeadLetter = (orgId: OrgId, { to, ...filter }: DeadLetterFilter, values: Array<unknown>): string =>
   `${isDead(orgId, to, values)} and ${isWanted(filter, values)}`
+
+const waitingConditions: ReadonlyArray<readonly [keyof WaitingFilter, string]> = [
+  ["to", "recipient ="],
+  ["channel", "channel ="],
+  ["eventType", "event_type ="],
+  ["correlationId", "correlation_id ="],
+  ["createdAfter", "created_at >"],
+  ["createdBefore", "created_at <"]
+]
+
+/** The conditions of the filter alone, for a row of a message that waits; a row they don't hold of is null or false. */
+export const waits = (filter: WaitingFilter, values: Array<unknown>): string =>
+  conditionsOf(waitingConditions, filter, values).join(" and ") || "true"

@@ -144,11 +144,44 @@ describe("a replay of dead letters", () => {
       reason: "back",
       endedAt: null
     })
-    expect((await call("GET", `/api/v1/replays/${id}`)).json).toEqual(answer.json)
+    expect((await call("GET", `/api/v1/replays/${id}`)).json).toEqual({
+      ...answer.json,
+      outcome: { arrived: 0, sent: 0, failed: 0, waiting: 0, ended: 0 }
+    })
     expect((await call("GET", "/api/v1/replays?limit=1")).json["items"]).toEqual([answer.json])
     const cancelled = await call("POST", `/api/v1/replays/${id}/cancel`)
     expect(cancelled.json).toMatchObject({ id, status: "CANCELLED" })
     expect(cancelled.json["endedAt"]).not.toBeNull()
+  })
+
+  it("can dismiss, send elsewhere, or cancel what waits, each a job of its own", async () => {
+    const [to, other] = [await posthaste.endpoint(), await posthaste.endpoint()]
+    const id = await dead({ to })
+    const dismissal = await call("POST", "/api/v1/dead-letters/dismiss", { body: { ids: [id], reason: "seen" } })
+    expect([dismissal.status, dismissal.json]).toMatchObject([
+      202,
+      { does: "dismiss", matched: 1, ids: [id], to: null }
+    ])
+    const read = await call("GET", `/api/v1/replays/${dismissal.json["id"]}`)
+    expect(read.json["outcome"]).toBeNull()
+    expect((await replay({ filter: { to }, to: other })).json).toMatchObject({ does: "send", to: other })
+    const waiting = { filter: { to: other }, reason: "closed" }
+    const cancellation = await call("POST", "/api/v1/outbound/messages/cancel", { body: waiting })
+    expect([cancellation.status, cancellation.json]).toMatchObject([
+      202,
+      { does: "cancel", waiting: { to: other }, filter: null, ids: null, missed: null }
+    ])
+    const count = await call("POST", "/api/v1/dead-letters/dismiss", { body: { filter: {}, preview: true } })
+    expect([count.status, Object.keys(count.json)]).toEqual([200, ["matched", "contradicted"]])
+  })
+
+  it("is refused where nobody could mean it", async () => {
+    const wrong = async (path: string, body: object) => (await call("POST", path, { body })).json["errors"][0].field
+    expect(await wrong("/api/v1/dead-letters/replay", { filter: {}, to: "nowhere" })).toBe("to")
+    expect(await wrong("/api/v1/dead-letters/replay", { filter: {}, to: crypto.randomUUID() })).toBe("to")
+    expect(await wrong("/api/v1/dead-letters/dismiss", {})).toBe("filter")
+    expect(await wrong("/api/v1/outbound/messages/cancel", {})).toBe("filter")
+    expect(await wrong("/api/v1/outbound/messages/cancel", { filter: { colour: "red" } })).toContain("colour")
   })
 
   it("can name its messages", async () => {
