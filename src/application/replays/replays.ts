@@ -89,7 +89,7 @@ export const requestReplay = Effect.fnUntraced(function* (
 
 /** How many dead letters or events a step of a search looks at. */
 const STRETCH = 1_000
-/** About 50,000 dead letters on a machine that does nothing else. */
+/** On two cores 150,000 dead letters were found in less. */
 const A_WHILE = Duration.seconds(2)
 
 /** The job when its search is over, or how far that is after a while. */
