@@ -12,7 +12,7 @@ const codec = codecOf<MessageFact>(recorded)
 export const { fromRecorded } = codec
 
 /**
- * The three facts of a delivery that goes well are written by hand: 0.02 to 0.08 µs each, where the schema
+ * The three facts of a delivery that goes well are written by hand: 0.02 to 0.17 µs each, where the schema
  * takes 0.3 to 0.5. Null where a value is not what the fact allows: the schema then says so.
  */
 const byHand: { readonly [T in MessageFact["type"]]?: (fact: FactOf<T>) => RecordedFact | null } = {
@@ -33,10 +33,25 @@ const byHand: { readonly [T in MessageFact["type"]]?: (fact: FactOf<T>) => Recor
 
 const exchangeText = ({ settings, sentAt, address, dnsMs, connectMs, tlsMs, firstByteMs }: Exchange): string | null =>
   areInts(settings, dnsMs ?? 0, connectMs ?? 0, tlsMs ?? 0, firstByteMs ?? 0)
-    ? `,"exchange":{"settings":${settings},"sentAt":"${DateTime.formatIso(sentAt)}"${
+    ? `,"exchange":{"settings":${settings},"sentAt":"${isoOf(sentAt)}"${
         address === undefined ? "" : `,"address":${JSON.stringify(address)}`
       }${numberText("dnsMs", dnsMs)}${numberText("connectMs", connectMs)}${numberText("tlsMs", tlsMs)}${numberText("firstByteMs", firstByteMs)}}`
     : null
+
+let second = Number.NaN
+/** Up to the point before its milliseconds. */
+let secondText = ""
+
+/** As `DateTime.formatIso`, which takes 0.34 µs, most of them to tell the same second again. This takes 0.02. */
+const isoOf = (time: DateTime.Utc): string => {
+  const millis = DateTime.toEpochMillis(time)
+  const secondOf = Math.floor(millis / 1000)
+  if (secondOf !== second) {
+    secondText = DateTime.formatIso(time).slice(0, -"000Z".length)
+    second = secondOf
+  }
+  return `${secondText}${String(millis - second * 1000).padStart(3, "0")}Z`
+}
 
 const numberText = (name: string, value: number | undefined): string =>
   value === undefined ? "" : `,"${name}":${value}`

@@ -1,5 +1,5 @@
 /** Some facts of a message are written by hand; what every stored fact promises is in ../facts.test.ts. */
-import { Result, Schema } from "effect"
+import { DateTime, Result, Schema } from "effect"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { type MessageFact, recorded } from "../../../src/domain/message/facts.ts"
@@ -20,6 +20,19 @@ describe("writing", () => {
       }),
       { numRuns: 500 }
     )
+  })
+
+  it.each([
+    "2026-03-01T00:00:00.000Z",
+    "2026-03-01T00:00:00.007Z",
+    "2026-03-01T00:00:00.999Z",
+    "2026-03-01T00:00:01.000Z",
+    "2026-03-01T00:00:00.070Z",
+    "1969-12-31T23:59:59.001Z",
+    "+010000-01-01T00:00:00.010Z"
+  ])("tells the time %s of an attempt, whichever was told before", (text) => {
+    const exchange = { settings: 1, sentAt: DateTime.makeUnsafe(text) }
+    expect(JSON.parse(toRecorded(succeeded(1, { exchange })).data).exchange.sentAt).toBe(text)
   })
 
   it("and reading again give the same fact", () => {
