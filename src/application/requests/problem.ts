@@ -120,6 +120,8 @@ export const tooManyWrongKeys = () =>
     [],
     { "retry-after": "10" }
   )
+export const tooManyReaders = () =>
+  problem(503, "too-many-readers", "Too many are reading this page")("Try again later.", [], { "retry-after": "10" })
 export const tooManyNotices = () =>
   problem(503, "too-many-notices", "Too many notices are being read")("Try again later.", [], { "retry-after": "10" })
 export const keyReused = () =>
