@@ -33,6 +33,7 @@ import { dispatch } from "./application/deliver/dispatch.ts"
 import { repairDefaults, repairQueue } from "./application/deliver/repairQueue.ts"
 import * as Senders from "./application/deliver/Senders.ts"
 import { disableFailing } from "./application/destinations/health.ts"
+import { carryOutErasures } from "./application/erasures/erasures.ts"
 import { LogReader } from "./application/log/LogReader.ts"
 import { beginFacts } from "./application/log/letOutFacts.ts"
 import { keepProjections } from "./application/log/projections/keepProjections.ts"
@@ -118,6 +119,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
   ).pipe(
     Layer.provide(Senders.layer),
     Layer.merge(inBackground(replayDeadLetters)),
+    Layer.merge(inBackground(carryOutErasures)),
     Layer.merge(inBackground(applyWithdrawals)),
     Layer.merge(inBackground(applyReceipts)),
     Layer.merge(inBackground(repairQueue({ ...repairDefaults, holder: self.id })))

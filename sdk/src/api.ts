@@ -567,6 +567,26 @@ export type DismissRequest = {
   readonly idempotencyKey?: string | null | undefined
 }
 
+export type Erasure = {
+  readonly id: string
+  readonly orgId: string
+  readonly by: "dossierId" | "recipient" | "correlationId" | "metadata"
+  readonly status: "RUNNING" | "COMPLETED"
+  readonly reason: string | null
+  readonly messages: number
+  readonly events: number
+  readonly requestedAt: string
+  readonly endedAt: string | null
+}
+
+export type ErasureRequest = {
+  readonly dossierId?: string | null | undefined
+  readonly recipient?: string | null | undefined
+  readonly correlationId?: string | null | undefined
+  readonly metadata?: { readonly [name: string]: string } | null | undefined
+  readonly reason?: string | null | undefined
+}
+
 export type Event = {
   readonly version: number
   readonly type: string
@@ -1222,6 +1242,14 @@ export interface Api {
     /** Replay no further message. Those that were replayed stay so. */
     cancelReplay(id: string, body?: CommandRequest, options?: CallOptions): Promise<Replay>
   }
+  readonly erasures: {
+    /** Erase a person from every message and event that one field finds. What still waits is cancelled. */
+    request(body?: ErasureRequest, options?: CallOptions): Promise<Erasure>
+    /** List erasures, newest first. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Erasure>
+    /** One erasure, and how far it is. */
+    get(id: string, options?: CallOptions): Promise<Erasure>
+  }
   readonly channels: {
     /** The channels this Posthaste has. */
     list(options?: CallOptions): Promise<{
@@ -1498,6 +1526,11 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     replays: ["GET","/api/v1/replays","query pages"],
     getReplay: ["GET","/api/v1/replays/{id}"],
     cancelReplay: ["POST","/api/v1/replays/{id}/cancel","body"]
+  },
+  erasures: {
+    request: ["POST","/api/v1/erasures","body"],
+    list: ["GET","/api/v1/erasures","query pages"],
+    get: ["GET","/api/v1/erasures/{id}"]
   },
   channels: {
     list: ["GET","/api/v1/channels"]

@@ -15,6 +15,7 @@ import type { Channels } from "../../src/application/ports/Channels.ts"
 import type { Circuits } from "../../src/application/ports/Circuits.ts"
 import type { DestinationHealth } from "../../src/application/ports/DestinationHealth.ts"
 import type { Destinations } from "../../src/application/ports/Destinations.ts"
+import type { Erasures } from "../../src/application/ports/Erasures.ts"
 import { type Append, EventStore, type LoggedFact, type Opening } from "../../src/application/ports/EventStore.ts"
 import type { Events } from "../../src/application/ports/Events.ts"
 import type { EventTypes } from "../../src/application/ports/EventTypes.ts"
@@ -66,6 +67,7 @@ export type StorePorts =
   | ReceiptInbox
   | Replays
   | Retention
+  | Erasures
   | Events
   | EventTypes
 

@@ -13,6 +13,7 @@ import * as circuit from "../../src/domain/circuit/facts.ts"
 import * as command from "../../src/domain/command/facts.ts"
 import * as consent from "../../src/domain/consent/facts.ts"
 import * as destination from "../../src/domain/destination/facts.ts"
+import * as erasure from "../../src/domain/erasure/facts.ts"
 import * as event from "../../src/domain/event/facts.ts"
 import * as message from "../../src/domain/message/facts.ts"
 import * as messageCodec from "../../src/domain/message/recorded.ts"
@@ -47,6 +48,7 @@ const kinds = {
   circuit: kind(circuit, circuit),
   consent: kind(consent, consent),
   destination: kind(destination, destination),
+  erasure: kind(erasure, erasure),
   event: kind(event, event),
   message: kind(message, messageCodec),
   outage: kind(outage, outage),

@@ -14,6 +14,7 @@ import type { ApiKey } from "../../src/application/ports/ApiKeys.ts"
 import type { AuditRow } from "../../src/application/ports/AuditTrail.ts"
 import type { GivenCommand, RefusedCommand } from "../../src/application/ports/CommandInbox.ts"
 import type { Destination, PreviousSecret, Secrets } from "../../src/application/ports/Destinations.ts"
+import type { ErasureJob } from "../../src/application/ports/Erasures.ts"
 import type { AttemptResponse } from "../../src/application/ports/EventStore.ts"
 import type { KeyOfEvent } from "../../src/application/ports/Events.ts"
 import type { EventType } from "../../src/application/ports/EventTypes.ts"
@@ -144,6 +145,7 @@ export interface Tables {
   readonly replays: Map<ReplayId, ReplayRow>
   /** How far alerting has read the feed, and what it told of lately. */
   readonly alerting: { position: string | null; readonly notices: Map<string, Notice> }
+  readonly erasures: Map<string, ErasureJob & { readonly nextAt: DateTime.Utc }>
   readonly processes: Map<string, Omit<Process, "alive">>
   /** By task and process. */
   readonly brokerReports: Map<string, BrokerReport>
@@ -235,6 +237,7 @@ export const layer = Layer.effect(
         health: new Map(),
         runs: [firstRun("messages", 1, now())],
         forgotten: new Set(),
+        erasures: new Map(),
         replays: new Map(),
         alerting: { position: null, notices: new Map() },
         processes: new Map(),

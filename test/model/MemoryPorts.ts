@@ -13,6 +13,7 @@ import * as MemoryBacklogs from "./destinations/MemoryBacklogs.ts"
 import * as MemoryCircuits from "./destinations/MemoryCircuits.ts"
 import * as MemoryDestinationHealth from "./destinations/MemoryDestinationHealth.ts"
 import * as MemoryDestinations from "./destinations/MemoryDestinations.ts"
+import * as MemoryErasures from "./erasures/MemoryErasures.ts"
 import * as MemoryEvents from "./events/MemoryEvents.ts"
 import * as MemoryEventTypes from "./events/MemoryEventTypes.ts"
 import * as MemoryApiKeys from "./keys/MemoryApiKeys.ts"
@@ -45,6 +46,7 @@ export const layerShared = Layer.mergeAll(
   MemoryQueueRepair.layer,
   MemoryJournals.layer,
   MemoryBacklogs.layer,
+  MemoryErasures.layer,
   MemoryEvents.layer,
   MemoryEventTypes.layer,
   MemoryCircuits.layer,

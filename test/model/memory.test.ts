@@ -7,6 +7,7 @@ import { backlogsContract } from "../contracts/destinations/backlogsContract.ts"
 import { circuitsContract } from "../contracts/destinations/circuitsContract.ts"
 import { destinationHealthContract } from "../contracts/destinations/destinationHealthContract.ts"
 import { destinationsContract } from "../contracts/destinations/destinationsContract.ts"
+import { erasuresContract } from "../contracts/erasures/erasuresContract.ts"
 import { eventsContract } from "../contracts/events/eventsContract.ts"
 import { eventTypesContract } from "../contracts/events/eventTypesContract.ts"
 import { apiKeysContract } from "../contracts/keys/apiKeysContract.ts"
@@ -31,6 +32,7 @@ import * as MemoryCallers from "./requests/MemoryCallers.ts"
 
 simulateTime()
 
+erasuresContract("memory", MemoryPorts.layer)
 eventStoreContract("memory", MemoryPorts.layer)
 queueContract("memory", MemoryPorts.layer)
 setAsideContract("memory", MemoryPorts.layer)

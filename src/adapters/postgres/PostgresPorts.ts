@@ -9,6 +9,7 @@ import * as PostgresBacklogs from "./destinations/PostgresBacklogs.ts"
 import * as PostgresCircuits from "./destinations/PostgresCircuits.ts"
 import * as PostgresDestinationHealth from "./destinations/PostgresDestinationHealth.ts"
 import * as PostgresDestinations from "./destinations/PostgresDestinations.ts"
+import * as PostgresErasures from "./erasures/PostgresErasures.ts"
 import * as PostgresEvents from "./events/PostgresEvents.ts"
 import * as PostgresEventTypes from "./events/PostgresEventTypes.ts"
 import * as PostgresApiKeys from "./keys/PostgresApiKeys.ts"
@@ -78,6 +79,7 @@ const connected = (options: Postgres.Options) => Layer.provideMerge(WorkSignal.l
 export const layer = (options: Options) =>
   Layer.mergeAll(
     beside(options),
+    PostgresErasures.layer({ streams: "here" }),
     PostgresEventStore.layer,
     PostgresArchive.layer,
     PostgresEvents.layer,
@@ -86,9 +88,13 @@ export const layer = (options: Options) =>
 
 /** Where the streams live elsewhere: everything but the event store, and the ledger that one needs. */
 export const withoutStreams = (options: Options) =>
-  Layer.mergeAll(beside(options), PostgresLedger.layer, PostgresEvents.layer, WhereStreamsAre.expect("elsewhere")).pipe(
-    Layer.provide(connected(options))
-  )
+  Layer.mergeAll(
+    beside(options),
+    PostgresErasures.layer({ streams: "elsewhere" }),
+    PostgresLedger.layer,
+    PostgresEvents.layer,
+    WhereStreamsAre.expect("elsewhere")
+  ).pipe(Layer.provide(connected(options)))
 
 /** What reads, checks and moves the ground truth itself. It opens no secret, so it needs no key. */
 const besideTruth = Layer.mergeAll(

@@ -10,6 +10,7 @@ import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
 import { fromRecorded as commandFact } from "../../domain/command/facts.ts"
 import { fromRecorded as dossierFact } from "../../domain/consent/facts.ts"
 import { fromRecorded as configurationFact } from "../../domain/destination/facts.ts"
+import { fromRecorded as erasureFact } from "../../domain/erasure/facts.ts"
 import * as event from "../../domain/event/event.ts"
 import { fromRecorded as eventFact } from "../../domain/event/facts.ts"
 import { beginning, type TrackedMessage, track } from "../../domain/message/place.ts"
@@ -108,6 +109,7 @@ const judges: ReadonlyArray<readonly [prefix: string, judge: Judge]> = [
   ["event-", judgeBy({ read: eventFact, start: event.initial, step: event.step, describe: event.describe })],
   ...["consent-", "blocked-"].map((prefix) => [prefix, readableBy(dossierFact)] as const),
   ["key-", readableBy(configurationFact)],
+  ["erasure-", readableBy(erasureFact)],
   ["access-", readableBy(accessFact)],
   ["command-", readableBy(commandFact)]
 ]

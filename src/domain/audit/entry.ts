@@ -7,6 +7,7 @@ import type { AccessFact } from "../access/facts.ts"
 import type { CircuitFact } from "../circuit/facts.ts"
 import type { DossierFact } from "../consent/facts.ts"
 import { type ConfigurationFact, isMove } from "../destination/facts.ts"
+import type { ErasureFact } from "../erasure/facts.ts"
 import type { EventFact } from "../event/facts.ts"
 import type { ChannelName, EventId, MessageId, OrgId } from "../ids.ts"
 import type { DeliveryError, MessageFact, MessageQueued } from "../message/facts.ts"
@@ -198,6 +199,13 @@ const changeOf = (fact: ConfigurationFact): Said | null => {
     case "EventTypeArchived":
       return ["REMOVED", { name: fact.name }]
   }
+}
+
+export const entryOfErasure = (id: string, fact: ErasureFact): AuditEntry => {
+  const about = { ...ofOrg, orgId: fact.orgId, subject: { type: "erasure", id } }
+  return fact.type === "ErasureRequested"
+    ? { ...about, operation: "CREATED", details: { by: fact.by, reason: fact.reason } }
+    : { ...about, operation: "ERASED", details: { messages: fact.messages, events: fact.events } }
 }
 
 /** What belongs to no org is the audit of this one, which no key acts for; the operator asks for it by this name. */

@@ -10,6 +10,7 @@ import { backlogsContract } from "../../contracts/destinations/backlogsContract.
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
 import { destinationHealthContract } from "../../contracts/destinations/destinationHealthContract.ts"
 import { destinationsContract } from "../../contracts/destinations/destinationsContract.ts"
+import { erasuresContract } from "../../contracts/erasures/erasuresContract.ts"
 import { eventsContract } from "../../contracts/events/eventsContract.ts"
 import { eventTypesContract } from "../../contracts/events/eventTypesContract.ts"
 import { apiKeysContract } from "../../contracts/keys/apiKeysContract.ts"
@@ -49,6 +50,7 @@ describe.concurrent("a store in PostgreSQL", () => {
   eventStoreContract("postgres", ports)
   queueContract("postgres", ports)
   setAsideContract("postgres", ports)
+  erasuresContract("postgres", ports)
   eventsContract("postgres", ports)
   eventTypesContract("postgres", ports)
   bodiesContract("postgres", ports)

@@ -15,7 +15,7 @@ const AuditEntry = Schema.Struct({
   operation: Schema.Literals(operations),
   subject: Schema.Struct({
     type: Schema.String.annotate({
-      description: "message, dossier, endpoint, http-target, whatsapp-account, key, circuit, replay or access."
+      description: "message, dossier, endpoint, http-target, whatsapp-account, key, circuit, replay, erasure or access."
     }),
     id: Schema.String
   }),

@@ -12,6 +12,7 @@ import { destinationsApi } from "../destinations/destinationsApi.ts"
 import { overviewApi } from "../destinations/overviewApi.ts"
 import { recoveryApi } from "../destinations/recoveryApi.ts"
 import { secretsApi } from "../destinations/secretsApi.ts"
+import { erasuresApi } from "../erasures/erasuresApi.ts"
 import { eventsApi } from "../events/eventsApi.ts"
 import { eventTypesApi } from "../events/eventTypesApi.ts"
 import { apiKeysApi } from "../keys/apiKeysApi.ts"
@@ -33,6 +34,7 @@ export const Api = HttpApi.make("posthaste")
     eventsApi,
     eventTypesApi,
     deadLettersApi,
+    erasuresApi,
     whatsAppReceiptsApi,
     channelsApi,
     overviewApi,

@@ -19,6 +19,7 @@ import { layerOf as destinationHandlers } from "../destinations/destinations.ts"
 import * as OverviewHandlers from "../destinations/overview.ts"
 import * as RecoveryHandlers from "../destinations/recovery.ts"
 import { layerOf as secretHandlers } from "../destinations/secrets.ts"
+import * as ErasureHandlers from "../erasures/erasures.ts"
 import * as EventHandlers from "../events/events.ts"
 import * as EventTypeHandlers from "../events/eventTypes.ts"
 import * as ApiKeyHandlers from "../keys/apiKeys.ts"
@@ -83,6 +84,7 @@ const routesOf = (
     ),
     Layer.provide([
       MessageHandlers.layer,
+      ErasureHandlers.layer,
       EventHandlers.layer,
       EventTypeHandlers.layer,
       DeadLetterHandlers.layer,

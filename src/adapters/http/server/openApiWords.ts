@@ -145,6 +145,7 @@ export const fields: Readonly<Record<string, readonly [means: string, example?: 
   rateLimit: ["How many requests may go there in a time.", { limit: 100, periodMs: 1000 }],
   readAt: ["When the recipient read it, as the provider reports.", null],
   reason: ["Why.", "the shop is up again"],
+  recipient: ["The recipient, as messages name it in to.", "+4915112345678"],
   reconcile: ["How Posthaste asks what became of an attempt in doubt."],
   replayed: ["How many were replayed.", 2],
   requestedAt: ["When it was requested.", TIME],

@@ -26,5 +26,6 @@ begin
     order by n.org_id, n.dossier_id, n.channel, n.version desc
   on conflict (generation, org_id, dossier_id, channel) do update set version = excluded.version, open = excluded.open
     where w.version < excluded.version;
+  perform erase_again(p_streams);
   return true;
 end $$;

@@ -22,5 +22,6 @@ begin
       n(stream_id, version, at_ms, org_id, operation, subject_type, subject_id, channel, actor, correlation_id, dossier_id, details)
     where not exists (select 1 from forgotten_message f where f.message_id = n.stream_id)
   on conflict do nothing;
+  perform erase_again(p_streams);
   return true;
 end $$;

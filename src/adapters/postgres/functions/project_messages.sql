@@ -47,5 +47,6 @@ begin
   insert into message_count (generation, org_id, channel, status, count)
     select p_generation, s.org_id, s.channel, s.status, s.n from summed s
   on conflict (generation, org_id, channel, status) do update set count = message_count.count + excluded.count;
+  perform erase_again(p_ids);
   return true;
 end $$;

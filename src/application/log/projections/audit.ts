@@ -10,6 +10,7 @@ import {
   entryOfCircuit,
   entryOfConfiguration,
   entryOfDossier,
+  entryOfErasure,
   entryOfEvent,
   entryOfMessage,
   entryOfReplay
@@ -18,6 +19,7 @@ import { fromRecorded as circuitFact } from "../../../domain/circuit/facts.ts"
 import { activityOf } from "../../../domain/consent/activity.ts"
 import { fromRecorded as dossierFact } from "../../../domain/consent/facts.ts"
 import { fromRecorded as configurationFact, isConfigurationFact } from "../../../domain/destination/facts.ts"
+import { fromRecorded as erasureFact } from "../../../domain/erasure/facts.ts"
 import { fromRecorded as eventFact } from "../../../domain/event/facts.ts"
 import { EventId, type MessageId, type OrgId } from "../../../domain/ids.ts"
 import type { StoredFact } from "../../../domain/message/view.ts"
@@ -60,6 +62,8 @@ const entryOf = (
   switch (type) {
     case "access":
       return entryOfAccess(id, Result.getOrThrow(accessFact(logged)))
+    case "erasure":
+      return entryOfErasure(id, Result.getOrThrow(erasureFact(logged)))
     case "event":
       return entryOfEvent(EventId.make(id), Result.getOrThrow(eventFact(logged)))
     case "circuit":

@@ -39,6 +39,7 @@ const owned = {
   eventType: "order.paid",
   dead: "",
   replay: "",
+  erasure: "",
   target: "",
   account: "",
   alertTarget: ""
@@ -75,6 +76,7 @@ beforeAll(async () => {
   await posthaste.project()
   await call("POST", "/api/v1/event-types", { body: { name: owned.eventType } })
   owned.event = (await call("POST", "/api/v1/events", { body: { eventType: "a", data: 1 } })).json["id"]
+  owned.erasure = (await call("POST", "/api/v1/erasures", { body: { dossierId: "nobody's" } })).json["id"]
   owned.replay = (await call("POST", "/api/v1/dead-letters/replay", { body: { filter: {} } })).json["id"]
 })
 
@@ -114,6 +116,7 @@ const asks: ReadonlyArray<Asking> = [
   ["GET", "/event-types/:id", "eventType", null],
   ["PUT", "/event-types/:id", "eventType", {}],
   ["DELETE", "/event-types/:id", "eventType", null],
+  ["GET", "/erasures/:id", "erasure", null],
   ["GET", "/replays/:id", "replay", null],
   ["POST", "/replays/:id/cancel", "replay", {}],
   ["GET", "/streams/message-:id", "message", null],

@@ -1,0 +1,26 @@
+-- The rows of projections as they follow from the facts of streams that were erased.
+create or replace function erase_rows(p_streams uuid[]) returns void
+language plpgsql volatile as $$
+begin
+  update message_view v set dossier_id = null, correlation_id = null, entries = null,
+      recipient = e.view ->> 'to', view = e.view::json
+    from (
+      select m.id, m.generation, erased_fact('', m.view)::jsonb
+          || case when json_typeof(m.view -> 'lastError') = 'object'
+              then jsonb_build_object('lastError', (m.view -> 'lastError')::jsonb || '{"message": "erased"}') else '{}' end as view
+      from message_view m where m.id = any (p_streams)
+    ) e
+    where v.id = e.id and v.generation = e.generation;
+  -- What a dossier's consent refused stays with its dossier, as the consent does.
+  update audit a set dossier_id = case when a.operation = 'BLOCKED_BY_POLICY' then a.dossier_id end, correlation_id = null,
+      details = (erased_fact('', a.details)::jsonb
+        || case when (a.details::jsonb) ? 'message' then '{"message": "erased"}' else '{}' end::jsonb
+        || case when a.operation in ('CANCELLED', 'REPLAYED', 'ERASED') then '{"reason": null}' else '{}' end::jsonb)::json
+    from (select p.generation from projection p where p.name = 'audit') g
+    where a.generation = g.generation and a.stream_id = any (p_streams);
+  delete from activity a using (select p.generation from projection p where p.name = 'activity') g
+    where a.generation = g.generation and a.stream_id = any (p_streams) and a.message_id is not null;
+  update activity a set details = erased_fact('', a.details)
+    from (select p.generation from projection p where p.name = 'activity') g
+    where a.generation = g.generation and a.stream_id = any (p_streams);
+end $$;

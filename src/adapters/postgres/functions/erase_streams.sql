@@ -1,0 +1,46 @@
+-- The one place where a stored fact is changed: it keeps its shape, and what it says of a person is replaced. Messages must have ended,
+-- and their bodies be erased. In one transaction with all that is derived from the facts, and with what stands beside them.
+create or replace function erase_streams(p_erasure uuid, p_org text, p_messages uuid[], p_events uuid[]) returns void
+language plpgsql volatile as $$
+declare
+  v_journals uuid[];
+  v_names text[];
+  v_lanes uuid[];
+  v_lines text[];
+  v_woken uuid[];
+  v_dues timestamptz[];
+begin
+  -- Every projector takes its row first too: a step that comes after this sees what was erased.
+  perform 1 from projection order by name, generation for update;
+  select coalesce(array_agg(p.stream_id), '{}') into v_journals from publication p where p.org_id = p_org and p.id = any (p_events);
+  delete from erased_stream where at < clock_timestamp() - interval '1 day';
+  insert into erased_stream (stream_id) select unnest(p_messages || v_journals) on conflict do nothing;
+
+  -- What a provider reports of them later is nobody's.
+  select array_agg(distinct n.name) into v_names from (
+    select e.data ->> 'providerMessageId' as name from event e where e.stream_id = any (p_messages)
+    union all select e.data ->> 'to' from event e
+      where e.stream_id = any (p_messages) and e.version = 1 and e.data ->> 'to' is distinct from e.data ->> 'destination'
+  ) n where n.name is not null and n.name <> 'erased';
+  delete from receipt_inbox r where r.org_id = p_org
+    and exists (select 1 from unnest(v_names) n where position(n in r.raw) > 0);
+
+  update event e set data = erased_fact(e.name, e.data) where e.stream_id = any (p_messages || v_journals);
+  delete from body where message_id = any (p_messages);
+  delete from response where message_id = any (p_messages);
+  delete from idempotency where message_id = any (p_messages);
+  delete from event_idempotency where event_id = any (p_events);
+  update publication set correlation_id = null, dossier_id = null where id = any (p_events) and org_id = p_org;
+  delete from sql_command_alias where became = any (p_messages || p_events);
+
+  -- A dead letter that held its line has no ordering key any more.
+  with left_lines as (delete from line_entry t where t.message_id = any (p_messages) returning t.lane, t.line)
+    select array_agg(l.lane), array_agg(l.line) into v_lanes, v_lines from left_lines l;
+  if v_lanes is not null then
+    select array_agg(a.lane), array_agg(a.due) into v_woken, v_dues from advance_lines(v_lanes, v_lines) a;
+    if v_woken is not null then perform wake_lanes(v_woken, v_dues); end if;
+  end if;
+
+  perform erase_rows(p_messages || v_journals);
+  update erasure set messages = messages + cardinality(p_messages), events = events + cardinality(v_journals) where id = p_erasure;
+end $$;

@@ -1,0 +1,24 @@
+-- Promises: an erasure goes on whatever crashes, until nothing of whom it is about is found. Whom it is about is forgotten with its end.
+create table erasure (
+  id uuid primary key,
+  org_id text not null,
+  by_field text not null,
+  -- What is looked for; null once it is over.
+  values_sought text[],
+  reason text,
+  messages int not null default 0,
+  events int not null default 0,
+  requested_at timestamptz not null,
+  ended_at timestamptz,
+  -- Not before then: a lease while somebody works on it.
+  next_at timestamptz not null
+);
+create index erasure_of_org on erasure (org_id, id desc);
+create index erasure_next on erasure (next_at) where ended_at is null;
+
+-- Messages and events that were erased of late. A projector may hold facts of them that it read before: what it writes is erased again.
+create table erased_stream (
+  stream_id uuid primary key,
+  at timestamptz not null default clock_timestamp()
+);
+create index erased_stream_at on erased_stream (at);

@@ -1,0 +1,106 @@
+/**
+ * Erases a person: bodies, answers, recipients and all details by which a message could be found, of every message and event that one
+ * field finds. A request is only stored; whoever takes it goes on until nothing is found any more, whatever crashes.
+ *
+ * What still waits is cancelled first, and what is under way is waited for, because only what has ended changes no more.
+ */
+import { DateTime, Duration, Effect } from "effect"
+import type { ErasureField } from "../../domain/erasure/facts.ts"
+import type { EventId, MessageId, OrgId } from "../../domain/ids.ts"
+import { recipientOf } from "../../domain/whatsapp/recipient.ts"
+import { newMessageIds } from "../accept/messageIds.ts"
+import { background } from "../background.ts"
+import { eraseEvent } from "../events/readEvents.ts"
+import { LogReader } from "../log/LogReader.ts"
+import { commandMessage, eraseMessage } from "../messages/commandMessage.ts"
+import { type ErasureJob, Erasures } from "../ports/Erasures.ts"
+import { Projections } from "../ports/Projections.ts"
+
+/** One of them. */
+export interface Person {
+  readonly dossierId?: string | null | undefined
+  readonly recipient?: string | null | undefined
+  readonly correlationId?: string | null | undefined
+  /** One entry. */
+  readonly metadata?: Readonly<Record<string, string>> | null | undefined
+}
+
+export const requestErasure = Effect.fnUntraced(function* (orgId: OrgId, person: Person, reason: string | null) {
+  const [id] = yield* newMessageIds(1)
+  return yield* (yield* Erasures).open({ id: id!, orgId, reason, ...soughtOf(person) })
+})
+
+const soughtOf = (person: Person): { readonly by: ErasureField; readonly sought: ReadonlyArray<string> } => {
+  const { dossierId, recipient, correlationId, metadata } = person
+  if (dossierId != null) return { by: "dossierId", sought: [dossierId] }
+  if (correlationId != null) return { by: "correlationId", sought: [correlationId] }
+  // Messages have the digits of a phone number, however its sender wrote it.
+  if (recipient != null)
+    return { by: "recipient", sought: [...new Set([recipient, recipientOf(recipient) ?? recipient])] }
+  return { by: "metadata", sought: Object.entries(metadata ?? {})[0]! }
+}
+
+const STRETCH = 200
+/** Longer than a stretch takes. After a crash it is how long an erasure stands still. */
+const LEASE = Duration.seconds(60)
+const PAUSE = Duration.millis(200)
+/** While something found is under way. */
+const PATIENCE = Duration.seconds(2)
+/** By how much the times of facts may differ from the order in which they were stored. */
+const SLACK = Duration.minutes(1)
+
+/** One stretch of one erasure; false when none had work. */
+export const eraseOnce = Effect.fnUntraced(function* () {
+  const erasures = yield* Erasures
+  const job = yield* erasures.take(LEASE)
+  if (job === null) return false
+  const { messages, events } = yield* erasures.find(job, STRETCH)
+  if (messages.length === 0 && events.length === 0) {
+    yield* (yield* areListsBeyond(job.requestedAt)) ? erasures.close(job) : erasures.back(job.id, PAUSE)
+    return true
+  }
+  yield* Effect.forEach(events, (id) => withoutEventBody(job.orgId, id), { discard: true })
+  const ended = yield* Effect.forEach(messages, (id) => ending(job, id), { concurrency: 8 })
+  const erased = ended.flatMap((id) => id ?? [])
+  if (erased.length > 0 || events.length > 0) yield* erasures.erase(job, erased, events)
+  yield* erasures.back(job.id, erased.length === 0 && events.length === 0 ? PATIENCE : Duration.zero)
+  return true
+})
+
+const withoutEventBody = (orgId: OrgId, id: EventId) =>
+  Effect.catchTags(eraseEvent(orgId, id, null), {
+    // Its journal was forgotten, and its body with it.
+    EventNotFound: () => Effect.void,
+    MessageBusy: () => Effect.void,
+    MessageSetAside: () => Effect.void
+  })
+
+/** The message, once it has no body and has ended; null while it has not, or other writers are changing it. */
+const ending = ({ orgId }: ErasureJob, id: MessageId) =>
+  Effect.gen(function* () {
+    const { status } = yield* eraseMessage(orgId, id, null)
+    if (status === "SENDING") return null
+    if (status === "QUEUED") yield* commandMessage(orgId, id, "CancelMessage", null)
+    return id
+  }).pipe(
+    Effect.catchTags({
+      MessageNotFound: () => Effect.succeed(null),
+      MessageBusy: () => Effect.succeed(null),
+      CommandRefused: () => Effect.succeed(null),
+      // Nobody will send a message that can't be processed.
+      MessageSetAside: () => Effect.succeed(id)
+    })
+  )
+
+/** Whether the list of messages has read all that was stored before a time. */
+const areListsBeyond = Effect.fnUntraced(function* (time: DateTime.Utc) {
+  const run = (yield* (yield* Projections).runs).find(({ name, live }) => name === "messages" && live)
+  if (run === undefined) return false
+  const [next] = yield* (yield* LogReader).read(run.position, 1)
+  return next === undefined || DateTime.isGreaterThan(next.at, DateTime.addDuration(time, SLACK))
+})
+
+export const carryOutErasures = background(
+  "erasing",
+  Effect.flatMap(eraseOnce(), (worked) => (worked ? Effect.void : Effect.sleep("1 second")))
+)

@@ -1,0 +1,59 @@
+import { Context, type DateTime, type Duration } from "effect"
+import type { ErasureField } from "../../domain/erasure/facts.ts"
+import type { EventId, MessageId, OrgId } from "../../domain/ids.ts"
+import type { FromStore, Page, PageRequest } from "../errors.ts"
+
+export interface Erasure {
+  readonly id: string
+  readonly orgId: OrgId
+  readonly by: ErasureField
+  readonly reason: string | null
+  readonly messages: number
+  readonly events: number
+  readonly requestedAt: DateTime.Utc
+  /** Null while it goes on. */
+  readonly endedAt: DateTime.Utc | null
+}
+
+/** What is looked for: spellings of one recipient, one id, or name and value of one entry of the metadata. */
+export type Sought = ReadonlyArray<string>
+
+export interface ErasureJob extends Erasure {
+  readonly sought: Sought
+}
+
+/**
+ * Erasures of a person. `erase` is the one function that changes stored facts: what they say of a person is replaced, as
+ * `domain/erasure/erased.ts` says, and with them, in the same transaction, all rows that follow from them, keys, answers, and what
+ * a provider reports. A projector that holds facts from before brings nothing back.
+ *
+ * A request and its end leave facts on the journal `erasure-<id>`, in the same transaction. They don't say who was sought, and the
+ * job forgets it with its end.
+ */
+export class Erasures extends Context.Service<
+  Erasures,
+  {
+    /** "Elsewhere": the streams are where no fact can be changed. */
+    readonly open: (
+      erasure: Pick<ErasureJob, "id" | "orgId" | "by" | "reason" | "sought">
+    ) => FromStore<Erasure | "Elsewhere">
+    readonly get: (orgId: OrgId, id: string) => FromStore<Erasure | null>
+    readonly list: (orgId: OrgId, page: PageRequest) => FromStore<Page<Erasure>>
+    /** One that goes on, for as long as the lease; null when there is none. */
+    readonly take: (lease: Duration.Duration) => FromStore<ErasureJob | null>
+    /** Some of what is left, by the lists: what was stored a moment ago may be missing. */
+    readonly find: (
+      job: ErasureJob,
+      limit: number
+    ) => FromStore<{ readonly messages: ReadonlyArray<MessageId>; readonly events: ReadonlyArray<EventId> }>
+    /** Messages that have ended and whose bodies are erased, and events. */
+    readonly erase: (
+      job: ErasureJob,
+      messages: ReadonlyArray<MessageId>,
+      events: ReadonlyArray<EventId>
+    ) => FromStore<void>
+    /** Gives it back, to be taken again after the pause. */
+    readonly back: (id: string, pause: Duration.Duration) => FromStore<void>
+    readonly close: (job: ErasureJob) => FromStore<void>
+  }
+>()("posthaste/application/ports/Erasures") {}

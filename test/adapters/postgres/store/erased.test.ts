@@ -1,0 +1,85 @@
+/** What SQL leaves of a fact is what the domain says, for a sample of every shape, and can be read. */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { it } from "@effect/vitest"
+import { Effect, Layer, Redacted, Result } from "effect"
+import pg from "pg"
+import { describe, expect } from "vitest"
+import * as Postgres from "../../../../src/adapters/postgres/Postgres.ts"
+import { fromRecorded as dossierFact } from "../../../../src/domain/consent/facts.ts"
+import { erasedFact } from "../../../../src/domain/erasure/erased.ts"
+import { fromRecorded as eventFact } from "../../../../src/domain/event/facts.ts"
+import { fromRecorded as messageFact } from "../../../../src/domain/message/recorded.ts"
+import { freshDatabase } from "../../../servers/freshDatabase.ts"
+
+const folder = join(import.meta.dirname, "../../../domain/facts")
+const samples = readdirSync(folder).map((file) => ({
+  name: file.replace(".json", ""),
+  data: readFileSync(join(folder, file), "utf8")
+}))
+interface Recorded {
+  readonly name: string
+  readonly data: string
+}
+/** Those that can hold something of a person. */
+const readers = [messageFact, eventFact, dossierFact].map(
+  (read) => (fact: Recorded) => Result.isSuccess(read(fact) as Result.Result<unknown, unknown>)
+)
+const reader = (fact: Recorded) => readers.find((reads) => reads(fact))
+
+describe("an erased fact", () => {
+  it.live("is in SQL what it is in the domain, and one that can be read", () =>
+    Effect.gen(function* () {
+      const url = yield* freshDatabase
+      yield* Layer.build(Postgres.layer({ url }))
+      yield* Effect.promise(async () => {
+        const client = new pg.Client({ connectionString: Redacted.value(url), options: "-c search_path=posthaste" })
+        client.on("error", () => {})
+        await client.connect()
+        let read = 0
+        const whatsApp = {
+          name: "MessageQueued@1",
+          data: JSON.stringify({ to: "4915112345678", traceparent: "00-a", routingKey: "r" })
+        }
+        for (const sample of [...samples, whatsApp]) {
+          const { rows } = await client.query<{ data: unknown }>("select erased_fact($1, $2) as data", [
+            sample.name,
+            sample.data
+          ])
+          const erased = erasedFact(sample)
+          expect([sample.name, rows[0]!.data]).toEqual([sample.name, JSON.parse(erased.data)])
+          const reads = reader(sample)
+          // Consents stay as they are.
+          if (reads === undefined || /^(Consent|Withdrawal)/.test(sample.name)) continue
+          read += 1
+          expect([sample.name, reads(erased)]).toEqual([sample.name, true])
+        }
+        expect(read).toBeGreaterThanOrEqual(20)
+        await client.end()
+      })
+    }).pipe(Effect.scoped)
+  )
+
+  it("says nothing of a person", () => {
+    const data = {
+      ...{ to: "4915112345678", dossierId: "case", orderingKey: "k", correlationId: "c", metadata: { a: "b" } },
+      ...{
+        providerMessageId: "wamid",
+        error: { code: "http_400", message: "Erika", retryable: false },
+        reason: "Erika"
+      },
+      ...{ traceparent: "00-a", routingKey: "r", status: 400 }
+    }
+    expect(JSON.parse(erasedFact({ name: "MessageCancelled@1", data: JSON.stringify(data) }).data)).toEqual({
+      ...{
+        to: "erased",
+        dossierId: null,
+        orderingKey: null,
+        correlationId: null,
+        metadata: null,
+        providerMessageId: null
+      },
+      ...{ error: { code: "http_400", message: "erased", retryable: false }, reason: null, status: 400 }
+    })
+  })
+})

@@ -1,0 +1,158 @@
+/** The erasure of a person: nothing of them is left in any row of any table, and the histories are whole. */
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import pg from "pg"
+import { describe, expect } from "vitest"
+import { posthaste } from "../servers/commandLine.ts"
+import { operatorKey } from "../servers/product.ts"
+import { until } from "../servers/until.ts"
+import { whatsApp } from "../servers/whatsApp.ts"
+
+const PHONE = "4915112345678"
+/** All that says who it was. */
+const marks = [PHONE, "Erika", "mustermann"]
+
+/** Every row of every table, as a dump has it. */
+const dumpOf = async (database: string): Promise<string> => {
+  const client = new pg.Client({ connectionString: database })
+  await client.connect()
+  const { rows } = await client.query<{ name: string }>(
+    "select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname = 'posthaste'"
+  )
+  const texts: Array<string> = []
+  for (const { name } of rows) {
+    const table = await client.query<{ row: string }>(`select t::text as row from ${name} t`)
+    texts.push(...table.rows.map(({ row }) => `${name} ${row}`))
+  }
+  await client.end()
+  return texts.join("\n")
+}
+
+const tracesIn = (dump: string) =>
+  dump.split("\n").filter((row) => marks.some((mark) => row.toLowerCase().includes(mark.toLowerCase())))
+
+describe("the erasure of a person", () => {
+  it.live("leaves nothing of them, keeps everybody else, and every history is one that the law allows", () =>
+    Effect.gen(function* () {
+      const { account, call, database, message, reaches, send, server } = yield* whatsApp({
+        mood: ({ to }) => (to === "4915100000009" ? { type: "refuses", code: 131026 } : { type: "takes" })
+      })
+      yield* Effect.promise(async () => {
+        await account("1001")
+        const details = {
+          metadata: { customer: "mustermann" },
+          correlationId: "of-mustermann",
+          orderingKey: "mustermann",
+          payloadJson: { text: "Dear Erika" }
+        }
+        const hook = (
+          await call<{ id: string }>("POST", "/webhook-endpoints", {
+            url: "https://shop.example/hook",
+            eventTypes: ["a"]
+          })
+        ).body.id
+        await call("POST", `/webhook-endpoints/${hook}/pause`, {})
+        const sent = await send({ ...details, to: PHONE })
+        await reaches(sent, "SENT", "DELIVERED")
+        const refused = await send({ ...details, to: "4915100000009" })
+        await reaches(refused, "FAILED")
+        const waits = await send({ ...details, to: PHONE, deliverAt: "2100-01-01T00:00:00Z" })
+        const hooked = (
+          await call<{ id: string }>("POST", "/outbound/messages", { ...details, channel: "webhook", to: hook })
+        ).body.id
+        const event = (
+          await call<{ id: string; matched: number }>("POST", "/events", {
+            ...{
+              eventType: "a",
+              data: { name: "Erika" },
+              metadata: { customer: "mustermann" },
+              correlationId: "of-mustermann"
+            }
+          })
+        ).body
+        expect(event.matched).toBe(1)
+        // Refused without consent: it has no stream.
+        const blocked = await call("POST", "/outbound/messages", {
+          ...details,
+          ...{ channel: "whatsapp", to: PHONE, dossierId: "case-17" }
+        })
+        expect(blocked.status).toBe(403)
+        const other = await send({
+          to: "4915199999999",
+          metadata: { customer: "somebody" },
+          payloadJson: { text: "Dear Kim" }
+        })
+        await reaches(other, "SENT", "DELIVERED")
+        const listed = async () =>
+          (await call<{ items: ReadonlyArray<unknown> }>("GET", "/outbound/messages?metadata=customer%3Dmustermann"))
+            .body.items
+        await until("the lists", async () => (await listed()).length === 5)
+        expect(tracesIn(await dumpOf(database)).length).toBeGreaterThan(10)
+
+        const erase = async (person: object) => {
+          const { status, body } = await call<{ id: string; status: string }>("POST", "/erasures", person)
+          expect([status, body.status]).toEqual([202, "RUNNING"])
+          expect(JSON.stringify(body)).not.toMatch(/mustermann|Erika|4915112345678/i)
+          let found = body as Record<string, unknown>
+          await until("the end of the erasure", async () => {
+            found = (await call("GET", `/erasures/${body.id}`)).body
+            return found["status"] === "COMPLETED"
+          })
+          return found
+        }
+        expect(await erase({ metadata: { customer: "mustermann" } })).toMatchObject({
+          by: "metadata",
+          messages: 5,
+          events: 1
+        })
+        expect(await erase({ recipient: "+49 151 12345678" })).toMatchObject({ by: "recipient", messages: 0 })
+        expect(tracesIn(await dumpOf(database))).toEqual([])
+
+        // Of all of them the shape stays.
+        expect((await message(sent)) as object).toMatchObject({
+          to: "erased",
+          metadata: null,
+          bodyErased: true,
+          providerMessageId: null
+        })
+        expect((await message(waits)) as object).toMatchObject({ status: "CANCELLED", to: "erased" })
+        expect((await message(refused)) as object).toMatchObject({ status: "FAILED", lastError: { message: "erased" } })
+        expect((await message(hooked)) as object).toMatchObject({ status: "CANCELLED", to: hook })
+        expect((await message(other)) as object).toMatchObject({ to: "4915199999999", bodyErased: false })
+        const { items } = (
+          await call<{ items: ReadonlyArray<{ operation: string; subject: { type: string } }> }>(
+            "GET",
+            "/audit?limit=200"
+          )
+        ).body
+        expect(items.filter(({ subject }) => subject.type === "erasure").map(({ operation }) => operation)).toEqual([
+          "ERASED",
+          "CREATED",
+          "ERASED",
+          "CREATED"
+        ])
+
+        // What is made anew from the facts agrees with them, and has nothing of them either.
+        const operator = { authorization: `Bearer ${operatorKey}` }
+        for (const name of ["messages", "audit", "activity"]) {
+          const path = `${server.url}/api/v1/projections/${name}`
+          expect((await fetch(`${path}/rebuild`, { method: "POST", headers: operator })).status).toBe(202)
+          await until(
+            `the rows of ${name}`,
+            async () => ((await (await fetch(path, { headers: operator })).json()) as { build: unknown }).build === null
+          )
+        }
+        expect(tracesIn(await dumpOf(database))).toEqual([])
+        const verified = await posthaste({ DATABASE_URL: database })(["streams", "verify", "--all"])
+        expect([verified.code, verified.out, verified.err]).toEqual([
+          0,
+          expect.stringContaining("no violation"),
+          expect.anything()
+        ])
+        const exported = await posthaste({ DATABASE_URL: database })(["export", "--with-bodies"])
+        expect(exported.out).toContain(other)
+        expect(tracesIn(exported.out)).toEqual([])
+      })
+    })
+  )
+})

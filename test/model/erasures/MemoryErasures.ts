@@ -1,0 +1,142 @@
+/** Erasures over the tables: the facts of a message as the domain says, and every row made anew from them. */
+import { DateTime, Effect, Layer, Result } from "effect"
+import { CommandedBy } from "../../../src/application/commandedBy.ts"
+import { type ErasureJob, Erasures } from "../../../src/application/ports/Erasures.ts"
+import { erasedFact } from "../../../src/domain/erasure/erased.ts"
+import { toRecorded } from "../../../src/domain/erasure/facts.ts"
+import { journalOf } from "../../../src/domain/event/event.ts"
+import type { EventId, MessageId } from "../../../src/domain/ids.ts"
+import { fromRecorded } from "../../../src/domain/message/recorded.ts"
+import { viewOf } from "../../../src/domain/message/view.ts"
+import { liveViews } from "../log/runs.ts"
+import { addToJournal, eraseIn, Memory, type Tables } from "../Memory.ts"
+
+const eraseFacts = (tables: Tables, id: MessageId): void => {
+  const rows = (tables.streams.get(id) ?? []).map((row) => ({ ...row, ...erasedFact(row) }))
+  tables.streams.set(id, rows)
+  eraseIn(tables, id)
+  for (const [key, { messageId }] of tables.idempotencyKeys) if (messageId === id) tables.idempotencyKeys.delete(key)
+  const history = rows.map((row, index) => ({
+    version: index + 1,
+    at: row.at,
+    fact: Result.getOrThrow(fromRecorded(row))
+  }))
+  for (const views of tables.views.values()) {
+    const view = viewOf(id, history)
+    if (views.has(id) && view !== null) views.set(id, view)
+  }
+  forgetDetails(tables, id)
+}
+
+/** Entries of the audit and of timelines, as they follow from erased facts. */
+const forgetDetails = (tables: Tables, id: string): void => {
+  for (const rows of tables.audit.values()) {
+    for (const [place, row] of rows) {
+      if (!row.stream.endsWith(id)) continue
+      const { to: _, providerMessageId: __, reason: ___, message: ____, ...details } = row.details
+      rows.set(place, { ...row, correlationId: null, dossierId: null, details })
+    }
+  }
+  for (const rows of tables.timelines.values()) {
+    for (const [place, row] of rows) if (row.stream.endsWith(id)) rows.delete(place)
+  }
+}
+
+const eraseEventFacts = (tables: Tables, id: EventId): void => {
+  const journal = journalOf(id)
+  tables.journals.set(
+    journal,
+    (tables.journals.get(journal) ?? []).map((fact) => ({ ...fact, ...erasedFact(fact) }))
+  )
+  for (const [key, { eventId }] of tables.eventKeys) if (eventId === id) tables.eventKeys.delete(key)
+  forgetDetails(tables, id)
+}
+
+export const layer = Layer.effect(
+  Erasures,
+  Effect.gen(function* () {
+    const { tables, now } = yield* Memory
+    const { erasures } = tables
+    const shown = ({ sought: _, nextAt: __, ...erasure }: ErasureJob & { readonly nextAt: DateTime.Utc }) => erasure
+
+    return Erasures.of({
+      open: Effect.fnUntraced(function* (given) {
+        const actor = yield* CommandedBy
+        const erasure = { ...given, messages: 0, events: 0, requestedAt: now(), endedAt: null, nextAt: now() }
+        erasures.set(given.id, erasure)
+        const { id, orgId, by, reason } = given
+        addToJournal(
+          tables,
+          `erasure-${id}`,
+          [toRecorded({ type: "ErasureRequested", orgId, by, reason })],
+          now(),
+          actor
+        )
+        return shown(erasure)
+      }),
+      get: (orgId, id) =>
+        Effect.sync(() => {
+          const found = erasures.get(id)
+          return found?.orgId === orgId ? shown(found) : null
+        }),
+      list: (orgId, { cursor, limit }) =>
+        Effect.sync(() => {
+          const all = [...erasures.values()]
+            .filter((one) => one.orgId === orgId && (cursor === null || one.id < cursor))
+            .toSorted((a, b) => (a.id < b.id ? 1 : -1))
+          const items = all.slice(0, limit).map(shown)
+          return { items, nextCursor: all.length > limit ? items.at(-1)!.id : null }
+        }),
+      take: (lease) =>
+        Effect.sync(() => {
+          const due = [...erasures.values()].find(
+            ({ endedAt, nextAt }) => endedAt === null && DateTime.isLessThanOrEqualTo(nextAt, now())
+          )
+          if (due === undefined) return null
+          erasures.set(due.id, { ...due, nextAt: DateTime.addDuration(now(), lease) })
+          return due
+        }),
+      find: ({ orgId, by, sought }, limit) =>
+        Effect.sync(() => {
+          const of = { dossierId: "dossierId", recipient: "to", correlationId: "correlationId" } as const
+          const messages = [...liveViews(tables).values()].filter((view) => {
+            if (view.orgId !== orgId) return false
+            if (by === "metadata") return view.metadata?.[sought[0]!] === sought[1]
+            const said = view[of[by]]
+            return said !== null && sought.includes(said)
+          })
+          const events = [...tables.events]
+            .filter(([id, event]) => {
+              if (event.orgId !== orgId || by === "recipient") return false
+              const [first] = tables.journals.get(journalOf(id)) ?? []
+              const said = first === undefined ? {} : JSON.parse(first.data)
+              return by === "metadata" ? said.metadata?.[sought[0]!] === sought[1] : sought.includes(said[by])
+            })
+            .map(([id]) => id)
+          return { messages: messages.map(({ id }) => id).slice(0, limit), events: events.slice(0, limit) }
+        }),
+      erase: ({ id }, messages, events) =>
+        Effect.sync(() => {
+          for (const message of messages) eraseFacts(tables, message)
+          for (const event of events) eraseEventFacts(tables, event)
+          const job = erasures.get(id)!
+          erasures.set(id, { ...job, messages: job.messages + messages.length, events: job.events + events.length })
+        }),
+      back: (id, pause) =>
+        Effect.sync(() => void erasures.set(id, { ...erasures.get(id)!, nextAt: DateTime.addDuration(now(), pause) })),
+      close: ({ id, orgId }) =>
+        Effect.sync(() => {
+          const job = erasures.get(id)!
+          const { messages, events } = job
+          erasures.set(id, { ...job, sought: [], endedAt: now() })
+          addToJournal(
+            tables,
+            `erasure-${id}`,
+            [toRecorded({ type: "ErasureCompleted", orgId, messages, events })],
+            now(),
+            null
+          )
+        })
+    })
+  })
+)
