@@ -93,8 +93,8 @@ export const watchCircuits = (
   const change = Effect.fnUntraced(function* ({ destination, generation }: Observation, command: CircuitChange) {
     const after = yield* changeCircuit(
       destination,
-      Effect.fnUntraced(function* (circuit, { facts, now }) {
-        if (facts.length !== generation) return []
+      Effect.fnUntraced(function* (circuit, { generation: present, now }) {
+        if (present !== generation) return []
         return Result.getOrElse(decide(circuit, { ...command, now, policy, die: yield* Random.next }), () => [])
       }),
       { tries: 1 }

@@ -3,27 +3,26 @@
  * written together. Answers the state after the change, or the answer of `decide` where nothing changes.
  */
 import { Effect } from "effect"
-import { type Circuit, evolve, replay } from "../../domain/circuit/decider.ts"
+import { type Circuit, evolve } from "../../domain/circuit/decider.ts"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import { stateOf } from "../../domain/circuit/state.ts"
 import type { DestinationId } from "../../domain/ids.ts"
 import { command, type Patience } from "../command.ts"
 import { CommandedBy } from "../commandedBy.ts"
-import { type CircuitHistory, Circuits } from "../ports/Circuits.ts"
+import { Circuits, type PresentCircuit } from "../ports/Circuits.ts"
 import { Telemetry } from "../ports/Telemetry.ts"
 
 export const changeCircuit = <E>(
   destination: DestinationId,
-  decide: (circuit: Circuit, history: CircuitHistory) => Effect.Effect<ReadonlyArray<CircuitFact>, E>,
+  decide: (circuit: Circuit, present: PresentCircuit) => Effect.Effect<ReadonlyArray<CircuitFact>, E>,
   patience: Patience
 ) =>
   command(
     {
-      load: Effect.flatMap(Circuits, (circuits) => circuits.load(destination)),
-      decide: Effect.fnUntraced(function* (history: CircuitHistory) {
-        const circuit = replay(history.facts.map(({ fact }) => fact))
-        const generation = history.facts.length
-        const facts = yield* decide(circuit, history)
+      load: Effect.flatMap(Circuits, (circuits) => circuits.present(destination)),
+      decide: Effect.fnUntraced(function* (present: PresentCircuit) {
+        const { circuit, generation } = present
+        const facts = yield* decide(circuit, present)
         const after = stateOf(facts.reduce(evolve, circuit), generation + facts.length)
         return facts.length === 0
           ? { entry: null, answer: null }

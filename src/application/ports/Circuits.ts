@@ -1,4 +1,5 @@
 import { Context, type DateTime } from "effect"
+import type { Circuit } from "../../domain/circuit/decider.ts"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
@@ -17,6 +18,14 @@ export interface Report {
 
 export interface CircuitHistory {
   readonly facts: ReadonlyArray<{ readonly at: DateTime.Utc; readonly fact: CircuitFact }>
+  readonly now: DateTime.Utc
+}
+
+/** The circuit as it is, for whoever decides on it. */
+export interface PresentCircuit {
+  readonly circuit: Circuit
+  /** The number of its facts. */
+  readonly generation: number
   /** The store's clock: all workers measure how long a circuit stays open with the same one. */
   readonly now: DateTime.Utc
 }
@@ -32,6 +41,7 @@ export interface CircuitHistory {
  *   the reporting worker decides from the answer.
  * - `giveBack` returns the permit of a probe that showed nothing. Another probe may start a little later.
  * - A circuit without facts is closed.
+ * - `present` folds the last facts alone, however many there are: a destination that is down for years has one every few minutes.
  *
  * The one fact that is not written here is `CircuitProbed`: `Queue.claim` writes it when it hands out a probe.
  */
@@ -39,6 +49,7 @@ export class Circuits extends Context.Service<
   Circuits,
   {
     readonly load: (destination: DestinationId) => FromStore<CircuitHistory>
+    readonly present: (destination: DestinationId) => FromStore<PresentCircuit>
     /** In the order of `destinations`. */
     readonly states: (destinations: ReadonlyArray<DestinationId>) => FromStore<ReadonlyArray<CircuitState>>
     /** At most one report per destination. Each report of the current generation is answered with the state after it. */

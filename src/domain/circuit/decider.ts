@@ -52,6 +52,27 @@ export const step = (circuit: Circuit, fact: CircuitFact): Circuit | null => {
 
 export const { can, evolve, replay } = foldOf(initial, step, ({ status }) => status)
 
+/**
+ * The circuit right after a fact that says all there is to know of it, whatever came before; null for any other fact. What a
+ * reopening does not repeat is how many failures opened the circuit.
+ */
+export const restingOn = (fact: CircuitFact, failures: number): Circuit | null => {
+  switch (fact.type) {
+    case "CircuitClosed":
+    case "CircuitReset":
+      return initial
+    case "CircuitOpened":
+      return { status: "OPEN", memory: { failures: fact.failures, openings: 1, until: fact.until, probe: null } }
+    case "CircuitReopened":
+      return { status: "OPEN", memory: { failures, openings: fact.openings, until: fact.until, probe: null } }
+    default:
+      return null
+  }
+}
+
+/** Facts of these types are such. */
+export const resting = ["CircuitClosed", "CircuitReset", "CircuitOpened", "CircuitReopened"] as const
+
 export const decide = (
   circuit: Circuit,
   command: CircuitCommand

@@ -38,6 +38,8 @@ const command = Effect.fnUntraced(function* (destination: DestinationId, make: (
   const circuits = yield* Circuits
   const { facts: history, now } = yield* circuits.load(destination)
   const circuit = replay(history.map(({ fact }) => fact))
+  // However much of the history a store reads for it.
+  expect(yield* circuits.present(destination)).toMatchObject({ circuit, generation: history.length })
   const facts = Result.getOrThrow(decide(circuit, make(now)))
   const after = stateOf(facts.reduce(evolve, circuit), history.length + facts.length)
   return yield* circuits.append(destination, history.length, facts, after, null)

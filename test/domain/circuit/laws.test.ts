@@ -2,7 +2,15 @@
 import { DateTime, Result } from "effect"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { type CircuitCommand, decide, evolve, initial, replay } from "../../../src/domain/circuit/decider.ts"
+import {
+  type CircuitCommand,
+  decide,
+  evolve,
+  initial,
+  replay,
+  resting,
+  restingOn
+} from "../../../src/domain/circuit/decider.ts"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import { openWaitMs } from "../../../src/domain/circuit/policy.ts"
 import { expiredToken, noon, probe } from "./given.ts"
@@ -67,6 +75,18 @@ const live = ([policy, asked]: typeof steps extends fc.Arbitrary<infer A> ? A : 
 }
 
 describe("every circuit", () => {
+  it("is the same folded from its last fact that says all, whatever came before", () => {
+    fc.assert(
+      fc.property(steps, (drawn) => {
+        const { circuit, history } = live(drawn)
+        const base = history.findLastIndex(({ type }) => (resting as ReadonlyArray<string>).includes(type))
+        fc.pre(base !== -1)
+        const known = restingOn(history[base]!, circuit.memory.failures)!
+        expect(history.slice(base + 1).reduce(evolve, known)).toEqual(circuit)
+      })
+    )
+  })
+
   it("is what its facts say: what was decided can be replayed, to the same state", () => {
     fc.assert(
       fc.property(steps, (drawn) => {

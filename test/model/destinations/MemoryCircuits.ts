@@ -1,6 +1,7 @@
 /** Circuits over plain maps: the journal of each, and its standing in the row of its lane. */
 import { DateTime, Effect, Layer, Result } from "effect"
 import { Circuits, type Report } from "../../../src/application/ports/Circuits.ts"
+import { replay } from "../../../src/domain/circuit/decider.ts"
 import { fromRecorded } from "../../../src/domain/circuit/facts.ts"
 import { widened } from "../../../src/domain/circuit/policy.ts"
 import type { CircuitState } from "../../../src/domain/circuit/state.ts"
@@ -37,6 +38,12 @@ export const layer = Layer.effect(
           })),
           now: now()
         })),
+      present: (destination) =>
+        Effect.sync(() => {
+          const rows = tables.journals.get(`circuit-${destination}`) ?? []
+          const facts = rows.map((row) => Result.getOrThrow(fromRecorded(row)))
+          return { circuit: replay(facts), generation: rows.length, now: now() }
+        }),
       states: (destinations) => Effect.sync(() => destinations.map(stateOf)),
       report: (reports) =>
         Effect.sync(() => {

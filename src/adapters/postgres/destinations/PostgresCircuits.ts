@@ -4,6 +4,7 @@
  */
 import { DateTime, Effect, Layer, Result } from "effect"
 import { Circuits, type Report } from "../../../application/ports/Circuits.ts"
+import { evolve, initial, resting, restingOn } from "../../../domain/circuit/decider.ts"
 import type { CircuitFact } from "../../../domain/circuit/facts.ts"
 import { fromRecorded, toRecorded } from "../../../domain/circuit/facts.ts"
 import type { CircuitStatus } from "../../../domain/circuit/machine.ts"
@@ -19,6 +20,13 @@ const GIVEN_BACK_MS = 1_000
 // One row at least, so that the clock is told also of a circuit without facts.
 const loadStatement = prepared`select (extract(epoch from clock_timestamp()) * 1000)::bigint, (extract(epoch from e.at) * 1000)::bigint, e.name, e.data
     from (select 1) one left join event e on e.stream_id = $1 order by e.version`
+// From the last fact that says all: found from the end of the stream, by its key.
+const presentStatement = prepared`select (extract(epoch from clock_timestamp()) * 1000)::bigint, coalesce(l.failures, 0), e.version, e.name, e.data
+    from (select 1) one left join lane l on l.lane = $2
+    left join event e on e.stream_id = $1 and e.version >= coalesce((
+      select b.version from event b where b.stream_id = $1 and split_part(b.name, '@', 1) in (${resting.map((type) => `'${type}'`).join(", ")})
+      order by b.version desc limit 1), 1)
+    order by e.version`
 const stateColumns =
   "lane, circuit, generation, failures, (extract(epoch from blocked_until) * 1000)::bigint, in_flight_max"
 const statesStatement = prepared`select ${stateColumns} from lane where lane = any ($1::uuid[])`
@@ -43,6 +51,20 @@ export const layer = Layer.effect(
             : [{ at: DateTime.makeUnsafe(Number(at)), fact: Result.getOrThrow(fromRecorded({ name, data })) }]
         )
       }))
+
+    const present = (destination: DestinationId) =>
+      reading(lookups.rows(presentStatement, [streamIdOf(`circuit-${destination}`), destination]), (rows) => {
+        const facts = rows.flatMap(([_now, _failures, _version, name, data]) =>
+          name == null || data == null ? [] : [Result.getOrThrow(fromRecorded({ name, data }))]
+        )
+        const [first, ...rest] = facts
+        const base = first === undefined ? initial : restingOn(first, Number(rows[0]![1]))
+        return {
+          circuit: base === null ? facts.reduce(evolve, initial) : rest.reduce(evolve, base),
+          generation: Number(rows.at(-1)![2] ?? 0),
+          now: DateTime.makeUnsafe(Number(rows[0]![0]))
+        }
+      })
 
     const states = Effect.fnUntraced(function* (destinations: ReadonlyArray<DestinationId>) {
       const known = byLane(yield* unavailable(lookups.rows(statesStatement, [destinations])))
@@ -94,7 +116,7 @@ export const layer = Layer.effect(
     const orgOf = (destination: DestinationId) =>
       reading(lookups.rows(orgOfStatement, [destination]), ([row]) => (row === undefined ? null : (row[0] as OrgId)))
 
-    return Circuits.of({ load, states, report, giveBack, orgOf, append })
+    return Circuits.of({ load, present, states, report, giveBack, orgOf, append })
   })
 )
 
