@@ -136,6 +136,8 @@ const accepted = (entry: Entry, id: string, askedAt: number, api: string) => {
 }
 
 const isAccepted = (status: number) => status === 200 || status === 201
+/** Asked again, it may be accepted. */
+const isForLater = (status: number) => status === 503 || status === 429
 
 const witness = {
   begin: async ({ seed, apis, key, org, clients: count, pauseMs }: Begin) => {
@@ -209,12 +211,12 @@ const witness = {
                     }
                   ]
                 : (answer.body.items ?? [])
-          if (answer !== null && answer.status !== 503 && !isAccepted(answer.status))
+          if (answer !== null && !isForLater(answer.status) && !isAccepted(answer.status))
             note(`${left[0]!.name} was answered ${answer.status}: ${JSON.stringify(answer.body)}`)
           left.forEach((entry, n) => {
             const item = items[n]
             if (item !== undefined && isAccepted(item.status)) accepted(entry, item.message!.id, askedAt, api)
-            else if (item !== undefined && item.status !== 503)
+            else if (item !== undefined && !isForLater(item.status))
               note(`${entry.name} was refused: ${JSON.stringify(item)}`)
           })
           left = left.filter(({ acceptedAt }) => acceptedAt === null)
