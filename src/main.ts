@@ -103,6 +103,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     operatorKeys: databaseAndKeys.operatorKeys,
     trustedProxies: given.trustedProxies,
     connections: given.connections,
+    orgLimits: given.orgLimits,
     encryptionKeys: databaseAndKeys.encryptionKeys,
     answered: metrics.answered,
     metrics: metrics.text

@@ -847,6 +847,26 @@ export type NewWebhookEndpoint = {
   readonly secret?: string | undefined
 }
 
+export type Org = {
+  readonly id: string
+  readonly name: string | null
+  readonly suspended: string | null
+  readonly limits: OrgLimits
+  readonly destinations: number
+  readonly waiting: number
+  readonly deadLetters: number
+  readonly replays: number
+  readonly updatedAt: string | null
+}
+
+export type OrgLimits = {
+  readonly acceptsPerSecond?: number | undefined
+  readonly bytesPerSecond?: number | undefined
+  readonly waiting?: number | undefined
+  readonly destinations?: number | undefined
+  readonly replays?: number | undefined
+}
+
 export type PauseCommand = {
   readonly reason?: string | null | undefined
 }
@@ -1041,6 +1061,12 @@ export type SetAsideMessage = {
   readonly since: string
   readonly tries: number
   readonly nextTryAt: string
+}
+
+export type SetOrg = {
+  readonly name?: string | null | undefined
+  readonly suspended?: string | null | undefined
+  readonly limits?: OrgLimits | null | undefined
 }
 
 /** An open transaction of the database server. No projection and no feed reads on until it has ended. */
@@ -1357,6 +1383,14 @@ export interface Api {
       readonly nextCursor: string | null
     }>
   }
+  readonly orgs: {
+    /** List all orgs that have settings, keys, destinations or messages, with counts. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Org>
+    /** What is set for an org, and what it has. An org that nobody set anything for has no settings. */
+    get(id: string, options?: CallOptions): Promise<Org>
+    /** Set an org's name and limits, suspend it or let it go on. What is not named is unset. */
+    set(id: string, body?: SetOrg, options?: CallOptions): Promise<Org>
+  }
   readonly setAside: {
     /** The messages of all orgs that can't be processed and wait to be tried again. */
     list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<SetAsideMessage>
@@ -1589,6 +1623,11 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   processes: {
     list: ["GET","/api/v1/processes"]
+  },
+  orgs: {
+    list: ["GET","/api/v1/orgs","query pages"],
+    get: ["GET","/api/v1/orgs/{id}"],
+    set: ["PUT","/api/v1/orgs/{id}","body"]
   },
   setAside: {
     list: ["GET","/api/v1/set-aside","query pages"],

@@ -12,6 +12,7 @@ import { type Networks, networksOf } from "../adapters/http/server/callers.ts"
 import { urlsOf } from "../adapters/postgres/hosts.ts"
 import { isSchemaName, SCHEMA_DEFAULT } from "../adapters/postgres/schemaName.ts"
 import { type FactStart, factStarts } from "../application/log/letOutFacts.ts"
+import { type LimitName, type Limits, limitNames } from "../application/ports/Orgs.ts"
 import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
 import { type DestinationId, isUuid } from "../domain/ids.ts"
 
@@ -45,6 +46,8 @@ export interface Settings {
   readonly trustedProxies: Networks | null
   /** Of callers of the API at once: of one address, and of all together. */
   readonly connections: { readonly perAddressMax: number; readonly connectionsMax: number }
+  /** Of an org that the operator has set no limits for. */
+  readonly orgLimits: Limits
   readonly allowedNetworks: ReadonlyArray<Network>
   /** The way out to destinations; null: straight. */
   readonly egressProxy: EgressProxy | null
@@ -290,6 +293,19 @@ const tracing: Effect.Effect<TracingSettings, WrongSetting> = Effect.gen(functio
   }
 })
 
+/** `acceptsPerSecond=100,waiting=1000000` */
+const orgLimits = (given: string): Result.Result<Limits, string> => {
+  const limits: { [name: string]: number } = {}
+  for (const entry of given.split(",").map((part) => part.trim())) {
+    const [, name = "", count = ""] = /^(\w+)=(\d{1,9})$/.exec(entry) ?? []
+    if (!limitNames.includes(name as LimitName)) {
+      return Result.fail(`must be a list like acceptsPerSecond=100,waiting=1000000 of ${limitNames.join(", ")}`)
+    }
+    limits[name] = Number(count)
+  }
+  return Result.succeed(limits)
+}
+
 export interface LogSettings {
   /** Null: text on a terminal, JSON elsewhere. */
   readonly format: "json" | "text" | null
@@ -345,6 +361,7 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
       perAddressMax: yield* variable("POSTHASTE_CONNECTIONS_PER_ADDRESS", wholeNumber(1, 1_000_000), 1_000),
       connectionsMax: yield* variable("POSTHASTE_CONNECTIONS_MAX", wholeNumber(1, 1_000_000), 4_000)
     },
+    orgLimits: yield* variable("POSTHASTE_ORG_LIMITS", orgLimits, {}),
     allowedNetworks: yield* variable(
       "POSTHASTE_ALLOWED_NETWORKS",
       (given) => Result.mapError(parseNetworks(given), (problem) => `is not a list of networks: ${problem}`),

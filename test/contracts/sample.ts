@@ -22,6 +22,7 @@ import type { EventTypes } from "../../src/application/ports/EventTypes.ts"
 import type { FactOutletProgress } from "../../src/application/ports/FactOutletProgress.ts"
 import type { Journals } from "../../src/application/ports/Journals.ts"
 import type { MessageViews } from "../../src/application/ports/MessageViews.ts"
+import type { Orgs } from "../../src/application/ports/Orgs.ts"
 import type { Processes } from "../../src/application/ports/Processes.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import type { ProviderMessages } from "../../src/application/ports/ProviderMessages.ts"
@@ -63,6 +64,7 @@ export type StorePorts =
   | Processes
   | BrokerReports
   | FactOutletProgress
+  | Orgs
   | ProviderMessages
   | ReceiptInbox
   | Replays

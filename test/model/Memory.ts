@@ -19,6 +19,7 @@ import type { AttemptResponse } from "../../src/application/ports/EventStore.ts"
 import type { KeyOfEvent } from "../../src/application/ports/Events.ts"
 import type { EventType } from "../../src/application/ports/EventTypes.ts"
 import type { JournalFact, JournalName } from "../../src/application/ports/Journals.ts"
+import type { OrgSettings } from "../../src/application/ports/Orgs.ts"
 import type { Process } from "../../src/application/ports/Processes.ts"
 import type { Run } from "../../src/application/ports/Projections.ts"
 import type { AbandonedMessage, BatchId } from "../../src/application/ports/Queue.ts"
@@ -128,6 +129,7 @@ export interface Tables {
   /** Messages that can't be processed; `againAt` null: they are tried again. */
   readonly setAside: Map<MessageId, SetAsideRow>
   readonly destinations: Map<DestinationId, DestinationRow>
+  readonly orgs: Map<OrgId, OrgSettings & { readonly updatedAt: DateTime.Utc }>
   readonly apiKeys: Map<string, ApiKey & { readonly keyHash: string; readonly revoked: boolean }>
   readonly receipts: Map<string, { receipt: HeldReceipt; dueAt: DateTime.Utc; parkedAt: DateTime.Utc | null }>
   /** Rows of `messages`, by generation. */
@@ -228,6 +230,7 @@ export const layer = Layer.effect(
         claims: new Map(),
         setAside: new Map(),
         destinations: new Map(),
+        orgs: new Map(),
         apiKeys: new Map(),
         receipts: new Map(),
         views: new Map(),

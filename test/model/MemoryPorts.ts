@@ -24,6 +24,7 @@ import * as MemoryTimelines from "./log/MemoryTimelines.ts"
 import * as Memory from "./Memory.ts"
 import * as MemoryBodies from "./messages/MemoryBodies.ts"
 import * as MemoryMessageViews from "./messages/MemoryMessageViews.ts"
+import * as MemoryOrgs from "./orgs/MemoryOrgs.ts"
 import * as MemoryBrokerReports from "./processes/MemoryBrokerReports.ts"
 import * as MemoryProcesses from "./processes/MemoryProcesses.ts"
 import * as MemoryProviderMessages from "./receipts/MemoryProviderMessages.ts"
@@ -66,6 +67,7 @@ export const layerShared = Layer.mergeAll(
   MemoryBelongings.layer,
   MemoryDerived.layer,
   MemoryAlertProgress.layer,
+  MemoryOrgs.layer,
   MemoryProcesses.layer,
   MemoryRestorations.layer,
   MemoryBrokerReports.layer,

@@ -16,6 +16,7 @@ import { factOutletContract } from "../contracts/log/factOutletContract.ts"
 import { projectionsContract } from "../contracts/log/projectionsContract.ts"
 import { bodiesContract } from "../contracts/messages/bodiesContract.ts"
 import { messageViewsContract } from "../contracts/messages/messageViewsContract.ts"
+import { orgsContract } from "../contracts/orgs/orgsContract.ts"
 import { brokerReportsContract } from "../contracts/processes/brokerReportsContract.ts"
 import { processesContract } from "../contracts/processes/processesContract.ts"
 import { providerMessagesContract } from "../contracts/receipts/providerMessagesContract.ts"
@@ -41,6 +42,7 @@ eventTypesContract("memory", MemoryPorts.layer)
 bodiesContract("memory", MemoryPorts.layer)
 destinationsContract("memory", MemoryPorts.layer)
 apiKeysContract("memory", MemoryPorts.layer)
+orgsContract("memory", MemoryPorts.layer)
 messageViewsContract("memory", MemoryPorts.layer)
 projectionsContract("memory", MemoryPorts.layer)
 journalsContract("memory", MemoryPorts.layer)

@@ -39,6 +39,7 @@ describe("settings", () => {
       operatorKeys: null,
       operatorKeyFile: null,
       trustedProxies: null,
+      orgLimits: {},
       encryptionKeys: null,
       egressProxy: null,
       allowedNetworks: [],

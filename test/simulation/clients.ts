@@ -74,6 +74,8 @@ export const startClients = (world: World, done: () => void): void => {
         return null
       case "Blocked":
         throw new Error("no client here speaks of a dossier, so none can be blocked")
+      case "Suspended":
+        throw new Error("nobody suspends an org here")
     }
   }
 

@@ -19,6 +19,7 @@ import * as PostgresProjections from "./log/PostgresProjections.ts"
 import * as PostgresTimelines from "./log/PostgresTimelines.ts"
 import * as PostgresBodies from "./messages/PostgresBodies.ts"
 import * as PostgresMessageViews from "./messages/PostgresMessageViews.ts"
+import * as PostgresOrgs from "./orgs/PostgresOrgs.ts"
 import * as Postgres from "./Postgres.ts"
 import * as PostgresClock from "./PostgresClock.ts"
 import * as PostgresBrokerReports from "./processes/PostgresBrokerReports.ts"
@@ -64,6 +65,7 @@ const beside = (options: Options) =>
     PostgresReplays.layer,
     PostgresRetention.layer,
     PostgresAlertProgress.layer,
+    PostgresOrgs.layer,
     PostgresProcesses.layer,
     PostgresBrokerReports.layer,
     PostgresCommandInbox.layer,

@@ -25,6 +25,7 @@ import type { Fault } from "../errors.ts"
 import { StoreUnavailable } from "../errors.ts"
 import { type Append, type AppendResult, EventStore, type KeyHolder } from "../ports/EventStore.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
+import { Orgs } from "../ports/Orgs.ts"
 import { type Rejection, Telemetry } from "../ports/Telemetry.ts"
 import { type Acceptance as Span, Tracing } from "../ports/Tracing.ts"
 import { wellFormed } from "../traceparent.ts"
@@ -61,8 +62,10 @@ export type Acceptance =
   | { readonly type: "KeyReused" }
   | { readonly type: "Refused"; readonly faults: ReadonlyArray<Fault> }
   | { readonly type: "Blocked"; readonly fact: MessageBlocked }
+  /** The operator has suspended the org. */
+  | { readonly type: "Suspended"; readonly reason: string }
 
-type Refusal = Extract<Acceptance, { readonly type: "Refused" | "Blocked" }>
+type Refusal = Extract<Acceptance, { readonly type: "Refused" | "Blocked" | "Suspended" }>
 
 /** The decision about a request before the store is called. */
 type Draft =
@@ -78,6 +81,7 @@ export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, request
   const ids = yield* newMessageIds(requests.length)
   const addresses = yield* addressesOf(orgId, requests)
   const objections = yield* objectionsTo(orgId, requests)
+  const { suspended } = yield* (yield* Orgs).settingsOf(orgId)
   const tracing = yield* Tracing
   const via = yield* Via
   const drafts = requests.map((request, index) => {
@@ -85,6 +89,7 @@ export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, request
     const trace = (queued: MessageQueued) => tracing.acceptance(request.traceparent ?? null, queued, id, via)
     const one = draft(orgId, id, request, addresses[index]!, now, actor, fingerprint.of, trace)
     const reason = objections[index]!
+    if (suspended !== null) return { type: "Suspended", reason: suspended } as const
     return one.type === "Entry" && reason !== null ? blocked(one.message, reason) : one
   })
   const refusals = new Map<Draft, Acceptance>()
@@ -116,6 +121,7 @@ export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, request
 const rejectionOf: { readonly [type in Acceptance["type"]]?: Rejection } = {
   Refused: "invalid",
   Blocked: "blocked",
+  Suspended: "suspended",
   KeyReused: "key_reused"
 }
 

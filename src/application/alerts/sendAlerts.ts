@@ -49,6 +49,7 @@ export const sendAlerts = Effect.fnUntraced(function* (alerts: ReadonlyArray<Tar
       } else if (answer.type === "Accepted" || answer.type === "AlreadyAccepted") {
         messages.push(answer.message.id)
       }
+      // Suspended: nothing goes out for the org, its alerts neither.
       // Reused: the alert was sent before with another text, because its destination has changed since.
     }
   }

@@ -26,6 +26,7 @@ import { type Fault, StoreUnavailable } from "../errors.ts"
 import type { Append } from "../ports/EventStore.ts"
 import { Events, type KeyOfEvent, type NewEvent, type PublishResult, type Subscriber } from "../ports/Events.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
+import { Orgs } from "../ports/Orgs.ts"
 import { Telemetry } from "../ports/Telemetry.ts"
 import { wellFormed } from "../traceparent.ts"
 import { objectionsToEvent } from "./catalogue.ts"
@@ -46,6 +47,8 @@ export type Publication =
   | { readonly type: "Published"; readonly event: EventView }
   | { readonly type: "AlreadyPublished"; readonly event: EventView }
   | { readonly type: "KeyReused" }
+  /** The operator has suspended the org. */
+  | { readonly type: "Suspended"; readonly reason: string }
   /** `by`: the request can't be (a time that has passed), its type's schema, or its dossier's consent does not allow it. */
   | {
       readonly type: "Refused"
@@ -63,6 +66,7 @@ export const publishEvents = Effect.fnUntraced(function* (orgId: OrgId, requests
   const events = yield* Events
   const now = yield* DateTime.now
   const ids = yield* newMessageIds(requests.length)
+  const { suspended } = yield* (yield* Orgs).settingsOf(orgId)
   const judge = yield* judging(orgId, now)
   const make = yield* making(orgId, now)
   const answers = new Array<Publication>(requests.length)
@@ -77,8 +81,8 @@ export const publishEvents = Effect.fnUntraced(function* (orgId: OrgId, requests
   })
 
   for (const [index, request] of requests.entries()) {
-    const judged = yield* judge(request)
-    if (judged.type === "Refused") {
+    const judged = suspended === null ? yield* judge(request) : ({ type: "Suspended", reason: suspended } as const)
+    if (judged.type !== "Wanted") {
       answers[index] = yield* refused(orgId, request, judged)
       continue
     }
@@ -108,7 +112,7 @@ const settled = Effect.fnUntraced(function* (orgId: OrgId, event: NewEvent, resu
   }
 })
 
-type Refusal = Extract<Publication, { readonly type: "Refused" }>
+type Refusal = Extract<Publication, { readonly type: "Refused" | "Suspended" }>
 
 type Judgement = { readonly type: "Wanted"; readonly subscribers: ReadonlyArray<Subscriber> } | Refusal
 

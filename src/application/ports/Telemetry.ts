@@ -14,7 +14,7 @@ export interface Subject {
 
 /** Why a message was refused; the last five before any message was read. */
 export type Rejection =
-  | ("invalid" | "blocked" | "key_reused")
+  | ("invalid" | "blocked" | "key_reused" | "suspended" | "limit_reached")
   | ("unauthorized" | "too_large" | "unsupported_media_type" | "too_many" | "unavailable")
 
 /**

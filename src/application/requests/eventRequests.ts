@@ -7,7 +7,7 @@ import type { EventRequest as AcceptedEvent, Publication } from "../events/publi
 import { decoderOf, verbatim } from "./decoding.ts"
 import { optional, Time } from "./fields.ts"
 import { IdempotencyKey, metadata } from "./messageRequests.ts"
-import { eventBlocked, invalidFields, keyReused, type Problem, unfit } from "./problem.ts"
+import { eventBlocked, invalidFields, keyReused, orgSuspended, type Problem, unfit } from "./problem.ts"
 
 export const EventType = headerText(256).check(
   Schema.makeFilter(
@@ -71,6 +71,8 @@ export const answerToEvent = (publication: Publication, path = ""): EventAnswer 
       return { status: 200, event: publication.event }
     case "KeyReused":
       return eventRefusal(keyReused())
+    case "Suspended":
+      return eventRefusal(orgSuspended(publication.reason))
     case "Refused": {
       const faults = publication.faults.map(({ field, reason }) => ({ field: `${path}${field}`, reason }))
       const problem = { request: invalidFields, consent: eventBlocked, catalogue: unfit }[publication.by]

@@ -10,7 +10,7 @@ import type { Acceptance, MessageRequest as AcceptedRequest } from "../accept/ac
 import { brokerText, headerText, Retry, text } from "../destinations/fields.ts"
 import { decoderOf, verbatim } from "./decoding.ts"
 import { optional, Reason, Time } from "./fields.ts"
-import { blocked, invalidFields, keyReused, type Problem } from "./problem.ts"
+import { blocked, invalidFields, keyReused, orgSuspended, type Problem } from "./problem.ts"
 
 export const BATCH_MAX = 1000
 
@@ -133,6 +133,8 @@ export const answerTo = (acceptance: Acceptance, path = ""): Answer => {
       )
     case "Blocked":
       return refusal(blocked(acceptance.fact, path))
+    case "Suspended":
+      return refusal(orgSuspended(acceptance.reason))
   }
 }
 

@@ -13,6 +13,7 @@ import type { CallerCommand, CommandRefused, MessageBusy } from "../messages/com
 import type { NotInItsLane } from "../messages/hurryMessage.ts"
 import type { MessageNotFound, MessageSetAside } from "../messages/readMessage.ts"
 import type { BodyErased } from "../messages/resendMessage.ts"
+import type { LimitReached } from "../orgs/admission.ts"
 import type { AnyChannel, OwnershipNotKnown } from "../ports/Channels.ts"
 import type { ReplayKeyReused, ReplayNotFound } from "../replays/replays.ts"
 import { FAULTS_MAX } from "./decoding.ts"
@@ -54,6 +55,25 @@ export const wrongVerifyToken = () =>
     "This is not how it was set up"
   )("No WhatsApp account has this hub.verify_token, or hub.mode is not subscribe.")
 export const forbidden = problem(403, "forbidden", "This key may not do that")
+export const orgSuspended = (reason: string) =>
+  problem(
+    403,
+    "org-suspended",
+    "The org is suspended"
+  )(`The operator has suspended this org: ${reason}. What it sent before waits.`)
+/** The headers of draft-ietf-httpapi-ratelimit-headers, in the form that clients read. */
+const limitReached = ({ limit, allowed, afterSeconds }: LimitReached) =>
+  problem(429, "limit-reached", "The org has reached a limit")(
+    limit.endsWith("PerSecond")
+      ? `The limit ${limit} of this org is ${allowed}. Try again in ${afterSeconds} s.`
+      : `The limit ${limit} of this org is ${allowed}, and it has that many.`,
+    [],
+    {
+      "ratelimit-limit": String(allowed),
+      "ratelimit-remaining": "0",
+      ...(afterSeconds !== null && { "ratelimit-reset": String(afterSeconds), "retry-after": String(afterSeconds) })
+    }
+  )
 export const blocked = ({ channel, reason }: MessageBlocked, path: string) =>
   problem(
     403,
@@ -200,6 +220,7 @@ export type Failure =
   | CommandRefused
   | MessageBusy
   | NotInItsLane
+  | LimitReached
   | ReplayNotFound
   | ReplayKeyReused
   | ReplayRejected
@@ -214,6 +235,8 @@ export const problemFor = (failure: Failure): Problem => {
     case "ReplayNotFound":
     case "ProjectionNotFound":
       return notFound()
+    case "LimitReached":
+      return limitReached(failure)
     case "MessageSetAside":
       return setAside(failure)
     case "BodyErased":

@@ -110,6 +110,7 @@ const judges: ReadonlyArray<readonly [prefix: string, judge: Judge]> = [
   ...["consent-", "blocked-"].map((prefix) => [prefix, readableBy(dossierFact)] as const),
   ["key-", readableBy(configurationFact)],
   ["erasure-", readableBy(erasureFact)],
+  ["org-", readableBy(configurationFact)],
   ["access-", readableBy(accessFact)],
   ["command-", readableBy(commandFact)]
 ]

@@ -46,7 +46,7 @@ export type Operation = (typeof operations)[number]
 
 /** The subject of the operation. */
 export interface Subject {
-  /** message, event, dossier, circuit, replay, key, access, or a kind of destination as its journals are called, such as endpoint. */
+  /** message, event, dossier, circuit, replay, key, access, org, or a kind of destination as its journals are called, such as endpoint. */
   readonly type: string
   readonly id: string
 }
@@ -198,6 +198,10 @@ const changeOf = (fact: ConfigurationFact): Said | null => {
       return ["UPDATED", { name: fact.name }]
     case "EventTypeArchived":
       return ["REMOVED", { name: fact.name }]
+    case "OrgChanged": {
+      const { name, suspended, limits } = fact
+      return ["UPDATED", { name, suspended, limits: Object.entries(limits).map(([limit, most]) => `${limit} ${most}`) }]
+    }
   }
 }
 

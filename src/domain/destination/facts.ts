@@ -1,5 +1,5 @@
 /**
- * Changes to an org's destinations, keys and event types; with the actor stored beside each fact they tell who made each change. The
+ * Changes to an org, its destinations, keys and event types; with the actor stored beside each fact they tell who made each change. The
  * rows of a destination or key hold its present state, these facts its history. Each fact names its org, because its
  * journal (`endpoint-<id>`, `http-target-<id>`, `whatsapp-account-<id>`, `key-<id>`, `event-type-<id>`) does not.
  *
@@ -83,6 +83,14 @@ export const EventTypeChanged = fact("EventTypeChanged", { orgId: OrgId, name: S
 
 export const EventTypeArchived = fact("EventTypeArchived", { orgId: OrgId, name: Schema.NonEmptyString })
 
+/** The operator set what holds for an org: `suspended` says why nothing goes in or out, or is null. */
+export const OrgChanged = fact("OrgChanged", {
+  orgId: OrgId,
+  name: Schema.NullOr(Schema.String),
+  suspended: Schema.NullOr(Schema.String),
+  limits: Schema.Record(Schema.String, Schema.Number)
+})
+
 /** Every shape ever written. */
 export const recorded = {
   "DestinationCreated@1": DestinationCreated,
@@ -102,7 +110,8 @@ export const recorded = {
   "KeyRevoked@1": KeyRevoked,
   "EventTypeCreated@1": EventTypeCreated,
   "EventTypeChanged@1": EventTypeChanged,
-  "EventTypeArchived@1": EventTypeArchived
+  "EventTypeArchived@1": EventTypeArchived,
+  "OrgChanged@1": OrgChanged
 } as const
 export type ConfigurationFact = FactIn<typeof recorded>
 

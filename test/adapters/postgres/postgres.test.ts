@@ -19,6 +19,7 @@ import { factOutletContract } from "../../contracts/log/factOutletContract.ts"
 import { projectionsContract } from "../../contracts/log/projectionsContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { messageViewsContract } from "../../contracts/messages/messageViewsContract.ts"
+import { orgsContract } from "../../contracts/orgs/orgsContract.ts"
 import { brokerReportsContract } from "../../contracts/processes/brokerReportsContract.ts"
 import { processesContract } from "../../contracts/processes/processesContract.ts"
 import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
@@ -56,6 +57,7 @@ describe.concurrent("a store in PostgreSQL", () => {
   bodiesContract("postgres", ports)
   destinationsContract("postgres", ports)
   apiKeysContract("postgres", ports)
+  orgsContract("postgres", ports)
   messageViewsContract("postgres", ports)
   projectionsContract("postgres", ports)
   journalsContract("postgres", ports)

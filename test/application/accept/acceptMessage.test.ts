@@ -3,15 +3,14 @@ import { DateTime, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { type Acceptance, acceptMessages, type MessageRequest } from "../../../src/application/accept/acceptMessage.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
-import type { Channels } from "../../../src/application/ports/Channels.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Fingerprint } from "../../../src/application/ports/Fingerprint.ts"
-import type { Journals } from "../../../src/application/ports/Journals.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { presets } from "../../../src/domain/delivery/retry.ts"
 import { type MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { makeAccount, makeEndpoint, makeTarget, webhook } from "../../contracts/destinations/samples.ts"
+import type { StorePorts } from "../../contracts/sample.ts"
 import { noon, noonPlus } from "../../domain/message/samples.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
@@ -20,9 +19,8 @@ const acme = OrgId.make("acme")
 /** The text is its own fingerprint: what is compared can be read. */
 const ports = Layer.mergeAll(MemoryPorts.layer, Layer.succeed(Fingerprint, { of: (text) => text }))
 
-const atNoon = <A, E>(
-  effect: Effect.Effect<A, E, EventStore | Destinations | Channels | Bodies | Journals | Queue | Fingerprint>
-) => TestClock.setTime(DateTime.toEpochMillis(noon)).pipe(Effect.andThen(effect), Effect.provide(ports))
+const atNoon = <A, E>(effect: Effect.Effect<A, E, StorePorts | Fingerprint>) =>
+  TestClock.setTime(DateTime.toEpochMillis(noon)).pipe(Effect.andThen(effect), Effect.provide(ports))
 
 const endpoint = makeEndpoint(acme)
 

@@ -87,7 +87,10 @@ export const copySettingsToLane = (memory: Memory["Service"], destination: Desti
   const blocks = onDeadLetter === "block"
   changeLane(tables, id, {
     rateLimit,
-    paused: destination.paused || destination.disabledReason !== null,
+    paused:
+      destination.paused ||
+      destination.disabledReason !== null ||
+      tables.orgs.get(destination.orgId)?.suspended != null,
     blocks,
     permitMs: permitOf(timeoutMs),
     ...(same ? {} : { nextClaimAt: null })

@@ -43,6 +43,7 @@ interface Options {
   readonly resolvConf?: string
   readonly now?: () => number
   readonly deadlineMs?: number
+  readonly tryMs?: number
 }
 
 interface Kept {
@@ -122,7 +123,8 @@ export const makeResolver = ({
   hosts: hostsFile = "/etc/hosts",
   resolvConf = "/etc/resolv.conf",
   now = () => performance.now(),
-  deadlineMs = DEADLINE_MS
+  deadlineMs = DEADLINE_MS,
+  tryMs = TRY_MS
 }: Options = {}): Resolve => {
   const kept = new Map<string, Kept>()
   const asking = new Map<string, Array<Asker>>()
@@ -143,7 +145,7 @@ export const makeResolver = ({
 
   /** Both families at once. `done` is called once, with a part each that has come. */
   const askOnce = (name: string, deadline: number, done: (parts: ReadonlyArray<Part>) => void) => {
-    const resolver = new Resolver({ timeout: TRY_MS, tries: 2 })
+    const resolver = new Resolver({ timeout: tryMs, tries: 2 })
     if (servers !== undefined) resolver.setServers(servers)
     const parts: Array<Part> = []
     let timer = setTimeout(() => end(), Math.max(deadline - now(), 0))

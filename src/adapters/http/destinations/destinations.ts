@@ -13,6 +13,7 @@ import {
 import { Retry } from "../../../application/destinations/fields.ts"
 import { healthOf } from "../../../application/destinations/health.ts"
 import { objectionsToWishes } from "../../../application/events/catalogue.ts"
+import { Admission } from "../../../application/orgs/admission.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { type Destination, Destinations } from "../../../application/ports/Destinations.ts"
 import { DestinationId, type OrgId } from "../../../domain/ids.ts"
@@ -68,6 +69,7 @@ export const layerOf = (channel: AnyChannel) => {
   const create = Effect.fnUntraced(function* (request: Request) {
     const orgId = yield* ActingOrg
     const given = halvesOf(yield* bodyOf(request, decodeCreate))
+    yield* (yield* Admission).another(orgId, "destinations")
     yield* inCatalogue(orgId, given.settings)
     const { destination, shownOnce } = yield* judged(
       yield* createDestination(channel, orgId, given.settings, given.secrets)

@@ -4,6 +4,7 @@ import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { readDestination } from "../../../application/destinations/destinations.ts"
 import { sendTestMessage } from "../../../application/destinations/testMessage.ts"
+import { Admission } from "../../../application/orgs/admission.ts"
 import { Channels } from "../../../application/ports/Channels.ts"
 import { requestReplay } from "../../../application/replays/replays.ts"
 import { answerTo } from "../../../application/requests/messageRequests.ts"
@@ -39,6 +40,7 @@ const recover = Effect.fnUntraced(function* (request: Request, id: string) {
   const given = yield* bodyOf(request, decodeRecover)
   const { orgId, channel, id: to } = yield* endpointOf(id)
   const statuses = given.statuses == null ? {} : { statuses: given.statuses }
+  yield* (yield* Admission).another(orgId, "replays")
   const view = yield* requestReplay(
     orgId,
     { filter: { to, channel, after: given.since, ...(given.until != null && { before: given.until }), ...statuses } },
@@ -50,6 +52,7 @@ const recover = Effect.fnUntraced(function* (request: Request, id: string) {
 const replayMissing = Effect.fnUntraced(function* (request: Request, id: string) {
   const { since, reason = null, idempotencyKey = null } = yield* bodyOf(request, decodeReplayMissing)
   const { orgId, id: to } = yield* endpointOf(id)
+  yield* (yield* Admission).another(orgId, "replays")
   const view = yield* requestReplay(orgId, { missed: { to, since } }, { reason, idempotencyKey })
   return created(`/replays/${view.id}`, replayJson(view), 202)
 })

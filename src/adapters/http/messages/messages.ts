@@ -28,6 +28,7 @@ import { rawMember, rawMembers } from "../../../application/requests/rawJson.ts"
 import { Via } from "../../../application/via.ts"
 import { MessageId } from "../../../domain/ids.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
+import { admit } from "../orgs/admit.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg, Caller } from "../server/auth.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
@@ -53,6 +54,7 @@ const decodeBatch = decoderOf(
 const send = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, key: string | null) {
   const orgId = yield* ActingOrg
   const json = yield* readJson(request, limits.single)
+  yield* admit(orgId, 1, json.text)
   const decodedRequest = yield* Effect.tapError(decoded(decodeRequest, json), () => rejected(1))
   // Decoding has shown that the member is there.
   const body = rawMember(json.text, "payloadJson")!
@@ -97,6 +99,7 @@ const sendBatch = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSe
   const orgId = yield* ActingOrg
   const json = yield* readJson(request, limits.batch)
   const { messages } = yield* decoded(decodeBatch, json)
+  yield* admit(orgId, messages.length, json.text)
   const bodies = rawMembers(json.text, "messages", "payloadJson")
   const entries = messages.map((message, index) =>
     Result.map(decodeEntry(message, `messages[${index}]`), ({ idempotencyKey, ...fields }) => ({

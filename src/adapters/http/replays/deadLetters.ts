@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { Admission } from "../../../application/orgs/admission.ts"
 import { Destinations } from "../../../application/ports/Destinations.ts"
 import { type DeadLetter, listDeadLetters } from "../../../application/replays/deadLetters.ts"
 import {
@@ -86,6 +87,7 @@ const requested = Effect.fnUntraced(function* (
   if (instead.sendTo !== undefined) yield* ownDestination(orgId, instead.sendTo)
   const selection = { ...(yield* selectionOf(given)), ...instead }
   if (given.preview === true) return HttpServerResponse.jsonUnsafe(yield* previewReplay(orgId, selection))
+  yield* (yield* Admission).another(orgId, "replays")
   const view = yield* requestReplay(orgId, selection, {
     reason: given.reason ?? null,
     idempotencyKey: given.idempotencyKey ?? null

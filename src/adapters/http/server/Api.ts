@@ -21,6 +21,7 @@ import { feedApi } from "../log/feedApi.ts"
 import { projectionsApi } from "../log/projectionsApi.ts"
 import { messagesApi } from "../messages/messagesApi.ts"
 import { setAsideApi } from "../messages/setAsideApi.ts"
+import { orgsApi } from "../orgs/orgsApi.ts"
 import { processesApi } from "../processes/processesApi.ts"
 import { whatsAppReceiptsApi } from "../receipts/whatsAppReceiptsApi.ts"
 import { deadLettersApi } from "../replays/deadLettersApi.ts"
@@ -47,6 +48,7 @@ export const Api = HttpApi.make("posthaste")
     feedApi,
     projectionsApi,
     processesApi,
+    orgsApi,
     setAsideApi
   )
   .prefix("/api/v1")

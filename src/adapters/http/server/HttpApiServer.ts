@@ -9,8 +9,10 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { Effect, Layer, type Redacted } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import * as Admission from "../../../application/orgs/admission.ts"
 import { Channels } from "../../../application/ports/Channels.ts"
 import type { Destinations } from "../../../application/ports/Destinations.ts"
+import type { Limits } from "../../../application/ports/Orgs.ts"
 import * as AlertTargetHandlers from "../alerts/alertTargets.ts"
 import * as DossierHandlers from "../consents/dossiers.ts"
 import * as ChannelHandlers from "../destinations/channels.ts"
@@ -28,6 +30,7 @@ import * as FeedHandlers from "../log/feed.ts"
 import * as ProjectionHandlers from "../log/projections.ts"
 import * as MessageHandlers from "../messages/messages.ts"
 import * as SetAsideHandlers from "../messages/setAside.ts"
+import * as OrgHandlers from "../orgs/orgs.ts"
 import * as ProcessHandlers from "../processes/processes.ts"
 import * as WhatsAppNoticeHandlers from "../receipts/whatsAppReceipts.ts"
 import * as DeadLetterHandlers from "../replays/deadLetters.ts"
@@ -54,13 +57,15 @@ export interface HttpApiOptions {
   readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>>
   readonly feed?: FeedHandlers.FeedOptions
   readonly connections?: Partial<Omit<ConnectionLimits, "isProxy">>
+  /** What an org may ask for and have that the operator has set no limits for; absent: as much as it likes. */
+  readonly orgLimits?: Limits
   /** Told of each answer. */
   readonly answered?: Answered
   /** The text of `/metrics`, which only an operator's key may read here; absent: there is none. */
   readonly metrics?: MetricsText
 }
 
-type RoutesOptions = Omit<HttpApiOptions, "host" | "port" | "encryptionKeys">
+type RoutesOptions = Omit<HttpApiOptions, "host" | "port" | "encryptionKeys" | "orgLimits">
 
 const routesOf = (
   { operatorKeys, trustedProxies, feed, answered, metrics }: RoutesOptions,
@@ -100,6 +105,7 @@ const routesOf = (
       FeedHandlers.layerWith(feed ?? FeedHandlers.defaults),
       ProjectionHandlers.layer,
       ProcessHandlers.layer,
+      OrgHandlers.layer,
       SetAsideHandlers.layer,
       HealthHandlers.layer
     ]),
@@ -121,14 +127,14 @@ const limitsOf = ({ connections, trustedProxies = null }: Pick<HttpApiOptions, "
   isProxy: (address: string) => trustedProxies !== null && isIn(trustedProxies, address)
 })
 
-export const layer = ({ host, port, encryptionKeys, ...options }: HttpApiOptions) =>
+export const layer = ({ host, port, encryptionKeys, orgLimits = {}, ...options }: HttpApiOptions) =>
   HttpRouter.serve(routes(options), {
     disableLogger: true,
     disableListenLog: true,
     // A path has one spelling (addresses.ts).
     routerConfig: { caseSensitive: true, ignoreDuplicateSlashes: false }
   }).pipe(
-    Layer.provide(cursorKeys(encryptionKeys)),
+    Layer.provide([cursorKeys(encryptionKeys), Admission.layer(orgLimits)]),
     Layer.provideMerge(NodeHttpServer.layer(() => makeServer(limitsOf(options)), { host, port }))
   )
 

@@ -103,6 +103,7 @@ export const fields: Readonly<Record<string, readonly [means: string, example?: 
   lastSeen: ["When it last said that it lives.", TIME],
   lastSucceededAt: ["When an attempt last succeeded.", TIME],
   limit: ["How many at most.", 50],
+  limits: ["What the org may have or do at most. A limit that is not named is the installation's own."],
   matched: ["How many it matches.", 2],
   maxInFlight: ["So many requests may be under way there at once.", 10],
   message: ["In words.", "the destination answered 503"],
@@ -177,6 +178,10 @@ export const fields: Readonly<Record<string, readonly [means: string, example?: 
   stream: ["The name of a stream, such as message-<id>.", `message-${ID}`],
   subject: ["What it was done to.", ID],
   succeeded: ["How many succeeded.", 100],
+  suspended: [
+    "Why nothing is accepted from the org and nothing sent for it; without it the org is not suspended.",
+    "unpaid since March"
+  ],
   templateCode: ["The template of a WhatsApp message.", "order_paid"],
   timeoutMs: ["How long one request may take, in milliseconds.", 15_000],
   title: ["The kind of trouble, for people.", "The request is not valid"],

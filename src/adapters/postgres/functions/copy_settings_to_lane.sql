@@ -6,7 +6,7 @@ declare
   v_removed boolean := new.removed_at is not null;
   v_limit int := case when v_removed then null else (new.settings #>> '{rateLimit,limit}')::int end;
   v_period int := case when v_removed then null else (new.settings #>> '{rateLimit,periodMs}')::int end;
-  v_paused boolean := (new.paused or new.disabled_reason is not null) and not v_removed;
+  v_paused boolean := (new.paused or new.disabled_reason is not null);
   -- Longer than any request: the spare time covers what comes before and after it.
   v_permit int := coalesce((new.settings ->> 'timeoutMs')::int, {{timeoutUnknownMs}}) + {{permitSpareMs}};
   v_blocks boolean := coalesce(new.settings ->> 'onDeadLetter', '') = 'block' and not v_removed;
@@ -15,6 +15,9 @@ declare
   v_lines text[];
   v_due timestamptz;
 begin
+  perform pg_advisory_xact_lock_shared(org_lock(new.org_id));
+  v_paused := not v_removed
+    and (v_paused or exists (select 1 from org o where o.id = new.org_id and o.suspended is not null));
   -- Before the lane's row, like everybody else, and all of them: no line may be blocked by an append that still read
   -- the lane as it was.
   if v_freed then

@@ -1,0 +1,61 @@
+/** The endpoints of orgs as data, for the operator. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { text } from "../../../application/destinations/fields.ts"
+import { limitNames } from "../../../application/ports/Orgs.ts"
+import { OrgId } from "../../../domain/ids.ts"
+import { OperatorAccess } from "../server/auth.ts"
+import { about, bodyErrors } from "../server/endpoints.ts"
+import { listOf, Moment, optional, paging, Text } from "../server/fields.ts"
+
+const means: Record<(typeof limitNames)[number], string> = {
+  acceptsPerSecond: "Messages and events that each process accepts in a second.",
+  bytesPerSecond: "Bytes of request bodies that each process accepts in a second.",
+  waiting: "Messages that wait.",
+  destinations: "Destinations of all kinds.",
+  replays: "Replays that have work left."
+}
+const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000 }))
+const Limits = Schema.Struct(
+  Object.fromEntries(
+    limitNames.map((name) => [name, Schema.optionalKey(count.annotate({ description: means[name] }))])
+  ) as Record<(typeof limitNames)[number], Schema.optionalKey<typeof count>>
+).annotate({ identifier: "OrgLimits" })
+
+export const SetOrg = Schema.Struct({
+  name: optional(text(200)),
+  suspended: optional(text(500)),
+  limits: optional(Limits)
+}).annotate({ identifier: "SetOrg" })
+
+const Org = Schema.Struct({
+  id: Schema.String.annotate({ description: "As keys and `X-Org-Id` name it." }),
+  name: Text.annotate({ description: "For people." }),
+  suspended: Text.annotate({ description: "Why it is suspended; null when it is not." }),
+  limits: Limits,
+  destinations: Schema.Int.annotate({ description: "Destinations of all kinds that were not removed." }),
+  waiting: Schema.Int.annotate({ description: "Messages that are QUEUED or SENDING, as the list has them." }),
+  deadLetters: Schema.Int.annotate({ description: "Messages that are FAILED or DEAD_LETTER, as the list has them." }),
+  replays: Schema.Int.annotate({ description: "Replays that have work left." }),
+  updatedAt: Schema.NullOr(Moment).annotate({ description: "Null when nobody has set anything for it." })
+}).annotate({ identifier: "Org" })
+
+const byOrg = { params: { id: OrgId } }
+
+const list = HttpApiEndpoint.get("list", "/orgs", { query: paging, success: listOf(Org) }).annotateMerge(
+  about("List all orgs that have settings, keys, destinations or messages, with counts.")
+)
+const get = HttpApiEndpoint.get("get", "/orgs/:id", { ...byOrg, success: Org }).annotateMerge(
+  about("What is set for an org, and what it has. An org that nobody set anything for has no settings.")
+)
+const set = HttpApiEndpoint.put("set", "/orgs/:id", {
+  ...byOrg,
+  payload: SetOrg,
+  success: Org,
+  error: bodyErrors
+}).annotateMerge(about("Set an org's name and limits, suspend it or let it go on. What is not named is unset."))
+
+export const orgsApi = HttpApiGroup.make("orgs")
+  .add(list, get, set)
+  .middleware(OperatorAccess)
+  .annotateMerge(OpenApi.annotations({ title: "Orgs", description: "For the operator's key only." }))

@@ -1,0 +1,69 @@
+/** Orgs over HTTP: only the operator sets them, limits answer 429, and a suspension stops every way in. */
+import { randomUUID } from "node:crypto"
+import { describe, expect, it } from "vitest"
+import { field, start } from "../served.ts"
+
+const { call, endpoint, send } = await start()
+const newOrg = () => `org-${randomUUID()}`
+const set = (org: string, body: object) => call("PUT", `/api/v1/orgs/${org}`, { body })
+
+describe("orgs", () => {
+  it("show what is set and counted, and forget what is not named", async () => {
+    const org = newOrg()
+    await endpoint(org)
+    expect((await set(org, { name: "Acme Ltd", limits: { waiting: 5 } })).json).toMatchObject({
+      ...{ id: org, name: "Acme Ltd", suspended: null, limits: { waiting: 5 }, destinations: 1 }
+    })
+    expect((await set(org, {})).json).toMatchObject({ name: null, limits: {} })
+    expect((await call("GET", "/api/v1/orgs")).json["items"].map(({ id }: { id: string }) => id)).toContain(org)
+    const { key } = (await call("POST", "/api/v1/api-keys", { body: { orgId: org, name: "ci" } })).json
+    expect((await call("PUT", `/api/v1/orgs/${org}`, { key, body: {} })).status).toBe(403)
+    expect((await call("GET", `/api/v1/orgs/${org}`, { key })).status).toBe(403)
+    expect(field(await set(org, { limits: { waiting: -1 } }))).toEqual(["limits.waiting"])
+    expect(field(await set(org, { limits: { messages: 1 } }))).toEqual(["limits.messages"])
+    const audit = (await call("GET", "/api/v1/audit", { org })).json["items"]
+    expect(Array.isArray(audit)).toBe(true)
+  })
+
+  it("beyond a limit get 429 with when to ask again, and nothing is stored", async () => {
+    const org = newOrg()
+    const to = await endpoint(org)
+    await set(org, { limits: { acceptsPerSecond: 2, destinations: 1 } })
+    const request = { channel: "webhook", to, payloadJson: 1 }
+    const messages = Array.from({ length: 100 }, () => request)
+    expect((await call("POST", "/api/v1/outbound/messages/batch", { org, body: { messages } })).status).toBe(200)
+    const refused = await send(request, { org })
+    expect(refused.status).toBe(429)
+    expect(refused.json["type"]).toBe("urn:posthaste:problem:limit-reached")
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(10)
+    expect(refused.headers.get("ratelimit-limit")).toBe("2")
+    const event = await call("POST", "/api/v1/events", { org, body: { eventType: "a.b", data: 1 } })
+    expect(event.status).toBe(429)
+    const another = await call("POST", "/api/v1/webhook-endpoints", { org, body: { url: "https://shop.example/2" } })
+    expect(another.status).toBe(429)
+    expect(another.headers.get("retry-after")).toBeNull()
+    // Others have limits of their own.
+    const other = newOrg()
+    expect((await send({ ...request, to: await endpoint(other) }, { org: other })).status).toBe(201)
+  })
+
+  it("that are suspended are told why, on every way in, and go on afterwards", async () => {
+    const org = newOrg()
+    const to = await endpoint(org)
+    const request = { channel: "webhook", to, payloadJson: 1 }
+    const before = await send(request, { org, headers: { "idempotency-key": "one" } })
+    await set(org, { suspended: "unpaid since March" })
+    const refused = await send(request, { org })
+    expect(refused.status).toBe(403)
+    expect(refused.json).toMatchObject({ type: "urn:posthaste:problem:org-suspended" })
+    expect(refused.json["detail"]).toContain("unpaid since March")
+    const event = await call("POST", "/api/v1/events", { org, body: { eventType: "a.b", data: 1 } })
+    expect([event.status, event.json["type"]]).toEqual([403, "urn:posthaste:problem:org-suspended"])
+    // What was accepted before stays accepted, and can be read.
+    const again = await send(request, { org, headers: { "idempotency-key": "one" } })
+    expect([again.status, again.json["id"]]).toEqual([200, before.json["id"]])
+    expect((await call("GET", `/api/v1/outbound/messages/${before.json["id"]}`, { org })).status).toBe(200)
+    await set(org, {})
+    expect((await send(request, { org })).status).toBe(201)
+  })
+})
