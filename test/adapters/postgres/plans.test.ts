@@ -158,7 +158,14 @@ const visit = (
       opened({ orgId, idempotency: { orgId, key: randomUUID(), requestHash: "h" } })
     )
     yield* steps("accept", AT_ONCE, store.append(fresh.map(({ entry }) => entry)))
-    const request = { worker: "w", limit: AT_ONCE, perLane: AT_ONCE, room: new Map(), lease }
+    const request = {
+      worker: "w",
+      limit: AT_ONCE,
+      perLane: AT_ONCE,
+      room: new Map(),
+      fullOrgs: new Set<never>(),
+      lease
+    }
     const claim = yield* steps("claim", AT_ONCE, queue.claim(request as never))
     if (claim === null) return yield* Effect.die("nothing was due")
     const [first, second] = [claim.messages.slice(0, AT_ONCE / 2), claim.messages.slice(AT_ONCE / 2)]

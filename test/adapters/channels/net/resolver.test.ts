@@ -89,7 +89,7 @@ describe("a name", () => {
   })
 
   it("is not held up by others whose nameserver never answers", async () => {
-    const silent = Array.from({ length: 500 }, (_, n) => `tarpit${n}.test`)
+    const silent = Array.from({ length: 60 }, (_, n) => `tarpit${n}.test`)
     const { servers } = await nameserver({
       "good.test": { a: ["192.0.2.1"] },
       ...Object.fromEntries(silent.map((name) => [name, "silent" as const]))
