@@ -40,6 +40,9 @@ const alerts = [...rules.matchAll(/^\s+- alert: (\w+)$/gm)].map(([, name]) => na
 /** Only destinations of WhatsApp put attempts off. */
 const isDeferral = (expr: string) => expr.includes("posthaste_deferrals_total")
 
+/** There is no broker here: promtool tries the rule, and a test with a real broker that it is told of. */
+const isOfBroker = (expr: string) => expr.includes("posthaste_broker_up")
+
 /** The value an alert compares: an alert that does not fire has no data. */
 const comparedOf = (expr: string) => expr.replaceAll(/\s(?:>|<|==) [-\d.*\s]+?(?= and |$)/g, "")
 
@@ -137,7 +140,7 @@ describe("dashboards and rules", () => {
           await expect.poll(() => server.query("posthaste_projection_lag_seconds"), soon).not.toEqual([])
           await expect.poll(() => server.query("posthaste:delivery_late:ratio_rate1h"), soon).not.toEqual([])
           await server.scraped()
-          for (const { where, expr } of queries.filter((one) => !isDeferral(one.expr))) {
+          for (const { where, expr } of queries.filter((one) => !isDeferral(one.expr) && !isOfBroker(one.expr))) {
             await expect.poll(() => answersOf(expr), { ...soon, message: where }).not.toEqual([])
             const answers = await answersOf(expr)
             expect(
@@ -145,7 +148,7 @@ describe("dashboards and rules", () => {
               where
             ).not.toEqual([])
           }
-          for (const expr of recorded) {
+          for (const expr of recorded.filter((one) => !isOfBroker(one))) {
             await expect.poll(() => answersOf(expr), { ...soon, message: expr }).not.toEqual([])
           }
           for (const one of [first, worker]) {

@@ -119,18 +119,12 @@ describe("the erasure of a person", () => {
         expect((await message(refused)) as object).toMatchObject({ status: "FAILED", lastError: { message: "erased" } })
         expect((await message(hooked)) as object).toMatchObject({ status: "CANCELLED", to: hook })
         expect((await message(other)) as object).toMatchObject({ to: "4915199999999", bodyErased: false })
-        const { items } = (
-          await call<{ items: ReadonlyArray<{ operation: string; subject: { type: string } }> }>(
-            "GET",
-            "/audit?limit=200"
-          )
-        ).body
-        expect(items.filter(({ subject }) => subject.type === "erasure").map(({ operation }) => operation)).toEqual([
-          "ERASED",
-          "CREATED",
-          "ERASED",
-          "CREATED"
-        ])
+        type Audit = { readonly items: ReadonlyArray<{ operation: string; subject: { type: string } }> }
+        const audited = async () => {
+          const { items } = (await call<Audit>("GET", "/audit?limit=200")).body
+          return items.filter(({ subject }) => subject.type === "erasure").map(({ operation }) => operation)
+        }
+        await expect.poll(audited).toEqual(["ERASED", "CREATED", "ERASED", "CREATED"])
 
         // What is made anew from the facts agrees with them, and has nothing of them either.
         const operator = { authorization: `Bearer ${operatorKey}` }

@@ -47,9 +47,7 @@ describe("a data directory", () => {
       )
       expect(existsSync(at("encryption-key"))).toBe(false)
       writeFileSync(at("encryption-key"), Buffer.alloc(32, 1).toString("base64"))
-      expect(await refusal()).toMatch(
-        /^posthaste: the encryption key is not the one that sealed the secrets of this database/
-      )
+      expect(await refusal()).toMatch(/^posthaste: no encryption key that is given sealed the secrets of this database/)
 
       writeFileSync(at("encryption-key"), encryption)
       expect(await stop(await startPosthaste({ POSTHASTE_DATA_DIR: home }))).toBe(0)
@@ -75,8 +73,7 @@ describe("a database", () => {
               POSTHASTE_OPERATOR_KEY: operatorKey,
               POSTHASTE_ENCRYPTION_KEY: Buffer.alloc(32, 6).toString("base64")
             })
-          const refused =
-            /^posthaste: the encryption key is not the one that sealed the secrets of this database[^\n]+\n$/
+          const refused = /^posthaste: no encryption key that is given sealed the secrets of this database[^\n]+\n$/
           expect(await wrong()).toMatchObject({ exitCode: 1, printed: expect.stringMatching(refused) })
           await administer(url, "delete from posthaste.encryption_check")
           expect(await wrong()).toMatchObject({ exitCode: 1, printed: expect.stringMatching(refused) })

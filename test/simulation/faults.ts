@@ -71,7 +71,7 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
     released: BatchId | null = null
   ): Effect.Effect<A, StoreUnavailable> =>
     Effect.callback<A, StoreUnavailable>((resume) => {
-      if (world.silentUntil > timeline.now) return unheard(name, work, resume)
+      if (world.silentUntil > timeline.now) return unheard(name, work, resume, released)
       const drawn = drawFate(world, name)
       world.decided(process, name, drawn)
       let there = latency()
@@ -107,13 +107,14 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
   const unheard = <A>(
     name: StoreCall,
     work: Effect.Effect<A, StoreUnavailable>,
-    resume: (answer: Exit.Exit<A, StoreUnavailable>) => void
+    resume: (answer: Exit.Exit<A, StoreUnavailable>) => void,
+    released: BatchId | null
   ): void => {
     world.disturbed(process, world.silentUntil - timeline.now + ANSWERS_WITHIN_MS)
     if (world.troubleDice.chance(0.3)) {
       world.commit(name, () => Effect.runSyncExit(work))
       world.trace(process, `${name} is done by a store that does not answer`)
-      world.oracle.afterStoreCall()
+      world.oracle.afterStoreCall(released)
     }
     timeline.after(ANSWERS_WITHIN_MS, () => process.schedule(() => resume(unavailable)))
   }

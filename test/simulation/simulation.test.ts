@@ -70,9 +70,11 @@ const runAll = () => {
         "DuplicateKey"
       ].map((result) => `an append was answered ${result}`),
       "the store falls into every trouble": troubles.map((kind) => `trouble: ${kind}`),
-      "every call of the store meets every fault": [...storeCalls, ...repairCalls].flatMap((call) =>
-        results.map((result) => `fault ${call}: ${result}`)
-      ),
+      // What mending reads meets none: a message is mended a minute after it was lost, when everything works again.
+      "every call of the store meets every fault": [
+        ...storeCalls,
+        ...repairCalls.filter((call) => call !== "archive")
+      ].flatMap((call) => results.map((result) => `fault ${call}: ${result}`)),
       "receivers show every mood, and workers die before and after sending": [
         ...behaviours,
         "crashBefore",

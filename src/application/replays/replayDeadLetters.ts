@@ -16,6 +16,7 @@
  * replay down but does not stop it for the others.
  */
 import { DateTime, Duration, Effect, Result, Schedule } from "effect"
+import type { MessageId } from "../../domain/ids.ts"
 import { decide, replay } from "../../domain/message/decider.ts"
 import { progressOf, statusOf } from "../../domain/replay/decider.ts"
 import { background } from "../background.ts"
@@ -146,7 +147,10 @@ const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot)
     if ("messageId" in item) return [item.messageId]
     return "missed" in selection ? [messageIdOf(item.eventId, selection.missed.to, fingerprint)] : []
   })
-  const streams = yield* (yield* EventStore).loadMany(ids)
+  // Where one of them can't be read nobody knows, and nothing is held up by it.
+  const streams = yield* Effect.catchDefect((yield* EventStore).loadMany(ids), () =>
+    Effect.succeed<ReadonlyMap<MessageId, Stream>>(new Map())
+  )
   const untouched = [...streams.values()].filter(({ facts }) => {
     const last = facts.at(-1)?.fact.type
     return last === "MessageReplayed" || last === "MessageQueued"

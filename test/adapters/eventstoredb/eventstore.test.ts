@@ -41,7 +41,7 @@ const ports = Layer.unwrap(
 // These look at the whole log, which all tests share.
 eventStoreContract("eventstoredb", ports)
 journalsContract("eventstoredb", ports)
-retentionContract("eventstoredb", ports)
+retentionContract("eventstoredb", ports, true)
 
 // These look at their own database, and many of them wait: they wait together.
 describe.concurrent("a store in EventStoreDB", () => {
