@@ -212,10 +212,11 @@ describe("an endpoint with a rate limit of 50 per second, with three workers", (
           const fullest = Math.max(
             ...far.times.map((from) => far.times.filter((at) => at >= from && at < from + 1_000).length)
           )
-          // A machine that is busy brings late what was started in time, together with what comes after.
+          // 55 are due to what is handed out at once and may start a little later. A busy machine brings late what was started
+          // in time, together with what comes after: that is no fault of the limit.
           const lateMs = Math.max(...far.received.map(({ id }, nth) => far.times[nth]! - startedAt.get(id)!))
           console.log(`${LIMITED} requests in ${took} ms, the fullest second saw ${fullest}, ${lateMs} ms late at most`)
-          expect(fullest).toBeLessThanOrEqual(55 + (50 * Math.max(0, lateMs - 100)) / 1_000)
+          expect(fullest).toBeLessThanOrEqual(55 + (50 * Math.max(0, lateMs)) / 1_000)
           expect(took).toBeGreaterThan((LIMITED - 50) * 20)
         })
       }),
