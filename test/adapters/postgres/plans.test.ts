@@ -29,6 +29,7 @@ import { DestinationId } from "../../../src/domain/ids.ts"
 import { resume } from "../../../src/domain/message/resume.ts"
 import { type StoredFact, viewOf } from "../../../src/domain/message/view.ts"
 import { streamOf } from "../../../src/domain/streams.ts"
+import { asWorker } from "../../contracts/deliver/claims.ts"
 import { delivered, newOrg, now, opened, type Sample, settled, someStep, started } from "../../contracts/sample.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
 
@@ -158,15 +159,8 @@ const visit = (
       opened({ orgId, idempotency: { orgId, key: randomUUID(), requestHash: "h" } })
     )
     yield* steps("accept", AT_ONCE, store.append(fresh.map(({ entry }) => entry)))
-    const request = {
-      worker: "w",
-      limit: AT_ONCE,
-      perLane: AT_ONCE,
-      room: new Map(),
-      fullOrgs: new Set<never>(),
-      lease
-    }
-    const claim = yield* steps("claim", AT_ONCE, queue.claim(request as never))
+    const request = { ...asWorker("w"), limit: AT_ONCE, perLane: AT_ONCE }
+    const claim = yield* steps("claim", AT_ONCE, queue.claim(request))
     if (claim === null) return yield* Effect.die("nothing was due")
     const [first, second] = [claim.messages.slice(0, AT_ONCE / 2), claim.messages.slice(AT_ONCE / 2)]
     const begun = first.map((claimed) =>

@@ -6,18 +6,12 @@ declare
   v_lanes uuid[];
   v_lines text[];
   v_dues timestamptz[];
-  v_bucket bigint;
   v_before timestamptz := clock_timestamp() - p_after_ms * interval '1 millisecond';
 begin
   select array_agg(l.lane), array_agg(l.line) into v_lanes, v_lines from (
     select distinct t.lane, t.line from line_entry t where t.state = 'RESERVED' and t.due_at < v_before) l;
   if v_lanes is null then return false; end if;
-  for v_bucket in select distinct lane_bucket(l) from unnest(v_lanes) l order by 1 loop
-    perform pg_advisory_xact_lock_shared(v_bucket);
-  end loop;
-  for v_bucket in select distinct line_bucket(u.lane, u.line) from unnest(v_lanes, v_lines) u(lane, line) order by 1 loop
-    perform pg_advisory_xact_lock(v_bucket);
-  end loop;
+  perform lock_lines(v_lanes, v_lines);
   delete from line_entry t using unnest(v_lanes, v_lines) u(lane, line)
     where t.lane = u.lane and t.line = u.line and t.state = 'RESERVED' and t.due_at < v_before;
   select array_agg(a.lane), array_agg(a.due) into v_lanes, v_dues from advance_lines(v_lanes, v_lines) a;

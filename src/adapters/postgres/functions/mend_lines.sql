@@ -9,7 +9,6 @@ declare
   v_lanes uuid[];
   v_lines text[];
   v_dues timestamptz[];
-  v_bucket bigint;
 begin
   -- From line to line by the index: however many stand in one, it costs one look.
   with recursive head as (
@@ -24,12 +23,7 @@ begin
     (array_agg(h.lane order by h.i desc))[1], (array_agg(h.line order by h.i desc))[1]
     into v_seen, v_lanes, v_lines, p_lane, p_line from head h;
   if v_lanes is not null then
-    for v_bucket in select distinct lane_bucket(l) from unnest(v_lanes) l order by 1 loop
-      perform pg_advisory_xact_lock_shared(v_bucket);
-    end loop;
-    for v_bucket in select distinct line_bucket(u.lane, u.line) from unnest(v_lanes, v_lines) u(lane, line) order by 1 loop
-      perform pg_advisory_xact_lock(v_bucket);
-    end loop;
+    perform lock_lines(v_lanes, v_lines);
     select array_agg(a.lane), array_agg(a.due) into v_lanes, v_dues from advance_lines(v_lanes, v_lines) a;
     if v_lanes is not null then perform wake_lanes(v_lanes, v_dues); end if;
   end if;

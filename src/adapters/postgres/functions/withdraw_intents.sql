@@ -6,18 +6,12 @@ declare
   v_lanes uuid[];
   v_lines text[];
   v_dues timestamptz[];
-  v_bucket bigint;
 begin
   select array_agg(l.lane), array_agg(l.line) into v_lanes, v_lines from (
     select distinct t.lane, t.line from append_intent i join line_entry t on t.message_id = i.message_id
     where i.event_id = any (p_ids) and t.state = 'RESERVED') l;
   if v_lanes is not null then
-    for v_bucket in select distinct lane_bucket(l) from unnest(v_lanes) l order by 1 loop
-      perform pg_advisory_xact_lock_shared(v_bucket);
-    end loop;
-    for v_bucket in select distinct line_bucket(u.lane, u.line) from unnest(v_lanes, v_lines) u(lane, line) order by 1 loop
-      perform pg_advisory_xact_lock(v_bucket);
-    end loop;
+    perform lock_lines(v_lanes, v_lines);
     -- Another writer of the same message may have reserved it too: then its fact puts the message at the end of the line.
     delete from line_entry t using append_intent i
       where i.event_id = any (p_ids) and t.message_id = i.message_id and t.state = 'RESERVED';
