@@ -1,10 +1,12 @@
 /**
- * `node bench/commands.ts`: commands that come in by other ways than HTTP.
+ * `npx node bench/commands.ts`: commands that come in by other ways than HTTP.
  *
  *   amqp  how many single messages a second are accepted from RabbitMQ: eight publishers, each waiting for its confirms, one
  *         process with the role `relay`. The broker is the one on this machine, or the one `AMQP_URL` names.
  *   sql   what `posthaste.send` costs its caller: eight callers in transactions of their own, a fifth rolled back, one held
- *         open all the time, in turns with the same insert into a plain table
+ *         open all the time. In turns with the same insert into a plain table, which then has the machine to itself, while the
+ *         relay beside `send` accepts as fast as it is called; and mixed, every other transaction a plain insert, so that both
+ *         have the same neighbours
  *
  *   --only amqp   one of the two
  *   --messages 40000
@@ -115,11 +117,15 @@ const amqp = async () => {
 const percentile = (sorted: ReadonlyArray<number>, p: number) =>
   sorted[Math.floor((sorted.length - 1) * p)] ?? Number.NaN
 
-/** Callers for as long as it takes; answers how long each transaction took, and the ids that were committed. */
-const callers = async (url: string, statement: string, requestAt: (id: string) => string) => {
+interface Called {
+  readonly statement: string
+  readonly requestAt: (n: number) => string
+}
+
+/** Callers for as long as it takes, each transaction the next of `calls`; answers of each how long its transactions took, and how many were committed. */
+const callers = async (url: string, calls: ReadonlyArray<Called>) => {
   const rate = Number(given.rate)
-  const durations: Array<number> = []
-  const committed: Array<string> = []
+  const measured = calls.map(() => ({ durations: [] as Array<number>, committed: 0 }))
   const began = monotonicNow()
   const until = began + Number(given.seconds) * 1000
   let begun = 0
@@ -132,21 +138,25 @@ const callers = async (url: string, statement: string, requestAt: (id: string) =
         const due = rate === 0 ? 0 : began + (n * 1000) / rate
         if (monotonicNow() >= until) break
         while (monotonicNow() < due) await new Promise((resolve) => setTimeout(resolve, 1))
-        const id = String(n)
+        const which = n % calls.length
+        const { statement, requestAt } = calls[which]!
         const start = monotonicNow()
         await client.query("begin")
-        await client.query({ name: "bench", text: statement, values: [requestAt(id)] })
+        await client.query({ name: `bench ${which}`, text: statement, values: [requestAt(n)] })
         const isKept = n % 5 !== 0
         await client.query(isKept ? "commit" : "rollback")
-        durations.push(monotonicNow() - start)
-        if (isKept) committed.push(id)
+        measured[which]!.durations.push(monotonicNow() - start)
+        if (isKept) measured[which]!.committed++
       }
       await client.end()
     })
   )
-  const sorted = durations.toSorted((a, b) => a - b)
-  const perSecond = Math.round((durations.length * 1000) / (monotonicNow() - began))
-  return { committed, perSecond, p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99) }
+  const seconds = (monotonicNow() - began) / 1000
+  return measured.map(({ durations, committed }) => {
+    const sorted = durations.toSorted((a, b) => a - b)
+    const perSecond = Math.round(durations.length / seconds)
+    return { committed, perSecond, p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99) }
+  })
 }
 
 const sql = async () => {
@@ -164,24 +174,40 @@ const sql = async () => {
   await open.connect()
   await open.query("begin")
   await open.query("select posthaste.send($1, $2)", [org!.id, requestOf(account.endpoints[0]!, "open")])
-  const requestAt = (id: string) => requestOf(account.endpoints[0]!, id)
+  const endpoint = account.endpoints[0]!
+  const plain: Called = {
+    statement: `insert into plain (org, request) values ('${org!.id}', $1)`,
+    requestAt: (n) => requestOf(endpoint, String(n))
+  }
   let kept = 0
-  const ratios: Array<number> = []
-  for (const round of [1, 2, 3]) {
-    const plain = await callers(databaseUrl, `insert into plain (org, request) values ('${org!.id}', $1)`, requestAt)
-    const sent = await callers(databaseUrl, `select posthaste.send('${org!.id}', $1)`, (id) =>
-      requestAt(`${round}-${id}`)
-    )
-    kept += sent.committed.length
+  let runs = 0
+  const inARun = async (isMixed: boolean) => {
+    const run = ++runs
+    const send: Called = {
+      statement: `select posthaste.send('${org!.id}', $1)`,
+      requestAt: (n) => requestOf(endpoint, `${run}-${n}`)
+    }
+    const [alone] = isMixed ? [] : await callers(databaseUrl, [plain])
+    const together = await callers(databaseUrl, isMixed ? [plain, send] : [send])
+    const sent = together.at(-1)!
+    kept += sent.committed
     const ended = monotonicNow()
     await untilAccepted(databaseUrl, kept)
-    const behind = monotonicNow() - ended
-    ratios.push(sent.p99 / plain.p99)
-    const shown = ({ perSecond, p50, p99 }: typeof plain) =>
-      `${perSecond}/s, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`
-    console.log(
-      `sql: plain ${shown(plain)}; posthaste.send ${shown(sent)}; all accepted ${Math.round(behind)} ms after the last commit`
-    )
+    return { inserted: alone ?? together[0]!, sent, behindMs: Math.round(monotonicNow() - ended) }
+  }
+  for (const isMixed of [false, true]) {
+    const ratios: Array<string> = []
+    const how = isMixed ? "mixed" : "in turns"
+    for (let round = 1; round <= 3; round++) {
+      const { inserted, sent, behindMs } = await inARun(isMixed)
+      ratios.push((sent.p99 / inserted.p99).toFixed(2))
+      const shown = ({ perSecond, p50, p99 }: typeof sent) =>
+        `${perSecond}/s, p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`
+      console.log(
+        `sql, ${how}: plain ${shown(inserted)}; posthaste.send ${shown(sent)}; all accepted ${behindMs} ms after the last commit`
+      )
+    }
+    console.log(`sql, ${how}: p99 of posthaste.send over p99 of a plain insert: ${ratios.join(", ")}`)
   }
   const found = await acceptedIn(databaseUrl)
   await open.query("commit")
@@ -189,9 +215,6 @@ const sql = async () => {
   await untilAccepted(databaseUrl, kept + 1)
   await relay.stop()
   await databases.drop("sql")
-  console.log(
-    `sql: p99 of posthaste.send over p99 of a plain insert: ${ratios.map((ratio) => ratio.toFixed(2)).join(", ")}`
-  )
   return found.n === kept && found.keys === kept
 }
 

@@ -1,5 +1,5 @@
 /**
- * `node bench/eventStore.ts`: what it costs to keep the streams in EventStoreDB: single accepts and deliveries a second,
+ * `npx node bench/eventStore.ts`: what it costs to keep the streams in EventStoreDB: single accepts and deliveries a second,
  * beside the same with PostgreSQL alone, in turns on one machine. The server is the stand-in of the tests, in a process
  * of its own, or the one that `EVENTSTORE_URL` names: with the stand-in, which writes to no disk, the figures are what the
  * adapter and the protocol cost, not what a server would.

@@ -1,5 +1,5 @@
 /**
- * `node bench/rebuild.ts`: every projection built anew from a log of a million facts while 200 messages a second are
+ * `npx node bench/rebuild.ts`: every projection built anew from a log of a million facts while 200 messages a second are
  * accepted. It prints facts per second, what that does to the latency of an accept, and fails when a row differs.
  *
  * `--facts N` another size · `--apart` the projector in a process of its own · `--cpu-prof DIR` profiles the projector

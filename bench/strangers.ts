@@ -1,5 +1,5 @@
 /**
- * `node bench/strangers.ts`: what strangers without a key do to somebody with one. Alone first, then beside slow readers, slow
+ * `npx node bench/strangers.ts`: what strangers without a key do to somebody with one. Alone first, then beside slow readers, slow
  * writers, 3,000 connections and 50,000 wrong keys, an org sends 50 messages a second from another address. Prints how long its
  * messages took to be accepted, how many failed, and the memory of the process.
  */

@@ -1,4 +1,4 @@
-/** What somebody without a key can do to the service: a small version of `node bench/strangers.ts`. */
+/** What somebody without a key can do to the service: a small version of `npx node bench/strangers.ts`. */
 import { createHash } from "node:crypto"
 import { once } from "node:events"
 import type { Server } from "node:http"
