@@ -1,31 +1,17 @@
 /** What every adapter of `Replays` promises. `layer` gives an empty store to each test. */
-import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, type Layer } from "effect"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { type Opening, Replays } from "../../../src/application/ports/Replays.ts"
-import { type OrgId, ReplayId } from "../../../src/domain/ids.ts"
+import { ReplayId } from "../../../src/domain/ids.ts"
 import type { DeadLetterFilter } from "../../../src/domain/replay/facts.ts"
-import { delivered, inMillis, newMessageId, newOrg, next, now, type Sample, type StorePorts } from "../sample.ts"
+import { delivered, inMillis, newOrg, next, now, type Sample, type StorePorts } from "../sample.ts"
 import { refused } from "../written.ts"
 import { ended, projected } from "./deadLetterSamples.ts"
+import { listed } from "./openings.ts"
 import { searched } from "./searched.ts"
 
 const LEASE = Duration.seconds(30)
-
-const listed = (orgId: OrgId, count: number, change: Partial<Opening> = {}): Opening => {
-  const ids = Array.from({ length: count }, newMessageId)
-  return {
-    id: ReplayId.make(randomUUID()),
-    orgId,
-    selection: { ids },
-    reason: "the endpoint is back",
-    requestedAt: now(),
-    set: { items: ids.map((messageId, index) => ({ messageId, epoch: index + 1 })) },
-    idempotency: null,
-    ...change
-  }
-}
 
 export const replaysContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>

@@ -63,7 +63,7 @@ export const tunnel = (
   })
   let done = false
   const end = (...result: Parameters<typeof callback>) => {
-    if (done) return result[1]?.destroy()
+    if (done) return
     done = true
     callback(...result)
   }
