@@ -208,5 +208,10 @@ describe("docs/metrics.md", () => {
       .flatMap(([, names]) => names!.split(", "))
       .map((name) => name.replaceAll("`", ""))
     expect(new Set(documented)).toEqual(new Set(alerts))
+    // And what to do first.
+    const inRunbook = [...read("docs/runbook.md").matchAll(/^\| (`Posthaste.+?`) \|/gm)]
+      .flatMap(([, names]) => names!.split(", "))
+      .map((name) => name.replaceAll("`", ""))
+    expect(inRunbook.toSorted()).toEqual(alerts.toSorted())
   })
 })
