@@ -12,11 +12,11 @@
  */
 import { Duration, Effect, Result, Schema } from "effect"
 import type { Envelope } from "rabbitmq-client"
-import { storePauses } from "../../application/command.ts"
+import type { StoreUnavailable } from "../../application/errors.ts"
 import { CommandInbox, type RefusedCommand } from "../../application/ports/CommandInbox.ts"
 import { type Answer, obeyAll } from "../../application/requests/commands.ts"
 import type { Problem, ProblemBody } from "../../application/requests/problem.ts"
-import { StoreHealth } from "../../application/storeHealth.ts"
+import { untilAnswered as untilStoreAnswers } from "../../application/untilAnswered.ts"
 import type { Link } from "./client/connect.ts"
 import { type Publisher, publisher } from "./client/publisher.ts"
 import { commandOf, ORG_HEADER } from "./commandOf.ts"
@@ -105,23 +105,8 @@ const answersTo = Effect.fnUntraced(function* (arrived: ReadonlyArray<Delivery>)
 })
 
 /** The store may be away for long: the commands are safe in their queue. */
-const untilAnswered = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.suspend(() => {
-    let isWaiting = false
-    return effect.pipe(
-      Effect.tapError((error) => {
-        const isFirst = !isWaiting
-        isWaiting = true
-        return Effect.flatMap(StoreHealth, (store) => store.failed("obeying commands from RabbitMQ", error)).pipe(
-          Effect.flatMap((isLogged) =>
-            isLogged || !isFirst ? Effect.void : Effect.logWarning("commands from RabbitMQ wait for the store", error)
-          )
-        )
-      }),
-      Effect.retry(storePauses),
-      Effect.orDie
-    )
-  })
+const untilAnswered = <A, R>(call: Effect.Effect<A, StoreUnavailable, R>) =>
+  untilStoreAnswers("obeying commands from RabbitMQ", call)
 
 /** Its body and what it says of itself are untouched. */
 const reject = Effect.fnUntraced(function* (outlet: Publisher, delivery: Delivery, problem: Problem) {

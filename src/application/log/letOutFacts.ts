@@ -19,6 +19,7 @@ import { newHolder } from "../newHolder.ts"
 import { Bodies } from "../ports/Bodies.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
 import { FactOutletProgress } from "../ports/FactOutletProgress.ts"
+import { untilAnswered } from "../untilAnswered.ts"
 import { typeOf } from "./feed.ts"
 import { LogReader } from "./LogReader.ts"
 
@@ -44,6 +45,8 @@ export interface DeadLetter {
   readonly attempts: number
 }
 
+/** For the log. */
+const TASK = "letting facts out"
 const AT_ONCE = 500
 const LEASE = Duration.seconds(10)
 const PAUSE_OTHER = Duration.seconds(2)
@@ -64,7 +67,7 @@ export const beginFacts = Effect.fnUntraced(function* (start: FactStart) {
   yield* (yield* FactOutletProgress).begin(position)
 })
 
-/** Runs until `letOut` fails. */
+/** Runs until `letOut` fails. While the store is away it waits: that says nothing about where the facts go. */
 export const letOutFacts = Effect.fnUntraced(function* <E, R>(
   letOut: (facts: ReadonlyArray<OutgoingFact>) => Effect.Effect<unknown, E, R>
 ) {
@@ -74,22 +77,21 @@ export const letOutFacts = Effect.fnUntraced(function* <E, R>(
   /** The last version of each message that went out from here. */
   let known = new Map<MessageId, number>()
   for (;;) {
-    const held = yield* progress.hold(holder, LEASE)
+    const held = yield* untilAnswered(TASK, progress.hold(holder, LEASE))
     if (held === null) {
       known = new Map()
       yield* Effect.sleep(PAUSE_OTHER)
       continue
     }
-    const facts = yield* log.read(held.position, AT_ONCE)
+    const facts = yield* untilAnswered(TASK, log.read(held.position, AT_ONCE))
     const last = facts.at(-1)
     if (last === undefined) {
       yield* Effect.timeoutOption(log.news(held.position), NEWS_WITHIN)
       continue
     }
-    const reached = new Map<MessageId, number>()
-    const outgoing = yield* outgoingOf(facts, (id) => reached.get(id) ?? known.get(id), reached)
+    const { outgoing, reached } = yield* untilAnswered(TASK, outgoingOf(facts, known))
     if (outgoing.length > 0) yield* letOut(outgoing)
-    if (yield* progress.advance(holder, LEASE, held.position, last.position)) {
+    if (yield* untilAnswered(TASK, progress.advance(holder, LEASE, held.position, last.position))) {
       for (const [id, version] of reached) {
         known.delete(id)
         known.set(id, version)
@@ -101,20 +103,20 @@ export const letOutFacts = Effect.fnUntraced(function* <E, R>(
 
 const outgoingOf = Effect.fnUntraced(function* (
   facts: ReadonlyArray<LoggedFact>,
-  versionOf: (id: MessageId) => number | undefined,
-  reached: Map<MessageId, number>
+  known: ReadonlyMap<MessageId, number>
 ) {
   const streams = yield* (yield* LogReader).streams(facts.filter(({ messageId }) => messageId !== null))
   const outgoing: Array<OutgoingFact> = []
+  const reached = new Map<MessageId, number>()
   for (const { messageId, version } of facts) {
     const history = messageId === null ? undefined : streams.get(messageId)
     // No message's, or of one that was forgotten meanwhile.
     if (messageId === null || history === undefined) continue
-    const before = versionOf(messageId) ?? version - 1
+    const before = reached.get(messageId) ?? known.get(messageId) ?? version - 1
     for (let next = before + 1; next <= version; next++) outgoing.push(yield* outgoingAt(messageId, history, next))
     reached.set(messageId, Math.max(before, version))
   }
-  return outgoing
+  return { outgoing, reached }
 })
 
 const outgoingAt = Effect.fnUntraced(function* (
