@@ -3,8 +3,14 @@ import { describe, expect, it } from "vitest"
 import { closed } from "../../../src/domain/circuit/situation.ts"
 import { MessageId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
-import { type Explanation, explain, type Surroundings } from "../../../src/domain/message/explanation.ts"
-import type { MessageFact } from "../../../src/domain/message/facts.ts"
+import {
+  type Explanation,
+  explain,
+  type Reason,
+  reasons,
+  type Surroundings
+} from "../../../src/domain/message/explanation.ts"
+import type { FactOf, MessageFact } from "../../../src/domain/message/facts.ts"
 import * as the from "./samples.ts"
 
 const id = MessageId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0b01")
@@ -42,6 +48,150 @@ const paused = { since: the.noonPlus(5_000), by: "operator", reason: "they move 
 const later = the.queued({ dueAt: the.noonPlus(90_000) })
 const retried = [the.queued(), the.started(1), the.failed(1, the.noonPlus(15_000))]
 
+const disabled = { since: the.noonPlus(4_000), reason: "it answered 410" } as const
+const attempted = [the.queued(), the.started(1)]
+const dead = (reason: "attempts used up" | "too old to retry" | "too old" | "outcome unknown"): MessageFact => ({
+  type: "MessageDeadLettered",
+  reason,
+  error: the.down
+})
+
+interface Said {
+  readonly facts: ReadonlyArray<MessageFact>
+  readonly around?: Partial<Surroundings>
+  /** In this order, what a person can do. */
+  readonly can: ReadonlyArray<string>
+  readonly is: Partial<Pick<Explanation, "says" | "since" | "until" | "waitsFor" | "next">>
+}
+
+/** All that is said of a message whose chief reason it is. */
+const everyReason: Readonly<Record<Reason, Said>> = {
+  SET_ASIDE: {
+    facts: [the.queued()],
+    around: { setAside: { since: the.noonPlus(1_000), againAt: the.noonPlus(61_000) }, pause: paused },
+    can: ["resume", "cancel"],
+    is: { since: the.noonPlus(1_000), until: the.noonPlus(61_000), waitsFor: "operator" }
+  },
+  BEHIND_ANOTHER: {
+    facts: [the.queued({ orderingKey: "a" })],
+    around: { before: { id: other, status: "QUEUED" } },
+    can: ["cancel"],
+    is: { since: null, until: null, waitsFor: "message" }
+  },
+  NO_WORKER: {
+    facts: [the.queued()],
+    around: { workers: 0 },
+    can: ["cancel"],
+    is: { since: null, waitsFor: "worker" }
+  },
+  DISABLED: {
+    facts: [the.queued()],
+    around: { disabling: disabled },
+    can: ["enable", "cancel"],
+    is: {
+      says: "the destination is disabled: it answered 410. Its messages wait until it is enabled",
+      since: disabled.since,
+      until: null,
+      waitsFor: "destination"
+    }
+  },
+  PAUSED: {
+    facts: [the.queued()],
+    around: { pause: { since: paused.since, by: null, reason: null } },
+    can: ["resume", "cancel"],
+    is: { says: "the destination is paused: its messages wait until it is resumed", since: paused.since, until: null }
+  },
+  CIRCUIT_HELD: {
+    facts: [the.queued()],
+    around: { circuit: { ...closed, status: "HELD", since: the.noon } },
+    can: ["reset", "cancel"],
+    is: { since: the.noon, until: null, waitsFor: "circuit" }
+  },
+  CIRCUIT_OPEN: {
+    facts: [the.queued()],
+    around: { circuit: open },
+    can: ["reset", "cancel"],
+    is: { since: the.noon, until: the.noonPlus(30_000), waitsFor: "circuit" }
+  },
+  NOT_DUE: { facts: [later], can: ["retry-now", "cancel"], is: { until: the.noonPlus(90_000), waitsFor: "time" } },
+  RETRY: {
+    facts: [...attempted, the.failed(1, the.noonPlus(15_000))],
+    can: ["retry-now", "cancel"],
+    is: { since: the.noonPlus(2_000), until: the.noonPlus(15_000), waitsFor: "time", next: "attempt 2 of 3" }
+  },
+  RATE_LIMITED: {
+    facts: [the.queued()],
+    around: { rateLimit: { limit: 1, periodMs: 1_000 } },
+    can: ["cancel"],
+    is: { since: the.noon, until: null, waitsFor: "rateLimit" }
+  },
+  DUE: { facts: [the.queued()], can: ["cancel"], is: { since: the.noon, until: null, waitsFor: "worker" } },
+  UNDER_WAY: { facts: attempted, can: [], is: { since: the.noonPlus(1_000), until: null, waitsFor: "answer" } },
+  IN_DOUBT: {
+    facts: [...attempted, the.unresolved(1)],
+    can: [],
+    is: { since: the.noonPlus(2_000), until: the.noonPlus(60_000), waitsFor: "answer" }
+  },
+  AWAITING_RECEIPT: {
+    facts: [...attempted, the.succeeded(1)],
+    can: ["resend"],
+    is: { since: the.noonPlus(2_000), until: null, waitsFor: "receipt" }
+  },
+  DELIVERED: {
+    facts: [...attempted, the.succeeded(1), the.delivered("receipt")],
+    can: ["resend"],
+    is: { says: "a receipt from the provider proves the delivery", since: the.noonPlus(3_000), waitsFor: null }
+  },
+  REFUSED: {
+    facts: [...attempted, the.succeeded(1), the.refusedForGood("receipt")],
+    can: ["replay", "dismiss"],
+    is: {
+      says: "the message was refused for good by a receipt of the provider (http_410: 410 Gone)",
+      since: the.noonPlus(3_000),
+      waitsFor: null,
+      next: "nothing, until somebody replays it"
+    }
+  },
+  ATTEMPTS_USED_UP: {
+    facts: [...attempted, the.failed(1, null), dead("attempts used up")],
+    can: ["replay", "dismiss"],
+    is: { says: "no attempt is left (http_503: 503 Service Unavailable)", since: the.noonPlus(3_000) }
+  },
+  TOO_OLD: {
+    facts: [the.queued(), dead("too old")],
+    can: ["replay", "dismiss"],
+    is: { says: "it grew too old while it waited (http_503: 503 Service Unavailable)", since: the.noonPlus(1_000) }
+  },
+  OUTCOME_UNKNOWN: {
+    facts: [...attempted, the.unresolved(1), the.failed(1, null), dead("outcome unknown")],
+    can: ["replay", "dismiss"],
+    is: { since: the.noonPlus(4_000), waitsFor: null, next: "nothing, until somebody replays it" }
+  },
+  CANCELLED: {
+    facts: [the.queued(), the.cancelled],
+    can: [],
+    is: { says: "the message was cancelled before it was sent", since: the.noonPlus(1_000), waitsFor: null }
+  },
+  EXPIRED: {
+    facts: [the.queued({ expiresAt: the.noon }), the.expired(the.noon)],
+    can: [],
+    is: { since: the.noonPlus(1_000), until: null, waitsFor: null, next: "nothing: it has ended" }
+  }
+}
+
+describe("each reason", () => {
+  it.each(reasons)("%s says since when, until when, what it waits for, and what a person can do", (reason) => {
+    const { facts, around, can, is } = everyReason[reason]
+    const said = told(facts, around)
+    expect(said).toMatchObject({ reason, ...is })
+    expect(actionsOf(said)).toEqual(can)
+    expect(said.says).not.toBe("")
+    expect(said.next).not.toBe("")
+    // What has ended, and is its own answer, waits for nothing; whatever waits says for what.
+    expect(said.waitsFor === null).toBe(!["QUEUED", "SENDING", "SENT"].includes(said.status))
+  })
+})
+
 describe("a message that waits says why", () => {
   it("because it is not due yet", () => {
     expect(told([later])).toMatchObject({
@@ -64,6 +214,28 @@ describe("a message that waits says why", () => {
     })
   })
 
+  it("because an attempt was put off or given up, which are no failures", () => {
+    const put = [...attempted, the.deferred(1, the.noonPlus(15_000))]
+    expect(told(put)).toMatchObject({
+      reason: "RETRY",
+      says: expect.stringMatching(/^the last attempt was deferred and does not count \(/),
+      next: "attempt 1 of 3"
+    })
+    const given = [...attempted, the.abandoned(1, the.noonPlus(15_000))]
+    expect(told(given).says).toBe("attempt 1 was abandoned (the worker went away): the next one waits for its time")
+    const tooLate = [...attempted, the.failed(1, null), dead("too old to retry")]
+    expect(told(tooLate)).toMatchObject({
+      reason: "TOO_OLD",
+      says: expect.stringContaining("would have come too late")
+    })
+  })
+
+  it("and of a replay nothing that was before it", () => {
+    const again: MessageFact = { ...(the.replayed(2) as FactOf<"MessageReplayed">), replayedAt: the.noonPlus(90_000) }
+    const said = told([...attempted, the.failed(1, null), dead("attempts used up"), again])
+    expect(said).toMatchObject({ reason: "NOT_DUE", says: "the message is not due yet", since: the.noonPlus(4_000) })
+  })
+
   it("because its destination is paused, since when and by whom, also when it is not due", () => {
     const said = told([the.queued()], { pause: paused })
     expect(said).toMatchObject({
@@ -83,6 +255,8 @@ describe("a message that waits says why", () => {
     expect(said).toMatchObject({ reason: "CIRCUIT_OPEN", since: the.noon, until: the.noonPlus(30_000) })
     expect(said.says).toContain("5 attempts in a row failed")
     expect(actionsOf(said)).toEqual(["reset", "cancel"])
+    // The next probe goes at once.
+    expect(told([the.queued()], { circuit: { ...open, until: now } }).until).toBeNull()
     const held = { ...closed, status: "HELD", since: the.noon, cause: "held by hand: maintenance" } as const
     expect(told([the.queued()], { circuit: held })).toMatchObject({ reason: "CIRCUIT_HELD", until: null })
   })
@@ -180,6 +354,13 @@ describe("a message that does not wait says how it ended, and what can be done",
       { action: "replay", says: expect.stringContaining("another payloadJson") },
       { action: "dismiss" }
     ])
+  })
+})
+
+describe("a dead letter that was dismissed", () => {
+  it("can still be replayed, and is not dismissed again", () => {
+    const facts = [...attempted, the.failed(1, null), dead("attempts used up")]
+    expect(actionsOf(told([...facts, { type: "MessageDismissed", reason: "nobody wants it" }]))).toEqual(["replay"])
   })
 })
 

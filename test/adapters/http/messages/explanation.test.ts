@@ -53,6 +53,30 @@ describe("the explanation of a message", () => {
     expect((await explain(id, "?at=2020-01-01T00:00:00Z")).status).toBe(404)
   })
 
+  it("tells of an earlier time nothing that came after it: no fact, no pause, no circuit", async () => {
+    const place = await endpoint()
+    const id = await accept({ to: place })
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    const before = new Date().toISOString()
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    await call("POST", `/api/v1/webhook-endpoints/${place}/pause`)
+    await call("POST", `/api/v1/circuits/${place}/hold`, { body: {} })
+    expect((await explain(id)).json).toMatchObject({ reason: "PAUSED", also: [{ reason: "CIRCUIT_HELD" }] })
+    expect((await explain(id, `?at=${before}`)).json).toMatchObject({ status: "QUEUED", reason: "DUE", also: [] })
+    await append(id, [{ type: "AttemptStarted", epoch: 1, attempt: 1 }])
+    expect((await explain(id)).json).toMatchObject({ status: "SENDING", reason: "UNDER_WAY" })
+    expect((await explain(id, `?at=${before}`)).json).toMatchObject({ status: "QUEUED", reason: "DUE", also: [] })
+  })
+
+  it("names no pause of a destination that was removed", async () => {
+    const place = await endpoint()
+    const id = await accept({ to: place })
+    await call("POST", `/api/v1/webhook-endpoints/${place}/pause`)
+    expect((await explain(id)).json["reason"]).toBe("PAUSED")
+    expect((await call("DELETE", `/api/v1/webhook-endpoints/${place}`)).status).toBeLessThan(300)
+    expect((await explain(id)).json["reason"]).toBe("DUE")
+  })
+
   it("names the message that goes first", async () => {
     const line = await endpoint()
     const head = await accept({ to: line, orderingKey: "a" })

@@ -49,6 +49,9 @@ describe("messages that are set aside", () => {
     const explained = await call("GET", `/api/v1/outbound/messages/${id}/explanation`)
     expect(explained.json).toMatchObject({ reason: "SET_ASIDE", waitsFor: "operator", also: [{ reason: "DUE" }] })
     expect(Date.parse(explained.json["until"])).toBeGreaterThan(Date.parse(explained.json["since"]))
+    // Since when it was before that, nothing has kept.
+    const then = await call("GET", `/api/v1/outbound/messages/${id}/explanation?at=${new Date().toISOString()}`)
+    expect(then.json).toMatchObject({ reason: "DUE", also: [] })
   })
 
   it("are answered by name where nothing of them can be read, to their own org alone", async () => {
