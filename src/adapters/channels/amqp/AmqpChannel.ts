@@ -84,6 +84,8 @@ const withoutWay: Connection<AmqpTargetSettings> = {
 
 /** How long a connection that nobody uses stays. */
 const IDLE = Duration.minutes(1)
+/** Confirms and returned messages. What is returned was sent before. */
+const ANSWERS_MAX = { bytes: 1_048_576, perByte: 4 }
 /** How long the messages of a broker that takes none wait before it is looked at again. */
 const BLOCKED_WAIT_MS = 2_000
 /** The circuit of the target holds its messages back: by itself this one hardly waits. */
@@ -193,6 +195,7 @@ const lineTo = Effect.fnUntraced(function* (target: Target, guard: AddressGuard,
     url: Redacted.make(withPassword(url.href, password === undefined ? null : Redacted.value(password))),
     name: `posthaste ${destination.id}`,
     timeout: Duration.millis(destination.settings.timeoutMs),
+    answersMax: ANSWERS_MAX,
     socket: { host, port, lookup: guardedLookup(guard, port, resolve) },
     ...(url.protocol === "amqps:" && literalAddress(host) === null ? { tls: { servername: host } } : {})
   })

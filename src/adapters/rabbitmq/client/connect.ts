@@ -5,6 +5,7 @@
  * The client notices a broker that went silent by its heartbeats, after some twenty seconds. Whoever waits for an
  * answer has a deadline of its own.
  */
+import type { Socket } from "node:net"
 import { Deferred, Duration, Effect, Exit, Redacted, Schema, type Scope } from "effect"
 import { AMQPConnectionError, Connection, type ConnectionOptions } from "rabbitmq-client"
 
@@ -46,11 +47,21 @@ export interface Options {
   /** Of the socket: which addresses may be connected to. */
   readonly socket?: ConnectionOptions["socket"]
   readonly tls?: ConnectionOptions["tls"]
+  /** Nothing is consumed over it, so the broker has little to say: one that says more than this is cut off. */
+  readonly answersMax?: AnswersMax
+}
+
+/** In bytes: so many in all, and so many more for each byte that it was told. */
+export interface AnswersMax {
+  readonly bytes: number
+  readonly perByte: number
 }
 
 const HEARTBEAT_SECONDS = 10
 /** How long a goodbye may take. */
 const CLOSE_WITHIN = Duration.seconds(2)
+/** No broker sends a larger frame before one was agreed on, nor is a larger one ever agreed on here. */
+const ANY_FRAME_MAX = 1_048_576
 /** The client would connect again by itself. It is closed when a connection fails, so this is never reached. */
 const NEVER_AGAIN_MS = 2 ** 31 - 1
 
@@ -62,6 +73,7 @@ export const connect = Effect.fnUntraced(function* (
   const connection = yield* Effect.acquireRelease(
     Effect.callback<Connection, NotConnected>((resume) => {
       const made = make(options)
+      guardReads((made as unknown as Connecting)._socket, options.answersMax)
       made.on("connection", () => resume(Effect.succeed(made)))
       made.on("connection.blocked", (reason: unknown) => {
         blocked = String(reason)
@@ -109,6 +121,29 @@ const make = ({ url, name, timeout, frameMax, socket, tls }: Options): Connectio
     ...(socket && { socket }),
     ...(tls && { tls })
   })
+
+/** A private part of the client. */
+interface Connecting {
+  readonly _socket: Socket
+}
+
+/**
+ * The client reads as many bytes as a frame says that it has. What answers may be no broker, and those bytes anything: Node
+ * throws when they say a gigabyte, where nothing catches it, and the client would wait for, and keep, what is a little less. What
+ * is returned is kept in memory too.
+ */
+const guardReads = (socket: Socket, answersMax: AnswersMax | undefined): void => {
+  const read = socket.read.bind(socket)
+  socket.read = (size) => {
+    const isTooMuch =
+      answersMax !== undefined && socket.bytesRead > answersMax.bytes + answersMax.perByte * socket.bytesWritten
+    if (isTooMuch || (size !== undefined && size > ANY_FRAME_MAX)) {
+      socket.destroy(new Error("what answered does not speak AMQP as a broker does"))
+      return null
+    }
+    return read(size)
+  }
+}
 
 /** A URL without a user means the broker's guest, as it does for every client but this one. */
 const withLogin = (text: string): string => {
