@@ -21,6 +21,8 @@ export interface Delivery {
 export interface Options {
   /** Taken when it is free; otherwise, and without one, any free port is. */
   readonly preferredPort?: number
+  /** It answers below no other. A secret one keeps out whoever can reach the port and was not told; absent: all paths. */
+  readonly path?: string
   readonly verify: (headers: IncomingHttpHeaders, body: string) => boolean
   /** The status it answers a signed delivery with, given how many it got before. */
   readonly answer?: (earlier: number) => number
@@ -58,6 +60,7 @@ export const start = Effect.fn("SampleReceiver.start")(function* (
   }
 
   const server = createServer((request, response) => {
+    if (options.path !== undefined && request.url !== options.path) return show(response, 404, { error: "not found" })
     if (request.method === "GET") return show(response, 200, deliveries)
     if (request.method !== "POST") return show(response, 405, { error: "GET shows what was received, POST delivers" })
     const chunks: Array<Buffer> = []

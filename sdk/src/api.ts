@@ -1333,7 +1333,7 @@ export interface Api {
     list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<AlertTarget>
     /** One alert target. */
     get(id: string, options?: CallOptions): Promise<AlertTarget>
-    /** Change an alert target. */
+    /** Change an alert target. PagerDuty's routing key is needed again, else 422, when the URL leads to another place. */
     change(id: string, body?: ChangeAlertTarget, options?: CallOptions): Promise<AlertTarget>
     /** Remove an alert target, its destination and its secret. */
     remove(id: string, options?: CallOptions): Promise<void>
@@ -1412,7 +1412,7 @@ export interface Api {
     list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<WebhookEndpoint>
     /** One webhook endpoint. */
     get(id: string, options?: CallOptions): Promise<WebhookEndpoint>
-    /** Change a webhook endpoint. Changes apply from the next attempt. */
+    /** Change a webhook endpoint. Changes apply from the next attempt. One that moves it to another place must bring its secrets again: 422 names those that are missing. */
     change(id: string, body?: ChangeWebhookEndpoint, options?: CallOptions): Promise<WebhookEndpoint>
     /** Remove a webhook endpoint, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>
@@ -1444,7 +1444,7 @@ export interface Api {
     list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<HttpTarget>
     /** One HTTP target. */
     get(id: string, options?: CallOptions): Promise<HttpTarget>
-    /** Change an HTTP target. Changes apply from the next attempt. */
+    /** Change an HTTP target. Changes apply from the next attempt. One that moves it to another place must bring its secrets again: 422 names those that are missing. */
     change(id: string, body?: ChangeHttpTarget, options?: CallOptions): Promise<HttpTarget>
     /** Remove an HTTP target, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>
@@ -1470,7 +1470,7 @@ export interface Api {
     list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<AmqpTarget>
     /** One AMQP target. */
     get(id: string, options?: CallOptions): Promise<AmqpTarget>
-    /** Change an AMQP target. Changes apply from the next attempt. */
+    /** Change an AMQP target. Changes apply from the next attempt. One that moves it to another place must bring its secrets again: 422 names those that are missing. */
     change(id: string, body?: ChangeAmqpTarget, options?: CallOptions): Promise<AmqpTarget>
     /** Remove an AMQP target, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>

@@ -17,6 +17,11 @@ export interface Fault {
   readonly reason: string
 }
 
+/** The destination would move to another place and take secrets there. Nothing was changed: the request must bring them. */
+export class SecretsNeeded extends Schema.TaggedError<SecretsNeeded>()("SecretsNeeded", {
+  faults: Schema.Array(Schema.Struct({ field: Schema.String, reason: Schema.String }))
+}) {}
+
 /** One page of a list; `nextCursor` is null on the last. */
 export interface Page<A> {
   readonly items: ReadonlyArray<A>

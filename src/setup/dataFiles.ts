@@ -1,5 +1,5 @@
 /**
- * Small values that a start without settings keeps in the data directory: keys, the id and port of the sample endpoint, and
+ * Small values that a start without settings keeps in the data directory: keys, the id, port and path of the sample endpoint, and
  * where the API was last. Each value is a file that only its owner can read.
  */
 import {

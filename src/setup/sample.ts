@@ -3,6 +3,7 @@
  * once. A key that its owner revoked stays revoked; an endpoint that its owner removed is replaced by a new one,
  * because the receiver is of no use without an endpoint.
  */
+import { randomBytes } from "node:crypto"
 import type { IncomingHttpHeaders } from "node:http"
 import { Effect, type Redacted, type Scope } from "effect"
 import * as SampleReceiver from "../../demo/SampleReceiver.ts"
@@ -13,7 +14,7 @@ import { ApiKeys } from "../application/ports/ApiKeys.ts"
 import { Channels } from "../application/ports/Channels.ts"
 import { type Destination, Destinations } from "../application/ports/Destinations.ts"
 import { DestinationId, OrgId } from "../domain/ids.ts"
-import { type DataFileFailed, dataFile } from "./dataFiles.ts"
+import { type DataFileFailed, dataFile, readOrCreate } from "./dataFiles.ts"
 
 export const firstOrg = OrgId.make("default")
 
@@ -49,15 +50,26 @@ export interface Sample {
   readonly trust: (secret: Redacted.Redacted) => void
 }
 
-/** The receiver keeps its port over restarts where it can, so that its endpoint stays the same. */
+const PATH_BYTES = 16
+
+/**
+ * The receiver keeps its port over restarts where it can, so that its endpoint stays the same. Destinations of every org may
+ * call its port; what it received it shows under a path that only the first org's endpoint, and whoever can read the data
+ * directory, knows.
+ */
 export const startReceiver = Effect.fnUntraced(function* (
   dataDir: string
 ): Effect.fn.Return<Sample, DataFileFailed, Scope.Scope> {
   const file = dataFile(dataDir, "sample-receiver-port")
   let trusted: Redacted.Redacted | null = null
   const preferredPort = Number(yield* file.read) || 0
+  const makePath = () => `/${randomBytes(PATH_BYTES).toString("base64url")}`
+  const path = yield* readOrCreate(dataFile(dataDir, "sample-receiver-path"), makePath, (kept) =>
+    /^\/[\w-]+$/.test(kept) ? null : "is no path"
+  )
   const { address, port } = yield* SampleReceiver.start({
     preferredPort,
+    path,
     verify: (headers, body) => trusted !== null && isSignedBy(trusted, headers, body)
   })
   if (port !== preferredPort) yield* file.write(String(port))
@@ -65,7 +77,7 @@ export const startReceiver = Effect.fnUntraced(function* (
     dataDir,
     address,
     port,
-    url: `http://${address}:${port}/`,
+    url: `http://${address}:${port}${path}`,
     trust: (secret) => {
       trusted = secret
     }

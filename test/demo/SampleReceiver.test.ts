@@ -30,6 +30,28 @@ describe("the sample receiver", () => {
     })
   )
 
+  it.live("answers below its path only, where it has one", () =>
+    Effect.gen(function* () {
+      const { address, port, deliveries } = yield* SampleReceiver.start({ ...trusting, path: "/a-secret-path" })
+      const at = (path: string, method: string) =>
+        Effect.promise(async () => {
+          const headers = { signature: "good" }
+          const response = await fetch(`http://${address}:${port}${path}`, { method, headers })
+          return [response.status, await response.text()] as const
+        })
+      yield* at("/a-secret-path", "POST")
+      expect(deliveries()).toHaveLength(1)
+      for (const path of ["/", "/a-secret-path/", "/a-secret-pat", "/?a-secret-path", "//a-secret-path"]) {
+        for (const method of ["GET", "POST"]) {
+          const [status, text] = yield* at(path, method)
+          expect([status, text]).toEqual([404, expect.not.stringContaining("signature")])
+        }
+      }
+      expect(deliveries()).toHaveLength(1)
+      expect((yield* at("/a-secret-path", "GET"))[1]).toContain("valid")
+    })
+  )
+
   it.live("remembers the latest fifty", () =>
     Effect.gen(function* () {
       const receiver = yield* SampleReceiver.start(trusting)

@@ -1,9 +1,9 @@
 /** The erasure of a person: nothing of them is left in any row of any table, and the histories are whole. */
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
-import pg from "pg"
 import { describe, expect } from "vitest"
 import { posthaste } from "../servers/commandLine.ts"
+import { dumpOf } from "../servers/dump.ts"
 import { operatorKey } from "../servers/product.ts"
 import { until } from "../servers/until.ts"
 import { whatsApp } from "../servers/whatsApp.ts"
@@ -11,22 +11,6 @@ import { whatsApp } from "../servers/whatsApp.ts"
 const PHONE = "4915112345678"
 /** All that says who it was. */
 const marks = [PHONE, "Erika", "mustermann"]
-
-/** Every row of every table, as a dump has it. */
-const dumpOf = async (database: string): Promise<string> => {
-  const client = new pg.Client({ connectionString: database })
-  await client.connect()
-  const { rows } = await client.query<{ name: string }>(
-    "select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname = 'posthaste'"
-  )
-  const texts: Array<string> = []
-  for (const { name } of rows) {
-    const table = await client.query<{ row: string }>(`select t::text as row from ${name} t`)
-    texts.push(...table.rows.map(({ row }) => `${name} ${row}`))
-  }
-  await client.end()
-  return texts.join("\n")
-}
 
 const tracesIn = (dump: string) =>
   dump.split("\n").filter((row) => marks.some((mark) => row.toLowerCase().includes(mark.toLowerCase())))

@@ -8,7 +8,7 @@ import { type AlertEvent, type Severity, testAlerts } from "../../domain/alert/a
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
 import { changeDestination, createDestination } from "../destinations/destinations.ts"
-import type { Fault, PageRequest } from "../errors.ts"
+import { type Fault, type PageRequest, SecretsNeeded } from "../errors.ts"
 import { AlertFormats } from "../ports/AlertFormats.ts"
 import { Channels } from "../ports/Channels.ts"
 import { type Alerting, type AlertTargetType, type Destination, Destinations } from "../ports/Destinations.ts"
@@ -103,7 +103,7 @@ export const changeAlertTarget = Effect.fnUntraced(function* (
     address == null ? {} : { url: address },
     key === null || !hasKey ? {} : { [format.secret.name]: key },
     { alerting, faults }
-  )
+  ).pipe(Effect.mapError((error) => (error._tag === "SecretsNeeded" ? neededBy(format.secret)(error) : error)))
   if (changed === null) return null
   return Result.map(Result.mapError(changed, asOfTarget), (destination) => alertTargetOf(destination)!)
 })
@@ -179,6 +179,14 @@ const secretFaults = (
   const reason = value === null ? null : check(value)
   return reason === null ? [] : [{ field, reason }]
 }
+
+/** As its target calls them. */
+const neededBy =
+  ({ field, name }: { readonly field: string; readonly name: string }) =>
+  ({ faults }: SecretsNeeded) =>
+    new SecretsNeeded({
+      faults: faults.map((fault) => (fault.field === `secrets.${name}` ? { ...fault, field } : fault))
+    })
 
 /** A target has no secrets by name: its one secret is judged under its own field. */
 const asOfTarget = (faults: ReadonlyArray<Fault>): ReadonlyArray<Fault> =>

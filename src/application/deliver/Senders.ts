@@ -1,12 +1,14 @@
 /**
  * Open channels, each with access to its destinations. Settings and secrets are read once per attempt, for every
- * channel alike: an attempt at a destination that is removed, or can't be read, is answered here.
+ * channel alike: an attempt at a destination that is removed, or can't be read, is answered here. So are the secrets that an
+ * answer repeats taken out of it here, before anybody else sees it.
  */
 import { Context, Effect, Layer } from "effect"
 import { outcomeOfFailure, RECONCILE_AFTER_MS } from "../../domain/delivery/classify.ts"
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { DeliveryError } from "../../domain/message/facts.ts"
+import { masked } from "../destinations/masking.ts"
 import { StoreUnavailable } from "../errors.ts"
 import { type AnyChannel, Channels, type Doubted, type OutboundMessage, type Reply } from "../ports/Channels.ts"
 import { type DestinationSettings, Destinations } from "../ports/Destinations.ts"
@@ -65,7 +67,10 @@ export const senderOf = Effect.fnUntraced(function* (channel: AnyChannel) {
     send: (message) =>
       Effect.matchEffect(find(message.orgId, message.destination), {
         onFailure: () => Effect.succeed(unsent("store_unavailable")),
-        onSuccess: (found) => (found === null ? Effect.succeed(unsent(missing)) : send(message, found))
+        onSuccess: (found) =>
+          found === null
+            ? Effect.succeed(unsent(missing))
+            : Effect.map(send(message, found), (reply) => masked(channel, found, reply))
       }),
     capacity: promised(({ maxInFlight }) => maxInFlight, CAPACITY_GONE, 1),
     // What is so of every destination is so of one that is gone or can't be read: its doubts need nobody's answer.
@@ -85,7 +90,7 @@ export const senderOf = Effect.fnUntraced(function* (channel: AnyChannel) {
           onSuccess: (found) =>
             found === null
               ? Effect.succeed(unknown(`the ${noun} does not exist any more`, null))
-              : reconcile(message, found)
+              : Effect.map(reconcile(message, found), (reply) => masked(channel, found, reply))
         })
     })
   }

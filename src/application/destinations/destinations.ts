@@ -3,9 +3,10 @@
  * judges the destination as a whole.
  */
 import { DateTime, Effect, Redacted, Result } from "effect"
+import { MASKED } from "../../domain/delivery/exchange.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import { publicKeyOf } from "../accept/addressing.ts"
-import type { Fault } from "../errors.ts"
+import { type Fault, SecretsNeeded } from "../errors.ts"
 import type { AnyChannel, OwnershipNotKnown } from "../ports/Channels.ts"
 import {
   type Alerting,
@@ -16,6 +17,7 @@ import {
   type OpenDestination,
   type Secrets
 } from "../ports/Destinations.ts"
+import type { Setting } from "./fields.ts"
 
 /** Fields by name. A setting that is null is its default. */
 type Given = Readonly<Record<string, unknown>>
@@ -40,12 +42,13 @@ export const createDestination = Effect.fnUntraced(function* (
   secretsAsGiven: Readonly<Record<string, string>>,
   { alerting, faults: found = [] }: { readonly alerting?: Alerting; readonly faults?: ReadonlyArray<Fault> } = {}
 ) {
-  const { given, secrets: within } = apart(channel, asGiven)
+  const { given: shownOrNew, secrets: within } = apart(channel, asGiven)
+  const { given, faults: unshown } = resolved(channel, null, shownOrNew)
   const givenSecrets = { ...secretsAsGiven, ...within }
   const settings = settingsOf(channel, given)
   const secretNames = Object.keys(givenSecrets)
   const draft = { settings, secretNames, secrets: givenSecrets, given: Object.keys(settings), before: null }
-  const faults = [...found, ...faultsOf(channel, draft)]
+  const faults = [...found, ...unshown, ...faultsOf(channel, draft)]
   if (faults.length > 0) return Result.fail(faults)
   const disowned = yield* disownedBy(channel, settings, givenSecrets)
   if (disowned.length > 0) return Result.fail(disowned)
@@ -82,7 +85,7 @@ interface Beside {
   readonly faults?: ReadonlyArray<Fault>
 }
 
-/** Null when the org has no such destination. */
+/** Null when the org has no such destination. Fails with `SecretsNeeded`. */
 export const changeDestination = Effect.fnUntraced(function* (
   channel: AnyChannel,
   orgId: OrgId,
@@ -110,7 +113,8 @@ const changeOnce = Effect.fnUntraced(function* (
   const destinations = yield* Destinations
   const before = yield* readDestination(channel, orgId, id)
   if (before === null) return null
-  const { given, secrets: within } = apart(channel, asGiven)
+  const { given: shownOrNew, secrets: within } = apart(channel, asGiven)
+  const { given, left, faults: unshown } = resolved(channel, before, shownOrNew)
   const secrets = { ...secretsAsGiven, ...removedWithin(channel, before, given), ...within }
   const settings = Object.fromEntries(
     Object.entries(given).map(([name, value]) => [name, settingOf(channel, name, value)])
@@ -125,8 +129,10 @@ const changeOnce = Effect.fnUntraced(function* (
     given: Object.keys(settings),
     before: before.settings
   }
-  const faults = [...found, ...faultsOf(channel, draft), ...lostWithin(channel, before, given, secrets)]
-  if (faults.length > 0) return Result.fail(faults)
+  const faults = [...found, ...unshown, ...faultsOf(channel, draft), ...lostWithin(channel, before, given, secrets)]
+  const needed = isMove(channel, before, draft.settings) ? notGivenAgain(channel, before, given, left, secrets) : []
+  if (faults.length > 0) return Result.fail([...faults, ...needed])
+  if (needed.length > 0) return yield* new SecretsNeeded({ faults: needed })
   const disowned = yield* disownedBy(channel, draft.settings, draft.secrets)
   if (disowned.length > 0) return Result.fail(disowned)
   const redacted = Object.fromEntries(
@@ -172,7 +178,97 @@ const removedWithin = ({ secrets }: AnyChannel, { secretNames }: Destination, gi
     )
   )
 
-/** Another text without the secret would send the old one to another place. The same text is a change of nothing. */
+type Texts = Readonly<Record<string, string>>
+
+const hidingOf = ({ settings }: AnyChannel) =>
+  Object.entries(settings as Readonly<Record<string, Setting>>).flatMap(([name, { hides }]) =>
+    hides === undefined ? [] : [{ name, hides }]
+  )
+
+/** The settings of a destination as they are shown. */
+export const shownSettings = (channel: AnyChannel, settings: DestinationSettings): Given => {
+  const shown: Record<string, unknown> = { ...settings }
+  for (const { name, hides } of hidingOf(channel)) {
+    const texts = (shown[name] ?? {}) as Texts
+    shown[name] = Object.fromEntries(Object.entries(texts).map(([of, text]) => [of, hides(text)]))
+  }
+  return shown
+}
+
+/**
+ * The settings with the stored texts in the place of those that were given back as they are shown. `left` names the settings
+ * of which texts were: they say nothing of their secrets.
+ */
+const resolved = (channel: AnyChannel, before: Destination | null, given: Given) => {
+  const settings: Record<string, unknown> = { ...given }
+  const left = new Set<string>()
+  const faults: Array<Fault> = []
+  for (const { name, hides } of hidingOf(channel)) {
+    if (settings[name] == null) continue
+    const stored = ((before?.settings as unknown as Given | undefined)?.[name] ?? {}) as Texts
+    const byName = new Map(Object.entries(stored).map(([of, text]) => [of.toLowerCase(), text]))
+    settings[name] = Object.fromEntries(
+      Object.entries(settings[name] as Texts).map(([of, text]) => {
+        if (!text.includes(MASKED) || hides(text) !== text) return [of, text]
+        const kept = byName.get(of.toLowerCase())
+        if (kept !== undefined && hides(kept) === text) {
+          left.add(name)
+          return [of, kept]
+        }
+        faults.push({ field: name, reason: `the value of ${of} is ${text}, which stands for one that is not shown` })
+        return [of, text]
+      })
+    )
+  }
+  return { given: settings, left, faults }
+}
+
+/** Whether secrets would go to a place where none went before. */
+const isMove = ({ placesOf }: AnyChannel, { settings }: Destination, after: DestinationSettings): boolean => {
+  if (placesOf === undefined) return false
+  const known = new Set(placesOf(settings).map(placeOf))
+  return placesOf(after).some((url) => !known.has(placeOf(url)))
+}
+
+const placeOf = (text: string): string => {
+  const url = URL.parse(text)
+  return url === null ? text : `${url.protocol}//${url.username}@${url.host}`
+}
+
+/**
+ * What a destination would take along to another place, field by field: whoever may change it need not know its secrets, and
+ * would learn them there.
+ */
+const notGivenAgain = (
+  channel: AnyChannel,
+  before: Destination,
+  given: Given,
+  left: ReadonlySet<string>,
+  secrets: GivenSecrets
+): ReadonlyArray<Fault> => {
+  const reason = "must be given again, or removed, when the destination moves to another place"
+  const settings = before.settings as unknown as Given
+  const hidden = hidingOf(channel).flatMap(({ name, hides }) => {
+    const texts = Object.values((settings[name] ?? {}) as Texts)
+    const isOpen = texts.every((text) => hides(text) === text)
+    return isOpen || (given[name] !== undefined && !left.has(name)) ? [] : [{ field: name, reason }]
+  })
+  const kept = before.secretNames.flatMap((name) => {
+    if (secrets[name] !== undefined) return []
+    const field = channel.secrets[name]
+    if (field === undefined) return [{ field: `secrets.${name}`, reason }]
+    if (field.staysHere) return []
+    return field.within === undefined
+      ? [{ field: name, reason }]
+      : [{ field: field.within.setting, reason: `${reason}: it must bring its ${name}` }]
+  })
+  return [...hidden, ...kept]
+}
+
+/**
+ * Another text without the secret would use the old one for something else. The same text is a change of nothing, and of a
+ * text that says where secrets go, it counts where that is.
+ */
 const lostWithin = (
   channel: AnyChannel,
   before: Destination,
@@ -182,6 +278,7 @@ const lostWithin = (
   Object.entries(channel.secrets).flatMap(([name, { within }]) => {
     if (within === undefined || secrets[name] !== undefined || !before.secretNames.includes(name)) return []
     const { [within.setting]: text } = before.settings as unknown as Given
+    if (channel.placesOf?.(before.settings).includes(String(text))) return []
     return given[within.setting] === undefined || given[within.setting] === text
       ? []
       : [{ field: within.setting, reason: `must bring its ${name} again when it changes` }]

@@ -76,6 +76,11 @@ export interface Setting {
     readonly detail: string
     readonly reason: string
   }
+  /**
+   * It is a record of texts that may hold secrets: how each is shown, `***` in the place of what is not. A change that gives
+   * a text back as it was shown leaves it as it is.
+   */
+  readonly hides?: (text: string) => string
 }
 
 const OnDeadLetter = Schema.Literals(onDeadLetter).annotate({

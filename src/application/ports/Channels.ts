@@ -95,9 +95,13 @@ export interface SecretField<Settings extends DestinationSettings = DestinationS
   readonly rotates?: true
   /** A request from outside asks by it whether the secret is known (`Destinations.knowsLookup`). */
   readonly lookup?: true
+  /** It is used here and sent nowhere, so a destination that moves to another place keeps it. */
+  readonly staysHere?: true
+  /** Other texts by which the far side knows it: an answer may repeat them too (destinations/masking.ts). */
+  readonly alsoWritten?: (secret: string) => ReadonlyArray<string>
   /**
    * It comes as a part of a setting's text, such as the password in a URL, and has no field of its own: it is taken out
-   * before anything is judged or kept. A new text must bring it again.
+   * before anything is judged or kept. A new text must bring it again, but for a URL of the same place (`placesOf`).
    */
   readonly within?: {
     readonly setting: string
@@ -160,6 +164,11 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   readonly retry: RetryPolicy
   /** Whether a message reaches a person: then a dossier's consent is needed first. */
   readonly reachesPerson: boolean
+  /**
+   * The URLs that secrets go to. When one of them is at another place (scheme, user, host or port) than all before, the
+   * secrets must be given again. Absent: its owner can't say where they go.
+   */
+  readonly placesOf?: (settings: Settings) => ReadonlyArray<string>
   /** How a destination of these settings is called, for whoever reads of an attempt; no secret is in it. */
   readonly callOf: (settings: Settings) => Call | null
   /** Whether the far side drops a duplicate by the message's id: of every destination, or as its settings say. */

@@ -10,8 +10,10 @@
  */
 import { Effect, Redacted, Result } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
+import { maskedJson, maskOf } from "../destinations/masking.ts"
 import { StoreUnavailable } from "../errors.ts"
-import { type Destination, Destinations } from "../ports/Destinations.ts"
+import { Channels } from "../ports/Channels.ts"
+import { type Destination, Destinations, type OpenDestination } from "../ports/Destinations.ts"
 import { type ArrivedReceipt, ReceiptInbox } from "../ports/ReceiptInbox.ts"
 import { type Notice, WhatsAppReceipts } from "../ports/WhatsAppReceipts.ts"
 
@@ -37,7 +39,7 @@ const NUMBERS_FIRST = 100
 
 export const receiveReceipts = Effect.fn("receiveReceipts")(function* (
   call: ReceiptCall
-): Effect.fn.Return<ReceiptAnswer, StoreUnavailable, Destinations | WhatsAppReceipts | ReceiptInbox> {
+): Effect.fn.Return<ReceiptAnswer, StoreUnavailable, Channels | Destinations | WhatsAppReceipts | ReceiptInbox> {
   const notices = yield* WhatsAppReceipts
   const numbers = notices.numbersIn(call.body)
   const believed = yield* believedOf(call, numbers.slice(0, NUMBERS_FIRST))
@@ -49,14 +51,18 @@ export const receiveReceipts = Effect.fn("receiveReceipts")(function* (
 
   const read = notices.read(call.body)
   if (Result.isFailure(read)) return { type: "Unreadable", reason: read.failure }
+  const channel = (yield* Channels).get(WHATSAPP)
+  const withoutSecrets = (account: OpenDestination, raw: string) =>
+    channel === undefined ? raw : maskedJson(maskOf(channel, account), raw)
   const receipts: Array<ArrivedReceipt> = []
   for (const notice of read.success) {
     const account = notice.phoneNumberId === null ? undefined : believed.get(notice.phoneNumberId)
     if (account === undefined) yield* skipped(notice, "no account is proven for its phone number")
-    else if (call.org !== null && call.org !== account.orgId) yield* skipped(notice, "X-Org-Id names another org")
+    else if (call.org !== null && call.org !== account.destination.orgId)
+      yield* skipped(notice, "X-Org-Id names another org")
     else {
-      const { orgId, id } = account
-      receipts.push(...notice.statuses.map((raw) => ({ orgId, account: id, raw })))
+      const { orgId, id } = account.destination
+      receipts.push(...notice.statuses.map((raw) => ({ orgId, account: id, raw: withoutSecrets(account, raw) })))
       if (notice.inbound > 0) yield* Effect.logDebug(`${notice.inbound} messages to WhatsApp account ${id} ignored`)
     }
   }
@@ -78,7 +84,7 @@ const skipped = ({ phoneNumberId, statuses }: Notice, reason: string) =>
 const believedOf = Effect.fnUntraced(function* ({ body, signature }: ReceiptCall, numbers: ReadonlyArray<string>) {
   const accounts = yield* Destinations
   const { isSigned } = yield* WhatsAppReceipts
-  const believed = new Map<string, Destination>()
+  const believed = new Map<string, OpenDestination>()
   // Numbers of one app share its secret, and a body can be large.
   const tried = new Map<string, boolean>()
   const isProven = (appSecret: Redacted.Redacted): boolean => {
@@ -94,10 +100,10 @@ const believedOf = Effect.fnUntraced(function* ({ body, signature }: ReceiptCall
       Effect.fail(new StoreUnavailable({ cause }))
     )
     if (found === null) continue
-    if (isProven(found.secrets["appSecret"]!)) believed.set(number, found.destination)
+    if (isProven(found.secrets["appSecret"]!)) believed.set(number, found)
     else if ("verifySignature" in found.destination.settings && found.destination.settings.verifySignature === false) {
       yield* warnOfUnverified(found.destination)
-      believed.set(number, found.destination)
+      believed.set(number, found)
     }
   }
   return believed

@@ -6,7 +6,7 @@ import { DateTime, Schema } from "effect"
 import type { MessageBlocked } from "../../domain/consent/facts.ts"
 import type { ReplayRejected } from "../../domain/replay/decider.ts"
 import type { Setting } from "../destinations/fields.ts"
-import type { Fault, StoreUnavailable } from "../errors.ts"
+import type { Fault, SecretsNeeded, StoreUnavailable } from "../errors.ts"
 import type { EventNotFound } from "../events/readEvents.ts"
 import type { ProjectionNotFound } from "../log/projections/rebuild.ts"
 import type { CallerCommand, CommandRefused, MessageBusy } from "../messages/commandMessage.ts"
@@ -113,6 +113,13 @@ export const unfit = (faults: ReadonlyArray<Fault>) =>
     "unfit-event",
     "The catalogue of event types does not allow this"
   )(`${faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")}.`, faults)
+/** A destination would take its secrets to another place. */
+const secretsNeeded = ({ faults }: SecretsNeeded) =>
+  problem(
+    422,
+    "secrets-needed",
+    "The destination's secrets are needed again"
+  )(`${faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")}.`, faults)
 /** The same answer for a resource that does not exist and for one of another org. */
 export const notFound = (detail = "There is nothing here.") => problem(404, "not-found", "Not found")(detail)
 /** It is no fault of the caller's, and asking again does not help before somebody has repaired it. */
@@ -213,6 +220,7 @@ export type Failure =
   | Problem
   | StoreUnavailable
   | OwnershipNotKnown
+  | SecretsNeeded
   | MessageNotFound
   | MessageSetAside
   | BodyErased
@@ -239,6 +247,8 @@ export const problemFor = (failure: Failure): Problem => {
       return limitReached(failure)
     case "MessageSetAside":
       return setAside(failure)
+    case "SecretsNeeded":
+      return secretsNeeded(failure)
     case "BodyErased":
       return bodyErased()
     case "CommandRefused":

@@ -53,6 +53,7 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<AmqpTarg
     takesRoutingKey: true,
     retry: presets.exponential,
     reachesPerson: false,
+    placesOf: ({ url }) => [url],
     callOf: ({ url, exchange, routingKey }) => ({
       method: "PUBLISH",
       url: shownUrl(new URL(url)),

@@ -21,7 +21,7 @@ export const settings = {
   url: {
     schema: text(2048).annotate({
       description:
-        "amqp://user:password@host:5672/vhost, or amqps:. The password is stored encrypted and left out when it is read."
+        "amqp://user:password@host:5672/vhost, or amqps:. The password is stored encrypted and left out when it is read. It must be given again with another scheme, user, host or port."
     })
   },
   exchange: {
@@ -44,6 +44,8 @@ export const secrets = {
   password: {
     schema: Schema.String,
     replaceable: true,
+    // It is kept as it was written in the URL.
+    alsoWritten: (written) => (isDecodable(written) ? [decodeURIComponent(written)] : []),
     within: {
       setting: "url",
       takenOut: (text) => {

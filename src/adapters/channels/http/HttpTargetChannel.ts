@@ -76,6 +76,7 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<HttpTarg
     addressField: "to",
     retry: presets.webhook,
     reachesPerson: false,
+    placesOf: ({ url, reconcile }) => (reconcile === null ? [url] : [url, reconcile.url]),
     callOf,
     dedupes: ({ idempotency }) => idempotency === "header",
     missing: "target_missing",

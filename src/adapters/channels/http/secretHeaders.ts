@@ -4,6 +4,7 @@
  */
 import { Redacted } from "effect"
 import type { Secrets } from "../../../application/ports/Destinations.ts"
+import { MASKED } from "../../../domain/delivery/exchange.ts"
 import { isHeaderValue } from "../net/requestPolicy.ts"
 
 /** Values by the name of their header or field. */
@@ -28,6 +29,19 @@ export const checkSecret = (named: string, value: string): string | null => {
   if (!name.test(named)) return "must be named with a letter, then at most 63 letters, digits, dashes or underscores"
   return value !== "" && isHeaderValue(value) ? null : "must be 1 to 4096 characters of printable ASCII"
 }
+
+/** Says how a credential is meant, and nothing of it. */
+const scheme = /^(?:Basic|Bearer|Token|ApiKey|Key) $/i
+
+/** As anybody may read it: the references, the scheme in front of one, and `***` for all else. */
+export const withoutLiterals = (text: string): string =>
+  text
+    // References are the odd parts.
+    .split(/(\{\{[A-Za-z][A-Za-z0-9_-]{0,63}\}\})/)
+    .map((part, at, parts) =>
+      part === "" || at % 2 === 1 || (at === 0 && parts.length > 1 && scheme.test(part)) ? part : MASKED
+    )
+    .join("")
 
 /** Every reference must be known. */
 export const filled = (texts: Texts, secrets: Secrets): Texts =>

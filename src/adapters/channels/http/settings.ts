@@ -9,7 +9,7 @@ import type { DestinationDraft } from "../../../application/ports/Channels.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
 import { checkUrl, makeCheckHeaders } from "../net/requestPolicy.ts"
 import { checkFields } from "./bodyFields.ts"
-import { checkReferences } from "./secretHeaders.ts"
+import { checkReferences, withoutLiterals } from "./secretHeaders.ts"
 
 const httpMethods = ["POST", "PUT", "PATCH", "DELETE"] as const
 
@@ -36,9 +36,11 @@ export const settings = {
   method: { schema: Schema.Literals(httpMethods), default: "POST" },
   headers: {
     schema: texts.annotate({
-      description: "{{name}} within a value stands for the target's secret of that name, as in Bearer {{token}}."
+      description:
+        "{{name}} within a value stands for the target's secret of that name, as in Bearer {{token}}. What else a value holds is stored encrypted and shown as ***; a change that gives a value back as it was shown leaves it as it is."
     }),
-    default: {}
+    default: {},
+    hides: withoutLiterals
   },
   bodyFields: {
     schema: texts.annotate({

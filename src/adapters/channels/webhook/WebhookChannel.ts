@@ -17,7 +17,7 @@ import { makeTries } from "../net/tries.ts"
 import { checkAuthority, checkClient, clientKey, KEY } from "./certificates.ts"
 import { callOf, makeTargets, requestOf } from "./request.ts"
 import { checkHeaders, type EndpointSettings, settings } from "./settings.ts"
-import { checkSecret, generateSecret, publicKeyOf, type Style } from "./signature.ts"
+import { checkSecret, generateSecret, publicKeyOf, type Style, textsOf } from "./signature.ts"
 
 /** `resolve` replaces the system's resolver. */
 export const channel = (rules: EgressRules, resolve?: Resolve): Channel<EndpointSettings> => {
@@ -43,7 +43,9 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<Endpoint
           of: publicKeyOf
         },
         replaceable: false,
-        rotates: true
+        rotates: true,
+        staysHere: true,
+        alsoWritten: textsOf
       },
       [KEY]: clientKey
     },
@@ -70,6 +72,7 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<Endpoint
     addressField: "to",
     retry: presets.webhook,
     reachesPerson: false,
+    placesOf: ({ url }) => [url],
     callOf,
     dedupes: true,
     goneStatus: 410,

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { between, commonSettings, headerText, type Setting, text } from "../../../application/destinations/fields.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
+import { MASKED } from "../../../domain/delivery/exchange.ts"
 import { isWish } from "../../../domain/event/eventTypes.ts"
 import { checkUrl, type Headers, makeCheckHeaders } from "../net/requestPolicy.ts"
 import type { Certificates } from "./certificates.ts"
@@ -38,7 +39,14 @@ export const settings = {
   },
   description: { schema: text(500), default: null },
   signature: { schema: Schema.Literals(styles), default: "standard" },
-  headers: { schema: Schema.Record(Schema.String, Schema.String), default: {} },
+  headers: {
+    schema: Schema.Record(Schema.String, Schema.String).annotate({
+      description:
+        "Stored encrypted, and shown as ***. A change that gives *** leaves the value of that header as it is."
+    }),
+    default: {},
+    hides: () => MASKED
+  },
   disableAfterMs: {
     schema: between(0, 365 * DAY_MS).annotate({
       description: "For so long every attempt may fail until the endpoint is disabled; 0: for ever."

@@ -13,6 +13,7 @@
  * already shares a plain-text secret keeps it: bring its base64. A private key is `whsk_<base64 of its seed of 32
  * bytes, alone or with the 32 bytes of its public key behind it>`, and its public key `whpk_<base64 of 32 bytes>`.
  */
+import { isUtf8 } from "node:buffer"
 import {
   createHmac,
   createPrivateKey,
@@ -96,6 +97,20 @@ export const signingKey = (secret: Redacted.Redacted): KeyObject => {
   const text = Redacted.value(secret)
   const bytes = Buffer.from(text.slice(text.indexOf("_") + 1), "base64")
   return text.startsWith(PRIVATE_PREFIX) ? privateKeyOf(bytes.subarray(0, KEY_BYTES)) : createSecretKey(bytes)
+}
+
+/** How else a secret is written: without its prefix, and its bytes as hex and, where they are one, as a text. */
+export const textsOf = (secret: string): ReadonlyArray<string> => {
+  const encoded = secret.slice(secret.indexOf("_") + 1)
+  const bytes = Buffer.from(encoded, "base64")
+  const seed = bytes.subarray(0, KEY_BYTES)
+  const isPair = secret.startsWith(PRIVATE_PREFIX) && bytes.length > KEY_BYTES
+  return [
+    encoded,
+    bytes.toString("hex"),
+    ...(isPair ? [seed.toString("base64"), seed.toString("hex")] : []),
+    ...(isUtf8(bytes) ? [bytes.toString("utf8")] : [])
+  ]
 }
 
 const hmac = (key: KeyObject, prefix: string, body: Uint8Array, encoding: "base64" | "hex") =>

@@ -8,11 +8,10 @@
  *   for. Without one the account says what happens: a dead letter for a person to decide, or another try.
  * - What Meta refuses because of the sender and not the message costs no attempt: a throttle makes the account, or
  *   the message, wait; an account that can't send opens its circuit (errors.ts).
- * - An answer may repeat the access token it was asked with. It is taken out before anything is kept.
  *
  * A message that Meta took is SENT; a receipt says that it arrived.
  */
-import { Clock, Effect, Redacted, Result } from "effect"
+import { Clock, Effect, Result } from "effect"
 import type { Fault } from "../../../application/errors.ts"
 import type { Channel, Connection, Reply } from "../../../application/ports/Channels.ts"
 import { outcomeOfFailure, withoutDedupe } from "../../../domain/delivery/classify.ts"
@@ -47,18 +46,6 @@ const ACCOUNT_WAIT_MS = 1_000
 const DAY_MS = 24 * 3600 * 1000
 
 const reply = (outcome: AttemptOutcome, responseBody: string | null = null): Reply => ({ outcome, responseBody })
-
-/** What came of a try. An answer may repeat the access token it was asked with. */
-const replyOf = ({ exchange, responseBody, responseHeaders }: Tried, account: Account, outcome: AttemptOutcome) => ({
-  outcome,
-  exchange,
-  responseBody: responseBody === null ? null : withoutToken(responseBody, account),
-  ...(responseHeaders !== undefined && {
-    responseHeaders: Object.fromEntries(
-      Object.entries(responseHeaders).map(([name, value]) => [name, withoutToken(value, account)])
-    )
-  })
-})
 
 const inDoubt = (error: DeliveryError, reconcileAfterMs: number | null): Effect.Effect<Reply> =>
   Effect.succeed(reply({ type: "Unknown", error, status: null, reconcileAfterMs, durationMs: 0 }))
@@ -125,7 +112,8 @@ const open = Effect.fnUntraced(function* ({ baseUrl, codes, proxy }: Options) {
         attempt(prepared.destination, () => prepared.request),
         (tried) => {
           const pace = { throttles, pair, now: clock.currentTimeMillisUnsafe() }
-          return replyOf(tried, account, outcomeOf(tried, account, codes, pace))
+          const { begun: _, ...reply } = tried
+          return { ...reply, outcome: outcomeOf(tried, account, codes, pace) }
         }
       )
     },
@@ -157,9 +145,6 @@ const held = (afterMs: number): AttemptOutcome => ({
 })
 
 const errorOf = (code: string, message: string, retryable: boolean): DeliveryError => ({ code, message, retryable })
-
-const withoutToken = (text: string, { secrets: { accessToken } }: Account): string =>
-  text.replaceAll(Redacted.value(accessToken!), "[access token]")
 
 /** What is known of throttles, and what this try may add to it. */
 interface Pace {

@@ -98,8 +98,12 @@ const change = HttpApiEndpoint.patch("change", `${PATH}/:id`, {
   params: idParam,
   payload: ChangeAlertTarget,
   success: AlertTarget,
-  error: [problemOf(404), ...bodyErrors]
-}).annotateMerge(about("Change an alert target."))
+  error: [problemOf(404), problemOf(422), ...bodyErrors]
+}).annotateMerge(
+  about(
+    "Change an alert target. PagerDuty's routing key is needed again, else 422, when the URL leads to another place."
+  )
+)
 
 const remove = HttpApiEndpoint.delete("remove", `${PATH}/:id`, {
   ...byId,

@@ -8,7 +8,8 @@ import { HttpApiBuilder } from "effect/http-api"
 import {
   changeDestination,
   createDestination,
-  readDestination
+  readDestination,
+  shownSettings
 } from "../../../application/destinations/destinations.ts"
 import { Retry } from "../../../application/destinations/fields.ts"
 import { healthOf } from "../../../application/destinations/health.ts"
@@ -48,7 +49,7 @@ export const layerOf = (channel: AnyChannel) => {
   const shown = ({ settings, secretNames, published, ...rest }: Destination) => {
     const { alerting: _, channel: __, enabledAt: ___, ...destination } = rest
     return {
-      ...settings,
+      ...shownSettings(channel, settings),
       ...destination,
       state: stateOf(destination),
       ...(channel.ownSecretsMax > 0 && { secretNames }),

@@ -163,8 +163,12 @@ export const destinationsApi = (channel: AnyChannel) => {
     params: idParam,
     payload: Change,
     success: Shown,
-    error: [problemOf(404), ...bodyErrors]
-  }).annotateMerge(about(`Change ${one}. Changes apply from the next attempt.`))
+    error: [problemOf(404), problemOf(422), ...bodyErrors]
+  }).annotateMerge(
+    about(
+      `Change ${one}. Changes apply from the next attempt.${channel.placesOf ? " One that moves it to another place must bring its secrets again: 422 names those that are missing." : ""}`
+    )
+  )
   const remove = HttpApiEndpoint.delete("remove", `${path}/:id`, {
     ...byId,
     success: HttpApiSchema.NoContent

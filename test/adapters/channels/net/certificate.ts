@@ -24,14 +24,21 @@ const alsoForLoopback = der(
   )
 )
 
-export const selfSigned = (host: string, loopback = false): { readonly cert: string; readonly key: string } => {
+/** In the form of the century's last two digits of the year, month, day, hour, minute, second. */
+export type Validity = readonly [from: string, until: string]
+
+export const selfSigned = (
+  host: string,
+  loopback = false,
+  [from, until]: Validity = ["200101000000Z", "491231235959Z"]
+): { readonly cert: string; readonly key: string } => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const content = sequence(
     ...(loopback ? [der(0xa0, der(0x02, Buffer.from([2])))] : []),
     der(0x02, Buffer.from([1])),
     ecdsaWithSha256,
     commonName(host),
-    sequence(time("200101000000Z"), time("491231235959Z")),
+    sequence(time(from), time(until)),
     commonName(host),
     publicKey.export({ type: "spki", format: "der" }),
     ...(loopback ? [alsoForLoopback] : [])
@@ -39,7 +46,7 @@ export const selfSigned = (host: string, loopback = false): { readonly cert: str
   const signature = der(0x03, Buffer.from([0]), sign("sha256", content, privateKey))
   const text = sequence(content, ecdsaWithSha256, signature).toString("base64")
   return {
-    cert: `-----BEGIN CERTIFICATE-----\n${text.replace(/.{64}/g, "$&\n")}\n-----END CERTIFICATE-----\n`,
+    cert: `-----BEGIN CERTIFICATE-----\n${text.replace(/.{64}(?!$)/g, "$&\n")}\n-----END CERTIFICATE-----\n`,
     key: privateKey.export({ type: "pkcs8", format: "pem" }).toString()
   }
 }

@@ -387,7 +387,7 @@ describe("the access token", () => {
       const details = `Malformed access token ${token}`
       const { meta, reply } = yield* sendIn({ type: "refuses", code: 190, details })
       expect(meta.requests).toHaveLength(1)
-      expect(reply.responseBody).toContain("Malformed access token [access token]")
+      expect(reply.responseBody).toContain("Malformed access token ***")
       expect(JSON.stringify(reply)).not.toContain(token)
     })
   )

@@ -64,7 +64,11 @@ describe("a PagerDuty alert target", () => {
     const eu = "https://events.eu.pagerduty.com/v2/enqueue"
     const other = await create({ type: "pagerduty", routingKey, url: eu, severity: "info" })
     expect(other.json).toMatchObject({ url: eu, severity: "info" })
-    const back = await call("PATCH", `${targets}/${other.json["id"]}`, { body: { url: null, severity: null } })
+    const path = `${targets}/${other.json["id"]}`
+    // Another place must not learn the key from whoever moves it.
+    const refused = await call("PATCH", path, { body: { url: null, severity: null } })
+    expect([refused.status, field(refused)]).toEqual([422, ["routingKey"]])
+    const back = await call("PATCH", path, { body: { url: null, severity: null, routingKey } })
     expect(back.json).toMatchObject({ url: "https://events.pagerduty.com/v2/enqueue", severity: null })
   })
 

@@ -1,0 +1,285 @@
+/**
+ * Takes the secrets of a destination out of what its far side says, before any of it is kept: an answer may repeat the request
+ * that it answers. What is looked for are the secrets themselves, the values of headers, and parameters of the URL; as they
+ * are, and as an answer may write them: in JSON, in HTML, percent-encoded, in hex, and within anything that is base64. Upper and
+ * lower case are not told apart, and the beginning of a secret at the end of a text that was cut counts as the secret.
+ *
+ * A far side that wants to tell a secret can write it in a form that nobody looks for. It knew the secret before.
+ */
+import { Redacted } from "effect"
+import { MASKED } from "../../domain/delivery/exchange.ts"
+import type { AnyChannel, Reply } from "../ports/Channels.ts"
+import type { OpenDestination } from "../ports/Destinations.ts"
+import type { Setting } from "./fields.ts"
+
+/** What is shorter is found in everything. */
+const SECRET_MIN = 4
+/** Of what may be a secret and may be any word: a part of a header's value, a parameter. */
+const PERHAPS_MIN = 8
+/** Fewer characters of base64 are found in much that is encoded. */
+const ENCODED_MIN = 8
+/** The shortest text that may have been cut (net/answerHeaders.ts). */
+const CUT_MIN = 256
+/** Of an id, which would be of no use without its middle, only what is certainly no chance. */
+export const CERTAIN_MIN = 8
+
+/** The text without the secrets; those of fewer characters than `shortest` stay. */
+export type Mask = (text: string, shortest?: number) => string
+
+interface Needle {
+  /** Folded. */
+  readonly text: string
+  /** It lies within base64, and all of that goes. */
+  readonly isEncoded: boolean
+}
+
+/** Made with the first answer, for as long as settings and secrets stay the same: an open destination is one unchanging object. */
+const masks = new WeakMap<OpenDestination, Mask>()
+
+export const maskOf = (channel: AnyChannel, open: OpenDestination): Mask => {
+  const known = masks.get(open)
+  if (known !== undefined) return known
+  const mask = maskFor(secretTextsOf(channel, open))
+  masks.set(open, mask)
+  return mask
+}
+
+/** What is kept of an attempt, without what its far side repeated. */
+export const masked = (channel: AnyChannel, open: OpenDestination, reply: Reply): Reply => {
+  const { outcome, responseBody, responseHeaders } = reply
+  // Most answers say nothing.
+  const isAccepted = outcome.type === "Accepted"
+  if (responseBody === null && responseHeaders === undefined && isAccepted && outcome.providerMessageId === null) {
+    return reply
+  }
+  const mask = maskOf(channel, open)
+  return {
+    ...reply,
+    outcome: isAccepted
+      ? { ...outcome, providerMessageId: idWithout(mask, outcome.providerMessageId) }
+      : { ...outcome, error: { ...outcome.error, message: mask(outcome.error.message) } },
+    responseBody: responseBody === null ? null : mask(responseBody),
+    ...(responseHeaders !== undefined && {
+      responseHeaders: Object.fromEntries(
+        Object.entries(responseHeaders).map(([name, value]) => [mask(name, CERTAIN_MIN), mask(value)])
+      )
+    })
+  }
+}
+
+/** An id that holds a secret is none: many messages would share what is left of it. */
+const idWithout = (mask: Mask, id: string | null): string | null =>
+  id === null || mask(id, CERTAIN_MIN) !== id ? null : id
+
+/** JSON text without the secrets in any of its values; the text itself where there are none. */
+export const maskedJson = (mask: Mask, text: string): string => {
+  const within = (value: unknown): unknown => {
+    if (typeof value === "string") return mask(value, CERTAIN_MIN)
+    if (typeof value === "number") return mask(String(value), CERTAIN_MIN) === String(value) ? value : MASKED
+    if (Array.isArray(value)) return value.map(within)
+    if (typeof value !== "object" || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [mask(name, CERTAIN_MIN), within(one)]))
+  }
+  return mask(text, CERTAIN_MIN) === text ? text : JSON.stringify(within(JSON.parse(text)))
+}
+
+const secretTextsOf = (
+  channel: AnyChannel,
+  { destination: { settings }, secrets, previousSecrets }: OpenDestination
+): ReadonlySet<string> => {
+  const texts = new Set<string>()
+  const add = (text: string, shortest: number) => {
+    if (text.length >= shortest) texts.add(text)
+    const decoded = decodedOf(text)
+    if (decoded === null) return
+    if (decoded.length >= shortest) texts.add(decoded)
+    // user:password
+    const password = decoded.slice(decoded.indexOf(":") + 1)
+    if (password.length >= shortest) texts.add(password)
+  }
+  const named = [
+    ...Object.entries(secrets).map(([name, secret]) => ({ name, secret })),
+    ...previousSecrets.map(({ name, secret }) => ({ name, secret }))
+  ]
+  for (const { name, secret } of named) {
+    const value = Redacted.value(secret)
+    for (const text of [value, ...(channel.secrets[name]?.alsoWritten?.(value) ?? [])]) {
+      if (text.includes("\n")) {
+        for (const line of text.split("\n")) if (!line.startsWith("-----")) add(line.trim(), PERHAPS_MIN)
+      } else add(text, SECRET_MIN)
+    }
+  }
+  for (const [name, { hides }] of Object.entries(channel.settings as Readonly<Record<string, Setting>>)) {
+    if (hides === undefined) continue
+    const values = (settings as unknown as Readonly<Record<string, Readonly<Record<string, string>>>>)[name] ?? {}
+    for (const value of Object.values(values)) {
+      if (hides(value) === value) continue
+      add(value, PERHAPS_MIN)
+      // References to secrets stand for those.
+      for (const part of value.split(/\{\{[^{}]*\}\}|[\s,;]+/)) {
+        add(part, PERHAPS_MIN)
+        add(part.slice(part.indexOf("=") + 1).replace(/^"(.*)"$/, "$1"), PERHAPS_MIN)
+      }
+    }
+  }
+  for (const place of channel.placesOf?.(settings) ?? []) {
+    const url = URL.parse(place)
+    for (const pair of url?.search.slice(1).split("&") ?? []) {
+      const written = pair.slice(pair.indexOf("=") + 1)
+      // What stands for the id of a message.
+      if (/%7B|\{/i.test(written)) continue
+      add(written, PERHAPS_MIN)
+    }
+    for (const [, value] of url?.searchParams ?? []) if (!value.includes("{")) add(value, PERHAPS_MIN)
+  }
+  return texts
+}
+
+/** The text in a base64 text; null when it is none. */
+const decodedOf = (text: string): string | null => {
+  if (!/^[A-Za-z0-9+/_-]{8,}={0,2}$/.test(text)) return null
+  const padded = text.replace(/=+$/, "").replaceAll("-", "+").replaceAll("_", "/")
+  if (padded.length % 4 === 1) return null
+  const decoded = atob(padded)
+  return /^[\x20-\x7e]{6,}$/.test(decoded) ? decoded : null
+}
+
+/** One byte a character. */
+const bytesOf = (text: string): string => {
+  let bytes = ""
+  for (const byte of new TextEncoder().encode(text)) bytes += String.fromCharCode(byte)
+  return bytes
+}
+
+/**
+ * What base64 writes of these bytes, whatever stands before and behind them: they may begin at each of three places, and
+ * characters that hold bits of something else are left out.
+ */
+const encodedIn = (bytes: string): ReadonlyArray<string> =>
+  [0, 1, 2].map((before) =>
+    btoa("\0".repeat(before) + bytes).slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6))
+  )
+
+const inJson = (text: string): string => JSON.stringify(text).slice(1, -1)
+
+/** By each of the rules that are in use for which characters stay. */
+const percentOf = (text: string): ReadonlyArray<string> => {
+  const component = encodeURIComponent(text.toWellFormed())
+  const strict = component.replace(/[!'()*]/g, (found) => `%${found.charCodeAt(0).toString(16)}`)
+  return [component, component.replaceAll("%20", "+"), strict, new URLSearchParams([["", text]]).toString().slice(1)]
+}
+
+const needlesOf = (secret: string): ReadonlyArray<Needle> => {
+  const plain = [secret, ...percentOf(secret)]
+  // What is encoded may be JSON, and JSON within JSON: that only differs for a secret with quotes.
+  const written = [...new Set([secret, inJson(secret), inJson(inJson(secret))])].map(bytesOf)
+  const hex = written.map((bytes) =>
+    [...bytes].map((byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join("")
+  )
+  const base64 = written.flatMap(encodedIn).filter(({ length }) => length >= ENCODED_MIN)
+  return [
+    ...[...plain, ...hex].map((text) => ({ text: folded(text).text, isEncoded: false })),
+    ...base64
+      .flatMap((text) => [text, text.replaceAll("+", "-").replaceAll("/", "_")])
+      .map((text) => ({
+        text: lowerCase(text),
+        isEncoded: true
+      }))
+  ]
+}
+
+/** Of the same length: a few characters have a longer lower case. */
+const lowerCase = (text: string): string => {
+  const lower = text.toLowerCase()
+  return lower.length === text.length ? lower : text.replace(/[A-Z]+/g, (found) => found.toLowerCase())
+}
+
+/** In lower case and without what JSON and HTML escape with, however deep one JSON text lies in another. */
+interface Folded {
+  readonly text: string
+  /** Where each of its characters, and its end, stand in the text; absent where both are the same. */
+  readonly places?: ReadonlyArray<number>
+}
+
+const escaped = /\\+u00([0-7][0-9a-f])|\\|%5c|&(amp|lt|gt|quot|apos|#3[49]|#x2[27]);/g
+const entities: Readonly<Record<string, string>> = {
+  ...{ amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" },
+  ...{ "#34": '"', "#39": "'", "#x22": '"', "#x27": "'" }
+}
+
+const folded = (given: string): Folded => {
+  const lower = lowerCase(given)
+  if (!/[\\&]|%5c/.test(lower)) return { text: lower }
+  let text = ""
+  let from = 0
+  const places: Array<number> = []
+  const take = (characters: string, at: (n: number) => number) => {
+    for (let n = 0; n < characters.length; n++) places.push(at(n))
+    text += characters
+  }
+  for (const { 0: found, 1: code, 2: entity, index } of lower.matchAll(escaped)) {
+    const start = from
+    take(lower.slice(start, index), (n) => start + n)
+    if (code !== undefined) take(String.fromCharCode(Number.parseInt(code, 16)).toLowerCase(), () => index)
+    else if (entity !== undefined) take(entities[entity]!, () => index)
+    from = index + found.length
+  }
+  const start = from
+  take(lower.slice(start), (n) => start + n)
+  places.push(given.length)
+  return { text, places }
+}
+
+/** From a character on, up to but without another. */
+type Stretch = readonly [from: number, to: number]
+
+const isBase64 = /[A-Za-z0-9+/=_%-]/
+
+const maskFor = (texts: ReadonlySet<string>): Mask => {
+  const byText = new Map([...texts].flatMap(needlesOf).map((needle) => [needle.text, needle]))
+  const needles = [...byText.values()].filter(({ text }) => text.length >= SECRET_MIN)
+  const shortestOfAll = Math.min(...needles.map(({ text }) => text.length))
+
+  return (text, shortest = 0) => {
+    if (text.length < shortestOfAll) return text
+    const { text: said, places } = folded(text)
+    const found: Array<Stretch> = []
+    for (const needle of needles) {
+      const { length } = needle.text
+      if (length < shortest) continue
+      for (let at = said.indexOf(needle.text); at !== -1; at = said.indexOf(needle.text, at + length)) {
+        found.push(needle.isEncoded ? around(said, at, at + length) : [at, at + length])
+      }
+      const cut = text.length < CUT_MIN ? -1 : cutAt(said, needle.text)
+      if (cut !== -1) found.push([cut, said.length])
+    }
+    if (found.length === 0) return text
+    return without(text, places === undefined ? found : found.map(([from, to]) => [places[from]!, places[to]!]))
+  }
+}
+
+/** All of the base64 that a stretch lies in. */
+const around = (text: string, from: number, to: number): Stretch => {
+  let [first, last] = [from, to]
+  while (first > 0 && isBase64.test(text[first - 1]!)) first -= 1
+  while (last < text.length && isBase64.test(text[last]!)) last += 1
+  return [first, last]
+}
+
+/** Where a text ends with the beginning of a secret; -1 where it does not. */
+const cutAt = (text: string, secret: string): number => {
+  const beginning = secret.slice(0, SECRET_MIN)
+  let at = text.indexOf(beginning, Math.max(0, text.length - secret.length + 1))
+  while (at !== -1 && !secret.startsWith(text.slice(at))) at = text.indexOf(beginning, at + 1)
+  return at
+}
+
+const without = (text: string, found: Array<Stretch>): string => {
+  let shown = ""
+  let end = 0
+  for (const [from, to] of found.toSorted(([a], [b]) => a - b)) {
+    if (from >= end) shown += text.slice(end, from) + MASKED
+    end = Math.max(end, to)
+  }
+  return shown + text.slice(end)
+}
