@@ -21,11 +21,13 @@ import { eventTypes } from "./cli/eventTypes.ts"
 import { find } from "./cli/find.ts"
 import { projections } from "./cli/projections.ts"
 import { rekey } from "./cli/rekey.ts"
+import { replays } from "./cli/replays.ts"
 import { resend, retryNow, send } from "./cli/send.ts"
 import { migrate, serve } from "./cli/serve.ts"
 import { setAside } from "./cli/setAside.ts"
 import { show } from "./cli/show.ts"
 import { stats } from "./cli/stats.ts"
+import { status } from "./cli/status.ts"
 import { streams } from "./cli/streams.ts"
 import { tail } from "./cli/tail.ts"
 import { note } from "./cli/terminal.ts"
@@ -48,8 +50,10 @@ const posthaste = Command.make("posthaste").pipe(
         show,
         tail,
         stats,
+        status,
         destinations,
         deadLetters,
+        replays,
         setAside,
         projections
       ]

@@ -34,6 +34,7 @@ import { repairDefaults, repairQueue } from "./application/deliver/repairQueue.t
 import * as Senders from "./application/deliver/Senders.ts"
 import { disableFailing } from "./application/destinations/health.ts"
 import { carryOutErasures } from "./application/erasures/erasures.ts"
+import { Freshness } from "./application/log/Freshness.ts"
 import { LogReader } from "./application/log/LogReader.ts"
 import { beginFacts } from "./application/log/letOutFacts.ts"
 import { keepProjections } from "./application/log/projections/keepProjections.ts"
@@ -45,6 +46,7 @@ import { Channels as ChannelRecords } from "./application/ports/Channels.ts"
 import { Readings } from "./application/ports/Readings.ts"
 import { both, Telemetry } from "./application/ports/Telemetry.ts"
 import { keepRegistered } from "./application/processes/keepRegistered.ts"
+import { Troubles } from "./application/processes/Troubles.ts"
 import { readShared } from "./application/readShared.ts"
 import { applyReceipts } from "./application/receipts/applyReceipts.ts"
 import { warnOfUnverifiedAccounts } from "./application/receipts/receiveReceipts.ts"
@@ -77,7 +79,8 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
     host: hostname(),
     pid: process.pid,
     roles: [...given.roles],
-    version: manifest.version
+    version: manifest.version,
+    broker: given.amqpUrl !== null
   }
 
   const rules = {
@@ -198,7 +201,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
       watched
     ]),
     Layer.provideMerge(inRole("api", api)),
-    Layer.provide(LogReader.layer),
+    Layer.provide([LogReader.layer, Freshness.layer, Troubles.layer]),
     Layer.provide(metrics.timedStores),
     Layer.provide(storeOf(given, databaseAndKeys)),
     Layer.provide(telemetry),

@@ -39,6 +39,10 @@ export interface Page<Item> {
   readonly items: ReadonlyArray<Item>
   /** Null on the last page. */
   readonly nextCursor: string | null
+  /** Of a list that is read from a projection: what was stored before this time is in it. */
+  readonly asOf?: string | undefined
+  /** How old the oldest fact is that such a list lacks; 0 when it lacks none. */
+  readonly behindSeconds?: number | undefined
 }
 
 /** A list: `await` answers the first page, `for await` goes through the items of all pages. */

@@ -7,10 +7,10 @@ import type { DestinationId } from "../domain/ids.ts"
 import { background } from "./background.ts"
 import { StoreUnavailable } from "./errors.ts"
 import { BrokerReports } from "./ports/BrokerReports.ts"
-import { EventStore } from "./ports/EventStore.ts"
 import { OwnClock } from "./ports/OwnClock.ts"
 import { Projections } from "./ports/Projections.ts"
 import { Readings, type SharedReadings } from "./ports/Readings.ts"
+import { readInstallation } from "./processes/Troubles.ts"
 
 export const READ_EVERY = Duration.seconds(5)
 /** Long enough for a slow reading, short enough that the turn of a dead process is not missed. */
@@ -58,22 +58,17 @@ const fetchOnce = Effect.fnUntraced(function* (holder: string, destinations: Rea
 })
 
 const readAll = Effect.fnUntraced(function* (destinations: ReadonlyArray<DestinationId>) {
-  const projections = yield* Projections
-  const store = yield* EventStore
   const counts = yield* (yield* Readings).counts(destinations)
   const now = yield* DateTime.now
   const secondsSince = (at: DateTime.Utc) => Math.max(0, Duration.toSeconds(DateTime.distance(at, now)))
-  const lags: Record<string, number> = {}
-  for (const { name, live, position } of yield* projections.runs) {
-    if (!live) continue
-    const [next] = yield* store.readAll(position, 1)
-    lags[name] = next === undefined ? 0 : secondsSince(next.at)
-  }
-  const stall = yield* projections.stall(STALL_FROM)
+  const { freshness, troubles, oldest } = yield* readInstallation
+  const stall = yield* (yield* Projections).stall(STALL_FROM)
   return {
     ...counts,
-    projectionLagSeconds: lags,
+    projectionLagSeconds: Object.fromEntries([...freshness].map(([name, { behindSeconds }]) => [name, behindSeconds])),
     stallSeconds: stall === null ? 0 : secondsSince(stall.since),
+    troubles: troubles.map(({ reason }) => reason),
+    oldestTransactionSeconds: oldest?.since == null ? 0 : secondsSince(oldest.since),
     brokerAway: (yield* (yield* BrokerReports).reach)?.away ?? null
   } satisfies SharedReadings
 })

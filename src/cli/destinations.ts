@@ -1,7 +1,7 @@
 /** `posthaste destinations`: what holds destinations up and how much waits for them; stop and start them. */
 import { Effect, Option, Record, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
+import { type Aged, noteLateness, optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import {
   colourOf,
   distance,
@@ -41,7 +41,7 @@ interface Destination {
   readonly drainsInSeconds: number | null
 }
 
-interface WithHistory extends Destination {
+interface WithHistory extends Destination, Aged {
   readonly history: ReadonlyArray<{
     readonly at: string
     readonly type: string
@@ -148,6 +148,7 @@ const show = Command.make(
   Effect.fnUntraced(function* ({ id, json, ...flags }) {
     const service = yield* orgService(flags)
     const found = yield* service.get<WithHistory>(`/destinations/${encodeURIComponent(id)}`)
+    yield* noteLateness(found)
     yield* json ? printJson(found) : print(textOf(found, yield* paints))
   })
 ).pipe(Command.withDescription("One destination, and what happened to it and its circuit."))

@@ -3,7 +3,7 @@ import { Effect, Option, Record } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { detach, finish, type Replay } from "./replays.ts"
 import { readText } from "./requestText.ts"
-import { optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
+import { type Aged, noteLateness, optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import { colourOf, fromNow, grouped, note, paints, print, printJson } from "./terminal.ts"
 import { waitFor } from "./wait.ts"
 
@@ -15,7 +15,7 @@ interface Summary {
   readonly latencyMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null
 }
 
-interface Health {
+interface Health extends Aged {
   readonly state: string
   readonly disabledReason: string | null
   readonly circuit: string
@@ -40,6 +40,7 @@ const health = Command.make(
   { id, ...serviceFlags },
   Effect.fnUntraced(function* ({ id, json, ...flags }) {
     const found = yield* (yield* orgService(flags)).get<Health>(`${pathOf(id)}/health`)
+    yield* noteLateness(found)
     if (json) return yield* printJson(found)
     const paint = yield* paints
     const now = Date.now()

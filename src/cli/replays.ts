@@ -1,11 +1,29 @@
-/** What the commands that send many messages again have in common: the replay that the service makes of it, followed to its end. */
-import { Effect } from "effect"
-import { type Service, switchFlag } from "./service.ts"
-import { bar, failed, grouped, print, printJson } from "./terminal.ts"
+/**
+ * `posthaste replays`, and what the commands that send many messages again have in common: the replay that the service makes
+ * of it, followed to its end.
+ */
+import { Effect, Stream } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { type Aged, noteLateness, orgService, type Service, serviceFlags, switchFlag } from "./service.ts"
+import { bar, failed, fromNow, grouped, note, print, printJson, printJsonLine, table } from "./terminal.ts"
+
+interface Outcome extends Aged {
+  readonly arrived: number
+  readonly sent: number
+  readonly failed: number
+  readonly waiting: number
+  readonly ended: number
+}
 
 export interface Replay {
   readonly id: string
   readonly status: string
+  readonly does: string
+  readonly to: string | null
+  readonly reason: string | null
+  readonly requestedAt: string
+  readonly endedAt: string | null
+  readonly outcome: Outcome | null
   /** So far, while it is searching. */
   readonly matched: number
   readonly searching: boolean
@@ -50,3 +68,69 @@ export const finish = Effect.fnUntraced(function* (
   yield* print(`replay ${ended.id} ${ended.status.toLowerCase()}: ${grouped(ended.replayed)} ${done}${skipped}`)
   if (ended.status !== "COMPLETED") return yield* failed(`the replay was ${ended.status.toLowerCase()}`)
 })
+
+/** What it does to each message it reaches. */
+const deeds: Readonly<Record<string, string>> = {
+  replay: "replayed",
+  send: "sent elsewhere",
+  dismiss: "dismissed",
+  cancel: "cancelled"
+}
+
+const progressOf = ({ does, replayed, skipped, matched, searching }: Replay): string =>
+  `${grouped(replayed)} of ${searching ? "at least " : ""}${grouped(matched)} ${deeds[does] ?? does}` +
+  (skipped === 0 ? "" : `, ${grouped(skipped)} left out`)
+
+const outcomeOf = ({ arrived, sent, failed, waiting, ended }: Outcome): string =>
+  [
+    `${grouped(arrived)} arrived`,
+    ...(sent === 0 ? [] : [`${grouped(sent)} taken, not yet proven`]),
+    `${grouped(failed)} failed again`,
+    `${grouped(waiting)} under way`,
+    ...(ended === 0 ? [] : [`${grouped(ended)} cancelled or expired`])
+  ].join(", ")
+
+const textOf = (replay: Replay): string => {
+  const now = Date.now()
+  const { id, status, to, reason, requestedAt, endedAt, outcome } = replay
+  return [
+    `${status}  ${id}`,
+    `requested ${fromNow(requestedAt, now)}${endedAt === null ? "" : `, ended ${fromNow(endedAt, now)}`}${reason === null ? "" : `: ${reason}`}`,
+    `${progressOf(replay)}${to === null ? "" : ` (to ${to})`}`,
+    ...(outcome === null ? [] : [`since then: ${outcomeOf(outcome)}`])
+  ].join("\n")
+}
+
+const show = Command.make(
+  "show",
+  { id: Argument.String("id").pipe(Argument.withDescription("The replay's id")), ...serviceFlags },
+  Effect.fnUntraced(function* ({ id, json, ...flags }) {
+    const found = yield* (yield* orgService(flags)).get<Replay>(`/replays/${encodeURIComponent(id)}`)
+    yield* noteLateness(found.outcome ?? {})
+    yield* json ? printJson(found) : print(textOf(found))
+  })
+).pipe(Command.withDescription("How far a replay is, and what became since of the messages that it sent again."))
+
+const list = Command.make(
+  "list",
+  {
+    limit: Flag.Int("limit").pipe(Flag.withDescription("The largest number to list"), Flag.withDefault(50)),
+    ...serviceFlags
+  },
+  Effect.fnUntraced(function* ({ limit, json, ...flags }) {
+    const service = yield* orgService(flags)
+    const query = { limit: String(Math.min(limit, 200)) }
+    const found = service.items<Replay>("/replays", query).pipe(Stream.take(limit))
+    if (json) return yield* Stream.runForEach(found, printJsonLine)
+    const rows = yield* Stream.runCollect(
+      Stream.map(found, (each) => [each.requestedAt, each.id, each.status, progressOf(each), each.reason ?? ""])
+    )
+    yield* rows.length === 0 ? note("there were no replays") : print(table(rows))
+  })
+).pipe(Command.withDescription("Replays of the org, the newest first. With --json one a line."))
+
+export const replays = Command.make("replays").pipe(
+  Command.withDescription("Look at replays: how far each is, and what became of the messages since."),
+  Command.withShortDescription("Look at replays and their outcome"),
+  Command.withSubcommands([list, show])
+)

@@ -9,7 +9,7 @@ import { Flag } from "effect/cli"
 import { type CallSettings, callSettings } from "../setup/config.ts"
 import { apiUrl, dataFile } from "../setup/dataFiles.ts"
 import { firstOrg } from "../setup/sample.ts"
-import { Failed, failed } from "./terminal.ts"
+import { distance, Failed, failed, note } from "./terminal.ts"
 
 const url = Flag.String("url").pipe(
   Flag.withDescription(
@@ -37,9 +37,56 @@ export const operatorFlags = { url, json }
 
 type Query = Readonly<Record<string, string | undefined>>
 
-export interface List<A> {
+/** What an answer says of its age, where it comes from a projection. */
+export interface Aged {
+  readonly asOf?: string
+  readonly behindSeconds?: number
+}
+
+export interface List<A> extends Aged {
   readonly items: ReadonlyArray<A>
   readonly nextCursor: string | null
+}
+
+/** Something that is wrong with the installation as a whole. */
+export interface Trouble {
+  readonly reason: string
+  readonly says: string
+  readonly since: string | null
+  /** For the operator. */
+  readonly transaction?: {
+    readonly kind: string
+    readonly pid: number | null
+    readonly name: string
+    readonly database: string | null
+  } | null
+}
+
+export const troubleLine = ({ reason, says, since, transaction = null }: Trouble, now: number): string => {
+  const whose =
+    transaction === null
+      ? []
+      : [`${transaction.kind} ${transaction.name}${transaction.pid === null ? "" : ` (process ${transaction.pid})`}`]
+  const told = [...(since === null ? [] : [`since ${distance(now - Date.parse(since))}`]), ...whose]
+  return `${reason}: ${says}${told.length === 0 ? "" : ` (${told.join(", ")})`}`
+}
+
+/** Tells a person, beside the result. */
+export const noteTroubles = (troubles: ReadonlyArray<Trouble>) =>
+  Effect.forEach(troubles, (trouble) => note(troubleLine(trouble, Date.now())), { discard: true })
+
+const LATE_FROM_SECONDS = 5
+
+/** In words; null while an answer is as current as answers are. */
+export const lateness = ({ asOf, behindSeconds = 0 }: Aged): string | null =>
+  behindSeconds < LATE_FROM_SECONDS
+    ? null
+    : `this is ${distance(behindSeconds * 1000)} behind: it holds what was stored until ${asOf}`
+
+/** Tells a person, beside the result, that it is not current. */
+export const noteLateness = (answer: Aged) => {
+  const late = lateness(answer)
+  return late === null ? Effect.void : note(late)
 }
 
 export interface Answer {
@@ -163,16 +210,29 @@ const serviceBehind = (url: string, auth: Headers): Service => {
     return Effect.flatMap(call("GET", search === "" ? path : `${path}?${search}`), parsed<A>)
   }
 
+  /** Of a list that is late, and why. Not every key may read the stats. */
+  const noteAge = (page: Aged) =>
+    lateness(page) === null
+      ? Effect.void
+      : Effect.andThen(
+          noteLateness(page),
+          Effect.ignore(
+            Effect.flatMap(get<{ readonly troubles: ReadonlyArray<Trouble> }>("/outbound/stats"), ({ troubles }) =>
+              noteTroubles(troubles)
+            )
+          )
+        )
+
   return {
     url: base,
     call,
     get,
     items: <A>(path: string, query: Query) =>
       Stream.paginate(undefined as string | undefined, (cursor) =>
-        Effect.map(get<List<A>>(path, { ...query, cursor }), ({ items, nextCursor }) => [
-          items,
-          Option.fromNullOr(nextCursor)
-        ])
+        get<List<A>>(path, { ...query, cursor }).pipe(
+          Effect.tap((page) => (cursor === undefined ? noteAge(page) : Effect.void)),
+          Effect.map(({ items, nextCursor }) => [items, Option.fromNullOr(nextCursor)])
+        )
       ),
     post: <A>(path: string, body: unknown) => Effect.flatMap(call("POST", path, JSON.stringify(body)), parsed<A>),
     follow: (path, headers) =>

@@ -4,7 +4,7 @@ import { Argument, Command } from "effect/cli"
 import type { Attempt } from "../../sdk/src/api.ts"
 import { detailsOf } from "../domain/message/facts.ts"
 import { attemptLines } from "./attempts.ts"
-import { type List, optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
+import { type List, optionalText, orgService, serviceFlags, switchFlag, troubleLine } from "./service.ts"
 import { colourOf, failed, fromNow, inLine, type Paints, paints, print, printExactly, printJson } from "./terminal.ts"
 import { causeOf, commandOf, type Event, type Explanation, type Message, tellOf } from "./why.ts"
 
@@ -39,6 +39,9 @@ export const headOf = (paint: Paints, message: Message, explanation: Explanation
     ...explanation.also.map((cause) => `and: ${causeOf(cause, now)}`),
     `next: ${explanation.next}`,
     ...explanation.actions.map((action) => `can: ${action.says}: ${commandOf(action)}`),
+    ...explanation.troubles
+      .filter(({ reason }) => reason !== "NO_WORKER")
+      .map((trouble) => `beside: ${troubleLine(trouble, now)}`),
     ...(explanation.restored === null ? [] : [explanation.restored.says]),
     ...(at === null || explanation.unknown.length === 0
       ? []

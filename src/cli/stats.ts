@@ -1,7 +1,18 @@
 /** `posthaste stats`: the number of messages in each status, once or every second. */
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { orgService, type Service, serviceFlags, switchFlag } from "./service.ts"
+import {
+  type Aged,
+  lateness,
+  noteLateness,
+  noteTroubles,
+  orgService,
+  type Service,
+  serviceFlags,
+  switchFlag,
+  type Trouble,
+  troubleLine
+} from "./service.ts"
 import {
   clearScreen,
   colourOf,
@@ -15,14 +26,16 @@ import {
   table
 } from "./terminal.ts"
 
-interface Stats {
+interface Stats extends Aged {
   readonly byStatus: Readonly<Record<string, number>>
   readonly oldestDueAt: string | null
+  readonly troubles: ReadonlyArray<Trouble>
 }
 
 const read = (service: Service) => service.get<Stats>("/outbound/stats")
 
-const textOf = (paint: Paints, { byStatus, oldestDueAt }: Stats): string => {
+const textOf = (paint: Paints, stats: Stats): string => {
+  const { byStatus, oldestDueAt } = stats
   const counts = Object.entries(byStatus)
   const width = Math.max(...counts.map(([, count]) => grouped(count).length))
   const rows = table(counts.map(([status, count]) => [status, grouped(count).padStart(width)])).split("\n")
@@ -47,13 +60,19 @@ export const stats = Command.make(
     const paint = yield* paints
     if (!watch) {
       const found = yield* read(service)
+      yield* noteLateness(found)
+      yield* noteTroubles(found.troubles)
       return yield* json ? printJson(found) : print(textOf(paint, found))
     }
     for (;;) {
       const found = yield* read(service)
       // On a terminal, each print replaces the one before.
       const top = process.stdout.isTTY ? clearScreen : ""
-      yield* json ? printJsonLine(found) : print(`${top}${textOf(paint, found)}`)
+      const behind = lateness(found)
+      const wrong = found.troubles.map((trouble) => troubleLine(trouble, Date.now()))
+      yield* json
+        ? printJsonLine(found)
+        : print([`${top}${textOf(paint, found)}`, ...(behind === null ? [] : [behind]), ...wrong].join("\n"))
       yield* Effect.sleep(EVERY)
     }
   })

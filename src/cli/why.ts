@@ -1,5 +1,6 @@
 /** What the API says about a message, as lines for people. Data in, data out. */
 import type { MessageDetails } from "../domain/message/facts.ts"
+import type { Trouble } from "./service.ts"
 import { distance, fromNow } from "./terminal.ts"
 
 export interface Message extends MessageDetails {
@@ -48,12 +49,14 @@ export interface Cause {
 
 /** As the API explains a message. */
 export interface Explanation extends Cause {
+  readonly reason: string
   readonly also: ReadonlyArray<Cause>
   readonly next: string
   readonly ahead: number | null
   readonly actions: ReadonlyArray<{ readonly action: string; readonly says: string; readonly path: string }>
   readonly restored: { readonly says: string } | null
   readonly unknown: ReadonlyArray<string>
+  readonly troubles: ReadonlyArray<Trouble>
 }
 
 /** The cause with its times. */

@@ -7,6 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import pg from "pg"
 import { describe, expect } from "vitest"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { ownDirectory } from "../servers/leftovers.ts"
@@ -89,7 +90,8 @@ describe("dashboards and rules", () => {
           return made.body.id
         })
         const listing = { ...settings, POSTHASTE_METRICS_DESTINATIONS: id }
-        const first = yield* product(url, { ...listing, POSTHASTE_ROLES: "api,projector" })
+        const first = yield* product(url, { ...listing, POSTHASTE_ROLES: "api" })
+        const projector = yield* product(url, { POSTHASTE_ROLES: "projector" })
         const worker = yield* product(url, { ...listing, POSTHASTE_ROLES: "worker" })
         const call = api(first.url!, "acme")
         // The same rules, impatient: nobody waits ten minutes in a test.
@@ -101,13 +103,22 @@ describe("dashboards and rules", () => {
             .replaceAll(/^(\s+for:) \d+m$/gm, "$1 0s")
             .replaceAll(/\[(5m|15m|1h)\]/g, "[10s]")
             .replace("> 300", "> 3")
+            .replace("posthaste_projection_lag_seconds) > 60", "posthaste_projection_lag_seconds) > 3")
         )
         const server = yield* prometheus({
           targets: [targetOf(first), targetOf(worker)],
           intervalMs: 500,
           ruleFiles: [impatient]
         })
+        // Somebody looks at the database, and goes home.
+        const forgotten = new pg.Client({ connectionString: url, application_name: "a long look" })
+        yield* Effect.addFinalizer(() => Effect.promise(() => forgotten.end()))
         yield* Effect.promise(async () => {
+          await forgotten.connect()
+          await forgotten.query("begin isolation level repeatable read")
+          await forgotten.query("select 1 from posthaste.ready limit 1")
+        })
+        const again = yield* Effect.promise(async () => {
           let n = 0
           const send = async (count: number, attemptsMax: number) => {
             const retry = { strategy: "fixed", baseMs: 20, attemptsMax }
@@ -169,10 +180,28 @@ describe("dashboards and rules", () => {
           await expect.poll(firing, soon).not.toEqual(expect.arrayContaining(["PosthasteCircuitsOpen"]))
           await expect.poll(firing, soon).not.toEqual(expect.arrayContaining(["PosthasteBacklogOld"]))
 
-          // The only worker goes away.
+          await expect.poll(firing, soon).toEqual(expect.arrayContaining(["PosthasteLongTransaction"]))
+          await forgotten.query("commit")
+          await expect.poll(firing, soon).not.toEqual(expect.arrayContaining(["PosthasteLongTransaction"]))
+
+          // The only worker goes away, and the only projector; and somebody needs a relay, of which nobody had heard.
+          expect(await firing()).not.toEqual(expect.arrayContaining(["PosthasteNoRelay"]))
           await worker.kill()
-          await expect.poll(firing, soon).toEqual(expect.arrayContaining(["PosthasteNoWorker", "PosthasteDown"]))
+          await projector.stop()
+          await send(1, 1)
+          await forgotten.query("select posthaste.send('acme', $1)", [
+            { channel: "webhook", to: id, payloadJson: { n: -1 } }
+          ])
+          const missed = ["PosthasteNoWorker", "PosthasteNoProjector", "PosthasteNoRelay", "PosthasteProjectionLags"]
+          for (const alert of [...missed, "PosthasteDown"])
+            await expect.poll(firing, { ...soon, message: alert }).toEqual(expect.arrayContaining([alert]))
+          return async () => {
+            for (const alert of missed)
+              await expect.poll(firing, { ...soon, message: alert }).not.toEqual(expect.arrayContaining([alert]))
+          }
         })
+        yield* product(url, { POSTHASTE_ROLES: "worker,relay,projector" })
+        yield* Effect.promise(again)
       }),
     300_000
   )

@@ -82,7 +82,7 @@ export interface BrokerReport {
 
 /** Commands of callers' own transactions, also of those that are open; what is rolled back is taken out again. */
 export interface SqlCommands {
-  readonly given: Array<{ readonly tx: number; readonly command: GivenCommand }>
+  readonly given: Array<{ readonly tx: number; readonly at: DateTime.Utc; readonly command: GivenCommand }>
   readonly open: Set<number>
   nextTx: number
   readonly refused: Map<string, RefusedCommand & { readonly published: boolean }>

@@ -26,6 +26,7 @@ import * as MemoryBodies from "./messages/MemoryBodies.ts"
 import * as MemoryMessageViews from "./messages/MemoryMessageViews.ts"
 import * as MemoryOrgs from "./orgs/MemoryOrgs.ts"
 import * as MemoryBrokerReports from "./processes/MemoryBrokerReports.ts"
+import * as MemoryOpenTransactions from "./processes/MemoryOpenTransactions.ts"
 import * as MemoryProcesses from "./processes/MemoryProcesses.ts"
 import * as MemoryProviderMessages from "./receipts/MemoryProviderMessages.ts"
 import * as MemoryReceiptInbox from "./receipts/MemoryReceiptInbox.ts"
@@ -71,6 +72,7 @@ export const layerShared = Layer.mergeAll(
   MemoryProcesses.layer,
   MemoryRestorations.layer,
   MemoryBrokerReports.layer,
+  MemoryOpenTransactions.layer,
   MemoryFactOutletProgress.layer,
   MemoryCommandInbox.layer,
   Layer.succeed(OwnClock, { offsetMs: () => 0 })

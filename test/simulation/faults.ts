@@ -192,7 +192,8 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
           (results) => results.map(({ type }) => type).join(", ")
         ),
       acceptedUnder: (orgId, key) => call("load", store.acceptedUnder(orgId, key)),
-      readAll: (after, limit) => call("readAll", store.readAll(after, limit))
+      readAll: (after, limit) => call("readAll", store.readAll(after, limit)),
+      unreadSince: store.unreadSince
     }),
     Context.add(Queue, {
       ...queue,

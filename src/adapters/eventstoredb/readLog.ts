@@ -43,6 +43,8 @@ export const readLog = (db: EventStoreDb["Service"], ledger: Ledger["Service"]) 
     return found.slice(0, limit)
   })
 
+  const unreadSince = (after: Position | null) => Effect.map(readAll(after, 1), ([first]) => first?.at ?? null)
+
   /** Reads back from the end to the last event of ours. */
   const head = Effect.gen(function* () {
     let before: Position | null = null
@@ -57,7 +59,7 @@ export const readLog = (db: EventStoreDb["Service"], ledger: Ledger["Service"]) 
 
   const extent = Effect.all({ head, facts: ledger.followed })
 
-  return { readAll, extent }
+  return { readAll, unreadSince, extent }
 }
 
 export const loggedOf = (event: ReadEvent): LoggedFact => ({

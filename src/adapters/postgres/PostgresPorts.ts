@@ -23,6 +23,7 @@ import * as PostgresOrgs from "./orgs/PostgresOrgs.ts"
 import * as Postgres from "./Postgres.ts"
 import * as PostgresClock from "./PostgresClock.ts"
 import * as PostgresBrokerReports from "./processes/PostgresBrokerReports.ts"
+import * as PostgresOpenTransactions from "./processes/PostgresOpenTransactions.ts"
 import * as PostgresProcesses from "./processes/PostgresProcesses.ts"
 import * as PostgresReadings from "./readings/PostgresReadings.ts"
 import * as PostgresProviderMessages from "./receipts/PostgresProviderMessages.ts"
@@ -68,6 +69,7 @@ const beside = (options: Options) =>
     PostgresOrgs.layer,
     PostgresProcesses.layer,
     PostgresBrokerReports.layer,
+    PostgresOpenTransactions.layer,
     PostgresCommandInbox.layer,
     PostgresReadings.layer,
     PostgresRestorations.layer,

@@ -3,6 +3,7 @@
  * connections of this one. Readings that nobody has renewed are left out: no figure is better than an old one.
  */
 import type { PoolCount } from "../../application/ports/Readings.ts"
+import { troubleReasons } from "../../application/processes/Troubles.ts"
 import type { LatestReadings } from "../../application/readShared.ts"
 import type { Reading, Registry } from "./registry.ts"
 
@@ -68,7 +69,22 @@ export const watchInstallation = (
     [],
     ({ stallSeconds }) => [[[], stallSeconds]]
   )
-  // Readings of an earlier release do not have the next two.
+  // Readings of an earlier release do not have the next four.
+  gauge(
+    "posthaste_trouble",
+    "1 for what is wrong with the installation as a whole, 0 for what is not.",
+    ["reason"],
+    ({ troubles }) =>
+      troubles === undefined
+        ? []
+        : troubleReasons.map((reason) => [[reason.toLowerCase()], troubles.includes(reason) ? 1 : 0])
+  )
+  gauge(
+    "posthaste_oldest_transaction_seconds",
+    "How long the oldest transaction has been open, of a minute and longer, that keeps deleted rows from being cleared away.",
+    [],
+    ({ oldestTransactionSeconds }) => (oldestTransactionSeconds === undefined ? [] : [[[], oldestTransactionSeconds]])
+  )
   gauge(
     "posthaste_commands_refused",
     "Commands of callers' transactions that were refused in the last 15 minutes.",

@@ -16,6 +16,7 @@ import { EventStore } from "../ports/EventStore.ts"
 import { Processes } from "../ports/Processes.ts"
 import { Restorations } from "../ports/Restorations.ts"
 import { SetAside } from "../ports/SetAside.ts"
+import { livingIn } from "../processes/Troubles.ts"
 import { loadStream, MessageNotFound, upTo } from "./readMessage.ts"
 
 export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, at: DateTime.Utc | null) {
@@ -53,8 +54,7 @@ const presentOf = Effect.fnUntraced(function* (
   message: Message
 ) {
   if (message.status !== "QUEUED" && message.status !== "SENDING") return { ...nothingKnown, unknown: [] }
-  const processes = yield* (yield* Processes).list
-  const workers = processes.filter(({ alive, roles }) => alive && roles.includes("worker")).length
+  const workers = livingIn("worker", yield* (yield* Processes).list).length
   if (!isWaiting(message)) return { ...nothingKnown, workers, unknown: [] }
   const [found, turn] = yield* Effect.all(
     [

@@ -53,6 +53,8 @@ export class CommandInbox extends Context.Service<
       seen: string | null,
       limit: number
     ) => FromStore<{ readonly seen: string | null; readonly commands: ReadonlyArray<GivenCommand> }>
+    /** About when the oldest was given that is not settled; null while there is none. */
+    readonly waitingSince: FromStore<DateTime.Utc | null>
     readonly settle: (settlements: ReadonlyArray<Settlement>) => FromStore<void>
     readonly refused: (orgId: OrgId, id: string) => FromStore<RefusedCommand | null>
     /** Refused in the last day, and not marked yet; the oldest first. */

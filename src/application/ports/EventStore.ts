@@ -119,6 +119,7 @@ export interface LoggedFact extends JournalFact {
  * - `readAll` gives the facts of all streams, those of `Journals` too, in one order for all readers. It never skips a
  *   fact that commits late, and shows each exactly once per pass. Facts of one stream may, rarely, come out of version
  *   order when their transactions overlapped: readers gate by version.
+ * - `unreadSince` also sees facts that readers must still wait for: it tells what they lack, not what they may have.
  *
  * It leaves out deciding, retrying and any knowledge of what facts mean.
  */
@@ -134,6 +135,8 @@ export class EventStore extends Context.Service<
     readonly acceptedUnder: (orgId: OrgId, key: string) => FromStore<KeyHolder | null>
     /** `after` is exclusive; null starts at the beginning. */
     readonly readAll: (after: Position | null, limit: number) => FromStore<ReadonlyArray<LoggedFact>>
+    /** When the first fact was stored that a reader who has read up to there has not; null when there is none. */
+    readonly unreadSince: (after: Position | null) => FromStore<DateTime.Utc | null>
     readonly extent: FromStore<Extent>
   }
 >()("posthaste/application/ports/EventStore") {}

@@ -9,6 +9,8 @@ export interface Registration {
   readonly roles: ReadonlyArray<string>
   /** Of the release it runs. */
   readonly version: string
+  /** It is to use Posthaste's own broker; only with the role relay does it. */
+  readonly broker: boolean
   /** The process's own clock minus the store's, in milliseconds; null until it was measured. */
   readonly clockOffsetMs: number | null
 }

@@ -23,6 +23,10 @@ export interface SharedReadings extends QueueCounts {
   readonly projectionLagSeconds: Readonly<Record<string, number>>
   /** How long the transaction is open that keeps every reader of the log where it is; 0 without one. */
   readonly stallSeconds: number
+  /** What is wrong with the installation, by reason; absent in what an older release read, like the next. */
+  readonly troubles?: ReadonlyArray<string>
+  /** How long the oldest transaction is open that holds back what was deleted, once it is a minute; 0 without one. */
+  readonly oldestTransactionSeconds?: number
   /** Whether Posthaste's own broker is away; null while no process needs it. */
   readonly brokerAway: boolean | null
 }

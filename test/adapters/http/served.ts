@@ -17,6 +17,7 @@ import type { FeedOptions } from "../../../src/adapters/http/log/feed.ts"
 import * as HttpApiServer from "../../../src/adapters/http/server/HttpApiServer.ts"
 import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { entryOf } from "../../../src/application/entry.ts"
+import { Freshness } from "../../../src/application/log/Freshness.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
@@ -31,6 +32,7 @@ import {
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Processes } from "../../../src/application/ports/Processes.ts"
 import { SetAside, type Unprocessable } from "../../../src/application/ports/SetAside.ts"
+import { Troubles } from "../../../src/application/processes/Troubles.ts"
 import { applyReceiptsOnce } from "../../../src/application/receipts/applyReceipts.ts"
 import { MessageId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
@@ -139,7 +141,7 @@ export const start = async (
     }).pipe(
       // Nearer than those of the store.
       Layer.provideMerge(Layer.succeed(Channels, channels)),
-      Layer.provideMerge(LogReader.layer),
+      Layer.provideMerge([LogReader.layer, Freshness.layer, Troubles.layer]),
       Layer.provideMerge(storeIn(wrap)),
       Layer.provideMerge(MetaReceipts.layer(new Map())),
       Layer.provide([NodeFingerprint.layer, AjvEventSchemas.layer, alertFormats, Logger.layer([log])])
@@ -206,7 +208,7 @@ export const start = async (
   const startWorker = (roles = ["worker"]) =>
     runtime.runPromise(
       Effect.flatMap(Processes, ({ register }) =>
-        register({ id: randomUUID(), host: "here", pid: 1, roles, version: "1", clockOffsetMs: null })
+        register({ id: randomUUID(), host: "here", pid: 1, roles, version: "1", broker: false, clockOffsetMs: null })
       )
     )
 

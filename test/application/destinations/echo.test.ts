@@ -17,6 +17,7 @@ import { alertOnFactsOnce } from "../../../src/application/alerts/alertOnFacts.t
 import { dispatch } from "../../../src/application/deliver/dispatch.ts"
 import * as Senders from "../../../src/application/deliver/Senders.ts"
 import { commonSettings, type Setting, text } from "../../../src/application/destinations/fields.ts"
+import { Freshness } from "../../../src/application/log/Freshness.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
@@ -25,6 +26,7 @@ import { type Channel, Channels, channelsOf } from "../../../src/application/por
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import type { DestinationSettings } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { Troubles } from "../../../src/application/processes/Troubles.ts"
 import { judgeJournal } from "../../../src/application/store/laws.ts"
 import { evolve, initial } from "../../../src/domain/circuit/decider.ts"
 import { stateOf } from "../../../src/domain/circuit/state.ts"
@@ -91,7 +93,7 @@ const runtime = ManagedRuntime.make(
   }).pipe(
     Layer.provideMerge(Senders.layer),
     Layer.provideMerge(Layer.succeed(Channels, channelsOf([webhook, http, echo]))),
-    Layer.provideMerge(LogReader.layer),
+    Layer.provideMerge([LogReader.layer, Freshness.layer, Troubles.layer]),
     Layer.provideMerge(MemoryPorts.layer),
     Layer.provideMerge(
       Layer.succeed(AlertFormats, { webhook: WebhookAlerts.format, pagerduty: PagerDutyAlerts.format })

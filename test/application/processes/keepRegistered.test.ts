@@ -5,7 +5,7 @@ import { Processes } from "../../../src/application/ports/Processes.ts"
 import { keepRegistered } from "../../../src/application/processes/keepRegistered.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
-const self = { id: "a", host: "shop", pid: 1, roles: ["worker"], version: "1.0.0" }
+const self = { id: "a", host: "shop", pid: 1, roles: ["worker"], version: "1.0.0", broker: false }
 const alive = Effect.flatMap(Processes, ({ list }) =>
   Effect.map(list, (all) => all.map((process) => [process.id, process.alive]))
 )

@@ -16,6 +16,7 @@ export const processesContract = <E>(name: string, layer: Layer.Layer<StorePorts
     roles: ["api", "worker"],
     version: "1.2.3",
     clockOffsetMs: null,
+    broker: false,
     ...change
   })
 
@@ -27,11 +28,11 @@ export const processesContract = <E>(name: string, layer: Layer.Layer<StorePorts
         expect(yield* processes.list).toEqual([])
         const first = yield* processes.register(given("a"))
         yield* Effect.sleep("5 millis")
-        const second = yield* processes.register(given("b", { roles: ["projector"], host: "shop-2" }))
+        const second = yield* processes.register(given("b", { roles: ["projector"], host: "shop-2", broker: true }))
         const listed = yield* processes.list
         expect(listed).toMatchObject([
           { ...given("a"), alive: true },
-          { ...given("b"), roles: ["projector"], host: "shop-2", alive: true }
+          { ...given("b"), roles: ["projector"], host: "shop-2", broker: true, alive: true }
         ])
         expect(Math.abs(DateTime.toEpochMillis(listed[0]!.lastSeen) - DateTime.toEpochMillis(first))).toBeLessThan(2)
         expect(DateTime.isLessThan(first, second)).toBe(true)

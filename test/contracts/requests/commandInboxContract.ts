@@ -54,6 +54,27 @@ export const commandInboxContract = <E>(name: string, layer: Layer.Layer<Command
     )
 
     test(
+      "wait since they were given, as long as they are not settled",
+      Effect.gen(function* () {
+        const inbox = yield* CommandInbox
+        const begun = yield* DateTime.now
+        expect(yield* inbox.waitingSince).toBeNull()
+        const undone = yield* begin
+        yield* undone.send("1")
+        expect(yield* inbox.waitingSince).toBeNull()
+        yield* undone.rollback
+        yield* given("2")
+        const since = yield* inbox.waitingSince
+        expect(Math.abs(Duration.toMillis(DateTime.distance(begun, since!)))).toBeLessThan(60_000)
+        yield* given("3")
+        expect(yield* inbox.waitingSince).toEqual(since)
+        const { commands } = yield* take(null)
+        yield* inbox.settle(commands.map(accepted))
+        expect(yield* inbox.waitingSince).toBeNull()
+      })
+    )
+
+    test(
       "come in the order of their transactions, and within each in the order they were given",
       Effect.gen(function* () {
         const ids = [...(yield* given("1", "2")), ...(yield* given("3")), ...(yield* given("4", "5", "6"))]

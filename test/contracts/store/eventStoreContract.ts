@@ -429,6 +429,25 @@ export const eventStoreContract = <E>(name: string, layer: Layer.Layer<StorePort
       )
     })
 
+    describe("unreadSince", () => {
+      test(
+        "is the time of the first fact after a place, whoever has read it",
+        Effect.gen(function* () {
+          const store = yield* EventStore
+          expect(yield* store.unreadSince(null)).toBeNull()
+          const queued = opened()
+          const start = started(queued.after)
+          yield* store.append([queued.entry])
+          yield* store.append([{ ...start.entry, at: inMillis(1_000) }])
+          const [first, second] = yield* readOn(null, 2)
+          expect(yield* store.unreadSince(null)).toEqual(first!.at)
+          expect(yield* store.unreadSince(first!.position)).toEqual(second!.at)
+          expect(second!.at).not.toEqual(first!.at)
+          expect(yield* store.unreadSince(second!.position)).toBeNull()
+        })
+      )
+    })
+
     describe("readAll", () => {
       test(
         "gives every fact in the order it was appended, page by page",

@@ -7,7 +7,8 @@ import { Memory } from "../Memory.ts"
 export const layer = Layer.effect(
   Callers,
   Effect.gen(function* () {
-    const { sqlCommands } = (yield* Memory).tables
+    const { tables, now } = yield* Memory
+    const { sqlCommands } = tables
     let n = 0
     return Callers.of({
       begin: Effect.sync(() => {
@@ -23,7 +24,7 @@ export const layer = Layer.effect(
               const place = { tx: String(tx), n: String(++n) }
               const id = randomUUID()
               const command = { place, id, orgId: org, type: "SendMessage", key, request, traceparent: null }
-              sqlCommands.given.push({ tx, command })
+              sqlCommands.given.push({ tx, at: now(), command })
               return id
             }),
           commit: ended,

@@ -33,6 +33,10 @@ export const layer = Layer.effect(
             .map(({ command }) => command)
           return { seen: JSON.stringify(snapshot), commands }
         }),
+      waitingSince: Effect.sync(() => {
+        const [first] = sqlCommands.given.filter(({ tx }) => !sqlCommands.open.has(tx)).toSorted((a, b) => a.tx - b.tx)
+        return first?.at ?? null
+      }),
       settle: (settlements) =>
         Effect.sync(() => {
           for (const { command, problem } of settlements) {

@@ -152,6 +152,8 @@ export const layer = Layer.effect(
       facts: tables.feed.length
     }))
 
-    return EventStore.of({ load, loadMany, append, acceptedUnder, readAll, extent })
+    const unreadSince = (after: Position | null) => Effect.map(readAll(after, 1), ([first]) => first?.at ?? null)
+
+    return EventStore.of({ load, loadMany, append, acceptedUnder, readAll, unreadSince, extent })
   })
 )

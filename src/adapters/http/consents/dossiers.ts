@@ -7,9 +7,10 @@ import { commandConsent, readConsent } from "../../../application/consents/conse
 import { Channels } from "../../../application/ports/Channels.ts"
 import { type TimelineItem, Timelines } from "../../../application/ports/Timelines.ts"
 import type { ConsentOf } from "../../../domain/consent/consent.ts"
+import type { OrgId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
-import { type PageQuery, pageOf } from "../server/cursor.ts"
+import { type Page, type PageQuery, projectedPageOf } from "../server/cursor.ts"
 import { answer, notFound } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
 import { ConsentRequest, DossierId } from "./dossiersApi.ts"
@@ -55,7 +56,8 @@ const activityJson = ({ activity, ...item }: TimelineItem) => ({ ...item, type: 
 const activity = Effect.fnUntraced(function* (dossierId: string, query: PageQuery) {
   if (!isDossierId(dossierId)) return yield* notFound()
   const { list } = yield* Timelines
-  const page = yield* pageOf("activity", query, (orgId, page) => list(orgId, dossierId, page), activityJson)
+  const read = (orgId: OrgId, page: Page) => list(orgId, dossierId, page)
+  const page = yield* projectedPageOf("activity", "activity", query, read, activityJson)
   return page.items.length === 0 && query.cursor === undefined ? yield* notFound() : page
 })
 

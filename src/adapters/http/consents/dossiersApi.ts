@@ -6,7 +6,7 @@ import { activities } from "../../../domain/consent/activity.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, listOf, Moment, paging } from "../server/fields.ts"
+import { idParam, Moment, paging, projectedListOf } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
 /** The same rule as of a message's `dossierId`. */
@@ -71,8 +71,8 @@ const withdraw = HttpApiEndpoint.delete("withdrawConsent", CONSENT, {
 const activity = HttpApiEndpoint.get("activity", "/dossiers/:id/activity", {
   ...byId,
   query: paging,
-  success: listOf(Activity)
-}).annotateMerge(about("The timeline of a dossier, newest first. Read from a projection: it may be a moment behind."))
+  success: projectedListOf(Activity)
+}).annotateMerge(about("The timeline of a dossier, newest first. Read from a projection: asOf says how far it is."))
 
 export const dossiersApi = HttpApiGroup.make("dossiers")
   .add(get, put, withdraw, activity)

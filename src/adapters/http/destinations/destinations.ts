@@ -14,6 +14,7 @@ import {
 import { Retry } from "../../../application/destinations/fields.ts"
 import { healthOf } from "../../../application/destinations/health.ts"
 import { objectionsToWishes } from "../../../application/events/catalogue.ts"
+import { Freshness } from "../../../application/log/Freshness.ts"
 import { Admission } from "../../../application/orgs/admission.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { type Destination, Destinations } from "../../../application/ports/Destinations.ts"
@@ -129,7 +130,8 @@ export const layerOf = (channel: AnyChannel) => {
   const health = Effect.fnUntraced(function* (id: string) {
     const destination = yield* get(id)
     const { disabledReason } = destination
-    return { state: stateOf(destination), disabledReason, ...(yield* healthOf(destination.id)) }
+    const freshness = yield* (yield* Freshness).of("health")
+    return { state: stateOf(destination), disabledReason, ...(yield* healthOf(destination.id)), ...freshness }
   })
 
   const retryOf = ({ settings }: Destination) => settings.retry ?? channel.retry

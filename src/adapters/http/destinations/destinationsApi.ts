@@ -12,7 +12,7 @@ import type { Destination } from "../../../application/ports/Destinations.ts"
 import { circuitStatuses } from "../../../domain/circuit/machine.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, listOf, Moment, optional, paging, Reason } from "../server/fields.ts"
+import { freshness, idParam, listOf, Moment, optional, paging, Reason } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
 export const states = ["ACTIVE", "PAUSED", "DISABLED"] as const
@@ -129,7 +129,8 @@ const Health = Schema.Struct({
     description: "When the first of them is or was due; null when none waits."
   }),
   lastHour: Summary,
-  lastDay: Summary
+  lastDay: Summary,
+  ...freshness
 }).annotate({ identifier: "DestinationHealth" })
 
 export const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1)

@@ -10,11 +10,12 @@ import {
   type Overview,
   readOverview
 } from "../../../application/destinations/overview.ts"
+import { Freshness } from "../../../application/log/Freshness.ts"
 import type { BacklogFilter, Sort } from "../../../application/ports/Backlogs.ts"
 import { Channels } from "../../../application/ports/Channels.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
-import { type PageQuery, pageOf } from "../server/cursor.ts"
+import { type PageQuery, projectedPageOf } from "../server/cursor.ts"
 import { answer, notFound, orNotFound } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readOptionalJson, readReason } from "../server/requestBody.ts"
 import { destinationIdOf } from "./destinations.ts"
@@ -57,7 +58,8 @@ const list = Effect.fnUntraced(function* ({ limit, cursor, sort = "id", paused, 
     ...(paused && { paused: paused === "true" }),
     ...(waiting && { waiting: waiting === "true" })
   }
-  return yield* pageOf(
+  return yield* projectedPageOf(
+    "health",
     `destinations by ${sort}`,
     { limit, cursor },
     (orgId, page) => listOverviews(orgId, filter, sort, page),
@@ -70,8 +72,9 @@ const found = Effect.fnUntraced(function* (id: string) {
 })
 
 const get = Effect.fnUntraced(function* (id: string) {
+  const freshness = yield* (yield* Freshness).of("health")
   const { overview, history } = yield* found(id)
-  return { ...jsonOf(overview, yield* Channels), history }
+  return { ...jsonOf(overview, yield* Channels), history, ...freshness }
 })
 
 const commandOne = Effect.fnUntraced(function* (request: Request, id: string, command: HandCommand) {

@@ -8,7 +8,7 @@ import { circuitStatuses } from "../../../domain/circuit/machine.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, listOf, Moment, optional, paging, Reason, Text } from "../server/fields.ts"
+import { freshness, idParam, Moment, optional, paging, projectedListOf, Reason, Text } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 import { states } from "./destinationsApi.ts"
 
@@ -49,7 +49,8 @@ const OverviewWithHistory = Schema.Struct({
   ...destination,
   history: Schema.Array(Schema.Struct({ at: Moment, type: Schema.String, by: Text, reason: Text })).annotate({
     description: "What happened to it and its circuit, the oldest first; the last 50."
-  })
+  }),
+  ...freshness
 }).annotate({ identifier: "DestinationWithHistory" })
 
 /** The text of a switch in a query. */
@@ -66,9 +67,11 @@ const list = HttpApiEndpoint.get("list", PATH, {
     circuit: Schema.optionalKey(Schema.Literals(circuitStatuses)),
     waiting: Schema.optionalKey(Switch)
   },
-  success: listOf(Overview)
+  success: projectedListOf(Overview)
 }).annotateMerge(
-  about("Destinations of all kinds: what holds each up, and how much waits. By id, by what waits, or by the oldest.")
+  about(
+    "Destinations of all kinds: what holds each up, and how much waits. By id, by what waits, or by the oldest. Rates come from a projection: asOf is theirs."
+  )
 )
 
 const get = HttpApiEndpoint.get("get", `${PATH}/:id`, { ...byId, success: OverviewWithHistory }).annotateMerge(

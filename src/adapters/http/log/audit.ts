@@ -5,7 +5,7 @@ import { type AuditFilter, type AuditItem, AuditTrail } from "../../../applicati
 import { isUuid, MessageId, type OrgId } from "../../../domain/ids.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
-import { onePage, type Page, type PageQuery, pageOf } from "../server/cursor.ts"
+import { onePage, type Page, type PageQuery, projectedPageOf } from "../server/cursor.ts"
 import { answer } from "../server/problem.ts"
 
 type AuditQuery = Omit<AuditFilter, "messageId"> & PageQuery & { readonly messageId?: string }
@@ -19,7 +19,7 @@ const list = Effect.fnUntraced(function* ({ limit, cursor, messageId, ...filter 
     if (!isUuid(messageId)) return Effect.succeed(onePage<AuditItem>([]))
     return list(orgId, { ...filter, messageId: MessageId.make(messageId) }, page)
   }
-  return yield* pageOf("audit", { limit, cursor }, read, identity)
+  return yield* projectedPageOf("audit", "audit", { limit, cursor }, read, identity)
 })
 
 export const layer = HttpApiBuilder.group(Api, "audit", (handlers) =>

@@ -6,7 +6,7 @@ import { operations } from "../../../domain/audit/entry.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about } from "../server/endpoints.ts"
-import { listOf, Moment, paging, Text, Time } from "../server/fields.ts"
+import { Moment, paging, projectedListOf, Text, Time } from "../server/fields.ts"
 
 const AuditEntry = Schema.Struct({
   id: Schema.String,
@@ -40,8 +40,8 @@ const list = HttpApiEndpoint.get("list", "/audit", {
     from: Schema.optionalKey(Time),
     to: Schema.optionalKey(Time)
   },
-  success: listOf(AuditEntry)
-}).annotateMerge(about("What was done and by whom, newest first. Read from a projection: it may be a moment behind."))
+  success: projectedListOf(AuditEntry)
+}).annotateMerge(about("What was done and by whom, newest first. Read from a projection: asOf says how far it is."))
 
 export const auditApi = HttpApiGroup.make("audit")
   .add(list)

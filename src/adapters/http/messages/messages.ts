@@ -3,6 +3,7 @@ import { type DateTime, Effect, Result, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { type Acceptance, acceptMessages } from "../../../application/accept/acceptMessage.ts"
+import { Freshness } from "../../../application/log/Freshness.ts"
 import { readStream } from "../../../application/log/readStream.ts"
 import { commandMessage, eraseMessage, replayEdited } from "../../../application/messages/commandMessage.ts"
 import { explainMessage } from "../../../application/messages/explainMessage.ts"
@@ -13,6 +14,7 @@ import { readBody, resendMessage } from "../../../application/messages/resendMes
 import { looksThrough, type MessageFilter, MessageViews, narrows } from "../../../application/ports/MessageViews.ts"
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
 import { Telemetry } from "../../../application/ports/Telemetry.ts"
+import { Troubles } from "../../../application/processes/Troubles.ts"
 import {
   answerTo,
   BATCH_MAX,
@@ -26,13 +28,14 @@ import {
 } from "../../../application/requests/messageRequests.ts"
 import { rawMember, rawMembers } from "../../../application/requests/rawJson.ts"
 import { Via } from "../../../application/via.ts"
-import { MessageId } from "../../../domain/ids.ts"
+import { MessageId, type OrgId } from "../../../domain/ids.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { admit } from "../orgs/admit.ts"
+import { troubleJson } from "../processes/troublesApi.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg, Caller } from "../server/auth.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
-import { onePage, type PageQuery, pageOf } from "../server/cursor.ts"
+import { onePage, type Page, type PageQuery, projectedPageOf } from "../server/cursor.ts"
 import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
 import {
   decoded,
@@ -137,7 +140,8 @@ const list = Effect.fnUntraced(function* ({ limit, cursor, metadata, ...rest }: 
     return yield* invalidFields(tooWide.map((field) => ({ field, reason })))
   }
   const { list } = yield* MessageViews
-  return yield* pageOf("messages", { limit, cursor }, (orgId, page) => list(orgId, filter, page), messageJson)
+  const read = (orgId: OrgId, page: Page) => list(orgId, filter, page)
+  return yield* projectedPageOf("messages", "messages", { limit, cursor }, read, messageJson)
 })
 
 const entryOf = (text: string) => {
@@ -145,9 +149,13 @@ const entryOf = (text: string) => {
   return { name: text.slice(0, end), value: text.slice(end + 1) }
 }
 
+const troublesNow = Effect.flatMap(Troubles, ({ now }) => Effect.map(now, (all) => all.map(troubleJson)))
+
 const stats = Effect.fnUntraced(function* () {
   const orgId = yield* ActingOrg
-  return { ...(yield* (yield* MessageViews).stats(orgId)), receipts: yield* (yield* ReceiptInbox).count(orgId) }
+  const freshness = yield* (yield* Freshness).of("messages")
+  const counts = yield* (yield* MessageViews).stats(orgId)
+  return { ...counts, receipts: yield* (yield* ReceiptInbox).count(orgId), ...freshness, troubles: yield* troublesNow }
 })
 
 const messageIdOf = idOf(MessageId)
@@ -189,7 +197,8 @@ const get = Effect.fnUntraced(function* (id: string, at: DateTime.Utc | null) {
 })
 
 const explanation = Effect.fnUntraced(function* (id: string, at: DateTime.Utc | null) {
-  return explanationJson(yield* explainMessage(yield* ActingOrg, yield* messageIdOf(id), at))
+  const explained = explanationJson(yield* explainMessage(yield* ActingOrg, yield* messageIdOf(id), at))
+  return { ...explained, troubles: at === null ? yield* troublesNow : [] }
 })
 
 const events = Effect.fnUntraced(function* (id: string) {

@@ -16,9 +16,10 @@ import { ChannelName } from "../../../domain/ids.ts"
 import { reasons, waits } from "../../../domain/message/explanation.ts"
 import { DeliveryError, MessageDetails } from "../../../domain/message/facts.ts"
 import { statuses } from "../../../domain/message/machine.ts"
+import { troubles } from "../processes/troublesApi.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, listOf, Moment, paging, Text, Time } from "../server/fields.ts"
+import { freshness, idParam, listOf, Moment, paging, projectedListOf, Text, Time } from "../server/fields.ts"
 import { ProblemBody, problemOf } from "../server/problem.ts"
 
 const Status = Schema.Literals(statuses)
@@ -144,7 +145,8 @@ const Explanation = Schema.Struct({
   }),
   unknown: Schema.Array(Schema.String).annotate({
     description: "What could not be looked up. Of an earlier time that is the queue, the rate limit and the workers."
-  })
+  }),
+  troubles
 }).annotate({ identifier: "Explanation" })
 
 const StreamFact = Schema.Struct({
@@ -166,10 +168,15 @@ const Stats = Schema.Struct({
   byChannel: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Int)).annotate({
     description: "The same counts for each channel that has messages."
   }),
-  oldestDueAt: Schema.NullOr(Moment),
+  oldestDueAt: Schema.NullOr(Moment).annotate({
+    description:
+      "Since when the longest overdue message waits, as the queue itself says now: asOf is that of the counts."
+  }),
   receipts: Schema.Struct({ waiting: Schema.Int, parked: Schema.Int }).annotate({
     description: "Of providers: those still to be applied, and those of the last week whose message was never found."
-  })
+  }),
+  ...freshness,
+  troubles
 }).annotate({ identifier: "Stats" })
 
 const send = HttpApiEndpoint.post("send", "/outbound/messages", {
@@ -221,8 +228,8 @@ const list = HttpApiEndpoint.get("list", "/outbound/messages", {
       description: "At least so many in its present epoch. Only beside a filter that narrows the search."
     })
   },
-  success: listOf(Message)
-}).annotateMerge(about("List messages, newest first. Read from a projection: it may be a moment behind."))
+  success: projectedListOf(Message)
+}).annotateMerge(about("List messages, newest first. Read from a projection: asOf says how far it is."))
 
 const get = HttpApiEndpoint.get("get", "/outbound/messages/:id", {
   ...byId,

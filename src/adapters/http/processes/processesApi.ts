@@ -4,6 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { OperatorAccess } from "../server/auth.ts"
 import { about } from "../server/endpoints.ts"
 import { listOf, Moment } from "../server/fields.ts"
+import { troublesInFull } from "./troublesApi.ts"
 
 const Process = Schema.Struct({
   id: Schema.String,
@@ -11,6 +12,7 @@ const Process = Schema.Struct({
   pid: Schema.Int,
   roles: Schema.Array(Schema.String),
   version: Schema.String.annotate({ description: "Of the release that it runs." }),
+  broker: Schema.Boolean.annotate({ description: "It knows Posthaste's own RabbitMQ (AMQP_URL)." }),
   since: Moment,
   lastSeen: Moment,
   alive: Schema.Boolean.annotate({
@@ -21,8 +23,12 @@ const Process = Schema.Struct({
   })
 }).annotate({ identifier: "Process" })
 
-const list = HttpApiEndpoint.get("list", "/processes", { success: listOf(Process) }).annotateMerge(
-  about("The processes of this Posthaste: what each does, since when, and when it was last seen.")
+const list = HttpApiEndpoint.get("list", "/processes", {
+  success: Schema.Struct({ ...listOf(Process).fields, troubles: troublesInFull })
+}).annotateMerge(
+  about(
+    "The processes of this Posthaste: what each does, since when, and when it was last seen. And what is wrong with it as a whole."
+  )
 )
 
 export const processesApi = HttpApiGroup.make("processes")

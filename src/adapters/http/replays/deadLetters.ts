@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { type AsOf, Freshness } from "../../../application/log/Freshness.ts"
 import { Admission } from "../../../application/orgs/admission.ts"
 import { Destinations } from "../../../application/ports/Destinations.ts"
 import { type DeadLetter, listDeadLetters } from "../../../application/replays/deadLetters.ts"
@@ -20,7 +21,7 @@ import type { DeadLetterFilter, DeadLetterSelection, ReplaySelection } from "../
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
-import { type Page, type PageQuery, pageOf } from "../server/cursor.ts"
+import { type Page, type PageQuery, pageOf, projectedPageOf } from "../server/cursor.ts"
 import { answer, created, idOf, invalidFields, type Problem } from "../server/problem.ts"
 import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"
 import { CancelWaitingRequest, DismissRequest, ReplayRequest, type replayDeeds } from "./deadLettersApi.ts"
@@ -36,7 +37,7 @@ export const replayJson = ({
   orgId: _,
   outcome = null,
   ...replay
-}: ReplayView & { readonly outcome?: Outcome | null }) => ({
+}: ReplayView & { readonly outcome?: (Outcome & AsOf) | null }) => ({
   ...replay,
   does: doesOf(selection),
   to: "sendTo" in selection ? (selection.sendTo ?? null) : null,
@@ -56,7 +57,7 @@ const doesOf = (selection: ReplaySelection): (typeof replayDeeds)[number] => {
 const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: DeadLetterFilter & PageQuery) {
   yield* knownChannel(filter.channel)
   const read = (orgId: OrgId, page: Page) => listDeadLetters(orgId, filter, page)
-  return yield* pageOf("dead-letters", { limit, cursor }, read, deadLetterJson)
+  return yield* projectedPageOf("messages", "dead-letters", { limit, cursor }, read, deadLetterJson)
 })
 
 const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
@@ -115,7 +116,9 @@ const replays = (query: PageQuery) => pageOf("replays", query, listReplays, repl
 const replayIdOf = idOf(ReplayId)
 
 const getReplay = Effect.fnUntraced(function* (id: string) {
-  return replayJson(yield* readReplay(yield* ActingOrg, yield* replayIdOf(id)))
+  const freshness = yield* (yield* Freshness).of("messages")
+  const { outcome, ...view } = yield* readReplay(yield* ActingOrg, yield* replayIdOf(id))
+  return replayJson({ ...view, outcome: outcome === null ? null : { ...outcome, ...freshness } })
 })
 
 const cancel = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {

@@ -9,7 +9,7 @@ import { replayStatuses } from "../../../domain/replay/machine.ts"
 import { Message } from "../messages/messagesApi.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, listOf, Moment, optional, paging, Text, Time } from "../server/fields.ts"
+import { freshness, idParam, listOf, Moment, optional, paging, projectedListOf, Text, Time } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
 export const IDS_MAX = 1000
@@ -139,7 +139,8 @@ export const Replay = Schema.Struct({
       sent: Schema.Int.annotate({ description: "Taken, and no proof of delivery yet." }),
       failed: Schema.Int,
       waiting: Schema.Int,
-      ended: Schema.Int.annotate({ description: "Cancelled or expired." })
+      ended: Schema.Int.annotate({ description: "Cancelled or expired." }),
+      ...freshness
     })
   ).annotate({
     description:
@@ -165,7 +166,7 @@ const list = HttpApiEndpoint.get("list", "/dead-letters", {
         )
     )
   },
-  success: listOf(DeadLetter)
+  success: projectedListOf(DeadLetter)
 }).annotateMerge(
   about(
     "Dead letters, the last to die first. They ended in FAILED or DEAD_LETTER and were neither replayed nor dismissed."

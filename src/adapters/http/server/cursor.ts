@@ -4,6 +4,8 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { Context, Effect, Layer, Redacted } from "effect"
+import { Freshness } from "../../../application/log/Freshness.ts"
+import type { ProjectionName } from "../../../application/log/projections/Projection.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { ActingOrg } from "./auth.ts"
 import { LIMIT_DEFAULT } from "./fields.ts"
@@ -83,6 +85,15 @@ export const pageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
   const page = { limit, cursor: cursor === undefined ? null : yield* open(cursor) }
   const { items, nextCursor } = yield* read(yield* ActingOrg, page)
   return { items: items.map(json), nextCursor: nextCursor === null ? null : seal(nextCursor) }
+})
+
+/** The same, read from a projection: it says how far behind the facts it is. */
+export const projectedPageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
+  projection: ProjectionName,
+  ...page: Parameters<typeof pageOf<Item, Json, E, R>>
+) {
+  const freshness = yield* (yield* Freshness).of(projection)
+  return { ...(yield* pageOf(...page)), ...freshness }
 })
 
 /** One page of a list of all orgs, for the operator. */

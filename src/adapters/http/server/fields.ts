@@ -17,6 +17,18 @@ export const Moment = Schema.String.annotate({ format: "date-time" }).pipe(
 export const listOf = <S extends Schema.Constraint>(item: S) =>
   Schema.Struct({ items: Schema.Array(item), nextCursor: Schema.NullOr(Schema.String) })
 
+/** How far behind the facts it is what is answered. */
+export const freshness = {
+  asOf: Moment.annotate({ description: "What was stored before this time is in it." }),
+  behindSeconds: Schema.Number.annotate({
+    description: "How old the oldest fact is that it lacks; 0 when it lacks none."
+  })
+}
+
+/** A list that is read from a projection. */
+export const projectedListOf = <S extends Schema.Constraint>(item: S) =>
+  Schema.Struct({ items: Schema.Array(item), nextCursor: Schema.NullOr(Schema.String), ...freshness })
+
 export const LIMIT_MAX = 200
 export const LIMIT_DEFAULT = 50
 

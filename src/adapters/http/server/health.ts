@@ -1,10 +1,12 @@
-/** Ready: the store answers within two seconds; a broker that is away is told beside. Alive: this process answers. */
+/** Ready: the store answers within two seconds; what is wrong elsewhere is told beside. Alive: this process answers. */
 import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { StoreUnavailable } from "../../../application/errors.ts"
 import { BrokerReports } from "../../../application/ports/BrokerReports.ts"
 import { EventStore } from "../../../application/ports/EventStore.ts"
+import { Troubles } from "../../../application/processes/Troubles.ts"
 import { MessageId } from "../../../domain/ids.ts"
+import { troubleJson } from "../processes/troublesApi.ts"
 import { Api } from "./Api.ts"
 import { answer } from "./problem.ts"
 
@@ -36,9 +38,16 @@ export const ready = Effect.flatMap(EventStore, (store) =>
   )
 )
 
-const readiness = Effect.map(Effect.andThen(ready, broker), (rabbitmq) =>
-  rabbitmq === null ? ok : { ...ok, rabbitmq }
-)
+const readiness = Effect.gen(function* () {
+  yield* ready
+  const rabbitmq = yield* broker
+  const troubles = yield* (yield* Troubles).now
+  return {
+    ...ok,
+    ...(rabbitmq !== null && { rabbitmq }),
+    ...(troubles.length > 0 && { troubles: troubles.map(troubleJson) })
+  }
+})
 
 export const layer = HttpApiBuilder.group(Api, "health", (handlers) =>
   handlers.handle("live", () => Effect.succeed(ok)).handle("ready", () => answer(readiness))

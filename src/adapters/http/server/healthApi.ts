@@ -1,6 +1,7 @@
 /** Whether this process lives, and whether it can work. Asked by load balancers, so without a key. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { troubles } from "../processes/troublesApi.ts"
 import { about } from "./endpoints.ts"
 import { Moment } from "./fields.ts"
 import { problemOf } from "./problem.ts"
@@ -13,7 +14,8 @@ const Readiness = Schema.Struct({
     Schema.Struct({ status: Schema.Literals(["ok", "away"]), since: Moment }).annotate({
       description: "Where Posthaste has one. While it is away facts wait, and commands wait there; all else goes on."
     })
-  )
+  ),
+  troubles: Schema.optionalKey(troubles)
 }).annotate({ identifier: "Readiness" })
 
 export const healthApi = HttpApiGroup.make("health")

@@ -5,6 +5,7 @@
 import { once } from "node:events"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Effect, Schema } from "effect"
+import type { Trouble } from "../../../application/processes/Troubles.ts"
 import { makeServer } from "./connections.ts"
 import type { MetricsText } from "./metrics.ts"
 
@@ -14,6 +15,8 @@ export interface Readiness {
   readonly parts: ReadonlyArray<{ readonly part: string; readonly reason: string; readonly since: string }>
   /** The first messages that can't be processed; the process works all the same. */
   readonly setAside?: ReadonlyArray<{ readonly message: string; readonly reason: string; readonly since: string }>
+  /** What is wrong with the installation as a whole, and whose transaction it is; the process works all the same. */
+  readonly troubles?: ReadonlyArray<Trouble>
 }
 
 export interface OperationsOptions {

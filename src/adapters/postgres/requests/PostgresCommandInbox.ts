@@ -1,9 +1,11 @@
-import { Duration, Effect, Layer } from "effect"
+import { DateTime, Duration, Effect, Layer } from "effect"
 import { CommandInbox, type GivenCommand, type RefusedCommand } from "../../../application/ports/CommandInbox.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 
 const takeStatement = prepared`select seen, tx, n, id, org_id, type, key, request, traceparent from take_commands($1::uuid, $2::int, $3::pg_snapshot, $4::int)`
+// The id says when: it is a UUIDv7, made by the call.
+const waitingSinceStatement = prepared`select ('x' || translate(left(id::text, 13), '-', ''))::bit(48)::bigint from sql_command order by tx, n limit 1`
 const settleStatement = prepared`select settle_commands($1::xid8[], $2::bigint[], $3::int[], $4::text[], $5::int[], $6::uuid[])`
 const refusedColumns = `id, org_id as "orgId", type, key, request::text, problem::text, at`
 const refusedStatement = prepared`select ${refusedColumns} from refused_command where org_id = $1 and id = $2`
@@ -37,6 +39,9 @@ export const layer = Layer.effect(
                   ]
           )
         })),
+      waitingSince: reading(reads.rows(waitingSinceStatement, []), ([row]) =>
+        row === undefined ? null : DateTime.makeUnsafe(Number(row[0]))
+      ),
       settle: (settlements) => {
         const numbered = settlements.map((settlement, index) => ({ ...settlement, i: index + 1 }))
         const refused = numbered.filter(({ problem }) => problem !== null)

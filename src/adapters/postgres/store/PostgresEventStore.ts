@@ -3,7 +3,7 @@
  * moment (see groupCommit.ts): facts, queue changes, bodies and idempotency keys commit together.
  */
 import { DateTime, Effect, Layer, Result } from "effect"
-import { type Append, type AppendResult, EventStore } from "../../../application/ports/EventStore.ts"
+import { type Append, type AppendResult, EventStore, type Position } from "../../../application/ports/EventStore.ts"
 import type { MessageId, OrgId } from "../../../domain/ids.ts"
 import { fromRecorded } from "../../../domain/message/recorded.ts"
 import type { StoredFact } from "../../../domain/message/view.ts"
@@ -36,6 +36,9 @@ const loadManyStatement = prepared`select ${columns}, stream_id from event where
 const readAllStatement = prepared`select ${loggedColumns} from event
     where (tx, position) > ($1::bigint, $2::bigint) and tx < (select log_end())
     order by tx, position limit $3`
+// Not below log_end(): a reader lacks what it must wait for, too.
+const unreadSinceStatement = prepared`select (extract(epoch from at) * 1000)::bigint from event
+    where (tx, position) > ($1::bigint, $2::bigint) order by tx, position limit 1`
 // Counting takes a second for some ten million rows; beyond, what vacuum last found is near enough.
 const extentStatement = prepared`select head.tx, head.position,
       case when known.facts < 10000000 then (select count(*) from event) else known.facts end
@@ -44,6 +47,8 @@ const extentStatement = prepared`select head.tx, head.position,
       select tx, position from event where tx < (select log_end())
       order by tx desc, position desc limit 1
     ) head on true`
+
+const placeOf = (after: Position | null) => (after === null ? ["0", "0"] : after.split(":"))
 
 const acceptedUnderStatement = prepared`select message_id, request_hash from idempotency where org_id = $1 and key = $2`
 
@@ -67,10 +72,13 @@ export const layer = Layer.effect(
       return new Map([...streams].map(([id, rows]) => [id, streamIn(rows)] as const))
     })
 
-    const readAll = (after: string | null, limit: number) => {
-      const [tx, position] = after === null ? ["0", "0"] : after.split(":")
-      return reading(postgres.reads.rows(readAllStatement, [tx, position, limit]), (rows) => rows.map(loggedOf))
-    }
+    const readAll = (after: Position | null, limit: number) =>
+      reading(postgres.reads.rows(readAllStatement, [...placeOf(after), limit]), (rows) => rows.map(loggedOf))
+
+    const unreadSince = (after: Position | null) =>
+      reading(postgres.reads.rows(unreadSinceStatement, placeOf(after)), ([row]) =>
+        row === undefined ? null : DateTime.makeUnsafe(Number(row[0]))
+      )
 
     const extent = reading(postgres.reads.rows(extentStatement, []), ([row]) => ({
       head: row![0] === null ? null : `${row![0]}:${row![1]}`,
@@ -89,6 +97,7 @@ export const layer = Layer.effect(
     })
     const append = (entries: ReadonlyArray<Append>) => unavailable(commit(entries))
 
-    return EventStore.of({ load, loadMany, append, acceptedUnder: acceptedUnder(postgres.lookups), readAll, extent })
+    const lookup = acceptedUnder(postgres.lookups)
+    return EventStore.of({ load, loadMany, append, acceptedUnder: lookup, readAll, unreadSince, extent })
   })
 )

@@ -18,8 +18,10 @@ import type { LoggedFact } from "../../ports/EventStore.ts"
 import type { Step } from "../../ports/Projections.ts"
 import type { LogReader } from "../LogReader.ts"
 
+export type ProjectionName = "messages" | "audit" | "activity" | "health"
+
 export interface Projection<R> {
-  readonly name: string
+  readonly name: ProjectionName
   /** The version of the fold. Raise it after a change, and every installation rebuilds the projection while it runs. */
   readonly version: number
   /**

@@ -8,7 +8,13 @@ describe("processes", () => {
   it("are listed for the operator", async () => {
     const answer = await call("GET", PATH, { org: null })
     expect(answer.status).toBe(200)
-    expect(answer.json).toEqual({ items: [], nextCursor: null })
+    expect(answer.json).toEqual({
+      ...{ items: [], nextCursor: null },
+      troubles: [
+        expect.objectContaining({ reason: "NO_WORKER", since: null, transaction: null }),
+        expect.objectContaining({ reason: "NO_PROJECTOR" })
+      ]
+    })
   })
 
   it("are nothing for the key of an org", async () => {

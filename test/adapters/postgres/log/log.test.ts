@@ -185,8 +185,11 @@ describe("the log under slow commits", () => {
         await one.query("select pg_current_xact_id()")
       })
       const begun = DateTime.nowUnsafe()
-      yield* store.append([opened().entry])
+      const waiting = opened().entry
+      yield* store.append([waiting])
       expect(yield* store.readAll(null, 10)).toEqual([])
+      // Nobody can read it yet, so everybody lacks it.
+      expect(DateTime.toEpochMillis((yield* store.unreadSince(null))!)).toBe(DateTime.toEpochMillis(waiting.at))
       expect(yield* stall(Duration.hours(1))).toBeNull()
       yield* Effect.sleep("400 millis")
       const { rows } = yield* Effect.promise(() => one.query("select pg_backend_pid() as pid"))
