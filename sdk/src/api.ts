@@ -515,6 +515,8 @@ export type DestinationHealth = {
   readonly oldestDueAt: string | null
   readonly lastHour: HealthSummary
   readonly lastDay: HealthSummary
+  readonly asOf: string
+  readonly behindSeconds: number | "Infinity" | "-Infinity" | "NaN"
 }
 
 export type DestinationWithHistory = {
@@ -557,6 +559,8 @@ export type DestinationWithHistory = {
     readonly by: string | null
     readonly reason: string | null
   }>
+  readonly asOf: string
+  readonly behindSeconds: number | "Infinity" | "-Infinity" | "NaN"
 }
 
 export type DismissRequest = {
@@ -681,6 +685,7 @@ export type Explanation = {
     readonly says: string
   } | null
   readonly unknown: ReadonlyArray<string>
+  readonly troubles: ReadonlyArray<Trouble>
 }
 
 export type Health = {
@@ -877,6 +882,7 @@ export type Process = {
   readonly pid: number
   readonly roles: ReadonlyArray<string>
   readonly version: string
+  readonly broker: boolean
   readonly since: string
   readonly lastSeen: string
   readonly alive: boolean
@@ -920,6 +926,7 @@ export type Readiness = {
     readonly status: "ok" | "away"
     readonly since: string
   } | undefined
+  readonly troubles?: ReadonlyArray<Trouble> | undefined
 }
 
 export type RecoverWebhookEndpoint = {
@@ -967,6 +974,8 @@ export type Replay = {
     readonly failed: number
     readonly waiting: number
     readonly ended: number
+    readonly asOf: string
+    readonly behindSeconds: number | "Infinity" | "-Infinity" | "NaN"
   } | null
   readonly reason: string | null
   readonly requestedAt: string
@@ -1085,6 +1094,9 @@ export type Stats = {
     readonly waiting: number
     readonly parked: number
   }
+  readonly asOf: string
+  readonly behindSeconds: number | "Infinity" | "-Infinity" | "NaN"
+  readonly troubles: ReadonlyArray<Trouble>
 }
 
 export type StreamFact = {
@@ -1097,6 +1109,25 @@ export type StreamFact = {
 
 export type TestWebhookEndpoint = {
   readonly eventType?: string | null | undefined
+}
+
+export type Trouble = {
+  readonly reason: "NO_WORKER" | "NO_PROJECTOR" | "NO_RELAY" | "PROJECTION_BEHIND" | "LOG_STALLED" | "LONG_TRANSACTION"
+  readonly says: string
+  readonly since: string | null
+}
+
+export type TroubleInFull = {
+  readonly reason: "NO_WORKER" | "NO_PROJECTOR" | "NO_RELAY" | "PROJECTION_BEHIND" | "LOG_STALLED" | "LONG_TRANSACTION"
+  readonly says: string
+  readonly since: string | null
+  readonly transaction: {
+    readonly kind: "transaction" | "prepared" | "slot"
+    readonly pid: number | null
+    readonly name: string
+    readonly database: string | null
+    readonly since: string | null
+  } | null
 }
 
 /** All messages that wait and match; {} means all that wait. */
@@ -1178,7 +1209,7 @@ export interface Api {
   readonly messages: {
     /** Send a message. 201 when it is stored; 200 with the same message when the key was used for it before. */
     send(body: MessageRequest, options?: KeyedCallOptions): Promise<Message>
-    /** List messages, newest first. Read from a projection: it may be a moment behind. */
+    /** List messages, newest first. Read from a projection: asOf says how far it is. */
     list(query?: { limit?: number | undefined; cursor?: string | undefined; status?: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED" | undefined; channel?: string | undefined; to?: string | undefined; eventType?: string | undefined; dossierId?: string | undefined; correlationId?: string | undefined; createdAfter?: string | undefined; createdBefore?: string | undefined; updatedAfter?: string | undefined; idempotencyKey?: string | undefined; metadata?: string | undefined; errorCode?: string | undefined; attempts?: string | undefined }, options?: CallOptions): Pages<Message>
     /** Send up to 1,000 messages, each answered on its own and in its place. */
     sendBatch(body: {
@@ -1283,7 +1314,7 @@ export interface Api {
     }>
   }
   readonly overview: {
-    /** Destinations of all kinds: what holds each up, and how much waits. By id, by what waits, or by the oldest. */
+    /** Destinations of all kinds: what holds each up, and how much waits. By id, by what waits, or by the oldest. Rates come from a projection: asOf is theirs. */
     list(query?: { limit?: number | undefined; cursor?: string | undefined; sort?: "id" | "waiting" | "oldest" | undefined; channel?: string | undefined; paused?: "true" | "false" | undefined; circuit?: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD" | undefined; waiting?: "true" | "false" | undefined }, options?: CallOptions): Pages<Destination>
     /** One destination of any kind, with what happened to it. */
     get(id: string, options?: CallOptions): Promise<DestinationWithHistory>
@@ -1347,11 +1378,11 @@ export interface Api {
     putConsent(id: string, channel: string, body: ConsentRequest, options?: CallOptions): Promise<Consent>
     /** Withdraw a consent that was answered before, with the source api. */
     withdrawConsent(id: string, channel: string, options?: CallOptions): Promise<Consent>
-    /** The timeline of a dossier, newest first. Read from a projection: it may be a moment behind. */
+    /** The timeline of a dossier, newest first. Read from a projection: asOf says how far it is. */
     activity(id: string, query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Activity>
   }
   readonly audit: {
-    /** What was done and by whom, newest first. Read from a projection: it may be a moment behind. */
+    /** What was done and by whom, newest first. Read from a projection: asOf says how far it is. */
     list(query?: { limit?: number | undefined; cursor?: string | undefined; operation?: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "HURRIED" | "DISMISSED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "BODY_READ" | "LOGIN_REFUSED" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET" | undefined; actor?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; messageId?: string | undefined; channel?: string | undefined; from?: string | undefined; to?: string | undefined }, options?: CallOptions): Pages<AuditEntry>
   }
   readonly apiKeys: {
@@ -1377,10 +1408,11 @@ export interface Api {
     rebuild(name: string, options?: CallOptions): Promise<Projection>
   }
   readonly processes: {
-    /** The processes of this Posthaste: what each does, since when, and when it was last seen. */
+    /** The processes of this Posthaste: what each does, since when, and when it was last seen. And what is wrong with it as a whole. */
     list(options?: CallOptions): Promise<{
       readonly items: ReadonlyArray<Process>
       readonly nextCursor: string | null
+      readonly troubles: ReadonlyArray<TroubleInFull>
     }>
   }
   readonly orgs: {

@@ -1,7 +1,8 @@
 /**
  * One line in the log for each retry, each ending and each change of a circuit. A line names things by their ids and says
  * why by Posthaste's own codes: no text that a caller or a receiver wrote, no body, no address. Messages that ended well
- * are told at the level `debug`: on a busy day there are millions, and the facts have them.
+ * are told at the level `debug`: on a busy day there are millions, and the facts have them. What is done to many at once is one line with
+ * their number.
  */
 import { Context, DateTime, Effect, LogLevel, References } from "effect"
 import type { CircuitFact } from "../domain/circuit/facts.ts"
@@ -62,9 +63,13 @@ const lineOf = (fact: MessageFact): Line | null => {
     case "MessageDismissed":
       return { level: "Info", text: "a dead letter was dismissed by a person", fields: {} }
     case "MessageCancelled":
-      return { level: "Info", text: "a message was cancelled", fields: { reason: fact.reason } }
+      return { level: "Info", text: "a message was cancelled", fields: {} }
     case "MessageExpired":
       return { level: "Info", text: "a message expired", fields: {} }
+    case "MessageReplayed":
+      return { level: "Info", text: "a dead letter was replayed by a person", fields: {} }
+    case "MessageBodyErased":
+      return { level: "Info", text: "the body of a message was erased", fields: {} }
     default:
       return null
   }
@@ -90,12 +95,13 @@ const circuitLineOf = (fact: CircuitFact): Line | null => {
   }
 }
 
-const aboutOf = ({ messageId, queued, epoch }: Subject): Fields => ({
+const aboutOf = ({ messageId, queued, epoch, by = null }: Subject): Fields => ({
   messageId,
   org: queued.orgId,
   channel: queued.channel,
   destination: queued.destination,
   epoch,
+  actor: by,
   ...(queued.traceparent === undefined ? {} : { traceId: queued.traceparent.slice(3, 35) })
 })
 
@@ -114,6 +120,11 @@ export const logWatcher = Effect.map(Effect.context<never>(), (context): Watcher
         // Most lines are of messages that were delivered, and nobody reads those: a fiber for each is dear.
         if (line !== null && LogLevel.isGreaterThanOrEqualTo(line.level, least)) say(line, aboutOf(subject))
       }
+    },
+    storedInBulk: (all) => {
+      const lines = all.flatMap(({ facts }) => facts.flatMap((fact) => lineOf(fact) ?? []))
+      for (const [text, alike] of Map.groupBy(lines, (line) => line.text))
+        say({ level: alike[0]!.level, text: `many at once: ${text}`, fields: { count: alike.length } }, {})
     },
     circuitChanged: (destination, facts) => {
       for (const fact of facts) {

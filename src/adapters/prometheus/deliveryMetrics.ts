@@ -207,6 +207,9 @@ export const watchDeliveries = (
       rejected(via, reason).value++
     },
     stored,
+    storedInBulk: (all, at) => {
+      for (const { subject, facts } of all) stored(subject, facts, at)
+    },
     circuitChanged: () => {},
     sendingBegan: (channel) => {
       usual(channel).inFlight.value++

@@ -17,6 +17,7 @@ import { background } from "../background.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { commandMessage } from "../messages/commandMessage.ts"
 import { EventStore } from "../ports/EventStore.ts"
+import { Telemetry, unwatched } from "../ports/Telemetry.ts"
 import { Timelines } from "../ports/Timelines.ts"
 import { cancelReason, closeWithdrawal, openWithdrawal } from "./consents.ts"
 
@@ -37,6 +38,8 @@ export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
       waiting,
       (id) =>
         commandMessage(of.orgId, id, "CancelMessage", reason).pipe(
+          // One line tells of all.
+          Effect.provideService(Telemetry, unwatched),
           Effect.as(1),
           // It was sent, ended or forgotten meanwhile; or it is changing, and then its next attempt does not start.
           Effect.catchTags({
@@ -50,9 +53,14 @@ export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
       { concurrency: 8 }
     )
     cancelled += answers.reduce((sum, one) => sum + one, 0)
-    if (ids.length < AT_ONCE) return cancelled
+    if (ids.length < AT_ONCE) break
     after = ids.at(-1)!
   }
+  if (cancelled > 0)
+    yield* Effect.annotateLogs(Effect.logInfo("messages were cancelled: their consent was withdrawn"), {
+      ...{ count: cancelled, org: of.orgId, channel: of.channel }
+    })
+  return cancelled
 })
 
 /** One stream that can't be read must not keep the others from being cancelled. */

@@ -6,12 +6,14 @@
 import { DateTime, Effect, Result, Schema } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { decide, type MessageCommand, replay } from "../../domain/message/decider.ts"
+import type { MessageQueued } from "../../domain/message/facts.ts"
 import type { Message } from "../../domain/message/transitions.ts"
 import { viewOf } from "../../domain/message/view.ts"
 import { appendFreely, command } from "../command.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { entryOf } from "../entry.ts"
 import { Bodies } from "../ports/Bodies.ts"
+import { Telemetry } from "../ports/Telemetry.ts"
 import { loadStream } from "./readMessage.ts"
 
 const callerCommands = ["HurryMessage", "CancelMessage", "ReplayMessage", "DismissMessage"] as const
@@ -92,12 +94,23 @@ const decideFor = (orgId: OrgId, id: MessageId, commandAt: CommandAt, body: stri
         const opening = body === null ? null : { body, idempotency: null }
         const { entry } = entryOf(id, message, version, facts, now, { opening, actor: yield* CommandedBy })
         const added = facts.map((fact, index) => ({ version: version + 1 + index, at: now, fact }))
-        return { entry: facts.length === 0 ? null : entry, answer: viewOf(id, [...history, ...added])! }
+        const view = viewOf(id, [...history, ...added])!
+        const queued = history[0]!.fact as MessageQueued
+        const subject = { messageId: id, queued, epoch: message.progress.epoch, dueAt: null, by: entry.actor }
+        return { entry: facts.length === 0 ? null : entry, answer: { view, subject, facts, at: now } }
       }),
       append: appendFreely
     },
     { tries: TRIES }
-  ).pipe(Effect.catchTag("Overtaken", () => Effect.fail(new MessageBusy({ id }))))
+  ).pipe(
+    Effect.catchTag("Overtaken", () => Effect.fail(new MessageBusy({ id }))),
+    Effect.flatMap(({ view, subject, facts, at }) =>
+      Effect.map(Telemetry, ({ stored }) => {
+        stored(subject, facts, at)
+        return view
+      })
+    )
+  )
 
 export const allowedIn = (message: Message, now: DateTime.Utc): ReadonlyArray<CallerCommand> =>
   callerCommands.filter((type) => {

@@ -9,10 +9,12 @@
  */
 import { DateTime, Duration, Effect, Result } from "effect"
 import { decide, replay } from "../../domain/message/decider.ts"
+import type { MessageQueued } from "../../domain/message/facts.ts"
 import { background } from "../background.ts"
 import { commandMessages } from "../command.ts"
 import { entryOf } from "../entry.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
+import { type Stored, Telemetry } from "../ports/Telemetry.ts"
 
 const AT_ONCE = 500
 const PAUSE = Duration.seconds(1)
@@ -21,7 +23,7 @@ const PAUSE = Duration.seconds(1)
 export const endMessagesOnce = Effect.fnUntraced(function* () {
   const views = yield* MessageViews
   const now = yield* DateTime.now
-  let ended = 0
+  const ended: Array<Stored> = []
   let cursor: string | null = null
   for (;;) {
     const page: Effect.Success<ReturnType<typeof views.ending>> = yield* views.ending(now, { cursor, limit: AT_ONCE })
@@ -29,20 +31,27 @@ export const endMessagesOnce = Effect.fnUntraced(function* () {
       page.items.map((messageId) => ({ messageId })),
       ({ messageId }, stream) =>
         Effect.sync(() => {
-          if (stream === undefined) return { entry: null, answer: false }
+          if (stream === undefined) return { entry: null, answer: null }
           const message = replay(stream.facts.map(({ fact }) => fact))
           const decided = decide(message, { type: "EndMessage", now })
           // It was sent, ended or replayed since.
-          if (Result.isFailure(decided)) return { entry: null, answer: false }
-          return { entry: entryOf(messageId, message, stream.version, decided.success, now).entry, answer: true }
+          if (Result.isFailure(decided)) return { entry: null, answer: null }
+          const facts = decided.success
+          const queued = stream.facts[0]!.fact as MessageQueued
+          const subject = { messageId, queued, epoch: message.progress.epoch, dueAt: null }
+          return { entry: entryOf(messageId, message, stream.version, facts, now).entry, answer: { subject, facts } }
         }),
       { tries: 3 }
       // Those that change all the time are found again by the next look.
     ).pipe(Effect.catchTag("Overtaken", () => Effect.succeed([])))
-    ended += answers.filter((done) => done).length
+    ended.push(...answers.flatMap((done) => done ?? []))
     cursor = page.nextCursor
-    if (cursor === null) return ended
+    if (cursor === null) break
   }
+  const { stored, storedInBulk } = yield* Telemetry
+  if (ended.length > 1) storedInBulk(ended, now)
+  else for (const { subject, facts } of ended) stored(subject, facts, now)
+  return ended.length
 })
 
 /** Runs until interrupted. Any number of processes may run it: a message ends once. */

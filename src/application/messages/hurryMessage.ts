@@ -12,6 +12,7 @@
 import { DateTime, Duration, Effect, Result, Schema } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { decide, replay } from "../../domain/message/decider.ts"
+import type { MessageQueued } from "../../domain/message/facts.ts"
 import { attentionAt } from "../../domain/message/queueChange.ts"
 import type { Message } from "../../domain/message/transitions.ts"
 import { viewOf } from "../../domain/message/view.ts"
@@ -19,6 +20,7 @@ import { appendToMessage } from "../command.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { entryOf } from "../entry.ts"
 import { type BatchId, Queue } from "../ports/Queue.ts"
+import { Telemetry } from "../ports/Telemetry.ts"
 import { allowedIn, CommandRefused, MessageBusy } from "./commandMessage.ts"
 import { loadStream } from "./readMessage.ts"
 
@@ -57,6 +59,9 @@ const hurryOnce = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
   if (type === "Appended") {
     // It is done; a release that fails is done by whoever takes the lease over.
     yield* Effect.ignore(queue.release(batch, []))
+    const queued = history[0]!.fact as MessageQueued
+    const subject = { messageId: id, queued, epoch: message.progress.epoch, dueAt: null, by: entry.actor }
+    ;(yield* Telemetry).stored(subject, facts, now)
     return viewOf(id, [...history, ...facts.map((fact, i) => ({ version: version + 1 + i, at: now, fact }))])!
   }
   if (type === "VersionConflict") yield* letGo(batch, orgId, id, waiting)

@@ -10,6 +10,14 @@ export interface Subject {
   readonly epoch: number
   /** When the attempt that these facts are about was due; null where no attempt is. */
   readonly dueAt: DateTime.Utc | null
+  /** Who commanded it (see commandedBy.ts); absent: Posthaste itself. */
+  readonly by?: string | null
+}
+
+/** What one append stored of a message. */
+export interface Stored {
+  readonly subject: Subject
+  readonly facts: ReadonlyArray<MessageFact>
 }
 
 /** Why a message was refused; the last five before any message was read. */
@@ -30,6 +38,8 @@ export interface Watcher {
   readonly rejected: (via: string, reason: Rejection) => void
   /** Facts of an attempt, a receipt or an ending, stored by one append. */
   readonly stored: (subject: Subject, facts: ReadonlyArray<MessageFact>, at: DateTime.Utc) => void
+  /** The same of many messages at once. */
+  readonly storedInBulk: (all: ReadonlyArray<Stored>, at: DateTime.Utc) => void
   readonly circuitChanged: (destination: DestinationId, facts: ReadonlyArray<CircuitFact>) => void
   /** An attempt is handed to its channel; `sendingEnded` follows, whatever happens. */
   readonly sendingBegan: (channel: ChannelName) => void
@@ -48,6 +58,7 @@ export const unwatched: Watcher = {
   accepted: nothing,
   rejected: nothing,
   stored: nothing,
+  storedInBulk: nothing,
   circuitChanged: nothing,
   sendingBegan: nothing,
   sendingEnded: nothing,
@@ -72,6 +83,10 @@ export const both = (one: Watcher, other: Watcher): Watcher => ({
   stored: (subject, facts, at) => {
     one.stored(subject, facts, at)
     other.stored(subject, facts, at)
+  },
+  storedInBulk: (all, at) => {
+    one.storedInBulk(all, at)
+    other.storedInBulk(all, at)
   },
   circuitChanged: (destination, facts) => {
     one.circuitChanged(destination, facts)

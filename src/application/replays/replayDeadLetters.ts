@@ -51,9 +51,27 @@ export const replayOnce = Effect.fnUntraced(function* () {
   }
   const before = yield* loadReplay(job)
   const after = statusOf(before.replay) !== "RUNNING" || (yield* mustWait(before)) ? before : yield* advance(before)
-  yield* statusOf(after.replay) === "RUNNING" ? replays.back(job.id, PAUSE) : replays.close(job.id)
+  if (statusOf(after.replay) === "RUNNING") yield* replays.back(job.id, PAUSE)
+  else {
+    yield* replays.close(job.id)
+    yield* sayEnded(after)
+  }
   return true
 })
+
+/** One line for all that a job did to messages. */
+const sayEnded = ({ job, replay }: Snapshot) => {
+  const { replayed, skipped } = progressOf(replay)
+  return Effect.annotateLogs(Effect.logInfo(`${deedOf(job.selection)}: ${statusOf(replay).toLowerCase()}`), {
+    ...{ replayId: job.id, org: job.orgId, count: replayed, skipped }
+  })
+}
+
+const deedOf = (selection: ReplayJob["selection"]): string => {
+  if ("waiting" in selection) return "a job that cancels messages has ended"
+  if ("dismiss" in selection && selection.dismiss) return "a job that dismisses dead letters has ended"
+  return "sendTo" in selection ? "a job that sends dead letters elsewhere has ended" : "a replay has ended"
+}
 
 /** The next stretch, from the messages to the journal. */
 const advance = Effect.fnUntraced(function* ({ job, replay }: Snapshot) {

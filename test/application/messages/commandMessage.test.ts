@@ -1,9 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, Result } from "effect"
+import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import { entryOf } from "../../../src/application/entry.ts"
 import { commandMessage } from "../../../src/application/messages/commandMessage.ts"
 import { readMessage } from "../../../src/application/messages/readMessage.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { Telemetry, unwatched } from "../../../src/application/ports/Telemetry.ts"
 import { MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { initial, replay } from "../../../src/domain/message/decider.ts"
 import type { MessageFact } from "../../../src/domain/message/facts.ts"
@@ -49,6 +51,23 @@ describe("a command", () => {
       const { facts } = yield* (yield* EventStore).load(id)
       expect(facts.at(-1)!.fact).toEqual({ type: "MessageCancelled", reason: "no longer wanted" })
       expect(yield* readMessage(acme, id, null)).toEqual(view)
+    }).pipe(Effect.provide(MemoryPorts.layer))
+  )
+
+  it.effect("is told with who gave it, once it is stored and never when it is refused", () =>
+    Effect.gen(function* () {
+      yield* store([queued()])
+      const told: Array<readonly [string | null | undefined, ReadonlyArray<string>]> = []
+      const cancel = commandMessage(acme, id, "CancelMessage", null).pipe(
+        Effect.provideService(CommandedBy, "key:7"),
+        Effect.provideService(Telemetry, {
+          ...unwatched,
+          stored: ({ by }, facts) => told.push([by, facts.map(({ type }) => type)])
+        })
+      )
+      yield* cancel
+      expect(Result.isFailure(yield* Effect.result(cancel))).toBe(true)
+      expect(told).toEqual([["key:7", ["MessageCancelled"]]])
     }).pipe(Effect.provide(MemoryPorts.layer))
   )
 

@@ -11,10 +11,11 @@ import { endMessages } from "../../../src/application/messages/endMessages.ts"
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { Telemetry, unwatched } from "../../../src/application/ports/Telemetry.ts"
 import { outcomeOfStatus } from "../../../src/domain/delivery/classify.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
-import type { MessageQueued } from "../../../src/domain/message/facts.ts"
+import type { MessageFact, MessageQueued } from "../../../src/domain/message/facts.ts"
 import { makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
 import { inMillis, newOrg, opened, type StorePorts } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
@@ -39,9 +40,13 @@ const statuses = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
 /** A worker, the projections and the loop that ends messages; the far side answers what `status` says. */
 const withPosthaste = <A, E>(
   status: () => number,
-  body: (sent: ReadonlyArray<string>) => Effect.Effect<A, E, StorePorts | Senders | LogReader | Scope.Scope>
+  body: (
+    sent: ReadonlyArray<string>,
+    told: ReadonlyArray<ReadonlyArray<MessageFact>>
+  ) => Effect.Effect<A, E, StorePorts | Senders | LogReader | Scope.Scope>
 ) => {
   const sent: Array<string> = []
+  const told: Array<ReadonlyArray<MessageFact>> = []
   const channel = {
     send: ({ messageId }: { readonly messageId: string }) =>
       Effect.sync(() => {
@@ -51,7 +56,12 @@ const withPosthaste = <A, E>(
     capacity: () => Effect.succeed(10),
     dedupes: () => Effect.succeed(true)
   }
-  return Effect.scoped(Effect.andThen(everything(), body(sent))).pipe(
+  return Effect.scoped(Effect.andThen(everything(), body(sent, told))).pipe(
+    Effect.provideService(Telemetry, {
+      ...unwatched,
+      stored: (_, facts) => told.push(facts),
+      storedInBulk: (all) => told.push(...all.map(({ facts }) => facts))
+    }),
     Effect.provideService(Senders, { webhook: channel }),
     Effect.provide(Layer.provideMerge(LogReader.layer, MemoryPorts.layer))
   )
@@ -73,7 +83,7 @@ describe("a message whose time is over", () => {
   it.live("ends behind a pause, as a dead letter by its age and as expired by its expiry", () =>
     withPosthaste(
       () => 200,
-      Effect.fnUntraced(function* (sent) {
+      Effect.fnUntraced(function* (sent, told) {
         const destinations = yield* Destinations
         const orgId = newOrg()
         const { id } = yield* makeEndpoint(orgId)
@@ -92,6 +102,11 @@ describe("a message whose time is over", () => {
         expect(yield* statuses(expired)).toEqual(["EXPIRED", "EXPIRED"])
         expect(yield* statuses(young)).toEqual(["QUEUED", "DEAD_LETTER"])
         expect(sent).toEqual([])
+        // One by one, or many at once: each is told of once.
+        expect(told.map((facts) => facts.at(-1)!.type).toSorted()).toEqual([
+          ...Array.from({ length: 1_201 }, () => "MessageDeadLettered"),
+          ...["MessageExpired", "MessageExpired"]
+        ])
       })
     )
   )

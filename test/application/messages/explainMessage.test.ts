@@ -14,7 +14,7 @@ const layer = Layer.merge(MemoryPorts.layer, NodeFingerprint.layer)
 
 const register = (id: string, roles: ReadonlyArray<string>) =>
   Effect.flatMap(Processes, ({ register }) =>
-    register({ id, host: "here", pid: 1, roles, version: "1", clockOffsetMs: null })
+    register({ id, host: "here", pid: 1, roles, version: "1", broker: false, clockOffsetMs: null })
   )
 
 describe("the workers that an explanation knows of", () => {

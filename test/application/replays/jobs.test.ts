@@ -1,6 +1,6 @@
 /** What a replay is besides: a job that dismisses dead letters, sends them elsewhere, or cancels what waits. */
 import { describe, expect, it } from "@effect/vitest"
-import { DateTime, Effect, Layer, Result } from "effect"
+import { DateTime, Effect, Layer, Logger, References, Result } from "effect"
 import { TestClock } from "effect/testing"
 import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { acceptMessages } from "../../../src/application/accept/acceptMessage.ts"
@@ -88,7 +88,12 @@ describe("a job", () => {
     Effect.gen(function* () {
       const { orgId, deadIds, statuses, list, job } = yield* desk(3, 1)
       const asked = yield* job({ filter: {}, dismiss: true })
-      yield* work
+      const lines: Array<readonly [string, unknown]> = []
+      const log = Logger.make(({ message, fiber }) => {
+        lines.push([String(message), fiber.getRef(References.CurrentLogAnnotations)["count"]])
+      })
+      yield* Effect.provide(work, Logger.layer([log]))
+      expect(lines).toEqual([["a job that dismisses dead letters has ended: completed", 3]])
       expect(yield* readReplay(orgId, asked.id)).toMatchObject({ matched: 3, replayed: 3, skipped: 0, outcome: null })
       expect(yield* statuses(deadIds)).toEqual(["FAILED", "FAILED", "FAILED"])
       expect(yield* list).toBe(0)

@@ -12,7 +12,7 @@
 import { DateTime, Duration, Effect, Semaphore } from "effect"
 import { background } from "../../background.ts"
 import { EventStore, type LoggedFact } from "../../ports/EventStore.ts"
-import { Projections, type Run, type Step } from "../../ports/Projections.ts"
+import { Projections, type Run, type Stall, type Step } from "../../ports/Projections.ts"
 import { LogReader } from "../LogReader.ts"
 import { projections } from "./all.ts"
 import type { Projection } from "./Projection.ts"
@@ -113,16 +113,20 @@ const clear = Effect.fnUntraced(function* <R>(projection: Projection<R>) {
 
 /** Warns once about a transaction that keeps all readers of the log where they are. */
 const logStalls = Effect.gen(function* () {
-  let reportedPid: number | null = null
+  let reported: Stall | null = null
   for (;;) {
-    const stall = yield* (yield* Projections).stall(STALL_AFTER)
-    if (stall !== null && stall.pid !== reportedPid) {
+    const stall: Stall | null = yield* (yield* Projections).stall(STALL_AFTER)
+    if (stall === null && reported !== null) {
+      const seconds = Math.round(Duration.toSeconds(DateTime.distance(reported.since, yield* DateTime.now)))
+      yield* Effect.logInfo(`the projections read on again, ${seconds} s`)
+    }
+    if (stall !== null && stall.pid !== reported?.pid) {
       const seconds = Math.round(Duration.toSeconds(DateTime.distance(stall.since, yield* DateTime.now)))
       yield* Effect.logWarning(
         `no projection can read on: a transaction of process ${stall.pid} (${stall.application}) is open for ${seconds} s`
       )
     }
-    reportedPid = stall?.pid ?? null
+    reported = stall
     yield* Effect.sleep(STALL_AFTER)
   }
 })
