@@ -1,12 +1,13 @@
 /**
- * Where a message is, why, and what comes next (domain/message/explanation.ts), now or as it was known at an earlier time. Of
+ * Where a message is, why, and what comes next (domain/message/explanation/), now or as it was known at an earlier time. Of
  * an earlier time the facts tell pauses and circuits; the queue, the rate limit and the workers are known only as they are
  * now, and the answer names what it does not know.
  */
 import { DateTime, Effect } from "effect"
 import type { DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
 import { replay } from "../../domain/message/decider.ts"
-import { type Explanation, explain, isWaiting } from "../../domain/message/explanation.ts"
+import { type Explanation, explain } from "../../domain/message/explanation/explain.ts"
+import { isWaiting } from "../../domain/message/explanation/waiting.ts"
 import type { Message } from "../../domain/message/transitions.ts"
 import { viewOf } from "../../domain/message/view.ts"
 import { readSituation } from "../destinations/situation.ts"

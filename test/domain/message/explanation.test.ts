@@ -3,13 +3,9 @@ import { describe, expect, it } from "vitest"
 import { closed } from "../../../src/domain/circuit/situation.ts"
 import { MessageId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
-import {
-  type Explanation,
-  explain,
-  type Reason,
-  reasons,
-  type Surroundings
-} from "../../../src/domain/message/explanation.ts"
+import { type Reason, reasons } from "../../../src/domain/message/explanation/cause.ts"
+import { type Explanation, explain } from "../../../src/domain/message/explanation/explain.ts"
+import type { Surroundings } from "../../../src/domain/message/explanation/surroundings.ts"
 import type { FactOf, MessageFact } from "../../../src/domain/message/facts.ts"
 import * as the from "./samples.ts"
 

@@ -1,5 +1,6 @@
 /** An explanation in the words of the API: each action with the request that does it. */
-import type { Cause, Explanation } from "../../../domain/message/explanation.ts"
+import type { Cause } from "../../../domain/message/explanation/cause.ts"
+import type { Explanation } from "../../../domain/message/explanation/explain.ts"
 
 const causeJson = ({ reason, says, since, until, waitsFor }: Cause) => ({ reason, says, since, until, waitsFor })
 

@@ -13,7 +13,7 @@ import {
   ResendCommand
 } from "../../../application/requests/messageRequests.ts"
 import { ChannelName } from "../../../domain/ids.ts"
-import { reasons, waits } from "../../../domain/message/explanation.ts"
+import { reasons, waits } from "../../../domain/message/explanation/cause.ts"
 import { DeliveryError, MessageDetails } from "../../../domain/message/facts.ts"
 import { statuses } from "../../../domain/message/machine.ts"
 import { troubles } from "../processes/troublesApi.ts"

@@ -1,0 +1,73 @@
+/** What a person can do about a message: what the law allows, and what would let its destination have it. */
+import { DateTime, Result } from "effect"
+import type { DestinationId, MessageId } from "../../ids.ts"
+import { decide, type MessageCommand } from "../decider.ts"
+import type { Message } from "../transitions.ts"
+import type { Surroundings } from "./surroundings.ts"
+import { isWaiting } from "./waiting.ts"
+
+export interface Action {
+  readonly action: "cancel" | "retry-now" | "replay" | "dismiss" | "resend" | "enable" | "resume" | "reset"
+  readonly on: "message" | "destination" | "circuit"
+  readonly id: string
+  readonly says: string
+}
+
+export const actionsOf = (
+  id: MessageId,
+  destination: DestinationId,
+  message: Message,
+  { pause, disabling, circuit }: Surroundings,
+  now: DateTime.Utc
+): ReadonlyArray<Action> => {
+  const isAllowed = (command: MessageCommand) => Result.isSuccess(decide(message, command))
+  const replay = { type: "ReplayMessage", now, reason: null } as const
+  const actions: Array<Action> = []
+  if (isWaiting(message)) {
+    if (disabling !== null) {
+      actions.push({ action: "enable", on: "destination", id: destination, says: "enable the destination" })
+    }
+    if (pause !== null) {
+      actions.push({ action: "resume", on: "destination", id: destination, says: "send to the destination again" })
+    }
+    if (circuit.status !== "CLOSED") {
+      actions.push({
+        action: "reset",
+        on: "circuit",
+        id: destination,
+        says: "close the circuit now, if the destination works again"
+      })
+    }
+  }
+  const { dueAt } = message.progress
+  if (dueAt !== null && DateTime.isGreaterThan(dueAt, now) && isAllowed({ type: "HurryMessage", now })) {
+    actions.push({ action: "retry-now", on: "message", id, says: "send it now, before its time" })
+  }
+  if (isAllowed({ type: "CancelMessage", reason: null })) {
+    actions.push({ action: "cancel", on: "message", id, says: "never send it" })
+  }
+  if (isAllowed(replay)) actions.push({ action: "replay", on: "message", id, says: "send it again" })
+  else if (isAllowed({ ...replay, edited: true })) {
+    actions.push({
+      action: "replay",
+      on: "message",
+      id,
+      says: "send it again with another payloadJson: its body was erased"
+    })
+  }
+  if (!message.progress.dismissed && isAllowed({ type: "DismissMessage", reason: null })) {
+    actions.push({ action: "dismiss", on: "message", id, says: "take it from the list of dead letters" })
+  }
+  if (hasArrived.has(message.status)) {
+    actions.push({
+      action: "resend",
+      on: "message",
+      id,
+      says: "send it once more, as a new message that names this one"
+    })
+  }
+  return actions
+}
+
+/** The destination has it, and keeps no second one with its id. */
+const hasArrived: ReadonlySet<string> = new Set(["SENT", "DELIVERED"])

@@ -1,0 +1,62 @@
+/** What a reason is, and what it says; and how a fact of the message's history is found for it. */
+import type { DateTime } from "effect"
+import type { FactOf, MessageFact } from "../facts.ts"
+import type { StoredFact } from "../view.ts"
+
+export const reasons = [
+  "SET_ASIDE",
+  "BEHIND_ANOTHER",
+  "NO_WORKER",
+  "DISABLED",
+  "PAUSED",
+  "CIRCUIT_HELD",
+  "CIRCUIT_OPEN",
+  "NOT_DUE",
+  "RETRY",
+  "RATE_LIMITED",
+  "DUE",
+  "UNDER_WAY",
+  "IN_DOUBT",
+  "AWAITING_RECEIPT",
+  "DELIVERED",
+  "REFUSED",
+  "ATTEMPTS_USED_UP",
+  "TOO_OLD",
+  "OUTCOME_UNKNOWN",
+  "CANCELLED",
+  "EXPIRED"
+] as const
+export type Reason = (typeof reasons)[number]
+
+export const waits = [
+  "operator",
+  "time",
+  "message",
+  "destination",
+  "circuit",
+  "rateLimit",
+  "worker",
+  "answer",
+  "receipt"
+] as const
+
+/** One thing that keeps the message where it is. */
+export interface Cause {
+  readonly reason: Reason
+  /** In a sentence. */
+  readonly says: string
+  readonly since: DateTime.Utc | null
+  /** When it ends by itself; null when it does not, or when nobody knows. */
+  readonly until: DateTime.Utc | null
+  /** Null when the message has ended. */
+  readonly waitsFor: (typeof waits)[number] | null
+}
+
+/** The last fact of a type. */
+export const lastOf =
+  (history: ReadonlyArray<StoredFact>) =>
+  <T extends MessageFact["type"]>(type: T) =>
+    history.findLast(({ fact }) => fact.type === type) as (StoredFact & { readonly fact: FactOf<T> }) | undefined
+
+export const errorIn = (fact: { readonly error: { readonly code: string; readonly message: string } } | undefined) =>
+  fact === undefined ? "" : ` (${fact.error.code}: ${fact.error.message})`

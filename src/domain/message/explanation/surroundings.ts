@@ -1,0 +1,25 @@
+/** What stands around a message. Nothing of it is in the message's own facts. */
+import type { DateTime } from "effect"
+import type { CircuitSituation } from "../../circuit/situation.ts"
+import type { RateLimit } from "../../delivery/rateLimit.ts"
+import type { Disabling, Pause } from "../../destination/situation.ts"
+import type { MessageId } from "../../ids.ts"
+import type { MessageStatus } from "../machine.ts"
+import type { Restoration } from "./restoration.ts"
+
+export interface Surroundings {
+  /** Posthaste can't process it; absent: nobody looked. */
+  readonly setAside?: { readonly since: DateTime.Utc; readonly againAt: DateTime.Utc } | null
+  readonly pause: Pause | null
+  readonly disabling: Disabling | null
+  readonly circuit: CircuitSituation
+  readonly rateLimit: RateLimit | null
+  /** The message with the same ordering key that goes first. */
+  readonly before: { readonly id: MessageId; readonly status: MessageStatus } | null
+  readonly ahead: number | null
+  /** How many living processes send messages; null when nobody knows. */
+  readonly workers: number | null
+  /** Oldest first. */
+  readonly restorations: ReadonlyArray<Restoration>
+  readonly unknown: ReadonlyArray<string>
+}
