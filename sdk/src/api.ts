@@ -494,9 +494,9 @@ export type Destination = {
   readonly lastHour: {
     readonly succeeded: number
     readonly failed: number
-    readonly successRate: number | "Infinity" | "-Infinity" | "NaN" | null
+    readonly successRate: number | null
   }
-  readonly perSecond: number | "Infinity" | "-Infinity" | "NaN"
+  readonly perSecond: number
   readonly drainsInSeconds: number | null
 }
 
@@ -516,7 +516,7 @@ export type DestinationHealth = {
   readonly lastHour: HealthSummary
   readonly lastDay: HealthSummary
   readonly asOf: string
-  readonly behindSeconds: number | "Infinity" | "-Infinity" | "NaN"
+  readonly behindSeconds: number
 }
 
 export type DestinationWithHistory = {
@@ -549,9 +549,9 @@ export type DestinationWithHistory = {
   readonly lastHour: {
     readonly succeeded: number
     readonly failed: number
-    readonly successRate: number | "Infinity" | "-Infinity" | "NaN" | null
+    readonly successRate: number | null
   }
-  readonly perSecond: number | "Infinity" | "-Infinity" | "NaN"
+  readonly perSecond: number
   readonly drainsInSeconds: number | null
   readonly history: ReadonlyArray<{
     readonly at: string
@@ -560,7 +560,7 @@ export type DestinationWithHistory = {
     readonly reason: string | null
   }>
   readonly asOf: string
-  readonly behindSeconds: number | "Infinity" | "-Infinity" | "NaN"
+  readonly behindSeconds: number
 }
 
 export type DismissRequest = {
@@ -975,7 +975,7 @@ export type Replay = {
     readonly waiting: number
     readonly ended: number
     readonly asOf: string
-    readonly behindSeconds: number | "Infinity" | "-Infinity" | "NaN"
+    readonly behindSeconds: number
   } | null
   readonly reason: string | null
   readonly requestedAt: string
@@ -1095,7 +1095,7 @@ export type Stats = {
     readonly parked: number
   }
   readonly asOf: string
-  readonly behindSeconds: number | "Infinity" | "-Infinity" | "NaN"
+  readonly behindSeconds: number
   readonly troubles: ReadonlyArray<Trouble>
 }
 

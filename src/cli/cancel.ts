@@ -1,7 +1,8 @@
 /** `posthaste cancel`: one message, or all that wait and match. */
 import { Effect, Record } from "effect"
 import { Command, Flag } from "effect/cli"
-import { detach, finish, type Replay } from "./replays.ts"
+import type { Replay } from "../../sdk/src/api.ts"
+import { detach, finish } from "./replays.ts"
 import { optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import { failed, print } from "./terminal.ts"
 

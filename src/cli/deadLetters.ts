@@ -1,19 +1,10 @@
 /** `posthaste dead-letters`: list messages that ended badly, and send them again. */
 import { Effect, Record, Stream } from "effect"
 import { Command, Flag, Prompt, TerminalCapabilities } from "effect/cli"
-import { detach as detachFlag, finish, type Replay } from "./replays.ts"
+import type { DeadLetter, Replay, ReplayPreview } from "../../sdk/src/api.ts"
+import { detach as detachFlag, finish } from "./replays.ts"
 import { optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import { failed, grouped, note, paints, print, printJson, printJsonLine, table } from "./terminal.ts"
-
-interface DeadLetter {
-  readonly id: string
-  readonly to: string
-  readonly channel: string
-  readonly eventType: string | null
-  readonly deadLetteredAt: string
-  readonly lastError: { readonly code: string } | null
-  readonly contradicted: boolean
-}
 
 const filterFlags = {
   to: optionalText("to", "Only those to this destination"),
@@ -78,7 +69,7 @@ const replay = Command.make(
     }
     const wanted = id.length > 0 ? { ids: id } : { filter }
     const service = yield* orgService({ url, org })
-    const count = yield* service.post<{ matched: number; contradicted: number }>("/dead-letters/replay", {
+    const count = yield* service.post<ReplayPreview>("/dead-letters/replay", {
       ...wanted,
       preview: true
     })

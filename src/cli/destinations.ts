@@ -1,7 +1,8 @@
 /** `posthaste destinations`: what holds destinations up and how much waits for them; stop and start them. */
 import { Effect, Option, Record, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { type Aged, noteLateness, optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
+import type { Destination, DestinationWithHistory } from "../../sdk/src/api.ts"
+import { noteLateness, optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import {
   colourOf,
   distance,
@@ -17,38 +18,6 @@ import {
   printJsonLine,
   table
 } from "./terminal.ts"
-
-interface Destination {
-  readonly id: string
-  readonly channel: string
-  readonly name: string
-  readonly url: string | null
-  readonly pause: { readonly since: string; readonly by: string | null; readonly reason: string | null } | null
-  readonly circuit: {
-    readonly status: string
-    readonly since: string | null
-    readonly until: string | null
-    readonly cause: string | null
-    readonly by: string | null
-  }
-  readonly waiting: number
-  readonly oldestDueAt: string | null
-  readonly inFlight: number
-  readonly state: string
-  readonly disabled: { readonly since: string; readonly reason: string } | null
-  readonly lastHour: { readonly succeeded: number; readonly failed: number; readonly successRate: number | null }
-  readonly perSecond: number
-  readonly drainsInSeconds: number | null
-}
-
-interface WithHistory extends Destination, Aged {
-  readonly history: ReadonlyArray<{
-    readonly at: string
-    readonly type: string
-    readonly by: string | null
-    readonly reason: string | null
-  }>
-}
 
 const stateOf = ({ state, circuit }: Destination) => (state === "ACTIVE" ? circuit.status : state)
 
@@ -124,7 +93,7 @@ const list = Command.make(
 
 const id = Argument.String("id").pipe(Argument.withDescription("The destination's id"))
 
-const textOf = (found: WithHistory, paint: Paints): string => {
+const textOf = (found: DestinationWithHistory, paint: Paints): string => {
   const now = Date.now()
   const hold = holdOf(found, now)
   return [
@@ -147,7 +116,7 @@ const show = Command.make(
   { id, ...serviceFlags },
   Effect.fnUntraced(function* ({ id, json, ...flags }) {
     const service = yield* orgService(flags)
-    const found = yield* service.get<WithHistory>(`/destinations/${encodeURIComponent(id)}`)
+    const found = yield* service.get<DestinationWithHistory>(`/destinations/${encodeURIComponent(id)}`)
     yield* noteLateness(found)
     yield* json ? printJson(found) : print(textOf(found, yield* paints))
   })

@@ -1,35 +1,17 @@
 /** `posthaste endpoints`: how a webhook endpoint does, a test of it, what it missed, and its secret. */
 import { Effect, Option, Record } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { detach, finish, type Replay } from "./replays.ts"
+import type { DestinationHealth, HealthSummary, Replay } from "../../sdk/src/api.ts"
+import { detach, finish } from "./replays.ts"
 import { readText } from "./requestText.ts"
-import { type Aged, noteLateness, optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
+import { noteLateness, optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import { colourOf, fromNow, grouped, note, paints, print, printJson } from "./terminal.ts"
 import { waitFor } from "./wait.ts"
-
-interface Summary {
-  readonly attempts: number
-  readonly succeeded: number
-  readonly failed: number
-  readonly successRate: number | null
-  readonly latencyMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null
-}
-
-interface Health extends Aged {
-  readonly state: string
-  readonly disabledReason: string | null
-  readonly circuit: string
-  readonly failingSince: string | null
-  readonly waiting: number
-  readonly oldestDueAt: string | null
-  readonly lastHour: Summary
-  readonly lastDay: Summary
-}
 
 const id = Argument.String("id").pipe(Argument.withDescription("The endpoint's id"))
 const pathOf = (id: string) => `/webhook-endpoints/${encodeURIComponent(id)}`
 
-const summaryOf = (when: string, { attempts, succeeded, successRate, latencyMs }: Summary): string =>
+const summaryOf = (when: string, { attempts, succeeded, successRate, latencyMs }: HealthSummary): string =>
   successRate === null
     ? `${when}: no attempts`
     : `${when}: ${grouped(succeeded)} of ${grouped(attempts)} attempts succeeded (${(successRate * 100).toFixed(1)} %)` +
@@ -39,7 +21,7 @@ const health = Command.make(
   "health",
   { id, ...serviceFlags },
   Effect.fnUntraced(function* ({ id, json, ...flags }) {
-    const found = yield* (yield* orgService(flags)).get<Health>(`${pathOf(id)}/health`)
+    const found = yield* (yield* orgService(flags)).get<DestinationHealth>(`${pathOf(id)}/health`)
     yield* noteLateness(found)
     if (json) return yield* printJson(found)
     const paint = yield* paints

@@ -1,17 +1,10 @@
 /** `posthaste event-types`: the catalogue of the types of events. */
 import { Effect, Option, Record, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
+import type { EventType } from "../../sdk/src/api.ts"
 import { rawJson, readText, requestText } from "./requestText.ts"
 import { optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import { note, print, printJsonLine, table } from "./terminal.ts"
-
-interface EventType {
-  readonly name: string
-  readonly description: string | null
-  readonly schema: unknown
-  readonly enforce: boolean
-  readonly archived: boolean
-}
 
 const name = Argument.String("name").pipe(Argument.withDescription("The type, such as order.paid"))
 

@@ -1,28 +1,11 @@
 /** `posthaste events`: publish what happened to every endpoint that wants it, and look at what was published. */
 import { Effect, Record, Stream, Struct } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import type { Message, PublishedEvent } from "../../sdk/src/api.ts"
 import { rawMember } from "../application/requests/rawJson.ts"
 import { requestText, writtenRequest } from "./requestText.ts"
 import { optionalText, orgService, serviceFlags } from "./service.ts"
 import { colourOf, failed, fromNow, grouped, note, paints, print, printJsonLine, table } from "./terminal.ts"
-
-interface PublishedEvent {
-  readonly id: string
-  readonly eventType: string
-  readonly matched: number
-  readonly correlationId: string | null
-  readonly orderingKey: string | null
-  readonly createdAt: string
-  readonly bodyErased: boolean
-}
-
-interface Message {
-  readonly id: string
-  readonly to: string
-  readonly status: string
-  readonly attempts: number
-  readonly lastError: { readonly code: string } | null
-}
 
 const endpoints = (matched: number) => `${grouped(matched)} ${matched === 1 ? "endpoint" : "endpoints"}`
 

@@ -1,24 +1,13 @@
 /** `posthaste projections`: the progress of each projection, and rebuilding one while it serves. */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
+import type { Projection, Stall } from "../../sdk/src/api.ts"
 import { operatorFlags, operatorService, switchFlag } from "./service.ts"
 import { bar, distance, failed, grouped, note, print, printJson, table } from "./terminal.ts"
 
-interface Projection {
-  readonly name: string
-  readonly live: { readonly generation: number; readonly version: number; readonly facts: number } | null
-  readonly build: {
-    readonly generation: number
-    readonly facts: number
-    readonly total: number
-    readonly factsPerSecond: number | null
-    readonly secondsLeft: number | null
-  } | null
-}
-
 interface Projections {
   readonly items: ReadonlyArray<Projection>
-  readonly stall: { readonly pid: number; readonly application: string; readonly seconds: number } | null
+  readonly stall: Stall | null
 }
 
 const rowOf = ({ name, live, build }: Projection): ReadonlyArray<string> => [

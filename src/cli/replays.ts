@@ -4,32 +4,9 @@
  */
 import { Effect, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { type Aged, noteLateness, orgService, type Service, serviceFlags, switchFlag } from "./service.ts"
+import type { Replay } from "../../sdk/src/api.ts"
+import { noteLateness, orgService, type Service, serviceFlags, switchFlag } from "./service.ts"
 import { bar, failed, fromNow, grouped, note, print, printJson, printJsonLine, table } from "./terminal.ts"
-
-interface Outcome extends Aged {
-  readonly arrived: number
-  readonly sent: number
-  readonly failed: number
-  readonly waiting: number
-  readonly ended: number
-}
-
-export interface Replay {
-  readonly id: string
-  readonly status: string
-  readonly does: string
-  readonly to: string | null
-  readonly reason: string | null
-  readonly requestedAt: string
-  readonly endedAt: string | null
-  readonly outcome: Outcome | null
-  /** So far, while it is searching. */
-  readonly matched: number
-  readonly searching: boolean
-  readonly replayed: number
-  readonly skipped: number
-}
 
 export const detach = switchFlag("detach", "Do not wait for its end; the replay goes on in the service")
 
@@ -81,7 +58,7 @@ const progressOf = ({ does, replayed, skipped, matched, searching }: Replay): st
   `${grouped(replayed)} of ${searching ? "at least " : ""}${grouped(matched)} ${deeds[does] ?? does}` +
   (skipped === 0 ? "" : `, ${grouped(skipped)} left out`)
 
-const outcomeOf = ({ arrived, sent, failed, waiting, ended }: Outcome): string =>
+const outcomeOf = ({ arrived, sent, failed, waiting, ended }: NonNullable<Replay["outcome"]>): string =>
   [
     `${grouped(arrived)} arrived`,
     ...(sent === 0 ? [] : [`${grouped(sent)} taken, not yet proven`]),

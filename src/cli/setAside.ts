@@ -1,24 +1,14 @@
 /** `posthaste set-aside`: the messages that can't be processed, and trying them again after a repair. */
 import { Effect, Option, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
+import type { SetAsideMessage } from "../../sdk/src/api.ts"
 import { operatorFlags, operatorService, switchFlag } from "./service.ts"
 import { failed, fromNow, grouped, paints, print, printJsonLine, table } from "./terminal.ts"
-
-interface SetAside {
-  readonly id: string
-  readonly orgId: string | null
-  readonly destination: string | null
-  readonly reason: string
-  readonly detail: string
-  readonly since: string
-  readonly tries: number
-  readonly nextTryAt: string
-}
 
 const list = Command.make("list", operatorFlags, ({ json, ...flags }) =>
   Effect.gen(function* () {
     const service = yield* operatorService(flags)
-    const items = service.items<SetAside>("/set-aside", { limit: "200" })
+    const items = service.items<SetAsideMessage>("/set-aside", { limit: "200" })
     if (json) return yield* Stream.runForEach(items, printJsonLine)
     const found = yield* Stream.runCollect(items)
     if (found.length === 0) return yield* print((yield* paints).green("no message is set aside"))

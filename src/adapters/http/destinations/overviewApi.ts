@@ -35,9 +35,9 @@ const destination = {
   lastHour: Schema.Struct({
     succeeded: Schema.Int,
     failed: Schema.Int,
-    successRate: Schema.NullOr(Schema.Number).annotate({ description: "Between 0 and 1; null without attempts." })
+    successRate: Schema.NullOr(Schema.Finite).annotate({ description: "Between 0 and 1; null without attempts." })
   }),
-  perSecond: Schema.Number.annotate({ description: "Attempts that succeed, over the last five to ten minutes." }),
+  perSecond: Schema.Finite.annotate({ description: "Attempts that succeed, over the last five to ten minutes." }),
   drainsInSeconds: Schema.NullOr(Schema.Int).annotate({
     description: "How long what waits takes at that rate; null while something holds it up, and when nothing succeeds."
   })

@@ -20,7 +20,7 @@ export const listOf = <S extends Schema.Constraint>(item: S) =>
 /** How far behind the facts it is what is answered. */
 export const freshness = {
   asOf: Moment.annotate({ description: "What was stored before this time is in it." }),
-  behindSeconds: Schema.Number.annotate({
+  behindSeconds: Schema.Finite.annotate({
     description: "How old the oldest fact is that it lacks; 0 when it lacks none."
   })
 }

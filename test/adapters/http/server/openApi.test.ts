@@ -73,6 +73,10 @@ describe("the OpenAPI document", () => {
     }
   })
 
+  it("has numbers that JSON can hold, and no other", () => {
+    expect(JSON.stringify(document)).not.toMatch(/"-?Infinity"|"NaN"/)
+  })
+
   it("names the fields and limits a caller must know", () => {
     const { schemas } = document["components"]
     expect(schemas["MessageRequest"].required).toEqual(["channel", "to", "payloadJson"])
