@@ -9,12 +9,13 @@ import { removeForgotten } from "./tidy.ts"
 export const layer = Layer.effect(
   Retention,
   Effect.gen(function* () {
-    const { sweep, sweepEvents } = yield* Retention
+    const { sweep, sweepEvents, sweepDeeds } = yield* Retention
     const services = yield* Effect.context<EventStoreDb | Ledger>()
     const remove = Effect.ignore(Effect.provideContext(removeForgotten, services))
     return Retention.of({
       sweep: (...asked) => Effect.tap(sweep(...asked), remove),
-      sweepEvents: (...asked) => Effect.tap(sweepEvents(...asked), remove)
+      sweepEvents: (...asked) => Effect.tap(sweepEvents(...asked), remove),
+      sweepDeeds: (...asked) => Effect.tap(sweepDeeds(...asked), remove)
     })
   })
 )

@@ -17,6 +17,9 @@ export interface Sweep {
  * `sweepEvents` forgets events that were published before a time and none of whose messages is left, each with its
  * journal, its body, its key and whom it was for.
  *
+ * `sweepDeeds` forgets journals from before a time that tell of one deed: a body that was seen, a key or a command that was refused,
+ * a replay that has ended.
+ *
  * Each sweep examines at most `limit` of them in one short transaction. While one sweep is under way another one does
  * nothing and answers null.
  */
@@ -30,5 +33,6 @@ export class Retention extends Context.Service<
       deadBefore: DateTime.Utc | null
     ) => FromStore<Sweep | null>
     readonly sweepEvents: (publishedBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
+    readonly sweepDeeds: (doneBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
   }
 >()("posthaste/application/ports/Retention") {}

@@ -1,6 +1,6 @@
 /**
  * Forgets messages that ended well and are old enough, and events without messages, all day long in small steps with pauses, so
- * that the service stays fast. Dead letters have a life of their own, which is long.
+ * that the service stays fast. Dead letters have a life of their own, which is long, and so have journals that tell of one deed.
  */
 import { DateTime, Duration, Effect } from "effect"
 import { background } from "../background.ts"
@@ -19,11 +19,11 @@ const FIRST_AFTER = Duration.minutes(1)
 export interface Lives {
   /** Of what ended well. */
   readonly keep: Duration.Duration
-  /** Of dead letters; null: for ever. */
+  /** Of dead letters and of deeds; null: for ever. */
   readonly keepDead: Duration.Duration | null
 }
 
-/** One pass over all messages, and then over all events; answers how many it deleted. It stops early when another process does the same. */
+/** One pass over all messages, then over all events and deeds; answers how many it deleted. It stops early when another process does the same. */
 export const forgetEnded = Effect.fnUntraced(function* ({ keep, keepDead }: Lives) {
   const retention = yield* Retention
   const now = yield* DateTime.now
@@ -31,7 +31,8 @@ export const forgetEnded = Effect.fnUntraced(function* ({ keep, keepDead }: Live
   const deadBefore = keepDead === null ? null : DateTime.subtractDuration(now, keepDead)
   const messages = yield* sweepAll((...asked) => retention.sweep(...asked, deadBefore), before)
   // An event goes once its messages are gone.
-  return { messages, events: yield* sweepAll(retention.sweepEvents, before) }
+  const events = yield* sweepAll(retention.sweepEvents, before)
+  return { messages, events, deeds: deadBefore === null ? 0 : yield* sweepAll(retention.sweepDeeds, deadBefore) }
 })
 
 const sweepAll = Effect.fnUntraced(function* (sweep: Retention["Service"]["sweepEvents"], before: DateTime.Utc) {
@@ -50,8 +51,10 @@ const sweepAll = Effect.fnUntraced(function* (sweep: Retention["Service"]["sweep
 /** The next pass completes a failed one. */
 export const retain = (lives: Lives) => {
   const every = Duration.clamp(Duration.divideUnsafe(lives.keep, SHARE), { minimum: OFTEN, maximum: EVERY })
-  const pass = Effect.flatMap(forgetEnded(lives), ({ messages, events }) =>
-    messages + events === 0 ? Effect.void : Effect.logInfo(`${messages} messages and ${events} events were forgotten`)
+  const pass = Effect.flatMap(forgetEnded(lives), ({ messages, events, deeds }) =>
+    messages + events + deeds === 0
+      ? Effect.void
+      : Effect.logInfo(`${messages} messages, ${events} events and ${deeds} journals of deeds were forgotten`)
   )
   return Effect.andThen(
     Effect.sleep(FIRST_AFTER),

@@ -15,6 +15,7 @@ interface Asked {
 /** Answers each sweep with the next of these, then with nothing left. */
 const answering = (answers: ReadonlyArray<Sweep | null | "unavailable">) => {
   const asked: Array<Asked> = []
+  const deedsBefore: Array<number> = []
   const left = [...answers]
   const retention = Retention.of({
     sweep: Effect.fnUntraced(function* (endedBefore, from, limit) {
@@ -23,9 +24,14 @@ const answering = (answers: ReadonlyArray<Sweep | null | "unavailable">) => {
       const answer = left.length === 0 ? { removed: 0, next: null } : left.shift()!
       return answer === "unavailable" ? yield* new StoreUnavailable({ cause: new Error("gone") }) : answer
     }),
-    sweepEvents: () => Effect.succeed({ removed: 2, next: null })
+    sweepEvents: () => Effect.succeed({ removed: 2, next: null }),
+    sweepDeeds: (before) =>
+      Effect.sync(() => {
+        deedsBefore.push(DateTime.toEpochMillis(before))
+        return { removed: 1, next: null }
+      })
   })
-  return { asked, retention }
+  return { asked, deedsBefore, retention }
 }
 
 const week = { keep: Duration.days(7), keepDead: Duration.days(365) }
@@ -42,11 +48,28 @@ describe("forgetting", () => {
       ])
       const pass = yield* Effect.forkChild(forgetEnded(week).pipe(Effect.provideService(Retention, retention)))
       yield* TestClock.adjust("10 seconds")
-      expect(yield* Fiber.join(pass)).toEqual({ messages: 1_003, events: 2 })
+      expect(yield* Fiber.join(pass)).toEqual({ messages: 1_003, events: 2, deeds: 1 })
       expect(asked.map(({ from }) => from)).toEqual([null, "a", "b"])
       expect(new Set(asked.map(({ endedBefore }) => endedBefore))).toEqual(new Set([23 * day]))
       expect(asked[1]!.at).toBeGreaterThan(asked[0]!.at)
       expect(Math.max(...asked.map(({ limit }) => limit))).toBeLessThanOrEqual(1_000)
+    })
+  )
+
+  it.effect("keeps deeds as long as dead letters, for ever where those are kept for ever", () =>
+    Effect.gen(function* () {
+      yield* TestClock.adjust("400 days")
+      const { deedsBefore, retention } = answering([])
+      yield* forgetEnded(week).pipe(Effect.provideService(Retention, retention))
+      expect(deedsBefore).toEqual([35 * day])
+      expect(yield* forgetEnded({ ...week, keepDead: null }).pipe(Effect.provideService(Retention, retention))).toEqual(
+        {
+          messages: 0,
+          events: 2,
+          deeds: 0
+        }
+      )
+      expect(deedsBefore).toEqual([35 * day])
     })
   )
 
@@ -55,7 +78,8 @@ describe("forgetting", () => {
       const { asked, retention } = answering([null])
       expect(yield* forgetEnded(week).pipe(Effect.provideService(Retention, retention))).toEqual({
         messages: 0,
-        events: 2
+        events: 2,
+        deeds: 1
       })
       expect(asked).toHaveLength(1)
     })

@@ -15,14 +15,19 @@ import { activity, audit } from "../../../src/application/log/projections/audit.
 import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { Journals } from "../../../src/application/ports/Journals.ts"
 import { Projections, type Run } from "../../../src/application/ports/Projections.ts"
+import { Replays } from "../../../src/application/ports/Replays.ts"
 import { Retention } from "../../../src/application/ports/Retention.ts"
 import { Timelines } from "../../../src/application/ports/Timelines.ts"
+import * as Access from "../../../src/domain/access/facts.ts"
 import type { ConsentOf } from "../../../src/domain/consent/consent.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
-import type { OrgId } from "../../../src/domain/ids.ts"
+import { DestinationId, type OrgId } from "../../../src/domain/ids.ts"
+import * as Replayed from "../../../src/domain/replay/facts.ts"
 import { makeEndpoint, webhook } from "../destinations/samples.ts"
-import { ended, projected as listed } from "../replays/deadLetterSamples.ts"
+import { ended, projected as inLists } from "../replays/deadLetterSamples.ts"
+import { listed } from "../replays/openings.ts"
 import {
   delivered,
   inMillis,
@@ -310,7 +315,7 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
         const facts = yield* wholeLog
         yield* projected()
         // Retention finds what is old in the lists.
-        yield* listed([old])
+        yield* inLists([old])
         expect((yield* operationsOf(orgId, { messageId: old.id })).toSorted()).toEqual(["CREATED", "SENT"])
         let from: string | null = null
         let removed = 0
@@ -335,6 +340,55 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
         }
         expect(yield* operationsOf(orgId)).toEqual([])
         expect(yield* timelineOf(orgId, "case-17")).toEqual([])
+      })
+    )
+
+    test(
+      "forgets deeds with their journals, and of replays those that have ended",
+      Effect.gen(function* () {
+        const orgId = newOrg()
+        const journals = yield* Journals
+        const replays = yield* Replays
+        const [long, short] = [inMillis(-7_200_000), inMillis(-60_000)]
+        const seen = (at: DateTime.Utc) => {
+          const id = randomUUID()
+          const fact = { type: "BodyRead", orgId, subject: "message", id, address: null } as const
+          return journals.append(`access-${id}`, 0, [Access.toRecorded(fact)], at, null)
+        }
+        const replay = Effect.fnUntraced(function* (requestedAt: DateTime.Utc) {
+          const opening = listed(orgId, 1, { requestedAt })
+          yield* replays.open(opening)
+          const { selection, reason } = opening
+          const fact = { type: "ReplayRequested", orgId, selection, reason, matched: 1, requestedAt } as const
+          yield* journals.append(`replay-${opening.id}`, 0, [Replayed.toRecorded(fact)], requestedAt, null)
+          return opening.id
+        })
+        for (const at of [long, long, short]) yield* seen(at)
+        const [over, running, young] = [yield* replay(long), yield* replay(long), yield* replay(short)]
+        yield* replays.close(over)
+        yield* replays.close(young)
+        yield* commandCircuit(orgId, DestinationId.make(randomUUID()), { type: "HoldCircuit", reason: "a hunch" })
+        yield* projected()
+        const before = yield* operationsOf(orgId)
+        let from: string | null = null
+        let removed = 0
+        do {
+          const sweep: Effect.Success<ReturnType<Retention["Service"]["sweepDeeds"]>> =
+            yield* (yield* Retention).sweepDeeds(inMillis(-3_600_000), from, 2)
+          removed += sweep!.removed
+          from = sweep!.next
+        } while (from !== null)
+        expect(removed).toBe(3)
+        expect(yield* replays.get(orgId, over)).toBeNull()
+        expect(yield* journals.load(`replay-${over}`)).toEqual([])
+        for (const id of [running, young]) {
+          expect(yield* replays.get(orgId, id)).toMatchObject({ id })
+          expect(yield* journals.load(`replay-${id}`)).toHaveLength(1)
+        }
+        const after = yield* operationsOf(orgId)
+        const count = (all: ReadonlyArray<string>, operation: string) => all.filter((one) => one === operation).length
+        expect([count(before, "BODY_READ"), count(after, "BODY_READ")]).toEqual([3, 1])
+        expect(before.length - after.length).toBe(3)
       })
     )
   })

@@ -2,7 +2,7 @@
 import { DateTime, Effect, Layer } from "effect"
 import { Retention } from "../../../src/application/ports/Retention.ts"
 import { journalOf } from "../../../src/domain/event/event.ts"
-import type { MessageId } from "../../../src/domain/ids.ts"
+import type { MessageId, ReplayId } from "../../../src/domain/ids.ts"
 import { endedWell, type MessageView } from "../../../src/domain/message/view.ts"
 import { liveViews } from "../log/runs.ts"
 import { eraseIn, Memory, type Tables } from "../Memory.ts"
@@ -62,6 +62,24 @@ export const layer = Layer.effect(
             for (const [key, { eventId }] of tables.eventKeys) if (eventId === id) tables.eventKeys.delete(key)
             tables.journals.delete(journalOf(id))
             forgetJournal(tables, journalOf(id))
+          }
+          return { removed: gone.length, next: seen.length < limit ? null : seen.at(-1)![0] }
+        }),
+      sweepDeeds: (doneBefore, from, limit) =>
+        Effect.sync(() => {
+          const seen = [...tables.journals]
+            .filter(([name]) => /^(access|command|replay)-/.test(name) && (from === null || name > from))
+            .filter(([, facts]) => DateTime.isLessThan(facts[0]!.at, doneBefore))
+            .toSorted(([a], [b]) => (a < b ? -1 : 1))
+            .slice(0, limit)
+          const gone = seen.filter(([name]) => {
+            const replay = tables.replays.get(name.slice("replay-".length) as ReplayId)
+            return replay === undefined || replay.nextAt === null
+          })
+          for (const [name] of gone) {
+            tables.replays.delete(name.slice("replay-".length) as ReplayId)
+            tables.journals.delete(name)
+            forgetJournal(tables, name)
           }
           return { removed: gone.length, next: seen.length < limit ? null : seen.at(-1)![0] }
         })

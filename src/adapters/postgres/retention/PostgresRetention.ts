@@ -1,5 +1,5 @@
 /**
- * Sweeps by `forget_ended` and `forget_events`; a cursor is the time and the id of the last one looked at, and of messages
+ * Sweeps by `forget_ended`, `forget_events` and `forget_deeds`; a cursor is the time and the id of the last one looked at, and of messages
  * the org before them.
  */
 import { DateTime, Effect, Layer } from "effect"
@@ -10,6 +10,8 @@ const sweepStatement = prepared`select removed::text, next_org, to_json(next_cre
     from forget_ended($1, $2, $3::timestamptz, $4::uuid, $5, $6::timestamptz)`
 const sweepEventsStatement = prepared`select removed::text, to_json(next_at) #>> '{}', next_id::text
     from forget_events($1, $2::timestamptz, $3::uuid, $4)`
+const sweepDeedsStatement = prepared`select removed::text, to_json(next_at) #>> '{}', next_id::text
+    from forget_deeds($1, $2::timestamptz, $3::uuid, $4)`
 
 const placeIn = (cursor: string | null) => (cursor ?? "").split("/").map((part) => (part === "" ? null : part))
 
@@ -28,12 +30,18 @@ export const layer = Layer.effect(
       const values = [DateTime.formatIso(endedBefore), org, created, id, limit, dead]
       return reading(bulk.rows(sweepStatement, values), ([row]) => (row === undefined ? null : sweepOf(row)))
     }
-    const sweepEvents: Retention["Service"]["sweepEvents"] = (publishedBefore, from, limit) => {
-      const [at = null, id = null] = placeIn(from)
-      return reading(bulk.rows(sweepEventsStatement, [DateTime.formatIso(publishedBefore), at, id, limit]), ([row]) =>
-        row === undefined ? null : sweepOf(row)
-      )
-    }
-    return Retention.of({ sweep, sweepEvents })
+    const sweepInOrder =
+      (statement: typeof sweepEventsStatement): Retention["Service"]["sweepEvents"] =>
+      (before, from, limit) => {
+        const [at = null, id = null] = placeIn(from)
+        return reading(bulk.rows(statement, [DateTime.formatIso(before), at, id, limit]), ([row]) =>
+          row === undefined ? null : sweepOf(row)
+        )
+      }
+    return Retention.of({
+      sweep,
+      sweepEvents: sweepInOrder(sweepEventsStatement),
+      sweepDeeds: sweepInOrder(sweepDeedsStatement)
+    })
   })
 )
