@@ -14,6 +14,7 @@ import * as PagerDutyAlerts from "./adapters/channels/pagerduty/PagerDutyAlerts.
 import * as WebhookAlerts from "./adapters/channels/webhook/WebhookAlerts.ts"
 import * as MetaReceipts from "./adapters/channels/whatsapp/MetaReceipts.ts"
 import * as EventStoreDbPorts from "./adapters/eventstoredb/EventStoreDbPorts.ts"
+import type { Tls } from "./adapters/http/server/connections.ts"
 import * as HttpApiServer from "./adapters/http/server/HttpApiServer.ts"
 import { operationsServer } from "./adapters/http/server/operationsServer.ts"
 import * as NodeFingerprint from "./adapters/node/NodeFingerprint.ts"
@@ -55,6 +56,7 @@ import { moveCommands } from "./application/requests/moveCommands.ts"
 import { retain } from "./application/retention/retain.ts"
 import { makeStoreHealth, StoreHealth } from "./application/storeHealth.ts"
 import { banner, urlOf } from "./setup/banner.ts"
+import { keptRenewed } from "./setup/certificate.ts"
 import * as Channels from "./setup/channels.ts"
 import { type Role, type Settings, settings } from "./setup/config.ts"
 import { type DatabaseAndKeys, readOrCreateDatabaseAndKeys } from "./setup/databaseAndKeys.ts"
@@ -73,7 +75,7 @@ const STOPPED_WITHIN_MS = 33_000
 
 const inBackground = <A, E, R>(loop: Effect.Effect<A, E, R>) => Layer.effectDiscard(Effect.forkScoped(loop))
 
-const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
+const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls | null) => {
   const self = {
     id: `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`,
     host: hostname(),
@@ -103,6 +105,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys) => {
   const api = HttpApiServer.layer({
     host: given.host,
     port: given.port,
+    tls,
     operatorKeys: databaseAndKeys.operatorKeys,
     trustedProxies: given.trustedProxies,
     connections: given.connections,
@@ -240,7 +243,8 @@ const announce = (given: Settings, { sample, operatorKeys }: DatabaseAndKeys) =>
       const server = yield* Effect.serviceOption(HttpServer.HttpServer)
       const url = Option.match(server, {
         onNone: () => null,
-        onSome: ({ address }) => ("port" in address ? urlOf(given.host, address.port) : null)
+        onSome: ({ address }) =>
+          "port" in address ? urlOf(given.host, address.port, given.certificate?.first.leaf ?? null) : null
       })
       const first =
         sample === null
@@ -276,7 +280,9 @@ const main = Layer.unwrap(
   Effect.gen(function* () {
     const given = yield* settings
     for (const line of unknownVariables(Object.keys(process.env))) yield* Effect.logWarning(line)
-    return posthaste(given, yield* readOrCreateDatabaseAndKeys(given))
+    const { certificate } = given
+    const tls = certificate === null ? null : yield* keptRenewed(certificate, certificate.first)
+    return posthaste(given, yield* readOrCreateDatabaseAndKeys(given), tls)
   })
 )
 

@@ -184,7 +184,9 @@ const serviceBehind = (url: string, auth: Headers): Service => {
       ...(body === undefined ? {} : { body })
     })
   const unreachable = (cause: unknown) =>
-    `no answer from ${base} (${reasonOf(cause)}): does Posthaste run there? --url or POSTHASTE_URL says where it does`
+    isDistrust(cause)
+      ? `the certificate of ${base} is not trusted (${reasonOf(cause)}): name the file of its authority in NODE_EXTRA_CA_CERTS`
+      : `no answer from ${base} (${reasonOf(cause)}): does Posthaste run there? --url or POSTHASTE_URL says where it does`
 
   const call: Service["call"] = Effect.fnUntraced(function* (method, path, body, headers = {}) {
     const answer = yield* Effect.tryPromise({
@@ -279,6 +281,14 @@ const problemIn = ({ status, text }: Answer): string => {
     ? `${title} (${status}): ${detail}`
     : `${title} (${status}): ${detail} ${fields}`
 }
+
+/** The service shows a certificate that leads to no authority that is known here. */
+const isDistrust = (cause: unknown): boolean =>
+  cause instanceof Error &&
+  (/^(?:UNABLE_TO_(?:VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT\w*)|(?:DEPTH_ZERO_)?SELF_SIGNED_CERT\w*)$/.test(
+    "code" in cause ? String(cause.code) : ""
+  ) ||
+    isDistrust(cause.cause))
 
 const reasonOf = (cause: unknown): string => {
   if (!(cause instanceof Error)) return String(cause)

@@ -2,7 +2,9 @@
  * The text that a start prints: the addresses and, with the embedded database, the command to try first. Keys are printed on
  * the first start and never again; later starts say which files hold them.
  */
+import type { X509Certificate } from "node:crypto"
 import { join, relative, resolve } from "node:path"
+import { nameIn } from "./certificate.ts"
 
 export interface FirstSteps {
   readonly isFirst: boolean
@@ -109,8 +111,9 @@ const pathFrom = (cwd: string, path: string): string => {
 
 const inShell = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
 
-/** The address to call a server that listens on `host`. */
-export const urlOf = (host: string, port: number): string => {
-  const callable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host
-  return `http://${callable.includes(":") ? `[${callable}]` : callable}:${port}`
+/** The address to call a server that listens on `host`; `certificate` is what it shows, null of plain HTTP. */
+export const urlOf = (host: string, port: number, certificate: X509Certificate | null = null): string => {
+  const local = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host
+  const callable = certificate === null ? local : nameIn(certificate, local)
+  return `${certificate === null ? "http" : "https"}://${callable.includes(":") ? `[${callable}]` : callable}:${port}`
 }

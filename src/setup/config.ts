@@ -15,6 +15,13 @@ import { type FactStart, factStarts } from "../application/log/letOutFacts.ts"
 import { type LimitName, type Limits, limitNames } from "../application/ports/Orgs.ts"
 import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
 import { type DestinationId, isUuid } from "../domain/ids.ts"
+import {
+  CERTIFICATE_FILE,
+  type Read as Certificate,
+  type CertificateFiles,
+  KEY_FILE,
+  readCertificate
+} from "./certificate.ts"
 
 /** `relay` moves what comes and goes by other ways than HTTP. */
 export const roles = ["api", "worker", "relay", "projector"] as const
@@ -24,6 +31,8 @@ export interface Settings {
   /** 0 takes any free port. */
   readonly port: number
   readonly host: string
+  /** Of the API; null: it speaks plain HTTP. */
+  readonly certificate: (CertificateFiles & { readonly first: Certificate }) | null
   /** Null: the embedded server. */
   readonly databaseUrl: Redacted.Redacted | null
   /** The schema of Posthaste's tables; several installations may share a database. */
@@ -326,6 +335,25 @@ const requiredWithDatabaseUrl = (variable: string) =>
     problem: "is required with DATABASE_URL: all processes on one database must share it, so none is generated"
   })
 
+/** Judged here, so that a mistake is one line at the start. */
+const certificate = Effect.gen(function* () {
+  const files = {
+    certificate: yield* variable("POSTHASTE_TLS_CERT_FILE", text),
+    key: yield* variable("POSTHASTE_TLS_KEY_FILE", text)
+  }
+  if (files.certificate === null && files.key === null) return null
+  if (files.key === null || files.certificate === null) {
+    const [missing, given] = files.key === null ? [KEY_FILE, CERTIFICATE_FILE] : [CERTIFICATE_FILE, KEY_FILE]
+    return yield* new WrongSetting({ variable: missing, problem: `is required with ${given}` })
+  }
+  const both = { certificate: files.certificate, key: files.key }
+  const first = yield* Effect.mapError(
+    Effect.fromResult(readCertificate(both, new Date())),
+    (fault) => new WrongSetting(fault)
+  )
+  return { ...both, first }
+})
+
 const circuit = Effect.gen(function* () {
   const openMs = yield* variable("POSTHASTE_CIRCUIT_OPEN_MS", wholeNumber(100, 3_600_000), circuitDefaults.openMs)
   return {
@@ -348,6 +376,7 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
   return {
     port: yield* variable("PORT", wholeNumber(0, 65_535), 8080),
     host: yield* variable("HOST", text, "127.0.0.1"),
+    certificate: yield* certificate,
     databaseUrl,
     ...store,
     amqpUrl: yield* variable("AMQP_URL", amqpUrl),

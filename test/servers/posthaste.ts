@@ -43,7 +43,7 @@ export const startPosthaste = async (env: Record<string, string>): Promise<Posth
   const ready = async () => {
     while (!hasEnded && !child.printed().includes("  Posthaste  "))
       await new Promise((resolve) => setTimeout(resolve, 20))
-    return /Posthaste {2}(http:\S+)/.exec(child.printed())?.[1] ?? ""
+    return /Posthaste {2}(https?:\S+)/.exec(child.printed())?.[1] ?? ""
   }
   return { ...child, url: await Promise.race([ready(), gone]) }
 }

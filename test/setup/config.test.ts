@@ -29,6 +29,7 @@ describe("settings", () => {
     expect(rest).toEqual({
       port: 8080,
       host: "127.0.0.1",
+      certificate: null,
       connections: { connectionsMax: 4_000, perAddressMax: 1_000 },
       databaseUrl: null,
       schema: "posthaste",

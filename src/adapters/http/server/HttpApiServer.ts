@@ -39,7 +39,7 @@ import { refuseAddresses } from "./addresses.ts"
 import { allowedMethodsOf, takesNoneOf } from "./allowedMethods.ts"
 import * as Auth from "./auth.ts"
 import { isIn, type Networks } from "./callers.ts"
-import { type ConnectionLimits, makeServer } from "./connections.ts"
+import { type ConnectionLimits, makeServer, type Tls } from "./connections.ts"
 import { cursorKeys } from "./cursor.ts"
 import * as HealthHandlers from "./health.ts"
 import { lastResort } from "./lastResort.ts"
@@ -51,6 +51,8 @@ export interface HttpApiOptions {
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number
+  /** Null or absent: plain HTTP, for a proxy in front. */
+  readonly tls?: Tls | null
   readonly operatorKeys: Auth.OperatorKeys
   readonly trustedProxies?: Networks | null
   /** The newest first. Cursors are signed with keys made of them. */
@@ -65,7 +67,7 @@ export interface HttpApiOptions {
   readonly metrics?: MetricsText
 }
 
-type RoutesOptions = Omit<HttpApiOptions, "host" | "port" | "encryptionKeys" | "orgLimits">
+type RoutesOptions = Omit<HttpApiOptions, "host" | "port" | "tls" | "encryptionKeys" | "orgLimits">
 
 const routesOf = (
   { operatorKeys, trustedProxies, feed, answered, metrics }: RoutesOptions,
@@ -127,7 +129,7 @@ const limitsOf = ({ connections, trustedProxies = null }: Pick<HttpApiOptions, "
   isProxy: (address: string) => trustedProxies !== null && isIn(trustedProxies, address)
 })
 
-export const layer = ({ host, port, encryptionKeys, orgLimits = {}, ...options }: HttpApiOptions) =>
+export const layer = ({ host, port, tls = null, encryptionKeys, orgLimits = {}, ...options }: HttpApiOptions) =>
   HttpRouter.serve(routes(options), {
     disableLogger: true,
     disableListenLog: true,
@@ -135,7 +137,7 @@ export const layer = ({ host, port, encryptionKeys, orgLimits = {}, ...options }
     routerConfig: { caseSensitive: true, ignoreDuplicateSlashes: false }
   }).pipe(
     Layer.provide([cursorKeys(encryptionKeys), Admission.layer(orgLimits)]),
-    Layer.provideMerge(NodeHttpServer.layer(() => makeServer(limitsOf(options)), { host, port }))
+    Layer.provideMerge(NodeHttpServer.layer(() => makeServer(limitsOf(options), tls), { host, port }))
   )
 
 export const url = Effect.map(HttpServer.HttpServer, ({ address }) => HttpServer.formatAddress(address))

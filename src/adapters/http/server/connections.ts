@@ -14,7 +14,9 @@ import {
   type ServerResponse,
   STATUS_CODES
 } from "node:http"
+import { createServer as createSecureServer } from "node:https"
 import type { Socket } from "node:net"
+import { Redacted } from "effect"
 import { pageHeaders, setHeaders } from "./securityHeaders.ts"
 
 const seconds = (count: number) => count * 1000
@@ -48,7 +50,8 @@ const statusOf = (code: string | undefined): number => {
 }
 
 const refuse = (error: NodeJS.ErrnoException, socket: Socket): void => {
-  if (error.code === "ECONNRESET" || !socket.writable) {
+  // Only to what Node's parser and its clocks refuse: a connection that broke, or whose TLS failed, hears nothing.
+  if (!/^(?:HPE|ERR_HTTP)_/.test(error.code ?? "") || !socket.writable) {
     socket.destroy()
     return
   }
@@ -248,8 +251,39 @@ const timeouts = {
   maxHeaderSize: 16 * 1024
 } satisfies ServerOptions
 
-export const makeServer = (limits: Partial<ConnectionLimits> = {}): Server => {
-  const server = createServer(timeouts)
+/** In PEM. */
+export interface Certificate {
+  /** The server's own first, then what leads to its authority. */
+  readonly certificate: string
+  readonly key: Redacted.Redacted
+}
+
+/** TLS from the first byte. */
+export interface Tls {
+  readonly certificate: Certificate
+  /** Is called with each later certificate: connections that begin from then on get it. */
+  readonly whenRenewed: (renew: (renewed: Certificate) => void) => void
+}
+
+const secureContextOf = ({ certificate, key }: Certificate) => ({
+  cert: certificate,
+  key: Redacted.value(key),
+  minVersion: "TLSv1.2" as const
+})
+
+const makeSecureServer = ({ certificate, whenRenewed }: Tls): Server => {
+  const server = createSecureServer({
+    ...timeouts,
+    ...secureContextOf(certificate),
+    ALPNProtocols: ["http/1.1"],
+    handshakeTimeout: timeouts.headersTimeout
+  })
+  whenRenewed((renewed) => server.setSecureContext(secureContextOf(renewed)))
+  return server
+}
+
+export const makeServer = (limits: Partial<ConnectionLimits> = {}, tls: Tls | null = null): Server => {
+  const server = tls === null ? createServer(timeouts) : makeSecureServer(tls)
   watchConnections(server, { ...limitsDefault, ...limits })
   stopSoon(server)
   server.on("request", (_, response) => setHeaders(response))
