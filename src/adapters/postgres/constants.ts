@@ -10,6 +10,11 @@ import { BURST_MS, ROUNDING, SLACK_MS } from "../../domain/delivery/rateLimit.ts
 import type { MessageId } from "../../domain/ids.ts"
 import { endedWell } from "../../domain/message/view.ts"
 
+/** A lane that gives so many in one visit has more soon. */
+const BUSY_FROM = 4
+/** How long such a lane is looked at without a message before it goes to sleep. */
+const DOZE_MS = 250
+
 const text = (value: string) => `'${value.replaceAll("'", "''")}'`
 
 /** Of a fact that a function writes: its JSON as the codec writes it, with holes for what only the function knows. */
@@ -35,6 +40,8 @@ const constants: Readonly<Record<string, string>> = {
   burstMs: String(BURST_MS),
   slackMs: String(SLACK_MS),
   rounding: String(ROUNDING),
+  busyFrom: String(BUSY_FROM),
+  dozeMs: String(DOZE_MS),
   claimedBodyMax: String(CLAIMED_BODY_MAX),
   endedWell: endedWell.map(text).join(", ")
 }

@@ -17,6 +17,10 @@ declare
   v_versions int[] := '{}'; v_epochs int[] := '{}'; v_attempts int[] := '{}';
   m uuid[]; d timestamptz[]; v int[]; e int[]; a int[];
   v_visited uuid[] := '{}'; v_drained boolean[] := '{}';
+  -- Lanes that may stay where they are: each write of a lane leaves what it was behind, and while a transaction elsewhere is open
+  -- everybody who looks the lane up walks over that.
+  v_kept uuid[] := '{}'; v_kept_drained boolean[] := '{}';
+  v_woken timestamptz[];
   v_batch uuid;
   -- Of lanes about which there is something to say, which healthy lanes are not; each of their messages names its entry.
   v_odd boolean[];
@@ -26,8 +30,8 @@ declare
   v_now timestamptz;
   v_slot_at timestamptz;
 begin
-  select array_agg(t.lane), array_agg(t.odd) into v_lanes, v_odd from (
-    select l.lane, l.generation > 0 or l.failures > 0 or l.rate_limit is not null as odd from lane l
+  select array_agg(t.lane), array_agg(t.odd), array_agg(t.ready_at) into v_lanes, v_odd, v_woken from (
+    select l.lane, l.ready_at, l.generation > 0 or l.failures > 0 or l.rate_limit is not null as odd from lane l
     where l.next_claim_at <= clock_timestamp()
       and not exists (select 1 from unnest(p_room_lanes, p_rooms) full_lane(id, room) where full_lane.id = l.lane and full_lane.room = 0)
       -- A lane has no org as long as nobody has set up its destination.
@@ -89,10 +93,24 @@ begin
           || array_fill(cardinality(v_generations), array[v_n]);
       end if;
     end if;
-    v_visited := v_visited || v_lane;
-    v_drained := v_drained || (v_n < v_take);
+    -- A lane with more, one that gave many at once, and one that was so lately, is looked at again at once: it need not go to sleep and
+    -- be woken in between. What was {{dozeMs}} ms without a message does.
+    if not v_odd[v_nth]
+      and (v_n >= {{busyFrom}} or (v_n = 0 and v_woken[v_nth] > clock_timestamp() - {{dozeMs}} * interval '1 millisecond'))
+    then
+      v_kept := v_kept || v_lane;
+      v_kept_drained := v_kept_drained || (v_n < v_take);
+    else
+      v_visited := v_visited || v_lane;
+      v_drained := v_drained || (v_n < v_take);
+    end if;
   end loop;
-  perform schedule_lanes(v_visited, v_drained);
+  -- Where not all that are due were visited, they take turns: everybody goes to the back.
+  if cardinality(v_lanes) = least(64, p_limit) or cardinality(v_visited) + cardinality(v_kept) < cardinality(v_lanes) then
+    v_visited := v_visited || v_kept;
+    v_drained := v_drained || v_kept_drained;
+  end if;
+  if cardinality(v_visited) > 0 then perform schedule_lanes(v_visited, v_drained); end if;
 
   if cardinality(v_messages) = 0 then return; end if;
   v_batch := gen_random_uuid();
