@@ -83,8 +83,10 @@ describe("the pages", () => {
 describe("docs/configuration.md", () => {
   it("has every variable that is read, and no other", () => {
     const named = [...read("src/setup/config.ts").matchAll(/(\w+)\(\s*"([A-Z][A-Z_]+)"/g)]
-    // A secret may come from a file as well.
-    const known = named.flatMap(([, read, name]) => (read === "secret" ? [name!, `${name}_FILE`] : [name!]))
+    // A secret may come from a file or a command as well.
+    const known = named.flatMap(([, read, name]) =>
+      read === "secret" ? [name!, `${name}_FILE`, `${name}_COMMAND`] : [name!]
+    )
     const documented = [...read("docs/configuration.md").matchAll(/^\| `([A-Z_]+)` \||^`([A-Z_]+)` is reserved/gm)]
     expect(new Set(documented.map(([, name, reserved]) => name ?? reserved))).toEqual(new Set(known))
   })

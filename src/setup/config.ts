@@ -22,6 +22,7 @@ import {
   KEY_FILE,
   readCertificate
 } from "./certificate.ts"
+import { outputOf } from "./secretCommand.ts"
 
 /** `relay` moves what comes and goes by other ways than HTTP. */
 export const roles = ["api", "worker", "relay", "projector"] as const
@@ -111,24 +112,39 @@ const variable = <A, Fallback extends A | null = null>(
 
 const text: Parse<string> = Result.succeed
 
-/** A secret: the variable, or the file that `<name>_FILE` names. */
+/** A secret: the variable, what the file holds that `<name>_FILE` names, or what the command `<name>_COMMAND` prints. */
 const secretText = Effect.fnUntraced(function* (name: string) {
-  const given = yield* variable(name, text)
-  const file = yield* variable(`${name}_FILE`, text)
-  if (file === null) return { text: given, file }
-  if (given !== null) return yield* new WrongSetting({ variable: name, problem: `is given beside ${name}_FILE` })
-  const read = Result.try({ try: () => readFileSync(file, "utf8").trim(), catch: (error) => error as Error })
-  if (Result.isFailure(read)) {
-    return yield* new WrongSetting({ variable: `${name}_FILE`, problem: `can't be read: ${read.failure.message}` })
+  const ways = {
+    given: { variable: name, text: yield* variable(name, text) },
+    file: { variable: `${name}_FILE`, text: yield* variable(`${name}_FILE`, text) },
+    command: { variable: `${name}_COMMAND`, text: yield* variable(`${name}_COMMAND`, text) }
   }
-  return { text: read.success === "" ? null : read.success, file }
+  const [first, second] = Object.values(ways).filter((way) => way.text !== null)
+  if (second !== undefined) {
+    return yield* new WrongSetting({ variable: first!.variable, problem: `is given beside ${second.variable}` })
+  }
+  const file = ways.file.text
+  if (file !== null) {
+    const read = Result.try({ try: () => readFileSync(file, "utf8").trim(), catch: (error) => error as Error })
+    if (Result.isFailure(read)) {
+      const problem = `can't be read: ${read.failure.message}`
+      return yield* new WrongSetting({ variable: ways.file.variable, problem })
+    }
+    return { text: read.success === "" ? null : read.success, variable: ways.file.variable, file }
+  }
+  if (ways.command.text === null) return { text: ways.given.text, variable: name, file }
+  const printed = yield* Effect.mapError(
+    outputOf(ways.command.text),
+    (problem) => new WrongSetting({ variable: ways.command.variable, problem })
+  )
+  return { text: printed, variable: ways.command.variable, file }
 })
 
 const secret = Effect.fnUntraced(function* <A>(name: string, parse: Parse<A>) {
-  const { text, file } = yield* secretText(name)
+  const { text, variable, file } = yield* secretText(name)
   if (text === null) return { value: null, file }
   const value = yield* Effect.fromResult(parse(text)).pipe(
-    Effect.mapError((problem) => new WrongSetting({ variable: file === null ? name : `${name}_FILE`, problem }))
+    Effect.mapError((problem) => new WrongSetting({ variable, problem }))
   )
   return { value, file }
 })
