@@ -26,6 +26,9 @@ const CONNECTIONS_MAX = 1_024
 const KEEP_ALIVE_MS = 4_000
 const RESPONSE_HEADERS_MAX = 16 * 1024
 
+/** Of every connection that is closed: undici would make an error for each, with a stack that takes longer than the closing. */
+const closed = new Error("closed")
+
 /** A request under way and its result so far, as seen by the connection that carries it. */
 export interface Exchange {
   readonly url: URL
@@ -226,7 +229,7 @@ class Connection implements Dispatcher.DispatchHandler {
   close(): void {
     if (this.#closed) return
     this.#closed = true
-    this.#client.destroy(null, () => {})
+    this.#client.destroy(closed, () => {})
     // undici waits for a connection that is being made before it destroys it; that can take minutes.
     this.#connecting?.destroy()
     this.#pool.gone(this)

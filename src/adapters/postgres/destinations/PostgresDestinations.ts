@@ -26,6 +26,7 @@ import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
 import type { ChannelName, OrgId } from "../../../domain/ids.ts"
 import { isUuid } from "../../../domain/ids.ts"
 import type { OldestDue } from "../../../domain/overdue/decider.ts"
+import { groupCommit } from "../groupCommit.ts"
 import { Postgres, prepared, type Statement, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
 import { WorkSignal } from "../WorkSignal.ts"
@@ -116,6 +117,7 @@ const removeStatement = prepared`with changed as (
     )
     select changed.*, ${appendToJournalSql(5)} from changed`
 const getStatement = prepared`select ${columns} from ${table} where org_id = $1 and id = $2 and ${living}`
+const sendingStatement = prepared`select ${columns} from ${table} where id = any ($1::uuid[]) and ${living}`
 const listStatement = prepared`select ${columns} from ${table}
     where org_id = $1 and ($2::text is null or channel = $2) and (not $3 or alerting is not null) and ${living}
       and ($4::uuid is null or id > $4) order by id limit $5`
@@ -149,6 +151,7 @@ export interface Options {
 
 const FRESH = Duration.millis(900)
 const REMEMBERED = 10_000
+const READ_AT_ONCE = 500
 
 export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Options) =>
   Layer.effect(
@@ -244,7 +247,24 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
           timeToLive: (exit) => (Exit.isSuccess(exit) ? freshFor : Duration.zero)
         })
       const openFirst = ([row]: ReadonlyArray<Row>) => openOrNull(row ?? null)
-      const sendings = yield* remembered((key) => Effect.map(read(getStatement, key.split("/")), openFirst))
+      // A claim names many destinations at once, and so does an event with many endpoints: those that are asked for together
+      // are read together.
+      const readSending = yield* groupCommit<string, Row | null>({
+        keyOf: (key) => key,
+        atOnce: 2,
+        max: READ_AT_ONCE,
+        run: (keys) =>
+          Effect.map(
+            lookups.query<Row>(sendingStatement, [keys.map((key) => key.slice(key.indexOf("/") + 1))]),
+            (rows) => {
+              const found = new Map(rows.map((row) => [`${row.orgId}/${row.id}`, row]))
+              return keys.map((key) => found.get(key) ?? null)
+            }
+          )
+      })
+      const sendings = yield* remembered((key) =>
+        Effect.map(unavailable(readSending([key])), ([row]) => openOrNull(row!))
+      )
       const names = yield* remembered((key) => Effect.map(read(namedStatement, JSON.parse(key)), all))
       const publicKeys = yield* remembered((key) => Effect.map(read(publicKeyStatement, JSON.parse(key)), openFirst))
 
