@@ -33,14 +33,25 @@ interface Needle {
   readonly isEncoded: boolean
 }
 
-/** Made with the first answer, for as long as settings and secrets stay the same: an open destination is one unchanging object. */
-const masks = new WeakMap<OpenDestination, Mask>()
+/** An open destination is one unchanging object. */
+const ofOpen = new WeakMap<OpenDestination, Mask>()
+/**
+ * A destination is opened again every second, and its secrets stay the same: what is looked for costs a tenth of a
+ * millisecond to make. By all of the secrets; those that were used last are at the end.
+ */
+const ofSecrets = new Map<string, Mask>()
+const REMEMBERED = 1_000
 
 export const maskOf = (channel: AnyChannel, open: OpenDestination): Mask => {
-  const known = masks.get(open)
+  const known = ofOpen.get(open)
   if (known !== undefined) return known
-  const mask = maskFor(secretTextsOf(channel, open))
-  masks.set(open, mask)
+  const looked = lookedFor(channel, open)
+  const key = JSON.stringify([[...looked.texts], [...looked.lines]])
+  const mask = ofSecrets.get(key) ?? maskFor(looked)
+  ofSecrets.delete(key)
+  ofSecrets.set(key, mask)
+  if (ofSecrets.size > REMEMBERED) ofSecrets.delete(ofSecrets.keys().next().value!)
+  ofOpen.set(open, mask)
   return mask
 }
 
@@ -83,11 +94,18 @@ export const maskedJson = (mask: Mask, text: string): string => {
   return mask(text, CERTAIN_MIN) === text ? text : JSON.stringify(within(JSON.parse(text)))
 }
 
-const secretTextsOf = (
+interface LookedFor {
+  readonly texts: ReadonlySet<string>
+  /** Of private keys, which are base64 and many. */
+  readonly lines: ReadonlySet<string>
+}
+
+const lookedFor = (
   channel: AnyChannel,
   { destination: { settings }, secrets, previousSecrets }: OpenDestination
-): ReadonlySet<string> => {
+): LookedFor => {
   const texts = new Set<string>()
+  const lines = new Set<string>()
   const add = (text: string, shortest: number) => {
     if (text.length >= shortest) texts.add(text)
     const decoded = decodedOf(text)
@@ -105,7 +123,9 @@ const secretTextsOf = (
     const value = Redacted.value(secret)
     for (const text of [value, ...(channel.secrets[name]?.alsoWritten?.(value) ?? [])]) {
       if (text.includes("\n")) {
-        for (const line of text.split("\n")) if (!line.startsWith("-----")) add(line.trim(), PERHAPS_MIN)
+        for (const line of text.split("\n")) {
+          if (line.length >= PERHAPS_MIN && !line.startsWith("-----")) lines.add(line.trim())
+        }
       } else add(text, SECRET_MIN)
     }
   }
@@ -132,7 +152,7 @@ const secretTextsOf = (
     }
     for (const [, value] of url?.searchParams ?? []) if (!value.includes("{")) add(value, PERHAPS_MIN)
   }
-  return texts
+  return { texts, lines }
 }
 
 /** The text in a base64 text; null when it is none. */
@@ -188,6 +208,16 @@ const needlesOf = (secret: string): ReadonlyArray<Needle> => {
   ]
 }
 
+const allNeedlesOf = ({ texts, lines }: LookedFor): ReadonlyArray<Needle> => {
+  const ofLines = [...lines].flatMap((line) => [line, ...percentOf(line)])
+  const all = [
+    ...[...texts].flatMap(needlesOf),
+    ...ofLines.map((text) => ({ text: folded(text).text, isEncoded: false }))
+  ]
+  const byText = new Map(all.map((needle) => [needle.text, needle]))
+  return [...byText.values()].filter(({ text }) => text.length >= SECRET_MIN)
+}
+
 /** Of the same length: a few characters have a longer lower case. */
 const lowerCase = (text: string): string => {
   const lower = text.toLowerCase()
@@ -233,24 +263,38 @@ const folded = (given: string): Folded => {
 /** From a character on, up to but without another. */
 type Stretch = readonly [from: number, to: number]
 
-const isBase64 = /[A-Za-z0-9+/=_%-]/
+const base64Codes = new Set(
+  [..."abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=_%-"].map((one) => one.charCodeAt(0))
+)
+const isBase64 = (code: number): boolean => base64Codes.has(code)
 
-const maskFor = (texts: ReadonlySet<string>): Mask => {
-  const byText = new Map([...texts].flatMap(needlesOf).map((needle) => [needle.text, needle]))
-  const needles = [...byText.values()].filter(({ text }) => text.length >= SECRET_MIN)
-  const shortestOfAll = Math.min(...needles.map(({ text }) => text.length))
+/**
+ * How many characters are looked through for one text, of all that is looked for together. An org may have so many and so long secrets
+ * that its own answers would hold up everybody's: of these only the beginning is kept.
+ */
+const LOOKED_MAX = 8_000_000
 
-  return (text, shortest = 0) => {
-    if (text.length < shortestOfAll) return text
+const maskFor = ({ texts, lines }: LookedFor): Mask => {
+  // However a secret is written, it gets no shorter, but for what JSON and HTML escape with.
+  const shortestOfAll = Math.min(...[...texts, ...lines].map((text) => folded(text).text.length))
+  let needles: ReadonlyArray<Needle> | null = null
+
+  return (given, shortest = 0) => {
+    if (given.length < shortestOfAll) return given
+    needles ??= allNeedlesOf({ texts, lines })
+    const text = given.slice(0, Math.floor(LOOKED_MAX / needles.length))
     const { text: said, places } = folded(text)
     const found: Array<Stretch> = []
     for (const needle of needles) {
       const { length } = needle.text
       if (length < shortest) continue
-      for (let at = said.indexOf(needle.text); at !== -1; at = said.indexOf(needle.text, at + length)) {
-        found.push(needle.isEncoded ? around(said, at, at + length) : [at, at + length])
+      let at = said.indexOf(needle.text)
+      while (at !== -1) {
+        const stretch = needle.isEncoded ? around(said, at, at + length) : ([at, at + length] as const)
+        found.push(stretch)
+        at = said.indexOf(needle.text, stretch[1])
       }
-      const cut = text.length < CUT_MIN ? -1 : cutAt(said, needle.text)
+      const cut = text.length < CUT_MIN && text.length === given.length ? -1 : cutAt(said, needle.text)
       if (cut !== -1) found.push([cut, said.length])
     }
     if (found.length === 0) return text
@@ -261,17 +305,28 @@ const maskFor = (texts: ReadonlySet<string>): Mask => {
 /** All of the base64 that a stretch lies in. */
 const around = (text: string, from: number, to: number): Stretch => {
   let [first, last] = [from, to]
-  while (first > 0 && isBase64.test(text[first - 1]!)) first -= 1
-  while (last < text.length && isBase64.test(text[last]!)) last += 1
+  while (first > 0 && isBase64(text.charCodeAt(first - 1))) first -= 1
+  while (last < text.length && isBase64(text.charCodeAt(last))) last += 1
   return [first, last]
 }
 
-/** Where a text ends with the beginning of a secret; -1 where it does not. */
+/** Where a text ends with the beginning of a secret, the longest there is; -1 where it does not. */
 const cutAt = (text: string, secret: string): number => {
-  const beginning = secret.slice(0, SECRET_MIN)
-  let at = text.indexOf(beginning, Math.max(0, text.length - secret.length + 1))
-  while (at !== -1 && !secret.startsWith(text.slice(at))) at = text.indexOf(beginning, at + 1)
-  return at
+  const end = text.slice(Math.max(0, text.length - secret.length + 1))
+  if (!end.includes(secret.slice(0, SECRET_MIN))) return -1
+  // How much of the secret's beginning each beginning of it ends with (Knuth, Morris and Pratt): no end is looked at twice.
+  const borders = new Int32Array(secret.length)
+  for (let at = 1, kept = 0; at < secret.length; at++) {
+    while (kept > 0 && secret[at] !== secret[kept]) kept = borders[kept - 1]!
+    if (secret[at] === secret[kept]) kept += 1
+    borders[at] = kept
+  }
+  let matched = 0
+  for (const character of end) {
+    while (matched > 0 && character !== secret[matched]) matched = borders[matched - 1]!
+    if (character === secret[matched]) matched += 1
+  }
+  return matched >= SECRET_MIN ? text.length - matched : -1
 }
 
 const without = (text: string, found: Array<Stretch>): string => {

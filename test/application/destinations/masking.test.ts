@@ -122,6 +122,42 @@ describe("a secret that an answer repeats", () => {
   })
 })
 
+describe("an org that has many and long secrets", () => {
+  /** The worst that is known: what is looked for begins, and ends, as the answer goes on and on. */
+  const patterns = ["a", "ab", "aab", "abcabd", "/+"]
+  const secretsOf = (pattern: string) =>
+    Object.fromEntries(
+      Array.from({ length: 20 }, (_, n) => [
+        `s${n}`,
+        `${n % 2 === 0 ? "b" : ""}${pattern.repeat(4_096)}`.slice(0, 4_095 - n) + (n % 3 === 0 ? "c" : "")
+      ])
+    )
+
+  it.each(patterns)("pays for it with the length of its answers, and nobody else does: %s", (pattern) => {
+    const open = openOf(http, { url }, secretsOf(pattern))
+    const mask = maskOf(http, open)
+    mask(pattern.repeat(4_096))
+    const answer = pattern.repeat(65_536).slice(0, 65_536)
+    const { user } = process.threadCpuUsage()
+    const kept = mask(answer)
+    // By the processor's time: how busy the machine is does not count.
+    expect(process.threadCpuUsage({ user, system: 0 }).user / 1_000).toBeLessThan(500)
+    expect(kept.length).toBeLessThan(32_768)
+    for (const secret of Object.values(secretsOf(pattern))) expect(kept).not.toContain(secret)
+  })
+
+  it("is not the owner of one private key", () => {
+    const pem = `-----BEGIN PRIVATE KEY-----\n${Array.from({ length: 26 }, (_, n) => `${"k".repeat(60)}${1000 + n}`).join("\n")}\n-----END PRIVATE KEY-----\n`
+    const open = openOf(
+      webhook,
+      { url, headers: { authorization: "Bearer 0123456789" } },
+      { secret: "whsec_0123456789", clientKey: pem }
+    )
+    const answer = "x".repeat(65_536)
+    expect(maskOf(webhook, open)(answer)).toBe(answer)
+  })
+})
+
 describe("what counts as a secret of a destination", () => {
   const marks = (text: string, channel: AnyChannel, open: OpenDestination) => maskOf(channel, open)(text)
 
