@@ -25,6 +25,9 @@ export type Rule =
   | "no-stream"
   | "wrong-circuit"
   | "wrong-event"
+  /** An entry of the projection `audit`, or of `activity`, is missing, too much, or not what its fact makes of it. */
+  | "wrong-audit"
+  | "wrong-activity"
 
 export interface Violation {
   readonly rule: Rule
@@ -119,14 +122,14 @@ const viewDisagreement = (
 
 const wrongView = (detail: string): Said => ({ rule: "wrong-view", detail })
 
-/** In words; null when view and row agree. */
-const differenceOf = (fold: unknown, row: unknown): string | null => {
+/** In words; null when fold and row agree. */
+export const differenceOf = (fold: unknown, row: unknown): string | null => {
   const text = JSON.stringify(fold)
   if (text === JSON.stringify(row)) return null
   const [one, other] = [JSON.parse(text) as Fields, row as Fields]
   for (const field of new Set([...Object.keys(one), ...Object.keys(other)])) {
     const [folded, listed] = [sorted(one[field]), sorted(other[field])]
-    if (folded !== listed) return `${field} is ${folded} by the facts and ${listed} in the list`
+    if (folded !== listed) return `${field} is ${folded} by the facts and ${listed} in the row`
   }
   return null
 }

@@ -7,12 +7,13 @@
  *   bodies    erased bodies are gone, and no row belongs to a message without a stream
  *   events    each is in the list, its body is there as long as somebody has it, and no longer
  *   circuits  each lane obeys the circuit that its facts tell
+ *   audit     each entry of `audit` and `activity` is what its fact makes of it (entries.ts)
  *
  * It may run beside a working service. A disagreement is looked at again, stream and rows together, before it is
  * reported as a violation: a change between the two reads is none. It repairs nothing (see repairQueueBy.ts).
  *
  * Memory does not grow with the store: a page of facts is held at a time. It can't check whether a body is the one that
- * was sent, and it leaves out the projections without a list to compare.
+ * was sent, nor find an entry of a stream that is gone; and it leaves out the health of destinations.
  */
 import { Duration, Effect, Result } from "effect"
 import { stateOf } from "../../domain/circuit/state.ts"
@@ -20,6 +21,7 @@ import type { DestinationId, MessageId } from "../../domain/ids.ts"
 import { placeOf } from "../../domain/message/place.ts"
 import { eventOf, messageOf, streamOf } from "../../domain/streams.ts"
 import type { StoreUnavailable } from "../errors.ts"
+import type { LogReader } from "../log/LogReader.ts"
 import { Archive } from "../ports/Archive.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Circuits } from "../ports/Circuits.ts"
@@ -27,6 +29,7 @@ import { DerivedRows, type DerivedState, type Lookup, type ReadyRow } from "../p
 import type { LoggedFact } from "../ports/EventStore.ts"
 import { eachStream } from "./archiveStreams.ts"
 import { disagreements, type Judged, judged, strayDetail, twice, type Violation } from "./disagreements.ts"
+import { wrongEntries } from "./entries.ts"
 import { judgeCircuit, judgeJournal, judgeMessage } from "./laws.ts"
 
 export interface Verified {
@@ -44,7 +47,7 @@ const LOOK_AGAIN_AFTER = Duration.millis(200)
 const LOOKS_AT_ONCE = 100
 const ROWS_AT_ONCE = 1_000
 
-type Needs = Archive | DerivedRows | Circuits | Channels
+type Needs = Archive | DerivedRows | Circuits | Channels | LogReader
 
 export interface Hooks<E, R> {
   /** Called for each violation as it is found; a failure ends the check. */
@@ -62,16 +65,19 @@ export const verifyStreams = Effect.fnUntraced(function* <E, R>(
       const suspects: Array<string> = []
       const messages: Array<Judged> = []
       const events: Array<ReadonlyArray<LoggedFact>> = []
+      const lawful: Array<ReadonlyArray<LoggedFact>> = []
       for (const facts of streams) {
         const { stream, messageId } = facts[0]!
         if (messageId === null) {
           const judgement = judgeJournal(stream, facts, journals)
+          if (Result.isSuccess(judgement)) lawful.push(facts)
           if (Result.isFailure(judgement)) yield* hooks.violation({ stream, ...judgement.failure })
           else if (yield* isCircuitWrong(stream, facts)) suspects.push(stream)
           else if (eventOf(stream) !== null) events.push(facts)
           continue
         }
         const judgement = judgeMessage(facts)
+        if (Result.isSuccess(judgement)) lawful.push(facts)
         if (Result.isFailure(judgement)) yield* hooks.violation({ stream, ...judgement.failure })
         else messages.push(judged(messageId, facts, judgement.success))
       }
@@ -84,7 +90,8 @@ export const verifyStreams = Effect.fnUntraced(function* <E, R>(
         if (disagreements(message, there, order).length > 0) suspects.push(message.facts[0]!.stream)
         if (!there.hasBody && !message.lawful.tracked.message.progress.erased) bodiless += 1
       }
-      const again = yield* Effect.forEach(suspects, lookAgain, { concurrency: LOOKS_AT_ONCE })
+      suspects.push(...(yield* wrongEntries(lawful)).map(({ stream }) => stream))
+      const again = yield* Effect.forEach(new Set(suspects), lookAgain, { concurrency: LOOKS_AT_ONCE })
       for (const violation of again.flat()) yield* hooks.violation(violation)
       verified = {
         facts: verified.facts + streams.reduce((sum, facts) => sum + facts.length, 0),
@@ -144,13 +151,17 @@ const violationsOf = Effect.fnUntraced(function* (stream: string, facts: Readonl
   const messageId = messageOf(stream)
   // The whole message or event was forgotten meanwhile.
   if (facts.length === 0) return []
-  if (eventOf(stream) !== null) return yield* wrongEvents([facts])
-  if (messageId === null) return (yield* isCircuitWrong(stream, facts)) ? [wrongCircuit(stream, facts)] : []
+  if (messageId === null) {
+    const entries = yield* wrongEntries([facts])
+    if (eventOf(stream) !== null) return [...(yield* wrongEvents([facts])), ...entries]
+    return (yield* isCircuitWrong(stream, facts)) ? [wrongCircuit(stream, facts), ...entries] : entries
+  }
   const judgement = judgeMessage(facts)
   if (Result.isFailure(judgement)) return [{ stream, ...judgement.failure }]
   const message = judged(messageId, facts, judgement.success)
   const found = (yield* lookAt([message])).get(messageId)!
-  return disagreements(message, found, (yield* Archive).order).map((each): Violation => ({ stream, ...each }))
+  const said = disagreements(message, found, (yield* Archive).order).map((each): Violation => ({ stream, ...each }))
+  return [...said, ...(yield* wrongEntries([facts]))]
 })
 
 // ------------------------------------------------------------------------------------------ circuits

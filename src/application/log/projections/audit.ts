@@ -79,7 +79,7 @@ const entryOf = (
 }
 
 /** In the order of the facts. */
-const rowsOf = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
+export const auditRowsOf = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
   const log = yield* LogReader
   const streams = yield* log.streams(facts)
   const unsigned = facts.filter(isUnsigned)
@@ -98,22 +98,28 @@ export const audit: Projection<AuditTrail> = {
   name: "audit",
   version: 1,
   project: Effect.fnUntraced(function* (facts, step) {
-    return yield* (yield* AuditTrail).project(step, yield* rowsOf(facts))
+    return yield* (yield* AuditTrail).project(step, yield* auditRowsOf(facts))
   }),
   clear: (limit) => Effect.flatMap(AuditTrail, (trail) => trail.clear(limit))
 }
+
+/** In the order of the facts. */
+export const timelineOf = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
+  const streams = yield* (yield* LogReader).streams(facts)
+  const ofDossiers = facts.filter((logged) => {
+    const opening = logged.messageId === null ? undefined : streams.get(logged.messageId)?.[0]?.fact
+    return opening?.type === "MessageQueued" ? opening.dossierId !== null : isAboutConsent(logged)
+  })
+  const rows = ofDossiers.length === 0 ? [] : yield* auditRowsOf(ofDossiers)
+  return { rows: rows.flatMap(timelineRow), withdrawals: ofDossiers.flatMap(withdrawalState) }
+})
 
 export const activity: Projection<Timelines> = {
   name: "activity",
   version: 1,
   project: Effect.fnUntraced(function* (facts, step) {
-    const streams = yield* (yield* LogReader).streams(facts)
-    const ofDossiers = facts.filter((logged) => {
-      const opening = logged.messageId === null ? undefined : streams.get(logged.messageId)?.[0]?.fact
-      return opening?.type === "MessageQueued" ? opening.dossierId !== null : isAboutConsent(logged)
-    })
-    const rows = ofDossiers.length === 0 ? [] : yield* rowsOf(ofDossiers)
-    return yield* (yield* Timelines).project(step, rows.flatMap(timelineRow), ofDossiers.flatMap(withdrawalState))
+    const { rows, withdrawals } = yield* timelineOf(facts)
+    return yield* (yield* Timelines).project(step, rows, withdrawals)
   }),
   clear: (limit) => Effect.flatMap(Timelines, (timelines) => timelines.clear(limit))
 }

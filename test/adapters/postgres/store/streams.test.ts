@@ -302,6 +302,43 @@ describe("a check of all streams", () => {
       1
     ],
     [
+      "an entry of the audit that is gone",
+      (at) => `delete from posthaste.audit where stream_id = ${id(at.delivered)} and version = 1`,
+      "wrong-audit",
+      (at) => `message-${at.delivered.id}`,
+      1
+    ],
+    [
+      "an entry of the audit that names somebody else",
+      (at) => `update posthaste.audit set actor = 'key:x' where stream_id = ${id(at.cancelled)} and version = 2`,
+      "wrong-audit",
+      (at) => `message-${at.cancelled.id}`,
+      2
+    ],
+    [
+      "an entry of the audit without a fact",
+      (at) =>
+        `insert into posthaste.audit select generation, stream_id, 99, org_id, at, operation, subject_type, subject_id, channel,
+          actor, correlation_id, dossier_id, details from posthaste.audit where stream_id = ${id(at.dead)} and version = 1`,
+      "wrong-audit",
+      (at) => `message-${at.dead.id}`,
+      99
+    ],
+    [
+      "an activity that is gone",
+      (at) => `delete from posthaste.activity where stream_id = ${id(at.waiting)}`,
+      "wrong-activity",
+      (at) => `message-${at.waiting.id}`,
+      1
+    ],
+    [
+      "an activity that says something else",
+      (at) => `update posthaste.activity set details = '{}', channel = 'fax' where stream_id = ${id(at.waiting)}`,
+      "wrong-activity",
+      (at) => `message-${at.waiting.id}`,
+      1
+    ],
+    [
       "counts that are not those of the list",
       (at) =>
         `update posthaste.message_count set count = count + 1 where status = 'DELIVERED' and org_id = '${at.orgId}'`,
