@@ -19,6 +19,7 @@ import { endpoints } from "./cli/endpoints.ts"
 import { events } from "./cli/events.ts"
 import { eventTypes } from "./cli/eventTypes.ts"
 import { find } from "./cli/find.ts"
+import { orgs } from "./cli/orgs.ts"
 import { projections } from "./cli/projections.ts"
 import { rekey } from "./cli/rekey.ts"
 import { replays } from "./cli/replays.ts"
@@ -55,6 +56,7 @@ const posthaste = Command.make("posthaste").pipe(
         deadLetters,
         replays,
         setAside,
+        orgs,
         projections
       ]
     },

@@ -372,6 +372,28 @@ describe("stats and projections", () => {
   })
 })
 
+describe("orgs", () => {
+  it("are set field by field, and what is not named stays", async () => {
+    const set = (...args: ReadonlyArray<string>) => run(["orgs", "set", "globex", "--json", ...args])
+    await set("--name", "Globex", "--limit", "waiting=5", "--limit", "replays=2")
+    const settings = { name: "Globex", suspended: null, limits: { waiting: 5, replays: 2 }, retry: null }
+    expect((await run(["orgs", "show", "globex"])).json()).toMatchObject(settings)
+    const retried = await set("--retry", '{"strategy": "fixed", "baseMs": 500}', "--limit", "waiting=6")
+    const retry = { strategy: "fixed", baseMs: 500 }
+    expect(retried.json()).toMatchObject({ ...settings, limits: { waiting: 6, replays: 2 }, retry })
+    expect((await set("--suspended", "unpaid", "--unset", "limits")).json()).toMatchObject({
+      ...{ name: "Globex", suspended: "unpaid", limits: {}, retry }
+    })
+    expect((await run(["orgs", "list"])).out).toMatch(/^globex +Globex .*suspended: unpaid$/m)
+    expect((await set("--unset", "suspended")).json()).toMatchObject({ suspended: null, retry })
+    expect(await set("--limit", "waiting")).toMatchObject({ code: 1, err: expect.stringContaining("--limit must be") })
+    expect(await set("--limit", "messages=1")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("limits.messages")
+    })
+  })
+})
+
 describe("the stored facts", () => {
   it("are read and verified beside the service, and a violation is named", async () => {
     const [row] = await sql(

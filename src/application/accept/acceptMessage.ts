@@ -79,9 +79,9 @@ export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, request
   const now = yield* DateTime.now
   const actor = yield* CommandedBy
   const ids = yield* newMessageIds(requests.length)
-  const addresses = yield* addressesOf(orgId, requests)
+  const { suspended, retry } = yield* (yield* Orgs).settingsOf(orgId)
+  const addresses = yield* addressesOf(orgId, requests, retry)
   const objections = yield* objectionsTo(orgId, requests)
-  const { suspended } = yield* (yield* Orgs).settingsOf(orgId)
   const tracing = yield* Tracing
   const via = yield* Via
   const drafts = requests.map((request, index) => {

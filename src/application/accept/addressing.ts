@@ -29,8 +29,19 @@ export const noSuchChannel = (channels: Channels["Service"]): Fault => ({
   reason: `must be one of the channels there are: ${[...channels.keys()].join(", ")}`
 })
 
+/** Which policy a message has that brings none: its destination's, its org's, or its channel's. */
+export const retryPolicyOf = (
+  channel: AnyChannel,
+  ofDestination: RetryPolicy | null,
+  ofOrg: RetryPolicy | null
+): RetryPolicy => ofDestination ?? ofOrg ?? channel.retry
+
 /** In the order of the requests. Each destination is read once, however many requests name it. */
-export const addressesOf = Effect.fnUntraced(function* (orgId: OrgId, requests: ReadonlyArray<Request>) {
+export const addressesOf = Effect.fnUntraced(function* (
+  orgId: OrgId,
+  requests: ReadonlyArray<Request>,
+  retryOfOrg: RetryPolicy | null
+) {
   const channels = yield* Channels
   const addressees = requests.map((request) => {
     const channel = channels.get(request.channel)
@@ -53,7 +64,9 @@ export const addressesOf = Effect.fnUntraced(function* (orgId: OrgId, requests: 
   )
   return addressees.map((addressee, index): Addressing => {
     const channel = channels.get(requests[index]!.channel)
-    return Result.flatMap(addressee, (one) => addressOf(channel!, one, found.get(keyOf(channel!.name, one)) ?? []))
+    return Result.flatMap(addressee, (one) =>
+      addressOf(channel!, one, found.get(keyOf(channel!.name, one)) ?? [], retryOfOrg)
+    )
   })
 })
 
@@ -74,14 +87,16 @@ const find = Effect.fnUntraced(function* (orgId: OrgId, channel: ChannelName, na
 const addressOf = (
   channel: AnyChannel,
   { to, destination: name }: Addressee,
-  [destination, ...others]: ReadonlyArray<Destination>
+  [destination, ...others]: ReadonlyArray<Destination>,
+  retryOfOrg: RetryPolicy | null
 ): Addressing => {
   const { addressField: field, noun } = channel
   if (destination === undefined) return Result.fail([notFound(channel, name)])
   if (others.length > 0) {
     return Result.fail([{ field, reason: `is required: this org has more than one ${noun}` }])
   }
-  return Result.succeed({ to, destination: destination.id, retry: destination.settings.retry ?? channel.retry })
+  const retry = retryPolicyOf(channel, destination.settings.retry, retryOfOrg)
+  return Result.succeed({ to, destination: destination.id, retry })
 }
 
 const notFound = (channel: AnyChannel, name: string | null): Fault => {

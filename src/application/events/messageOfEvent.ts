@@ -4,29 +4,32 @@
  */
 import { DateTime, Effect, Result } from "effect"
 import type { EventView } from "../../domain/event/event.ts"
-import { type DestinationId, type EventId, MessageId } from "../../domain/ids.ts"
+import { type DestinationId, type EventId, MessageId, type OrgId } from "../../domain/ids.ts"
 import { decide, initial } from "../../domain/message/decider.ts"
 import { detailsOf, type MessageQueued } from "../../domain/message/facts.ts"
+import { retryPolicyOf } from "../accept/addressing.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { entryOf } from "../entry.ts"
 import { Channels } from "../ports/Channels.ts"
 import type { Append } from "../ports/EventStore.ts"
 import type { Subscriber } from "../ports/Events.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
+import { Orgs } from "../ports/Orgs.ts"
 
 type Event = Pick<
   EventView,
-  "id" | "orgId" | "eventType" | "dossierId" | "orderingKey" | "correlationId" | "metadata" | "deliverAt" | "expiresAt"
+  "id" | "eventType" | "dossierId" | "orderingKey" | "correlationId" | "metadata" | "deliverAt" | "expiresAt"
 >
 
 /**
- * The first entry of the message; the store makes it one of the event's (see Events.ts). `origin` is what it comes by: the
+ * Of one org's events: the first entry of the message; the store makes it one of the event's (see Events.ts). `origin` is what it comes by: the
  * trace of the event's request, or a replay.
  */
-export const messagesOfEvents = Effect.gen(function* () {
+export const messagesOfEvents = Effect.fnUntraced(function* (orgId: OrgId) {
   const channels = yield* Channels
   const fingerprint = yield* Fingerprint
   const actor = yield* CommandedBy
+  const { retry: retryOfOrg } = yield* (yield* Orgs).settingsOf(orgId)
   return (
     event: Event,
     { destination, channel, retry }: Subscriber,
@@ -35,14 +38,14 @@ export const messagesOfEvents = Effect.gen(function* () {
   ): Append => {
     const queued: MessageQueued = {
       type: "MessageQueued",
-      orgId: event.orgId,
+      orgId,
       channel,
       to: destination,
       destination,
       eventId: event.id,
       ...origin,
       ...detailsOf(event),
-      retry: retry ?? channels.get(channel)!.retry,
+      retry: retryPolicyOf(channels.get(channel)!, retry, retryOfOrg),
       acceptedAt: now,
       // A time in the past means now: a message can't overtake its lane by a date in the past.
       dueAt: event.deliverAt === null ? now : DateTime.max(event.deliverAt, now),

@@ -188,7 +188,7 @@ const repeated = Effect.fnUntraced(function* (orgId: OrgId, known: KeyOfEvent, r
 const making = Effect.fnUntraced(function* (orgId: OrgId, now: DateTime.Utc) {
   const actor = yield* CommandedBy
   const fingerprint = yield* Fingerprint
-  const messageOf = yield* messagesOfEvents
+  const messageOf = yield* messagesOfEvents(orgId)
   let made = 0
 
   return Effect.fnUntraced(function* (id: EventId, request: EventRequest, subscribers: ReadonlyArray<Subscriber>) {

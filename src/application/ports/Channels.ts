@@ -160,7 +160,7 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   readonly addressField: string
   /** Whether a message may say where at its destination it goes: its `routingKey`. */
   readonly takesRoutingKey?: true
-  /** Of messages and destinations that bring no policy of their own. */
+  /** Where neither the message nor its destination nor its org has a policy. */
   readonly retry: RetryPolicy
   /** Whether a message reaches a person: then a dossier's consent is needed first. */
   readonly reachesPerson: boolean

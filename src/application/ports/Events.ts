@@ -10,7 +10,7 @@ import type { Append } from "./EventStore.ts"
 export interface Subscriber {
   readonly destination: DestinationId
   readonly channel: ChannelName
-  /** Null: its channel's. */
+  /** Null: it has none of its own. */
   readonly retry: RetryPolicy | null
 }
 

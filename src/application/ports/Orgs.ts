@@ -1,4 +1,5 @@
 import { Context, type DateTime } from "effect"
+import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import type { OrgId } from "../../domain/ids.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 
@@ -12,6 +13,8 @@ export interface OrgSettings {
   /** Why nothing is accepted from it and nothing sent for it; null: it is not suspended. */
   readonly suspended: string | null
   readonly limits: Limits
+  /** Of messages that bring none, to destinations that have none; null: as their channels say. */
+  readonly retry: RetryPolicy | null
 }
 
 export interface OrgCounts {
@@ -49,4 +52,4 @@ export class Orgs extends Context.Service<
   }
 >()("posthaste/application/ports/Orgs") {}
 
-export const unset: OrgSettings = { name: null, suspended: null, limits: {} }
+export const unset: OrgSettings = { name: null, suspended: null, limits: {}, retry: null }

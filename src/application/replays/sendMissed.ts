@@ -25,7 +25,7 @@ export const sendMissed = Effect.fnUntraced(function* (
   if (destination === null) return 0
   const { channel, settings } = destination
   const subscriber = { destination: to, channel, retry: settings.retry }
-  const messageOf = yield* messagesOfEvents
+  const messageOf = yield* messagesOfEvents(orgId)
   const now = yield* DateTime.now
   const entries = yield* Effect.forEach(
     missed,

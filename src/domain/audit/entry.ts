@@ -199,8 +199,9 @@ const changeOf = (fact: ConfigurationFact): Said | null => {
     case "EventTypeArchived":
       return ["REMOVED", { name: fact.name }]
     case "OrgChanged": {
-      const { name, suspended, limits } = fact
-      return ["UPDATED", { name, suspended, limits: Object.entries(limits).map(([limit, most]) => `${limit} ${most}`) }]
+      const { name, suspended, limits, retry } = fact
+      const most = Object.entries(limits).map(([limit, allowed]) => `${limit} ${allowed}`)
+      return ["UPDATED", { name, suspended, limits: most, ...(retry && { retry: JSON.stringify(retry) }) }]
     }
   }
 }

@@ -7,6 +7,7 @@
  */
 import { Schema } from "effect"
 import { Call } from "../delivery/exchange.ts"
+import { RetryPolicy } from "../delivery/retry.ts"
 import { ChannelName, OrgId } from "../ids.ts"
 import { before, codecOf, type FactIn, fact } from "../recorded.ts"
 
@@ -83,13 +84,17 @@ export const EventTypeChanged = fact("EventTypeChanged", { orgId: OrgId, name: S
 
 export const EventTypeArchived = fact("EventTypeArchived", { orgId: OrgId, name: Schema.NonEmptyString })
 
-/** The operator set what holds for an org: `suspended` says why nothing goes in or out, or is null. */
+/** The operator set what holds for an org: `suspended` says why nothing goes in or out, or is null; `retry` may be null too. */
 export const OrgChanged = fact("OrgChanged", {
   orgId: OrgId,
   name: Schema.NullOr(Schema.String),
   suspended: Schema.NullOr(Schema.String),
-  limits: Schema.Record(Schema.String, Schema.Number)
+  limits: Schema.Record(Schema.String, Schema.Number),
+  retry: Schema.NullOr(RetryPolicy)
 })
+
+/** The shape from before an org had a retry policy. */
+const OrgChangedV1 = before(OrgChanged, { retry: null })
 
 /** Every shape ever written. */
 export const recorded = {
@@ -111,7 +116,8 @@ export const recorded = {
   "EventTypeCreated@1": EventTypeCreated,
   "EventTypeChanged@1": EventTypeChanged,
   "EventTypeArchived@1": EventTypeArchived,
-  "OrgChanged@1": OrgChanged
+  "OrgChanged@1": OrgChangedV1,
+  "OrgChanged@2": OrgChanged
 } as const
 export type ConfigurationFact = FactIn<typeof recorded>
 

@@ -48,7 +48,12 @@ describe("publishing", () => {
         expect(new Set(messages).size).toBe(2)
         // Whoever makes it again makes the same one.
         const event = (yield* loadEvent(acme, id))!
-        const again = (yield* messagesOfEvents)(event, { destination: one, channel: "webhook", retry: null }, noon, {})
+        const again = (yield* messagesOfEvents(acme))(
+          event,
+          { destination: one, channel: "webhook", retry: null },
+          noon,
+          {}
+        )
         expect(messages).toContain(again.messageId)
         const [result] = yield* (yield* EventStore).append([again])
         expect(result).toEqual({ type: "VersionConflict" })

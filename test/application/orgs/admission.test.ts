@@ -3,7 +3,7 @@ import { it } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { describe, expect } from "vitest"
 import * as Orgs from "../../../src/application/orgs/admission.ts"
-import { type Limits, Orgs as Port } from "../../../src/application/ports/Orgs.ts"
+import { type Limits, Orgs as Port, unset } from "../../../src/application/ports/Orgs.ts"
 import type { OrgId } from "../../../src/domain/ids.ts"
 import { makeEndpoint } from "../../contracts/destinations/samples.ts"
 import { newOrg, type StorePorts } from "../../contracts/sample.ts"
@@ -88,7 +88,7 @@ describe("an org", () => {
       { acceptsPerSecond: 1, destinations: 1 },
       Effect.gen(function* () {
         const org = newOrg()
-        yield* (yield* Port).set(org, { name: null, suspended: null, limits: { acceptsPerSecond: 7 } })
+        yield* (yield* Port).set(org, { ...unset, limits: { acceptsPerSecond: 7 } })
         expect((yield* asked(org, 50)).passed).toBe(7)
         const { another } = yield* Orgs.Admission
         yield* another(org, "destinations")

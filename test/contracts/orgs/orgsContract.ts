@@ -9,13 +9,15 @@ import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { type OrgSettings, Orgs, unset } from "../../../src/application/ports/Orgs.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
+import type { RetryPolicy } from "../../../src/domain/delivery/retry.ts"
 import { OrgId } from "../../../src/domain/ids.ts"
 import { asWorker, claimAll } from "../deliver/claims.ts"
 import { makeEndpoint, webhook } from "../destinations/samples.ts"
 import { termsOf } from "../keys/terms.ts"
 import { inMillis, newOrg, next, opened, type StorePorts } from "../sample.ts"
 
-const suspended: OrgSettings = { name: "Acme Ltd", suspended: "unpaid", limits: { acceptsPerSecond: 5 } }
+const retry: RetryPolicy = { strategy: "exponential", baseMs: 100, jitter: [0.5, 1] }
+const suspended: OrgSettings = { name: "Acme Ltd", suspended: "unpaid", limits: { acceptsPerSecond: 5 }, retry }
 
 export const orgsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
@@ -34,13 +36,13 @@ export const orgsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>)
         yield* Effect.provideService(orgs.set(one, suspended), CommandedBy, "operator")
         expect(yield* orgs.settingsOf(one)).toEqual(suspended)
         expect(yield* orgs.settingsOf(other)).toEqual(unset)
-        yield* orgs.set(one, { name: null, suspended: null, limits: { waiting: 9, replays: 1 } })
+        yield* orgs.set(one, { ...unset, limits: { waiting: 9, replays: 1 } })
         expect(yield* orgs.settingsOf(one)).toEqual({ ...unset, limits: { waiting: 9, replays: 1 } })
-        expect(yield* orgs.get(one)).toMatchObject({ suspended: null, limits: { waiting: 9 } })
+        expect(yield* orgs.get(one)).toMatchObject({ suspended: null, limits: { waiting: 9 }, retry: null })
         const facts = yield* (yield* Journals).load(`org-${one}`)
         expect(facts.map(({ name, version, actor }) => [name, version, actor])).toEqual([
-          ["OrgChanged@1", 1, "operator"],
-          ["OrgChanged@1", 2, null]
+          ["OrgChanged@2", 1, "operator"],
+          ["OrgChanged@2", 2, null]
         ])
         expect(JSON.parse(facts[0]!.data)).toEqual({ orgId: one, ...suspended })
       })

@@ -54,8 +54,8 @@ export const layer = Layer.effect(
         }),
       settingsOf: (id) =>
         Effect.sync(() => {
-          const { name, suspended, limits } = orgs.get(id) ?? unset
-          return { name, suspended, limits }
+          const { updatedAt: _, ...settings } = orgs.get(id) ?? { ...unset, updatedAt: null }
+          return settings
         })
     })
   })

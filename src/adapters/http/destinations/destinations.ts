@@ -5,6 +5,7 @@
 import { Effect, type Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { retryPolicyOf } from "../../../application/accept/addressing.ts"
 import {
   changeDestination,
   createDestination,
@@ -18,6 +19,7 @@ import { Freshness } from "../../../application/log/Freshness.ts"
 import { Admission } from "../../../application/orgs/admission.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { type Destination, Destinations } from "../../../application/ports/Destinations.ts"
+import { Orgs } from "../../../application/ports/Orgs.ts"
 import { DestinationId, type OrgId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
@@ -134,11 +136,14 @@ export const layerOf = (channel: AnyChannel) => {
     return { state: stateOf(destination), disabledReason, ...(yield* healthOf(destination.id)), ...freshness }
   })
 
-  const retryOf = ({ settings }: Destination) => settings.retry ?? channel.retry
+  const retryOf = Effect.fnUntraced(function* ({ orgId, settings }: Destination) {
+    const { retry: ofOrg } = yield* (yield* Orgs).settingsOf(orgId)
+    return retryPolicyOf(channel, settings.retry, ofOrg)
+  })
 
   const putRetry = Effect.fnUntraced(function* (request: Request, id: string) {
     const retry = yield* bodyOf(request, decodeRetry)
-    return retryOf(yield* update(id, { retry }))
+    return yield* retryOf(yield* update(id, { retry }))
   })
 
   const api = Api.add(destinationsApi(channel))
@@ -153,7 +158,7 @@ export const layerOf = (channel: AnyChannel) => {
       .handle("resume", ({ params }) => answer(setPaused(params.id, false)))
       .handle("enable", ({ params }) => answer(enable(params.id)))
       .handle("health", ({ params }) => answer(health(params.id)))
-      .handle("getRetry", ({ params }) => answer(Effect.map(get(params.id), retryOf)))
+      .handle("getRetry", ({ params }) => answer(Effect.flatMap(get(params.id), retryOf)))
       .handleRaw("putRetry", ({ request, params }) => answer(putRetry(request, params.id)))
       .handle("removeRetry", ({ params }) => answer(Effect.asVoid(update(params.id, { retry: null }))))
   )

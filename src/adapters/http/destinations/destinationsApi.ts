@@ -192,7 +192,7 @@ export const destinationsApi = (channel: AnyChannel) => {
   )
   const retryPath = `${path}/:id/retry-config` as const
   const getRetry = HttpApiEndpoint.get("getRetry", retryPath, { ...byId, success: Retry }).annotateMerge(
-    about(`The retry policy that applies to the ${noun}: its own, or the default of ${name}.`)
+    about(`The retry policy that applies to the ${noun}: its own, its org's, or the default of ${name}.`)
   )
   const putRetry = HttpApiEndpoint.put("putRetry", retryPath, {
     params: idParam,
@@ -203,7 +203,7 @@ export const destinationsApi = (channel: AnyChannel) => {
   const removeRetry = HttpApiEndpoint.delete("removeRetry", retryPath, {
     ...byId,
     success: HttpApiSchema.NoContent
-  }).annotateMerge(about(`Return the ${noun} to the default of ${name}.`))
+  }).annotateMerge(about(`Return the ${noun} to the policy of its org, or the default of ${name}.`))
 
   // The name is known when the process starts; to the compiler all these groups are one.
   return HttpApiGroup.make(groupNameOf(channel) as "destinations")

@@ -19,9 +19,12 @@ const list = Effect.fnUntraced(function* (query: PageQuery) {
 const get = (id: OrgId) => Effect.flatMap(Orgs, (orgs) => orgs.get(id))
 
 const set = Effect.fnUntraced(function* (id: OrgId, request: HttpServerRequest.HttpServerRequest) {
-  const { name, suspended, limits } = yield* bodyOf(request, decodeSet)
+  const { name, suspended, limits, retry } = yield* bodyOf(request, decodeSet)
   const orgs = yield* Orgs
-  yield* orgs.set(id, { name: name ?? null, suspended: suspended ?? null, limits: limits ?? {} })
+  yield* orgs.set(id, {
+    ...{ name: name ?? null, suspended: suspended ?? null },
+    ...{ limits: limits ?? {}, retry: retry ?? null }
+  })
   return yield* orgs.get(id)
 })
 

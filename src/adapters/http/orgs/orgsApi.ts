@@ -1,7 +1,7 @@
 /** The endpoints of orgs as data, for the operator. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { text } from "../../../application/destinations/fields.ts"
+import { Retry, text } from "../../../application/destinations/fields.ts"
 import { limitNames } from "../../../application/ports/Orgs.ts"
 import { OrgId } from "../../../domain/ids.ts"
 import { OperatorAccess } from "../server/auth.ts"
@@ -25,7 +25,11 @@ const Limits = Schema.Struct(
 export const SetOrg = Schema.Struct({
   name: optional(text(200)),
   suspended: optional(text(500)),
-  limits: optional(Limits)
+  limits: optional(Limits),
+  retry: optional(Retry).annotateKey({
+    description:
+      "The retry policy of messages that bring none, to destinations that have none. Without it: their channels' own."
+  })
 }).annotate({ identifier: "SetOrg" })
 
 const Org = Schema.Struct({
@@ -33,6 +37,7 @@ const Org = Schema.Struct({
   name: Text.annotate({ description: "For people." }),
   suspended: Text.annotate({ description: "Why it is suspended; null when it is not." }),
   limits: Limits,
+  retry: Schema.NullOr(Retry).annotate({ description: "Null: messages have the policies of their channels." }),
   destinations: Schema.Int.annotate({ description: "Destinations of all kinds that were not removed." }),
   waiting: Schema.Int.annotate({ description: "Messages that are QUEUED or SENDING, as the list has them." }),
   deadLetters: Schema.Int.annotate({ description: "Messages that are FAILED or DEAD_LETTER, as the list has them." }),
@@ -53,7 +58,9 @@ const set = HttpApiEndpoint.put("set", "/orgs/:id", {
   payload: SetOrg,
   success: Org,
   error: bodyErrors
-}).annotateMerge(about("Set an org's name and limits, suspend it or let it go on. What is not named is unset."))
+}).annotateMerge(
+  about("Set an org's name, limits and retry policy, suspend it or let it go on. What is not named is unset.")
+)
 
 export const orgsApi = HttpApiGroup.make("orgs")
   .add(list, get, set)

@@ -25,6 +25,30 @@ describe("orgs", () => {
     expect(Array.isArray(audit)).toBe(true)
   })
 
+  it("have a retry policy, shown as what it is, for destinations that have none", async () => {
+    const org = newOrg()
+    const id = await endpoint(org)
+    const config = async () => (await call("GET", `/api/v1/webhook-endpoints/${id}/retry-config`, { org })).json
+    const standard = await config()
+    const set1 = await set(org, { retry: { preset: "payments" } })
+    expect(set1.json["retry"]).toEqual({
+      ...{ strategy: "exponential", baseMs: 1000, factor: 2, capMs: 30_000, attemptsMax: 6 }
+    })
+    expect(await config()).toEqual(set1.json["retry"])
+    const own = { strategy: "fixed", baseMs: 9 }
+    await call("PUT", `/api/v1/webhook-endpoints/${id}/retry-config`, { org, body: own })
+    expect(await config()).toEqual(own)
+    await call("DELETE", `/api/v1/webhook-endpoints/${id}/retry-config`, { org })
+    expect(await config()).toEqual(set1.json["retry"])
+    const sent = await send({ channel: "webhook", to: id, payloadJson: 1 }, { org })
+    const facts = await call("GET", `/api/v1/outbound/messages/${sent.json["id"]}/events`, { org })
+    expect(facts.json["items"][0].data.retry).toEqual(set1.json["retry"])
+    expect(field(await set(org, { retry: { strategy: "fixed" } }))).toEqual(["retry.baseMs"])
+    expect(field(await set(org, { retry: { preset: "never" } }))).toEqual(["retry"])
+    expect((await set(org, {})).json["retry"]).toBeNull()
+    expect(await config()).toEqual(standard)
+  })
+
   it("beyond a limit get 429 with when to ask again, and nothing is stored", async () => {
     const org = newOrg()
     const to = await endpoint(org)
