@@ -33,6 +33,7 @@ export const firstOrgKey = Effect.fnUntraced(function* (dataDir: string) {
     scopes: null,
     expiresAt: null,
     networks: null,
+    limits: {},
     prefix: prefixOf(key)
   }
   yield* keys.create(firstOrg, terms, storedHash(hashOf(key)))

@@ -8,10 +8,12 @@
 import { hash } from "node:crypto"
 import { Context, DateTime, Effect, Layer, Record, Redacted, Schema } from "effect"
 import pg from "pg"
+import { AskedFor } from "../../application/askedFor.ts"
 import { StoreUnavailable } from "../../application/errors.ts"
 import { migrate, requireMigrated } from "./migrate.ts"
 import { type Kind, type Pool, type Server, serverAt, sqlState } from "./pool.ts"
 import { channelOf, SCHEMA_DEFAULT } from "./schemaName.ts"
+import { sharing } from "./shares.ts"
 
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", {
   /** SQLSTATE; null when the server did not answer. */
@@ -53,7 +55,7 @@ export interface Connections {
 /** A claim, an append or a look at one thing takes milliseconds; the longest of them some hundred. */
 const SHORT_MS = 8_000
 
-/** A process holds up to 16 connections: these, and one that listens. */
+/** A process holds up to 17 connections: these, and one that listens. */
 const kinds = {
   /** Appends, each a group commit, and whatever else a process goes by once it is answered. */
   durable: { connections: 2, answersWithinMs: SHORT_MS },
@@ -61,8 +63,8 @@ const kinds = {
   queue: { connections: 3, answersWithinMs: SHORT_MS, asynchronous: true },
   /** One thing that somebody waits for: a key, a message, a destination. Never behind a list. */
   lookups: { connections: 3, answersWithinMs: 5_000, onlyReads: true },
-  /** Lists and counts, and the log. */
-  reads: { connections: 3, answersWithinMs: 20_000, onlyReads: true },
+  /** Lists and counts, and the log. Orgs share three of them, and one org has two at most: no list stops another org's, nor us. */
+  reads: { connections: 4, answersWithinMs: 20_000, onlyReads: true },
   /** Steps of projections and of searches: what is lost is found again. */
   derived: { connections: 3, answersWithinMs: 30_000, asynchronous: true },
   /** What changes a great many rows at once, such as a sweep of retention. Nobody who waits for an answer may need it. */
@@ -110,6 +112,7 @@ export const layer = (options: Options) =>
       )
       return Postgres.of({
         ...Record.map(pools, connectionsOf),
+        reads: sharedByOrg(connectionsOf(pools.reads)),
         listen: (topic, heard) => listen(server, channelOf(schema, topic), heard),
         connections: () =>
           Object.entries(pools).map(
@@ -184,6 +187,16 @@ export const connectionsOf = ({ ask }: Pick<Pool, "ask">): Connections => {
     query: (statement, values) => asking({ ...statement, values: [...values], types: withTimes }),
     rows: (statement, values) =>
       asking({ ...statement, values: [...values], rowMode: "array", types: asText } as pg.QueryConfig)
+  }
+}
+
+const sharedByOrg = ({ query, rows }: Connections): Connections => {
+  const share = sharing({ places: kinds.reads.connections - 1, ofOne: kinds.reads.connections - 2 })
+  const inTurn = <A>(asking: Effect.Effect<A, QueryFailed>) =>
+    Effect.flatMap(AskedFor, (org) => (org === null ? asking : share(org, asking)))
+  return {
+    query: <Row extends object>(...asked: Parameters<Connections["query"]>) => inTurn(query<Row>(...asked)),
+    rows: (...asked) => inTurn(rows(...asked))
   }
 }
 

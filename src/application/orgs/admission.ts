@@ -1,32 +1,48 @@
 /**
- * How much an org may ask of this process, and have in all.
+ * How much an org, and a key of it, may ask of this process, and how much an org may have in all.
  *
- * Rates are counted by each process for itself: a request passes while the org has any of its second's worth left, and what it took
- * beyond has to pass first. So a large batch passes too, and the next request waits for it. What the org has is counted by the store
- * and remembered for a moment: a limit may be passed by what comes within it.
+ * Rates are counted by each process for itself: a request passes while org and key have any of their second's worth left, and what it
+ * took beyond has to pass first. So a large batch passes too, and the next request waits for it. They hold for what is repeated under
+ * its idempotency key as well, because to find that costs as much: after the named seconds it is answered.
+ *
+ * What the org has is counted by the store and remembered for a moment: a limit may be passed by what comes within it. A repeat adds
+ * nothing to it, and is answered however much there is.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
 import type { StoreUnavailable } from "../errors.ts"
-import { type LimitName, type Limits, type OrgCounts, Orgs } from "../ports/Orgs.ts"
+import { type Limits, type OrgCounts, Orgs, type Rates, rateNames } from "../ports/Orgs.ts"
 
-/** The org has used up a limit. */
+/** A limit is used up: of the org, or of the key that asks. */
 export class LimitReached extends Schema.TaggedError<LimitReached>()("LimitReached", {
+  of: Schema.Literals(["org", "key"]),
   limit: Schema.String,
   allowed: Schema.Number,
   /** When it may be worth asking again; null: not before somebody makes room. */
   afterSeconds: Schema.NullOr(Schema.Int)
 }) {}
 
+/** What is to be accepted. */
+export interface Asked {
+  /** Messages or events. */
+  readonly count: number
+  /** In all. */
+  readonly bytes: number
+  /** The key it is asked with; null: none that has limits. */
+  readonly key: { readonly id: string; readonly limits: Rates } | null
+  /** Whether all of it was accepted before, so that nothing is added to what the org has. */
+  readonly isRepeat: Effect.Effect<boolean, StoreUnavailable>
+}
+
 export class Admission extends Context.Service<
   Admission,
   {
-    /** To accept so many messages or events of so many bytes in all. */
-    readonly accept: (org: OrgId, count: number, bytes: number) => Effect.Effect<void, LimitReached | StoreUnavailable>
+    readonly accept: (org: OrgId, asked: Asked) => Effect.Effect<void, LimitReached | StoreUnavailable>
     /** To have one more. */
     readonly another: (
       org: OrgId,
-      what: "destinations" | "replays"
+      what: "destinations" | "replays",
+      isRepeat: Asked["isRepeat"]
     ) => Effect.Effect<void, LimitReached | StoreUnavailable>
   }
 >()("posthaste/application/orgs/Admission") {}
@@ -55,9 +71,7 @@ export const layer = (standard: Limits) =>
         if (known.size >= ORGS_MAX) known.clear()
       }
 
-      /** Refuses while what was taken before has not passed. */
-      const bucketOf = (org: OrgId, limit: LimitName, perSecond: number): Bucket => {
-        const name = `${limit} ${org}`
+      const bucketOf = (name: string, perSecond: number): Bucket => {
         const at = now()
         let bucket = buckets.get(name)
         if (bucket === undefined) {
@@ -79,39 +93,51 @@ export const layer = (standard: Limits) =>
         return found
       })
 
-      const accept = Effect.fnUntraced(function* (org: OrgId, count: number, bytes: number) {
+      const accept = Effect.fnUntraced(function* (org: OrgId, { count, bytes, key, isRepeat }: Asked) {
         const limits = { ...standard, ...(yield* orgs.settingsOf(org)).limits }
-        const rates = [
-          ["acceptsPerSecond", limits.acceptsPerSecond, count],
-          ["bytesPerSecond", limits.bytesPerSecond, bytes]
+        const wanted = { acceptsPerSecond: count, bytesPerSecond: bytes }
+        const askers = [
+          { of: "org", name: `org ${org}`, rates: limits },
+          ...(key === null ? [] : [{ of: "key", name: `key ${key.id}`, rates: key.limits } as const])
         ] as const
         const taken: Array<() => void> = []
-        for (const [limit, perSecond, wanted] of rates) {
-          if (perSecond === undefined) continue
-          const bucket = bucketOf(org, limit, perSecond)
-          if (bucket.left <= 0) {
-            const afterSeconds = Math.floor(-bucket.left / perSecond) + 1
-            return yield* new LimitReached({ limit, allowed: perSecond, afterSeconds })
+        for (const { of, name, rates } of askers) {
+          for (const limit of rateNames) {
+            const perSecond = rates[limit]
+            if (perSecond === undefined) continue
+            const bucket = bucketOf(`${limit} of ${name}`, perSecond)
+            // What was taken before has to pass first.
+            if (bucket.left <= 0) {
+              const afterSeconds = Math.floor(-bucket.left / perSecond) + 1
+              return yield* new LimitReached({ of, limit, allowed: perSecond, afterSeconds })
+            }
+            taken.push(() => {
+              bucket.left -= wanted[limit]
+            })
           }
-          taken.push(() => {
-            bucket.left -= wanted
-          })
         }
         if (limits.waiting !== undefined) {
           const counted = yield* countsOf(org)
-          if (counted.counts.waiting + counted.since >= limits.waiting) {
+          if (counted.counts.waiting + counted.since < limits.waiting) counted.since += count
+          else if (!(yield* isRepeat)) {
             const allowed = limits.waiting
-            return yield* new LimitReached({ limit: "waiting", allowed, afterSeconds: WAITING_AFTER_SECONDS })
+            return yield* new LimitReached({
+              ...{ of: "org", limit: "waiting", allowed },
+              afterSeconds: WAITING_AFTER_SECONDS
+            })
           }
-          counted.since += count
         }
         for (const take of taken) take()
       })
 
-      const another = Effect.fnUntraced(function* (org: OrgId, what: "destinations" | "replays") {
+      const another = Effect.fnUntraced(function* (
+        org: OrgId,
+        what: "destinations" | "replays",
+        isRepeat: Asked["isRepeat"]
+      ) {
         const allowed = { ...standard, ...(yield* orgs.settingsOf(org)).limits }[what]
-        if (allowed === undefined || (yield* orgs.get(org))[what] < allowed) return
-        return yield* new LimitReached({ limit: what, allowed, afterSeconds: null })
+        if (allowed === undefined || (yield* orgs.get(org))[what] < allowed || (yield* isRepeat)) return
+        return yield* new LimitReached({ of: "org", limit: what, allowed, afterSeconds: null })
       })
 
       return Admission.of({ accept, another })

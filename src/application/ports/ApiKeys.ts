@@ -2,6 +2,7 @@ import { Context, type DateTime, type Effect } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
 import type { Scopes } from "../keys/scopes.ts"
+import type { Rates } from "./Orgs.ts"
 
 /** What is said about a key when it is made. */
 export interface KeyTerms {
@@ -11,6 +12,8 @@ export interface KeyTerms {
   readonly expiresAt: DateTime.Utc | null
   /** CIDRs that it may be used from; null: from anywhere. */
   readonly networks: ReadonlyArray<string> | null
+  /** Beside those of its org. */
+  readonly limits: Rates
   /** The beginning of its text, for people to know it by; null of keys from before it was kept. */
   readonly prefix: string | null
 }
@@ -24,7 +27,9 @@ export interface ApiKey extends KeyTerms {
 }
 
 /** Which key it is, for whom it acts, and what it may do. */
-export type Holder = Pick<ApiKey, "id" | "orgId" | "scopes" | "expiresAt" | "networks"> & { readonly revoked: boolean }
+export type Holder = Pick<ApiKey, "id" | "orgId" | "scopes" | "expiresAt" | "networks" | "limits"> & {
+  readonly revoked: boolean
+}
 
 /**
  * Keys that act for an org. Only the SHA-256 of a key is stored: a key has 256 random bits, so nothing

@@ -8,6 +8,10 @@ export const limitNames = ["acceptsPerSecond", "bytesPerSecond", "waiting", "des
 export type LimitName = (typeof limitNames)[number]
 export type Limits = { readonly [name in LimitName]?: number }
 
+/** Those that count what is asked of one process in a second; a key can have such limits too. */
+export const rateNames = ["acceptsPerSecond", "bytesPerSecond"] as const satisfies ReadonlyArray<LimitName>
+export type Rates = Pick<Limits, (typeof rateNames)[number]>
+
 export interface OrgSettings {
   readonly name: string | null
   /** Why nothing is accepted from it and nothing sent for it; null: it is not suspended. */

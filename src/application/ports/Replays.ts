@@ -65,6 +65,8 @@ export class Replays extends Context.Service<
     readonly search: (job: ReplayJob, limit: number) => FromStore<ReplayJob>
     readonly endSearch: (id: ReplayId) => FromStore<void>
     readonly get: (orgId: OrgId, id: ReplayId) => FromStore<ReplayJob | null>
+    /** The replay that was requested under this key. */
+    readonly requestedUnder: (orgId: OrgId, key: string) => FromStore<Pick<ReplayJob, "id"> | null>
     /** Newest first. */
     readonly list: (orgId: OrgId, page: PageRequest) => FromStore<Page<ReplayJob>>
     /** The items numbered `after + 1` and on. */

@@ -62,11 +62,11 @@ export const orgSuspended = (reason: string) =>
     "The org is suspended"
   )(`The operator has suspended this org: ${reason}. What it sent before waits.`)
 /** The headers of draft-ietf-httpapi-ratelimit-headers, in the form that clients read. */
-const limitReached = ({ limit, allowed, afterSeconds }: LimitReached) =>
-  problem(429, "limit-reached", "The org has reached a limit")(
+const limitReached = ({ of, limit, allowed, afterSeconds }: LimitReached) =>
+  problem(429, "limit-reached", `The ${of} has reached a limit`)(
     limit.endsWith("PerSecond")
-      ? `The limit ${limit} of this org is ${allowed}. Try again in ${afterSeconds} s.`
-      : `The limit ${limit} of this org is ${allowed}, and it has that many.`,
+      ? `The limit ${limit} of this ${of} is ${allowed}. Try again in ${afterSeconds} s.`
+      : `The limit ${limit} of this ${of} is ${allowed}, and it has that many.`,
     [],
     {
       "ratelimit-limit": String(allowed),
@@ -141,6 +141,12 @@ export const tooManyFeeds = () =>
   problem(429, "too-many-feeds", "Too many follow the feed")("Too many follow the feed here. Try again later.", [], {
     "retry-after": "30"
   })
+export const tooManyLists = () =>
+  problem(429, "too-many-lists", "The org reads too many lists at once")(
+    "Wait for the answers to lists and counts that this org has asked for, and ask again.",
+    [],
+    { "retry-after": "2" }
+  )
 export const tooManyWrongKeys = () =>
   problem(429, "too-many-wrong-keys", "Too many wrong keys came from here")(
     "A key that was not good lately is not looked at now. Try again later.",

@@ -179,14 +179,15 @@ const changeOf = (fact: ConfigurationFact): Said | null => {
     case "DestinationRemoved":
       return ["REMOVED", {}]
     case "KeyCreated": {
-      const { name, scopes, expiresAt, networks } = fact
+      const { name, scopes, expiresAt, networks, limits } = fact
       return [
         "CREATED",
         {
           name,
           ...(scopes && { scopes }),
           ...(expiresAt && { expiresAt: DateTime.formatIso(expiresAt) }),
-          ...(networks && { networks })
+          ...(networks && { networks }),
+          ...(Object.keys(limits).length > 0 && { limits: limitTexts(limits) })
         }
       ]
     }
@@ -200,11 +201,16 @@ const changeOf = (fact: ConfigurationFact): Said | null => {
       return ["REMOVED", { name: fact.name }]
     case "OrgChanged": {
       const { name, suspended, limits, retry } = fact
-      const most = Object.entries(limits).map(([limit, allowed]) => `${limit} ${allowed}`)
-      return ["UPDATED", { name, suspended, limits: most, ...(retry && { retry: JSON.stringify(retry) }) }]
+      return [
+        "UPDATED",
+        { name, suspended, limits: limitTexts(limits), ...(retry && { retry: JSON.stringify(retry) }) }
+      ]
     }
   }
 }
+
+const limitTexts = (limits: Readonly<Record<string, number>>): ReadonlyArray<string> =>
+  Object.entries(limits).map(([limit, allowed]) => `${limit} ${allowed}`)
 
 export const entryOfErasure = (id: string, fact: ErasureFact): AuditEntry => {
   const about = { ...ofOrg, orgId: fact.orgId, subject: { type: "erasure", id } }

@@ -62,17 +62,21 @@ export const DestinationEnabled = fact("DestinationEnabled", { ...destination })
 
 export const DestinationRemoved = fact("DestinationRemoved", { ...destination })
 
-/** Null: it has no scopes, never expires, may be used from anywhere. */
+/** Null: it has no scopes, never expires, may be used from anywhere. A limit that is not named is none. */
 export const KeyCreated = fact("KeyCreated", {
   orgId: OrgId,
   name: Schema.String,
   scopes: Schema.NullOr(Schema.Array(Schema.String)),
   expiresAt: Schema.NullOr(Schema.DateTimeUtcFromString),
-  networks: Schema.NullOr(Schema.Array(Schema.String))
+  networks: Schema.NullOr(Schema.Array(Schema.String)),
+  limits: Schema.Record(Schema.String, Schema.Number)
 })
 
 /** The shape from before a key had terms. */
-const KeyCreatedV1 = before(KeyCreated, { scopes: null, expiresAt: null, networks: null })
+const KeyCreatedV1 = before(KeyCreated, { scopes: null, expiresAt: null, networks: null, limits: {} })
+
+/** The shape from before a key had limits. */
+const KeyCreatedV2 = before(KeyCreated, { limits: {} })
 
 export const KeyRevoked = fact("KeyRevoked", { orgId: OrgId })
 
@@ -111,7 +115,8 @@ export const recorded = {
   "DestinationEnabled@1": DestinationEnabled,
   "DestinationRemoved@1": DestinationRemoved,
   "KeyCreated@1": KeyCreatedV1,
-  "KeyCreated@2": KeyCreated,
+  "KeyCreated@2": KeyCreatedV2,
+  "KeyCreated@3": KeyCreated,
   "KeyRevoked@1": KeyRevoked,
   "EventTypeCreated@1": EventTypeCreated,
   "EventTypeChanged@1": EventTypeChanged,

@@ -15,15 +15,24 @@ simulateTime()
 const within = <A, E>(limits: Limits, body: Effect.Effect<A, E, Orgs.Admission | StorePorts>) =>
   Effect.provide(body, Layer.provideMerge(Orgs.layer(limits), MemoryPorts.layer))
 
+const no = Effect.succeed(false)
+
 /** How many of the requests pass, and what the first that does not is told. */
-const asked = Effect.fnUntraced(function* (org: OrgId, requests: number, count = 1, bytes = 1) {
-  const { accept } = yield* Orgs.Admission
+const asked = Effect.fnUntraced(function* (
+  org: OrgId,
+  requests: number,
+  count = 1,
+  bytes = 1,
+  more: Partial<Orgs.Asked> = {}
+) {
+  const admission = yield* Orgs.Admission
+  const accept = Effect.suspend(() => admission.accept(org, { count, bytes, key: null, isRepeat: no, ...more }))
   let passed = 0
   let told: Orgs.LimitReached | null = null
   for (let n = 0; n < requests; n++) {
-    const exit = yield* Effect.exit(accept(org, count, bytes))
+    const exit = yield* Effect.exit(accept)
     if (Exit.isSuccess(exit)) passed += 1
-    else told ??= yield* Effect.flip(accept(org, count, bytes)).pipe(Effect.map((error) => error as Orgs.LimitReached))
+    else told ??= yield* Effect.flip(accept).pipe(Effect.map((error) => error as Orgs.LimitReached))
   }
   return { passed, told }
 })
@@ -91,10 +100,13 @@ describe("an org", () => {
         yield* (yield* Port).set(org, { ...unset, limits: { acceptsPerSecond: 7 } })
         expect((yield* asked(org, 50)).passed).toBe(7)
         const { another } = yield* Orgs.Admission
-        yield* another(org, "destinations")
+        yield* another(org, "destinations", no)
         yield* makeEndpoint(org)
-        expect(yield* Effect.flip(another(org, "destinations"))).toMatchObject({ limit: "destinations", allowed: 1 })
-        yield* another(org, "replays")
+        expect(yield* Effect.flip(another(org, "destinations", no))).toMatchObject({
+          limit: "destinations",
+          allowed: 1
+        })
+        yield* another(org, "replays", no)
       })
     )
   )
@@ -110,6 +122,47 @@ describe("an org", () => {
         // Nothing waits in fact: the count is taken anew after a moment.
         yield* Effect.sleep("3 seconds")
         expect((yield* asked(org, 1)).passed).toBe(1)
+      })
+    )
+  )
+
+  it.live("is answered a repeat however much it has, and at its rate after the seconds that it is told", () =>
+    within(
+      { waiting: 3, replays: 0, acceptsPerSecond: 10 },
+      Effect.gen(function* () {
+        const org = newOrg()
+        expect((yield* asked(org, 3)).passed).toBe(3)
+        const repeated = { isRepeat: Effect.succeed(true) }
+        expect((yield* asked(org, 1)).told).toMatchObject({ limit: "waiting" })
+        expect((yield* asked(org, 20, 1, 1, repeated)).passed).toBe(7)
+        expect((yield* asked(org, 1, 1, 1, repeated)).told).toMatchObject({
+          limit: "acceptsPerSecond",
+          afterSeconds: 1
+        })
+        const { another } = yield* Orgs.Admission
+        expect(yield* Effect.flip(another(org, "replays", no))).toMatchObject({ limit: "replays", allowed: 0 })
+        yield* another(org, "replays", Effect.succeed(true))
+      })
+    )
+  )
+})
+
+describe("a key", () => {
+  const key = (id: string, acceptsPerSecond: number) => ({ key: { id, limits: { acceptsPerSecond } } })
+
+  it.live("has limits of its own beside its org's, and takes nothing of the org's when it is refused", () =>
+    within(
+      { acceptsPerSecond: 10 },
+      Effect.gen(function* () {
+        const org = newOrg()
+        const { passed, told } = yield* asked(org, 20, 1, 1, key("slow", 4))
+        expect(passed).toBe(4)
+        expect(told).toMatchObject({ of: "key", limit: "acceptsPerSecond", allowed: 4 })
+        const quick = yield* asked(org, 20, 1, 1, key("quick", 100))
+        expect(quick.passed).toBe(6)
+        expect(quick.told).toMatchObject({ of: "org", allowed: 10 })
+        yield* Effect.sleep("500 millis")
+        expect((yield* asked(org, 20, 1, 1, key("slow", 4))).passed).toBe(2)
       })
     )
   )

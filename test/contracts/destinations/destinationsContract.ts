@@ -825,7 +825,7 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
         const all = yield* facts(journalOfKey(id))
         expect(all).toEqual([
           {
-            fact: { type: "KeyCreated", orgId, name: "ci", scopes: null, expiresAt: null, networks: null },
+            fact: { type: "KeyCreated", orgId, name: "ci", scopes: null, expiresAt: null, networks: null, limits: {} },
             actor: "operator"
           },
           { fact: { type: "KeyRevoked", orgId }, actor: "operator" }

@@ -79,13 +79,14 @@ export const apiKeysContract = <E>(name: string, layer: Layer.Layer<StorePorts, 
           scopes: ["messages:send", "bodies:read"],
           expiresAt: DateTime.makeUnsafe("2100-01-01T00:00:00Z"),
           networks: ["10.0.0.0/8", "2001:db8::/32"],
+          limits: { acceptsPerSecond: 20 },
           prefix: "ph_live_wxyz"
         })
         const made = yield* keys.create(orgId, terms, hash)
         expect(made).toMatchObject(terms)
         expect(yield* keys.list(orgId)).toEqual([made])
-        const { scopes, expiresAt, networks } = terms
-        expect(yield* keys.holderOf(hash)).toEqual({ id: made.id, orgId, scopes, expiresAt, networks, revoked: false })
+        const { name: _, prefix: __, ...held } = terms
+        expect(yield* keys.holderOf(hash)).toEqual({ id: made.id, orgId, ...held, revoked: false })
       })
     )
 

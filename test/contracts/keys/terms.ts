@@ -6,6 +6,7 @@ export const termsOf = (name: string, change: Partial<KeyTerms> = {}): KeyTerms 
   scopes: null,
   expiresAt: null,
   networks: null,
+  limits: {},
   prefix: "ph_live_abcd",
   ...change
 })

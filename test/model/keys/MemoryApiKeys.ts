@@ -18,8 +18,8 @@ export const layer = Layer.effect(
         const actor = yield* CommandedBy
         const key = { id: randomUUID(), orgId, ...terms, createdAt: now(), lastUsedAt: null }
         apiKeys.set(key.id, { ...key, keyHash, revoked: false })
-        const { name, scopes, expiresAt, networks } = terms
-        const fact = toRecorded({ type: "KeyCreated", orgId, name, scopes, expiresAt, networks })
+        const { name, scopes, expiresAt, networks, limits } = terms
+        const fact = toRecorded({ type: "KeyCreated", orgId, name, scopes, expiresAt, networks, limits })
         addToJournal(tables, journalOfKey(key.id), [fact], now(), actor)
         return key
       }),
@@ -27,8 +27,8 @@ export const layer = Layer.effect(
         Effect.sync(() => {
           const key = [...apiKeys.values()].find((one) => one.keyHash === keyHash)
           if (key === undefined) return null
-          const { id, orgId, scopes, expiresAt, networks, revoked } = key
-          return { id, orgId, scopes, expiresAt, networks, revoked }
+          const { id, orgId, scopes, expiresAt, networks, limits, revoked } = key
+          return { id, orgId, scopes, expiresAt, networks, limits, revoked }
         }),
       used: (id) =>
         Effect.sync(() => {

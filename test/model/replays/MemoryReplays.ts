@@ -115,6 +115,11 @@ export const layer = Layer.effect(
           const job = replays.get(id)?.job
           return job?.orgId === orgId ? job : null
         }),
+      requestedUnder: (orgId, key) =>
+        Effect.sync(() => {
+          const row = [...replays.values()].find((one) => one.job.orgId === orgId && one.idempotency?.key === key)
+          return row?.job ?? null
+        }),
       list: (orgId, { cursor, limit }) =>
         Effect.sync(() => {
           const left = [...replays.values()]

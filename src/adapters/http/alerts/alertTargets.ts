@@ -12,6 +12,7 @@ import {
 } from "../../../application/alerts/alertTargets.ts"
 import { alertTargetTypes } from "../../../application/ports/Destinations.ts"
 import { destinationIdOf } from "../destinations/destinations.ts"
+import { admitDestination } from "../orgs/admit.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
@@ -33,6 +34,7 @@ const decodeChange = decoderOf(ChangeAlertTarget)
 const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const orgId = yield* ActingOrg
   const given = yield* bodyOf(request, decodeCreate)
+  yield* admitDestination(orgId)
   const { target, secret } = yield* judged(yield* createAlertTarget(orgId, given.type, requestOf(given)))
   return created(`/alert-targets/${target.id}`, { ...target, ...(secret !== null && { secret }) })
 })

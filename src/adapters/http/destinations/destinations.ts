@@ -16,11 +16,11 @@ import { Retry } from "../../../application/destinations/fields.ts"
 import { healthOf } from "../../../application/destinations/health.ts"
 import { objectionsToWishes } from "../../../application/events/catalogue.ts"
 import { Freshness } from "../../../application/log/Freshness.ts"
-import { Admission } from "../../../application/orgs/admission.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { type Destination, Destinations } from "../../../application/ports/Destinations.ts"
 import { Orgs } from "../../../application/ports/Orgs.ts"
 import { DestinationId, type OrgId } from "../../../domain/ids.ts"
+import { admitDestination } from "../orgs/admit.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
@@ -73,7 +73,7 @@ export const layerOf = (channel: AnyChannel) => {
   const create = Effect.fnUntraced(function* (request: Request) {
     const orgId = yield* ActingOrg
     const given = halvesOf(yield* bodyOf(request, decodeCreate))
-    yield* (yield* Admission).another(orgId, "destinations")
+    yield* admitDestination(orgId)
     yield* inCatalogue(orgId, given.settings)
     const { destination, shownOnce } = yield* judged(
       yield* createDestination(channel, orgId, given.settings, given.secrets)

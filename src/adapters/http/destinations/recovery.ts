@@ -4,10 +4,10 @@ import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { readDestination } from "../../../application/destinations/destinations.ts"
 import { sendTestMessage } from "../../../application/destinations/testMessage.ts"
-import { Admission } from "../../../application/orgs/admission.ts"
 import { Channels } from "../../../application/ports/Channels.ts"
 import { requestReplay } from "../../../application/replays/replays.ts"
 import { answerTo } from "../../../application/requests/messageRequests.ts"
+import { admitMessages, admitReplay } from "../orgs/admit.ts"
 import { replayJson } from "../replays/deadLetters.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
@@ -32,6 +32,7 @@ const test = Effect.fnUntraced(function* (request: Request, id: string) {
   const { eventType } = yield* decoded(decodeTest, yield* readOptionalJson(request, limits.single))
   const endpoint = yield* endpointOf(id)
   const { orgId, channel } = endpoint
+  yield* admitMessages(orgId, "", [null])
   const { message, problem } = answerTo(yield* sendTestMessage(orgId, channel, endpoint.id, eventType ?? null))
   return message === undefined ? toResponse(problem) : created(`/outbound/messages/${message.id}`, message, 202)
 })
@@ -40,7 +41,7 @@ const recover = Effect.fnUntraced(function* (request: Request, id: string) {
   const given = yield* bodyOf(request, decodeRecover)
   const { orgId, channel, id: to } = yield* endpointOf(id)
   const statuses = given.statuses == null ? {} : { statuses: given.statuses }
-  yield* (yield* Admission).another(orgId, "replays")
+  yield* admitReplay(orgId, given.idempotencyKey ?? null)
   const view = yield* requestReplay(
     orgId,
     { filter: { to, channel, after: given.since, ...(given.until != null && { before: given.until }), ...statuses } },
@@ -52,7 +53,7 @@ const recover = Effect.fnUntraced(function* (request: Request, id: string) {
 const replayMissing = Effect.fnUntraced(function* (request: Request, id: string) {
   const { since, reason = null, idempotencyKey = null } = yield* bodyOf(request, decodeReplayMissing)
   const { orgId, id: to } = yield* endpointOf(id)
-  yield* (yield* Admission).another(orgId, "replays")
+  yield* admitReplay(orgId, idempotencyKey)
   const view = yield* requestReplay(orgId, { missed: { to, since } }, { reason, idempotencyKey })
   return created(`/replays/${view.id}`, replayJson(view), 202)
 })

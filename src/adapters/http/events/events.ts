@@ -15,7 +15,7 @@ import {
 import { BATCH_MAX, messageJson } from "../../../application/requests/messageRequests.ts"
 import { rawMember, rawMembers } from "../../../application/requests/rawJson.ts"
 import { EventId } from "../../../domain/ids.ts"
-import { admit } from "../orgs/admit.ts"
+import { admitEvents, keysIn } from "../orgs/admit.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg, Caller } from "../server/auth.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
@@ -33,7 +33,7 @@ type Request = HttpServerRequest.HttpServerRequest
 const publish = Effect.fnUntraced(function* (request: Request, key: string | null) {
   const orgId = yield* ActingOrg
   const json = yield* readJson(request, limits.single)
-  yield* admit(orgId, 1, json.text)
+  yield* admitEvents(orgId, json.text, [key])
   const event = yield* decoded(decodeEvent, json)
   // Decoding has shown that the member is there.
   const data = rawMember(json.text, "data")!
@@ -50,7 +50,7 @@ const publishBatch = Effect.fnUntraced(function* (request: Request) {
   const orgId = yield* ActingOrg
   const json = yield* readJson(request, limits.batch)
   const { events } = yield* decoded(decodeBatch, json)
-  yield* admit(orgId, events.length, json.text)
+  yield* admitEvents(orgId, json.text, keysIn(events))
   const data = rawMembers(json.text, "events", "data")
   const entries = events.map((event, index) =>
     Result.map(decodeEventEntry(event, `events[${index}]`), ({ idempotencyKey, ...fields }) =>

@@ -5,18 +5,19 @@ import { HttpApiBuilder } from "effect/http-api"
 import { ApiKeys } from "../../../application/ports/ApiKeys.ts"
 import { isUuid, type OrgId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
-import { ManagedOrg } from "../server/auth.ts"
+import { ManagingKey } from "../server/auth.ts"
 import { onePage } from "../server/cursor.ts"
 import { answer, forbidden, invalidFields, notFound } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
 import { generateKey, hashOf, prefixOf, storedHash } from "./apiKey.ts"
 import { CreateKey } from "./apiKeysApi.ts"
+import { widerThan } from "./widerThan.ts"
 
 const decodeCreate = decoderOf(CreateKey)
 
 /** The org that a request is about: an org's key can name its own only. */
 const orgOf = Effect.fnUntraced(function* (named: OrgId | null) {
-  const own = yield* ManagedOrg
+  const own = (yield* ManagingKey)?.orgId ?? null
   if (own !== null && named !== null && named !== own) {
     return yield* forbidden("This key manages the keys of its own org.", [
       { field: "orgId", reason: "must be its own" }
@@ -26,7 +27,7 @@ const orgOf = Effect.fnUntraced(function* (named: OrgId | null) {
 })
 
 const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-  const { orgId: named, name, scopes, expiresAt, networks } = yield* bodyOf(request, decodeCreate)
+  const { orgId: named, name, scopes, expiresAt, networks, limits } = yield* bodyOf(request, decodeCreate)
   const orgId = yield* orgOf(named ?? null)
   const faults = [
     ...(orgId === null ? [{ field: "orgId", reason: "is required" }] : []),
@@ -41,8 +42,12 @@ const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
     scopes: scopes == null ? null : [...new Set(scopes)],
     expiresAt: expiresAt ?? null,
     networks: networks ?? null,
+    limits: limits ?? {},
     prefix: prefixOf(key)
   }
+  const manager = yield* ManagingKey
+  const wider = manager === null ? [] : widerThan(manager, terms)
+  if (wider.length > 0) return yield* forbidden("A key can't make one that may more than itself.", wider)
   const stored = yield* (yield* ApiKeys).create(orgId, terms, storedHash(hashOf(key)))
   return HttpServerResponse.jsonUnsafe({ ...stored, key }, { status: 201 })
 })
@@ -52,7 +57,8 @@ const list = Effect.fnUntraced(function* (named: OrgId | null) {
 })
 
 const revoke = Effect.fnUntraced(function* (id: string) {
-  if (!isUuid(id) || !(yield* (yield* ApiKeys).revoke(id, yield* ManagedOrg))) yield* notFound()
+  const own = (yield* ManagingKey)?.orgId ?? null
+  if (!isUuid(id) || !(yield* (yield* ApiKeys).revoke(id, own))) yield* notFound()
 })
 
 export const layer = HttpApiBuilder.group(Api, "apiKeys", (handlers) =>

@@ -3,7 +3,9 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"
 import { scopes } from "../../../application/keys/scopes.ts"
+import { rateNames } from "../../../application/ports/Orgs.ts"
 import { OrgId } from "../../../domain/ids.ts"
+import { limitsOf } from "../orgs/orgsApi.ts"
 import { KeyAccess } from "../server/auth.ts"
 import { networksOf } from "../server/callers.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
@@ -14,6 +16,8 @@ const network = text(64).check(
   Schema.makeFilter((given) => networksOf([given]) !== null || "must be a network such as 10.0.0.0/8, or an address")
 )
 
+const Limits = limitsOf(rateNames).annotate({ identifier: "ApiKeyLimits" })
+
 export const CreateKey = Schema.Struct({
   orgId: optional(OrgId).annotateKey({ description: "Required of the operator; of others it is their own." }),
   name: text(100),
@@ -23,6 +27,9 @@ export const CreateKey = Schema.Struct({
   expiresAt: optional(Time).annotateKey({ description: "When it ends to be good. Without it: never." }),
   networks: optional(Schema.Array(network).check(Schema.isMinLength(1), Schema.isMaxLength(50))).annotateKey({
     description: "From where it may be used. Without it: from anywhere."
+  }),
+  limits: optional(Limits).annotateKey({
+    description: "What it may ask for, beside the limits of its org. Without it: as much as its org."
   })
 }).annotate({ identifier: "CreateApiKey" })
 
@@ -34,6 +41,7 @@ const fields = {
   scopes: Schema.NullOr(Schema.Array(scope)),
   expiresAt: Schema.NullOr(Moment),
   networks: Schema.NullOr(Schema.Array(Schema.String)),
+  limits: Limits,
   createdAt: Moment,
   lastUsedAt: Schema.NullOr(Moment).annotate({ description: "To the minute; null: not yet." })
 }
@@ -47,7 +55,9 @@ const create = HttpApiEndpoint.post("create", "/api-keys", {
   payload: CreateKey,
   success: NewKey.pipe(HttpApiSchema.status(201)),
   error: bodyErrors
-}).annotateMerge(about("Make a key that acts for an org."))
+}).annotateMerge(
+  about("Make a key that acts for an org. A key that makes another can give it no more than it has itself.")
+)
 
 const list = HttpApiEndpoint.get("list", "/api-keys", {
   query: { orgId: Schema.optionalKey(OrgId) },

@@ -30,13 +30,14 @@ import { rawMember, rawMembers } from "../../../application/requests/rawJson.ts"
 import { Via } from "../../../application/via.ts"
 import { MessageId, type OrgId } from "../../../domain/ids.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
-import { admit } from "../orgs/admit.ts"
+import { admitMessages, keysIn } from "../orgs/admit.ts"
 import { troubleJson } from "../processes/troublesApi.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg, Caller } from "../server/auth.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
 import { onePage, type Page, type PageQuery, projectedPageOf } from "../server/cursor.ts"
 import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
+import { asReader } from "../server/readers.ts"
 import {
   decoded,
   decoderOf,
@@ -57,7 +58,7 @@ const decodeBatch = decoderOf(
 const send = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, key: string | null) {
   const orgId = yield* ActingOrg
   const json = yield* readJson(request, limits.single)
-  yield* admit(orgId, 1, json.text)
+  yield* admitMessages(orgId, json.text, [key])
   const decodedRequest = yield* Effect.tapError(decoded(decodeRequest, json), () => rejected(1))
   // Decoding has shown that the member is there.
   const body = rawMember(json.text, "payloadJson")!
@@ -79,6 +80,7 @@ const resend = Effect.fnUntraced(function* (
 ) {
   const orgId = yield* ActingOrg
   const json = yield* readOptionalJson(request, limits.single)
+  yield* admitMessages(orgId, json.text, [idempotencyKey])
   const { to = null } = yield* decoded(decodeResend, json)
   const body = rawMember(json.text, "payloadJson")
   return acceptedAs(yield* resendMessage(orgId, yield* messageIdOf(id), { to, body, idempotencyKey }))
@@ -102,7 +104,7 @@ const sendBatch = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSe
   const orgId = yield* ActingOrg
   const json = yield* readJson(request, limits.batch)
   const { messages } = yield* decoded(decodeBatch, json)
-  yield* admit(orgId, messages.length, json.text)
+  yield* admitMessages(orgId, json.text, keysIn(messages))
   const bodies = rawMembers(json.text, "messages", "payloadJson")
   const entries = messages.map((message, index) =>
     Result.map(decodeEntry(message, `messages[${index}]`), ({ idempotencyKey, ...fields }) => ({
@@ -233,6 +235,6 @@ export const layer = HttpApiBuilder.group(Api, "messages", (handlers) =>
     )
     .handleRaw("body", ({ params }) => answer(body(params.id)))
     .handleRaw("erase", ({ request, params }) => answer(erase(request, params.id)))
-    .handle("stats", () => answer(stats()))
+    .handle("stats", () => answer(asReader(stats())))
     .handle("stream", ({ params }) => answer(stream(params.stream)))
 )

@@ -1,13 +1,68 @@
-/** Asks whether an org may give so much now, and counts what it may not. */
+/**
+ * Asks whether an org and the key of the request may do so much now. What was asked for before under the same idempotency key is
+ * looked up only where an answer depends on it.
+ */
 import { Effect } from "effect"
+import type { StoreUnavailable } from "../../../application/errors.ts"
 import { Admission } from "../../../application/orgs/admission.ts"
+import { EventStore } from "../../../application/ports/EventStore.ts"
+import { Events } from "../../../application/ports/Events.ts"
+import { Replays } from "../../../application/ports/Replays.ts"
 import { Telemetry } from "../../../application/ports/Telemetry.ts"
 import { Via } from "../../../application/via.ts"
 import type { OrgId } from "../../../domain/ids.ts"
+import { Caller } from "../server/auth.ts"
 
-export const admit = Effect.fnUntraced(function* (orgId: OrgId, count: number, text: string) {
+/** The idempotency keys of all that is asked for; null for what has none. */
+type Keys = ReadonlyArray<string | null>
+
+/** Messages that a request of this text asks for. */
+export const admitMessages = Effect.fnUntraced(function* (orgId: OrgId, text: string, keys: Keys) {
+  const { acceptedUnder } = yield* EventStore
+  yield* admit(orgId, text, keys, (key) => acceptedUnder(orgId, key))
+})
+
+/** Events that a request of this text asks for. */
+export const admitEvents = Effect.fnUntraced(function* (orgId: OrgId, text: string, keys: Keys) {
+  const { publishedUnder } = yield* Events
+  yield* admit(orgId, text, keys, (key) => publishedUnder(orgId, key))
+})
+
+/** The keys of a batch, before its entries are decoded. */
+export const keysIn = (entries: ReadonlyArray<unknown>): Keys =>
+  entries.map((entry) =>
+    typeof entry === "object" && entry !== null && "idempotencyKey" in entry && typeof entry.idempotencyKey === "string"
+      ? entry.idempotencyKey
+      : null
+  )
+
+/** One more job over many messages. */
+export const admitReplay = Effect.fnUntraced(function* (orgId: OrgId, key: string | null) {
+  const { another } = yield* Admission
+  const { requestedUnder } = yield* Replays
+  yield* another(
+    orgId,
+    "replays",
+    allKnown([key], (one) => requestedUnder(orgId, one))
+  )
+})
+
+export const admitDestination = (orgId: OrgId) =>
+  Effect.flatMap(Admission, ({ another }) => another(orgId, "destinations", Effect.succeed(false)))
+
+type Look = (key: string) => Effect.Effect<object | null, StoreUnavailable>
+
+const admit = Effect.fnUntraced(function* (orgId: OrgId, text: string, keys: Keys, look: Look) {
   const { accept } = yield* Admission
-  yield* Effect.tapErrorTag(accept(orgId, count, text.length), "LimitReached", () => refused(count))
+  const { limited } = yield* Caller
+  const asked = { count: keys.length, bytes: text.length, key: limited, isRepeat: allKnown(keys, look) }
+  yield* Effect.tapErrorTag(accept(orgId, asked), "LimitReached", () => refused(keys.length))
+})
+
+/** Ends with the first that is new. */
+const allKnown = Effect.fnUntraced(function* (keys: Keys, look: Look) {
+  for (const key of keys) if (key === null || (yield* look(key)) === null) return false
+  return true
 })
 
 const refused = Effect.fnUntraced(function* (count: number) {

@@ -2,13 +2,13 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Retry, text } from "../../../application/destinations/fields.ts"
-import { limitNames } from "../../../application/ports/Orgs.ts"
+import { type LimitName, limitNames } from "../../../application/ports/Orgs.ts"
 import { OrgId } from "../../../domain/ids.ts"
 import { OperatorAccess } from "../server/auth.ts"
 import { about, bodyErrors } from "../server/endpoints.ts"
 import { listOf, Moment, optional, paging, Text } from "../server/fields.ts"
 
-const means: Record<(typeof limitNames)[number], string> = {
+const means: Record<LimitName, string> = {
   acceptsPerSecond: "Messages and events that each process accepts in a second.",
   bytesPerSecond: "Bytes of request bodies that each process accepts in a second.",
   waiting: "Messages that wait.",
@@ -16,11 +16,16 @@ const means: Record<(typeof limitNames)[number], string> = {
   replays: "Replays that have work left."
 }
 const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000 }))
-const Limits = Schema.Struct(
-  Object.fromEntries(
-    limitNames.map((name) => [name, Schema.optionalKey(count.annotate({ description: means[name] }))])
-  ) as Record<(typeof limitNames)[number], Schema.optionalKey<typeof count>>
-).annotate({ identifier: "OrgLimits" })
+type Counts<Name extends LimitName> = Record<Name, Schema.optionalKey<typeof count>>
+
+/** Numbers by the names of these limits. */
+export const limitsOf = <Name extends LimitName>(names: ReadonlyArray<Name>) =>
+  Schema.Struct(
+    Object.fromEntries(
+      names.map((name) => [name, Schema.optionalKey(count.annotate({ description: means[name] }))])
+    ) as Counts<Name>
+  )
+const Limits = limitsOf(limitNames).annotate({ identifier: "OrgLimits" })
 
 export const SetOrg = Schema.Struct({
   name: optional(text(200)),

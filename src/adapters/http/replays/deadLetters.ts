@@ -3,7 +3,6 @@ import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { type AsOf, Freshness } from "../../../application/log/Freshness.ts"
-import { Admission } from "../../../application/orgs/admission.ts"
 import { Destinations } from "../../../application/ports/Destinations.ts"
 import { type DeadLetter, listDeadLetters } from "../../../application/replays/deadLetters.ts"
 import {
@@ -19,10 +18,12 @@ import { messageJson } from "../../../application/requests/messageRequests.ts"
 import { DestinationId, isUuid, type OrgId, ReplayId } from "../../../domain/ids.ts"
 import type { DeadLetterFilter, DeadLetterSelection, ReplaySelection } from "../../../domain/replay/facts.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
+import { admitReplay } from "../orgs/admit.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
 import { type Page, type PageQuery, pageOf, projectedPageOf } from "../server/cursor.ts"
 import { answer, created, idOf, invalidFields, type Problem } from "../server/problem.ts"
+import { asReader } from "../server/readers.ts"
 import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"
 import { CancelWaitingRequest, DismissRequest, ReplayRequest, type replayDeeds } from "./deadLettersApi.ts"
 
@@ -75,6 +76,7 @@ const cancelWaiting = Effect.fnUntraced(function* (request: HttpServerRequest.Ht
   const orgId = yield* ActingOrg
   const { filter, reason = null, idempotencyKey = null } = yield* bodyOf(request, decodeCancelWaiting)
   yield* knownChannel(filter.channel)
+  yield* admitReplay(orgId, idempotencyKey)
   const view = yield* requestReplay(orgId, { waiting: filter }, { reason, idempotencyKey })
   return created(`/replays/${view.id}`, replayJson(view), 202)
 })
@@ -87,8 +89,8 @@ const requested = Effect.fnUntraced(function* (
   yield* knownChannel(given.filter?.channel)
   if (instead.sendTo !== undefined) yield* ownDestination(orgId, instead.sendTo)
   const selection = { ...(yield* selectionOf(given)), ...instead }
-  if (given.preview === true) return HttpServerResponse.jsonUnsafe(yield* previewReplay(orgId, selection))
-  yield* (yield* Admission).another(orgId, "replays")
+  if (given.preview === true) return HttpServerResponse.jsonUnsafe(yield* asReader(previewReplay(orgId, selection)))
+  yield* admitReplay(orgId, given.idempotencyKey ?? null)
   const view = yield* requestReplay(orgId, selection, {
     reason: given.reason ?? null,
     idempotencyKey: given.idempotencyKey ?? null

@@ -45,6 +45,7 @@ import * as HealthHandlers from "./health.ts"
 import { lastResort } from "./lastResort.ts"
 import { type Answered, counted, type MetricsText, metricsRoute } from "./metrics.ts"
 import { pagesRoutes } from "./pages.ts"
+import * as Readers from "./readers.ts"
 import { refuseParameters } from "./unknownParameters.ts"
 
 export interface HttpApiOptions {
@@ -136,7 +137,7 @@ export const layer = ({ host, port, tls = null, encryptionKeys, orgLimits = {}, 
     // A path has one spelling (addresses.ts).
     routerConfig: { caseSensitive: true, ignoreDuplicateSlashes: false }
   }).pipe(
-    Layer.provide([cursorKeys(encryptionKeys), Admission.layer(orgLimits)]),
+    Layer.provide([cursorKeys(encryptionKeys), Readers.layer, Admission.layer(orgLimits)]),
     Layer.provideMerge(NodeHttpServer.layer(() => makeServer(limitsOf(options), tls), { host, port }))
   )
 

@@ -7,11 +7,13 @@ import { randomUUID } from "node:crypto"
 import { Clock, Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
+import { AskedFor } from "../../../application/askedFor.ts"
 import { CommandedBy } from "../../../application/commandedBy.ts"
 import type { StoreUnavailable } from "../../../application/errors.ts"
 import { noteAccess } from "../../../application/keys/access.ts"
 import { allows, type Scope } from "../../../application/keys/scopes.ts"
 import { ApiKeys, type Holder } from "../../../application/ports/ApiKeys.ts"
+import type { Rates } from "../../../application/ports/Orgs.ts"
 import { NOBODY } from "../../../domain/audit/entry.ts"
 import { OrgId } from "../../../domain/ids.ts"
 import { hashOf, isSameHash, isWellFormed, storedHash } from "../keys/apiKey.ts"
@@ -39,14 +41,16 @@ export class Caller extends Context.Service<
     /** Null of an operator's. */
     readonly keyId: string | null
     readonly may: (scope: Scope) => boolean
+    /** The key and its limits; null of an operator's. */
+    readonly limited: { readonly id: string; readonly limits: Rates } | null
     /** Null when it is not known. */
     readonly address: string | null
   }
 >()("posthaste/adapters/http/server/auth/Caller") {}
 
-/** Whose keys the caller manages; null: those of all orgs. */
-export class ManagedOrg extends Context.Service<ManagedOrg, OrgId | null>()(
-  "posthaste/adapters/http/server/auth/ManagedOrg"
+/** The key that manages the keys of its org; null: an operator's, which manages those of all orgs. */
+export class ManagingKey extends Context.Service<ManagingKey, Holder | null>()(
+  "posthaste/adapters/http/server/auth/ManagingKey"
 ) {}
 
 const security = {
@@ -71,7 +75,7 @@ export class OperatorAccess extends HttpApiMiddleware.Service<OperatorAccess>()(
 ) {}
 
 /** For the keys of an org: the operator, and a key of the org with the scope `admin`. */
-export class KeyAccess extends HttpApiMiddleware.Service<KeyAccess, { provides: ManagedOrg }>()(
+export class KeyAccess extends HttpApiMiddleware.Service<KeyAccess, { provides: ManagingKey }>()(
   "posthaste/adapters/http/server/auth/KeyAccess",
   { security, error: errors }
 ) {}
@@ -171,7 +175,7 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
           holder,
           route,
           named: request.headers["x-org-id"],
-          caller: { keyId: holder?.id ?? null, may, address }
+          caller: { keyId: holder?.id ?? null, may, limited: holder, address }
         }
       })
 
@@ -188,6 +192,7 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
                   handler.pipe(
                     Effect.provideService(ActingOrg, orgId),
                     Effect.provideService(Caller, caller),
+                    Effect.provideService(AskedFor, orgId),
                     Effect.provideService(CommandedBy, actor)
                   )
               }
@@ -199,7 +204,8 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
               onFailure: refuse,
               onSuccess: ({ holder }) =>
                 handler.pipe(
-                  Effect.provideService(ManagedOrg, holder?.orgId ?? null),
+                  Effect.provideService(ManagingKey, holder),
+                  Effect.provideService(AskedFor, holder?.orgId ?? null),
                   Effect.provideService(CommandedBy, actorOf(holder))
                 )
             })

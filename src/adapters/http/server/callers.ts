@@ -11,18 +11,43 @@ export type Networks = Pick<BlockList, "check">
 /** An address of IPv4 that came in over a socket of IPv6 is the same address. */
 const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "")
 
-/** Null when one of them is no network such as 10.0.0.0/8 or 2001:db8::/32, or a single address. */
+interface Network {
+  readonly address: string
+  readonly family: "ipv4" | "ipv6"
+  /** How many bits of the address all of it share. */
+  readonly bits: number
+}
+
+/** Null of what is no network such as 10.0.0.0/8 or 2001:db8::/32, and no single address. */
+const networkOf = (text: string): Network | null => {
+  const [address = "", prefix, ...more] = text.split("/")
+  const version = isIP(address)
+  const all = version === 4 ? 32 : 128
+  if (version === 0 || address.includes("%") || more.length > 0) return null
+  if (prefix !== undefined && (!/^\d{1,3}$/.test(prefix) || Number(prefix) > all)) return null
+  return { address, family: version === 4 ? "ipv4" : "ipv6", bits: Number(prefix ?? all) }
+}
+
+/** Null when one of them is none. */
 export const networksOf = (given: ReadonlyArray<string>): Networks | null => {
   const networks = new BlockList()
   for (const text of given) {
-    const [address = "", prefix, ...more] = text.split("/")
-    const family = isIP(address)
-    const bits = family === 4 ? 32 : 128
-    if (family === 0 || address.includes("%") || more.length > 0) return null
-    if (prefix !== undefined && (!/^\d{1,3}$/.test(prefix) || Number(prefix) > bits)) return null
-    networks.addSubnet(address, Number(prefix ?? bits), family === 4 ? "ipv4" : "ipv6")
+    const network = networkOf(text)
+    if (network === null) return null
+    networks.addSubnet(network.address, network.bits, network.family)
   }
   return networks
+}
+
+/** Whether all of a network lies in one of these networks. */
+export const isWithin = (text: string, others: ReadonlyArray<string>): boolean => {
+  const network = networkOf(text)
+  if (network === null) return false
+  return others.some((one) => {
+    const other = networkOf(one)
+    if (other === null || other.family !== network.family || other.bits > network.bits) return false
+    return networksOf([one])!.check(network.address, network.family)
+  })
 }
 
 export const isIn = (networks: Networks, address: string): boolean => {

@@ -10,6 +10,7 @@ import type { OrgId } from "../../../domain/ids.ts"
 import { ActingOrg } from "./auth.ts"
 import { LIMIT_DEFAULT } from "./fields.ts"
 import { invalidRequest, type Problem } from "./problem.ts"
+import { asReader } from "./readers.ts"
 
 /** Signs with the first, believes each: the keys that processes before and after a rotation sign with. */
 export class CursorKeys extends Context.Service<CursorKeys, ReadonlyArray<Buffer>>()(
@@ -83,7 +84,7 @@ export const pageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
 ) {
   const { seal, open } = yield* cursorsOf(list)
   const page = { limit, cursor: cursor === undefined ? null : yield* open(cursor) }
-  const { items, nextCursor } = yield* read(yield* ActingOrg, page)
+  const { items, nextCursor } = yield* asReader(read(yield* ActingOrg, page))
   return { items: items.map(json), nextCursor: nextCursor === null ? null : seal(nextCursor) }
 })
 

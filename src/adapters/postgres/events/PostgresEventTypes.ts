@@ -51,15 +51,15 @@ const definitionValues = ({ description, schema, example, enforce }: EventTypeDe
 export const layer = Layer.effect(
   EventTypes,
   Effect.gen(function* () {
-    const { durable, reads } = yield* Postgres
+    const { durable, lookups, reads } = yield* Postgres
 
     const get = (orgId: OrgId, name: string) =>
-      Effect.map(unavailable(reads.query<EventType>(getStatement, [orgId, name])), ([row]) => row ?? null)
+      Effect.map(unavailable(lookups.query<EventType>(getStatement, [orgId, name])), ([row]) => row ?? null)
 
     const read = Effect.fnUntraced(function* (key: string) {
       const { org, name } = JSON.parse(key) as { readonly org: OrgId; readonly name: string }
       const [found, [row]] = yield* Effect.all(
-        [get(org, name), unavailable(reads.query<{ readonly enforced: boolean }>(enforcedStatement, [org]))],
+        [get(org, name), unavailable(lookups.query<{ readonly enforced: boolean }>(enforcedStatement, [org]))],
         { concurrency: 2 }
       )
       return { isEnforced: row!.enforced, type: found === null || found.archived ? null : found }
@@ -118,8 +118,9 @@ export const layer = Layer.effect(
       }),
       entry: (orgId, name) => Cache.get(entries, JSON.stringify({ org: orgId, name })),
       unfulfilled: (orgId, wishes) =>
-        Effect.map(unavailable(reads.query<{ readonly wish: string }>(unfulfilledStatement, [orgId, wishes])), (rows) =>
-          rows.map(({ wish }) => wish)
+        Effect.map(
+          unavailable(lookups.query<{ readonly wish: string }>(unfulfilledStatement, [orgId, wishes])),
+          (rows) => rows.map(({ wish }) => wish)
         )
     })
   })

@@ -111,9 +111,17 @@ export const publishingBy = (
 const UNIQUE_VIOLATION = "23505"
 
 /** All but `publish`, which depends on where the streams of messages are. */
-export const readsOf = ({ durable, reads }: { readonly durable: Connections; readonly reads: Connections }) => ({
+export const readsOf = ({
+  durable,
+  lookups,
+  reads
+}: {
+  readonly durable: Connections
+  readonly lookups: Connections
+  readonly reads: Connections
+}) => ({
   matching: (orgId: OrgId, eventType: string) =>
-    reading(reads.rows(matchingStatement, [orgId, wishesFulfilledBy(eventType)]), (rows) =>
+    reading(lookups.rows(matchingStatement, [orgId, wishesFulfilledBy(eventType)]), (rows) =>
       rows.map(([id, channel, retry]) => ({
         destination: id as DestinationId,
         channel: channel!,
@@ -121,7 +129,7 @@ export const readsOf = ({ durable, reads }: { readonly durable: Connections; rea
       }))
     ),
   publishedUnder: (orgId: OrgId, key: string) =>
-    reading(reads.rows(publishedUnderStatement, [orgId, key]), ([row]) =>
+    reading(lookups.rows(publishedUnderStatement, [orgId, key]), ([row]) =>
       row === undefined ? null : { eventId: row[0] as EventId, requestHash: row[1]! }
     ),
   list: (orgId: OrgId, filter: EventFilter, page: Page) => {
@@ -145,7 +153,7 @@ export const readsOf = ({ durable, reads }: { readonly durable: Connections; rea
         ([destination]) => destination!
       )
     ),
-  body: (id: EventId) => reading(reads.rows(bodyStatement, [id]), ([row]) => row?.[0] ?? null),
+  body: (id: EventId) => reading(lookups.rows(bodyStatement, [id]), ([row]) => row?.[0] ?? null),
   erase: (id: EventId) => unavailable(durable.rows(eraseStatement, [id])).pipe(Effect.asVoid),
   types: (orgId: OrgId) => reading(reads.rows(typesStatement, [orgId]), (rows) => rows.map(([type]) => type!))
 })

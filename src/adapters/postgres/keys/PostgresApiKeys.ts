@@ -7,11 +7,11 @@ import { Postgres, prepared, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
 
 const createStatement = prepared`with key as (
-      insert into api_key (id, org_id, name, scopes, expires_at, networks, prefix, key_hash, created_at)
-      values ($1, $2, $3, $4, $5, $6, $7, $8, $9) returning 1
+      insert into api_key (id, org_id, name, scopes, expires_at, networks, limits, prefix, key_hash, created_at)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning 1
     )
-    select ${appendToJournalSql(10)} from key`
-const holderStatement = prepared`select id, org_id as "orgId", scopes, expires_at as "expiresAt", networks,
+    select ${appendToJournalSql(11)} from key`
+const holderStatement = prepared`select id, org_id as "orgId", scopes, expires_at as "expiresAt", networks, limits,
       revoked_at is not null as revoked
     from api_key where key_hash = $1`
 const livingStatement = prepared`select id from api_key
@@ -19,7 +19,7 @@ const livingStatement = prepared`select id from api_key
 const usedStatement = prepared`update api_key set last_used_at = u.at
     from unnest($1::uuid[], $2::timestamptz[]) u(id, at)
     where api_key.id = u.id and (api_key.last_used_at is null or api_key.last_used_at < u.at)`
-const listStatement = prepared`select id, org_id as "orgId", name, scopes, expires_at as "expiresAt", networks, prefix,
+const listStatement = prepared`select id, org_id as "orgId", name, scopes, expires_at as "expiresAt", networks, limits, prefix,
       created_at as "createdAt", last_used_at as "lastUsedAt"
     from api_key where revoked_at is null and ($1::text is null or org_id = $1) order by created_at, id`
 const ownerStatement = prepared`select org_id as "orgId" from api_key where id = $1`
@@ -44,11 +44,23 @@ export const layer = Layer.effect(
     const create = Effect.fnUntraced(function* (orgId: OrgId, terms: KeyTerms, keyHash: string) {
       const id = randomUUID()
       const now = yield* DateTime.now
-      const { name, scopes, expiresAt, networks, prefix } = terms
-      const fact = { type: "KeyCreated", orgId, name, scopes, expiresAt, networks } as const
+      const { name, scopes, expiresAt, networks, limits, prefix } = terms
+      const fact = { type: "KeyCreated", orgId, name, scopes, expiresAt, networks, limits } as const
       const facts = yield* configurationFactValues(journalOfKey(id), [fact], now)
       const until = expiresAt === null ? null : DateTime.formatIso(expiresAt)
-      const values = [id, orgId, name, scopes, until, networks, prefix, keyHash, DateTime.formatIso(now), ...facts]
+      const values = [
+        id,
+        orgId,
+        name,
+        scopes,
+        until,
+        networks,
+        limits,
+        prefix,
+        keyHash,
+        DateTime.formatIso(now),
+        ...facts
+      ]
       yield* unavailable(durable.query(createStatement, values))
       return { id, orgId, ...terms, createdAt: now, lastUsedAt: null }
     })

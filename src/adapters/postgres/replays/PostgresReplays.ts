@@ -162,7 +162,7 @@ const searchQuery = ({ id, orgId, selection, requestedAt }: ReplayJob, { at, las
 export const layer = Layer.effect(
   Replays,
   Effect.gen(function* () {
-    const { derived, durable, reads } = yield* Postgres
+    const { derived, durable, lookups, reads } = yield* Postgres
 
     const open = Effect.fnUntraced(function* (opening: Opening) {
       const [opened] = yield* unavailable(durable.query<JobRow>(openStatement, valuesOf(opening)))
@@ -192,13 +192,15 @@ export const layer = Layer.effect(
     return Replays.of({
       open,
       search,
+      requestedUnder: (orgId, key) =>
+        reading(lookups.query<JobRow>(knownStatement, [orgId, key]), ([row]) => row ?? null),
       endSearch: (id) => Effect.asVoid(unavailable(durable.query(endSearchStatement, [id]))),
       list: (orgId, page) =>
         reading(reads.query<JobRow>(listStatement, [orgId, page.cursor, page.limit + 1]), (rows) =>
           pageOf(rows, page, jobOf, ({ id }) => id)
         ),
       get: (orgId, id) =>
-        reading(reads.query<JobRow>(getStatement, [id, orgId]), ([row]) => (row === undefined ? null : jobOf(row))),
+        reading(lookups.query<JobRow>(getStatement, [id, orgId]), ([row]) => (row === undefined ? null : jobOf(row))),
       items: (id, after, limit) =>
         reading(reads.query<ItemRow>(itemsStatement, [id, after, limit]), (rows) => rows.map(itemOf)),
       take: (lease) =>

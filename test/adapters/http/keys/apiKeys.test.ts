@@ -15,6 +15,7 @@ describe("an API key", () => {
       "id",
       "key",
       "lastUsedAt",
+      "limits",
       "name",
       "networks",
       "orgId",
@@ -64,6 +65,57 @@ describe("an API key", () => {
     expect((await call("DELETE", `${keys}/${made.json["id"]}`, chief)).status).toBe(204)
   })
 
+  it("makes none that may more than itself, and says in which field", async () => {
+    const bounds = {
+      expiresAt: "2100-01-01T00:00:00.000Z",
+      networks: ["127.0.0.0/8"],
+      limits: { acceptsPerSecond: 5 }
+    }
+    const made = await call("POST", keys, {
+      org: null,
+      body: { orgId: "narrow", name: "narrow", scopes: ["admin"], ...bounds }
+    })
+    expect(made.json).toMatchObject(bounds)
+    const narrow = { key: made.json["key"], org: null }
+    const make = (body: object) => call("POST", keys, { ...narrow, body: { name: "x", ...body } })
+    const wide = await make({})
+    expect(wide.status).toBe(403)
+    expect(field(wide)).toEqual(["expiresAt", "networks", "limits.acceptsPerSecond"])
+    const tooLate = await make({ ...bounds, expiresAt: "2100-01-01T00:00:01Z" })
+    expect([tooLate.status, field(tooLate)]).toEqual([403, ["expiresAt"]])
+    const same = await make({ ...bounds, scopes: ["admin"] })
+    expect(same.status).toBe(201)
+    // Nor does a chain of keys lead out.
+    const grandchild = await call("POST", keys, { key: same.json["key"], org: null, body: { name: "y" } })
+    expect(grandchild.status).toBe(403)
+    expect((await call("GET", keys, narrow)).json["items"]).toHaveLength(2)
+  })
+
+  it("with limits of its own gets 429 beyond them, and other keys of the org do not", async () => {
+    const keyWith = async (body: object) =>
+      (await call("POST", keys, { org: null, body: { orgId: "limited", name: "x", ...body } })).json["key"]
+    const [slow, quick] = [await keyWith({ limits: { acceptsPerSecond: 2 } }), await keyWith({})]
+    const to = (
+      await call("POST", "/api/v1/webhook-endpoints", { org: "limited", body: { url: "https://shop.example" } })
+    ).json["id"]
+    const messages = Array.from({ length: 100 }, () => ({ channel: "webhook", to, payloadJson: 1 }))
+    const send = (key: string) =>
+      call("POST", "/api/v1/outbound/messages/batch", { key, org: null, body: { messages } })
+    expect((await send(slow)).status).toBe(200)
+    const refused = await send(slow)
+    expect(refused.status).toBe(429)
+    expect(refused.json).toMatchObject({
+      ...{ type: "urn:posthaste:problem:limit-reached", title: "The key has reached a limit" }
+    })
+    expect(refused.headers.get("ratelimit-limit")).toBe("2")
+    expect(refused.headers.get("ratelimit-remaining")).toBe("0")
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(10)
+    const event = await call("POST", "/api/v1/events", { key: slow, org: null, body: { eventType: "a", data: 1 } })
+    expect(event.status).toBe(429)
+    expect((await send(quick)).status).toBe(200)
+    expect((await send(quick)).status).toBe(200)
+  })
+
   it("without the scope bodies:read shows no body and no answer", async () => {
     const to = (await call("POST", "/api/v1/webhook-endpoints", { body: { url: "https://shop.example" } })).json["id"]
     const { id } = (
@@ -105,6 +157,7 @@ describe("an API key", () => {
     ["a scope that is none", { orgId: "acme", name: "x", scopes: ["messages:sned"] }, ["scopes[0]"]],
     ["no scopes at all", { orgId: "acme", name: "x", scopes: [] }, ["scopes"]],
     ["a network that is none", { orgId: "acme", name: "x", networks: ["10.0.0.0/33"] }, ["networks[0]"]],
+    ["a limit that is none", { orgId: "acme", name: "x", limits: { waiting: 1 } }, ["limits.waiting"]],
     ["a time that is over", { orgId: "acme", name: "x", expiresAt: "2001-01-01T00:00:00Z" }, ["expiresAt"]],
     ["no org", { name: "x" }, ["orgId"]],
     ["a field that is none", { orgId: "acme", name: "x", admin: true }, ["admin"]]

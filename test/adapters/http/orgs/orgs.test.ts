@@ -71,6 +71,55 @@ describe("orgs", () => {
     expect((await send({ ...request, to: await endpoint(other) }, { org: other })).status).toBe(201)
   })
 
+  it("are answered what they have asked for before, also at their limits", async () => {
+    const org = newOrg()
+    const to = await endpoint(org)
+    const request = { channel: "webhook", to, payloadJson: 1 }
+    const keyed = (key: string) => send(request, { org, headers: { "idempotency-key": key } })
+    const publish = (key: string) =>
+      call("POST", "/api/v1/events", {
+        ...{ org, headers: { "idempotency-key": key }, body: { eventType: "a.b", data: 1 } }
+      })
+    const batch = (...keys: ReadonlyArray<string>) =>
+      call("POST", "/api/v1/outbound/messages/batch", {
+        ...{ org, body: { messages: keys.map((idempotencyKey) => ({ ...request, idempotencyKey })) } }
+      })
+    const replay = (body: object) => call("POST", "/api/v1/dead-letters/replay", { org, body: { filter: {}, ...body } })
+    const first = await keyed("one")
+    const event = await publish("two")
+    const replayed = await replay({ idempotencyKey: "three" })
+    expect([first.status, event.status, replayed.status]).toEqual([201, 201, 202])
+    await set(org, { limits: { waiting: 0, replays: 1 } })
+    const again = [await keyed("one"), await publish("two"), await replay({ idempotencyKey: "three" })]
+    expect(again.map(({ status, json }) => [status, json["id"]])).toEqual([
+      [200, first.json["id"]],
+      [200, event.json["id"]],
+      [202, replayed.json["id"]]
+    ])
+    expect((await batch("one", "one")).json["items"].map(({ status }: { status: number }) => status)).toEqual([
+      200, 200
+    ])
+    const refused = [
+      await send(request, { org }),
+      await keyed("new"),
+      await publish("new"),
+      await batch("one", "new"),
+      await replay({ idempotencyKey: "new" }),
+      await replay({}),
+      await call("POST", "/api/v1/outbound/messages/cancel", { org, body: { filter: {} } }),
+      await call("POST", `/api/v1/webhook-endpoints/${to}/replay-missing`, {
+        org,
+        body: { since: "2026-01-01T00:00:00Z" }
+      }),
+      await call("POST", `/api/v1/webhook-endpoints/${to}/test`, { org }),
+      await call("POST", `/api/v1/outbound/messages/${first.json["id"]}/resend`, { org })
+    ]
+    expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 429))
+    // Another request under a key of before is told that, and not about a limit.
+    const other = await send({ ...request, payloadJson: 2 }, { org, headers: { "idempotency-key": "one" } })
+    expect([other.status, other.json["type"]]).toEqual([409, "urn:posthaste:problem:idempotency-key-reused"])
+  })
+
   it("that are suspended are told why, on every way in, and go on afterwards", async () => {
     const org = newOrg()
     const to = await endpoint(org)

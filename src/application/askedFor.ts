@@ -1,0 +1,8 @@
+/**
+ * The org that a request is answered for; null is Posthaste's own work. A store shares its connections for lists out by it: however
+ * many slow lists one org asks for, those of another are answered, and Posthaste reads on.
+ */
+import { Context } from "effect"
+import type { OrgId } from "../domain/ids.ts"
+
+export const AskedFor = Context.Reference<OrgId | null>("posthaste/application/askedFor", { defaultValue: () => null })

@@ -1,0 +1,102 @@
+/** However many lists one org asks for, the connections that it may not have are there for others, and for Posthaste itself. */
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Fiber, Layer, Redacted } from "effect"
+import pg from "pg"
+import * as Postgres from "../../../src/adapters/postgres/Postgres.ts"
+import { sharing } from "../../../src/adapters/postgres/shares.ts"
+import { AskedFor } from "../../../src/application/askedFor.ts"
+import { newOrg } from "../../contracts/sample.ts"
+import { freshDatabase } from "../../servers/freshDatabase.ts"
+
+/** A piece of work that ends when it is told to. */
+const work = () => {
+  let end = () => {}
+  const ended = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const piece = { begun: false, end, effect: Effect.void as Effect.Effect<void> }
+  piece.effect = Effect.suspend(() => {
+    piece.begun = true
+    return Effect.promise(() => ended)
+  })
+  return piece
+}
+
+const asked = (...who: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const share = sharing({ places: 3, ofOne: 2 })
+    const fibers: Array<Fiber.Fiber<void>> = []
+    const all: Array<{ readonly name: string; readonly piece: ReturnType<typeof work> }> = []
+    for (const name of who) {
+      const piece = work()
+      all.push({ name, piece })
+      fibers.push(yield* Effect.forkChild(share(name, piece.effect), { startImmediately: true }))
+    }
+    return { all, fibers, begun: () => all.flatMap(({ name, piece }) => (piece.begun ? [name] : [])) }
+  })
+
+describe("shares", () => {
+  it.effect("leave places to others, and give each its turn", () =>
+    Effect.gen(function* () {
+      const { all, fibers, begun } = yield* asked("a", "a", "a", "a", "b", "b", "c")
+      expect(begun()).toEqual(["a", "a", "b"])
+      all[0]!.piece.end()
+      yield* Fiber.join(fibers[0]!)
+      // The one of a, b and c whose turn it is, and that has places left.
+      expect(begun()).toHaveLength(4)
+      all[1]!.piece.end()
+      yield* Fiber.join(fibers[1]!)
+      all[4]!.piece.end()
+      yield* Fiber.join(fibers[4]!)
+      expect(begun().toSorted()).toEqual(["a", "a", "a", "b", "b", "c"])
+      for (const { piece } of all) piece.end()
+      yield* Fiber.joinAll(fibers)
+    })
+  )
+
+  it.effect("are given back by what is interrupted, whether it ran or waited", () =>
+    Effect.gen(function* () {
+      const { all, fibers, begun } = yield* asked("a", "a", "a", "a", "b", "c", "c")
+      for (const n of [2, 5, 0, 1]) yield* Fiber.interrupt(fibers[n]!)
+      expect(begun()).toEqual(["a", "a", "a", "b", "c"])
+      for (const { piece } of all) piece.end()
+      yield* Fiber.joinAll([fibers[3]!, fibers[4]!, fibers[6]!])
+    })
+  )
+})
+
+const BLOCKED = "select pg_advisory_xact_lock_shared(4711)"
+
+describe("the connections for lists", () => {
+  it.live("answer another org and Posthaste itself while one org's two hundred slow lists wait", () =>
+    Effect.gen(function* () {
+      const url = yield* freshDatabase
+      const client = new pg.Client({ connectionString: Redacted.value(url) })
+      yield* Effect.promise(() => client.connect())
+      yield* Effect.promise(() => client.query("select pg_advisory_lock(4711)"))
+      yield* Effect.gen(function* () {
+        const { reads } = yield* Postgres.Postgres
+        const [slow, other] = [newOrg(), newOrg()]
+        let answered = 0
+        const lists = yield* Effect.forkChild(
+          Effect.forEach(
+            Array.from({ length: 200 }, (_, n) => n),
+            () => Effect.tap(reads.rows({ text: BLOCKED }, []), () => Effect.sync(() => answered++)),
+            { concurrency: "unbounded", discard: true }
+          ).pipe(Effect.provideService(AskedFor, slow)),
+          { startImmediately: true }
+        )
+        const one = reads.rows({ text: "select 1" }, [])
+        for (let n = 0; n < 20; n++) {
+          expect(yield* Effect.provideService(one, AskedFor, other)).toEqual([["1"]])
+          expect(yield* one).toEqual([["1"]])
+        }
+        expect(answered).toBe(0)
+        yield* Effect.promise(() => client.query("select pg_advisory_unlock_all()"))
+        yield* Fiber.join(lists)
+        expect(answered).toBe(200)
+      }).pipe(Effect.provide(Layer.fresh(Postgres.layer({ url }))))
+      yield* Effect.promise(() => client.end())
+    })
+  )
+})
