@@ -61,8 +61,14 @@ export type ApiKey = {
   readonly scopes: ReadonlyArray<"messages:send" | "messages:read" | "bodies:read" | "endpoints:read" | "endpoints:write" | "replays:write" | "consents:write" | "erasures:write" | "audit:read" | "admin"> | null
   readonly expiresAt: string | null
   readonly networks: ReadonlyArray<string> | null
+  readonly limits: ApiKeyLimits
   readonly createdAt: string
   readonly lastUsedAt: string | null
+}
+
+export type ApiKeyLimits = {
+  readonly acceptsPerSecond?: number | undefined
+  readonly bytesPerSecond?: number | undefined
 }
 
 export type Attempt = {
@@ -313,6 +319,7 @@ export type CreateApiKey = {
   readonly scopes?: ReadonlyArray<"messages:send" | "messages:read" | "bodies:read" | "endpoints:read" | "endpoints:write" | "replays:write" | "consents:write" | "erasures:write" | "audit:read" | "admin"> | null | undefined
   readonly expiresAt?: string | null | undefined
   readonly networks?: ReadonlyArray<string> | null | undefined
+  readonly limits?: ApiKeyLimits | null | undefined
 }
 
 export type CreateEventType = {
@@ -466,6 +473,7 @@ export type DeadLetterFilter = {
 
 export type Destination = {
   readonly id: string
+  readonly orgId: string
   readonly channel: string
   readonly name: string
   readonly url: string | null
@@ -521,6 +529,7 @@ export type DestinationHealth = {
 
 export type DestinationWithHistory = {
   readonly id: string
+  readonly orgId: string
   readonly channel: string
   readonly name: string
   readonly url: string | null
@@ -818,6 +827,7 @@ export type NewApiKey = {
   readonly scopes: ReadonlyArray<"messages:send" | "messages:read" | "bodies:read" | "endpoints:read" | "endpoints:write" | "replays:write" | "consents:write" | "erasures:write" | "audit:read" | "admin"> | null
   readonly expiresAt: string | null
   readonly networks: ReadonlyArray<string> | null
+  readonly limits: ApiKeyLimits
   readonly createdAt: string
   readonly lastUsedAt: string | null
   readonly key: string
@@ -857,6 +867,7 @@ export type Org = {
   readonly name: string | null
   readonly suspended: string | null
   readonly limits: OrgLimits
+  readonly retry: RetryPolicy | null
   readonly destinations: number
   readonly waiting: number
   readonly deadLetters: number
@@ -1076,6 +1087,7 @@ export type SetOrg = {
   readonly name?: string | null | undefined
   readonly suspended?: string | null | undefined
   readonly limits?: OrgLimits | null | undefined
+  readonly retry?: RetryPolicy | null | undefined
 }
 
 /** An open transaction of the database server. No projection and no feed reads on until it has ended. */
@@ -1386,7 +1398,7 @@ export interface Api {
     list(query?: { limit?: number | undefined; cursor?: string | undefined; operation?: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "HURRIED" | "DISMISSED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "BODY_READ" | "LOGIN_REFUSED" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET" | undefined; actor?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; messageId?: string | undefined; channel?: string | undefined; from?: string | undefined; to?: string | undefined }, options?: CallOptions): Pages<AuditEntry>
   }
   readonly apiKeys: {
-    /** Make a key that acts for an org. */
+    /** Make a key that acts for an org. A key that makes another can give it no more than it has itself. */
     create(body: CreateApiKey, options?: CallOptions): Promise<NewApiKey>
     /** List the keys that were not revoked: of all orgs or of one, or of the own org. */
     list(query?: { orgId?: string | undefined }, options?: CallOptions): Promise<{
@@ -1420,7 +1432,7 @@ export interface Api {
     list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Org>
     /** What is set for an org, and what it has. An org that nobody set anything for has no settings. */
     get(id: string, options?: CallOptions): Promise<Org>
-    /** Set an org's name and limits, suspend it or let it go on. What is not named is unset. */
+    /** Set an org's name, limits and retry policy, suspend it or let it go on. What is not named is unset. */
     set(id: string, body?: SetOrg, options?: CallOptions): Promise<Org>
   }
   readonly setAside: {
@@ -1456,11 +1468,11 @@ export interface Api {
     enable(id: string, options?: CallOptions): Promise<WebhookEndpoint>
     /** How the webhook endpoint does: success and latency of the last hour and day, what waits, since when it fails. */
     health(id: string, options?: CallOptions): Promise<DestinationHealth>
-    /** The retry policy that applies to the webhook endpoint: its own, or the default of webhook. */
+    /** The retry policy that applies to the webhook endpoint: its own, its org's, or the default of webhook. */
     getRetry(id: string, options?: CallOptions): Promise<RetryPolicy>
     /** Give the webhook endpoint a retry policy of its own. It applies to messages accepted from now on. */
     putRetry(id: string, body: RetryPolicy, options?: CallOptions): Promise<RetryPolicy>
-    /** Return the webhook endpoint to the default of webhook. */
+    /** Return the webhook endpoint to the policy of its org, or the default of webhook. */
     removeRetry(id: string, options?: CallOptions): Promise<void>
   }
   readonly webhookEndpointSecrets: {
@@ -1488,11 +1500,11 @@ export interface Api {
     enable(id: string, options?: CallOptions): Promise<HttpTarget>
     /** How the HTTP target does: success and latency of the last hour and day, what waits, since when it fails. */
     health(id: string, options?: CallOptions): Promise<DestinationHealth>
-    /** The retry policy that applies to the HTTP target: its own, or the default of http. */
+    /** The retry policy that applies to the HTTP target: its own, its org's, or the default of http. */
     getRetry(id: string, options?: CallOptions): Promise<RetryPolicy>
     /** Give the HTTP target a retry policy of its own. It applies to messages accepted from now on. */
     putRetry(id: string, body: RetryPolicy, options?: CallOptions): Promise<RetryPolicy>
-    /** Return the HTTP target to the default of http. */
+    /** Return the HTTP target to the policy of its org, or the default of http. */
     removeRetry(id: string, options?: CallOptions): Promise<void>
   }
   readonly amqpTargets: {
@@ -1514,11 +1526,11 @@ export interface Api {
     enable(id: string, options?: CallOptions): Promise<AmqpTarget>
     /** How the AMQP target does: success and latency of the last hour and day, what waits, since when it fails. */
     health(id: string, options?: CallOptions): Promise<DestinationHealth>
-    /** The retry policy that applies to the AMQP target: its own, or the default of amqp. */
+    /** The retry policy that applies to the AMQP target: its own, its org's, or the default of amqp. */
     getRetry(id: string, options?: CallOptions): Promise<RetryPolicy>
     /** Give the AMQP target a retry policy of its own. It applies to messages accepted from now on. */
     putRetry(id: string, body: RetryPolicy, options?: CallOptions): Promise<RetryPolicy>
-    /** Return the AMQP target to the default of amqp. */
+    /** Return the AMQP target to the policy of its org, or the default of amqp. */
     removeRetry(id: string, options?: CallOptions): Promise<void>
   }
   readonly whatsAppAccounts: {
@@ -1540,11 +1552,11 @@ export interface Api {
     enable(id: string, options?: CallOptions): Promise<WhatsAppAccount>
     /** How the WhatsApp account does: success and latency of the last hour and day, what waits, since when it fails. */
     health(id: string, options?: CallOptions): Promise<DestinationHealth>
-    /** The retry policy that applies to the WhatsApp account: its own, or the default of whatsapp. */
+    /** The retry policy that applies to the WhatsApp account: its own, its org's, or the default of whatsapp. */
     getRetry(id: string, options?: CallOptions): Promise<RetryPolicy>
     /** Give the WhatsApp account a retry policy of its own. It applies to messages accepted from now on. */
     putRetry(id: string, body: RetryPolicy, options?: CallOptions): Promise<RetryPolicy>
-    /** Return the WhatsApp account to the default of whatsapp. */
+    /** Return the WhatsApp account to the policy of its org, or the default of whatsapp. */
     removeRetry(id: string, options?: CallOptions): Promise<void>
   }
 }

@@ -87,8 +87,9 @@ const nameOf = ({ id, settings, alerting }: Destination, url: string | null): st
 
 const READ_AT_ONCE = 8
 
+/** Null: of all orgs. */
 export const listOverviews = Effect.fnUntraced(function* (
-  orgId: OrgId,
+  orgId: OrgId | null,
   filter: BacklogFilter,
   sort: Sort,
   page: PageRequest

@@ -10,6 +10,7 @@
  */
 import { Cache, Context, Duration, Effect, Exit, Layer } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
+import { forEverybody } from "../askedFor.ts"
 import type { FromStore } from "../errors.ts"
 import { Circuits } from "../ports/Circuits.ts"
 import { EventStore, type LoggedFact, type Position } from "../ports/EventStore.ts"
@@ -66,7 +67,7 @@ interface Page {
 /** Only full pages are shared: they are far from the end and never change. */
 const pages = (store: EventStore["Service"]) =>
   Effect.map(
-    Cache.makeWith(({ after, limit }: Page) => store.readAll(after, limit), {
+    Cache.makeWith(({ after, limit }: Page) => forEverybody(store.readAll(after, limit)), {
       capacity: PAGES_MAX,
       timeToLive: (exit, { limit }) =>
         Exit.isSuccess(exit) && exit.value.length === limit ? Duration.infinity : Duration.zero

@@ -46,10 +46,10 @@ export class Backlogs extends Context.Service<
     /**
      * `waiting`: the longest backlog first. `oldest`: the earliest due first, those without a backlog last. `id`: by id. A
      * page follows the one before by its last row, so a backlog that changes between two pages may be left out or come
-     * twice.
+     * twice. Null: the destinations of all orgs.
      */
     readonly list: (
-      orgId: OrgId,
+      orgId: OrgId | null,
       filter: BacklogFilter,
       sort: Sort,
       page: PageRequest

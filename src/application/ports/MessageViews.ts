@@ -82,16 +82,20 @@ export interface DeadCount {
 export class MessageViews extends Context.Service<
   MessageViews,
   {
-    /** Newest first. */
-    readonly list: (orgId: OrgId, filter: MessageFilter, page: PageRequest) => FromStore<Page<MessageView>>
-    /** Ended in FAILED or DEAD_LETTER and not replayed since; the newest dead letter first. */
-    readonly deadLetters: (orgId: OrgId, filter: DeadLetterFilter, page: PageRequest) => FromStore<Page<MessageView>>
+    /** Newest first. Null: of all orgs. */
+    readonly list: (orgId: OrgId | null, filter: MessageFilter, page: PageRequest) => FromStore<Page<MessageView>>
+    /** Ended in FAILED or DEAD_LETTER and not replayed since; the newest dead letter first. Null: of all orgs. */
+    readonly deadLetters: (
+      orgId: OrgId | null,
+      filter: DeadLetterFilter,
+      page: PageRequest
+    ) => FromStore<Page<MessageView>>
     readonly countDeadLetters: (orgId: OrgId, filter: DeadLetterFilter) => FromStore<DeadCount>
     /** How many messages are in each status whose present run this replay opened; statuses of none are absent. */
     readonly ofReplay: (id: ReplayId) => FromStore<ReadonlyMap<MessageStatus, number>>
     /** Waiting messages of all orgs that should end by themselves at this time (`endsAt`), the longest over first. */
     readonly ending: (at: DateTime.Utc, page: PageRequest) => FromStore<Page<MessageId>>
-    readonly stats: (orgId: OrgId) => FromStore<Stats>
+    readonly stats: (orgId: OrgId | null) => FromStore<Stats>
     /** Writes nothing and answers false when the run has left the step's `from`: another process projected. */
     readonly project: (step: Step, views: ReadonlyArray<MessageView>) => FromStore<boolean>
     /** Deletes up to `limit` rows of earlier generations; answers their number. */

@@ -40,7 +40,7 @@ export class ReceiptInbox extends Context.Service<
     readonly add: (receipts: ReadonlyArray<ArrivedReceipt>) => FromStore<void>
     readonly claim: (limit: number, lease: Duration.Duration) => FromStore<ReadonlyArray<HeldReceipt>>
     readonly settle: (results: ReadonlyArray<ReceiptResult>) => FromStore<void>
-    readonly count: (orgId: OrgId) => FromStore<{ readonly waiting: number; readonly parked: number }>
+    readonly count: (orgId: OrgId | null) => FromStore<{ readonly waiting: number; readonly parked: number }>
     /** Deletes receipts that have been parked for longer; answers their number. */
     readonly forget: (parkedFor: Duration.Duration) => FromStore<number>
   }

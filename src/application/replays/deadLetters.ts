@@ -33,7 +33,12 @@ export interface DeadLetter {
   }
 }
 
-export const listDeadLetters = Effect.fnUntraced(function* (orgId: OrgId, filter: DeadLetterFilter, page: PageRequest) {
+/** Null: of all orgs. */
+export const listDeadLetters = Effect.fnUntraced(function* (
+  orgId: OrgId | null,
+  filter: DeadLetterFilter,
+  page: PageRequest
+) {
   const { items: found, nextCursor } = yield* (yield* MessageViews).deadLetters(orgId, filter, page)
   const streams = yield* (yield* EventStore).loadMany(found.map(({ id }) => id))
   const dead = found.flatMap(({ id }) => {
@@ -42,10 +47,7 @@ export const listDeadLetters = Effect.fnUntraced(function* (orgId: OrgId, filter
     const queued = facts[0]?.fact
     return message !== null && isDead(message.status) && queued?.type === "MessageQueued" ? [{ message, queued }] : []
   })
-  const destinations = yield* destinationsOf(
-    orgId,
-    dead.map(({ message }) => message)
-  )
+  const destinations = yield* destinationsOf(dead.map(({ message }) => message))
   return { items: dead.map(({ message, queued }) => deadLetter(message, queued, destinations)), nextCursor }
 })
 
@@ -71,12 +73,12 @@ const deadLetter = (
 }
 
 /** Removed destinations are absent. */
-const destinationsOf = Effect.fnUntraced(function* (orgId: OrgId, messages: ReadonlyArray<MessageView>) {
+const destinationsOf = Effect.fnUntraced(function* (messages: ReadonlyArray<MessageView>) {
   const destinations = yield* Destinations
   const found = new Map<DestinationId, Destination>()
   yield* Effect.forEach(
-    new Set(messages.map(({ destination }) => destination)),
-    (id) =>
+    new Map(messages.map(({ destination, orgId }) => [destination, orgId])),
+    ([id, orgId]) =>
       Effect.map(destinations.get(orgId, id), (destination) => {
         if (destination !== null) found.set(id, destination)
       }),

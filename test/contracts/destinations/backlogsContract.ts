@@ -56,6 +56,29 @@ export const backlogsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
     )
 
     test(
+      "list the destinations of all orgs in one order",
+      Effect.gen(function* () {
+        const [one, other] = [newOrg(), newOrg()]
+        const [idle, few, many] = [
+          (yield* makeEndpoint(one)).id,
+          (yield* makeEndpoint(other)).id,
+          (yield* makeEndpoint(one)).id
+        ]
+        yield* accept(other, few, -1_000)
+        yield* accept(one, many, -2_000)
+        yield* accept(one, many, -1_000)
+        const { list } = yield* Backlogs
+        const ids = (sort: "id" | "waiting") =>
+          Effect.map(list(null, {}, sort, all), ({ items }) => items.map(({ destination }) => destination))
+        expect(yield* ids("waiting")).toEqual([many, few, idle])
+        expect(yield* ids("id")).toEqual([idle, few, many].toSorted())
+        const { items, nextCursor } = yield* list(null, {}, "waiting", { cursor: null, limit: 1 })
+        const next = yield* list(null, {}, "waiting", { cursor: nextCursor, limit: 5 })
+        expect([...items, ...next.items].map(({ destination }) => destination)).toEqual([many, few, idle])
+      })
+    )
+
+    test(
       "list an org's destinations by what waits, by age or by id, page by page",
       Effect.gen(function* () {
         const orgId = newOrg()

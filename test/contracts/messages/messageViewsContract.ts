@@ -105,6 +105,65 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
     )
 
     test(
+      "of all orgs are those of each in one order, on one page each, by every filter",
+      Effect.gen(function* () {
+        const views = yield* MessageViews
+        const orgs = [newOrg(), newOrg(), newOrg()]
+        const metadata = { order: "4711" }
+        const samples: Array<Sample> = []
+        for (let n = 0; n < 9; n++) {
+          const orgId = orgs[n % 3]!
+          const wishes = { orgId, acceptedAt: inMillis(n * 1_000 - 60_000), dossierId: n < 6 ? "d-1" : "d-2" }
+          if (n > 5 || n === 0) {
+            samples.push(yield* ended(n === 8 ? delivered : refused(), inMillis(-n * 1_000), wishes))
+            continue
+          }
+          const idempotency = n < 3 ? { orgId, key: "k", requestHash: "h" } : null
+          const queued = opened({ ...wishes, metadata: n < 4 ? metadata : null, ...(idempotency && { idempotency }) })
+          yield* write(queued)
+          samples.push(queued.after)
+        }
+        yield* projected(samples)
+        const known = yield* Effect.forEach(samples, ({ id }) => currentView(id))
+        /** These, the latest first. */
+        const of = (...numbers: ReadonlyArray<number>) =>
+          numbers
+            .map((n) => known[n]!)
+            .toSorted((a, b) => DateTime.Order(b.createdAt, a.createdAt) || (a.id > b.id ? -1 : 1))
+            .map(({ id }) => id)
+        const paged = Effect.fnUntraced(function* (filter: MessageFilter, limit: number) {
+          const found: Array<MessageId> = []
+          let cursor: string | null = null
+          do {
+            const page: Effect.Success<ReturnType<typeof views.list>> = yield* views.list(null, filter, {
+              cursor,
+              limit
+            })
+            found.push(...page.items.map(({ id }) => id))
+            cursor = page.nextCursor
+          } while (cursor !== null)
+          return found
+        })
+        for (const limit of [1, 2, 4, 100]) {
+          expect(yield* paged({}, limit)).toEqual(of(0, 1, 2, 3, 4, 5, 6, 7, 8))
+          expect(yield* paged({ status: "QUEUED" }, limit)).toEqual(of(5, 4, 3, 2, 1))
+        }
+        expect(yield* paged({ dossierId: "d-2" }, 2)).toEqual(of(8, 7, 6))
+        expect(yield* paged({ metadata: { name: "order", value: "4711" } }, 2)).toEqual(of(3, 2, 1))
+        expect(yield* paged({ idempotencyKey: "k" }, 2)).toEqual(of(2, 1))
+        expect(yield* paged({ idempotencyKey: "none" }, 2)).toEqual([])
+        expect(yield* paged({ errorCode: known[0]!.lastError!.code }, 2)).toEqual(of(7, 6, 0))
+        const dead = yield* views.deadLetters(null, {}, { cursor: null, limit: 2 })
+        const rest = yield* views.deadLetters(null, {}, { cursor: dead.nextCursor, limit: 2 })
+        // The one that ended last comes first.
+        const ids = [...dead.items, ...rest.items].map(({ id }) => id)
+        expect([ids, rest.nextCursor]).toEqual([[0, 6, 7].map((n) => known[n]!.id), null])
+        const { byStatus } = yield* views.stats(null)
+        expect(byStatus).toMatchObject({ QUEUED: 5, FAILED: 3, DELIVERED: 1 })
+      })
+    )
+
+    test(
       "starts at no position and counts nothing",
       Effect.gen(function* () {
         const views = yield* MessageViews

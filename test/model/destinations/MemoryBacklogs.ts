@@ -49,7 +49,7 @@ export const layer = Layer.effect(
             .filter(
               ({ removed, destination: { orgId: org, channel, paused, id } }) =>
                 !removed &&
-                org === orgId &&
+                (orgId === null || org === orgId) &&
                 (filter.channel === undefined || channel === filter.channel) &&
                 (filter.paused === undefined || paused === filter.paused) &&
                 (filter.circuit === undefined || laneOf(tables, id).state.status === filter.circuit)

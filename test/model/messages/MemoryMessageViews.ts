@@ -40,16 +40,17 @@ export const layer = Layer.effect(
   MessageViews,
   Effect.gen(function* () {
     const { tables, now } = yield* Memory
-    const ofOrg = (orgId: string) => [...liveViews(tables).values()].filter((view) => view.orgId === orgId)
+    const ofOrg = (orgId: string | null) =>
+      [...liveViews(tables).values()].filter((view) => orgId === null || view.orgId === orgId)
 
     return MessageViews.of({
       list: (orgId, filter, { cursor, limit }) =>
         Effect.sync(() => {
           const left = ofOrg(orgId)
             .filter((view) => matches(view, filter))
-            .filter(({ id }) => {
+            .filter(({ id, orgId: whose }) => {
               const { idempotencyKey: key } = filter
-              return key === undefined || tables.idempotencyKeys.get(`${orgId} ${key}`)?.messageId === id
+              return key === undefined || tables.idempotencyKeys.get(`${whose} ${key}`)?.messageId === id
             })
             .filter((view) => cursor === null || place(view) < cursor)
             .toSorted((a, b) => (place(a) > place(b) ? -1 : 1))

@@ -42,7 +42,7 @@ export const layer = Layer.effect(
         }),
       count: (orgId) =>
         Effect.sync(() => {
-          const own = [...receipts.values()].filter(({ receipt }) => receipt.orgId === orgId)
+          const own = [...receipts.values()].filter(({ receipt }) => orgId === null || receipt.orgId === orgId)
           const parked = own.filter(({ parkedAt }) => parkedAt !== null).length
           return { waiting: own.length - parked, parked }
         }),

@@ -17,5 +17,11 @@ const matches = (
   (after === undefined || DateTime.isGreaterThan(view.endedAt!, after)) &&
   (before === undefined || DateTime.isLessThan(view.endedAt!, before))
 
-export const deadLettersIn = (tables: Tables, orgId: string, filter: DeadLetterFilter): ReadonlyArray<MessageView> =>
-  [...liveViews(tables).values()].filter((view) => view.orgId === orgId && isDead(view.status) && matches(view, filter))
+export const deadLettersIn = (
+  tables: Tables,
+  orgId: string | null,
+  filter: DeadLetterFilter
+): ReadonlyArray<MessageView> =>
+  [...liveViews(tables).values()].filter(
+    (view) => (orgId === null || view.orgId === orgId) && isDead(view.status) && matches(view, filter)
+  )

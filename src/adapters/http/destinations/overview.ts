@@ -14,7 +14,7 @@ import { Freshness } from "../../../application/log/Freshness.ts"
 import type { BacklogFilter, Sort } from "../../../application/ports/Backlogs.ts"
 import { Channels } from "../../../application/ports/Channels.ts"
 import { Api } from "../server/Api.ts"
-import { ActingOrg } from "../server/auth.ts"
+import { ActingOrg, oneOrAll } from "../server/auth.ts"
 import { type PageQuery, projectedPageOf } from "../server/cursor.ts"
 import { answer, notFound, orNotFound } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readOptionalJson, readReason } from "../server/requestBody.ts"
@@ -29,11 +29,11 @@ const jsonOf = (
   { destination, name, url, pause, disabling, circuit, waiting, oldestDueAt, inFlight, ...health }: Overview,
   channels: Channels["Service"]
 ) => {
-  const { id, channel, alerting } = destination
+  const { id, orgId, channel, alerting } = destination
   const path = alerting === null ? channels.get(channel)?.path : "alert-targets"
   const { status, since, until, cause, by } = circuit
   return {
-    ...{ id, channel, name, url },
+    ...{ id, orgId, channel, name, url },
     path: path === undefined ? null : `/api/v1/${path}/${id}`,
     isAlertTarget: alerting !== null,
     state: stateOf(destination),
@@ -62,7 +62,7 @@ const list = Effect.fnUntraced(function* ({ limit, cursor, sort = "id", paused, 
     "health",
     `destinations by ${sort}`,
     { limit, cursor },
-    (orgId, page) => listOverviews(orgId, filter, sort, page),
+    (orgId, page) => listOverviews(oneOrAll(orgId), filter, sort, page),
     (overview) => jsonOf(overview, channels)
   )
 })

@@ -14,6 +14,7 @@ import { states } from "./destinationsApi.ts"
 
 const destination = {
   id: Schema.String,
+  orgId: Schema.String,
   channel: ChannelName,
   name: Schema.String.annotate({ description: "Its description, else its URL, else its id." }),
   url: Text.annotate({ description: "Without user, password and parameters." }),

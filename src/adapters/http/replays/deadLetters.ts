@@ -20,7 +20,7 @@ import type { DeadLetterFilter, DeadLetterSelection, ReplaySelection } from "../
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { admitReplay } from "../orgs/admit.ts"
 import { Api } from "../server/Api.ts"
-import { ActingOrg } from "../server/auth.ts"
+import { ActingOrg, oneOrAll } from "../server/auth.ts"
 import { type Page, type PageQuery, pageOf, projectedPageOf } from "../server/cursor.ts"
 import { answer, created, idOf, invalidFields, type Problem } from "../server/problem.ts"
 import { asReader } from "../server/readers.ts"
@@ -57,7 +57,7 @@ const doesOf = (selection: ReplaySelection): (typeof replayDeeds)[number] => {
 
 const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: DeadLetterFilter & PageQuery) {
   yield* knownChannel(filter.channel)
-  const read = (orgId: OrgId, page: Page) => listDeadLetters(orgId, filter, page)
+  const read = (orgId: OrgId, page: Page) => listDeadLetters(oneOrAll(orgId), filter, page)
   return yield* projectedPageOf("messages", "dead-letters", { limit, cursor }, read, deadLetterJson)
 })
 

@@ -231,11 +231,23 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
 
 const actorOf = (holder: Holder | null): string => (holder === null ? "operator" : `key:${holder.id}`)
 
-/** Where the operator may ask for what belongs to no org. */
-const nobodysRoutes: ReadonlySet<string> = new Set(["GET /audit"])
+/**
+ * Where the operator's `X-Org-Id: *` names no org in particular: these lists are then of all orgs, and the audit is of what belongs to
+ * none. It is no name of an org, so nobody asks for all of them by mistake.
+ */
+const routesOfAllOrgs: ReadonlySet<string> = new Set([
+  "GET /audit",
+  "GET /outbound/messages",
+  "GET /outbound/stats",
+  "GET /dead-letters",
+  "GET /destinations"
+])
+
+/** Null: all of them. */
+export const oneOrAll = (orgId: OrgId): OrgId | null => (orgId === NOBODY ? null : orgId)
 
 const actingOrg = (holder: Holder | null, named: string | undefined, route: string): Effect.Effect<OrgId, Problem> => {
-  if (holder === null && named === NOBODY && nobodysRoutes.has(route)) return Effect.succeed(NOBODY)
+  if (holder === null && named === NOBODY && routesOfAllOrgs.has(route)) return Effect.succeed(NOBODY)
   if (holder !== null) {
     return named === undefined || named === holder.orgId
       ? Effect.succeed(holder.orgId)

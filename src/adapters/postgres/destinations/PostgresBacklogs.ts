@@ -72,23 +72,25 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { reads } = yield* Postgres
 
-    const list = (orgId: OrgId, filter: BacklogFilter, sort: Sort, page: Page) => {
+    const list = (orgId: OrgId | null, filter: BacklogFilter, sort: Sort, page: Page) => {
       const { order, beyond, key } = orders[sort]
-      const values: Array<unknown> = [orgId, page.limit + 1]
-      const where = conditionsOf(conditions, filter, values)
+      const values: Array<unknown> = [page.limit + 1]
+      const where = [
+        "d.removed_at is null",
+        ...(orgId === null ? [] : [`d.org_id = $${values.push(orgId)}`]),
+        ...conditionsOf(conditions, filter, values)
+      ]
       const [value, id] = page.cursor === null ? [null, null] : page.cursor.split("/")
-      const after =
-        page.cursor === null
-          ? "true"
-          : beyond.replaceAll("$1", `$${values.push(value)}`).replaceAll("$2", `$${values.push(id)}::uuid`)
+      const bound = page.cursor === null ? [] : [`$${values.push(value)}`, `$${values.push(id)}::uuid`]
+      const after = page.cursor === null ? "true" : beyond.replace(/\$([12])/g, (_, nth) => bound[Number(nth) - 1]!)
       const text = `select destination, waiting, "oldestDueAt", coalesce(held.n, 0) as "inFlight" from (
           select *, coalesce("oldestDueAt", '${NEVER}') as oldest from (
             select d.id as destination, b.* from destination d left join lane l on l.lane = d.id
             cross join lateral (select ${backlogOf("d.id")}) b
-            where ${["d.org_id = $1", "d.removed_at is null", ...where].join(" and ")}
+            where ${where.join(" and ")}
           ) counted
         ) sorted left join (${held}) held on held.lane = destination
-        where ${after} order by ${order} limit $2`
+        where ${after} order by ${order} limit $1`
       return reading(reads.query<Row>({ text }, values), (rows) =>
         pageOf(
           rows,

@@ -1,5 +1,4 @@
 /** The list projection: rows to search and counters to sum, written by `project_messages`. */
-import { hash } from "node:crypto"
 import { DateTime, Effect, Layer, Schema } from "effect"
 import { countsOf, type DeadCount, type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
@@ -13,9 +12,12 @@ import { clearing, liveGeneration } from "../log/generations.ts"
 import { stepped } from "../log/projectionRows.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { isDeadLetter } from "../replays/deadLetters.ts"
+import { each, isOf, type OneAfterTheOther, orgIn, pageOfAllOrgs } from "./ofAllOrgs.ts"
 
 const projectStatement = prepared`select project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16::timestamptz[], $17, $18, $19::uuid[], $20) as done`
 const countsStatement = prepared`select channel, status, count::float8 as count from message_count where generation = ${liveGeneration("messages")} and org_id = $1`
+const countsOfAllStatement = prepared`select channel, status, sum(count)::float8 as count from message_count
+    where generation = ${liveGeneration("messages")} group by channel, status`
 const ofReplayStatement = prepared`select status, count(*)::float8 as count from message_view
     where generation = ${liveGeneration("messages")} and replay_id = $1 group by status`
 // The first waiting message of each lane that has due work: two index probes a lane.
@@ -30,7 +32,7 @@ const oldestStatement = prepared`select min(r.due_at) as oldest
       union all select k.data from copied_fact k where k.stream_id = r.message_id and k.version = 1
       limit 1
     ) e
-    where l.ready_at <= clock_timestamp() and e.data ->> 'orgId' = $1`
+    where l.ready_at <= clock_timestamp() and ($1::text is null or e.data ->> 'orgId' = $1)`
 
 const endingStatement = prepared`select id, ends_at as "endsAt" from message_view
     where generation = ${liveGeneration("messages")} and ends_at <= $1::timestamptz
@@ -84,27 +86,38 @@ export const layer = Layer.effect(
         )
       )
 
-    const list = (orgId: OrgId, { metadata, idempotencyKey, ...filter }: MessageFilter, page: Page) => {
-      const values: Array<unknown> = [orgId, page.limit + 1]
+    const list = (orgId: OrgId | null, { metadata, idempotencyKey, ...filter }: MessageFilter, page: Page) => {
+      const values: Array<unknown> = [page.limit + 1]
+      const org = orgId ?? each
+      const entry = hasEntry(org, metadata, values)
       const where = [
         `generation = ${liveGeneration("messages")}`,
-        "org_id = $1",
+        isOf(org, values),
         ...conditionsOf(conditions, filter, values),
-        ...hasEntry(orgId, metadata, values),
-        ...acceptedUnder(orgId, idempotencyKey, values),
+        ...entry,
+        ...acceptedUnder(org, idempotencyKey, values),
         ...beyond("created_at, id", ["timestamptz", "uuid"], page, values)
-      ]
-      const text = `select view from message_view where ${where.join(" and ")} order by created_at desc, id desc limit $2`
+      ].join(" and ")
+      const text =
+        orgId === null
+          ? pageOfAllOrgs(where, ["created_at", "id"], "$1", {
+              ...(filter.status !== undefined && { statuses: [filter.status] }),
+              first: entry[0]
+            })
+          : `select view from message_view where ${where} order by created_at desc, id desc limit $1`
       return pageOfViews(text, values, page, "createdAt")
     }
 
-    const deadLetters = (orgId: OrgId, filter: DeadLetterFilter, page: Page) => {
+    const deadLetters = (orgId: OrgId | null, filter: DeadLetterFilter, page: Page) => {
       const values: Array<unknown> = [page.limit + 1]
       const where = [
-        isDeadLetter(orgId, filter, values),
+        isDeadLetter(orgId ?? each, filter, values),
         ...beyond("ended_at, id", ["timestamptz", "uuid"], page, values)
-      ]
-      const text = `select view from message_view where ${where.join(" and ")} order by ended_at desc, id desc limit $1`
+      ].join(" and ")
+      const text =
+        orgId === null
+          ? pageOfAllOrgs(where, ["ended_at", "id"], "$1", { statuses: ["FAILED", "DEAD_LETTER"] })
+          : `select view from message_view where ${where} order by ended_at desc, id desc limit $1`
       return pageOfViews(text, values, page, "endedAt")
     }
 
@@ -135,11 +148,14 @@ export const layer = Layer.effect(
       )
     }
 
-    const stats = Effect.fnUntraced(function* (orgId: OrgId) {
+    const stats = Effect.fnUntraced(function* (orgId: OrgId | null) {
+      type Counted = { channel: ChannelName; status: MessageStatus; count: number }
       const [counts, oldest] = yield* unavailable(
         Effect.all(
           [
-            reads.query<{ channel: ChannelName; status: MessageStatus; count: number }>(countsStatement, [orgId]),
+            orgId === null
+              ? reads.query<Counted>(countsOfAllStatement, [])
+              : reads.query<Counted>(countsStatement, [orgId]),
             reads.query<{ oldest: DateTime.Utc | null }>(oldestStatement, [orgId])
           ],
           { concurrency: 2 }
@@ -199,13 +215,27 @@ const conditions: ReadonlyArray<readonly [Exclude<keyof MessageFilter, "metadata
 ]
 
 /** As `project_messages` keeps it. */
-const hasEntry = (orgId: OrgId, entry: MessageFilter["metadata"], values: Array<unknown>): ReadonlyArray<string> => {
+const hasEntry = (
+  org: OrgId | OneAfterTheOther,
+  entry: MessageFilter["metadata"],
+  values: Array<unknown>
+): ReadonlyArray<string> => {
   if (entry === undefined) return []
-  const digest = hash("md5", [orgId, entry.name, entry.value].join("\x1f"))
-  return [`entries @> array[$${values.push(digest)}::uuid]`]
+  const parts = [
+    `${orgIn(org, values)}::text`,
+    `$${values.push(entry.name)}::text`,
+    `$${values.push(entry.value)}::text`
+  ]
+  return [`entries @> array[md5(concat_ws(e'\\x1f', ${parts.join(", ")}))::uuid]`]
 }
 
-const acceptedUnder = (orgId: OrgId, key: string | undefined, values: Array<unknown>): ReadonlyArray<string> =>
+const acceptedUnder = (
+  org: OrgId | OneAfterTheOther,
+  key: string | undefined,
+  values: Array<unknown>
+): ReadonlyArray<string> =>
   key === undefined
     ? []
-    : [`id = (select message_id from idempotency where org_id = $${values.push(orgId)} and key = $${values.push(key)})`]
+    : [
+        `id = (select i.message_id from idempotency i where i.org_id = ${orgIn(org, values)} and i.key = $${values.push(key)})`
+      ]

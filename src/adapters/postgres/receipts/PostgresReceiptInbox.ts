@@ -22,7 +22,7 @@ const settleStatement = prepared`with done as (
     )
     update receipt_inbox set parked_at = statement_timestamp() where id = any ($5::bigint[]) and parked_at is null`
 const countStatement = prepared`select count(*) filter (where parked_at is null), count(*) filter (where parked_at is not null)
-    from receipt_inbox where org_id = $1`
+    from receipt_inbox where $1::text is null or org_id = $1`
 const forgetStatement = prepared`with gone as (
       delete from receipt_inbox
       where parked_at is not null and parked_at < statement_timestamp() - $1::bigint * interval '1 millisecond' returning 1

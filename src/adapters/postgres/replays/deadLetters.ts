@@ -3,6 +3,7 @@ import type { OrgId } from "../../../domain/ids.ts"
 import type { DeadLetterFilter, WaitingFilter } from "../../../domain/replay/facts.ts"
 import { conditionsOf } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
+import { isOf, type OneAfterTheOther } from "../messages/ofAllOrgs.ts"
 
 const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
   ["channel", "channel ="],
@@ -13,10 +14,10 @@ const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
 ]
 
 /** What ended badly, to this recipient where one is given. Values are added to `values`. */
-export const isDead = (orgId: OrgId, to: string | undefined, values: Array<unknown>): string =>
+export const isDead = (orgId: OrgId | OneAfterTheOther, to: string | undefined, values: Array<unknown>): string =>
   [
     `generation = ${liveGeneration("messages")}`,
-    `org_id = $${values.push(orgId)}`,
+    isOf(orgId, values),
     "status in ('FAILED', 'DEAD_LETTER')",
     ...(to === undefined ? [] : [`recipient = $${values.push(to)}`])
   ].join(" and ")
@@ -28,8 +29,11 @@ export const isWanted = (filter: DeadLetterFilter, values: Array<unknown>): stri
     ...conditionsOf(conditions, filter, values)
   ].join(" and ")
 
-export const isDeadLetter = (orgId: OrgId, { to, ...filter }: DeadLetterFilter, values: Array<unknown>): string =>
-  `${isDead(orgId, to, values)} and ${isWanted(filter, values)}`
+export const isDeadLetter = (
+  orgId: OrgId | OneAfterTheOther,
+  { to, ...filter }: DeadLetterFilter,
+  values: Array<unknown>
+): string => `${isDead(orgId, to, values)} and ${isWanted(filter, values)}`
 
 const waitingConditions: ReadonlyArray<readonly [keyof WaitingFilter, string]> = [
   ["to", "recipient ="],

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "vitest"
 import { field, start } from "../served.ts"
 
-const { call, endpoint, send } = await start()
+const { call, endpoint, send, project } = await start()
 const newOrg = () => `org-${randomUUID()}`
 const set = (org: string, body: object) => call("PUT", `/api/v1/orgs/${org}`, { body })
 
@@ -47,6 +47,45 @@ describe("orgs", () => {
     expect(field(await set(org, { retry: { preset: "never" } }))).toEqual(["retry"])
     expect((await set(org, {})).json["retry"]).toBeNull()
     expect(await config()).toEqual(standard)
+  })
+
+  it("are all listed together where the operator asks for *, and nowhere else", async () => {
+    const [one, other] = [newOrg(), newOrg()]
+    const sent: Array<string> = []
+    for (const org of [one, other]) {
+      const to = await endpoint(org)
+      const request = { channel: "webhook", to, payloadJson: 1, correlationId: "of-all" }
+      sent.push((await send(request, { org })).json["id"])
+    }
+    await project()
+    const all = (path: string) => call("GET", `/api/v1${path}`, { org: "*" })
+    const { items } = (await all("/outbound/messages?correlationId=of-all")).json
+    expect(items.map(({ id, orgId }: { id: string; orgId: string }) => [id, orgId])).toEqual([
+      [sent[1], other],
+      [sent[0], one]
+    ])
+    const first = (await all("/outbound/messages?correlationId=of-all&limit=1")).json
+    const next = `/outbound/messages?correlationId=of-all&limit=1&cursor=${first["nextCursor"]}`
+    expect((await all(next)).json["items"][0].id).toBe(sent[0])
+    // The cursor is no org's.
+    expect((await call("GET", `/api/v1${next}`, { org: one })).status).toBe(400)
+    expect((await all("/outbound/stats")).json["byStatus"].QUEUED).toBeGreaterThan(1)
+    const orgsOf = (list: { items: ReadonlyArray<{ orgId: string }> }) => list.items.map(({ orgId }) => orgId)
+    expect(orgsOf((await all("/destinations?limit=200")).json as never)).toEqual(expect.arrayContaining([one, other]))
+    expect((await all("/dead-letters")).status).toBe(200)
+    expect(field(await all("/outbound/messages?channel=webhook"))).toEqual(["channel"])
+    expect((await all("/outbound/messages?channel=webhook&correlationId=of-all")).json["items"]).toHaveLength(2)
+    // Not without a name, not with a key of an org, and not where something could be changed or one thing be read.
+    expect((await call("GET", "/api/v1/outbound/messages", { org: null })).status).toBe(400)
+    const { key } = (await call("POST", "/api/v1/api-keys", { body: { orgId: one, name: "ci", scopes: ["admin"] } }))
+      .json
+    for (const path of ["/outbound/messages", "/outbound/stats", "/dead-letters", "/destinations"])
+      expect((await call("GET", `/api/v1${path}`, { key, org: "*" })).status, path).toBe(403)
+    expect((await call("GET", `/api/v1/outbound/messages/${sent[0]}`, { org: "*" })).status).toBe(400)
+    expect((await call("POST", "/api/v1/destinations/pause", { org: "*" })).status).toBe(400)
+    const replay = await call("POST", "/api/v1/dead-letters/replay", { org: "*", body: { filter: {} } })
+    expect(replay.status).toBe(400)
+    expect((await call("GET", "/api/v1/events", { org: "*" })).status).toBe(400)
   })
 
   it("beyond a limit get 429 with when to ask again, and nothing is stored", async () => {
