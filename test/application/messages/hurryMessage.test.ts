@@ -32,6 +32,9 @@ describe("a message that is hurried", () => {
       const view = yield* hurryMessage(orgId, id)
       expect(view).toMatchObject({ status: "QUEUED", nextAttemptAt: yield* DateTime.now, attempts: 0 })
       const queue = yield* Queue
+      // The claim of whoever hurried it is gone: nobody has a lease to take over.
+      yield* TestClock.adjust("1 minute")
+      expect(yield* queue.takeOver("w", Duration.minutes(1), 10)).toEqual([])
       const claim = yield* queue.claim(asWorker("w"))
       expect(claim!.messages.map(({ messageId }) => messageId)).toEqual([id])
       yield* queue.release(claim!.batch, [])

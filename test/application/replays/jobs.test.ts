@@ -12,6 +12,7 @@ import { commandMessage } from "../../../src/application/messages/commandMessage
 import { readMessage } from "../../../src/application/messages/readMessage.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
+import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { listDeadLetters } from "../../../src/application/replays/deadLetters.ts"
 import { replayOnce } from "../../../src/application/replays/replayDeadLetters.ts"
 import { readReplay, requestReplay } from "../../../src/application/replays/replays.ts"
@@ -172,6 +173,32 @@ describe("a job", () => {
           )
         )
         expect(endings.map(({ length }) => length)).toEqual(what === "cancels" ? [0, 0, 1, 1] : [1, 1, 0, 0])
+        const elsewhere = yield* (yield* MessageViews).list(orgId, { to: other }, { cursor: null, limit: 10 })
+        expect(elsewhere.items).toHaveLength(what === "sends elsewhere" ? 2 : 0)
+      })
+    )
+  }
+
+  for (const [what, selection] of [
+    ["dismisses", { filter: {}, dismiss: true }],
+    ["sends elsewhere", { filter: {}, sendTo: "other" }]
+  ] as const) {
+    test(
+      `that ${what} leaves alone what was replayed since, and died once more`,
+      Effect.gen(function* () {
+        const { orgId, other, deadIds, list, job } = yield* desk(2, 0)
+        const asked = yield* job(
+          ("sendTo" in selection ? { ...selection, sendTo: other } : selection) as ReplaySelection
+        )
+        expect(asked.matched).toBe(2)
+        yield* commandMessage(orgId, deadIds[0]!, "ReplayMessage", null)
+        const again = { ...started(1), epoch: 2 } as MessageFact
+        yield* append(deadIds[0]!, [again, failed(1, null), refusedForGood("response")])
+        yield* work
+        expect(yield* readReplay(orgId, asked.id)).toMatchObject({ status: "COMPLETED", replayed: 1, skipped: 1 })
+        expect(yield* list).toBe(1)
+        const { facts } = yield* (yield* EventStore).load(deadIds[0]!)
+        expect(facts.at(-1)!.fact.type).toBe("MessageFailed")
       })
     )
   }

@@ -1,17 +1,23 @@
 /** What every adapter of `Replays` promises. `layer` gives an empty store to each test. */
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, type Layer } from "effect"
+import { type DateTime, Duration, Effect, type Layer } from "effect"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { type Opening, Replays } from "../../../src/application/ports/Replays.ts"
 import { ReplayId } from "../../../src/domain/ids.ts"
-import type { DeadLetterFilter } from "../../../src/domain/replay/facts.ts"
-import { delivered, inMillis, newOrg, next, now, type Sample, type StorePorts } from "../sample.ts"
-import { refused } from "../written.ts"
+import type { DeadLetterFilter, WaitingFilter } from "../../../src/domain/replay/facts.ts"
+import { delivered, inMillis, newOrg, next, now, opened, type Sample, type StorePorts } from "../sample.ts"
+import { refused, write } from "../written.ts"
 import { ended, projected } from "./deadLetterSamples.ts"
 import { listed } from "./openings.ts"
 import { searched } from "./searched.ts"
 
 const LEASE = Duration.seconds(30)
+
+/** A message that waits for its hour. */
+const ahead = (wishes: Parameters<typeof opened>[0] & { readonly acceptedAt: DateTime.Utc }) => {
+  const queued = opened({ ...wishes, dueAt: inMillis(3_600_000) })
+  return write({ ...queued, entry: { ...queued.entry, at: wishes.acceptedAt } })
+}
 
 export const replaysContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
@@ -79,6 +85,42 @@ export const replaysContract = <E>(name: string, layer: Layer.Layer<StorePorts, 
         yield* projected([yield* ended(refused(), now(), { orgId })])
         expect(yield* replays.search(result.job, 2)).toMatchObject({ matched: 4, searching: false })
         expect(yield* replays.items(opening.id, 0, 100)).toHaveLength(4)
+      })
+    )
+
+    test(
+      "of waiting messages are for those that match every part of the filter",
+      Effect.gen(function* () {
+        const replays = yield* Replays
+        const orgId = newOrg()
+        const wishes = { to: "a", eventType: "order.paid", correlationId: "c", acceptedAt: inMillis(-30_000) }
+        const others = [
+          { to: "b" },
+          { channel: "http" },
+          { eventType: "order.sent" },
+          { eventType: null },
+          { correlationId: "d" },
+          { acceptedAt: inMillis(-90_000) },
+          { acceptedAt: inMillis(-5_000) },
+          { orgId: newOrg() }
+        ]
+        const wanted = yield* ahead({ orgId, ...wishes })
+        const unwanted = yield* Effect.forEach(others, (change) =>
+          ahead({ orgId, ...wishes, ...change } as typeof wishes)
+        )
+        yield* projected([...unwanted, wanted])
+        const waiting = {
+          ...{ to: "a", channel: "webhook", eventType: "order.paid", correlationId: "c" },
+          ...{ createdAfter: inMillis(-60_000), createdBefore: inMillis(-10_000) }
+        } as WaitingFilter
+        const found = Effect.fnUntraced(function* (filter: WaitingFilter) {
+          const opening = listed(orgId, 0, { selection: { waiting: filter }, set: { waiting: filter } })
+          const { job } = yield* replays.open(opening)
+          yield* searched(job, 3)
+          return (yield* replays.items(job.id, 0, 100)).map((item) => ("messageId" in item ? item.messageId : null))
+        })
+        expect(yield* found(waiting)).toEqual([wanted.id])
+        expect(yield* found({})).toHaveLength(others.length)
       })
     )
 
