@@ -3,14 +3,13 @@
  * caches are equally cold, and the settings are the same for all.
  *
  * `BENCH_DATABASE_URL` names the server (a superuser's URL; databases called `bench_…` are dropped and created);
- * without it the embedded one is started with its data in a temporary directory.
+ * without it the embedded one is started with its data in a temporary directory, and stopped when the bench is.
  */
-import { mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { rm } from "node:fs/promises"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import pg from "pg"
 import * as EmbeddedPostgres from "../src/adapters/embedded-postgres/EmbeddedPostgres.ts"
+import { leaveNothingBehind, temporaryDirectory } from "../test/servers/leftovers.ts"
 import { serverCpuSeconds } from "./cpuTime.ts"
 
 export interface Databases {
@@ -54,7 +53,12 @@ export const settle = (url: string): Promise<unknown> => query(url, "vacuum anal
 
 export const openDatabases = async (): Promise<Databases> => {
   const given = process.env["BENCH_DATABASE_URL"]
-  const server = given === undefined ? await startEmbedded() : null
+  const starting = given === undefined ? startEmbedded() : null
+  // It is in a group of its own, so Ctrl-C does not reach it; and it may come while the server starts.
+  for (const signal of starting === null ? [] : (["SIGINT", "SIGTERM"] as const))
+    process.once(signal, () => void starting!.then(({ close }) => close()).finally(() => process.exit(130)))
+  leaveNothingBehind()
+  const server = await starting
   const databases = await databasesOf(server?.url ?? given!)
   return server === null ? databases : { ...databases, close: server.close }
 }
@@ -90,7 +94,7 @@ export const databasesOf = async (serverUrl: string): Promise<Databases> => {
 }
 
 const startEmbedded = async (): Promise<{ readonly url: string; readonly close: () => Promise<void> }> => {
-  const directory = await mkdtemp(join(tmpdir(), "posthaste-bench-"))
+  const directory = temporaryDirectory()
   const scope = Effect.runSync(Scope.make())
   // graphile-worker asks for a connection per concurrent job.
   const { url } = await Effect.runPromise(

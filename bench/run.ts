@@ -130,8 +130,6 @@ const measure = async (course: Course): Promise<Report> => {
 
 const databases = await openDatabases()
 const sink = startRemote<Sink>("sink.ts")
-for (const signal of ["SIGINT", "SIGTERM"] as const)
-  process.once(signal, () => void databases.close().finally(() => process.exit(130)))
 try {
   if (databases.settings["fsync"] !== "on" || databases.settings["synchronous_commit"] !== "on")
     throw new Error("the server must run with fsync and synchronous_commit on: without them nothing here is durable")

@@ -50,8 +50,6 @@ interface Sample {
 
 const databases = await openDatabases()
 const sink = startRemote<Sink>("sink.ts")
-for (const signal of ["SIGINT", "SIGTERM"] as const)
-  process.once(signal, () => void databases.close().finally(() => process.exit(130)))
 try {
   const sinkUrl = await sink.ask("listen", { reply: "", bytes: BYTES })
   const databaseUrl = await databases.create("soak")

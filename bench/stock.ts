@@ -6,9 +6,9 @@
  * off, because it would analyze whenever its minute comes.
  */
 import { existsSync, readdirSync } from "node:fs"
-import { mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { rm } from "node:fs/promises"
 import { join } from "node:path"
+import { temporaryDirectory } from "../test/servers/leftovers.ts"
 import { postgresHome, programsIn } from "../test/servers/ownPostgres.ts"
 import { databasesOf } from "./databases.ts"
 import { type Course, type Delivery, deliverPosthaste } from "./deliveries.ts"
@@ -40,7 +40,7 @@ const programsDirectory = (): string | null => {
 export const measureStock = async (course: Course): Promise<Stock | null> => {
   const directory = programsDirectory()
   if (directory === null) return null
-  const home = await mkdtemp(join(tmpdir(), "posthaste-bench-stock-"))
+  const home = temporaryDirectory()
   try {
     const own = await postgresHome(home, programsIn(directory))
     const server = await own.server(await own.initialize("data"), { autovacuum: "off" })

@@ -6,12 +6,12 @@
  */
 
 import { once } from "node:events"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { readFileSync, rmSync } from "node:fs"
 import { Agent } from "node:http"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Worker } from "node:worker_threads"
+import { leaveNothingBehind, temporaryDirectory } from "../test/servers/leftovers.ts"
 import { startPosthaste, stop } from "../test/servers/posthaste.ts"
 import { asked } from "./asked.ts"
 import { harms } from "./harms.ts"
@@ -19,7 +19,8 @@ import { harms } from "./harms.ts"
 const SECONDS = 10
 const PER_SECOND = 50
 
-const home = mkdtempSync(join(tmpdir(), "posthaste-strangers-"))
+leaveNothingBehind()
+const home = temporaryDirectory()
 const posthaste = await startPosthaste({ POSTHASTE_DATA_DIR: home, POSTHASTE_LOG_LEVEL: "error" })
 const { hostname, port } = new URL(posthaste.url)
 const at = { hostname, port }

@@ -10,13 +10,16 @@
  *   --keep             leaves the logs of all processes behind and says where
  *
  * To fill a disk it mounts a small one, which takes root; elsewhere it names that it did not try.
+ *
+ * Ctrl-C ends the faults, and what was done so far is judged; a second one ends everything at once. Nothing stays behind.
  */
 import { randomInt } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { removeLeftovers, temporaryDirectory } from "../servers/leftovers.ts"
+import { leaveNothingBehind, removeLeftovers, temporaryDirectory } from "../servers/leftovers.ts"
+import { inOwnGroup } from "../servers/ownGroup.ts"
 import { campaign, type Report } from "./campaign.ts"
 import { type Kind, kinds } from "./plan.ts"
 
@@ -43,9 +46,17 @@ const seed = given.seed === undefined ? randomInt(1_000_000) : numberOf("seed", 
 
 const lastsMs = numberOf("minutes", given.minutes) * 60_000
 
-// Whoever stops it gets the judgement of what was done so far, and no server stays behind.
+await inOwnGroup()
+
 let isStopped = false
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => (isStopped = true))
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.on(signal, () => {
+    if (isStopped) process.exit(130)
+    isStopped = true
+    say("stopped: what was done so far is judged; once more ends it at once")
+  })
+}
+leaveNothingBehind()
 
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 

@@ -5,10 +5,9 @@
  *   npm run fuzz -- --requests 20000 --seed 7
  */
 import { randomBytes } from "node:crypto"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
+import { leaveNothingBehind, temporaryDirectory } from "../servers/leftovers.ts"
 import { metaThatRefuses } from "../servers/metaThatRefuses.ts"
 import { startPosthaste, stop } from "../servers/posthaste.ts"
 import { fuzz } from "./fuzz.ts"
@@ -32,7 +31,8 @@ const [requests, seed, atOnce] = [whole("requests"), whole("seed"), whole("at-on
 const HANGS_AFTER_MS = 2000
 
 const meta = await metaThatRefuses()
-const directory = mkdtempSync(join(tmpdir(), "posthaste-fuzz-"))
+leaveNothingBehind()
+const directory = temporaryDirectory()
 const key = process.env["POSTHASTE_OPERATOR_KEY"] ?? randomBytes(24).toString("base64url")
 const own =
   values.url === undefined

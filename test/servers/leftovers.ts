@@ -1,7 +1,9 @@
 /**
  * What tests leave behind. They write to directories that are named after the process that tests run in, and mark the
- * processes that they start with it. A run that was killed could not clean up after itself: the next does.
+ * processes that they start with it. A run that was killed could not clean up after itself: the next does. A script that can
+ * still act when it is stopped, or fails, does it itself.
  */
+import { execFileSync } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -24,29 +26,42 @@ export const ownDirectory = Effect.acquireRelease(Effect.sync(temporaryDirectory
 export const noteProcess = (directory: string, pid: number): void =>
   writeFileSync(join(directory, "pids"), `${pid}\n`, { flag: "a" })
 
-export const removeLeftovers = (): void => {
-  endOrphans()
+export const removeLeftovers = (): void => removeWhatIsOf((owner) => !isAlive(owner))
+
+/**
+ * For a script: however this process ends, unless it is killed, what it started ends with it and its directories go. Ctrl-C and
+ * SIGTERM end it at once; one that can do better has a listener of its own.
+ */
+export const leaveNothingBehind = (): void => {
+  process.once("exit", () => removeWhatIsOf((owner) => owner === process.pid))
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    if (process.listenerCount(signal) === 0) process.once(signal, () => process.exit(130))
+  }
+}
+
+const removeWhatIsOf = (isOwner: (pid: number) => boolean): void => {
+  endProcessesMarked(isOwner)
   for (const name of readdirSync(tmpdir())) {
     const owner = /^posthaste-test-(\d+)-/.exec(name)?.[1]
-    if (owner === undefined || isAlive(Number(owner))) continue
+    if (owner === undefined || !isOwner(Number(owner))) continue
     const directory = join(tmpdir(), name)
     endProcessesOf(directory)
     remove(directory)
   }
 }
 
-const endOrphans = (): void => {
+const endProcessesMarked = (isOwner: (pid: number) => boolean): void => {
   const pids = (textOf(() => readdirSync("/proc").join("\n")) ?? "").split("\n").filter((name) => /^\d+$/.test(name))
   for (const pid of pids) {
     const environment = textOf(() => readFileSync(`/proc/${pid}/environ`, "utf8")) ?? ""
     const owner = /(?:^|\0)TEST_OWNER=(\d+)(?:\0|$)/.exec(environment)?.[1]
-    if (owner !== undefined && !isAlive(Number(owner))) textOf(() => String(process.kill(Number(pid), "SIGKILL")))
+    if (owner !== undefined && isOwner(Number(owner))) textOf(() => String(process.kill(Number(pid), "SIGKILL")))
   }
 }
 
 /** A pid may be somebody else's by now: only a process that still runs in the directory is ended. */
 const endProcessesOf = (directory: string): void => {
-  for (const cluster of [join(directory, "postgres"), join(directory, "data", "postgres")]) {
+  for (const cluster of [directory, join(directory, "postgres"), join(directory, "data", "postgres")]) {
     const server = postmasterOf(cluster)
     if (server !== null) process.kill(server.pid, "SIGQUIT")
   }
@@ -56,8 +71,16 @@ const endProcessesOf = (directory: string): void => {
   }
 }
 
-const remove = (directory: string): void =>
+const remove = (directory: string): void => {
+  const mounted = (textOf(() => readFileSync("/proc/mounts", "utf8")) ?? "")
+    .split("\n")
+    .map((line) => line.split(" ")[1]!)
+  for (const path of mounted) {
+    // Lazily: what runs on it may not have ended yet.
+    if (path?.startsWith(`${directory}/`)) textOf(() => String(execFileSync("umount", ["-l", path], { stdio: "pipe" })))
+  }
   rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
+}
 
 const isAlive = (pid: number): boolean => {
   try {
