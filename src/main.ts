@@ -110,6 +110,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
     trustedProxies: given.trustedProxies,
     connections: given.connections,
     orgLimits: given.orgLimits,
+    retentionDaysMax: given.retentionDaysMax,
     encryptionKeys: databaseAndKeys.encryptionKeys,
     answered: metrics.answered,
     metrics: metrics.text
@@ -139,9 +140,9 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
     inBackground(watchBroker),
     inBackground(endMessages),
     inBackground(disableFailing),
-    given.retention === null
-      ? Layer.empty
-      : inBackground(retain({ keep: given.retention, keepDead: given.deadLetterRetention }))
+    inBackground(
+      retain({ keep: given.retention, keepDead: given.deadLetterRetention, daysMax: given.retentionDaysMax })
+    )
   )
 
   const broker = given.amqpUrl === null ? null : { url: given.amqpUrl, name: `posthaste ${hostname()} ${process.pid}` }

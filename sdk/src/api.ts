@@ -867,6 +867,7 @@ export type Org = {
   readonly name: string | null
   readonly suspended: string | null
   readonly limits: OrgLimits
+  readonly retention: OrgRetention
   readonly retry: RetryPolicy | null
   readonly destinations: number
   readonly waiting: number
@@ -881,6 +882,11 @@ export type OrgLimits = {
   readonly waiting?: number | undefined
   readonly destinations?: number | undefined
   readonly replays?: number | undefined
+}
+
+export type OrgRetention = {
+  readonly endedDays?: number | undefined
+  readonly deadLetterDays?: number | undefined
 }
 
 export type PauseCommand = {
@@ -1088,6 +1094,7 @@ export type SetOrg = {
   readonly suspended?: string | null | undefined
   readonly limits?: OrgLimits | null | undefined
   readonly retry?: RetryPolicy | null | undefined
+  readonly retention?: OrgRetention | null | undefined
 }
 
 /** An open transaction of the database server. No projection and no feed reads on until it has ended. */
@@ -1432,7 +1439,7 @@ export interface Api {
     list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Org>
     /** What is set for an org, and what it has. An org that nobody set anything for has no settings. */
     get(id: string, options?: CallOptions): Promise<Org>
-    /** Set an org's name, limits and retry policy, suspend it or let it go on. What is not named is unset. */
+    /** Set an org's name, limits, retry policy and retention, suspend it or let it go on. What is not named is unset. */
     set(id: string, body?: SetOrg, options?: CallOptions): Promise<Org>
   }
   readonly setAside: {

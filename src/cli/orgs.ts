@@ -11,6 +11,7 @@ interface Settings {
   readonly suspended: string | null
   readonly limits: Readonly<Record<string, number>>
   readonly retry: object | null
+  readonly retention: Readonly<Record<string, number>>
 }
 
 interface Org extends Settings {
@@ -50,7 +51,7 @@ const show = Command.make(
   })
 ).pipe(Command.withDescription("What is set for an org, and what it has, as JSON."))
 
-const settable = ["name", "suspended", "limits", "retry"] as const satisfies ReadonlyArray<keyof Settings>
+const settable = ["name", "suspended", "limits", "retry", "retention"] as const satisfies ReadonlyArray<keyof Settings>
 
 const set = Command.make(
   "set",
@@ -63,13 +64,17 @@ const set = Command.make(
       Flag.atLeast(0)
     ),
     retry: optionalText("retry", 'Its retry policy as JSON, such as {"preset": "patient"}'),
+    keep: Flag.String("keep").pipe(
+      Flag.withDescription("For how many days what ended is kept, such as endedDays=30; may be given again"),
+      Flag.atLeast(0)
+    ),
     unset: Flag.Literals("unset", settable).pipe(
       Flag.withDescription("What is to be set no longer; may be given again"),
       Flag.atLeast(0)
     ),
     ...operatorFlags
   },
-  Effect.fnUntraced(function* ({ id, name, suspended, limits, retry, unset, json, ...flags }) {
+  Effect.fnUntraced(function* ({ id, name, suspended, limits, retry, keep, unset, json, ...flags }) {
     const service = yield* operatorService(flags)
     const org = yield* service.get<Org>(pathOf(id))
     const kept: Partial<Settings> = Object.fromEntries(
@@ -77,7 +82,8 @@ const set = Command.make(
     )
     const given = {
       ...Record.getSomes({ name, suspended }),
-      ...(limits.length > 0 && { limits: { ...kept.limits, ...(yield* limitsOf(limits)) } }),
+      ...(limits.length > 0 && { limits: { ...kept.limits, ...(yield* numbersOf("--limit", limits)) } }),
+      ...(keep.length > 0 && { retention: { ...kept.retention, ...(yield* numbersOf("--keep", keep)) } }),
       ...(Option.isSome(retry) && { retry: JSON.parse(yield* rawJson("--retry", retry.value)) as object })
     }
     const { text } = yield* service.call("PUT", pathOf(id), JSON.stringify({ ...kept, ...given }))
@@ -85,7 +91,7 @@ const set = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Set an org's name, limits and retry policy, suspend it, or let it go on (--unset suspended). What is not named stays."
+    "Set an org's name, limits, retry policy and retention, suspend it, or let it go on (--unset suspended). What is not named stays."
   ),
   Command.withShortDescription("Set what holds for an org"),
   Command.withExamples([
@@ -94,19 +100,21 @@ const set = Command.make(
   ])
 )
 
-const limitsOf = (texts: ReadonlyArray<string>) =>
+const numbersOf = (flag: string, texts: ReadonlyArray<string>) =>
   Effect.map(
     Effect.forEach(texts, (text) => {
-      const [, name, most] = /^([A-Za-z]+)=([0-9]+)$/.exec(text) ?? []
+      const [, name, most] = /^([A-Za-z]+)=([0-9.]+)$/.exec(text) ?? []
       return name === undefined
-        ? failed(`--limit must be a name and a number, such as acceptsPerSecond=200: ${text}`)
+        ? failed(`${flag} must be a name and a number, such as acceptsPerSecond=200: ${text}`)
         : Effect.succeed([name, Number(most)] as const)
     }),
     Object.fromEntries
   )
 
 export const orgs = Command.make("orgs").pipe(
-  Command.withDescription("Tenants: their limits, their retry policy, their suspension. Needs the operator's key."),
+  Command.withDescription(
+    "Tenants: their limits, their retry policy, their retention, their suspension. Needs the operator's key."
+  ),
   Command.withShortDescription("Tenants: list, show, set"),
   Command.withSubcommands([list, show, set])
 )

@@ -75,6 +75,8 @@ export interface Settings {
   readonly retention: Duration.Duration | null
   /** How long dead letters are kept; null keeps them for ever. */
   readonly deadLetterRetention: Duration.Duration | null
+  /** The most that an org may be given; null: as many as the operator likes. */
+  readonly retentionDaysMax: number | null
   /** Null: this process opens no port for metrics and health. 0 takes any free port. */
   readonly metricsPort: number | null
   /** The destinations whose ids may be labels of metrics. */
@@ -422,7 +424,8 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
     metricsPort: yield* variable("POSTHASTE_METRICS_PORT", wholeNumber(0, 65_535)),
     metricsDestinations: yield* variable("POSTHASTE_METRICS_DESTINATIONS", destinationIds, []),
     retention: yield* variable("POSTHASTE_RETENTION_DAYS", days, Duration.days(7)),
-    deadLetterRetention: yield* variable("POSTHASTE_DEAD_LETTER_DAYS", days, Duration.days(365))
+    deadLetterRetention: yield* variable("POSTHASTE_DEAD_LETTER_DAYS", days, Duration.days(365)),
+    retentionDaysMax: yield* variable("POSTHASTE_RETENTION_MAX_DAYS", wholeNumber(1, DAYS_MAX))
   }
 })
 

@@ -30,7 +30,7 @@ import type { Queue } from "../../src/application/ports/Queue.ts"
 import type { QueueRepair } from "../../src/application/ports/QueueRepair.ts"
 import type { ReceiptInbox } from "../../src/application/ports/ReceiptInbox.ts"
 import type { Replays } from "../../src/application/ports/Replays.ts"
-import type { Retention } from "../../src/application/ports/Retention.ts"
+import type { Before, Retention } from "../../src/application/ports/Retention.ts"
 import type { SetAside } from "../../src/application/ports/SetAside.ts"
 import type { Timelines } from "../../src/application/ports/Timelines.ts"
 import type { AttemptOutcome } from "../../src/domain/delivery/outcome.ts"
@@ -182,3 +182,6 @@ export const someStep = Effect.fnUntraced(function* (name: string) {
   const to = live.position === null ? "1:1" : `1:${Number(live.position.split(":")[1]) + 1}`
   return { generation: live.generation, from: live.position, to, facts: 1 }
 })
+
+/** What ended well before then is old, and no dead letter is. */
+export const endedBefore = (ended: DateTime.Utc): Before => ({ now: now(), ended, dead: null, daysMax: null })

@@ -384,6 +384,9 @@ describe("orgs", () => {
     expect((await set("--suspended", "unpaid", "--unset", "limits")).json()).toMatchObject({
       ...{ name: "Globex", suspended: "unpaid", limits: {}, retry }
     })
+    expect((await set("--keep", "endedDays=30", "--keep", "deadLetterDays=90.5")).json()).toMatchObject({
+      ...{ suspended: "unpaid", retry, retention: { endedDays: 30, deadLetterDays: 90.5 } }
+    })
     expect((await run(["orgs", "list"])).out).toMatch(/^globex +Globex .*suspended: unpaid$/m)
     expect((await set("--unset", "suspended")).json()).toMatchObject({ suspended: null, retry })
     expect(await set("--limit", "waiting")).toMatchObject({ code: 1, err: expect.stringContaining("--limit must be") })

@@ -48,6 +48,7 @@ describe("settings", () => {
       concurrency: 512,
       retention: Duration.days(7),
       deadLetterRetention: Duration.days(365),
+      retentionDaysMax: null,
       metricsPort: null,
       tracing: { protocol: "http/protobuf", share: 1, parentDecides: true },
       metricsDestinations: [],
@@ -62,6 +63,7 @@ describe("settings", () => {
     expect(good({ POSTHASTE_RETENTION_DAYS: "0.5" }).retention).toEqual(Duration.hours(12))
     expect(good({}).deadLetterRetention).toEqual(Duration.days(365))
     expect(good({ POSTHASTE_DEAD_LETTER_DAYS: "0" }).deadLetterRetention).toBeNull()
+    expect(good({ POSTHASTE_RETENTION_MAX_DAYS: "90" }).retentionDaysMax).toBe(90)
     expect(good({ POSTHASTE_RETENTION_DAYS: "30" }).retention).toEqual(Duration.days(30))
   })
 

@@ -12,6 +12,10 @@ export type Limits = { readonly [name in LimitName]?: number }
 export const rateNames = ["acceptsPerSecond", "bytesPerSecond"] as const satisfies ReadonlyArray<LimitName>
 export type Rates = Pick<Limits, (typeof rateNames)[number]>
 
+/** What of an org is kept for days of its own: what ended well, and dead letters. */
+export const retentionNames = ["endedDays", "deadLetterDays"] as const
+export type RetentionDays = { readonly [name in (typeof retentionNames)[number]]?: number }
+
 export interface OrgSettings {
   readonly name: string | null
   /** Why nothing is accepted from it and nothing sent for it; null: it is not suspended. */
@@ -19,6 +23,8 @@ export interface OrgSettings {
   readonly limits: Limits
   /** Of messages that bring none, to destinations that have none; null: as their channels say. */
   readonly retry: RetryPolicy | null
+  /** What is not named is kept as long as the installation keeps it. */
+  readonly retention: RetentionDays
 }
 
 export interface OrgCounts {
@@ -56,4 +62,4 @@ export class Orgs extends Context.Service<
   }
 >()("posthaste/application/ports/Orgs") {}
 
-export const unset: OrgSettings = { name: null, suspended: null, limits: {}, retry: null }
+export const unset: OrgSettings = { name: null, suspended: null, limits: {}, retry: null, retention: {} }

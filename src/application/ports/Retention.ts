@@ -1,6 +1,16 @@
 import { Context, type DateTime } from "effect"
 import type { FromStore } from "../errors.ts"
 
+/** What is old enough. Null: nothing is, however old. An org that has days of its own goes by these, counted from `now`. */
+export interface Before {
+  readonly now: DateTime.Utc
+  /** What ended well before. */
+  readonly ended: DateTime.Utc | null
+  readonly dead: DateTime.Utc | null
+  /** No org's own days are more than these; null: as many as it has. */
+  readonly daysMax: number | null
+}
+
 export interface Sweep {
   readonly removed: number
   /** Where the next sweep goes on; null after the last. */
@@ -11,7 +21,7 @@ export interface Sweep {
  * Forgets messages that ended well: messages DELIVERED, CANCELLED or EXPIRED before a time are deleted with all their
  * data (stream, body, answers, view, idempotency key), and the counts go down with them.
  *
- * Dead letters, and messages SENT whose receipt never came, live until `deadBefore`, for ever where it is null; one that holds the
+ * Dead letters, and messages SENT whose receipt never came, live until `dead`; one that holds the
  * place of its ordering key stays all the same, and so does one that has moved since its view was made. Messages that have not ended stay. Receipts that were parked go with dead letters.
  *
  * `sweepEvents` forgets events that were published before a time and none of whose messages is left, each with its
@@ -26,13 +36,8 @@ export interface Sweep {
 export class Retention extends Context.Service<
   Retention,
   {
-    readonly sweep: (
-      endedBefore: DateTime.Utc,
-      from: string | null,
-      limit: number,
-      deadBefore: DateTime.Utc | null
-    ) => FromStore<Sweep | null>
-    readonly sweepEvents: (publishedBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
+    readonly sweep: (before: Before, from: string | null, limit: number) => FromStore<Sweep | null>
+    readonly sweepEvents: (before: Before, from: string | null, limit: number) => FromStore<Sweep | null>
     readonly sweepDeeds: (doneBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
   }
 >()("posthaste/application/ports/Retention") {}

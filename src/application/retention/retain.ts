@@ -4,7 +4,8 @@
  */
 import { DateTime, Duration, Effect } from "effect"
 import { background } from "../background.ts"
-import { Retention } from "../ports/Retention.ts"
+import type { FromStore } from "../errors.ts"
+import { Retention, type Sweep } from "../ports/Retention.ts"
 
 const AT_ONCE = 1_000
 const PAUSE = Duration.millis(200)
@@ -17,29 +18,34 @@ const SHARE = 24
 const FIRST_AFTER = Duration.minutes(1)
 
 export interface Lives {
-  /** Of what ended well. */
-  readonly keep: Duration.Duration
+  /** Of what ended well; null: for ever. */
+  readonly keep: Duration.Duration | null
   /** Of dead letters and of deeds; null: for ever. */
   readonly keepDead: Duration.Duration | null
+  /** The most that an org's own settings may say; null: there is no most. */
+  readonly daysMax: number | null
 }
 
 /** One pass over all messages, then over all events and deeds; answers how many it deleted. It stops early when another process does the same. */
-export const forgetEnded = Effect.fnUntraced(function* ({ keep, keepDead }: Lives) {
+export const forgetEnded = Effect.fnUntraced(function* ({ keep, keepDead, daysMax }: Lives) {
   const retention = yield* Retention
   const now = yield* DateTime.now
-  const before = DateTime.subtractDuration(now, keep)
-  const deadBefore = keepDead === null ? null : DateTime.subtractDuration(now, keepDead)
-  const messages = yield* sweepAll((...asked) => retention.sweep(...asked, deadBefore), before)
+  const ago = (life: Duration.Duration | null) => (life === null ? null : DateTime.subtractDuration(now, life))
+  const before = { now, ended: ago(keep), dead: ago(keepDead), daysMax }
+  const messages = yield* sweepAll(retention.sweep, before)
   // An event goes once its messages are gone.
   const events = yield* sweepAll(retention.sweepEvents, before)
-  return { messages, events, deeds: deadBefore === null ? 0 : yield* sweepAll(retention.sweepDeeds, deadBefore) }
+  return { messages, events, deeds: before.dead === null ? 0 : yield* sweepAll(retention.sweepDeeds, before.dead) }
 })
 
-const sweepAll = Effect.fnUntraced(function* (sweep: Retention["Service"]["sweepEvents"], before: DateTime.Utc) {
+const sweepAll = Effect.fnUntraced(function* <Old>(
+  sweep: (before: Old, from: string | null, limit: number) => FromStore<Sweep | null>,
+  before: Old
+) {
   let removed = 0
   let from: string | null = null
   for (;;) {
-    const swept: Effect.Success<ReturnType<typeof sweep>> = yield* sweep(before, from, AT_ONCE)
+    const swept: Sweep | null = yield* sweep(before, from, AT_ONCE)
     if (swept === null) return removed
     removed += swept.removed
     if (swept.next === null) return removed
@@ -50,7 +56,8 @@ const sweepAll = Effect.fnUntraced(function* (sweep: Retention["Service"]["sweep
 
 /** The next pass completes a failed one. */
 export const retain = (lives: Lives) => {
-  const every = Duration.clamp(Duration.divideUnsafe(lives.keep, SHARE), { minimum: OFTEN, maximum: EVERY })
+  const share = lives.keep === null ? EVERY : Duration.divideUnsafe(lives.keep, SHARE)
+  const every = Duration.clamp(share, { minimum: OFTEN, maximum: EVERY })
   const pass = Effect.flatMap(forgetEnded(lives), ({ messages, events, deeds }) =>
     messages + events + deeds === 0
       ? Effect.void

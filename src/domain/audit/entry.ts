@@ -200,10 +200,15 @@ const changeOf = (fact: ConfigurationFact): Said | null => {
     case "EventTypeArchived":
       return ["REMOVED", { name: fact.name }]
     case "OrgChanged": {
-      const { name, suspended, limits, retry } = fact
+      const { name, suspended, limits, retry, retention } = fact
+      const days = Object.entries(retention).map(([kept, count]) => `${kept} ${count}`)
       return [
         "UPDATED",
-        { name, suspended, limits: limitTexts(limits), ...(retry && { retry: JSON.stringify(retry) }) }
+        {
+          ...{ name, suspended, limits: limitTexts(limits) },
+          ...(retry && { retry: JSON.stringify(retry) }),
+          ...(days.length > 0 && { retention: days })
+        }
       ]
     }
   }

@@ -94,11 +94,15 @@ export const OrgChanged = fact("OrgChanged", {
   name: Schema.NullOr(Schema.String),
   suspended: Schema.NullOr(Schema.String),
   limits: Schema.Record(Schema.String, Schema.Number),
-  retry: Schema.NullOr(RetryPolicy)
+  retry: Schema.NullOr(RetryPolicy),
+  retention: Schema.Record(Schema.String, Schema.Number)
 })
 
 /** The shape from before an org had a retry policy. */
-const OrgChangedV1 = before(OrgChanged, { retry: null })
+const OrgChangedV1 = before(OrgChanged, { retry: null, retention: {} })
+
+/** The shape from before an org had a retention of its own. */
+const OrgChangedV2 = before(OrgChanged, { retention: {} })
 
 /** Every shape ever written. */
 export const recorded = {
@@ -122,7 +126,8 @@ export const recorded = {
   "EventTypeChanged@1": EventTypeChanged,
   "EventTypeArchived@1": EventTypeArchived,
   "OrgChanged@1": OrgChangedV1,
-  "OrgChanged@2": OrgChanged
+  "OrgChanged@2": OrgChangedV2,
+  "OrgChanged@3": OrgChanged
 } as const
 export type ConfigurationFact = FactIn<typeof recorded>
 

@@ -135,6 +135,7 @@ export const start = async (
       host: "127.0.0.1",
       port: 0,
       operatorKeys,
+      retentionDaysMax: 40,
       encryptionKeys: [Redacted.make(new Uint8Array(32).fill(1))],
       ...(feed && { feed }),
       ...(connections && { connections })

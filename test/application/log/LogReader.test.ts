@@ -8,7 +8,16 @@ import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { Retention } from "../../../src/application/ports/Retention.ts"
 import { ended } from "../../contracts/replays/deadLetterSamples.ts"
-import { delivered, inMillis, newOrg, opened, settled, started, unreachable } from "../../contracts/sample.ts"
+import {
+  delivered,
+  endedBefore,
+  inMillis,
+  newOrg,
+  opened,
+  settled,
+  started,
+  unreachable
+} from "../../contracts/sample.ts"
 import { write } from "../../contracts/written.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
@@ -119,7 +128,7 @@ describe("the streams of what was read", () => {
         expect(history).toEqual(whole.slice(0, history!.length))
       }
       yield* projectOnce()
-      expect((yield* (yield* Retention).sweep(inMillis(-3_600_000), null, 10, null))!.removed).toBe(1)
+      expect((yield* (yield* Retention).sweep(endedBefore(inMillis(-3_600_000)), null, 10))!.removed).toBe(1)
       const late = facts.filter(({ messageId, version }) => messageId === gone.id && version > 1)
       const fresh = yield* Effect.scoped(Effect.flatMap(anotherReader, (there) => there.streams(late)))
       expect(fresh.has(gone.id)).toBe(false)

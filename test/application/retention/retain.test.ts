@@ -18,9 +18,9 @@ const answering = (answers: ReadonlyArray<Sweep | null | "unavailable">) => {
   const deedsBefore: Array<number> = []
   const left = [...answers]
   const retention = Retention.of({
-    sweep: Effect.fnUntraced(function* (endedBefore, from, limit) {
+    sweep: Effect.fnUntraced(function* ({ ended }, from, limit) {
       const at = DateTime.toEpochMillis(yield* DateTime.now)
-      asked.push({ at, endedBefore: DateTime.toEpochMillis(endedBefore), from, limit })
+      asked.push({ at, endedBefore: DateTime.toEpochMillis(ended!), from, limit })
       const answer = left.length === 0 ? { removed: 0, next: null } : left.shift()!
       return answer === "unavailable" ? yield* new StoreUnavailable({ cause: new Error("gone") }) : answer
     }),
@@ -34,7 +34,7 @@ const answering = (answers: ReadonlyArray<Sweep | null | "unavailable">) => {
   return { asked, deedsBefore, retention }
 }
 
-const week = { keep: Duration.days(7), keepDead: Duration.days(365) }
+const week = { keep: Duration.days(7), keepDead: Duration.days(365), daysMax: null }
 const day = Duration.toMillis(Duration.days(1))
 
 describe("forgetting", () => {

@@ -18,6 +18,7 @@ import { projected } from "../replays/deadLetterSamples.ts"
 import { searched } from "../replays/searched.ts"
 import {
   delivered,
+  endedBefore,
   inMillis,
   newLane,
   newOrg,
@@ -404,14 +405,17 @@ export const eventsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
         yield* projected(samples)
         const retention = yield* Retention
         const events = yield* Events
-        expect(yield* retention.sweepEvents(inMillis(-HOUR), null, 100)).toEqual({ removed: 1, next: null })
-        expect(yield* retention.sweep(inMillis(-HOUR), null, 100, null)).toMatchObject({ removed: 3 })
+        expect(yield* retention.sweepEvents(endedBefore(inMillis(-HOUR)), null, 100)).toEqual({
+          removed: 1,
+          next: null
+        })
+        expect(yield* retention.sweep(endedBefore(inMillis(-HOUR)), null, 100)).toMatchObject({ removed: 3 })
         expect(yield* events.body(gone.event.id)).toBe(gone.event.body)
         let removed = 0
         // A store that keeps streams elsewhere may still be following what was written there, and then goes round again.
         for (let from: string | null = null; ; ) {
           const sweep: Effect.Success<ReturnType<typeof retention.sweepEvents>> = yield* retention.sweepEvents(
-            inMillis(-HOUR),
+            endedBefore(inMillis(-HOUR)),
             from,
             1
           )

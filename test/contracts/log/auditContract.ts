@@ -30,6 +30,7 @@ import { ended, projected as inLists } from "../replays/deadLetterSamples.ts"
 import { listed } from "../replays/openings.ts"
 import {
   delivered,
+  endedBefore,
   inMillis,
   newMessageId,
   newOrg,
@@ -321,10 +322,9 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
         let removed = 0
         do {
           const sweep: Effect.Success<ReturnType<Retention["Service"]["sweep"]>> = yield* (yield* Retention).sweep(
-            inMillis(-3_600_000),
+            endedBefore(inMillis(-3_600_000)),
             from,
-            100,
-            null
+            100
           )
           removed += sweep!.removed
           from = sweep!.next

@@ -8,7 +8,7 @@ import { Projections, type Run } from "../../../src/application/ports/Projection
 import { Retention } from "../../../src/application/ports/Retention.ts"
 import { viewOf } from "../../../src/domain/message/view.ts"
 import { ended } from "../replays/deadLetterSamples.ts"
-import { delivered, inMillis, newOrg, opened, type Sample, type StorePorts } from "../sample.ts"
+import { delivered, endedBefore, inMillis, newOrg, opened, type Sample, type StorePorts } from "../sample.ts"
 
 const HOUR = 3_600_000
 
@@ -174,7 +174,7 @@ export const projectionsContract = <E>(name: string, layer: Layer.Layer<StorePor
         yield* take(yield* live, "1:5", all)
         const build = yield* beginBuild
         yield* take(build, "1:3", all.slice(1))
-        expect((yield* retention.sweep(inMillis(-HOUR), null, 100, null))!.removed).toBe(3)
+        expect((yield* retention.sweep(endedBefore(inMillis(-HOUR)), null, 100))!.removed).toBe(3)
         // Read before the sweep, written after it.
         const late = { generation: build.generation, from: "1:3", to: "1:5", facts: 1 }
         expect(yield* (yield* MessageViews).project(late, known)).toBe(true)

@@ -17,7 +17,13 @@ import { termsOf } from "../keys/terms.ts"
 import { inMillis, newOrg, next, opened, type StorePorts } from "../sample.ts"
 
 const retry: RetryPolicy = { strategy: "exponential", baseMs: 100, jitter: [0.5, 1] }
-const suspended: OrgSettings = { name: "Acme Ltd", suspended: "unpaid", limits: { acceptsPerSecond: 5 }, retry }
+const suspended: OrgSettings = {
+  name: "Acme Ltd",
+  suspended: "unpaid",
+  limits: { acceptsPerSecond: 5 },
+  retry,
+  retention: { endedDays: 1.5 }
+}
 
 export const orgsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
@@ -41,8 +47,8 @@ export const orgsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>)
         expect(yield* orgs.get(one)).toMatchObject({ suspended: null, limits: { waiting: 9 }, retry: null })
         const facts = yield* (yield* Journals).load(`org-${one}`)
         expect(facts.map(({ name, version, actor }) => [name, version, actor])).toEqual([
-          ["OrgChanged@2", 1, "operator"],
-          ["OrgChanged@2", 2, null]
+          ["OrgChanged@3", 1, "operator"],
+          ["OrgChanged@3", 2, null]
         ])
         expect(JSON.parse(facts[0]!.data)).toEqual({ orgId: one, ...suspended })
       })

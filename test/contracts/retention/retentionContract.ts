@@ -5,11 +5,13 @@ import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
-import { Retention } from "../../../src/application/ports/Retention.ts"
+import { Orgs, unset } from "../../../src/application/ports/Orgs.ts"
+import { type Before, Retention } from "../../../src/application/ports/Retention.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { ended, projected } from "../replays/deadLetterSamples.ts"
 import {
   delivered,
+  endedBefore,
   inMillis,
   newOrg,
   next,
@@ -40,16 +42,19 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
     it.live(rule, () => Effect.provide(body, layer))
 
   /** Sweeps to the end; how many went in each step. */
-  const sweepAll = Effect.fnUntraced(function* (limit: number, deadBefore: DateTime.Utc | null = null) {
+  const sweepAll = Effect.fnUntraced(function* (
+    limit: number,
+    deadBefore: DateTime.Utc | null = null,
+    more: Partial<Before> = {}
+  ) {
     const retention = yield* Retention
     const steps: Array<number> = []
     let from: string | null = null
     do {
       const sweep: Effect.Success<ReturnType<typeof retention.sweep>> = yield* retention.sweep(
-        inMillis(-HOUR),
+        { ...endedBefore(inMillis(-HOUR)), dead: deadBefore, ...more },
         from,
-        limit,
-        deadBefore
+        limit
       )
       steps.push(sweep!.removed)
       from = sweep!.next
@@ -151,6 +156,51 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
     )
 
     test(
+      "goes by an org's own days where it has some, shorter or longer, and never by more than the most",
+      Effect.gen(function* () {
+        const orgs = yield* Orgs
+        const [short, long, plain] = [newOrg(), newOrg(), newOrg()]
+        yield* orgs.set(short, { ...unset, retention: { endedDays: 2, deadLetterDays: 2 } })
+        yield* orgs.set(long, { ...unset, retention: { endedDays: 30 } })
+        const DAY = 24 * HOUR
+        const samples = new Map<string, Sample>()
+        for (const [org, orgId] of Object.entries({ short, long, plain })) {
+          const wishes = { orgId, acceptedAt: inMillis(-20 * DAY) }
+          for (const days of [1, 3, 10]) {
+            samples.set(`${org} ${days}`, yield* ended(delivered, inMillis(-days * DAY), wishes))
+          }
+          samples.set(`${org} dead`, yield* ended(refused(), inMillis(-3 * DAY), wishes))
+        }
+        yield* projected([...samples.values()])
+        const store = yield* EventStore
+        const left = Effect.fnUntraced(function* () {
+          const found: Array<string> = []
+          for (const [name, { id }] of samples) if ((yield* store.load(id)).version > 0) found.push(name)
+          return found
+        })
+        yield* sweepAll(100, null, { ended: inMillis(-7 * DAY) })
+        const dead = keepsDead ? ["short dead"] : []
+        const kept = [
+          "short 1",
+          ...dead,
+          "long 1",
+          "long 3",
+          "long 10",
+          "long dead",
+          "plain 1",
+          "plain 3",
+          "plain dead"
+        ]
+        expect(yield* left()).toEqual(kept)
+        // For ever, but for those that have days of their own.
+        yield* sweepAll(100, null, { ended: null })
+        expect(yield* left()).toEqual(kept)
+        yield* sweepAll(100, null, { ended: null, daysMax: 5 })
+        expect(yield* left()).toEqual(kept.filter((name) => name !== "long 10"))
+      })
+    )
+
+    test(
       "forgets each message once, however many sweep at the same moment",
       Effect.gen(function* () {
         const retention = yield* Retention
@@ -161,7 +211,7 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
         }
         yield* projected(samples)
         const sweeps = yield* Effect.all(
-          Array.from({ length: 6 }, () => retention.sweep(inMillis(-HOUR), null, 100, null)),
+          Array.from({ length: 6 }, () => retention.sweep(endedBefore(inMillis(-HOUR)), null, 100)),
           { concurrency: "unbounded" }
         )
         expect(sweeps.reduce((sum, sweep) => sum + (sweep?.removed ?? 0), 0)).toBe(20)

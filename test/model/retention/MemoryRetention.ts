@@ -1,8 +1,9 @@
 /** Sweeps over the views in the order of their ids. One synchronous step each, so two are never under way at once. */
-import { DateTime, Effect, Layer } from "effect"
-import { Retention } from "../../../src/application/ports/Retention.ts"
+import { DateTime, Duration, Effect, Layer } from "effect"
+import type { RetentionDays } from "../../../src/application/ports/Orgs.ts"
+import { type Before, Retention } from "../../../src/application/ports/Retention.ts"
 import { journalOf } from "../../../src/domain/event/event.ts"
-import type { MessageId, ReplayId } from "../../../src/domain/ids.ts"
+import type { MessageId, OrgId, ReplayId } from "../../../src/domain/ids.ts"
 import { endedWell, type MessageView } from "../../../src/domain/message/view.ts"
 import { liveViews } from "../log/runs.ts"
 import { eraseIn, Memory, type Tables } from "../Memory.ts"
@@ -25,12 +26,18 @@ const forget = (tables: Tables, id: MessageId): void => {
 const holdsPlace = (tables: Tables, id: MessageId): boolean =>
   [...tables.lines.values()].some((turns) => turns.some(({ message }) => message.messageId === id))
 
+const beforeOf = (tables: Tables, orgId: OrgId, name: keyof RetentionDays, { now, daysMax, ended, dead }: Before) => {
+  const days = tables.orgs.get(orgId)?.retention[name]
+  if (days === undefined) return name === "endedDays" ? ended : dead
+  return DateTime.subtractDuration(now, Duration.days(Math.min(days, daysMax ?? days)))
+}
+
 export const layer = Layer.effect(
   Retention,
   Effect.gen(function* () {
     const { tables } = yield* Memory
     return Retention.of({
-      sweep: (endedBefore, from, limit, deadBefore) =>
+      sweep: (before, from, limit) =>
         Effect.sync(() => {
           const views = liveViews(tables)
           const seen = [...views.keys()]
@@ -38,7 +45,9 @@ export const layer = Layer.effect(
             .toSorted()
             .slice(0, limit)
           const old = seen.filter((id) => {
-            const { status, endedAt, createdAt, version } = views.get(id)!
+            const { orgId, status, endedAt, createdAt, version } = views.get(id)!
+            const endedBefore = beforeOf(tables, orgId, "endedDays", before)
+            const deadBefore = beforeOf(tables, orgId, "deadLetterDays", before)
             const isBefore = (at: DateTime.Utc | null, before: DateTime.Utc | null) =>
               at !== null && before !== null && DateTime.isLessThan(at, before)
             if (ended.has(status)) return isBefore(endedAt, endedBefore)
@@ -49,10 +58,15 @@ export const layer = Layer.effect(
           for (const id of old) forget(tables, id)
           return { removed: old.length, next: seen.length < limit ? null : seen.at(-1)! }
         }),
-      sweepEvents: (publishedBefore, from, limit) =>
+      sweepEvents: (before, from, limit) =>
         Effect.sync(() => {
           const seen = [...tables.events]
-            .filter(([id, { at }]) => (from === null || id > from) && DateTime.isLessThan(at, publishedBefore))
+            .filter(([id, { at, orgId }]) => {
+              const publishedBefore = beforeOf(tables, orgId, "endedDays", before)
+              return (
+                (from === null || id > from) && publishedBefore !== null && DateTime.isLessThan(at, publishedBefore)
+              )
+            })
             .toSorted(([a], [b]) => (a < b ? -1 : 1))
             .slice(0, limit)
           const gone = seen.filter(([, { messages }]) => [...messages.values()].every((id) => !tables.streams.has(id)))

@@ -6,7 +6,7 @@ import { Orgs } from "../../../application/ports/Orgs.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
 import { type PageQuery, pageOfAll } from "../server/cursor.ts"
-import { answer } from "../server/problem.ts"
+import { answer, invalidFields } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
 import { SetOrg } from "./orgsApi.ts"
 
@@ -18,19 +18,30 @@ const list = Effect.fnUntraced(function* (query: PageQuery) {
 
 const get = (id: OrgId) => Effect.flatMap(Orgs, (orgs) => orgs.get(id))
 
-const set = Effect.fnUntraced(function* (id: OrgId, request: HttpServerRequest.HttpServerRequest) {
-  const { name, suspended, limits, retry } = yield* bodyOf(request, decodeSet)
+const set = Effect.fnUntraced(function* (
+  id: OrgId,
+  request: HttpServerRequest.HttpServerRequest,
+  daysMax: number | null
+) {
+  const { name, suspended, limits, retry, retention } = yield* bodyOf(request, decodeSet)
+  const tooLong = Object.entries(retention ?? {}).filter(([, days]) => daysMax !== null && days > daysMax)
+  if (tooLong.length > 0) {
+    const reason = `must be ${daysMax} at most, as POSTHASTE_RETENTION_MAX_DAYS says`
+    return yield* invalidFields(tooLong.map(([kept]) => ({ field: `retention.${kept}`, reason })))
+  }
   const orgs = yield* Orgs
   yield* orgs.set(id, {
     ...{ name: name ?? null, suspended: suspended ?? null },
-    ...{ limits: limits ?? {}, retry: retry ?? null }
+    ...{ limits: limits ?? {}, retry: retry ?? null, retention: retention ?? {} }
   })
   return yield* orgs.get(id)
 })
 
-export const layer = HttpApiBuilder.group(Api, "orgs", (handlers) =>
-  handlers
-    .handle("list", ({ query }) => answer(list(query)))
-    .handle("get", ({ params }) => answer(get(params.id)))
-    .handleRaw("set", ({ params, request }) => answer(set(params.id, request)))
-)
+/** `retentionDaysMax`: the most days that an org may be given; null: there is no most. */
+export const layerWith = (retentionDaysMax: number | null) =>
+  HttpApiBuilder.group(Api, "orgs", (handlers) =>
+    handlers
+      .handle("list", ({ query }) => answer(list(query)))
+      .handle("get", ({ params }) => answer(get(params.id)))
+      .handleRaw("set", ({ params, request }) => answer(set(params.id, request, retentionDaysMax)))
+  )

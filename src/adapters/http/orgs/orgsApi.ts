@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Retry, text } from "../../../application/destinations/fields.ts"
-import { type LimitName, limitNames } from "../../../application/ports/Orgs.ts"
+import { type LimitName, limitNames, retentionNames } from "../../../application/ports/Orgs.ts"
 import { OrgId } from "../../../domain/ids.ts"
 import { OperatorAccess } from "../server/auth.ts"
 import { about, bodyErrors } from "../server/endpoints.ts"
@@ -27,6 +27,17 @@ export const limitsOf = <Name extends LimitName>(names: ReadonlyArray<Name>) =>
   )
 const Limits = limitsOf(limitNames).annotate({ identifier: "OrgLimits" })
 
+const days = Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 36_500 }))
+const keeps: Record<(typeof retentionNames)[number], string> = {
+  endedDays: "Messages that ended well, and events without messages, are kept for so many days.",
+  deadLetterDays: "Dead letters, and messages that were sent and never proven, are kept for so many days."
+}
+const Retention = Schema.Struct(
+  Object.fromEntries(
+    retentionNames.map((name) => [name, Schema.optionalKey(days.annotate({ description: keeps[name] }))])
+  ) as Record<(typeof retentionNames)[number], Schema.optionalKey<typeof days>>
+).annotate({ identifier: "OrgRetention" })
+
 export const SetOrg = Schema.Struct({
   name: optional(text(200)),
   suspended: optional(text(500)),
@@ -34,6 +45,9 @@ export const SetOrg = Schema.Struct({
   retry: optional(Retry).annotateKey({
     description:
       "The retry policy of messages that bring none, to destinations that have none. Without it: their channels' own."
+  }),
+  retention: optional(Retention).annotateKey({
+    description: "For how long what ended is kept. What is not named is kept as long as the installation keeps it."
   })
 }).annotate({ identifier: "SetOrg" })
 
@@ -42,6 +56,7 @@ const Org = Schema.Struct({
   name: Text.annotate({ description: "For people." }),
   suspended: Text.annotate({ description: "Why it is suspended; null when it is not." }),
   limits: Limits,
+  retention: Retention,
   retry: Schema.NullOr(Retry).annotate({ description: "Null: messages have the policies of their channels." }),
   destinations: Schema.Int.annotate({ description: "Destinations of all kinds that were not removed." }),
   waiting: Schema.Int.annotate({ description: "Messages that are QUEUED or SENDING, as the list has them." }),
@@ -64,7 +79,9 @@ const set = HttpApiEndpoint.put("set", "/orgs/:id", {
   success: Org,
   error: bodyErrors
 }).annotateMerge(
-  about("Set an org's name, limits and retry policy, suspend it or let it go on. What is not named is unset.")
+  about(
+    "Set an org's name, limits, retry policy and retention, suspend it or let it go on. What is not named is unset."
+  )
 )
 
 export const orgsApi = HttpApiGroup.make("orgs")

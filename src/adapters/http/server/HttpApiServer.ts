@@ -62,6 +62,8 @@ export interface HttpApiOptions {
   readonly connections?: Partial<Omit<ConnectionLimits, "isProxy">>
   /** What an org may ask for and have that the operator has set no limits for; absent: as much as it likes. */
   readonly orgLimits?: Limits
+  /** The most days that an org may be given to keep what ended; absent: there is no most. */
+  readonly retentionDaysMax?: number | null
   /** Told of each answer. */
   readonly answered?: Answered
   /** The text of `/metrics`, which only an operator's key may read here; absent: there is none. */
@@ -71,7 +73,7 @@ export interface HttpApiOptions {
 type RoutesOptions = Omit<HttpApiOptions, "host" | "port" | "tls" | "encryptionKeys" | "orgLimits">
 
 const routesOf = (
-  { operatorKeys, trustedProxies, feed, answered, metrics }: RoutesOptions,
+  { operatorKeys, trustedProxies, feed, answered, metrics, retentionDaysMax }: RoutesOptions,
   channels: Channels["Service"]
 ) => {
   const api = apiWith(channels.values())
@@ -108,7 +110,7 @@ const routesOf = (
       FeedHandlers.layerWith(feed ?? FeedHandlers.defaults),
       ProjectionHandlers.layer,
       ProcessHandlers.layer,
-      OrgHandlers.layer,
+      OrgHandlers.layerWith(retentionDaysMax ?? null),
       SetAsideHandlers.layer,
       HealthHandlers.layer
     ]),

@@ -151,6 +151,7 @@ export const fields: Readonly<Record<string, readonly [means: string, example?: 
   replayed: ["How many were replayed.", 2],
   requestedAt: ["When it was requested.", TIME],
   response: ["What the far side answered."],
+  retention: ["For how many days what ended is kept.", { endedDays: 30, deadLetterDays: 365 }],
   retry: ["When failed attempts are repeated; null for the default of the channel.", null],
   retryable: ["Whether trying again can help.", true],
   roles: ["What the process does.", ["api", "worker", "relay", "projector"]],

@@ -1,7 +1,8 @@
 -- Looks at the next messages of one org in the order they were accepted and forgets those that ended well before
--- p_before, and those that ended otherwise, or were sent and never proven, before p_dead. Answers nothing while another sweep is under way; `next_org` null says that all was looked at.
+-- p_before, and those that ended otherwise, or were sent and never proven, before p_dead; the org's own days take the place of both. Answers nothing while another sweep is under way; `next_org` null says that all was looked at.
 create or replace function forget_ended(
-  p_before timestamptz, p_org text, p_created timestamptz, p_id uuid, p_limit int, p_dead timestamptz
+  p_now timestamptz, p_days_max float8, p_before timestamptz, p_dead timestamptz,
+  p_org text, p_created timestamptz, p_id uuid, p_limit int
 ) returns table (removed int, next_org text, next_created timestamptz, next_id uuid)
 language plpgsql volatile
 as $$
@@ -25,6 +26,8 @@ begin
     return query select 0, null::text, null::timestamptz, null::uuid;
     return;
   end if;
+  p_before := forgotten_before(p_org, 'endedDays', p_now, p_days_max, p_before);
+  p_dead := forgotten_before(p_org, 'deadLetterDays', p_now, p_days_max, p_dead);
   select count(*), coalesce(array_agg(v.id) filter (
       where v.status in ({{endedWell}}) and v.ended_at < p_before), '{}'),
     coalesce(array_agg(v.id) filter (
@@ -33,7 +36,7 @@ begin
     into v_seen, v_ids, v_dead, p_created, p_id
     from (
       select id, status, created_at, ended_at from message_view
-      where generation = v_generation and org_id = p_org and created_at < p_before
+      where generation = v_generation and org_id = p_org and created_at < greatest(p_before, p_dead)
         and (p_created is null or (created_at, id) > (p_created, p_id))
       order by generation desc, org_id desc, created_at, id limit p_limit
     ) v;

@@ -1,6 +1,8 @@
--- Looks at the next events of before p_before in their order and forgets those none of whose messages is left. Answers how many
+-- Looks at the next events of before p_before, or of before their org's own days, in their order and forgets those none of whose messages is left. Answers how many
 -- went and the last one looked at; nothing while another sweep is under way.
-create or replace function forget_events(p_before timestamptz, p_at timestamptz, p_id uuid, p_limit int)
+create or replace function forget_events(
+  p_now timestamptz, p_days_max float8, p_before timestamptz, p_at timestamptz, p_id uuid, p_limit int
+)
 returns table (removed int, next_at timestamptz, next_id uuid)
 language plpgsql volatile
 as $$
@@ -9,16 +11,21 @@ declare
   v_gone uuid[];
   v_streams uuid[];
   v_at timestamptz;
+  v_latest timestamptz;
 begin
   if not pg_try_advisory_xact_lock(lock_key(1)) then return; end if;
   -- As in forget_ended: whoever holds facts that were read before does not write them once this has committed.
   perform 1 from projection order by name, generation for update;
+  v_latest := greatest(p_before, (
+    select max(p_now - least((o.retention ->> 'endedDays')::float8, p_days_max) * interval '1 day')
+    from org o where o.retention ->> 'endedDays' is not null));
   select coalesce(array_agg(p.id order by p.at, p.id), '{}'), max(p.at) into v_seen, v_at from (
     select p.id, p.at from publication p
-    where p.at < p_before and (p_at is null or (p.at, p.id) > (p_at, p_id)) order by p.at, p.id limit p_limit) p;
+    where p.at < v_latest and (p_at is null or (p.at, p.id) > (p_at, p_id)) order by p.at, p.id limit p_limit) p;
   v_gone := array(
-    select s from unnest(v_seen) s where not exists (
-      select 1 from fan_out f where f.event_id = s and (
+    select p.id from publication p
+    where p.id = any (v_seen) and p.at < forgotten_before(p.org_id, 'endedDays', p_now, p_days_max, p_before) and not exists (
+      select 1 from fan_out f where f.event_id = p.id and (
         exists (select 1 from event e where e.stream_id = f.message_id)
         or exists (select 1 from copied_fact c where c.stream_id = f.message_id)
         or exists (select 1 from owed_message o where o.message_id = f.message_id))));

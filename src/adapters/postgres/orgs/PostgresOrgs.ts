@@ -13,7 +13,8 @@ const counted = (id: string, statuses: string) => `coalesce((
         and org_id = ${id} and status in (${statuses})
     ), 0)::float8`
 
-const columns = `i.id, o.name, o.suspended, coalesce(o.limits, '{}') as limits, o.retry, o.updated_at as "updatedAt",
+const columns = `i.id, o.name, o.suspended, coalesce(o.limits, '{}') as limits, o.retry,
+    coalesce(o.retention, '{}') as retention, o.updated_at as "updatedAt",
     (select count(*) from destination d where d.org_id = i.id and d.removed_at is null)::int as destinations,
     (select count(*) from replay r where r.org_id = i.id and r.next_at < 'infinity')::int as replays,
     ${counted("i.id", "'QUEUED', 'SENDING'")} as waiting,
@@ -26,9 +27,9 @@ const listStatement = prepared`select ${columns} from (
         union select org_id from message_count
       ) known(id) where $1::text is null or id > $1 order by id limit $2
     ) i(id) left join org o on o.id = i.id order by i.id`
-const settingsStatement = prepared`select name, suspended, limits, retry from org where id = $1`
-const setStatement = prepared`with changed as (select set_org($1, $2, $3, $4::jsonb, $5::jsonb, $6::timestamptz))
-    select ${appendToJournalSql(7)} from changed`
+const settingsStatement = prepared`select name, suspended, limits, retry, retention from org where id = $1`
+const setStatement = prepared`with changed as (select set_org($1, $2, $3, $4::jsonb, $5::jsonb, $6::jsonb, $7::timestamptz))
+    select ${appendToJournalSql(8)} from changed`
 
 const FRESH_MS = 900
 const KEPT = 10_000
@@ -52,11 +53,11 @@ export const layer = Layer.effect(
 
     return Orgs.of({
       get: (id) => Effect.map(unavailable(lookups.query<Org>(getStatement, [id])), ([org]) => org!),
-      set: Effect.fnUntraced(function* (id, { name, suspended, limits, retry }) {
+      set: Effect.fnUntraced(function* (id, { name, suspended, limits, retry, retention }) {
         const now = yield* DateTime.now
-        const fact = { type: "OrgChanged", orgId: id, name, suspended, limits, retry } as const
+        const fact = { type: "OrgChanged", orgId: id, name, suspended, limits, retry, retention } as const
         const facts = yield* configurationFactValues(`org-${id}`, [fact], now)
-        const json = [JSON.stringify(limits), retry === null ? null : JSON.stringify(retry)]
+        const json = [JSON.stringify(limits), retry === null ? null : JSON.stringify(retry), JSON.stringify(retention)]
         const values = [id, name, suspended, ...json, DateTime.formatIso(now), ...facts]
         yield* unavailable(durable.query(setStatement, values))
         known.delete(id)

@@ -3,13 +3,13 @@
  * the org before them.
  */
 import { DateTime, Effect, Layer } from "effect"
-import { Retention } from "../../../application/ports/Retention.ts"
+import { type Before, Retention } from "../../../application/ports/Retention.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 
 const sweepStatement = prepared`select removed::text, next_org, to_json(next_created) #>> '{}', next_id::text
-    from forget_ended($1, $2, $3::timestamptz, $4::uuid, $5, $6::timestamptz)`
+    from forget_ended($1, $2, $3, $4, $5, $6::timestamptz, $7::uuid, $8)`
 const sweepEventsStatement = prepared`select removed::text, to_json(next_at) #>> '{}', next_id::text
-    from forget_events($1, $2::timestamptz, $3::uuid, $4)`
+    from forget_events($1, $2, $3, $4::timestamptz, $5::uuid, $6)`
 const sweepDeedsStatement = prepared`select removed::text, to_json(next_at) #>> '{}', next_id::text
     from forget_deeds($1, $2::timestamptz, $3::uuid, $4)`
 
@@ -20,28 +20,37 @@ const sweepOf = ([removed, ...next]: ReadonlyArray<string | null>) => ({
   next: next[0] == null ? null : next.map((part) => part ?? "").join("/")
 })
 
+const valuesOf = ({ now, ended, daysMax }: Omit<Before, "dead">) => [
+  DateTime.formatIso(now),
+  daysMax,
+  ended && DateTime.formatIso(ended)
+]
+
 export const layer = Layer.effect(
   Retention,
   Effect.gen(function* () {
     const { bulk } = yield* Postgres
-    const sweep: Retention["Service"]["sweep"] = (endedBefore, from, limit, deadBefore) => {
+    const sweep: Retention["Service"]["sweep"] = (before, from, limit) => {
       const [org = null, created = null, id = null] = placeIn(from)
-      const dead = deadBefore === null ? null : DateTime.formatIso(deadBefore)
-      const values = [DateTime.formatIso(endedBefore), org, created, id, limit, dead]
+      const { dead, ...ended } = before
+      const values = [...valuesOf(ended), dead && DateTime.formatIso(dead), org, created, id, limit]
       return reading(bulk.rows(sweepStatement, values), ([row]) => (row === undefined ? null : sweepOf(row)))
     }
-    const sweepInOrder =
-      (statement: typeof sweepEventsStatement): Retention["Service"]["sweepEvents"] =>
-      (before, from, limit) => {
-        const [at = null, id = null] = placeIn(from)
-        return reading(bulk.rows(statement, [DateTime.formatIso(before), at, id, limit]), ([row]) =>
-          row === undefined ? null : sweepOf(row)
-        )
-      }
-    return Retention.of({
-      sweep,
-      sweepEvents: sweepInOrder(sweepEventsStatement),
-      sweepDeeds: sweepInOrder(sweepDeedsStatement)
-    })
+    const sweepInOrder = (
+      statement: typeof sweepEventsStatement,
+      before: ReadonlyArray<unknown>,
+      from: string | null,
+      limit: number
+    ) => {
+      const [at = null, id = null] = placeIn(from)
+      return reading(bulk.rows(statement, [...before, at, id, limit]), ([row]) =>
+        row === undefined ? null : sweepOf(row)
+      )
+    }
+    const sweepEvents: Retention["Service"]["sweepEvents"] = (before, from, limit) =>
+      sweepInOrder(sweepEventsStatement, valuesOf(before), from, limit)
+    const sweepDeeds: Retention["Service"]["sweepDeeds"] = (doneBefore, from, limit) =>
+      sweepInOrder(sweepDeedsStatement, [DateTime.formatIso(doneBefore)], from, limit)
+    return Retention.of({ sweep, sweepEvents, sweepDeeds })
   })
 )

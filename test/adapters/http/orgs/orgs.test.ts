@@ -49,6 +49,18 @@ describe("orgs", () => {
     expect(await config()).toEqual(standard)
   })
 
+  it("have days of their own for what ended, up to the operator's most", async () => {
+    const org = newOrg()
+    const kept = await set(org, { retention: { endedDays: 30, deadLetterDays: 1.5 } })
+    expect(kept.json["retention"]).toEqual({ endedDays: 30, deadLetterDays: 1.5 })
+    expect(field(await set(org, { retention: { endedDays: 0.5 } }))).toEqual(["retention.endedDays"])
+    expect(field(await set(org, { retention: { deadLetterDays: 41 } }))).toEqual(["retention.deadLetterDays"])
+    expect(field(await set(org, { retention: { days: 3 } }))).toEqual(["retention.days"])
+    // A refusal changes nothing.
+    expect((await call("GET", `/api/v1/orgs/${org}`)).json["retention"]).toEqual({ endedDays: 30, deadLetterDays: 1.5 })
+    expect((await set(org, {})).json["retention"]).toEqual({})
+  })
+
   it("are all listed together where the operator asks for *, and nowhere else", async () => {
     const [one, other] = [newOrg(), newOrg()]
     const sent: Array<string> = []
