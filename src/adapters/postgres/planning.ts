@@ -44,6 +44,8 @@ export const planning: Readonly<Record<string, Planning>> = {
   forget_views: byIndex,
   change_lines: byIndex,
   advance_lines: byIndex,
+  // With the plan of its caller it would be planned for each step's list of streams.
+  erase_again: { ...byIndex, ...once },
   project_activity: { ...byIndex, ...once },
   project_audit: { ...byIndex, ...once },
   project_health: { ...byIndex, ...once },
