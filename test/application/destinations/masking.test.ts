@@ -109,6 +109,11 @@ describe("a secret that an answer repeats", () => {
     expect(maskWith("sk_live_1")("İİİİ sk_LIVE_1 İİ")).toBe("İİİİ *** İİ")
   })
 
+  it("takes all of the base64 along that it lies in", () => {
+    const said = base64('{"user":"shop","token":"sk_live_1","more":17}')
+    expect(maskWith("sk_live_1")(`{"echo":"${said}"}, ${said.replaceAll("=", "")}`)).toBe('{"echo":"***"}, ***')
+  })
+
   it("is found wherever it comes again, and leaves what is between", () => {
     expect(maskWith("sk_live_1")("sk_live_1,sk_live_1 and sk_live_1")).toBe("***,*** and ***")
   })
@@ -144,6 +149,15 @@ describe("an org that has many and long secrets", () => {
     expect(process.threadCpuUsage({ user, system: 0 }).user / 1_000).toBeLessThan(500)
     expect(kept.length).toBeLessThan(32_768)
     for (const secret of Object.values(secretsOf(pattern))) expect(kept).not.toContain(secret)
+  })
+
+  it("gets the beginning of its answers", () => {
+    const secrets = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`s${n}`, `"/+&<'>\\${n}.`.repeat(300)]))
+    const answer = "z".repeat(65_536)
+    const kept = maskOf(http, openOf(http, { url }, secrets))(answer)
+    expect(kept.length).toBeGreaterThan(4_096)
+    expect(kept.length).toBeLessThan(32_768)
+    expect(answer.startsWith(kept)).toBe(true)
   })
 
   it("is not the owner of one private key", () => {
