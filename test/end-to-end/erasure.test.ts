@@ -40,6 +40,8 @@ describe("the erasure of a person", () => {
         await reaches(sent, "SENT", "DELIVERED")
         const refused = await send({ ...details, to: "4915100000009" })
         await reaches(refused, "FAILED")
+        const dismissed = await call("POST", `/outbound/messages/${refused}/dismiss`, { reason: "Erika called" })
+        expect(dismissed.status).toBe(200)
         const waits = await send({ ...details, to: PHONE, deliverAt: "2100-01-01T00:00:00Z" })
         const hooked = (
           await call<{ id: string }>("POST", "/outbound/messages", { ...details, channel: "webhook", to: hook })

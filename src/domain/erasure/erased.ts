@@ -29,4 +29,4 @@ export const erasedFact = ({ name, data }: RecordedFact): RecordedFact => {
 }
 
 /** Facts whose reason a person wrote. */
-const freely = new Set(["MessageCancelled", "MessageReplayed", "MessageBodyErased", "EventErased"])
+const freely = new Set(["MessageCancelled", "MessageDismissed", "MessageReplayed", "MessageBodyErased", "EventErased"])

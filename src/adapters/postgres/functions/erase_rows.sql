@@ -15,7 +15,7 @@ begin
   update audit a set dossier_id = case when a.operation = 'BLOCKED_BY_POLICY' then a.dossier_id end, correlation_id = null,
       details = (erased_fact('', a.details)::jsonb
         || case when (a.details::jsonb) ? 'message' then '{"message": "erased"}' else '{}' end::jsonb
-        || case when a.operation in ('CANCELLED', 'REPLAYED', 'ERASED') then '{"reason": null}' else '{}' end::jsonb)::json
+        || case when a.operation in ('CANCELLED', 'DISMISSED', 'REPLAYED', 'ERASED') then '{"reason": null}' else '{}' end::jsonb)::json
     from (select p.generation from projection p where p.name = 'audit') g
     where a.generation = g.generation and a.stream_id = any (p_streams);
   delete from activity a using (select p.generation from projection p where p.name = 'activity') g

@@ -9,7 +9,7 @@ language sql immutable as $$
         then '{"to": "erased"}' else '{}' end::jsonb
     || case when jsonb_typeof(d.data -> 'error') = 'object'
         then jsonb_build_object('error', d.data -> 'error' || '{"message": "erased"}') else '{}' end
-    || case when split_part(p_name, '@', 1) in ('MessageCancelled', 'MessageReplayed', 'MessageBodyErased', 'EventErased') and d.data ? 'reason'
+    || case when split_part(p_name, '@', 1) in ('MessageCancelled', 'MessageDismissed', 'MessageReplayed', 'MessageBodyErased', 'EventErased') and d.data ? 'reason'
         then '{"reason": null}' else '{}' end::jsonb
   )::json
   from (select p_data::jsonb as data) d

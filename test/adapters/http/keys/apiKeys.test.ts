@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest"
 import { generateKey, isWellFormed } from "../../../../src/adapters/http/keys/apiKey.ts"
+import { delivered, started, succeeded } from "../../../domain/message/samples.ts"
 import { field, start } from "../served.ts"
 
-const { call, makeKey, project } = await start()
+const { append, call, makeKey, project } = await start()
 const keys = "/api/v1/api-keys"
 
 describe("an API key", () => {
@@ -129,6 +130,12 @@ describe("an API key", () => {
     const [reader, seer] = [await keyOf("messages:read"), await keyOf("messages:read", "bodies:read")]
     expect((await call("GET", `/api/v1/outbound/messages/${id}/body`, reader)).status).toBe(403)
     expect((await call("GET", `/api/v1/outbound/messages/${id}/body`, seer)).text).toBe("1")
+    const answer = "an answer that says who it was"
+    await append(id, [started(1)])
+    await append(id, [succeeded(1), delivered("response")], answer)
+    const attempts = async (as: object) => (await call("GET", `/api/v1/outbound/messages/${id}/attempts`, as)).text
+    expect(await attempts(seer)).toContain(answer)
+    expect(await attempts(reader)).not.toContain(answer)
     expect((await call("GET", `/api/v1/events/${event}`, reader)).json["data"]).toBeNull()
     expect((await call("GET", `/api/v1/events/${event}`, seer)).json["data"]).toEqual({ secret: 1 })
     await project()
