@@ -156,6 +156,7 @@ export const openEndpoint = async (
     readonly maxInFlight?: number
     readonly timeoutMs?: number
     readonly eventTypes?: ReadonlyArray<string>
+    readonly rateLimit?: { readonly limit: number; readonly periodMs: number }
   } = {}
 ): Promise<string> => {
   const { id } = await call<{ id: string }>(`${url}/api/v1/webhook-endpoints`, key, {

@@ -152,7 +152,10 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
       messages: claim.messages.filter(({ messageId }) => !isIllegible(messageId)),
       unreadable: claim.messages
         .filter(({ messageId }) => isIllegible(messageId))
-        .map(({ messageId, lane }) => ({ messageId, lane, orgId: null, reason: "unreadable", detail: "version 1" }))
+        .map(({ messageId, lane, terms }) => ({
+          ...{ messageId, lane, terms, orgId: null },
+          ...{ reason: "unreadable", detail: "version 1" }
+        }))
     }
   }
 
@@ -233,6 +236,8 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
           if (batches.length > 0) world.tally("a batch was taken over")
           return batches.map(({ batch }) => `batch ${batch}`).join(" ") || "nothing"
         }),
+      nextSlot: (lane, lead) => call("slot", queue.nextSlot(lane, lead), lane, ({ at }) => String(at)),
+      returnSlots: (lane, slots) => call("slot", queue.returnSlots(lane, slots), `${lane}: ${slots.join(" ")}`),
       deferLane: (lane, wait) =>
         call(
           "deferLane",

@@ -66,6 +66,8 @@ const repairing =
     return Context.add(store, QueueRepair, { ...real, ...change(real, store) })
   }
 
+const noSlots = { nextSlotAt: null, returned: [] }
+
 /** By what each gets wrong. */
 export const mutants = {
   "ignores the fence": appending((entry) => ({ ...entry, fence: null })),
@@ -254,7 +256,20 @@ export const mutants = {
   "forgets that a lane was deferred": queueing(() => ({ deferLane: () => Effect.void })),
 
   "counts nothing against a rate limit": claiming((claim, { tables }) => {
-    for (const { lane } of claim) changeLane(tables, lane, { nextClaimAt: null })
+    for (const { lane } of claim) changeLane(tables, lane, { nextClaimAt: null, slots: noSlots })
+  }),
+
+  "gives whoever missed a slot of a rate limit one that it hands out again": queueing((queue, store) => {
+    const { tables } = Context.get(store, Memory)
+    return {
+      nextSlot: (lane, lead) =>
+        Effect.suspend(() => {
+          const { slots, nextClaimAt } = laneOf(tables, lane)
+          return Effect.tap(queue.nextSlot(lane, lead), () =>
+            Effect.sync(() => changeLane(tables, lane, { slots, nextClaimAt }))
+          )
+        })
+    }
   }),
 
   "gives a probe a permit that never ends": claiming((claim, { tables }) => {

@@ -91,7 +91,7 @@ export const channelOf = (world: World, process: Process): Sender => {
   }
 
   const send = (message: OutboundMessage) => {
-    world.oracle.requests.begins(message)
+    world.oracle.requests.begins(process, message)
     return Effect.callback<Reply>((resume) => {
       const rates = world.healed ? { crashBefore: 0, crashAfter: 0, freeze: 0 } : swarm.channel
       const what = named(message)
@@ -125,7 +125,7 @@ export const channelOf = (world: World, process: Process): Sender => {
         const deferMs = scope === undefined ? null : dice.pick([0, 400, 3_000])
         const took = status === 200 || (isOpen(status) && dice.chance(0.5))
         world.trace(process, `sends ${what}: ${behaviour}${took ? "" : ", not taken"}`)
-        world.oracle.requests.received(process, {
+        world.oracle.requests.received({
           message,
           status,
           took,

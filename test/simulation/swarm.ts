@@ -66,6 +66,7 @@ export const storeCalls = [
   "putBack",
   "renew",
   "takeOver",
+  "slot",
   "deferLane",
   "nextDueAt",
   "position",
@@ -88,6 +89,7 @@ export type StoreCall = (typeof storeCalls)[number] | (typeof repairCalls)[numbe
 export const rareCalls: ReadonlySet<StoreCall> = new Set([
   "putBack",
   "claimOne",
+  "slot",
   "deferLane",
   "body",
   "provider",

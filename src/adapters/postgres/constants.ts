@@ -6,7 +6,15 @@ import { DateTime } from "effect"
 import { CLAIMED_BODY_MAX } from "../../application/ports/Queue.ts"
 import { toRecorded } from "../../domain/circuit/facts.ts"
 import { IN_FLIGHT_LAST, PERMIT_SPARE_MS, TIMEOUT_UNKNOWN_MS, widened } from "../../domain/circuit/policy.ts"
-import { BURST_MS, ROUNDING, SLACK_MS } from "../../domain/delivery/rateLimit.ts"
+import {
+  HORIZON_MAX_MS,
+  HORIZON_MIN_MS,
+  NEXT_WITHIN_MS,
+  SLOTS_AHEAD,
+  SPREAD,
+  SPREAD_MAX_MS,
+  WINDOW_MIN_MS
+} from "../../domain/delivery/rateLimit.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import { endedWell } from "../../domain/message/view.ts"
 
@@ -37,9 +45,13 @@ const constants: Readonly<Record<string, string>> = {
   timeoutUnknownMs: String(TIMEOUT_UNKNOWN_MS),
   inFlightLast: String(IN_FLIGHT_LAST),
   inFlightFactor: String(widened(1)),
-  burstMs: String(BURST_MS),
-  slackMs: String(SLACK_MS),
-  rounding: String(ROUNDING),
+  slotsAhead: String(SLOTS_AHEAD),
+  horizonMinMs: String(HORIZON_MIN_MS),
+  horizonMaxMs: String(HORIZON_MAX_MS),
+  nextWithinMs: String(NEXT_WITHIN_MS),
+  spread: String(SPREAD),
+  spreadMaxMs: String(SPREAD_MAX_MS),
+  windowMinMs: String(WINDOW_MIN_MS),
   busyFrom: String(BUSY_FROM),
   dozeMs: String(DOZE_MS),
   claimedBodyMax: String(CLAIMED_BODY_MAX),

@@ -32,6 +32,9 @@ export const planning: Readonly<Record<string, Planning>> = {
   take_over: { ...byIndex, ...once },
   apply_stored: byIndex,
   claim_due: { ...inIndexOrder, enable_sort: "off", ...once },
+  slots_taken: { ...byIndex, ...once },
+  take_slot: { ...byIndex, ...once },
+  return_slots: { ...byIndex, ...once },
   // Read by the destinations of one org that match, however many there are.
   matching_destinations: { ...byIndex, ...once },
   publish_events: byIndex,

@@ -2,7 +2,7 @@
  * The actor: takes one message from its claim to its settlement.
  *
  *   start    `AttemptStarted` is committed, fenced by the claim, before any byte leaves
- *   send     one attempt through the message's channel
+ *   send     one attempt through the message's channel, in a slot of its destination's rate limit
  *   settle   the outcome is committed
  *
  * When the destination defers its whole lane, or says that it is gone, its lane is closed first, so that no other message
@@ -48,11 +48,12 @@ import {
   type StreamVersion
 } from "../ports/EventStore.ts"
 import type { Journals } from "../ports/Journals.ts"
-import { type ClaimedMessage, Queue } from "../ports/Queue.ts"
+import { type ClaimedMessage, Queue, type Slot } from "../ports/Queue.ts"
 import type { Watcher } from "../ports/Telemetry.ts"
 import type { Tracer } from "../ports/Tracing.ts"
 import type { HeldBatch } from "./heldBatches.ts"
 import { type Sender, Senders } from "./Senders.ts"
+import type { Slots } from "./slots.ts"
 import type { CircuitWatch } from "./watchCircuits.ts"
 
 /** The message and its version, which the actor carries from step to step. */
@@ -65,6 +66,16 @@ interface Snapshot {
 
 /** How long the lane waits between an answer that opens the circuit and the circuit's own open time. */
 const UNTIL_OPEN_MS = 250
+
+/** The slot of an attempt's request; null: it may leave at once. */
+export interface Paced {
+  slot: Slot | null
+  readonly slots: Slots
+  /** In nanoseconds of the monotonic clock. */
+  readonly begunAt: bigint
+  /** How long the request has waited for its slot. */
+  waitedMs: number
+}
 
 /** Who is told of what this worker does. */
 export interface Watched {
@@ -80,6 +91,7 @@ export const deliver = Effect.fnUntraced(function* (
   claimed: ClaimedMessage,
   heldBatch: HeldBatch,
   circuits: CircuitWatch,
+  paced: Paced,
   { telemetry, tracing }: Watched,
   onSent: (outcome: AttemptOutcome, isUnreported: boolean) => void
 ) {
@@ -89,6 +101,7 @@ export const deliver = Effect.fnUntraced(function* (
   if (started === "GateClosed") return started
   if (started === null) {
     circuits.observe(claimed, null)
+    if (paced.slot !== null) paced.slots.leave(claimed.lane, paced.slot)
     return
   }
   const { messageId, queued, dueAt } = claimed
@@ -97,7 +110,7 @@ export const deliver = Effect.fnUntraced(function* (
   const span = tracing.attempt({ messageId, queued, epoch, attempt, dueAt })
   telemetry.sendingBegan(channel)
   const reply = yield* Effect.onExitPrimitive(
-    send(claimed, body, heldBatch, started.message, span?.traceparent),
+    send(claimed, body, heldBatch, paced, started.message, span?.traceparent),
     () =>
       // Nothing to run, so no step of the fiber.
       void telemetry.sendingEnded(channel)
@@ -253,6 +266,7 @@ const send = Effect.fnUntraced(function* (
   claimed: ClaimedMessage,
   body: string | null,
   heldBatch: HeldBatch,
+  paced: Paced,
   message: Message,
   // Without a span of ours the receiver joins its sender's trace.
   traceparent: string | undefined = claimed.queued.traceparent
@@ -267,9 +281,10 @@ const send = Effect.fnUntraced(function* (
     ...(traceparent !== undefined && { traceparent })
   }
   if (phase === "unresolved") {
-    return channel?.reconcile === undefined
-      ? unknown(nobodyToAsk, null)
-      : yield* channel.reconcile(about).pipe(orElse(unknown(ourFault, RECONCILE_AFTER_MS)))
+    const reconcile = channel?.reconcile
+    if (reconcile === undefined) return unknown(nobodyToAsk, null)
+    const ask = () => reconcile(about).pipe(orElse(unknown(ourFault, RECONCILE_AFTER_MS)))
+    return yield* inSlot(claimed, paced, Effect.succeed(true), Effect.suspend(ask), stillUnknown)
   }
   if (channel === undefined)
     return notSent("channel_unavailable", `no ${claimed.queued.channel} channel is set up here`)
@@ -278,8 +293,35 @@ const send = Effect.fnUntraced(function* (
   const dedupes = yield* channel.dedupes(orgId, destination)
   const failed = dedupes ? broken : unknown(ourFault, yield* doubtMsOf(channel, claimed.queued))
   // Where a duplicate would not be dropped the store is asked each time: a crash of the database may have shortened the lease.
-  if (!dedupes && !(yield* isSurelyHeld(heldBatch))) return null
-  return yield* underLease(heldBatch, yield* Clock.Clock, () => channel.send({ ...about, body }).pipe(orElse(failed)))
+  const mayLeave = dedupes ? Effect.succeed(true) : isSurelyHeld(heldBatch)
+  const clock = yield* Clock.Clock
+  const leave = underLease(heldBatch, clock, () => channel.send({ ...about, body }).pipe(orElse(failed)))
+  return yield* inSlot(claimed, paced, mayLeave, leave, slotMissed)
+})
+
+/** Leaves in the slot or, when it passed while the start was being stored, in one of the next. */
+const inSlot = Effect.fnUntraced(function* (
+  { lane }: ClaimedMessage,
+  paced: Paced,
+  mayLeave: Effect.Effect<boolean, never, Queue>,
+  leave: Effect.Effect<Reply | null, never, Queue>,
+  missed: Reply
+) {
+  const clock = yield* Clock.Clock
+  const millisSince = (moment: bigint) => Number(clock.monotonicTimeNanosUnsafe() - moment) / 1e6
+  const { slots, begunAt } = paced
+  let { slot } = paced
+  for (let tries = 0; ; tries++) {
+    if (!(yield* mayLeave)) return null
+    if (slot === null) return yield* leave
+    if (tries === 0) slots.stored(millisSince(begunAt))
+    const readyAt = clock.monotonicTimeNanosUnsafe()
+    yield* slots.until(slot)
+    paced.waitedMs += millisSince(readyAt)
+    if (!slots.isMissed(slot)) return yield* leave
+    slot = yield* slots.next(lane, slot, tries)
+    if (slot === null) return missed
+  }
 })
 
 /** Begins to send in the same step that looks at the clock. Null when the lease was lost: nothing is sent then. */
@@ -323,6 +365,20 @@ const nobodyToAsk: DeliveryError = {
 }
 
 const ourFault: DeliveryError = { code: "channel_failed", message: "Posthaste failed while sending", retryable: true }
+
+/** Our own fault: the store was too slow for several slots. The message waits for another one, and the attempt does not count. */
+const missedSlot: DeliveryError = {
+  code: "slot_missed",
+  message: "the request could not leave in time for its slot of the rate limit",
+  retryable: true
+}
+
+const slotMissed: Reply = {
+  outcome: { type: "Deferred", error: missedSlot, status: null, scope: "message", afterMs: 0, durationMs: 0 },
+  responseBody: null
+}
+
+const stillUnknown = unknown(missedSlot, RECONCILE_AFTER_MS)
 
 const taken: Reply = notSent("taken_over", "another worker has taken the message over")
 

@@ -2,7 +2,7 @@
  * The worker: a feeder claims due messages ahead of a pool of actors, and each actor owns one message at a time from
  * claim to settlement.
  *
- *   feeder     queue.claim ─▶ waiting room (org by org, lane by lane, within each lane's capacity)
+ *   feeder     queue.claim ─▶ waiting room (org by org, lane by lane, within each lane's capacity and slots)
  *   actors     waiting room ─▶ deliver: start, send, settle ─▶ release the batch with its last message
  *   keeper     renews this worker's leases and recovers the batches of workers that are gone
  *
@@ -16,15 +16,16 @@ import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import { background } from "../background.ts"
 import { storePauses } from "../command.ts"
 import type { StoreUnavailable } from "../errors.ts"
-import { type Claim, type ClaimedMessage, type ClaimTerms, Queue } from "../ports/Queue.ts"
+import { type Claim, type ClaimedMessage, Queue } from "../ports/Queue.ts"
 import { SetAside } from "../ports/SetAside.ts"
 import { Telemetry } from "../ports/Telemetry.ts"
 import { Tracing } from "../ports/Tracing.ts"
-import { deliver } from "./deliver.ts"
+import { deliver, type Paced } from "./deliver.ts"
 import { type HeldBatch, type HeldBatches, makeHeldBatches } from "./heldBatches.ts"
 import { failedOn, sayAside } from "./mendMessages.ts"
 import { recover, recoverBatch } from "./recover.ts"
 import { Senders } from "./Senders.ts"
+import { makeSlots, type Slots } from "./slots.ts"
 import { makeWaitingRoom, type WaitingRoom, WINDOW_FIRST } from "./waitingRoom.ts"
 import { type CircuitWatch, watchCircuits } from "./watchCircuits.ts"
 
@@ -43,7 +44,7 @@ export interface WorkerSettings {
 interface Task {
   readonly claimed: ClaimedMessage
   readonly heldBatch: HeldBatch
-  /** In nanoseconds of the monotonic clock; after it the message goes back to the queue. Null: no limit. */
+  /** In nanoseconds of the monotonic clock; after it the message goes back to the queue. Null: no time. */
   readonly startBy: bigint | null
 }
 
@@ -52,6 +53,7 @@ const CLAIM_MAX = 500
 const POLL_FLOOR = Duration.seconds(1)
 /** A message is due but was not handed out: another worker is claiming from its lane, or this one has enough of it. */
 const POLL_SOON = Duration.millis(20)
+const BEGIN_EVERY_MS = 10
 const STORE_PAUSE = Duration.millis(250)
 /** A store that does not answer is left alone by a stop: the leases run out. */
 const HANDED_BACK_WITHIN = Duration.seconds(5)
@@ -60,15 +62,21 @@ const HANDED_BACK_WITHIN = Duration.seconds(5)
 export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
   const heldBatches = makeHeldBatches(settings.lease, (yield* Telemetry).leaseLost)
   const clock = yield* Clock.Clock
-  const waitingRoom = makeWaitingRoom<Task>(settings.concurrency, () => monotonicMillis(clock))
-  const circuits = watchCircuits(
+  const slots = makeSlots(() => preciseMillis(clock.monotonicTimeNanosUnsafe()))
+  const waitingRoom = makeWaitingRoom<Task>(
+    settings.concurrency,
+    () => monotonicMillis(clock),
+    ({ claimed: { lane, terms } }) => (terms.slot === null ? null : slots.beginsAt(lane))
+  )
+  const circuits: CircuitWatch = watchCircuits(
     settings.circuit ?? circuitDefaults,
     (lane, { status, generation, inFlightMax }) => {
       if (status === "CLOSED") return Effect.sync(() => waitingRoom.limit(lane, inFlightMax))
       return Effect.suspend(() =>
         putBack(
           waitingRoom.withdraw(lane, ({ claimed }) => claimed.terms.generation < generation),
-          heldBatches
+          heldBatches,
+          circuits
         )
       )
     },
@@ -78,21 +86,23 @@ export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
   const keeper = yield* Effect.forkDetach(keep(settings, heldBatches))
   const watcher = yield* Effect.forkDetach(circuits.run)
   const actors = yield* Effect.forEach(Array.from({ length: settings.concurrency }), () =>
-    Effect.forkDetach(act(waitingRoom, heldBatches, circuits))
+    Effect.forkDetach(act(waitingRoom, heldBatches, circuits, slots))
   )
-  const returner = yield* Effect.forkDetach(handBackSurplus(waitingRoom, heldBatches))
-  const feeder = yield* Effect.forkDetach(feed(settings, waitingRoom, heldBatches, circuits))
+  const beginner = yield* Effect.forkDetach(beginInTime(waitingRoom))
+  const returner = yield* Effect.forkDetach(handBackSurplus(waitingRoom, heldBatches, circuits, slots))
+  const feeder = yield* Effect.forkDetach(feed(settings, waitingRoom, heldBatches, circuits, slots))
 
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       yield* Fiber.interrupt(feeder)
       // A store that does not answer must not block a stop: a batch that could not be handed back waits for its lease.
       yield* Effect.forEach(waitingRoom.drain(), ({ claimed, heldBatch }) => {
+        circuits.observe(claimed, null)
         heldBatch.notStarted.push(claimed)
         return finish(heldBatch, heldBatches)
       }).pipe(Effect.andThen(untilEmpty(heldBatches)), Effect.timeoutOption(settings.grace))
       yield* Fiber.interruptAll(actors)
-      yield* Fiber.interruptAll([watcher, returner])
+      yield* Fiber.interruptAll([watcher, beginner, returner])
       yield* Effect.forEach(heldBatches.all(), handBack, { concurrency: 4, discard: true }).pipe(
         Effect.andThen(circuits.flush),
         Effect.timeoutOption(HANDED_BACK_WITHIN)
@@ -122,7 +132,8 @@ const feed = Effect.fnUntraced(function* (
   settings: WorkerSettings,
   waitingRoom: WaitingRoom<Task>,
   heldBatches: HeldBatches,
-  circuits: CircuitWatch
+  circuits: CircuitWatch,
+  slots: Slots
 ) {
   const clock = yield* Clock.Clock
   const queue = yield* Queue
@@ -150,20 +161,20 @@ const feed = Effect.fnUntraced(function* (
       lease: settings.lease
     })
     if (claim === null) return false
+    slots.claimed(claim, preciseMillis(askedAt), preciseMillis(clock.monotonicTimeNanosUnsafe()))
     const heldBatch = heldBatches.add(claim, askedAt)
     circuits.claimed(claim)
-    yield* putUnreadableAside(heldBatch, claim, heldBatches)
+    yield* putUnreadableAside(heldBatch, claim, heldBatches, circuits)
     const lanes = [...Map.groupBy(claim.messages, (message) => message.lane)]
-    // All at once: a message that a rate limit handed out must start soon, whatever else the claim holds.
+    // All at once: a slot comes soon, whatever else the claim holds.
     const capacities = yield* Effect.forEach(
       lanes,
       ([lane, [first]]) => capacity(first!.queued.channel, first!.queued.orgId, lane),
       { concurrency: "unbounded" }
     )
-    const offeredAt = clock.monotonicTimeNanosUnsafe()
     for (const [index, [lane, messages]] of lanes.entries()) {
       const { terms } = messages[0]!
-      const startBy = startByOf(terms, askedAt, offeredAt)
+      const startBy = terms.startWithinMs === null ? null : askedAt + BigInt(terms.startWithinMs) * NANOS_PER_MILLI
       waitingRoom.offer(
         lane,
         messages[0]!.queued.orgId,
@@ -186,31 +197,42 @@ const feed = Effect.fnUntraced(function* (
   return yield* background("claiming messages", step, STORE_PAUSE)
 })
 
-/**
- * A probe's permit runs from the claim. A message that a rate limit handed out gets half its time also after a claim
- * that took all of it: with a slow store no message would ever start otherwise.
- */
-const startByOf = ({ circuitMode, startWithinMs }: ClaimTerms, askedAt: bigint, offeredAt: bigint): bigint | null => {
-  if (startWithinMs === null) return null
-  const fresh = BigInt(startWithinMs) * NANOS_PER_MILLI
-  const late = offeredAt - askedAt - fresh / 2n
-  return askedAt + fresh + (circuitMode === "probe" || late < 0n ? 0n : late)
+/** Lets messages go whose slots come near. */
+const beginInTime = (waitingRoom: WaitingRoom<Task>) => {
+  const step = Effect.gen(function* () {
+    const clock = yield* Clock.Clock
+    const next = waitingRoom.begin()
+    if (next === null) return yield* waitingRoom.wantsToBegin
+    // Nobody says that another lane comes sooner: what is late by so little is still early for its slot.
+    yield* Effect.sleep(Duration.millis(Math.min(Math.max(next - monotonicMillis(clock), 1), BEGIN_EVERY_MS)))
+  })
+  return background("waiting for slots of rate limits", step, STORE_PAUSE)
 }
 
 /** What slow lanes hold beyond what they can start soon goes back to the queue. */
-const handBackSurplus = (waitingRoom: WaitingRoom<Task>, heldBatches: HeldBatches) =>
-  background(
-    "handing back messages of slow lanes",
-    Effect.flatMap(waitingRoom.surplus, (tasks) => putBack(tasks, heldBatches)),
-    STORE_PAUSE
-  )
+const handBackSurplus = (
+  waitingRoom: WaitingRoom<Task>,
+  heldBatches: HeldBatches,
+  circuits: CircuitWatch,
+  slots: Slots
+) => {
+  const step = Effect.gen(function* () {
+    const tasks = yield* waitingRoom.surplus
+    yield* putBack(tasks, heldBatches, circuits)
+    for (const [lane, mine] of Map.groupBy(tasks, ({ claimed }) => claimed.lane)) {
+      yield* slots.giveBack(lane, mine.length)
+    }
+  })
+  return background("handing back messages of slow lanes", step, STORE_PAUSE)
+}
 
 // ---------------------------------------------------------------------------------------------- actors
 
 const act = Effect.fnUntraced(function* (
   waitingRoom: WaitingRoom<Task>,
   heldBatches: HeldBatches,
-  circuits: CircuitWatch
+  circuits: CircuitWatch,
+  slots: Slots
 ) {
   // Looked up once: an actor takes thousands of messages.
   const watched = { telemetry: yield* Telemetry, tracing: yield* Tracing }
@@ -219,32 +241,47 @@ const act = Effect.fnUntraced(function* (
     const task = yield* waitingRoom.take
     const { claimed, heldBatch } = task
     const takenAt = monotonicMillis(clock)
+    const paced: Paced = { slot: null, slots, begunAt: clock.monotonicTimeNanosUnsafe(), waitedMs: 0 }
     let underWay = true
     /** Other messages that this worker holds of a lane that was deferred. */
     let others: ReadonlyArray<Task> = []
     const sent = (outcome: AttemptOutcome | null = null, isUnreported = false) => {
       if (outcome?.type === "Deferred" && outcome.scope !== "message")
         others = waitingRoom.withdraw(claimed.lane, () => true)
-      if (underWay) waitingRoom.ended(claimed.lane, monotonicMillis(clock) - takenAt, isUnreported)
+      if (underWay) waitingRoom.ended(claimed.lane, monotonicMillis(clock) - takenAt - paced.waitedMs, isUnreported)
       underWay = false
     }
     if (task.startBy !== null && (yield* isPast(task.startBy))) {
-      circuits.observe(claimed, null)
       sent()
-      yield* putBack([task], heldBatches)
+      yield* putBack([task], heldBatches, circuits)
       continue
     }
-    const refused = yield* Effect.catchDefect(deliver(claimed, heldBatch, circuits, watched, sent), (defect) =>
-      putAside(claimed, heldBatch, defect)
+    const { lane, terms } = claimed
+    if (terms.slot !== null) {
+      paced.slot = slots.take(lane)
+      if (paced.slot === null) {
+        // This process stood still. The store may be so slow that no slot it hands out can be kept: then one message at a time goes.
+        others = waitingRoom.withdraw(lane, (other) => other.claimed.terms.slot !== null)
+        yield* putBack(others, heldBatches, circuits)
+        others = []
+        paced.slot = yield* slots.next(lane, terms.slot, 0)
+      }
+      if (paced.slot === null) {
+        sent()
+        yield* putBack([task], heldBatches, circuits)
+        continue
+      }
+    }
+    const refused = yield* Effect.catchDefect(deliver(claimed, heldBatch, circuits, paced, watched, sent), (defect) =>
+      putAside(claimed, heldBatch, circuits, defect)
     )
     sent()
     if (refused === "GateClosed") {
       // Other messages of the lane with the same generation meet the same closed gate.
-      const { generation } = claimed.terms
-      others = waitingRoom.withdraw(claimed.lane, (other) => other.claimed.terms.generation === generation)
-      yield* putBack([task, ...others], heldBatches)
+      others = waitingRoom.withdraw(lane, (other) => other.claimed.terms.generation === terms.generation)
+      yield* putBack([task, ...others], heldBatches, circuits)
     } else {
-      yield* putBack(others, heldBatches)
+      yield* putBack(others, heldBatches, circuits)
       yield* finish(heldBatch, heldBatches)
     }
     // With a store and a channel that answer at once, an actor would never let the other fibers run.
@@ -253,7 +290,13 @@ const act = Effect.fnUntraced(function* (
 })
 
 /** A bug in Posthaste, or a stream that can't be read, must not keep the message's batch-mates. */
-const putAside = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch: HeldBatch, defect: unknown) {
+const putAside = Effect.fnUntraced(function* (
+  claimed: ClaimedMessage,
+  heldBatch: HeldBatch,
+  circuits: CircuitWatch,
+  defect: unknown
+) {
+  circuits.observe(claimed, null)
   yield* sayAside(claimed.messageId, "failed", defect)
   const setAside = yield* SetAside
   const unprocessable = failedOn(claimed, claimed.queued.orgId, defect)
@@ -264,10 +307,14 @@ const putAside = Effect.fnUntraced(function* (claimed: ClaimedMessage, heldBatch
 const putUnreadableAside = Effect.fnUntraced(function* (
   heldBatch: HeldBatch,
   { messages, unreadable = [] }: Claim,
-  heldBatches: HeldBatches
+  heldBatches: HeldBatches,
+  circuits: CircuitWatch
 ) {
   if (unreadable.length === 0) return
-  for (const { messageId, reason } of unreadable) yield* sayAside(messageId, reason)
+  for (const message of unreadable) {
+    circuits.observe(message, null)
+    yield* sayAside(message.messageId, message.reason)
+  }
   yield* (yield* SetAside).put(heldBatch.batch, unreadable).pipe(
     Effect.retry({ schedule: storePauses, times: 3 }),
     Effect.catch(() => Effect.sync(heldBatch.lose))
@@ -291,16 +338,23 @@ const takeOut = (
     return Effect.uninterruptible(Effect.map(ask, answered)).pipe(Effect.retry(storePauses), Effect.orDie)
   })
 
+const preciseMillis = (nanos: bigint) => Number(nanos) / 1e6
+
 const monotonicMillis = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe() / NANOS_PER_MILLI)
 
 const isPast = (moment: bigint) => Effect.map(Clock.Clock, (clock) => clock.monotonicTimeNanosUnsafe() > moment)
 
 /**
  * Messages that may not be sent now go back to the queue at once and wait as before: they lose no attempt, and a slow
- * message of the same batch does not hold them up.
+ * message of the same batch does not hold them up. A probe among them gives its permit back.
  */
-const putBack = Effect.fnUntraced(function* (tasks: ReadonlyArray<Task>, heldBatches: HeldBatches) {
+const putBack = Effect.fnUntraced(function* (
+  tasks: ReadonlyArray<Task>,
+  heldBatches: HeldBatches,
+  circuits: CircuitWatch
+) {
   const queue = yield* Queue
+  for (const { claimed } of tasks) circuits.observe(claimed, null)
   for (const [heldBatch, mine] of Map.groupBy(tasks, (task) => task.heldBatch)) {
     const messages = mine.map(({ claimed }) => claimed)
     if (heldBatch.remaining === mine.length) heldBatch.notStarted.push(...messages)

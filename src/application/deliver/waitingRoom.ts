@@ -19,9 +19,13 @@
  * A message that failed keeps its place in its lane until the failure is reported, without an actor. So a worker lets no more
  * requests through to a destination that is down than it may have under way, however fast the answers and slow the reports.
  *
+ * A message that has a slot of a rate limit waits here until its attempt may begin. Of a lane with such messages no more is held
+ * than its places can start while slots are handed out ahead: other workers use the slots that this one can't.
+ *
  * Plain synchronous data; it knows neither the queue nor a clock but the one it is given.
  */
 import { Effect } from "effect"
+import { HORIZON_MAX_MS } from "../../domain/delivery/rateLimit.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 
 const WINDOW_MIN = 16
@@ -70,6 +74,8 @@ interface Lane<A> {
   /** Messages that ended since the last call of `room`. */
   ended: number
   inRing: boolean
+  /** Its messages wait for slots of a rate limit. */
+  isPaced: boolean
   /** How long its messages took lately; null before the first has ended. */
   tookMs: number | null
   isQuick: boolean
@@ -100,6 +106,10 @@ export interface WaitingRoom<A> {
   readonly room: () => Room
   /** Removes what slow lanes hold beyond what they can start soon; parks until `room` finds some. */
   readonly surplus: Effect.Effect<ReadonlyArray<A>>
+  /** Lets go what may begin by now. When the next lane may begin, in milliseconds of the clock; null when none waits for that. */
+  readonly begin: () => number | null
+  /** Returns when a lane waits for a moment to begin; one such moment is remembered. */
+  readonly wantsToBegin: Effect.Effect<void>
   /** How many messages could start at once, with an idle actor for each. */
   readonly startable: () => number
   /** Returns when a lane could use more messages than it holds; one such moment is remembered. */
@@ -117,11 +127,19 @@ export interface Room {
   readonly isFull: boolean
 }
 
-/** `slots` is the number of actors; `now` a monotonic clock in milliseconds. */
-export const makeWaitingRoom = <A>(slots: number, now: () => number): WaitingRoom<A> => {
+/** `slots` is the number of actors; `now` a monotonic clock in milliseconds; `beginsAt` when an item may begin; null: at once. */
+export const makeWaitingRoom = <A>(
+  slots: number,
+  now: () => number,
+  beginsAt: (item: A) => number | null = () => null
+): WaitingRoom<A> => {
   const lanes = new Map<DestinationId, Lane<A>>()
   const orgs = new Map<OrgId, Org<A>>()
   let ring: Array<Org<A>> = []
+  /** Lanes whose first message may not begin yet. */
+  const early = new Set<Lane<A>>()
+  let isEarly = false
+  let onEarly: (() => void) | null = null
   const parked: Array<(item: A) => void> = []
   const carefulMax = slots - (slots >> 2)
   const heldMax = Math.max(slots * HELD_PER_SLOT, WINDOW_MAX)
@@ -189,8 +207,23 @@ export const makeWaitingRoom = <A>(slots: number, now: () => number): WaitingRoo
     return open(lane) + Math.floor((lane.underWay * AHEAD_MS) / tookMs)
   }
 
+  const mayBegin = (item: A) => {
+    const at = beginsAt(item)
+    return at === null || at <= now()
+  }
+
+  /** How many of its messages may begin now. Those that have slots begin one after the other. */
+  const beginning = ({ waiting, isPaced }: Lane<A>) =>
+    isPaced ? Number(waiting.length > 0 && mayBegin(waiting[0]!)) : waiting.length
+
   const enter = (lane: Lane<A>) => {
     if (lane.inRing || lane.waiting.length === 0 || free(lane) <= 0) return
+    if (!mayBegin(lane.waiting[0]!)) {
+      early.add(lane)
+      isEarly = true
+      onEarly?.()
+      return
+    }
     lane.inRing = true
     lane.org.ring.push(lane)
     if (lane.org.inRing) return
@@ -200,7 +233,7 @@ export const makeWaitingRoom = <A>(slots: number, now: () => number): WaitingRoo
 
   /** Takes a lane out of the ring that has no message to give any more. */
   const leave = (lane: Lane<A>) => {
-    if (!lane.inRing || (lane.waiting.length > 0 && free(lane) > 0)) return
+    if (!lane.inRing || (lane.waiting.length > 0 && free(lane) > 0 && mayBegin(lane.waiting[0]!))) return
     lane.inRing = false
     lane.org.ring.splice(lane.org.ring.indexOf(lane), 1)
   }
@@ -260,7 +293,16 @@ export const makeWaitingRoom = <A>(slots: number, now: () => number): WaitingRoo
     }
     const lane: Lane<A> = {
       ...{ id, org, capacity: 0, limit: Number.POSITIVE_INFINITY, underWay: 0, unreported: 0, waiting: [] },
-      ...{ window: WINDOW_FIRST, ended: 0, inRing: false, tookMs: null, isQuick: false, isTried: false, movedAt: now() }
+      ...{
+        window: WINDOW_FIRST,
+        ended: 0,
+        inRing: false,
+        isPaced: false,
+        tookMs: null,
+        isQuick: false,
+        isTried: false,
+        movedAt: now()
+      }
     }
     lanes.set(id, lane)
     return lane
@@ -286,6 +328,7 @@ export const makeWaitingRoom = <A>(slots: number, now: () => number): WaitingRoo
     lane.org.waiting -= items.length
     held -= items.length
     leave(lane)
+    enter(lane)
     return items
   }
 
@@ -297,12 +340,20 @@ export const makeWaitingRoom = <A>(slots: number, now: () => number): WaitingRoo
     return withdraw(lane, (item) => !keep.has(item))
   }
 
+  /**
+   * How many messages of the lane its places start in time for slots that follow each other: those that are free, and what ends in
+   * a quarter of the time that slots are handed out ahead. Places that were taken one after another end one after another.
+   */
+  const inTime = (lane: Lane<A>, tookMs: number) =>
+    open(lane) + Math.ceil((lane.underWay * HORIZON_MAX_MS) / 4 / Math.max(tookMs, 1))
+
   const roomOf = (lane: Lane<A>): number => {
     lane.window = Math.min(WINDOW_MAX, Math.max(WINDOW_MIN, 4 * lane.ended, lane.window >> 1))
     lane.ended = 0
     if (isFull(lane.org))
       return lane.isQuick && lane.waiting.length === 0 && lane.org.waiting < heldMax ? WINDOW_FIRST : 0
     if (isSlow(lane)) return Math.max(soon(lane) - lane.waiting.length, 0)
+    if (lane.isPaced && lane.tookMs !== null) return Math.max(inTime(lane, lane.tookMs) - lane.waiting.length, 0)
     const wanted = lane.window + open(lane) - lane.waiting.length
     // Many tiny claims cost more than waiting until half a window is free.
     return wanted >= lane.window >> 1 ? wanted : 0
@@ -313,6 +364,7 @@ export const makeWaitingRoom = <A>(slots: number, now: () => number): WaitingRoo
       const lane = laneOf(id, org)
       lane.capacity = capacity
       lane.limit = limit ?? Number.POSITIVE_INFINITY
+      lane.isPaced = items.length > 0 && beginsAt(items[0]!) !== null
       lane.waiting.push(...items)
       lane.org.waiting += items.length
       held += items.length
@@ -386,7 +438,7 @@ export const makeWaitingRoom = <A>(slots: number, now: () => number): WaitingRoo
       const room = new Map<DestinationId, number>()
       for (const lane of lanes.values()) {
         // An idle lane gives what a new one gives, unless it is slow or its org is full.
-        if (!isEmpty(lane) || isSlow(lane) || isFull(lane.org)) room.set(lane.id, roomOf(lane))
+        if (!isEmpty(lane) || lane.isPaced || isSlow(lane) || isFull(lane.org)) room.set(lane.id, roomOf(lane))
       }
       const fullOrgs = new Set([...orgs.values()].filter(isFull).map(({ id }) => id))
       return { lanes: room, fullOrgs, isFull: held >= 2 * heldMax }
@@ -400,10 +452,35 @@ export const makeWaitingRoom = <A>(slots: number, now: () => number): WaitingRoo
         onSurplus = null
       })
     }),
+    begin: () => {
+      let next: number | null = null
+      for (const lane of early) {
+        const at = lane.waiting.length === 0 || free(lane) <= 0 ? null : beginsAt(lane.waiting[0]!)
+        if (at !== null && at > now()) next = next === null ? at : Math.min(next, at)
+        else {
+          early.delete(lane)
+          enter(lane)
+        }
+      }
+      serve()
+      return next
+    },
+    wantsToBegin: Effect.callback<void>((resume) => {
+      const wake = () => {
+        isEarly = false
+        onEarly = null
+        resume(Effect.void)
+      }
+      if (isEarly) return wake()
+      onEarly = wake
+      return Effect.sync(() => {
+        if (onEarly === wake) onEarly = null
+      })
+    }),
     startable: () =>
       Math.min(
         slots - busy,
-        [...lanes.values()].reduce((sum, lane) => sum + Math.min(open(lane), lane.waiting.length), 0)
+        [...lanes.values()].reduce((sum, lane) => sum + Math.min(open(lane), beginning(lane)), 0)
       ),
     wantsMore: Effect.callback<void>((resume) => {
       const wake = () => {
@@ -428,6 +505,7 @@ export const makeWaitingRoom = <A>(slots: number, now: () => number): WaitingRoo
       }
       held = 0
       ring = []
+      early.clear()
       return items
     }
   }

@@ -30,7 +30,7 @@ export interface CircuitWatch {
    * Takes the outcome of an attempt; null when a claimed message led to no attempt. True for a failure: its place in the lane is
    * taken until `onReported`.
    */
-  readonly observe: (claimed: ClaimedMessage, outcome: AttemptOutcome | null) => boolean
+  readonly observe: (claimed: Pick<ClaimedMessage, "lane" | "terms">, outcome: AttemptOutcome | null) => boolean
   /** Reports the observations that are left, once. */
   readonly flush: Effect.Effect<void, never, Circuits | Queue>
   /** Reports whenever there is an observation; never ends. */
@@ -61,7 +61,7 @@ export const watchCircuits = (
   let unreported = new Map<DestinationId, number>()
   const news = Latch.makeUnsafe(false)
 
-  const add = (claimed: ClaimedMessage, evidence: Evidence, error: CircuitError | null) => {
+  const add = (claimed: Pick<ClaimedMessage, "lane" | "terms">, evidence: Evidence, error: CircuitError | null) => {
     const { lane: destination, terms } = claimed
     const { generation } = terms
     const probe = terms.circuitMode === "probe"

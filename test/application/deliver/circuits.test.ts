@@ -10,10 +10,10 @@ import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
-import { initialState } from "../../../src/domain/circuit/state.ts"
+import { evolve, initial } from "../../../src/domain/circuit/decider.ts"
+import { initialState, stateOf } from "../../../src/domain/circuit/state.ts"
 import { outcomeOfFailure, outcomeOfStatus } from "../../../src/domain/delivery/classify.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
-import { SLOT_FRESH_MS } from "../../../src/domain/delivery/rateLimit.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import { makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
 import { delivered, inMillis, newLane, newOrg, opened, type StorePorts } from "../../contracts/sample.ts"
@@ -117,6 +117,13 @@ const put = Effect.fnUntraced(function* (destination: DestinationId, count: numb
   )
   yield* (yield* EventStore).append(steps.map(({ entry }) => entry))
   return steps.map(({ after }) => after.id)
+})
+
+/** As a worker opens it that saw enough failures. */
+const openCircuit = Effect.fnUntraced(function* (destination: DestinationId) {
+  const opened = { type: "CircuitOpened", failures: 5, until: inMillis(OPEN_MS), openings: 1, error: null } as const
+  const after = stateOf(evolve(initial, opened), 1)
+  yield* (yield* Circuits).append(destination, 0, [opened], after, null)
 })
 
 const facts = Effect.fnUntraced(function* (destination: DestinationId) {
@@ -324,6 +331,64 @@ describe("a circuit", () => {
   })
 })
 
+describe("a probe that goes back unsent", () => {
+  it.live("from a slow destination gives its permit back: another worker probes at once", () => {
+    const lane = newLane()
+    return withWorkers(
+      1,
+      // As many as a destination that hangs gets of eight actors.
+      (_, nth) => (nth <= 3 ? Effect.never : Effect.succeed(delivered)),
+      ({ sent }) =>
+        Effect.gen(function* () {
+          yield* put(lane, 3)
+          yield* until(Effect.sync(() => sent.length === 3))
+          yield* Effect.sleep("1500 millis")
+          yield* openCircuit(lane)
+          const began = now()
+          const [probe] = yield* put(lane, 1)
+          yield* until(Effect.map(facts(lane), (types) => types.includes("CircuitProbed")))
+          // By then this worker sees that it can't send it soon.
+          yield* Effect.sleep("9 seconds")
+          yield* aWorker(1)
+          yield* until(allDelivered([probe!]))
+          expect(now() - began).toBeLessThan(15_000)
+        })
+    )
+  })
+
+  it.live("because its destination was paused gives its permit back: it goes as soon as the pause is over", () =>
+    withWorkers(
+      0,
+      () => Effect.succeed(delivered),
+      () =>
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
+          const queue = yield* Queue
+          const orgId = newOrg()
+          const { id } = yield* makeEndpoint(orgId, { maxInFlight: CAPACITY, timeoutMs: 10_000 })
+          yield* openCircuit(id)
+          let pauses = 1
+          const pausing = {
+            ...queue,
+            claim: (...request: Parameters<typeof queue.claim>) =>
+              Effect.tap(queue.claim(...request), (claim) =>
+                Effect.gen(function* () {
+                  const isProbe = claim?.messages[0]?.terms.circuitMode === "probe"
+                  if (isProbe && pauses-- > 0) yield* destinations.setPaused(webhook, orgId, id, true)
+                })
+              )
+          }
+          yield* aWorker(0).pipe(Effect.provideService(Queue, pausing))
+          const [probe] = yield* put(id, 1)
+          yield* until(Effect.map(facts(id), (types) => types.includes("CircuitProbed")))
+          yield* Effect.sleep("500 millis")
+          yield* destinations.setPaused(webhook, orgId, id, false)
+          yield* until(allDelivered([probe!])).pipe(Effect.timeout("2 seconds"))
+        })
+    )
+  )
+})
+
 describe("what a worker already holds", () => {
   it.live("is given back when its lane is paused, and nothing of it is sent", () => {
     const orgId = newOrg()
@@ -384,46 +449,6 @@ describe("what must wait", () => {
         )
         yield* until(allDelivered(ids)).pipe(Effect.timeout("2 seconds"))
         expect(sent.filter(({ message }) => message.destination === lane)).toHaveLength(30)
-      })
-    )
-  })
-})
-
-describe("a worker that has no actor to spare", () => {
-  it.live("gives back what a rate limit allowed too long ago, and sends no burst when it can send again", () => {
-    // One for each actor.
-    const busy = Array.from({ length: 8 }, newLane)
-    const far: Far = ({ destination }) =>
-      busy.includes(destination) ? Effect.delay(Effect.succeed(delivered), "500 millis") : Effect.succeed(delivered)
-    return withWorkers(0, far, ({ sent }) =>
-      Effect.gen(function* () {
-        const queue = yield* Queue
-        const allowedAt = new Map<MessageId, number>()
-        let handedOut = 0
-        const noting = {
-          ...queue,
-          claim: (...request: Parameters<typeof queue.claim>) =>
-            Effect.tap(queue.claim(...request), (claim) =>
-              Effect.sync(() => {
-                for (const { messageId, lane } of claim?.messages ?? []) {
-                  allowedAt.set(messageId, now())
-                  if (!busy.includes(lane)) handedOut++
-                }
-              })
-            )
-        }
-        yield* aWorker(0).pipe(Effect.provideService(Queue, noting))
-        yield* Effect.forEach(busy, (lane) => put(lane, 1))
-        yield* until(Effect.sync(() => sent.length === busy.length))
-        const { id } = yield* makeEndpoint(newOrg(), { timeoutMs: 1_000, rateLimit: { limit: 20, periodMs: 1_000 } })
-        const ids = yield* put(id, 12)
-        yield* until(Effect.sync(() => sent.length > busy.length))
-        yield* until(allDelivered(ids))
-        expect(handedOut).toBeGreaterThan(ids.length)
-        const late = sent.slice(busy.length).map(({ at, message }) => at - allowedAt.get(message.messageId)!)
-        expect(Math.max(...late)).toBeLessThanOrEqual(SLOT_FRESH_MS)
-        const times = sent.slice(busy.length).map(({ at }) => at)
-        expect(times.at(-1)! - times[0]!).toBeGreaterThan(250)
       })
     )
   })

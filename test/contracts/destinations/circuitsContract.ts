@@ -73,6 +73,15 @@ const endpoint = Effect.fnUntraced(function* (wishes: Partial<EndpointSettings> 
   return { orgId, id }
 })
 
+/** The slots that a claim hands out now with the lane's messages, and what time it was there. */
+const slotsOf = Effect.fnUntraced(function* (lane: DestinationId, worker = "w") {
+  const claim = yield* (yield* Queue).claim(asWorker(worker))
+  return (claim?.messages ?? []).flatMap((message) => {
+    const { slot } = message.terms
+    return message.lane === lane && slot !== null ? [{ at: slot.at, said: claim!.said! }] : []
+  })
+})
+
 export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
     it.live(rule, () => Effect.provide(body, layer))
@@ -230,6 +239,7 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
             generation: 2,
             circuitMode: "probe",
             startWithinMs: 1_000,
+            slot: null,
             inFlightMax: 1
           })
           const { facts, now } = yield* (yield* Circuits).load(lane)
@@ -295,7 +305,7 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           expect(yield* settleProbe(lane, true)).toBe("Appended")
           const first = yield* queue.claim(asWorker("w"))
           expect(first!.messages.map(({ terms }) => terms)).toEqual([
-            { generation: 3, circuitMode: "watched", startWithinMs: null, inFlightMax: 1 }
+            { generation: 3, circuitMode: "watched", startWithinMs: null, slot: null, inFlightMax: 1 }
           ])
           yield* circuits.report([seen(lane, 3, { succeeded: true })])
           yield* circuits.report([seen(lane, 3, { succeeded: true })])
@@ -339,7 +349,7 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           const lane = newLane()
           yield* put(lane, 1)
           const claim = yield* (yield* Queue).claim(asWorker("w"))
-          const quiet = { generation: 0, circuitMode: null, startWithinMs: null, inFlightMax: null }
+          const quiet = { generation: 0, circuitMode: null, startWithinMs: null, slot: null, inFlightMax: null }
           expect(claim!.messages.map(({ terms }) => terms)).toEqual([quiet])
         })
       )
@@ -457,35 +467,69 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           yield* queue.deferLane(id, Duration.millis(OPEN_MS))
           expect(yield* claimAll).toEqual([])
           yield* Effect.sleep(`${OPEN_MS + 50} millis`)
-          const first = yield* claimAll
-          expect(first.length).toBeGreaterThan(0)
-          // Not what it would have given out meanwhile, all at once.
-          expect(first.length).toBeLessThan(10)
+          const [first] = yield* slotsOf(id)
+          // From now on: not what it would have given out meanwhile.
+          expect(first!.at).toBeGreaterThanOrEqual(first!.said - 1)
         })
       )
 
       test(
-        "with a rate limit gives out no more than that, over all workers",
+        "with a rate limit gives out its slots ahead, each once, over all workers",
         Effect.gen(function* () {
-          const queue = yield* Queue
           const { id } = yield* endpoint({ rateLimit: { limit: 100, periodMs: 1_000 } })
           yield* put(id, 200)
-          const got: Array<number> = []
-          const began = DateTime.toEpochMillis(inMillis(0))
-          const worker = (name: string) =>
-            Effect.gen(function* () {
-              while (got.length < 60) {
-                const claim = yield* queue.claim(asWorker(name))
-                for (const { terms } of claim?.messages ?? []) {
-                  expect(terms.startWithinMs).toBe(60)
-                  got.push(DateTime.toEpochMillis(inMillis(0)) - began)
-                }
-                yield* Effect.sleep("5 millis")
-              }
-            })
-          yield* Effect.all(["a", "b", "c"].map(worker), { concurrency: "unbounded", discard: true })
-          const last = got.at(-1)!
-          expect(got.length).toBeLessThanOrEqual(5 + last / 10)
+          const rounds = yield* Effect.forEach(Array.from({ length: 5 }), () =>
+            Effect.all([slotsOf(id, "a"), slotsOf(id, "b"), slotsOf(id, "c")], { concurrency: "unbounded" }).pipe(
+              Effect.tap(Effect.sleep("300 millis"))
+            )
+          )
+          const slots = rounds.flat(2)
+          const times = slots.map(({ at }) => at).toSorted((a, b) => a - b)
+          expect(times.length).toBeGreaterThan(100)
+          // A hundredth of a millisecond for rounding.
+          for (const [nth, at] of times.entries())
+            if (nth > 0) expect(at - times[nth - 1]!).toBeGreaterThanOrEqual(10.2 - 0.01)
+          for (const { at, said } of slots) expect(at - said).toBeLessThanOrEqual(1_000)
+        })
+      )
+
+      test(
+        "gives a request that missed its slot the next one, and hands out again what came back",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const { id } = yield* endpoint({ rateLimit: { limit: 20, periodMs: 1_000 } })
+          yield* put(id, 20)
+          const given = yield* slotsOf(id)
+          const last = given.at(-1)!.at
+          const next = yield* queue.nextSlot(id, Duration.millis(10))
+          expect(next.at! - last).toBeCloseTo(51, 1)
+          expect((yield* queue.nextSlot(id, Duration.millis(10))).at! - next.at!).toBeCloseTo(51, 1)
+          // What was never handed out, or is long over, does not come back.
+          const back = [last - 51_000, last, last + 51_000]
+          yield* queue.returnSlots(id, back)
+          yield* queue.returnSlots(id, back)
+          expect((yield* queue.nextSlot(id, Duration.millis(10))).at!).toBeCloseTo(last, 1)
+          expect((yield* queue.nextSlot(id, Duration.millis(10))).at! - next.at!).toBeCloseTo(102, 1)
+          const free = yield* endpoint()
+          const { at, said } = yield* queue.nextSlot(free.id, Duration.millis(10))
+          expect(at).toBe(said)
+        })
+      )
+
+      test(
+        "has no next slot when it is far away, and counts a changed limit from now on",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const { orgId, id } = yield* endpoint({ rateLimit: { limit: 1, periodMs: 3_600_000 } })
+          yield* put(id, 3)
+          expect(yield* slotsOf(id)).toHaveLength(1)
+          expect((yield* queue.nextSlot(id, Duration.millis(10))).at).toBeNull()
+          expect(yield* slotsOf(id)).toEqual([])
+          const destinations = yield* Destinations
+          yield* destinations.change(webhook, orgId, id, {
+            settings: { rateLimit: { limit: 100, periodMs: 1_000 } }
+          })
+          expect(yield* slotsOf(id)).not.toEqual([])
         })
       )
 

@@ -1,5 +1,5 @@
 /** The queue over plain maps: lanes in the order of their turns, and one lease per claimed batch. */
-import { DateTime, type Duration, Effect, Latch, Layer, Result } from "effect"
+import { DateTime, Duration, Effect, Latch, Layer, Result } from "effect"
 import {
   type AbandonedMessage,
   type BatchId,
@@ -13,12 +13,11 @@ import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import { fromRecorded as circuitFact } from "../../../src/domain/circuit/facts.ts"
 import { PROBE_FRESH_MS } from "../../../src/domain/circuit/policy.ts"
 import { stateOf } from "../../../src/domain/circuit/state.ts"
-import { SLOT_FRESH_MS } from "../../../src/domain/delivery/rateLimit.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import type { MessageQueued } from "../../../src/domain/message/facts.ts"
 import { fromRecorded } from "../../../src/domain/message/recorded.ts"
 import { bodyIn, Memory, type Tables } from "../Memory.ts"
-import { allowance, changeLane, claimableAt, handedOut, laneOf, writeCircuit } from "./lanes.ts"
+import { allowance, changeLane, claimableAt, laneOf, returnSlots, slotsFor, takeSlot, writeCircuit } from "./lanes.ts"
 import { announceDueWork, isDue, putWaiting, removeWaiting } from "./waiting.ts"
 
 interface Handout {
@@ -39,26 +38,32 @@ const takeDue = (
     if (taken.length >= limit) break
     if (!room.has(lane) && waiting.length > 0 && fullOrgs.has(openingOf(tables, waiting[0]!).orgId)) continue
     const due = waiting.filter((message) => isDue(message, now))
-    const allowed = allowance(laneOf(tables, lane), nowMs)
-    const given = due.slice(0, Math.max(0, Math.min(room.get(lane) ?? perLane, limit - taken.length, allowed)))
+    const most = Math.max(0, Math.min(room.get(lane) ?? perLane, limit - taken.length))
+    const given = due.slice(0, Math.min(most, allowance(laneOf(tables, lane), nowMs, most)))
     if (given.length === 0) continue
     tables.lanes.delete(lane)
     tables.lanes.set(lane, waiting)
     for (const message of given) removeWaiting(tables, message)
-    handedOut(tables, lane, nowMs, given.length)
+    const slots = slotsFor(tables, lane, nowMs, given.length)
+    const rate = laneOf(tables, lane).rateLimit
     const terms = termsOf(memory, lane, given[0]!)
-    taken.push(...given.map((message) => ({ message, terms })))
+    taken.push(
+      ...given.map((message, nth) => ({
+        message,
+        terms: { ...terms, slot: rate === null ? null : { at: slots[nth]!, rate } }
+      }))
+    )
   }
   return taken
 }
 
 /** A circuit whose silence is over lets `first` through to find out; the permit is written with it. */
-const termsOf = (memory: Memory["Service"], lane: DestinationId, first: AbandonedMessage): ClaimTerms => {
-  const { state, rateLimit, permitMs } = laneOf(memory.tables, lane)
+const termsOf = (memory: Memory["Service"], lane: DestinationId, first: AbandonedMessage): Omit<ClaimTerms, "slot"> => {
+  const { state, permitMs } = laneOf(memory.tables, lane)
   const { status, generation, failures, inFlightMax } = state
   if (status === "CLOSED") {
     const circuitMode = failures > 0 || inFlightMax !== null ? "watched" : null
-    return { generation, circuitMode, startWithinMs: rateLimit === null ? null : SLOT_FRESH_MS, inFlightMax }
+    return { generation, circuitMode, startWithinMs: null, inFlightMax }
   }
   const circuit = replay(historyOf(memory.tables, lane))
   const command = { type: "StartProbe", probe: first.messageId, now: memory.now(), permitMs } as const
@@ -111,7 +116,8 @@ export const layer = Layer.effect(
           until: DateTime.addDuration(now(), request.lease),
           messages: handouts.map(({ message }) => message)
         })
-        return { batch, messages: handouts.map((handout) => claimed(tables, handout)) }
+        const said = handouts.some(({ terms }) => terms.slot !== null) ? { said: DateTime.toEpochMillis(now()) } : {}
+        return { batch, messages: handouts.map((handout) => claimed(tables, handout)), ...said }
       })
 
     const claimOne = (
@@ -172,6 +178,15 @@ export const layer = Layer.effect(
           })
       )
 
+    const nextSlot = (lane: DestinationId, lead: Duration.Duration) =>
+      Effect.sync(() => {
+        const said = DateTime.toEpochMillis(now())
+        return { at: takeSlot(tables, lane, said, Duration.toMillis(lead)), said }
+      })
+
+    const giveBack = (lane: DestinationId, slots: ReadonlyArray<number>) =>
+      Effect.sync(() => returnSlots(tables, lane, DateTime.toEpochMillis(now()), slots))
+
     const deferLane = (lane: DestinationId, wait: Duration.Duration) =>
       Effect.sync(() => {
         const until = DateTime.toEpochMillis(DateTime.addDuration(now(), wait))
@@ -189,6 +204,9 @@ export const layer = Layer.effect(
     const awaitWork = (atMost: Duration.Duration) =>
       work.await.pipe(Effect.timeoutOption(atMost), Effect.andThen(Effect.sync(() => void work.closeUnsafe())))
 
-    return Queue.of({ claim, claimOne, putBack, release, renew, takeOver, deferLane, nextDueAt, awaitWork })
+    return Queue.of({
+      ...{ claim, claimOne, putBack, release, renew, takeOver, nextSlot, returnSlots: giveBack },
+      ...{ deferLane, nextDueAt, awaitWork }
+    })
   })
 )

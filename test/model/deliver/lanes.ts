@@ -8,7 +8,15 @@ import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import { toRecorded } from "../../../src/domain/circuit/facts.ts"
 import { PERMIT_SPARE_MS, TIMEOUT_UNKNOWN_MS } from "../../../src/domain/circuit/policy.ts"
 import { type CircuitState, initialState } from "../../../src/domain/circuit/state.ts"
-import { type RateLimit, slotsFree, taken } from "../../../src/domain/delivery/rateLimit.ts"
+import {
+  HORIZON_MAX_MS,
+  nextSlot,
+  type RateLimit,
+  type SlotsOfLane,
+  slotsAfter,
+  slotsFree,
+  visitAt
+} from "../../../src/domain/delivery/rateLimit.ts"
 import type { DestinationId } from "../../../src/domain/ids.ts"
 import { addToJournal, type Memory, type Tables } from "../Memory.ts"
 import { freeLines } from "./lines.ts"
@@ -18,6 +26,7 @@ export interface LaneRow {
   readonly state: CircuitState
   readonly paused: boolean
   readonly rateLimit: RateLimit | null
+  readonly slots: SlotsOfLane
   /** Of the rate limit or a deferral, in unix milliseconds; null before there was either. */
   readonly nextClaimAt: number | null
   /** A dead letter blocks its line. */
@@ -32,6 +41,7 @@ const untouched: LaneRow = {
   state: initialState,
   paused: false,
   rateLimit: null,
+  slots: { nextSlotAt: null, returned: [] },
   nextClaimAt: null,
   blocks: false,
   permitMs: permitOf(TIMEOUT_UNKNOWN_MS)
@@ -49,20 +59,47 @@ export const claimableAt = ({ state, paused, nextClaimAt }: LaneRow): number | n
     ? null
     : Math.max(state.blockedUntil === null ? 0 : DateTime.toEpochMillis(state.blockedUntil), nextClaimAt ?? 0)
 
-/** How many messages the lane may hand out now. */
-export const allowance = (row: LaneRow, now: number): number => {
+/** How many messages the lane may hand out now, of `most`. */
+export const allowance = (row: LaneRow, now: number, most: number): number => {
   const opensAt = claimableAt(row)
   if (opensAt === null || now < opensAt) return 0
-  const { state, rateLimit, nextClaimAt } = row
-  const byRate = rateLimit === null ? Number.POSITIVE_INFINITY : slotsFree(rateLimit, nextClaimAt, now)
-  const byCircuit = state.status === "CLOSED" ? (state.inFlightMax ?? Number.POSITIVE_INFINITY) : 1
+  const { state, rateLimit, slots } = row
+  const byRate = rateLimit === null ? most : slotsFree(rateLimit, slots, now, most).length
+  const byCircuit = state.status === "CLOSED" ? (state.inFlightMax ?? most) : 1
   return Math.min(byRate, byCircuit)
 }
 
-/** Counts what was handed out against the rate limit. */
-export const handedOut = (tables: Tables, lane: DestinationId, now: number, count: number): void => {
-  const { rateLimit, nextClaimAt } = laneOf(tables, lane)
-  if (rateLimit !== null) changeLane(tables, lane, { nextClaimAt: taken(rateLimit, nextClaimAt, now, count) })
+/** The slots of so many messages that were handed out; none without a rate limit. */
+export const slotsFor = (tables: Tables, lane: DestinationId, now: number, count: number): ReadonlyArray<number> => {
+  const { rateLimit, slots } = laneOf(tables, lane)
+  if (rateLimit === null) return []
+  const taken = slotsFree(rateLimit, slots, now, count)
+  slotsTaken(tables, lane, rateLimit, taken.at(-1)!)
+  return taken
+}
+
+const slotsTaken = (tables: Tables, lane: DestinationId, rate: RateLimit, last: number): void => {
+  const { slots, nextClaimAt } = laneOf(tables, lane)
+  const after = slotsAfter(rate, slots, last)
+  const at = visitAt(rate, after.nextSlotAt!)
+  changeLane(tables, lane, { slots: after, nextClaimAt: Math.max(nextClaimAt ?? at, at) })
+}
+
+export const takeSlot = (tables: Tables, lane: DestinationId, now: number, leadMs: number): number | null => {
+  const { rateLimit, slots } = laneOf(tables, lane)
+  if (rateLimit === null) return now
+  const at = nextSlot(slots, now, now + leadMs)
+  if (at !== null) slotsTaken(tables, lane, rateLimit, at)
+  return at
+}
+
+export const returnSlots = (tables: Tables, lane: DestinationId, now: number, back: ReadonlyArray<number>): void => {
+  const { rateLimit, slots } = laneOf(tables, lane)
+  if (rateLimit === null) return
+  const returned = [...new Set([...slots.returned, ...back])]
+    .filter((at) => at > now && at < (slots.nextSlotAt ?? 0))
+    .toSorted((a, b) => a - b)
+  changeLane(tables, lane, { slots: { ...slots, returned } })
 }
 
 /** Facts and standing in one step. */
@@ -77,12 +114,13 @@ export const writeCircuit = (
   changeLane(tables, lane, { state: after })
 }
 
-/** What the settings of a destination mean for its lane. A limit that was changed counts from now on. */
+/** What the settings of a destination mean for its lane. A limit that was changed counts from now on, after what is handed out. */
 export const copySettingsToLane = (memory: Memory["Service"], destination: Destination): void => {
-  const { tables } = memory
+  const { tables, now } = memory
   const { id, settings } = destination
   const { rateLimit, timeoutMs, onDeadLetter } = settings
-  const before = laneOf(tables, id).rateLimit
+  const { rateLimit: before, slots } = laneOf(tables, id)
+  const handedOut = DateTime.toEpochMillis(now()) + HORIZON_MAX_MS
   const same = before?.limit === rateLimit?.limit && before?.periodMs === rateLimit?.periodMs
   const blocks = onDeadLetter === "block"
   changeLane(tables, id, {
@@ -93,7 +131,15 @@ export const copySettingsToLane = (memory: Memory["Service"], destination: Desti
       tables.orgs.get(destination.orgId)?.suspended != null,
     blocks,
     permitMs: permitOf(timeoutMs),
-    ...(same ? {} : { nextClaimAt: null })
+    ...(same
+      ? {}
+      : {
+          nextClaimAt: null,
+          slots: {
+            nextSlotAt: slots.nextSlotAt === null ? null : Math.min(slots.nextSlotAt, handedOut),
+            returned: []
+          }
+        })
   })
   if (!blocks) freeLines(memory, id)
   tables.hasNews = true

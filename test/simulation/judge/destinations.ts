@@ -49,12 +49,6 @@ const moves: Record<CircuitFact["type"], { readonly from: ReadonlyArray<Status>;
   CircuitReset: { from: ["OPEN", "HALF_OPEN", "HELD"], to: "CLOSED" }
 }
 
-/**
- * A second as the receiver sees it, less what may lie between being handed out and arriving: what was handed out
- * within a second can't arrive within less.
- */
-const SECOND_MS = 1_000 - 90
-
 export class Destinations {
   readonly #world: World
   readonly #tables: Tables
@@ -156,23 +150,24 @@ export class Destinations {
     this.#check("I31 a lane that was deferred hands out nothing", early <= 1, () => `${lane}: ${early} ms too early`)
   }
 
-  /** A request arrived from a worker that nothing had happened to. */
-  requested(lane: DestinationId, id: MessageId): void {
+  /** A request leaves a worker that nothing had happened to. */
+  leaves(lane: DestinationId, id: MessageId): void {
     const state = this.#of(lane)
     const { limit } = state
     if (limit === null || state.handedOutBefore.has(id)) return
     const now = this.#world.timeline.now
-    const recent = state.requests.filter((at) => at > now - SECOND_MS)
+    // Of shorter periods as many as a second has.
+    const periods = Math.ceil(1_000 / limit.periodMs)
+    const most = periods * limit.limit
+    const recent = state.requests.filter((at) => at > now - periods * limit.periodMs)
     recent.push(now)
     state.requests = recent
-    const perSecond = (limit.limit * 1_000) / limit.periodMs
-    // Without the one more, a limit of a few a second could not be reached at all.
     this.#check(
-      "I22 no second sees more than a tenth over the limit",
-      recent.length <= Math.floor(perSecond * 1.1) + 1,
-      () => `${lane}: ${recent.length} of ${perSecond}`
+      "I22 no window of a rate limit sees more than its limit",
+      recent.length <= most,
+      () => `${lane}: ${recent.length} of ${most}`
     )
-    if (recent.length >= perSecond) this.#world.tally("a rate limit was reached")
+    if (recent.length === most) this.#world.tally("a rate limit was reached")
   }
 
   /** Settings may have changed; `freed` is told of each destination whose dead letters block no more. */

@@ -14,6 +14,8 @@ export interface Entry {
   open: boolean
   /** The attempt is open and nobody works on it: whoever was asked, or a receipt, must tell what became of it. */
   doubted: boolean
+  /** Of this epoch. */
+  deferrals: number
   /** Line of its ordering key; null without one. */
   readonly line: string | null
   /** What is to be sent; a replay may bring another. */

@@ -59,7 +59,11 @@ export class Requests {
   }
 
   /** A worker is about to send: its clock has told it that nobody can have taken the message over. */
-  begins({ messageId, epoch, attempt }: OutboundMessage): void {
+  begins(process: Process, { messageId, epoch, attempt, destination }: OutboundMessage): void {
+    const start = this.#starts.get(attemptKey(messageId, epoch, attempt))
+    // Whoever waited long for the store does not know exactly what time it is there.
+    const isSure = start !== undefined && process.disturbedUntil < start.at
+    if (isSure) this.#destinations.leaves(destination, messageId)
     const entry = this.#ledger.get(messageId)
     if (entry === undefined || this.#world.timeline.now < this.#leasesKnownFrom) return
     const isOurs = entry.epoch === epoch && entry.attempt === attempt && entry.open
@@ -70,7 +74,7 @@ export class Requests {
     )
   }
 
-  received(process: Process, received: Received): void {
+  received(received: Received): void {
     const { messageId, epoch, attempt, body, destination } = received.message
     const entry = this.#ledger.get(messageId)
     const what = () => `${this.#world.nameOf(messageId)} attempt ${epoch}/${attempt}`
@@ -97,8 +101,6 @@ export class Requests {
       this.#check("I21 a line is taken in its order", this.#lines.taken(entry.line, messageId), what)
       this.#world.tally("a message of a line was taken")
     }
-    const start = this.#starts.get(key)
-    if (start !== undefined && process.disturbedUntil < start.at) this.#destinations.requested(destination, messageId)
   }
 
   /** Where a duplicate would not be dropped, a second request needs somebody who said that the first was not taken. */

@@ -12,9 +12,7 @@ import {
   type ClaimTerms,
   Queue
 } from "../../../application/ports/Queue.ts"
-import type { Unprocessable } from "../../../application/ports/SetAside.ts"
 import { PROBE_FRESH_MS } from "../../../domain/circuit/policy.ts"
-import { SLOT_FRESH_MS } from "../../../domain/delivery/rateLimit.ts"
 import type { DestinationId, MessageId } from "../../../domain/ids.ts"
 import { queuedOf } from "../../../domain/message/recorded.ts"
 import { literal } from "../literal.ts"
@@ -34,6 +32,8 @@ const deferLaneStatement = prepared`insert into lane as l (lane, ready_at, slot_
     values ($1, 'infinity', clock_timestamp() + make_interval(secs => $2 / 1000.0))
     on conflict (lane) do update set slot_at = greatest(l.slot_at, excluded.slot_at)
     where l.slot_at is null or l.slot_at < excluded.slot_at`
+const nextSlotStatement = prepared`select slot::text, said::text from take_slot($1::uuid, $2)`
+const returnSlotsStatement = prepared`select return_slots($1::uuid, array(select 'epoch'::timestamptz + at * interval '1 millisecond' from unnest($2::float8[]) at))`
 const nextDueStatement = prepared`select (extract(epoch from next_claim_at) * 1000)::bigint from lane where next_claim_at < 'infinity' order by next_claim_at limit 1`
 
 interface TakenRow {
@@ -66,7 +66,9 @@ export const layer = Layer.effect(
       )
       if (rows.length === 0) return null
       const [batch, messages] = rows[0]!
-      return { batch: batch as BatchId, ...claimedOf(JSON.parse(messages!) as ReadonlyArray<ClaimedRow>) }
+      const rowsOf = JSON.parse(messages!) as ReadonlyArray<ClaimedRow>
+      const said = rowsOf.find((row) => row.length > 10)?.[13]
+      return { batch: batch as BatchId, ...claimedOf(rowsOf), ...(said !== undefined && { said }) }
     })
 
     // Durable: its holder tells of the move, and a message must not wait under two times.
@@ -123,6 +125,16 @@ export const layer = Layer.effect(
       }))
     })
 
+    // Durable: two requests must not leave in one slot.
+    const nextSlot = (lane: DestinationId, lead: Duration.Duration) =>
+      reading(durable.rows(nextSlotStatement, [lane, Duration.toMillis(lead)]), ([row]) => ({
+        at: row![0] == null ? null : Number(row![0]),
+        said: Number(row![1])
+      }))
+
+    const returnSlots = (lane: DestinationId, slots: ReadonlyArray<number>) =>
+      unavailable(queue.rows(returnSlotsStatement, [lane, literal(slots)])).pipe(Effect.asVoid)
+
     const deferLane = (lane: DestinationId, wait: Duration.Duration) =>
       unavailable(queue.rows(deferLaneStatement, [lane, Duration.toMillis(wait)])).pipe(Effect.asVoid)
 
@@ -137,6 +149,8 @@ export const layer = Layer.effect(
       release,
       renew,
       takeOver,
+      nextSlot,
+      returnSlots,
       deferLane,
       nextDueAt,
       awaitWork: signal.wait
@@ -156,20 +170,26 @@ type ClaimedRow = readonly [
   /** 1: it is large. */
   body: string | 1 | null,
   /** Absent where there is nothing to say about the lane. */
-  terms?: readonly [
-    generation: number | null,
-    circuitMode: ClaimTerms["circuitMode"],
-    limited: boolean | null,
-    inFlightMax: number | null
-  ]
+  terms?: readonly [generation: number | null, circuitMode: ClaimTerms["circuitMode"], inFlightMax: number | null],
+  /** Absent where the lane has no rate limit. */
+  slot?: number,
+  limit?: number,
+  periodMs?: number,
+  said?: number
 ]
 
-const plain: ClaimTerms = { generation: 0, circuitMode: null, startWithinMs: null, inFlightMax: null }
+const plain: ClaimTerms = { generation: 0, circuitMode: null, startWithinMs: null, slot: null, inFlightMax: null }
 
-const termsOf = ([generation, circuitMode, limited, inFlightMax]: Required<ClaimedRow>[9]): ClaimTerms => ({
+const termsOf = (
+  [generation, circuitMode, inFlightMax]: Required<ClaimedRow>[9],
+  at?: number,
+  limit?: number,
+  periodMs?: number
+): ClaimTerms => ({
   generation: generation ?? 0,
   circuitMode,
-  startWithinMs: circuitMode === "probe" ? PROBE_FRESH_MS : limited === true ? SLOT_FRESH_MS : null,
+  startWithinMs: circuitMode === "probe" ? PROBE_FRESH_MS : null,
+  slot: at === undefined ? null : { at, rate: { limit: limit!, periodMs: periodMs! } },
   inFlightMax
 })
 
@@ -179,7 +199,7 @@ const claimedOf = (rows: ReadonlyArray<ClaimedRow>): Omit<Claim, "batch"> => {
     return { messages: rows.map(claimed) }
   } catch {
     const messages: Array<ClaimedMessage> = []
-    const unreadable: Array<Unprocessable> = []
+    const unreadable: Array<NonNullable<Claim["unreadable"]>[number]> = []
     for (const row of rows) {
       const read = Result.try(() => claimed(row))
       if (Result.isSuccess(read)) messages.push(read.success)
@@ -189,16 +209,17 @@ const claimedOf = (rows: ReadonlyArray<ClaimedRow>): Omit<Claim, "batch"> => {
   }
 }
 
-const unreadableIn = ([messageId, lane, , , , , name]: ClaimedRow, error: unknown): Unprocessable => ({
+const unreadableIn = ([messageId, lane, , , , , name, , , terms]: ClaimedRow, error: unknown) => ({
   messageId,
   orgId: null,
   lane,
-  reason: "unreadable",
+  terms: terms === undefined ? plain : termsOf(terms),
+  reason: "unreadable" as const,
   detail: `version 1: ${name}: ${error instanceof Error ? error.message : error}`
 })
 
 const claimed = (row: ClaimedRow): ClaimedMessage => {
-  const [messageId, lane, dueMs, version, epoch, attempt, name, queued, body, terms] = row
+  const [messageId, lane, dueMs, version, epoch, attempt, name, queued, body, terms, at, limit, periodMs] = row
   return {
     messageId,
     lane,
@@ -209,6 +230,6 @@ const claimed = (row: ClaimedRow): ClaimedMessage => {
     queued: queuedOf(name, queued),
     body: body === 1 ? null : body,
     isBodyLarge: body === 1,
-    terms: terms === undefined ? plain : termsOf(terms)
+    terms: terms === undefined ? plain : termsOf(terms, at, limit, periodMs)
   }
 }

@@ -25,10 +25,11 @@ declare
   -- Of lanes about which there is something to say, which healthy lanes are not; each of their messages names its entry.
   v_odd boolean[];
   v_row lane;
-  v_generations int[] := '{}'; v_cares text[] := '{}'; v_limited boolean[] := '{}'; v_in_flight int[] := '{}';
+  v_generations int[] := '{}'; v_cares text[] := '{}'; v_rates text[] := '{}'; v_in_flight int[] := '{}';
   v_passes int[] := '{}';
   v_now timestamptz;
-  v_slot_at timestamptz;
+  v_free timestamptz[];
+  v_slots timestamptz[] := '{}';
 begin
   select array_agg(t.lane), array_agg(t.odd), array_agg(t.ready_at) into v_lanes, v_odd, v_woken from (
     select l.lane, l.ready_at, l.generation > 0 or l.failures > 0 or l.rate_limit is not null as odd from lane l
@@ -55,7 +56,8 @@ begin
       end if;
       if v_row.rate_limit is not null then
         v_now := clock_timestamp();
-        v_take := least(v_take, slots_free(v_row.rate_limit, v_row.rate_period_ms, v_row.slot_at, v_now));
+        v_free := slots_free(v_row.rate_limit, v_row.rate_period_ms, v_row.next_slot_at, v_row.returned_slots, v_now, v_take);
+        v_take := cardinality(v_free);
         continue when v_take < 1;
       end if;
     end if;
@@ -76,8 +78,9 @@ begin
       v_left := v_left - v_n;
       if v_odd[v_nth] then
         if v_row.rate_limit is not null then
-          v_slot_at := slots_taken(v_row.rate_limit, v_row.rate_period_ms, v_row.slot_at, v_now, v_n);
-          update lane l set slot_at = v_slot_at where l.lane = v_lane;
+          perform slots_taken(v_row, v_free[v_n]);
+          v_slots := v_slots || array_fill(null::timestamptz, array[cardinality(v_messages) - v_n - cardinality(v_slots)])
+            || v_free[1:v_n];
         end if;
         if v_row.circuit <> 'CLOSED' then
           v_row.generation := v_row.generation + 1;
@@ -87,7 +90,8 @@ begin
         v_cares := v_cares || case
           when v_row.circuit <> 'CLOSED' then 'probe'
           when v_row.failures > 0 or v_row.in_flight_max is not null then 'watched' end;
-        v_limited := v_limited || (v_row.rate_limit is not null);
+        v_rates := v_rates || case when v_row.rate_limit is not null
+          then v_row.rate_limit || ',' || v_row.rate_period_ms || ',' || extract(epoch from v_now) * 1000 end;
         v_in_flight := v_in_flight || case when v_row.circuit <> 'CLOSED' then 1 else v_row.in_flight_max end;
         v_passes := v_passes || array_fill(0, array[cardinality(v_messages) - v_n - cardinality(v_passes)])
           || array_fill(cardinality(v_generations), array[v_n]);
@@ -127,10 +131,11 @@ begin
         || case when octet_length(coalesce(b.body, s.body)) > {{claimedBodyMax}} then '1'
              else coalesce(to_json(coalesce(b.body, s.body))::text, 'null') end
         || case when c.pass > 0 then ',' || json_build_array(v_generations[c.pass], v_cares[c.pass],
-             nullif(v_limited[c.pass], false), v_in_flight[c.pass]) else '' end || ']',
+             v_in_flight[c.pass]) else '' end
+        || case when c.slot is not null then ',' || extract(epoch from c.slot) * 1000 || ',' || v_rates[c.pass] else '' end || ']',
       ',' order by c.i) || ']'
-    from unnest(v_messages, v_message_lanes, v_dues, v_versions, v_epochs, v_attempts, v_passes) with ordinality
-      c(message, lane, due, version, epoch, attempt, pass, i)
+    from unnest(v_messages, v_message_lanes, v_dues, v_versions, v_epochs, v_attempts, v_passes, v_slots) with ordinality
+      c(message, lane, due, version, epoch, attempt, pass, slot, i)
     -- The first fact of each, from wherever it is, looked up by its key: a join with both read all of both.
     cross join lateral (
       select e.name, e.data from event e where e.stream_id = c.message and e.version = 1

@@ -30,10 +30,15 @@ begin
   on conflict (lane) do update set
     org_id = excluded.org_id, paused = excluded.paused, rate_limit = excluded.rate_limit, rate_period_ms = excluded.rate_period_ms,
     permit_ms = excluded.permit_ms, blocks = excluded.blocks,
-    -- A limit that was changed counts from now on.
+    -- A limit that was changed counts from now on, and after the slots that are handed out.
     slot_at = case when not v_removed
       and (l.rate_limit, l.rate_period_ms) is not distinct from (excluded.rate_limit, excluded.rate_period_ms)
-      then l.slot_at end
+      then l.slot_at end,
+    next_slot_at = case
+      when (l.rate_limit, l.rate_period_ms) is not distinct from (excluded.rate_limit, excluded.rate_period_ms) then l.next_slot_at
+      else least(l.next_slot_at, clock_timestamp() + {{horizonMaxMs}} * interval '1 millisecond') end,
+    returned_slots = case
+      when (l.rate_limit, l.rate_period_ms) is not distinct from (excluded.rate_limit, excluded.rate_period_ms) then l.returned_slots end
   where (l.org_id, l.paused, l.rate_limit, l.rate_period_ms, l.permit_ms, l.blocks)
     is distinct from (excluded.org_id, excluded.paused, excluded.rate_limit, excluded.rate_period_ms, excluded.permit_ms, excluded.blocks)
     or (v_removed and l.slot_at is not null);

@@ -1,7 +1,7 @@
 /** The rate limit stands in the domain, which explains it, and in SQL, where claims count: one table of cases for both. */
 import pg from "pg"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type RateLimit, slotsFree, taken } from "../../../../src/domain/delivery/rateLimit.ts"
+import { intervalOf, type RateLimit, slotsFree } from "../../../../src/domain/delivery/rateLimit.ts"
 import { inDatabase } from "../../../servers/administer.ts"
 import { postgres } from "../../../servers/postgres.ts"
 
@@ -15,11 +15,21 @@ const rates: ReadonlyArray<RateLimit> = [
   { limit: 1_000, periodMs: 1_000 },
   { limit: 9_999, periodMs: 1_000 }
 ]
-/** When the lane was worth a visit, seen from now; null: it never handed out anything. */
-const offsets = [null, -3_600_000, -1_000, -41, -20, -12.5, -1, 0, 0.5, 1, 9, 20, 24, 25, 26, 143, 1_000]
-const counts = [1, 2, 25]
+/** Up to where slots are handed out, seen from now; null: none ever was. */
+const offsets = [null, -3_600_000, -41, -1, 0, 0.5, 9, 20, 143, 249, 251, 1_000]
+/** Slots that came back. */
+const returns: ReadonlyArray<ReadonlyArray<number>> = [[], [-5, 3, 8.5]]
 const cases = rates.flatMap((rate) =>
-  offsets.flatMap((offset) => counts.map((count) => ({ rate, at: offset === null ? null : NOW + offset, count })))
+  offsets.flatMap((offset) =>
+    returns.flatMap((returned) =>
+      [1, 25].map((max) => ({
+        rate,
+        max,
+        next: offset === null ? null : NOW + offset,
+        returned: returned.map((at) => NOW + at)
+      }))
+    )
+  )
 )
 
 let client: pg.Client
@@ -30,27 +40,28 @@ beforeAll(async () => {
 })
 afterAll(() => client.end())
 
-const time = (parameter: string) => `'epoch'::timestamptz + ${parameter}::float8 * interval '1 millisecond'`
+const time = (ms: string) => `'epoch'::timestamptz + ${ms}::float8 * interval '1 millisecond'`
+const millis = (at: string) => `(extract(epoch from ${at}) * 1000)::float8`
 
 describe("slots of a rate limit", () => {
-  it("are as many, and come as late, in SQL as in the domain", async () => {
-    const { rows } = await client.query<{ free: number; next: number }>(
-      `select posthaste.slots_free(c.lim, c.period, ${time("c.at")}, ${time("$5")}) as free,
-          (extract(epoch from posthaste.slots_taken(c.lim, c.period, ${time("c.at")}, ${time("$5")}, c.n)) * 1000)::float8 as next
-        from unnest($1::int[], $2::int[], $3::float8[], $4::int[]) with ordinality c(lim, period, at, n, nth) order by nth`,
+  it("are the same in SQL as in the domain", async () => {
+    const { rows } = await client.query<{ free: ReadonlyArray<number>; interval: number }>(
+      `select array(select ${millis("s")} from unnest(posthaste.slots_free((c ->> 'limit')::int, (c ->> 'period')::int, ${time("(c ->> 'next')")},
+            array(select ${time("r")} from jsonb_array_elements_text(c -> 'returned') r), ${time("$2")}, (c ->> 'max')::int)) s) as free,
+          posthaste.slot_interval_ms((c ->> 'limit')::int, (c ->> 'period')::int) as interval
+        from jsonb_array_elements($1::jsonb) with ordinality j(c, nth) order by nth`,
       [
-        cases.map(({ rate }) => rate.limit),
-        cases.map(({ rate }) => rate.periodMs),
-        cases.map(({ at }) => at),
-        cases.map(({ count }) => count),
+        JSON.stringify(cases.map(({ rate, ...others }) => ({ limit: rate.limit, period: rate.periodMs, ...others }))),
         NOW
       ]
     )
-    expect(rows.map(({ free }) => free)).toEqual(cases.map(({ rate, at }) => slotsFree(rate, at, NOW)))
-    for (const [i, { rate, at, count }] of cases.entries()) {
+    for (const [i, { rate, next, returned, max }] of cases.entries()) {
+      const wanted = slotsFree(rate, { nextSlotAt: next, returned }, NOW, max)
+      expect(rows[i]!.free).toHaveLength(wanted.length)
       // PostgreSQL counts in microseconds.
-      expect(rows[i]!.next).toBeCloseTo(taken(rate, at, NOW, count), 1)
+      for (const [n, at] of wanted.entries()) expect(rows[i]!.free[n]).toBeCloseTo(at, 1)
+      expect(rows[i]!.interval).toBeCloseTo(intervalOf(rate), 6)
     }
-    expect(new Set(rows.map(({ free }) => free)).size).toBeGreaterThan(5)
+    expect(new Set(rows.map(({ free }) => free.length)).size).toBeGreaterThan(5)
   })
 })
