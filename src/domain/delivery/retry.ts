@@ -112,5 +112,19 @@ export const DEFER_MAX_MS = 7 * 24 * 3600 * 1000
 /** Milliseconds a deferred message waits. */
 export const deferWaitMs = (afterMs: number): number => Math.max(0, Math.min(Math.round(afterMs), DEFER_MAX_MS))
 
+/** So often a message is deferred for as short as its destination asks. */
+const DEFERRALS_FREE = 5
+/** Into so many waits its life is divided in the end, so that its facts can be counted. */
+const DEFERRALS_IN_A_LIFE = 720
+
+/**
+ * The least that a message waits which was deferred so often: a second at first, twice as long each time, and in the end a part of
+ * its life, an hour of the default one.
+ */
+export const deferAgainMs = (deferrals: number, ageMaxMs: number): number =>
+  deferrals < DEFERRALS_FREE
+    ? 0
+    : Math.ceil(Math.min(1_000 * 2 ** (deferrals - DEFERRALS_FREE), ageMaxMs / DEFERRALS_IN_A_LIFE))
+
 /** How long a whole lane waits because its destination limits the rate: Posthaste asks again within the hour. */
 export const laneWaitMs = (afterMs: number): number => Math.min(deferWaitMs(afterMs), RETRY_AFTER_MAX_MS)

@@ -6,7 +6,7 @@ import { DateTime, Result, Schema } from "effect"
 import { initialTransition } from "xstate"
 import type { Exchange } from "../delivery/exchange.ts"
 import type { AttemptOutcome } from "../delivery/outcome.ts"
-import { ageMaxMsOf, deferWaitMs, retryWaitMs } from "../delivery/retry.ts"
+import { ageMaxMsOf, deferAgainMs, deferWaitMs, retryWaitMs } from "../delivery/retry.ts"
 import { foldOf } from "../fold.ts"
 import type { ReplayId } from "../ids.ts"
 import type { DeliveryError, FactOf, MessageFact, MessageQueued, ReceiptStatus } from "./facts.ts"
@@ -234,7 +234,9 @@ const deferAttempt = (message: Message, command: Settle, outcome: Deferred): Rea
       outcome: { type: "Unknown", error, status, reconcileAfterMs: afterMs, durationMs }
     })
   }
-  const dueAt = DateTime.add(now, { milliseconds: deferWaitMs(afterMs) })
+  const { deferrals, retry } = message.progress
+  const waitMs = Math.max(deferWaitMs(afterMs), deferAgainMs(deferrals, ageMaxMsOf(retry)))
+  const dueAt = DateTime.add(now, { milliseconds: waitMs })
   const exchanged = exchangedIn(command.exchange)
   return isTooOld(message.progress, dueAt)
     ? [

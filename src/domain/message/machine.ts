@@ -33,6 +33,8 @@ export interface Progress {
   readonly phase: "none" | "open" | "unresolved" | "settled"
   /** How many times in a row the last attempt was in doubt. */
   readonly doubts: number
+  /** How often this epoch was deferred. */
+  readonly deferrals: number
   /** A receipt says that the provider took an attempt of this epoch, whatever its answer said. */
   readonly taken: boolean
   /** The first receipt of this epoch that decides. Later receipts that contradict it are stored and change nothing. */
@@ -59,6 +61,7 @@ const empty: Progress = {
   dismissed: false,
   phase: "none",
   doubts: 0,
+  deferrals: 0,
   taken: false,
   receiptOutcome: null,
   receipts: [],
@@ -164,6 +167,7 @@ const changes = {
   waitAsBefore: ({ context, event }: Step<"AttemptDeferred">): Partial<Progress> => ({
     attempt: event.attempt - 1,
     phase: "none",
+    deferrals: context.deferrals + 1,
     dueAt: event.dueAt,
     // The receipt was about an attempt that does not count.
     receiptOutcome: context.receiptOutcome === "failed" ? null : context.receiptOutcome
@@ -191,6 +195,7 @@ const changes = {
     erased: false,
     dismissed: false,
     phase: "none",
+    deferrals: 0,
     openedAt: event.replayedAt,
     dueAt: event.replayedAt,
     // The expiry belonged to the run that ended; a replay asks to send the message all the same.

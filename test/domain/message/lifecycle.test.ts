@@ -148,6 +148,15 @@ const receipts = [
   "the last attempt. Time does count: the message expires at its time, and a message that would be too old when it is due",
   "becomes a dead letter at once. An attempt in doubt is never deferred, because it may have been taken; if the destination",
   "defers the question about it, Posthaste asks again later.",
+  "",
+  "A destination decides how long a message waits five times. After that each deferral lasts a second at least, then two,",
+  "four and so on, and in the end a 720th of the message's life: an hour, where its policy names no `ageMaxMs`. So a",
+  "message that is put off for ever ends within its life, after some 740 deferrals at most.",
+  "",
+  "## Receipts that never come",
+  "",
+  "SENT is no ending, and no time makes it one: nobody knows whether the message arrived, and a receipt may still say so.",
+  "Such a message adds no fact and holds nothing up. Retention forgets it after `POSTHASTE_DEAD_LETTER_DAYS`.",
   ""
 ]
 

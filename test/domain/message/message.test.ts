@@ -1,4 +1,4 @@
-import { DateTime } from "effect"
+import { DateTime, Result } from "effect"
 import { describe, expect, it } from "vitest"
 import { DEFER_MAX_MS, RETRY_AFTER_MAX_MS } from "../../../src/domain/delivery/retry.ts"
 import { can, decide, evolve, initial, replay } from "../../../src/domain/message/decider.ts"
@@ -226,6 +226,38 @@ describe("an attempt the far side did not try", () => {
       .when(the.settle(1, the.outcomes.unreachable()))
       .then(failed(1, null), deadLettered("attempts used up"))
       .in("DEAD_LETTER")
+  })
+
+  it.each([
+    ["30 days", undefined, 0],
+    ["30 days", undefined, 12 * 3_600_000],
+    ["a year", 365 * 24 * 3_600_000, 0],
+    ["two seconds", 2_000, 0]
+  ])("ends when it is %s old, and after 740 deferrals at most, however short it is put off", (_, ageMaxMs, afterMs) => {
+    const retry = { strategy: "schedule", waitsMs: [1_000], ...(ageMaxMs && { ageMaxMs }) } as const
+    let message = replay([queued({ retry })])
+    let now = noon
+    let deferrals = 0
+    const waits: Array<number> = []
+    while (message.status !== "DEAD_LETTER" && deferrals < 2_000) {
+      const [start] = Result.getOrThrow(decide(message, the.startAttempt(now)))
+      message = evolve(message, start!)
+      if (start!.type !== "AttemptStarted") continue
+      const facts = Result.getOrThrow(decide(message, the.settle(1, the.outcomes.deferred(afterMs), now)))
+      message = facts.reduce(evolve, message)
+      if (facts[0]!.type !== "AttemptDeferred") break
+      deferrals++
+      waits.push(DateTime.toEpochMillis(facts[0]!.dueAt) - DateTime.toEpochMillis(now))
+      now = facts[0]!.dueAt
+    }
+    expect(message.status).toBe("DEAD_LETTER")
+    expect(deferrals).toBeLessThanOrEqual(740)
+    // At first as short as it was asked for.
+    expect(waits.slice(0, 5)).toEqual(Array.from({ length: 5 }, () => afterMs))
+    const lived = DateTime.toEpochMillis(now) - DateTime.toEpochMillis(noon)
+    const age = ageMaxMs ?? 30 * 24 * 3_600_000
+    expect(lived).toBeGreaterThan(age - Math.max(afterMs, age / 700))
+    expect(lived).toBeLessThanOrEqual(age)
   })
 
   it("keeps what was burnt before", () => {
