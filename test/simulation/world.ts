@@ -98,6 +98,8 @@ export class World {
   readonly troubleDice: Dice
   /** Messages whose facts the workers' release can't read until everything heals. */
   readonly unreadable = new Set<MessageId>()
+  /** Also those that a later release reads again. */
+  readonly wasUnreadable = new Set<MessageId>()
   /** Until then the store answers nobody. */
   silentUntil = 0
 
@@ -442,6 +444,7 @@ export class World {
         const one = this.troubleDice.pick([...waiting, ...held])
         if (one === undefined) return
         this.unreadable.add(one.messageId)
+        this.wasUnreadable.add(one.messageId)
         this.tally("trouble: unreadable")
         this.trace(null, `${this.nameOf(one.messageId)} can't be read any more`)
         break
