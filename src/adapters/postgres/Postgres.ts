@@ -55,14 +55,17 @@ export interface Connections {
 /** A claim, an append or a look at one thing takes milliseconds; the longest of them some hundred. */
 const SHORT_MS = 8_000
 
-/** A process holds up to 17 connections: these, and one that listens. */
+/** A process holds up to 18 connections: these, and one that listens. */
 const kinds = {
   /** Appends, each a group commit, and whatever else a process goes by once it is answered. */
   durable: { connections: 2, answersWithinMs: SHORT_MS },
   /** Claims, releases and leases. */
   queue: { connections: 3, answersWithinMs: SHORT_MS, asynchronous: true },
-  /** One thing that somebody waits for: a key, a message, a destination. Never behind a list. */
-  lookups: { connections: 3, answersWithinMs: 5_000, onlyReads: true },
+  /**
+   * One thing that somebody waits for: a key, a message, a destination. Never behind a list. Orgs share them like those for lists, because a
+   * page of a list may look up many things, and a key is checked before it is known whose it is.
+   */
+  lookups: { connections: 4, answersWithinMs: 5_000, onlyReads: true },
   /** Lists and counts, and the log. Orgs share three of them, and one org has two at most: no list stops another org's, nor us. */
   reads: { connections: 4, answersWithinMs: 20_000, onlyReads: true },
   /** Steps of projections and of searches: what is lost is found again. */
@@ -112,7 +115,8 @@ export const layer = (options: Options) =>
       )
       return Postgres.of({
         ...Record.map(pools, connectionsOf),
-        reads: sharedByOrg(connectionsOf(pools.reads)),
+        lookups: sharedByOrg(connectionsOf(pools.lookups), kinds.lookups),
+        reads: sharedByOrg(connectionsOf(pools.reads), kinds.reads),
         listen: (topic, heard) => listen(server, channelOf(schema, topic), heard),
         connections: () =>
           Object.entries(pools).map(
@@ -190,8 +194,9 @@ export const connectionsOf = ({ ask }: Pick<Pool, "ask">): Connections => {
   }
 }
 
-const sharedByOrg = ({ query, rows }: Connections): Connections => {
-  const share = sharing({ places: kinds.reads.connections - 1, ofOne: kinds.reads.connections - 2 })
+/** One is always ours, and one more another org's than the one that asks for most. */
+const sharedByOrg = ({ query, rows }: Connections, { connections }: Kind): Connections => {
+  const share = sharing({ places: connections - 1, ofOne: connections - 2 })
   const inTurn = <A>(asking: Effect.Effect<A, QueryFailed>) =>
     Effect.flatMap(AskedFor, (org) => (org === null ? asking : share(org, asking)))
   return {

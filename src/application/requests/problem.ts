@@ -141,6 +141,12 @@ export const tooManyFeeds = () =>
   problem(429, "too-many-feeds", "Too many follow the feed")("Too many follow the feed here. Try again later.", [], {
     "retry-after": "30"
   })
+export const tooManyBatches = () =>
+  problem(429, "too-many-batches", "The org sends too many large batches at once")(
+    "Wait for the answers to the large batches that this org has sent, and send this one again. Nothing of it was accepted.",
+    [],
+    { "retry-after": "2" }
+  )
 export const tooManyLists = () =>
   problem(429, "too-many-lists", "The org reads too many lists at once")(
     "Wait for the answers to lists and counts that this org has asked for, and ask again.",

@@ -67,7 +67,7 @@ describe("shares", () => {
 
 const BLOCKED = "select pg_advisory_xact_lock_shared(4711)"
 
-describe("the connections for lists", () => {
+describe.each(["reads", "lookups"] as const)("the connections for %s", (kind) => {
   it.live("answer another org and Posthaste itself while one org's two hundred slow lists wait", () =>
     Effect.gen(function* () {
       const url = yield* freshDatabase
@@ -75,7 +75,7 @@ describe("the connections for lists", () => {
       yield* Effect.promise(() => client.connect())
       yield* Effect.promise(() => client.query("select pg_advisory_lock(4711)"))
       yield* Effect.gen(function* () {
-        const { reads } = yield* Postgres.Postgres
+        const { [kind]: reads } = yield* Postgres.Postgres
         const [slow, other] = [newOrg(), newOrg()]
         let answered = 0
         const lists = yield* Effect.forkChild(

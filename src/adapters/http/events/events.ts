@@ -12,6 +12,7 @@ import {
   eventRefusal,
   eventRequestOf
 } from "../../../application/requests/eventRequests.ts"
+import type { JsonText } from "../../../application/requests/jsonText.ts"
 import { BATCH_MAX, messageJson } from "../../../application/requests/messageRequests.ts"
 import { rawMember, rawMembers } from "../../../application/requests/rawJson.ts"
 import { EventId } from "../../../domain/ids.ts"
@@ -21,7 +22,7 @@ import { ActingOrg, Caller } from "../server/auth.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
-import { decoded, decoderOf, limits, readJson, readReason, traceparentOf } from "../server/requestBody.ts"
+import { decoded, decoderOf, limits, readBatch, readJson, readReason, traceparentOf } from "../server/requestBody.ts"
 
 /** The entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(
@@ -48,15 +49,17 @@ const publish = Effect.fnUntraced(function* (request: Request, key: string | nul
 
 const publishBatch = Effect.fnUntraced(function* (request: Request) {
   const orgId = yield* ActingOrg
-  const json = yield* readJson(request, limits.batch)
-  const { events } = yield* decoded(decodeBatch, json)
-  yield* admitEvents(orgId, json.text, keysIn(events))
-  const data = rawMembers(json.text, "events", "data")
-  const entries = events.map((event, index) =>
-    Result.map(decodeEventEntry(event, `events[${index}]`), ({ idempotencyKey, ...fields }) =>
-      eventRequestOf(fields, data[index]!, idempotencyKey ?? null)
+  const read = Effect.fnUntraced(function* (json: JsonText) {
+    const { events } = yield* decoded(decodeBatch, json)
+    yield* admitEvents(orgId, json.text, keysIn(events))
+    const data = rawMembers(json.text, "events", "data")
+    return events.map((event, index) =>
+      Result.map(decodeEventEntry(event, `events[${index}]`), ({ idempotencyKey, ...fields }) =>
+        eventRequestOf(fields, data[index]!, idempotencyKey ?? null)
+      )
     )
-  )
+  })
+  const entries = yield* readBatch(request, read)
   const publications = yield* publishEvents(
     orgId,
     entries.flatMap((entry) =>

@@ -15,6 +15,7 @@ import { looksThrough, type MessageFilter, MessageViews, narrows } from "../../.
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
 import { Telemetry } from "../../../application/ports/Telemetry.ts"
 import { Troubles } from "../../../application/processes/Troubles.ts"
+import type { JsonText } from "../../../application/requests/jsonText.ts"
 import {
   answerTo,
   BATCH_MAX,
@@ -42,6 +43,7 @@ import {
   decoded,
   decoderOf,
   limits,
+  readBatch,
   readJson,
   readOptionalJson,
   readReason,
@@ -102,16 +104,18 @@ const rejected = Effect.fnUntraced(function* (count: number) {
 
 const sendBatch = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const orgId = yield* ActingOrg
-  const json = yield* readJson(request, limits.batch)
-  const { messages } = yield* decoded(decodeBatch, json)
-  yield* admitMessages(orgId, json.text, keysIn(messages))
-  const bodies = rawMembers(json.text, "messages", "payloadJson")
-  const entries = messages.map((message, index) =>
-    Result.map(decodeEntry(message, `messages[${index}]`), ({ idempotencyKey, ...fields }) => ({
-      ...requestOf(fields, bodies[index]!, idempotencyKey ?? null),
-      traceparent: traceparentOf(request)
-    }))
-  )
+  const read = Effect.fnUntraced(function* (json: JsonText) {
+    const { messages } = yield* decoded(decodeBatch, json)
+    yield* admitMessages(orgId, json.text, keysIn(messages))
+    const bodies = rawMembers(json.text, "messages", "payloadJson")
+    return messages.map((message, index) =>
+      Result.map(decodeEntry(message, `messages[${index}]`), ({ idempotencyKey, ...fields }) => ({
+        ...requestOf(fields, bodies[index]!, idempotencyKey ?? null),
+        traceparent: traceparentOf(request)
+      }))
+    )
+  })
+  const entries = yield* readBatch(request, read)
   const undecoded = entries.filter(Result.isFailure).length
   if (undecoded > 0) yield* rejected(undecoded)
   const acceptances = yield* acceptMessages(

@@ -42,6 +42,7 @@ import { isIn, type Networks } from "./callers.ts"
 import { type ConnectionLimits, makeServer, type Tls } from "./connections.ts"
 import { cursorKeys } from "./cursor.ts"
 import * as HealthHandlers from "./health.ts"
+import * as LargeBodies from "./largeBodies.ts"
 import { lastResort } from "./lastResort.ts"
 import { type Answered, counted, type MetricsText, metricsRoute } from "./metrics.ts"
 import { pagesRoutes } from "./pages.ts"
@@ -139,7 +140,7 @@ export const layer = ({ host, port, tls = null, encryptionKeys, orgLimits = {}, 
     // A path has one spelling (addresses.ts).
     routerConfig: { caseSensitive: true, ignoreDuplicateSlashes: false }
   }).pipe(
-    Layer.provide([cursorKeys(encryptionKeys), Readers.layer, Admission.layer(orgLimits)]),
+    Layer.provide([cursorKeys(encryptionKeys), Readers.layer, LargeBodies.layer, Admission.layer(orgLimits)]),
     Layer.provideMerge(NodeHttpServer.layer(() => makeServer(limitsOf(options), tls), { host, port }))
   )
 

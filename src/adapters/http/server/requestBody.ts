@@ -8,6 +8,7 @@ import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effec
 import { type Decode, decoderOf } from "../../../application/requests/decoding.ts"
 import { isJson, type JsonText, jsonOf, SIZE_MAX, textOf } from "../../../application/requests/jsonText.ts"
 import { Reason } from "./fields.ts"
+import { inItsTurn } from "./largeBodies.ts"
 import {
   invalidFields,
   invalidRequest,
@@ -36,6 +37,18 @@ export const readJson = Effect.fnUntraced(function* (
 ): Effect.fn.Return<JsonText, Problem> {
   return yield* Effect.fromResult(jsonOf(yield* readText(request, limitBytes)))
 })
+
+/** The JSON of a batch, and what is made of it; of a large one in the turn of its org. */
+export const readBatch = <A, E, R>(
+  request: HttpServerRequest.HttpServerRequest,
+  read: (json: JsonText) => Effect.Effect<A, E, R>
+) => {
+  const text = readText(request, limits.batch)
+  const readIn = (text: string) => Effect.flatMap(Effect.fromResult(jsonOf(text)), read)
+  // Whoever does not say how much it sends may send a lot.
+  const isLarge = Number(request.headers["content-length"] ?? limits.batch) > limits.single
+  return isLarge ? inItsTurn(text, readIn) : Effect.flatMap(text, readIn)
+}
 
 /** As `readJson`, for a command whose body may be left out: no body reads as `{}`. */
 export const readOptionalJson = (
