@@ -12,9 +12,10 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeSync
 } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { Effect, Result, Schema } from "effect"
 
 export class DataFileFailed extends Schema.TaggedError<DataFileFailed>()("DataFileFailed", {
@@ -54,6 +55,30 @@ export const dataFile = (directory: string, name: string): DataFile => {
         if (Result.isFailure(linked) && !existsSync(path)) throw linked.failure
       })
   }
+}
+
+/**
+ * Makes the data directory where it is not there yet. One level after the other: asked for all at once, Node never comes back
+ * where a file system takes no directories, such as /proc.
+ */
+export const makeDataDirectory = (directory: string): Effect.Effect<void, DataFileFailed> =>
+  Effect.try({
+    try: () => makeDirectory(directory),
+    catch: (cause) =>
+      new DataFileFailed({
+        message: `can't use the data directory ${directory}: ${(cause as Error).message} (set another POSTHASTE_DATA_DIR)`
+      })
+  })
+
+const makeDirectory = (directory: string): void => {
+  if (existsSync(directory)) {
+    if (!statSync(directory).isDirectory()) throw new Error(`${directory} is no directory`)
+    return
+  }
+  makeDirectory(dirname(directory))
+  const made = Result.try(() => mkdirSync(directory, { mode: 0o700 }))
+  // Another start may have been first.
+  if (Result.isFailure(made) && !existsSync(directory)) throw made.failure
 }
 
 /** Where the API of this data directory is, or was when it ran last. */

@@ -8,7 +8,7 @@ import { Effect, type Redacted, Result } from "effect"
 import * as EmbeddedPostgres from "../adapters/embedded-postgres/EmbeddedPostgres.ts"
 import type { OperatorKeys } from "../adapters/http/server/auth.ts"
 import { bearerKeys, encryptionKeyOf, type Settings } from "./config.ts"
-import { DataFileFailed, dataFile, readOrCreate } from "./dataFiles.ts"
+import { DataFileFailed, dataFile, makeDataDirectory, readOrCreate } from "./dataFiles.ts"
 import { keptUpToDate } from "./operatorKeys.ts"
 import { type Sample, startReceiver } from "./sample.ts"
 
@@ -36,6 +36,7 @@ export const readOrCreateDatabaseAndKeys = Effect.fnUntraced(function* (settings
 
 const createDatabaseAndKeys = Effect.fnUntraced(function* (settings: Settings) {
   const dataDir = resolve(settings.dataDir)
+  yield* makeDataDirectory(dataDir)
   // Before the data: so data without a key beside them have lost it, and a new one would open nothing of them.
   const operatorKeys = yield* settings.operatorKeys === null
     ? readOrCreateOperatorKeys(dataDir)

@@ -116,6 +116,13 @@ describe("a start that can't be", () => {
     await Promise.all(mistakes.map(async ([number, env]) => expectLine(number, await serve(env))))
   })
 
+  it("says what to do about its data directory, also where a file system takes none", async () => {
+    const file = join(home, "a-file")
+    writeFileSync(file, "")
+    for (const directory of [file, join(file, "below"), "/proc/posthaste/data"])
+      expectLine(17, await serve({ POSTHASTE_DATA_DIR: directory }))
+  })
+
   it("says what to do about its database", async () => {
     const at = (change: (url: URL) => void) => {
       const url = new URL(database)
@@ -160,13 +167,13 @@ describe("the command line", () => {
 
   it("says what to do", async () => {
     const mistakes: ReadonlyArray<readonly [number, Record<string, string>, ReadonlyArray<string>]> = [
-      [17, { ...operator(), POSTHASTE_URL: "http://127.0.0.1:9" }, ["stats"]],
-      [18, given(), ["stats"]],
-      [19, { ...given(), POSTHASTE_API_KEY: "somebody-elses-key" }, ["stats"]],
-      [20, { ...given(), POSTHASTE_OPERATOR_KEY: operatorKey }, ["stats"]],
-      [21, operator(), ["send", "--to", "https://shop.example/hook", "--payload", "{}"]],
-      [22, operator(), ["send", "--to", "x", "--payload", "{order:4711}"]],
-      [23, operator(), ["sned"]]
+      [18, { ...operator(), POSTHASTE_URL: "http://127.0.0.1:9" }, ["stats"]],
+      [19, given(), ["stats"]],
+      [20, { ...given(), POSTHASTE_API_KEY: "somebody-elses-key" }, ["stats"]],
+      [21, { ...given(), POSTHASTE_OPERATOR_KEY: operatorKey }, ["stats"]],
+      [22, operator(), ["send", "--to", "https://shop.example/hook", "--payload", "{}"]],
+      [23, operator(), ["send", "--to", "x", "--payload", "{order:4711}"]],
+      [24, operator(), ["sned"]]
     ]
     await Promise.all(mistakes.map(async ([number, env, args]) => expectLine(number, await posthaste(env)(args))))
   })
@@ -177,7 +184,7 @@ describe("the command line", () => {
     const ran = await posthaste(operator())(["send", "--wait", "--to", body.id, "--payload", "{}"])
     expect(ran.out).toMatch(/^FAILED {2}/m)
     expect(ran.out).toMatch(/^why: .*401/m)
-    expectLine(24, ran)
+    expectLine(25, ran)
   })
 })
 
@@ -198,14 +205,14 @@ describe("requests", () => {
     const keyed = { ...asJson, "idempotency-key": "first" }
     await fetch(`${product.url}${messages}`, post(keyed, message))
     const mistakes: ReadonlyArray<readonly [number, string, RequestInit]> = [
-      [25, messages, {}],
-      [26, "/outbound/messages", { headers: auth }],
-      [27, messages, post(auth, "{}")],
-      [28, messages, post(asJson, { ...message, evenType: "order.paid" })],
-      [29, "/api/v1/webhook-endpoints", post(asJson, { url: "http://10.0.0.1/hook" })],
-      [30, messages, { headers: { authorization: `Bearer ${operatorKey}` } }],
-      [31, messages, post(keyed, { ...message, payloadJson: { other: true } })],
-      [32, messages, { method: "DELETE", headers: auth }]
+      [26, messages, {}],
+      [27, "/outbound/messages", { headers: auth }],
+      [28, messages, post(auth, "{}")],
+      [29, messages, post(asJson, { ...message, evenType: "order.paid" })],
+      [30, "/api/v1/webhook-endpoints", post(asJson, { url: "http://10.0.0.1/hook" })],
+      [31, messages, { headers: { authorization: `Bearer ${operatorKey}` } }],
+      [32, messages, post(keyed, { ...message, payloadJson: { other: true } })],
+      [33, messages, { method: "DELETE", headers: auth }]
     ]
     for (const [number, path, init] of mistakes) {
       const response = await fetch(`${product.url}${path}`, init)
