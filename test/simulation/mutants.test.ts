@@ -30,7 +30,6 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "forgets what is put back": 150,
   "forgets that a lane was deferred": 100,
   "counts nothing against a rate limit": 300,
-  "gives whoever missed a slot of a rate limit one that it hands out again": 3_000,
   "gives a probe a permit that never ends": 600,
   "lets a second probe through": 100,
   "hands out what is held": 50,

@@ -259,19 +259,6 @@ export const mutants = {
     for (const { lane } of claim) changeLane(tables, lane, { nextClaimAt: null, slots: noSlots })
   }),
 
-  "gives whoever missed a slot of a rate limit one that it hands out again": queueing((queue, store) => {
-    const { tables } = Context.get(store, Memory)
-    return {
-      nextSlot: (lane, lead) =>
-        Effect.suspend(() => {
-          const { slots, nextClaimAt } = laneOf(tables, lane)
-          return Effect.tap(queue.nextSlot(lane, lead), () =>
-            Effect.sync(() => changeLane(tables, lane, { slots, nextClaimAt }))
-          )
-        })
-    }
-  }),
-
   "gives a probe a permit that never ends": claiming((claim, { tables }) => {
     for (const { lane, terms } of claim) {
       const blockedUntil = DateTime.makeUnsafe(EPOCH + 365 * 24 * 3_600_000)
