@@ -1,8 +1,11 @@
 /** Encryption keys rotate: what an older key has sealed is sealed anew, also when the run is cut off, and then opens without it. */
 import { expect, it } from "@effect/vitest"
 import { DateTime, Effect, Exit, Fiber, Latch, Layer, Redacted } from "effect"
+import pg from "pg"
 import { describe } from "vitest"
 import { rekey } from "../../../../src/adapters/postgres/destinations/rekey.ts"
+import { headersOf, secretOf } from "../../../../src/adapters/postgres/destinations/sealedValues.ts"
+import { sealing } from "../../../../src/adapters/postgres/destinations/sealing.ts"
 import * as Postgres from "../../../../src/adapters/postgres/Postgres.ts"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
 import { Destinations } from "../../../../src/application/ports/Destinations.ts"
@@ -71,6 +74,66 @@ describe("rekey", () => {
         expect(yield* knowsLookup("whatsapp", Redacted.make("another"))).toBe(false)
       }).pipe(Effect.provide(under(young)))
       expect(Exit.isFailure(yield* Effect.exit(Layer.build(under(old))))).toBe(true)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("leaves what others change while it is at work, and seals that anew", () =>
+    Effect.gen(function* () {
+      const url = yield* freshDatabase
+      const under = (encryptionKey: Redacted.Redacted<Uint8Array>) => PostgresPorts.layer({ url, encryptionKey })
+      const headers = { authorization: "before" }
+      const secrets = { secret: Redacted.make("before") }
+      const made = yield* Effect.forEach([1, 2, 3], () => makeEndpoint(acme, { headers }, { secrets })).pipe(
+        Effect.provide(under(old))
+      )
+      const [replaced, rotated, changed] = made.map(({ id }) => String(id)) as [string, string, string]
+      const { seal } = sealing(old)
+      const sealed = (text: string, belongsTo: string) => seal(Redacted.make(text), belongsTo).toString("base64")
+      const other = yield* Effect.acquireRelease(
+        Effect.promise(async () => {
+          const client = new pg.Client({ connectionString: Redacted.value(url), options: "-c search_path=posthaste" })
+          client.on("error", () => {})
+          await client.connect()
+          return client
+        }),
+        (client) => Effect.promise(() => client.end())
+      )
+      const query = (text: string, values: ReadonlyArray<unknown> = []) =>
+        Effect.promise(() => other.query<{ waiting: number }>(text, [...values]))
+
+      // It has read the rows, and waits for whoever is changing them.
+      yield* query("begin")
+      yield* query("update destination set secrets = jsonb_build_object('secret', $2::text) where id = $1", [
+        replaced,
+        sealed("meanwhile", secretOf(acme, replaced, "secret"))
+      ])
+      const previous = { name: "secret", sealed: sealed("meanwhile", secretOf(acme, rotated, "secret")) }
+      yield* query("update destination set previous_secrets = $2::jsonb where id = $1", [
+        rotated,
+        JSON.stringify([{ ...previous, until: "2100-01-01T00:00:00Z" }])
+      ])
+      yield* query(
+        "update destination set settings = jsonb_set(settings, '{headers}', to_jsonb($2::text)) where id = $1",
+        [changed, sealed('{"authorization":"meanwhile"}', headersOf(acme, changed))]
+      )
+      const run = yield* Effect.forkChild(
+        rekey(young, [old], () => Effect.void).pipe(Effect.provide(Layer.fresh(Postgres.layer({ url }))))
+      )
+      const waits = Effect.map(
+        query("select count(*)::int as waiting from pg_locks where not granted"),
+        ({ rows }) => rows[0]!.waiting > 0
+      )
+      yield* Effect.repeat(Effect.delay(waits, "20 millis"), { until: (isWaiting) => isWaiting })
+      yield* query("commit")
+      yield* Fiber.join(run)
+
+      yield* Effect.gen(function* () {
+        const { forSending } = yield* Destinations
+        const [one, two, three] = yield* Effect.forEach(made, ({ id }) => forSending(acme, id))
+        expect(Redacted.value(one!.secrets["secret"]!)).toBe("meanwhile")
+        expect(two!.previousSecrets.map(({ secret }) => Redacted.value(secret))).toEqual(["meanwhile"])
+        expect((three!.destination.settings as { headers?: object }).headers).toEqual({ authorization: "meanwhile" })
+      }).pipe(Effect.provide(under(young)))
     }).pipe(Effect.scoped)
   )
 })
