@@ -7,6 +7,7 @@ import { sharing } from "../../../src/adapters/postgres/shares.ts"
 import { AskedFor } from "../../../src/application/askedFor.ts"
 import { newOrg } from "../../contracts/sample.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
+import { PATIENCE_MS } from "../../servers/until.ts"
 
 /** A piece of work that ends when it is told to. */
 const work = () => {
@@ -95,7 +96,7 @@ describe.each(["reads", "lookups"] as const)("the connections for %s", (kind) =>
         yield* Effect.promise(() => client.query("select pg_advisory_unlock_all()"))
         yield* Fiber.join(lists)
         expect(answered).toBe(200)
-      }).pipe(Effect.provide(Layer.fresh(Postgres.layer({ url }))))
+      }).pipe(Effect.provide(Layer.fresh(Postgres.layer({ url, answersWithinMs: PATIENCE_MS }))))
       yield* Effect.promise(() => client.end())
     })
   )
