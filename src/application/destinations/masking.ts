@@ -46,7 +46,7 @@ export const maskOf = (channel: AnyChannel, open: OpenDestination): Mask => {
   const known = ofOpen.get(open)
   if (known !== undefined) return known
   const looked = lookedFor(channel, open)
-  const key = JSON.stringify([[...looked.texts], [...looked.lines]])
+  const key = JSON.stringify([...looked])
   const mask = ofSecrets.get(key) ?? maskFor(looked)
   ofSecrets.delete(key)
   ofSecrets.set(key, mask)
@@ -94,18 +94,13 @@ export const maskedJson = (mask: Mask, text: string): string => {
   return mask(text, CERTAIN_MIN) === text ? text : JSON.stringify(within(JSON.parse(text)))
 }
 
-interface LookedFor {
-  readonly texts: ReadonlySet<string>
-  /** Of private keys, which are base64 and many. */
-  readonly lines: ReadonlySet<string>
-}
+type LookedFor = ReadonlySet<string>
 
 const lookedFor = (
   channel: AnyChannel,
   { destination: { settings }, secrets, previousSecrets }: OpenDestination
 ): LookedFor => {
   const texts = new Set<string>()
-  const lines = new Set<string>()
   const add = (text: string, shortest: number) => {
     if (text.length >= shortest) texts.add(text)
     const decoded = decodedOf(text)
@@ -124,7 +119,8 @@ const lookedFor = (
     for (const text of [value, ...(channel.secrets[name]?.alsoWritten?.(value) ?? [])]) {
       if (text.includes("\n")) {
         for (const line of text.split("\n")) {
-          if (line.length >= PERHAPS_MIN && !line.startsWith("-----")) lines.add(line.trim())
+          // Of a private key.
+          if (line.length >= PERHAPS_MIN && !line.startsWith("-----")) texts.add(line.trim())
         }
       } else add(text, SECRET_MIN)
     }
@@ -152,7 +148,7 @@ const lookedFor = (
     }
     for (const [, value] of url?.searchParams ?? []) if (!value.includes("{")) add(value, PERHAPS_MIN)
   }
-  return { texts, lines }
+  return texts
 }
 
 /** The text in a base64 text; null when it is none. */
@@ -208,13 +204,8 @@ const needlesOf = (secret: string): ReadonlyArray<Needle> => {
   ]
 }
 
-const allNeedlesOf = ({ texts, lines }: LookedFor): ReadonlyArray<Needle> => {
-  const ofLines = [...lines].flatMap((line) => [line, ...percentOf(line)])
-  const all = [
-    ...[...texts].flatMap(needlesOf),
-    ...ofLines.map((text) => ({ text: folded(text).text, isEncoded: false }))
-  ]
-  const byText = new Map(all.map((needle) => [needle.text, needle]))
+const allNeedlesOf = (texts: LookedFor): ReadonlyArray<Needle> => {
+  const byText = new Map([...texts].flatMap(needlesOf).map((needle) => [needle.text, needle]))
   return [...byText.values()].filter(({ text }) => text.length >= SECRET_MIN)
 }
 
@@ -272,16 +263,16 @@ const isBase64 = (code: number): boolean => base64Codes.has(code)
  * How many characters are looked through for one text, of all that is looked for together. An org may have so many and so long secrets
  * that its own answers would hold up everybody's: of these only the beginning is kept.
  */
-const LOOKED_MAX = 8_000_000
+const LOOKED_MAX = 12_000_000
 
-const maskFor = ({ texts, lines }: LookedFor): Mask => {
+const maskFor = (texts: LookedFor): Mask => {
   // However a secret is written, it gets no shorter, but for what JSON and HTML escape with.
-  const shortestOfAll = Math.min(...[...texts, ...lines].map((text) => folded(text).text.length))
+  const shortestOfAll = Math.min(...[...texts].map((text) => folded(text).text.length))
   let needles: ReadonlyArray<Needle> | null = null
 
   return (given, shortest = 0) => {
     if (given.length < shortestOfAll) return given
-    needles ??= allNeedlesOf({ texts, lines })
+    needles ??= allNeedlesOf(texts)
     const text = given.slice(0, Math.floor(LOOKED_MAX / needles.length))
     const { text: said, places } = folded(text)
     const found: Array<Stretch> = []

@@ -1,4 +1,5 @@
 /** No secret of a destination is left in what its far side says, in whatever field and however it is written there. */
+import { generateKeyPairSync } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, Redacted } from "effect"
 import fc from "fast-check"
@@ -161,7 +162,8 @@ describe("an org that has many and long secrets", () => {
   })
 
   it("is not the owner of one private key", () => {
-    const pem = `-----BEGIN PRIVATE KEY-----\n${Array.from({ length: 26 }, (_, n) => `${"k".repeat(60)}${1000 + n}`).join("\n")}\n-----END PRIVATE KEY-----\n`
+    const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
+    const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString()
     const open = openOf(
       webhook,
       { url, headers: { authorization: "Bearer 0123456789" } },
@@ -230,6 +232,14 @@ describe("what counts as a secret of a destination", () => {
     expect(
       marks("MIGHAgEAMBMGByqGSM49 AwEHBG0wawIBAQQgAAAA", webhook, openOf(webhook, { url }, { clientKey: key }))
     ).toBe("*** ***")
+    for (const way of ["hex", "base64", "base64url"] as const) {
+      const repeated = Buffer.from(JSON.stringify({ key })).toString(way)
+      const kept = marks(`${repeated}`, webhook, openOf(webhook, { url }, { clientKey: key }))
+      for (const line of key.split("\n").slice(1, -1)) {
+        expect(Buffer.from(kept, way).toString("latin1")).not.toContain(line.slice(0, 8))
+      }
+      expect(kept).toContain("***")
+    }
     const account = openOf(
       whatsapp,
       { phoneNumberId: "17" },
