@@ -1241,15 +1241,9 @@ export interface Api {
     /** Where a message is, why, and what comes next: now, or as it was known at a time. */
     explanation(id: string, query?: { at?: string | undefined }, options?: CallOptions): Promise<Explanation>
     /** Every fact of a message, with the status it had after each. */
-    events(id: string, options?: CallOptions): Promise<{
-      readonly items: ReadonlyArray<Event>
-      readonly nextCursor: string | null
-    }>
+    events(id: string, query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Event>
     /** Every try to deliver a message, with what the far side answered. */
-    attempts(id: string, options?: CallOptions): Promise<{
-      readonly items: ReadonlyArray<Attempt>
-      readonly nextCursor: string | null
-    }>
+    attempts(id: string, query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Attempt>
     /** Cancel a message that has not been sent. */
     cancel(id: string, body?: CommandRequest, options?: CallOptions): Promise<Message>
     /** Make a message due now that waits for a retry or for its time. A pause, a circuit and a rate limit stay. */
@@ -1267,10 +1261,7 @@ export interface Api {
     /** How many messages are in each status, per channel too, and since when the longest overdue one waits. */
     stats(options?: CallOptions): Promise<Stats>
     /** The stored facts of a stream, such as message-<id>, circuit-<destination> or replay-<id>, as they were written. */
-    stream(stream: string, options?: CallOptions): Promise<{
-      readonly items: ReadonlyArray<StreamFact>
-      readonly nextCursor: string | null
-    }>
+    stream(stream: string, query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<StreamFact>
   }
   readonly events: {
     /** Publish an event: it becomes a message for every webhook endpoint that wants its type. 201 when all of it is stored; 200 with the same event when the key was used for it before. */
@@ -1576,8 +1567,8 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     sendBatch: ["POST","/api/v1/outbound/messages/batch","body keyInEach:messages"],
     get: ["GET","/api/v1/outbound/messages/{id}","query"],
     explanation: ["GET","/api/v1/outbound/messages/{id}/explanation","query"],
-    events: ["GET","/api/v1/outbound/messages/{id}/events"],
-    attempts: ["GET","/api/v1/outbound/messages/{id}/attempts"],
+    events: ["GET","/api/v1/outbound/messages/{id}/events","query pages"],
+    attempts: ["GET","/api/v1/outbound/messages/{id}/attempts","query pages"],
     cancel: ["POST","/api/v1/outbound/messages/{id}/cancel","body"],
     retryNow: ["POST","/api/v1/outbound/messages/{id}/retry-now"],
     replay: ["POST","/api/v1/outbound/messages/{id}/replay","body"],
@@ -1586,7 +1577,7 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     erase: ["POST","/api/v1/outbound/messages/{id}/erase","body"],
     body: ["GET","/api/v1/outbound/messages/{id}/body"],
     stats: ["GET","/api/v1/outbound/stats"],
-    stream: ["GET","/api/v1/streams/{stream}"]
+    stream: ["GET","/api/v1/streams/{stream}","query pages"]
   },
   events: {
     publish: ["POST","/api/v1/events","body key"],

@@ -1,10 +1,10 @@
 /** `posthaste show`: the state of one message, the reason, the next step, and its history. */
-import { Effect, Option } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Attempt } from "../../sdk/src/api.ts"
 import { detailsOf } from "../domain/message/facts.ts"
 import { attemptLines } from "./attempts.ts"
-import { type List, optionalText, orgService, serviceFlags, switchFlag, troubleLine } from "./service.ts"
+import { optionalText, orgService, serviceFlags, switchFlag, troubleLine } from "./service.ts"
 import { colourOf, failed, fromNow, inLine, type Paints, paints, print, printExactly, printJson } from "./terminal.ts"
 import { causeOf, commandOf, type Event, type Explanation, type Message, tellOf } from "./why.ts"
 
@@ -97,25 +97,25 @@ export const show = Command.make(
       [
         service.get<Message>(path, then),
         service.get<Explanation>(`${path}/explanation`, then),
-        service.get<List<Event>>(`${path}/events`),
-        service.get<List<Attempt>>(`${path}/attempts`)
+        Stream.runCollect(service.items<Event>(`${path}/events`, { limit: "1000" })),
+        Stream.runCollect(service.items<Attempt>(`${path}/attempts`, { limit: "1000" }))
       ],
       { concurrency: 4 }
     )
-    const events = all.items.filter((event) => moment === null || Date.parse(event.at) <= Date.parse(moment))
+    const events = all.filter((event) => moment === null || Date.parse(event.at) <= Date.parse(moment))
     if (json) {
       return yield* printJson({
         message,
         why: explanation.says,
         explanation,
         events,
-        ...(moment === null ? { attempts: attempts.items } : {})
+        ...(moment === null ? { attempts } : {})
       })
     }
     const paint = yield* paints
     const proof = attemptLines(
       paint,
-      attempts.items.filter(({ startedAt }) => moment === null || Date.parse(startedAt) <= Date.parse(moment)),
+      attempts.filter(({ startedAt }) => moment === null || Date.parse(startedAt) <= Date.parse(moment)),
       headers
     )
     yield* print(textOf(paint, message, events, explanation, proof, moment))

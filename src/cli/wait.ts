@@ -2,8 +2,8 @@
  * Follows one message to its ending: each fact as it is stored, what holds the message up where nothing happens, and at the
  * end where it is and why.
  */
-import { Effect } from "effect"
-import type { List, Service } from "./service.ts"
+import { Effect, Stream } from "effect"
+import type { Service } from "./service.ts"
 import { headOf, rowOf } from "./show.ts"
 import { failed, note, paints, print, printJson } from "./terminal.ts"
 import { causeOf, type Event, type Explanation, type Message } from "./why.ts"
@@ -25,7 +25,7 @@ export const waitFor = Effect.fnUntraced(function* (service: Service, id: string
   for (let looks = 1; ; looks++) {
     // Read first: its history then holds the ending, whatever happens in between.
     const message = yield* service.get<Message>(path)
-    const { items: events } = yield* service.get<List<Event>>(`${path}/events`)
+    const events = yield* Stream.runCollect(service.items<Event>(`${path}/events`, { limit: "1000" }))
     const now = Date.now()
     if (!json) for (const event of events.slice(seen)) yield* print(rowOf(paint, event, WIDTH, now))
     if (!isUnderWay(message)) {

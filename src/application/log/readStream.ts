@@ -1,13 +1,13 @@
 /**
- * The stored facts of any stream, for its own org. A stream of another org, or of none, is not found, exactly like a
- * stream that does not exist.
+ * The stored facts of any stream, for its own org, page by page; a cursor is the version of the last one. A stream of another org, or of
+ * none, is not found, exactly like a stream that does not exist.
  */
 import { type DateTime, Effect } from "effect"
 import { isUuid, MessageId, type OrgId } from "../../domain/ids.ts"
 import { toRecorded } from "../../domain/message/recorded.ts"
 import type { RecordedFact } from "../../domain/recorded.ts"
 import { halvesOf } from "../../domain/streams.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { Page, PageRequest, StoreUnavailable } from "../errors.ts"
 import { loadStream, MessageNotFound, type MessageSetAside } from "../messages/readMessage.ts"
 import type { EventStore } from "../ports/EventStore.ts"
 import { type JournalName, Journals } from "../ports/Journals.ts"
@@ -23,17 +23,30 @@ type Missing = MessageNotFound | MessageSetAside | StoreUnavailable
 
 export const readStream = Effect.fnUntraced(function* (
   orgId: OrgId,
-  stream: string
-): Effect.fn.Return<ReadonlyArray<StreamFact>, Missing, EventStore | Journals | LogReader | SetAside> {
+  stream: string,
+  { cursor, limit }: PageRequest
+): Effect.fn.Return<Page<StreamFact>, Missing, EventStore | Journals | LogReader | SetAside> {
+  const after = cursor === null ? 0 : Number(cursor)
   const [kind, id] = halvesOf(stream)
   if (kind === "message") {
     if (!isUuid(id)) return yield* new MessageNotFound({ id })
     const { facts } = yield* loadStream(orgId, MessageId.make(id))
-    return facts.map(({ version, at, fact }) => ({ version, at, ...toRecorded(fact) }))
+    const part = facts.slice(after, after + limit + 1)
+    return pageOf(
+      part.map(({ version, at, fact }) => ({ version, at, ...toRecorded(fact) })),
+      limit
+    )
   }
-  const facts = yield* (yield* Journals).load(stream as JournalName)
-  const first = facts[0]
+  const { load } = yield* Journals
+  const [first] = yield* load(stream as JournalName, { after: 0, limit: 1 })
   if (first === undefined) return yield* new MessageNotFound({ id: stream })
   const orgs = yield* (yield* LogReader).orgs([{ stream, messageId: null, version: 1, data: first.data }])
-  return orgs.get(stream) === orgId ? facts : yield* new MessageNotFound({ id: stream })
+  if (orgs.get(stream) !== orgId) return yield* new MessageNotFound({ id: stream })
+  return pageOf(yield* load(stream as JournalName, { after, limit: limit + 1 }), limit)
 })
+
+/** `facts` has one more than the page where another page follows. */
+const pageOf = (facts: ReadonlyArray<StreamFact>, limit: number): Page<StreamFact> => {
+  const items = facts.slice(0, limit)
+  return { items, nextCursor: facts.length > limit ? String(items.at(-1)!.version) : null }
+}

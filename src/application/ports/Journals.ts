@@ -12,6 +12,11 @@ export interface JournalFact extends RecordedFact {
   readonly actor: string | null
 }
 
+export interface StreamPart {
+  readonly after: StreamVersion
+  readonly limit: number
+}
+
 /**
  * The streams of everything but messages: circuits, replay jobs. They are facts with the same promise as
  * `EventStore.append`: all facts or none, only on top of `expected`, one winner among racers, and an `Appended`
@@ -22,8 +27,8 @@ export interface JournalFact extends RecordedFact {
 export class Journals extends Context.Service<
   Journals,
   {
-    /** Empty for a journal without facts. */
-    readonly load: (journal: JournalName) => FromStore<ReadonlyArray<JournalFact>>
+    /** Empty for a journal without facts. With `part` the facts after a version, no more than `limit`. */
+    readonly load: (journal: JournalName, part?: StreamPart) => FromStore<ReadonlyArray<JournalFact>>
     readonly append: (
       journal: JournalName,
       expected: StreamVersion,

@@ -34,6 +34,14 @@ export const journalsContract = <E>(name: string, layer: Layer.Layer<Journals | 
           [1, 2, 3].map((n) => ({ ...fact(n), version: n, at, actor: "operator" }))
         )
         expect(yield* journals.load(other)).toHaveLength(1)
+        const part = (after: number, limit: number) =>
+          Effect.map(journals.load(one, { after, limit }), (facts) => facts.map(({ version }) => version))
+        expect([yield* part(0, 1), yield* part(1, 9), yield* part(1, 1), yield* part(3, 9)]).toEqual([
+          [1],
+          [2, 3],
+          [2],
+          []
+        ])
       })
     )
 

@@ -8,7 +8,8 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { tables } = yield* Memory
     return Journals.of({
-      load: (journal) => Effect.sync(() => tables.journals.get(journal) ?? []),
+      load: (journal, { after, limit } = { after: 0, limit: Number.POSITIVE_INFINITY }) =>
+        Effect.sync(() => (tables.journals.get(journal) ?? []).slice(after, after + limit)),
       append: (journal, expected, facts, at, actor) =>
         Effect.sync(() => {
           const history = tables.journals.get(journal) ?? []

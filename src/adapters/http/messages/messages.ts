@@ -36,7 +36,8 @@ import { troubleJson } from "../processes/troublesApi.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg, Caller, oneOrAll } from "../server/auth.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
-import { onePage, type Page, type PageQuery, projectedPageOf } from "../server/cursor.ts"
+import { type Page, type PageQuery, pageOf, partOf, projectedPageOf } from "../server/cursor.ts"
+import { HISTORY_LIMIT } from "../server/fields.ts"
 import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
 import { asReader } from "../server/readers.ts"
 import {
@@ -209,19 +210,25 @@ const explanation = Effect.fnUntraced(function* (id: string, at: DateTime.Utc | 
   return { ...explained, troubles: at === null ? yield* troublesNow : [] }
 })
 
-const events = Effect.fnUntraced(function* (id: string) {
-  return onePage((yield* readEvents(yield* ActingOrg, yield* messageIdOf(id))).map(eventJson))
+const events = Effect.fnUntraced(function* (id: string, query: PageQuery) {
+  const message = yield* messageIdOf(id)
+  const read = (orgId: OrgId, page: Page) => Effect.map(readEvents(orgId, message), (all) => partOf(all, page))
+  return yield* pageOf(`events of ${message}`, { limit: HISTORY_LIMIT, ...query }, read, eventJson)
 })
 
-const attempts = Effect.fnUntraced(function* (id: string) {
+const attempts = Effect.fnUntraced(function* (id: string, query: PageQuery) {
   const { may } = yield* Caller
-  const found = yield* readAttempts(yield* ActingOrg, yield* messageIdOf(id))
-  return onePage(found.map((attempt) => attemptJson(may("bodies:read") ? attempt : { ...attempt, answer: null })))
+  const message = yield* messageIdOf(id)
+  const read = (orgId: OrgId, page: Page) => Effect.map(readAttempts(orgId, message), (all) => partOf(all, page))
+  return yield* pageOf(`attempts of ${message}`, { limit: HISTORY_LIMIT, ...query }, read, (attempt) =>
+    attemptJson(may("bodies:read") ? attempt : { ...attempt, answer: null })
+  )
 })
 
-const stream = Effect.fnUntraced(function* (name: string) {
-  return onePage((yield* readStream(yield* ActingOrg, name)).map(factJson))
-})
+const stream = (name: string, query: PageQuery) => {
+  const read = (orgId: OrgId, page: Page) => readStream(orgId, name, page)
+  return pageOf(`stream ${name}`, { limit: HISTORY_LIMIT, ...query }, read, factJson)
+}
 
 export const layer = HttpApiBuilder.group(Api, "messages", (handlers) =>
   handlers
@@ -230,8 +237,8 @@ export const layer = HttpApiBuilder.group(Api, "messages", (handlers) =>
     .handle("list", ({ query }) => answer(list(query)))
     .handle("get", ({ params, query }) => answer(get(params.id, query.at ?? null)))
     .handle("explanation", ({ params, query }) => answer(explanation(params.id, query.at ?? null)))
-    .handle("events", ({ params }) => answer(events(params.id)))
-    .handle("attempts", ({ params }) => answer(attempts(params.id)))
+    .handle("events", ({ params, query }) => answer(events(params.id, query)))
+    .handle("attempts", ({ params, query }) => answer(attempts(params.id, query)))
     .handleRaw("cancel", ({ request, params }) => answer(cancel(request, params.id)))
     .handleRaw("replay", ({ request, params }) => answer(replay(request, params.id)))
     .handle("retryNow", ({ params }) => answer(retryNow(params.id)))
@@ -242,5 +249,5 @@ export const layer = HttpApiBuilder.group(Api, "messages", (handlers) =>
     .handleRaw("body", ({ params }) => answer(body(params.id)))
     .handleRaw("erase", ({ request, params }) => answer(erase(request, params.id)))
     .handle("stats", () => answer(asReader(stats())))
-    .handle("stream", ({ params }) => answer(stream(params.stream)))
+    .handle("stream", ({ params, query }) => answer(stream(params.stream, query)))
 )

@@ -19,7 +19,17 @@ import { statuses } from "../../../domain/message/machine.ts"
 import { troubles } from "../processes/troublesApi.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
-import { freshness, idParam, listOf, Moment, paging, projectedListOf, Text, Time } from "../server/fields.ts"
+import {
+  freshness,
+  historyPaging,
+  idParam,
+  listOf,
+  Moment,
+  paging,
+  projectedListOf,
+  Text,
+  Time
+} from "../server/fields.ts"
 import { ProblemBody, problemOf } from "../server/problem.ts"
 
 const Status = Schema.Literals(statuses)
@@ -245,11 +255,13 @@ const explanation = HttpApiEndpoint.get("explanation", "/outbound/messages/:id/e
 
 const events = HttpApiEndpoint.get("events", "/outbound/messages/:id/events", {
   ...byId,
+  query: historyPaging,
   success: listOf(Event)
 }).annotateMerge(about("Every fact of a message, with the status it had after each."))
 
 const attempts = HttpApiEndpoint.get("attempts", "/outbound/messages/:id/attempts", {
   ...byId,
+  query: historyPaging,
   success: listOf(Attempt)
 }).annotateMerge(about("Every try to deliver a message, with what the far side answered."))
 
@@ -302,6 +314,7 @@ const stats = HttpApiEndpoint.get("stats", "/outbound/stats", { success: Stats }
 
 const stream = HttpApiEndpoint.get("stream", "/streams/:stream", {
   params: { stream: Schema.String },
+  query: historyPaging,
   success: listOf(StreamFact),
   error: problemOf(404)
 }).annotateMerge(

@@ -114,4 +114,11 @@ export const pageOfAll = <Item, Json, E, R>(
 const nobody = "" as OrgId
 
 /** A list that is never long comes in one page, in the form of every other. */
+/** A page of what is in memory as a whole; a cursor says how many come before it. */
+export const partOf = <Item>(all: ReadonlyArray<Item>, { cursor, limit }: Page): Items<Item> => {
+  const from = Number(cursor ?? 0)
+  const next = from + limit
+  return { items: all.slice(from, next), nextCursor: next < all.length ? String(next) : null }
+}
+
 export const onePage = <Item>(items: ReadonlyArray<Item>): Items<Item> => ({ items, nextCursor: null })

@@ -31,16 +31,22 @@ export const projectedListOf = <S extends Schema.Constraint>(item: S) =>
 
 export const LIMIT_MAX = 200
 export const LIMIT_DEFAULT = 50
+/** Of what one message or one stream has: nearly always all of it. */
+export const HISTORY_LIMIT = 1_000
 
-const Limit = Schema.String.check(
-  Schema.makeFilter((value) => /^[1-9]\d{0,2}$/.test(value) && Number(value) <= LIMIT_MAX, {
-    message: `must be a whole number from 1 to ${LIMIT_MAX}`
-  })
-).pipe(Schema.decodeTo(Schema.Number, SchemaTransformation.numberFromString))
+const limitUpTo = (max: number) =>
+  Schema.String.check(
+    Schema.makeFilter((value) => /^[1-9]\d{0,3}$/.test(value) && Number(value) <= max, {
+      message: `must be a whole number from 1 to ${max}`
+    })
+  ).pipe(Schema.decodeTo(Schema.Number, SchemaTransformation.numberFromString))
 
-export const paging = {
-  limit: Schema.optionalKey(Limit),
+const pagingUpTo = (max: number) => ({
+  limit: Schema.optionalKey(limitUpTo(max)),
   cursor: Schema.optionalKey(Schema.String)
-}
+})
+
+export const paging = pagingUpTo(LIMIT_MAX)
+export const historyPaging = pagingUpTo(HISTORY_LIMIT)
 /** An id in a path is any text here: an id that can't exist is answered like one that does not. */
 export const idParam = { id: Schema.String }

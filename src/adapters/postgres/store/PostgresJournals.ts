@@ -9,7 +9,7 @@ import type { RecordedFact } from "../../../domain/recorded.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 
 const loadStatement = prepared`select version, (extract(epoch from at) * 1000)::bigint, name, data, actor from event
-    where stream_id = $1 order by version`
+    where stream_id = $1 and version > $2 order by version limit $3`
 // The `where` refuses a stale or impossible `expected`; the primary key refuses the second of two racers, and
 // with the first of its rows refused none of an append is written (see the count).
 const appendStatement = prepared`with fact as (
@@ -43,8 +43,8 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { durable, lookups } = yield* Postgres
     return Journals.of({
-      load: (journal) =>
-        reading(lookups.rows(loadStatement, [streamIdOf(journal)]), (rows) =>
+      load: (journal, part) =>
+        reading(lookups.rows(loadStatement, [streamIdOf(journal), part?.after ?? 0, part?.limit ?? null]), (rows) =>
           rows.map(([version, at, name, data, actor]) => ({
             version: Number(version),
             at: DateTime.makeUnsafe(Number(at)),

@@ -323,6 +323,42 @@ describe("the history of a message", () => {
     expect(stream).toHaveLength(6)
   })
 
+  it("comes in pages, whose cursors lead nowhere else", async () => {
+    const id = await accepted()
+    await append(id, [started(1)])
+    await append(id, [failed(1, noonPlus(1000))], "try later")
+    await append(id, [started(2)])
+    await append(id, [succeeded(2), delivered("response")], "thanks")
+    const history = `/api/v1/outbound/messages/${id}`
+    const paged = async (path: string) => {
+      const pages: Array<ReadonlyArray<Record<string, unknown>>> = []
+      let cursor: string | null = null
+      do {
+        const { json, status } = await call("GET", `${path}?limit=4${cursor === null ? "" : `&cursor=${cursor}`}`)
+        expect(status).toBe(200)
+        pages.push(json["items"])
+        cursor = json["nextCursor"]
+      } while (cursor !== null)
+      return pages
+    }
+    for (const path of [`${history}/events`, `/api/v1/streams/message-${id}`]) {
+      const pages = await paged(path)
+      expect(pages.map((items) => items.map(({ version }) => version))).toEqual([
+        [1, 2, 3, 4],
+        [5, 6]
+      ])
+    }
+    const held = await posthaste.endpoint()
+    for (const verb of ["hold", "reset", "hold", "reset", "hold"])
+      expect((await call("POST", `/api/v1/circuits/${held}/${verb}`)).status).toBe(200)
+    expect((await paged(`/api/v1/streams/circuit-${held}`)).map(({ length }) => length)).toEqual([4, 1])
+    expect((await call("GET", `${history}/attempts?limit=1`)).json["items"]).toHaveLength(1)
+    const { nextCursor } = (await call("GET", `${history}/attempts?limit=1`)).json as { nextCursor: string }
+    expect((await call("GET", `${history}/attempts?cursor=${nextCursor}`)).json["items"]).toMatchObject([{ number: 2 }])
+    for (const wrong of [`events?cursor=${nextCursor}`, "events?limit=0", "events?limit=1001"])
+      expect((await call("GET", `${history}/${wrong}`)).status, wrong).toBe(400)
+  })
+
   it("can be asked for the message as it was", async () => {
     const id = await accepted()
     await new Promise((resolve) => setTimeout(resolve, 5))
