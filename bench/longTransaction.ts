@@ -1,5 +1,5 @@
 /**
- * `node bench/longTransaction.ts`: what a transaction that somebody holds open elsewhere costs the queue. A steady load; first alone,
+ * `npx node bench/longTransaction.ts`: what a transaction that somebody holds open elsewhere costs the queue. A steady load; first alone,
  * then beside a transaction in `repeatable read` that looked once, then alone again. Prints for each stretch PostgreSQL's CPU and the
  * blocks of the queue's tables that a message touched, and how long a claim took.
  *

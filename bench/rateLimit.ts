@@ -1,5 +1,5 @@
 /**
- * `node bench/rateLimit.ts`: what an endpoint with a rate limit gets from several workers, alone and while another endpoint keeps
+ * `npx node bench/rateLimit.ts`: what an endpoint with a rate limit gets from several workers, alone and while another endpoint keeps
  * all processes busy. The endpoint answers at once. Prints what it got ÷ its limit, and the fullest second by the receiver's clock.
  */
 import type { RateLimit } from "../src/domain/delivery/rateLimit.ts"
