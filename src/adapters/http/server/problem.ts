@@ -15,6 +15,7 @@ import {
 } from "../../../application/requests/problem.ts"
 import { StoreHealth } from "../../../application/storeHealth.ts"
 import { isUuid } from "../../../domain/ids.ts"
+import { Unhurried } from "./unhurried.ts"
 
 export * from "../../../application/requests/problem.ts"
 
@@ -32,7 +33,9 @@ const unanswered = (cause: unknown) =>
 
 /** The cause of an outage goes to our log only: it can name hosts, tables and users. */
 export const refuse = (failure: Failure): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
-  const response = Effect.sync(() => toResponse(problemFor(failure)))
+  const problem = problemFor(failure)
+  const response = Effect.sync(() => toResponse(problem))
+  if (problem.body.status === 429) return Effect.andThen(Effect.flatten(Unhurried), response)
   return failure._tag === "StoreUnavailable" ? Effect.andThen(unanswered(failure.cause), response) : response
 }
 
