@@ -7,7 +7,7 @@
  * - A defect is logged, and the loop goes on after the same pause: a bug in one step may not end the steps after it.
  */
 import { type Duration, Effect } from "effect"
-import { StoreHealth } from "./storeHealth.ts"
+import { outageOf, StoreHealth } from "./storeHealth.ts"
 
 interface Unavailable {
   readonly _tag: `${string}Unavailable`
@@ -20,22 +20,13 @@ export const background = <E extends Unavailable, R>(
   pause: Duration.Input = "1 second"
 ): Effect.Effect<never, never, R> =>
   Effect.flatMap(StoreHealth, (store) => {
-    let isWaiting = false
+    const outage = outageOf(store, task)
     const works = Effect.suspend(() => {
-      isWaiting = false
+      outage.over()
       return store.answered
     })
     return Effect.andThen(step, works).pipe(
-      Effect.catch((error: E) => {
-        const isFirst = !isWaiting
-        isWaiting = true
-        return store.failed(task, error).pipe(
-          Effect.flatMap((isLogged) =>
-            isLogged || !isFirst ? Effect.void : Effect.logWarning(`${task} waits for the store`, error)
-          ),
-          Effect.andThen(Effect.sleep(pause))
-        )
-      }),
+      Effect.catch((error: E) => outage.failed(error).pipe(Effect.andThen(Effect.sleep(pause)))),
       Effect.catchDefect((defect) => Effect.andThen(Effect.logError(`${task} failed`, defect), Effect.sleep(pause))),
       Effect.forever
     )

@@ -30,6 +30,26 @@ export const StoreHealth = Context.Reference<StoreHealthService>("posthaste/appl
   defaultValue: () => ({ failed: () => Effect.succeed(false), answered: Effect.void, outage: () => null })
 })
 
+/**
+ * Tells of the calls of one task that get no answer, and repeat it: `StoreHealth` of each, the log where nobody else logs it, once until
+ * one is answered.
+ */
+export const outageOf = (store: StoreHealthService, task: string) => {
+  let isTold = false
+  return {
+    failed: (cause: unknown): Effect.Effect<void> => {
+      const isFirst = !isTold
+      isTold = true
+      return Effect.flatMap(store.failed(task, cause), (isLogged) =>
+        isLogged || !isFirst ? Effect.void : Effect.logWarning(`${task} waits for the store`, cause)
+      )
+    },
+    over: (): void => {
+      isTold = false
+    }
+  }
+}
+
 const reasonOf = (cause: unknown): string =>
   cause instanceof StoreUnavailable && cause.says !== undefined ? cause.says : "the store does not answer"
 

@@ -6,25 +6,13 @@
 import { Effect } from "effect"
 import { storePauses } from "./command.ts"
 import type { StoreUnavailable } from "./errors.ts"
-import { StoreHealth } from "./storeHealth.ts"
+import { outageOf, StoreHealth } from "./storeHealth.ts"
 
 export const untilAnswered = <A, R>(
   task: string,
   call: Effect.Effect<A, StoreUnavailable, R>
 ): Effect.Effect<A, never, R> =>
-  Effect.suspend(() => {
-    let isWaiting = false
-    return call.pipe(
-      Effect.tapError((error) => {
-        const isFirst = !isWaiting
-        isWaiting = true
-        return Effect.flatMap(StoreHealth, (store) => store.failed(task, error)).pipe(
-          Effect.flatMap((isLogged) =>
-            isLogged || !isFirst ? Effect.void : Effect.logWarning(`${task} waits for the store`, error)
-          )
-        )
-      }),
-      Effect.retry(storePauses),
-      Effect.orDie
-    )
+  Effect.flatMap(StoreHealth, (store) => {
+    const outage = outageOf(store, task)
+    return call.pipe(Effect.tapError(outage.failed), Effect.retry(storePauses), Effect.orDie)
   })

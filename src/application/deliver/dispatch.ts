@@ -261,9 +261,8 @@ const act = Effect.fnUntraced(function* (
       paced.slot = slots.take(lane)
       if (paced.slot === null) {
         // This process stood still. The store may be so slow that no slot it hands out can be kept: then one message at a time goes.
-        others = waitingRoom.withdraw(lane, (other) => other.claimed.terms.slot !== null)
-        yield* putBack(others, heldBatches, circuits)
-        others = []
+        const behind = waitingRoom.withdraw(lane, (other) => other.claimed.terms.slot !== null)
+        yield* putBack(behind, heldBatches, circuits)
         paced.slot = yield* slots.next(lane, terms.slot, 0)
       }
       if (paced.slot === null) {

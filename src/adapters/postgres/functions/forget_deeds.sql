@@ -21,12 +21,10 @@ begin
       where e.version = 1 and e.stream ~ '^(access|command|replay)-' and e.at < p_before
         and (p_at is null or (e.at, e.stream_id) > (p_at, p_id))
       order by e.at, e.stream_id limit p_limit) d;
-  v_replays := array(
-    select r.id from replay r where r.next_at < 'infinity' and 'replay-' || r.id = any (v_names));
   select coalesce(array_agg(u.id), '{}'), coalesce(array_agg(u.name), '{}') into v_gone, v_names
-    from unnest(v_seen, v_names) u(id, name) where not exists (select from unnest(v_replays) r where u.name = 'replay-' || r);
+    from unnest(v_seen, v_names) u(id, name)
+    where not exists (select from replay r where r.next_at < 'infinity' and u.name = 'replay-' || r.id);
   v_replays := array(select substr(n, 8)::uuid from unnest(v_names) n where n like 'replay-%');
-  delete from replay_item where replay_id = any (v_replays);
   delete from replay_search where replay_id = any (v_replays);
   delete from replay where id = any (v_replays);
   delete from event where stream_id = any (v_gone);
