@@ -13,6 +13,7 @@ import net from "node:net"
 import tls from "node:tls"
 import type { FailureCode } from "../../../domain/delivery/classify.ts"
 import { type AddressGuard, type AddressRules, literalAddress, portOf } from "./addressGuard.ts"
+import { areUsedUp } from "./descriptors.ts"
 import { type EgressProxy, tunnel } from "./egressProxy.ts"
 import { makeResolver, type Resolve } from "./resolver.ts"
 
@@ -35,15 +36,14 @@ export const guardedLookup =
     resolve(hostname, (error, found) => {
       const addresses = [...found]
       const [first] = addresses
-      if (error !== null || first === undefined) return callback(new NotConnected("dns_failed", error), [])
+      if (error !== null || first === undefined) {
+        return callback(new NotConnected(areUsedUp(error) ? "no_descriptors" : "dns_failed", error), [])
+      }
       if (!addresses.every(({ address }) => guard.allows(address, port))) {
         return callback(new NotConnected("forbidden_address"), [])
       }
       return options.all === true ? callback(null, addresses) : callback(null, first.address, first.family)
     })
-
-/** The system has no more descriptors or buffers for this process: that says nothing about the other side. */
-const isOurs = ({ code }: NodeJS.ErrnoException) => code === "EMFILE" || code === "ENFILE" || code === "ENOBUFS"
 
 /** Which addresses may be called, and by which way. */
 export interface EgressRules extends AddressRules {
@@ -213,7 +213,7 @@ export const guardedConnect = (
         error instanceof NotConnected
           ? error
           : new NotConnected(
-              isOurs(error) ? "no_descriptors" : secure && reached ? "tls_failed" : "connection_failed",
+              areUsedUp(error) ? "no_descriptors" : secure && reached ? "tls_failed" : "connection_failed",
               error
             ),
         null

@@ -6,12 +6,14 @@
  *   sockets, and as many as there are sends under way, so the shares of an org's sends are its shares here too.
  * - A question ends after `DEADLINE_MS`, whatever the nameservers do. Whoever asks for the same name meanwhile waits with it.
  * - An answer is kept as long as its TTL says, within bounds; a failure for a moment. What is kept is judged at each use.
+ * - A process without file descriptors can ask nobody: the error says so, and what was read of files before stays.
  * - `/etc/hosts` comes first, and names are completed with the search domains of `/etc/resolv.conf`, as the system does it.
  *   Nothing else of the system's name services is asked.
  */
 import { Resolver } from "node:dns"
 import { readFileSync } from "node:fs"
 import { isIP } from "node:net"
+import { areUsedUp, lackOfDescriptors } from "./descriptors.ts"
 
 export interface Address {
   readonly address: string
@@ -54,11 +56,12 @@ interface Kept {
 
 type Asker = Parameters<Resolve>[1]
 
-const textOf = (file: string): string => {
+/** Null when a file can't be read because no descriptor is left. */
+const textOf = (file: string): string | null => {
   try {
     return readFileSync(file, "utf8")
-  } catch {
-    return ""
+  } catch (error) {
+    return areUsedUp(error) ? null : ""
   }
 }
 
@@ -128,11 +131,14 @@ export const makeResolver = ({
 }: Options = {}): Resolve => {
   const kept = new Map<string, Kept>()
   const asking = new Map<string, Array<Asker>>()
-  let files = { hosts: hostsOf(textOf(hostsFile)), search: searchOf(textOf(resolvConf)), readAt: now() }
+  const read = (before: { readonly hosts: string; readonly search: string }) => {
+    const texts = { hosts: textOf(hostsFile) ?? before.hosts, search: textOf(resolvConf) ?? before.search }
+    return { texts, hosts: hostsOf(texts.hosts), search: searchOf(texts.search), readAt: now() }
+  }
+  let files = read({ hosts: "", search: "" })
 
   const filesNow = () => {
-    if (now() - files.readAt > FILES_MS)
-      files = { hosts: hostsOf(textOf(hostsFile)), search: searchOf(textOf(resolvConf)), readAt: now() }
+    if (now() - files.readAt > FILES_MS) files = read(files.texts)
     return files
   }
 
@@ -184,8 +190,9 @@ export const makeResolver = ({
       }
       const failure = parts.find(({ error }) => error !== null && !isAbsent(error))?.error
       if (others.length > 0 && failure === undefined && parts.length === 2) return ask(others, deadline, done)
-      const error =
-        failure ?? (parts.length < 2 ? new Error(`no nameserver has answered for ${name}`) : notFound(name!))
+      const unanswered = failure ?? (parts.length < 2 ? new Error(`no nameserver has answered for ${name}`) : null)
+      // A nameserver that could not be asked is reported as one that refused.
+      const error = unanswered === null ? notFound(name!) : (lackOfDescriptors() ?? unanswered)
       done({ until: now() + FAILURE_KEPT_MS, error, addresses: [] })
     })
   }

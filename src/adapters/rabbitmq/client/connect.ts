@@ -16,6 +16,7 @@ export class NotConnected extends Schema.TaggedError<NotConnected>()("NotConnect
     "dns_failed",
     "forbidden_address",
     "login_refused",
+    "no_descriptors",
     "timeout",
     "tls_failed"
   ]),
@@ -164,7 +165,10 @@ const notConnected = (error: unknown): NotConnected => {
   const code = codeOf(error)
   const detail = textOf(error)
   // What judged the address has named the reason.
-  if (code === "dns_failed" || code === "forbidden_address") return new NotConnected({ code, detail })
+  if (code === "dns_failed" || code === "forbidden_address" || code === "no_descriptors")
+    return new NotConnected({ code, detail })
+  if (code === "EMFILE" || code === "ENFILE" || code === "ENOBUFS")
+    return new NotConnected({ code: "no_descriptors", detail })
   if (error instanceof AMQPConnectionError) {
     // NOT_ALLOWED: there is no such virtual host, or not for this user.
     if (code === "ACCESS_REFUSED" || code === "NOT_ALLOWED") return new NotConnected({ code: "login_refused", detail })
