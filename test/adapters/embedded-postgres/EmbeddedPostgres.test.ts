@@ -1,6 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { chownSync, cpSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import pg from "pg"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
@@ -179,7 +188,8 @@ describe("the embedded server", () => {
     const other = await serve()
     const lines = readFileSync(join(directory, "postgres", "postmaster.pid"), "utf8").split("\n")
     const { uid, gid } = statSync(join(mine, "postgres"))
-    writeFileSync(lockFile, [lines[0], join(mine, "postgres"), ...lines.slice(2)].join("\n"))
+    // And the data were moved here since.
+    writeFileSync(lockFile, [lines[0], join(mine, "..", "before", "postgres"), ...lines.slice(2)].join("\n"))
     chownSync(lockFile, uid, gid)
     const theirs = directory
     directory = mine
@@ -209,6 +219,25 @@ describe("the embedded server", () => {
     expect((await serve()).failure).toMatch(
       /postgres-password is empty, and the data beside it does not open without it/
     )
+    rmSync(join(directory, "postgres-password"))
+    expect((await serve()).failure).toMatch(/postgres-password is missing, and the data beside it does not open/)
+    expect(existsSync(join(directory, "postgres-password"))).toBe(false)
+  })
+
+  it("says that a server which was left running has another password, instead of waiting for it", async () => {
+    const first = await serve()
+    first.child.kill("SIGKILL")
+    await first.exited
+    writeFileSync(join(directory, "postgres-password"), "another")
+    expect((await serve()).failure).toMatch(
+      /^The PostgreSQL that runs on \S+ does not accept the password in \S+postgres-password$/
+    )
+  })
+
+  it("says what to do about a password that a first start left empty", async () => {
+    mkdirSync(directory, { recursive: true, mode: 0o711 })
+    writeFileSync(join(directory, "postgres-password"), "\n")
+    expect((await serve()).failure).toMatch(/postgres-password is empty: delete it, and the next start makes another$/)
   })
 
   it("says that the data is another version's instead of touching it", async () => {
@@ -216,5 +245,11 @@ describe("the embedded server", () => {
     writeFileSync(join(directory, "postgres", "PG_VERSION"), "17\n")
     const { failure } = await serve()
     expect(failure).toMatch(/is PostgreSQL 17's and this is PostgreSQL 18/)
+  })
+
+  it("gives up with the server's own words when it can't start", async () => {
+    await endByCtrlC(await serve())
+    writeFileSync(join(directory, "postgres", "postgresql.auto.conf"), "no_such_setting = 1\n")
+    expect((await serve()).failure).toMatch(/^The embedded PostgreSQL does not start: .+ \(log: \S+postgres\.log\)$/)
   })
 })

@@ -190,6 +190,8 @@ describe("a server that does not answer", () => {
         expect([appending._tag, loading._tag]).toEqual(["StoreUnavailable", "StoreUnavailable"])
         // Three seconds and a half by itself. A busy machine takes longer, but not for ever.
         expect(Date.now() - began).toBeLessThan(20_000)
+        // Nor does it go on asking: at most every 250 ms, for 1.5 s.
+        expect(server.calls("append")).toBeLessThanOrEqual(12)
         expect(eventsOf(server, streamOf(queued))).toEqual([])
         server.heal()
         expect(yield* Context.get(context, Queue).claim(asWorker("test"))).toBeNull()
