@@ -358,8 +358,14 @@ const saysOf = (cause: unknown): string =>
 
 const noAnswer = new Error("no answer in time")
 
-/** Nobody has said it: the time was over. */
-const isSilence = (cause: unknown): boolean => cause === noAnswer || typeOf(cause) === ErrorType.DEADLINE_EXCEEDED
+/**
+ * Nobody has said it: the time was over, or the client had given the channel up, as it does of all calls when one of them finds
+ * the server silent. Taken for an answer, that would let each caller wait for the silences of all others.
+ */
+const isSilence = (cause: unknown): boolean =>
+  cause === noAnswer || typeOf(cause) === ErrorType.DEADLINE_EXCEEDED || isOwnEnd(cause)
+const isOwnEnd = (cause: unknown): boolean =>
+  cause instanceof Error && /channel (closed|has been shut down)/i.test(cause.message)
 
 /** As the client knows a server that can't be reached. */
 const unavailableStatus = { code: 14, details: "no answer", metadata: undefined }
