@@ -1,26 +1,41 @@
 /** The erasure of a person: nothing of them is left in any row of any table, and the histories are whole. */
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
+import pg from "pg"
 import { describe, expect } from "vitest"
 import { posthaste } from "../servers/commandLine.ts"
 import { dumpOf } from "../servers/dump.ts"
 import { operatorKey } from "../servers/product.ts"
+import { isIn, spellingsOf } from "../servers/spellings.ts"
 import { until } from "../servers/until.ts"
 import { whatsApp } from "../servers/whatsApp.ts"
 
-const PHONE = "4915112345678"
+const PHONE = "4915177700017"
+/** A second number of theirs, which takes nothing. */
+const REFUSED = "4915100000009"
 /** All that says who it was. */
-const marks = [PHONE, "Erika", "mustermann"]
+const marks = [PHONE, "Erika", "mustermann", REFUSED]
 
-const tracesIn = (dump: string) =>
-  dump.split("\n").filter((row) => marks.some((mark) => row.toLowerCase().includes(mark.toLowerCase())))
+const spellings = marks.flatMap(spellingsOf)
+const tracesIn = (text: string) => text.split("\n").filter((row) => isIn(row, spellings))
+
+const sql = async (database: string, text: string, values: ReadonlyArray<unknown> = []) => {
+  const client = new pg.Client({ connectionString: database })
+  await client.connect()
+  const { rows } = await client.query(text, [...values])
+  await client.end()
+  return rows
+}
 
 describe("the erasure of a person", () => {
   it.live("leaves nothing of them, keeps everybody else, and every history is one that the law allows", () =>
     Effect.gen(function* () {
-      const { account, call, database, message, reaches, send, server } = yield* whatsApp({
-        mood: ({ to }) => (to === "4915100000009" ? { type: "refuses", code: 131026 } : { type: "takes" })
-      })
+      const { account, call, database, message, reaches, send, server } = yield* whatsApp(
+        {
+          mood: ({ to }) => (to === REFUSED ? { type: "refuses", code: 131026 } : { type: "takes" })
+        },
+        "api,worker,projector,relay"
+      )
       yield* Effect.promise(async () => {
         await account("1001")
         const details = {
@@ -38,7 +53,7 @@ describe("the erasure of a person", () => {
         await call("POST", `/webhook-endpoints/${hook}/pause`, {})
         const sent = await send({ ...details, to: PHONE })
         await reaches(sent, "SENT", "DELIVERED")
-        const refused = await send({ ...details, to: "4915100000009" })
+        const refused = await send({ ...details, to: REFUSED })
         await reaches(refused, "FAILED")
         const dismissed = await call("POST", `/outbound/messages/${refused}/dismiss`, { reason: "Erika called" })
         expect(dismissed.status).toBe(200)
@@ -57,12 +72,56 @@ describe("the erasure of a person", () => {
           })
         ).body
         expect(event.matched).toBe(1)
+        // Nobody wants this one, so it becomes no message.
+        const unwanted = { eventType: "b", data: { name: "Erika" }, metadata: { customer: "mustermann" } }
+        expect((await call("POST", "/events", unwanted)).status).toBe(201)
         // Refused without consent: it has no stream.
         const blocked = await call("POST", "/outbound/messages", {
           ...details,
           ...{ channel: "whatsapp", to: PHONE, dossierId: "case-17" }
         })
         expect(blocked.status).toBe(403)
+        // Jobs over a set of messages name whom they look for, and a person says why.
+        const job = async (path: string, request: object) => {
+          const { status, body } = await call<{ id: string }>("POST", path, request)
+          expect(status).toBe(202)
+          await until("the end of the job", async () => {
+            const { status } = (await call<{ status: string }>("GET", `/replays/${body.id}`)).body
+            return status === "COMPLETED"
+          })
+          return body.id
+        }
+        const jobs = [
+          await job("/dead-letters/replay", {
+            filter: { to: REFUSED, dismissed: true },
+            reason: "Erika says so",
+            idempotencyKey: "for-mustermann"
+          }),
+          await job("/outbound/messages/cancel", { filter: { correlationId: "of-mustermann" }, reason: "of Erika's" }),
+          await job("/dead-letters/dismiss", { filter: { to: REFUSED } })
+        ]
+        // A command of a transaction that is refused, by what it says of the person: its row, its fact and its alert.
+        const alerted = await call("POST", "/alert-targets", {
+          ...{ type: "webhook", url: "https://alerts.example/", events: ["commandRefused", "deadLetter", "circuit"] }
+        })
+        expect(alerted.status).toBe(201)
+        for (const more of [
+          { to: "Erika", mustermann: 1 },
+          { to: PHONE, expiresAt: "Erika" }
+        ]) {
+          const request = { channel: "whatsapp", ...details, ...more }
+          await sql(database, "select posthaste.send('acme', $1, $2)", [
+            JSON.stringify(request),
+            `mustermann-${more.to}`
+          ])
+        }
+        const refusals = async () =>
+          (await sql(database, "select 1 from posthaste.event where name like 'CommandRefused@%'")).length
+        const alerts = async () =>
+          (await sql(database, "select 1 from posthaste.idempotency where key like 'posthaste:alert:command-%'")).length
+        await until("the refusals and the alert of the first", async () => {
+          return (await refusals()) === 2 && (await alerts()) === 1
+        })
         const other = await send({
           to: "4915199999999",
           metadata: { customer: "somebody" },
@@ -78,7 +137,7 @@ describe("the erasure of a person", () => {
         const erase = async (person: object) => {
           const { status, body } = await call<{ id: string; status: string }>("POST", "/erasures", person)
           expect([status, body.status]).toEqual([202, "RUNNING"])
-          expect(JSON.stringify(body)).not.toMatch(/mustermann|Erika|4915112345678/i)
+          expect(JSON.stringify(body)).not.toMatch(/mustermann|Erika|4915177700017/i)
           let found = body as Record<string, unknown>
           await until("the end of the erasure", async () => {
             found = (await call("GET", `/erasures/${body.id}`)).body
@@ -88,11 +147,14 @@ describe("the erasure of a person", () => {
         }
         expect(await erase({ metadata: { customer: "mustermann" } })).toMatchObject({
           by: "metadata",
-          messages: 5,
-          events: 1
+          // With the alert.
+          messages: 6,
+          events: 2
         })
-        expect(await erase({ recipient: "+49 151 12345678" })).toMatchObject({ by: "recipient", messages: 0 })
+        expect(await erase({ recipient: "+49 151 77700017" })).toMatchObject({ by: "recipient", messages: 0 })
         expect(tracesIn(await dumpOf(database))).toEqual([])
+        // The jobs are over as they were, whomever they were for.
+        for (const id of jobs) expect((await call("GET", `/replays/${id}`)).body).toMatchObject({ status: "COMPLETED" })
 
         // Of all of them the shape stays.
         expect((await message(sent)) as object).toMatchObject({
@@ -131,6 +193,7 @@ describe("the erasure of a person", () => {
         ])
         const exported = await posthaste({ DATABASE_URL: database })(["export", "--with-bodies"])
         expect(exported.out).toContain(other)
+        expect(tracesIn(server.printed())).toEqual([])
         expect(tracesIn(exported.out)).toEqual([])
       })
     })

@@ -59,7 +59,7 @@ export interface SetAsideRow extends Omit<SetAsideMessage, "againAt"> {
 
 export interface ReplayRow {
   job: ReplayJob
-  readonly idempotency: { readonly key: string; readonly requestHash: string } | null
+  idempotency: { readonly key: string; readonly requestHash: string } | null
   items: ReadonlyArray<ReplayItem>
   /** What the search goes by; null once it is over. */
   search: { readonly set: ReplaySet; readonly after: Found | null } | null

@@ -56,14 +56,16 @@ export const eraseOnce = Effect.fnUntraced(function* () {
   if (job === null) return false
   const { messages, events } = yield* erasures.find(job, STRETCH)
   if (messages.length === 0 && events.length === 0) {
-    yield* (yield* areListsBeyond(job.requestedAt)) ? erasures.close(job) : erasures.back(job.id, PAUSE)
+    const isOver = (yield* areListsBeyond(job.requestedAt)) && (yield* erasures.close(job))
+    if (!isOver) yield* erasures.back(job.id, PAUSE)
     return true
   }
   yield* Effect.forEach(events, (id) => withoutEventBody(job.orgId, id), { discard: true })
   const ended = yield* Effect.forEach(messages, (id) => ending(job, id), { concurrency: 8 })
   const erased = ended.flatMap((id) => id ?? [])
-  if (erased.length > 0 || events.length > 0) yield* erasures.erase(job, erased, events)
-  yield* erasures.back(job.id, erased.length === 0 && events.length === 0 ? PATIENCE : Duration.zero)
+  const hasWork = erased.length > 0 || events.length > 0
+  const isDone = hasWork && (yield* erasures.erase(job, erased, events))
+  yield* erasures.back(job.id, isDone ? Duration.zero : PATIENCE)
   return true
 })
 

@@ -25,7 +25,8 @@ export interface ErasureJob extends Erasure {
 /**
  * Erasures of a person. `erase` is the one function that changes stored facts: what they say of a person is replaced, as
  * `domain/erasure/erased.ts` says, and with them, in the same transaction, all rows that follow from them, keys, answers, and what
- * a provider reports. A projector that holds facts from before brings nothing back.
+ * a provider reports. Jobs over many messages that were for them, or for what is sought, forget whom they were for. A projector
+ * that holds facts from before brings nothing back.
  *
  * A request and its end leave facts on the journal `erasure-<id>`, in the same transaction. They don't say who was sought, and the
  * job forgets it with its end.
@@ -41,19 +42,23 @@ export class Erasures extends Context.Service<
     readonly list: (orgId: OrgId, page: PageRequest) => FromStore<Page<Erasure>>
     /** One that goes on, for as long as the lease; null when there is none. */
     readonly take: (lease: Duration.Duration) => FromStore<ErasureJob | null>
-    /** Some of what is left, by the lists: what was stored a moment ago may be missing. */
+    /** Some of what is left, by the lists: what was stored a moment ago may be missing. Alerts about a refused command are of it. */
     readonly find: (
       job: ErasureJob,
       limit: number
     ) => FromStore<{ readonly messages: ReadonlyArray<MessageId>; readonly events: ReadonlyArray<EventId> }>
-    /** Messages that have ended and whose bodies are erased, and events. */
+    /**
+     * Messages that have ended and whose bodies are erased, and events. False, and nothing is done, while a job that is for them has
+     * not begun.
+     */
     readonly erase: (
       job: ErasureJob,
       messages: ReadonlyArray<MessageId>,
       events: ReadonlyArray<EventId>
-    ) => FromStore<void>
+    ) => FromStore<boolean>
     /** Gives it back, to be taken again after the pause. */
     readonly back: (id: string, pause: Duration.Duration) => FromStore<void>
-    readonly close: (job: ErasureJob) => FromStore<void>
+    /** Erases what became no message, too. False, and nothing is done, while a job that is for the person has not begun. */
+    readonly close: (job: ErasureJob) => FromStore<boolean>
   }
 >()("posthaste/application/ports/Erasures") {}

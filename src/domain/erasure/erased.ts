@@ -17,16 +17,41 @@ export const erasedFact = ({ name, data }: RecordedFact): RecordedFact => {
   const isBlocked = name.startsWith("MessageBlocked@")
   for (const field of details) if (field in said && !(isBlocked && field === "dossierId")) erased[field] = null
   // What names a destination names no person.
-  if (typeof said["to"] === "string" && !isUuid(said["to"])) erased["to"] = ERASED
+  if (namesPerson(said["to"])) erased["to"] = ERASED
   if ("providerMessageId" in said) erased["providerMessageId"] = null
   if (said["error"] !== null && typeof said["error"] === "object") {
     erased["error"] = { ...said["error"], message: ERASED }
   }
-  if (freely.has(name.slice(0, name.indexOf("@"))) && "reason" in said) erased["reason"] = null
+  const type = name.slice(0, name.indexOf("@"))
+  if (freely.has(type) && "reason" in said) erased["reason"] = null
+  // What was refused names fields as their caller named them.
+  if (type === "CommandRefused") Object.assign(erased, { key: null, detail: ERASED })
+  if (type === "ReplayRequested") erased["selection"] = erasedSelection(said["selection"] as object)
   delete erased["traceparent"]
   delete erased["routingKey"]
   return { name, data: JSON.stringify(erased) }
 }
 
+const namesPerson = (to: unknown): boolean => typeof to === "string" && !isUuid(to)
+
+/** Which messages a job is for, without whom they are for. */
+export const erasedSelection = (selection: object): object => {
+  const without = (said: { readonly to?: unknown; readonly correlationId?: unknown }) => ({
+    ...said,
+    ...(namesPerson(said.to) && { to: ERASED }),
+    ...("correlationId" in said && { correlationId: ERASED })
+  })
+  const { filter, waiting } = selection as { readonly filter?: object; readonly waiting?: object }
+  return { ...selection, ...(filter && { filter: without(filter) }), ...(waiting && { waiting: without(waiting) }) }
+}
+
 /** Facts whose reason a person wrote. */
-const freely = new Set(["MessageCancelled", "MessageDismissed", "MessageReplayed", "MessageBodyErased", "EventErased"])
+const freely = new Set([
+  "MessageCancelled",
+  "MessageDismissed",
+  "MessageReplayed",
+  "MessageBodyErased",
+  "EventErased",
+  "ReplayRequested",
+  "ReplayCancelled"
+])

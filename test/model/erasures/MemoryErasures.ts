@@ -2,17 +2,22 @@
 import { DateTime, Effect, Layer, Result } from "effect"
 import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import { type ErasureJob, Erasures } from "../../../src/application/ports/Erasures.ts"
-import { erasedFact } from "../../../src/domain/erasure/erased.ts"
+import type { JournalName } from "../../../src/application/ports/Journals.ts"
+import { ERASED, erasedFact, erasedSelection } from "../../../src/domain/erasure/erased.ts"
 import { toRecorded } from "../../../src/domain/erasure/facts.ts"
 import { journalOf } from "../../../src/domain/event/event.ts"
-import type { EventId, MessageId } from "../../../src/domain/ids.ts"
+import type { EventId, MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { fromRecorded } from "../../../src/domain/message/recorded.ts"
 import { viewOf } from "../../../src/domain/message/view.ts"
+import type { ReplaySelection } from "../../../src/domain/replay/facts.ts"
 import { liveViews } from "../log/runs.ts"
 import { addToJournal, eraseIn, Memory, type Tables } from "../Memory.ts"
 
 const eraseFacts = (tables: Tables, id: MessageId): void => {
-  const rows = (tables.streams.get(id) ?? []).map((row) => ({ ...row, ...erasedFact(row) }))
+  const rows = (tables.streams.get(id) ?? []).map((row) => ({
+    ...{ ...row, ...erasedFact(row) },
+    actor: row.actor?.startsWith("amqp:") ? "amqp" : row.actor
+  }))
   tables.streams.set(id, rows)
   eraseIn(tables, id)
   for (const [key, { messageId }] of tables.idempotencyKeys) if (messageId === id) tables.idempotencyKeys.delete(key)
@@ -51,6 +56,44 @@ const eraseEventFacts = (tables: Tables, id: EventId): void => {
   for (const [key, { eventId }] of tables.eventKeys) if (eventId === id) tables.eventKeys.delete(key)
   forgetDetails(tables, id)
 }
+
+/** Jobs that are for one of these texts or messages forget it; false, and nothing is done, while one has not begun its journal. */
+const eraseJobs = (
+  tables: Tables,
+  orgId: OrgId,
+  messages: ReadonlyArray<MessageId>,
+  texts: ReadonlyArray<unknown>
+): boolean => {
+  const jobs = [...tables.replays.values()].filter(({ job }) => {
+    if (job.orgId !== orgId) return false
+    const { selection } = job
+    if ("ids" in selection) return selection.ids.some((id) => messages.includes(id))
+    if ("filter" in selection) return texts.includes(selection.filter.to ?? null)
+    if (!("waiting" in selection)) return false
+    return texts.includes(selection.waiting.to ?? null) || texts.includes(selection.waiting.correlationId ?? null)
+  })
+  const journal = (id: string): JournalName => `replay-${id}`
+  if (!jobs.every(({ job }) => tables.journals.has(journal(job.id)))) return false
+  for (const row of jobs) {
+    const facts = tables.journals.get(journal(row.job.id))!
+    tables.journals.set(
+      journal(row.job.id),
+      facts.map((fact) => ({ ...fact, ...erasedFact(fact) }))
+    )
+    row.job = { ...row.job, selection: erasedSelection(row.job.selection) as ReplaySelection, reason: null }
+    row.idempotency = null
+    forgetDetails(tables, row.job.id)
+  }
+  return true
+}
+
+const textsOf = (tables: Tables, messages: ReadonlyArray<MessageId>): ReadonlyArray<unknown> =>
+  messages.flatMap((id) => {
+    const said = JSON.parse(tables.streams.get(id)?.[0]?.data ?? "{}")
+    return [said.to, said.correlationId].filter(
+      (text) => typeof text === "string" && text !== ERASED && text !== said.destination
+    )
+  })
 
 export const layer = Layer.effect(
   Erasures,
@@ -115,17 +158,21 @@ export const layer = Layer.effect(
             .map(([id]) => id)
           return { messages: messages.map(({ id }) => id).slice(0, limit), events: events.slice(0, limit) }
         }),
-      erase: ({ id }, messages, events) =>
+      erase: ({ id, orgId }, messages, events) =>
         Effect.sync(() => {
+          if (!eraseJobs(tables, orgId, messages, textsOf(tables, messages))) return false
           for (const message of messages) eraseFacts(tables, message)
           for (const event of events) eraseEventFacts(tables, event)
           const job = erasures.get(id)!
           erasures.set(id, { ...job, messages: job.messages + messages.length, events: job.events + events.length })
+          return true
         }),
       back: (id, pause) =>
         Effect.sync(() => void erasures.set(id, { ...erasures.get(id)!, nextAt: DateTime.addDuration(now(), pause) })),
-      close: ({ id, orgId }) =>
+      close: ({ id, orgId, by, sought }) =>
         Effect.sync(() => {
+          const names = by === "recipient" || by === "correlationId"
+          if (names && !eraseJobs(tables, orgId, [], sought)) return false
           const job = erasures.get(id)!
           const { messages, events } = job
           erasures.set(id, { ...job, sought: [], endedAt: now() })
@@ -136,6 +183,7 @@ export const layer = Layer.effect(
             now(),
             null
           )
+          return true
         })
     })
   })

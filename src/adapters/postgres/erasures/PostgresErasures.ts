@@ -3,6 +3,7 @@ import { hash } from "node:crypto"
 import { DateTime, Duration, Effect, Layer } from "effect"
 import { CommandedBy } from "../../../application/commandedBy.ts"
 import { type Erasure, type ErasureJob, Erasures } from "../../../application/ports/Erasures.ts"
+import { OWN_KEYS } from "../../../application/requests/messageRequests.ts"
 import { type ErasureFact, toRecorded } from "../../../domain/erasure/facts.ts"
 import { type EventId, isUuid, type MessageId, type OrgId } from "../../../domain/ids.ts"
 import { pageOf } from "../filtering.ts"
@@ -24,8 +25,8 @@ const takeStatement = prepared`update erasure set next_at = clock_timestamp() + 
     where id = (select id from erasure where ended_at is null and next_at <= clock_timestamp() order by next_at limit 1 for update skip locked)
     returning ${columns}, values_sought as sought`
 const backStatement = prepared`update erasure set next_at = clock_timestamp() + $2::int * interval '1 ms' where id = $1`
-const eraseStatement = unprepared`select erase_streams($1, $2, $3, $4)`
-const requestsStatement = unprepared`select erase_requests($1, $2, $3)`
+const eraseStatement = unprepared`select erase_streams($1, $2, $3, $4) as done`
+const requestsStatement = unprepared`select erase_requests($1, $2, $3) as done`
 const closeStatement = prepared`with closed as (
       update erasure set ended_at = $2, values_sought = null where id = $1 and ended_at is null returning id, messages, events
     )
@@ -33,10 +34,14 @@ const closeStatement = prepared`with closed as (
 
 const found = { dossierId: "dossier_id", recipient: "recipient", correlationId: "correlation_id" } as const
 const messagesBy = (condition: string) =>
-  unprepared`select id, view ->> 'eventId' as "eventId" from message_view
+  unprepared`select id from message_view
     where generation = ${liveGeneration("messages")} and org_id = $1 and ${condition} order by created_at desc, id desc limit $3`
-const eventsBy = (column: string) =>
-  unprepared`select id from publication where org_id = $1 and ${column} = any ($2::text[]) order by at desc, id desc limit $3`
+const eventsBy = (condition: string) =>
+  unprepared`select id from publication where org_id = $1 and ${condition} order by at desc, id desc limit $3`
+/** By their keys, see sendAlerts.ts. */
+const alertsStatement = unprepared`select i.message_id as id from sought_commands($1, $2, $3) c
+    join destination d on d.org_id = $1 and d.alerting is not null
+    join idempotency i on i.org_id = $1 and i.key = '${OWN_KEYS}alert:command-' || c.id || ':1:' || d.id limit $4`
 
 export const layer = ({ streams }: { readonly streams: "here" | "elsewhere" }) =>
   Layer.effect(
@@ -70,36 +75,28 @@ export const layer = ({ streams }: { readonly streams: "here" | "elsewhere" }) =
         take: (lease) =>
           reading(durable.query<ErasureJob>(takeStatement, [Duration.toMillis(lease)]), ([row]) => row ?? null),
         find: Effect.fnUntraced(function* ({ orgId, by, sought }: ErasureJob, limit: number) {
-          if (by === "metadata") {
-            const digest = hash("md5", [orgId, ...sought].join("\x1f"))
-            const rows = yield* unavailable(
-              reads.query<{ id: MessageId; eventId: EventId | null }>(messagesBy("entries @> array[$2::uuid]"), [
-                orgId,
-                digest,
-                limit
-              ])
-            )
-            const events = rows.flatMap(({ eventId }) => (eventId === null ? [] : [eventId]))
-            return { messages: rows.map(({ id }) => id), events: [...new Set(events)] }
-          }
-          const values = [orgId, sought, limit]
-          const rows = yield* unavailable(
-            reads.query<{ id: MessageId }>(messagesBy(`${found[by]} = any ($2::text[])`), values)
-          )
+          const isEntry = by === "metadata"
+          const condition = isEntry ? "entries @> array[$2::uuid]" : `${found[by]} = any ($2::text[])`
+          const values = [orgId, isEntry ? hash("md5", [orgId, ...sought].join("\x1f")) : sought, limit]
+          const messages = yield* unavailable(reads.query<{ id: MessageId }>(messagesBy(condition), values))
           const events =
-            by === "recipient" ? [] : yield* unavailable(reads.query<{ id: EventId }>(eventsBy(found[by]), values))
-          return { messages: rows.map(({ id }) => id), events: events.map(({ id }) => id) }
+            by === "recipient" ? [] : yield* unavailable(reads.query<{ id: EventId }>(eventsBy(condition), values))
+          const alerts = yield* unavailable(reads.query<{ id: MessageId }>(alertsStatement, [orgId, by, sought, limit]))
+          const ids = new Set([...messages, ...alerts].map(({ id }) => id))
+          return { messages: [...ids].slice(0, limit), events: events.map(({ id }) => id) }
         }),
         erase: ({ id, orgId }, messages, events) =>
-          Effect.asVoid(unavailable(bulk.query(eraseStatement, [id, orgId, messages, events]))),
+          reading(bulk.query<{ done: boolean }>(eraseStatement, [id, orgId, messages, events]), ([row]) => row!.done),
         back: (id, pause) => Effect.asVoid(unavailable(durable.query(backStatement, [id, Duration.toMillis(pause)]))),
         close: Effect.fnUntraced(function* ({ id, orgId, by, sought }: ErasureJob) {
-          yield* unavailable(bulk.query(requestsStatement, [orgId, by, sought]))
+          const [erased] = yield* unavailable(bulk.query<{ done: boolean }>(requestsStatement, [orgId, by, sought]))
+          if (!erased!.done) return false
           const now = yield* DateTime.now
           const rows = yield* unavailable(reads.query<Erasure>(getStatement, [orgId, id]))
           const { messages = 0, events = 0 } = rows[0] ?? {}
           const facts = factValues(id, { type: "ErasureCompleted", orgId, messages, events }, now, null)
           yield* unavailable(durable.query(closeStatement, [id, DateTime.formatIso(now), ...facts]))
+          return true
         })
       })
     })

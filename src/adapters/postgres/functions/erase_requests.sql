@@ -1,19 +1,27 @@
--- Requests that became no message: those that a dossier's consent refused, and commands that were refused after their caller had gone.
-create or replace function erase_requests(p_org text, p_field text, p_values text[]) returns void
+-- What names a person and became no message: jobs, requests that a dossier's consent refused, and commands that were refused after their
+-- caller had gone. Answers false, and changes nothing, while a job that is for them has not begun (erase_jobs).
+create or replace function erase_requests(p_org text, p_field text, p_values text[]) returns boolean
 language plpgsql volatile as $$
 declare
   v_streams uuid[];
+  v_commands uuid[];
 begin
-  if p_field = 'metadata' then return; end if;
+  if p_field in ('recipient', 'correlationId') and not erase_jobs(p_org, '{}', p_values) then return false; end if;
   perform 1 from projection order by name, generation for update;
-  -- One journal holds what was refused of one dossier.
+  -- One journal holds what was refused of one dossier. Metadata is no part of it.
   select array_agg(distinct a.stream_id) into v_streams from audit a
-    where a.generation = (select p.generation from projection p where p.name = 'audit' and p.live)
+    where p_field <> 'metadata' and a.generation = (select p.generation from projection p where p.name = 'audit' and p.live)
       and a.org_id = p_org and a.operation = 'BLOCKED_BY_POLICY'
       and case p_field when 'recipient' then a.details ->> 'to' when 'dossierId' then a.dossier_id else a.correlation_id end = any (p_values);
+  v_commands := array(select s.id from sought_commands(p_org, p_field, p_values) s);
+  v_streams := v_streams || array(select e.stream_id from event e
+    where e.version = 1 and e.stream ~ '^(access|command|replay)-' and e.stream = any (select 'command-' || c from unnest(v_commands) c)
+      -- A command is told of before its row is written, by the time it takes to come to that.
+      and e.at >= (select min(c.at) - interval '1 day' from refused_command c where c.id = any (v_commands))
+      and e.at <= (select max(c.at) + interval '1 minute' from refused_command c where c.id = any (v_commands)));
   insert into erased_stream (stream_id) select unnest(v_streams) on conflict do nothing;
   update event e set data = erased_fact(e.name, e.data) where e.stream_id = any (v_streams);
   perform erase_rows(v_streams);
-  delete from refused_command c where c.org_id = p_org
-    and c.request ->> case p_field when 'recipient' then 'to' else p_field end = any (p_values);
+  delete from refused_command c where c.id = any (v_commands);
+  return true;
 end $$;

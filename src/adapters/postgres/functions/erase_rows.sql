@@ -13,9 +13,10 @@ begin
     where v.id = e.id and v.generation = e.generation;
   -- What a dossier's consent refused stays with its dossier, as the consent does.
   update audit a set dossier_id = case when a.operation = 'BLOCKED_BY_POLICY' then a.dossier_id end, correlation_id = null,
+      actor = case when a.actor like 'amqp:%' then 'amqp' else a.actor end,
       details = (erased_fact('', a.details)::jsonb
         || case when (a.details::jsonb) ? 'message' then '{"message": "erased"}' else '{}' end::jsonb
-        || case when a.operation in ('CANCELLED', 'DISMISSED', 'REPLAYED', 'ERASED') then '{"reason": null}' else '{}' end::jsonb)::json
+        || case when a.operation in ('CANCELLED', 'DISMISSED', 'REPLAYED', 'ERASED') or a.subject_type = 'replay' then '{"reason": null}' else '{}' end::jsonb)::json
     from (select p.generation from projection p where p.name = 'audit') g
     where a.generation = g.generation and a.stream_id = any (p_streams);
   delete from activity a using (select p.generation from projection p where p.name = 'activity') g

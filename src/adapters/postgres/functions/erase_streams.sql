@@ -1,15 +1,22 @@
 -- The one place where a stored fact is changed: it keeps its shape, and what it says of a person is replaced. Messages must have ended,
--- and their bodies be erased. In one transaction with all that is derived from the facts, and with what stands beside them.
-create or replace function erase_streams(p_erasure uuid, p_org text, p_messages uuid[], p_events uuid[]) returns void
+-- and their bodies be erased. In one transaction with all that is derived from the facts, and with what stands beside them. Answers
+-- false, and changes nothing, while a job that is for them has not begun (erase_jobs).
+create or replace function erase_streams(p_erasure uuid, p_org text, p_messages uuid[], p_events uuid[]) returns boolean
 language plpgsql volatile as $$
 declare
   v_journals uuid[];
   v_names text[];
+  v_texts text[];
   v_lanes uuid[];
   v_lines text[];
   v_woken uuid[];
   v_dues timestamptz[];
 begin
+  select array_agg(distinct t.text) into v_texts from event e
+    cross join lateral (values (e.data ->> 'to'), (e.data ->> 'correlationId')) t(text)
+    where e.stream_id = any (p_messages) and e.version = 1 and t.text is not null and t.text <> 'erased'
+      and t.text is distinct from e.data ->> 'destination';
+  if not erase_jobs(p_org, p_messages, v_texts) then return false; end if;
   -- Every projector takes its row first too: a step that comes after this sees what was erased.
   perform 1 from projection order by name, generation for update;
   select coalesce(array_agg(p.stream_id), '{}') into v_journals from publication p where p.org_id = p_org and p.id = any (p_events);
@@ -25,13 +32,17 @@ begin
   delete from receipt_inbox r where r.org_id = p_org
     and exists (select 1 from unnest(v_names) n where position(n in r.raw) > 0);
 
-  update event e set data = erased_fact(e.name, e.data) where e.stream_id = any (p_messages || v_journals);
+  -- Who came by a broker is known by the key of the command.
+  update event e set data = erased_fact(e.name, e.data), actor = case when e.actor like 'amqp:%' then 'amqp' else e.actor end
+    where e.stream_id = any (p_messages || v_journals);
   delete from body where message_id = any (p_messages);
   delete from response where message_id = any (p_messages);
   delete from idempotency where message_id = any (p_messages);
   delete from event_idempotency where event_id = any (p_events);
-  update publication set correlation_id = null, dossier_id = null where id = any (p_events) and org_id = p_org;
+  update publication set correlation_id = null, dossier_id = null, entries = null where id = any (p_events) and org_id = p_org;
   delete from sql_command_alias where became = any (p_messages || p_events);
+  -- Why it can't be processed may quote what it says.
+  update set_aside set detail = 'erased' where message_id = any (p_messages);
 
   -- A dead letter that held its line has no ordering key any more.
   with left_lines as (delete from line_entry t where t.message_id = any (p_messages) returning t.lane, t.line)
@@ -43,4 +54,5 @@ begin
 
   perform erase_rows(p_messages || v_journals);
   update erasure set messages = messages + cardinality(p_messages), events = events + cardinality(v_journals) where id = p_erasure;
+  return true;
 end $$;

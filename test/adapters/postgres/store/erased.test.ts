@@ -6,10 +6,12 @@ import { Effect, Layer, Redacted, Result } from "effect"
 import pg from "pg"
 import { describe, expect } from "vitest"
 import * as Postgres from "../../../../src/adapters/postgres/Postgres.ts"
+import { fromRecorded as commandFact } from "../../../../src/domain/command/facts.ts"
 import { fromRecorded as dossierFact } from "../../../../src/domain/consent/facts.ts"
 import { erasedFact } from "../../../../src/domain/erasure/erased.ts"
 import { fromRecorded as eventFact } from "../../../../src/domain/event/facts.ts"
 import { fromRecorded as messageFact } from "../../../../src/domain/message/recorded.ts"
+import { fromRecorded as replayFact } from "../../../../src/domain/replay/facts.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
 
 const folder = join(import.meta.dirname, "../../../domain/facts")
@@ -22,7 +24,7 @@ interface Recorded {
   readonly data: string
 }
 /** Those that can hold something of a person. */
-const readers = [messageFact, eventFact, dossierFact].map(
+const readers = [messageFact, eventFact, dossierFact, replayFact, commandFact].map(
   (read) => (fact: Recorded) => Result.isSuccess(read(fact) as Result.Result<unknown, unknown>)
 )
 const reader = (fact: Recorded) => readers.find((reads) => reads(fact))
@@ -41,7 +43,22 @@ describe("an erased fact", () => {
           name: "MessageQueued@1",
           data: JSON.stringify({ to: "4915112345678", traceparent: "00-a", routingKey: "r" })
         }
-        for (const sample of [...samples, whatsApp]) {
+        const selections = [
+          { filter: { to: "4915112345678", errorCode: "http_400" } },
+          { filter: { to: "018f2f4e-7a3c-7000-8000-000000000000" }, dismiss: true },
+          { waiting: { to: "4915112345678", correlationId: "c", channel: "whatsapp" } },
+          { ids: ["018f2f4e-7a3c-7000-8000-000000000000"] }
+        ].map((selection) => ({
+          name: "ReplayRequested@1",
+          data: JSON.stringify({
+            orgId: "acme",
+            selection,
+            reason: "Erika",
+            matched: 1,
+            requestedAt: "2026-01-01T00:00:00.000Z"
+          })
+        }))
+        for (const sample of [...samples, whatsApp, ...selections]) {
           const { rows } = await client.query<{ data: unknown }>("select erased_fact($1, $2) as data", [
             sample.name,
             sample.data
@@ -59,6 +76,20 @@ describe("an erased fact", () => {
       })
     }).pipe(Effect.scoped)
   )
+
+  it("of a job says what it is for, and not whom", () => {
+    const erased = (selection: object) =>
+      JSON.parse(erasedFact({ name: "ReplayRequested@1", data: JSON.stringify({ selection, reason: "Erika" }) }).data)
+    expect(erased({ filter: { to: "4915112345678", errorCode: "http_400" }, dismiss: true })).toEqual({
+      selection: { filter: { to: "erased", errorCode: "http_400" }, dismiss: true },
+      reason: null
+    })
+    expect(erased({ waiting: { to: "4915112345678", correlationId: "c" } }).selection).toEqual({
+      waiting: { to: "erased", correlationId: "erased" }
+    })
+    const endpoint = { filter: { to: "018f2f4e-7a3c-7000-8000-000000000000" } }
+    expect(erased(endpoint).selection).toEqual(endpoint)
+  })
 
   it("says nothing of a person", () => {
     const data = {
