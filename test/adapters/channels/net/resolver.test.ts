@@ -1,62 +1,10 @@
 /** Questions for names, put to a nameserver of the test: none holds up another, and what is answered is kept as long as it says. */
-import dgram from "node:dgram"
 import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterEach, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { type Address, makeResolver } from "../../../../src/adapters/channels/net/resolver.ts"
-
-interface Zone {
-  readonly [name: string]:
-    | { readonly a?: ReadonlyArray<string>; readonly aaaa?: string; readonly ttl?: number }
-    | "silent"
-    | "fails"
-}
-
-const servers: Array<dgram.Socket> = []
-afterEach(() => {
-  for (const server of servers.splice(0)) server.close()
-})
-
-/** Answers from the zone over UDP: a name that is not in it does not exist. */
-const nameserver = async (zone: Zone) => {
-  const asked: Array<string> = []
-  const socket = dgram.createSocket("udp4")
-  servers.push(socket)
-  socket.on("message", (question, from) => {
-    const labels: Array<string> = []
-    let at = 12
-    while (question[at] !== 0) {
-      labels.push(question.toString("latin1", at + 1, at + 1 + question[at]!))
-      at += question[at]! + 1
-    }
-    const type = question.readUInt16BE(at + 1)
-    const name = labels.join(".").toLowerCase()
-    asked.push(`${type === 1 ? "A" : "AAAA"} ${name}`)
-    const entry = zone[name]
-    if (entry === "silent") return
-    const records =
-      typeof entry === "object" ? (type === 1 ? (entry.a ?? []) : entry.aaaa === undefined ? [] : [entry.aaaa]) : []
-    const answers = records.map((address) => {
-      const data = type === 1 ? Buffer.from(address.split(".").map(Number)) : Buffer.from(address, "hex")
-      const head = Buffer.alloc(12)
-      head.writeUInt16BE(0xc00c, 0)
-      head.writeUInt16BE(type, 2)
-      head.writeUInt16BE(1, 4)
-      head.writeUInt32BE((entry as { ttl?: number }).ttl ?? 60, 6)
-      head.writeUInt16BE(data.length, 10)
-      return Buffer.concat([head, data])
-    })
-    const head = Buffer.alloc(12)
-    question.copy(head, 0, 0, 2)
-    head.writeUInt16BE(0x8180 | (entry === undefined ? 3 : entry === "fails" ? 2 : 0), 2)
-    head.writeUInt16BE(1, 4)
-    head.writeUInt16BE(answers.length, 6)
-    socket.send(Buffer.concat([head, question.subarray(12, at + 5), ...answers]), from.port, from.address)
-  })
-  await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve))
-  return { asked, servers: [`127.0.0.1:${socket.address().port}`] }
-}
+import { nameserver, type Zone } from "./nameserver.ts"
 
 const files = (hosts: string, resolvConf = "") => {
   const directory = mkdtempSync(join(tmpdir(), "posthaste-names-"))
