@@ -53,7 +53,7 @@ describe("the erasure of a person", () => {
         await call("POST", `/webhook-endpoints/${hook}/pause`, {})
         const sent = await send({ ...details, to: PHONE })
         await reaches(sent, "SENT", "DELIVERED")
-        const refused = await send({ ...details, to: REFUSED })
+        const refused = await send({ ...details, orderingKey: "mustermann-2", to: REFUSED })
         await reaches(refused, "FAILED")
         const dismissed = await call("POST", `/outbound/messages/${refused}/dismiss`, { reason: "Erika called" })
         expect(dismissed.status).toBe(200)
@@ -91,12 +91,19 @@ describe("the erasure of a person", () => {
           })
           return body.id
         }
+        const dead = { to: REFUSED, dismissed: true }
+        const isListed = async () =>
+          (await call<{ matched: number }>("POST", "/dead-letters/replay", { filter: dead, preview: true })).body
+            .matched === 1
+        await until("the dismissal is listed", isListed)
+        const replayed = await job("/dead-letters/replay", {
+          filter: dead,
+          reason: "Erika says so",
+          idempotencyKey: "for-mustermann"
+        })
+        await reaches(refused, "FAILED")
         const jobs = [
-          await job("/dead-letters/replay", {
-            filter: { to: REFUSED, dismissed: true },
-            reason: "Erika says so",
-            idempotencyKey: "for-mustermann"
-          }),
+          replayed,
           await job("/outbound/messages/cancel", { filter: { correlationId: "of-mustermann" }, reason: "of Erika's" }),
           await job("/dead-letters/dismiss", { filter: { to: REFUSED } })
         ]
