@@ -9,7 +9,7 @@ import { isDeeperThan } from "./rawJson.ts"
 /** Of one request, in bytes. */
 export const SIZE_MAX = 256 * 1024
 /** Far deeper than people write, far less deep than what breaks a receiver's parser. */
-const DEPTH_MAX = 100
+export const DEPTH_MAX = 100
 
 export interface JsonText {
   readonly text: string
@@ -21,12 +21,13 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
 export const textOf = (bytes: Uint8Array): Result.Result<string, Problem> =>
   Result.try({ try: () => utf8.decode(bytes), catch: () => invalidRequest("The body is not valid UTF-8.") })
 
-export const jsonOf = (text: string): Result.Result<JsonText, Problem> => {
-  if (isDeeperThan(text, DEPTH_MAX)) {
+/** `what` it is the text of; the whole body where nothing else is said. */
+export const jsonOf = (text: string, what = "The body", depthMax = DEPTH_MAX): Result.Result<JsonText, Problem> => {
+  if (isDeeperThan(text, depthMax)) {
     return Result.fail(invalidRequest(`Lists and objects may lie at most ${DEPTH_MAX} deep in each other.`))
   }
   return Result.mapBoth(parse(text), {
-    onFailure: (reason) => invalidRequest(`The body is not valid JSON: ${reason}.`),
+    onFailure: (reason) => invalidRequest(`${what} is not valid JSON: ${reason}.`),
     onSuccess: (value) => ({ text, value })
   })
 }

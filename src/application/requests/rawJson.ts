@@ -91,37 +91,15 @@ const isName = (text: string, start: number, end: number, name: string): boolean
   return text.slice(start, end).includes("\\") && JSON.parse(text.slice(start, end)) === name
 }
 
-const itemSpans = (text: string, list: Span): ReadonlyArray<Span> => {
-  const spans: Array<Span> = []
-  let at = skipSpace(text, list.start + 1)
-  while (at < text.length && text.charCodeAt(at) !== CLOSE_LIST) {
-    const end = skipValue(text, at)
-    spans.push({ start: at, end })
-    at = skipSpace(text, end)
-    if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1)
-  }
-  return spans
-}
-
 const whole = (text: string): Span => ({ start: skipSpace(text, 0), end: text.length })
 
 const isObject = (text: string, span: Span) => text.charCodeAt(span.start) === OPEN_OBJECT
 
 /** The text of a member of the object that `text` is; null when it is no object or has no such member. */
-export const rawMember = (text: string, name: string): string | null => rawMemberOf(text, whole(text), name)
-
-const rawMemberOf = (text: string, span: Span, name: string): string | null => {
+export const rawMember = (text: string, name: string): string | null => {
+  const span = whole(text)
   const member = isObject(text, span) ? memberSpan(text, span, name) : null
   return member === null ? null : text.slice(member.start, member.end)
-}
-
-/** `rawMember` of each item of the list that `text` has under `list`, in the order of the items. */
-export const rawMembers = (text: string, list: string, name: string): ReadonlyArray<string | null> => {
-  const object = whole(text)
-  const span = isObject(text, object) ? memberSpan(text, object, list) : null
-  return span === null || text.charCodeAt(span.start) !== OPEN_LIST
-    ? []
-    : itemSpans(text, span).map((item) => rawMemberOf(text, item, name))
 }
 
 /** Whether lists and objects are nested deeper than `limit`. The only function for a text that is not parsed yet. */

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { isDeeperThan, rawMember, rawMembers } from "../../../src/application/requests/rawJson.ts"
+import { isDeeperThan, rawMember } from "../../../src/application/requests/rawJson.ts"
 
 describe("the text of a member", () => {
   it.each([
@@ -46,22 +46,6 @@ describe("the text of a member", () => {
         expect(rawMember(text, "p")).toBe(raw)
       })
     )
-  })
-})
-
-describe("the texts of a member of each item", () => {
-  it("come in the order of the items, null where an item has none", () => {
-    const text = '{"list": [ {"p": 1.0}, {"q": 2}, 3, [], {"p": {"p": "]"} } ], "other": 1}'
-    expect(rawMembers(text, "list", "p")).toEqual(["1.0", null, null, null, '{"p": "]"}'])
-  })
-
-  it("come from the last list of that name", () => {
-    expect(rawMembers('{"list":[{"p":1}],"list":[{"p":2},{"p":3}]}', "list", "p")).toEqual(["2", "3"])
-  })
-
-  it("are none where there is no list", () => {
-    expect(rawMembers('{"list":{}}', "list", "p")).toEqual([])
-    expect(rawMembers("[]", "list", "p")).toEqual([])
   })
 })
 

@@ -32,7 +32,7 @@ const test = Effect.fnUntraced(function* (request: Request, id: string) {
   const { eventType } = yield* decoded(decodeTest, yield* readOptionalJson(request, limits.single))
   const endpoint = yield* endpointOf(id)
   const { orgId, channel } = endpoint
-  yield* admitMessages(orgId, "", [null])
+  yield* admitMessages(orgId, 0, [null])
   const { message, problem } = answerTo(yield* sendTestMessage(orgId, channel, endpoint.id, eventType ?? null))
   return message === undefined ? toResponse(problem) : created(`/outbound/messages/${message.id}`, message, 202)
 })

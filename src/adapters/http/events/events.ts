@@ -9,20 +9,19 @@ import {
   answerToEvent,
   decodeEvent,
   decodeEventEntry,
-  eventRefusal,
   eventRequestOf
 } from "../../../application/requests/eventRequests.ts"
-import type { JsonText } from "../../../application/requests/jsonText.ts"
 import { BATCH_MAX, messageJson } from "../../../application/requests/messageRequests.ts"
-import { rawMember, rawMembers } from "../../../application/requests/rawJson.ts"
+import { rawMember } from "../../../application/requests/rawJson.ts"
 import { EventId } from "../../../domain/ids.ts"
 import { admitEvents, keysIn } from "../orgs/admit.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg, Caller } from "../server/auth.ts"
+import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
-import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
-import { decoded, decoderOf, limits, readBatch, readJson, readReason, traceparentOf } from "../server/requestBody.ts"
+import { answer, created, idOf, toResponse } from "../server/problem.ts"
+import { decoded, decoderOf, limits, readJson, readReason, traceparentOf } from "../server/requestBody.ts"
 
 /** The entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(
@@ -34,7 +33,7 @@ type Request = HttpServerRequest.HttpServerRequest
 const publish = Effect.fnUntraced(function* (request: Request, key: string | null) {
   const orgId = yield* ActingOrg
   const json = yield* readJson(request, limits.single)
-  yield* admitEvents(orgId, json.text, [key])
+  yield* admitEvents(orgId, json.text.length, [key])
   const event = yield* decoded(decodeEvent, json)
   // Decoding has shown that the member is there.
   const data = rawMember(json.text, "data")!
@@ -47,34 +46,21 @@ const publish = Effect.fnUntraced(function* (request: Request, key: string | nul
     : created(`/events/${said.event.id}`, said.event, said.status)
 })
 
-const publishBatch = Effect.fnUntraced(function* (request: Request) {
-  const orgId = yield* ActingOrg
-  const read = Effect.fnUntraced(function* (json: JsonText) {
-    const { events } = yield* decoded(decodeBatch, json)
-    yield* admitEvents(orgId, json.text, keysIn(events))
-    const data = rawMembers(json.text, "events", "data")
-    return events.map((event, index) =>
-      Result.map(decodeEventEntry(event, `events[${index}]`), ({ idempotencyKey, ...fields }) =>
-        eventRequestOf(fields, data[index]!, idempotencyKey ?? null)
-      )
-    )
+const publishBatch = (request: Request) =>
+  answerBatch(request, {
+    name: "events",
+    decodeBody: decodeBatch,
+    admit: (orgId, bytes, events) => admitEvents(orgId, bytes, keysIn(events)),
+    decode: ({ text, value }, path) =>
+      Result.map(decodeEventEntry(value, path), ({ idempotencyKey, ...fields }) => ({
+        // Decoding has shown that the member is there.
+        ...eventRequestOf(fields, rawMember(text, "data")!, idempotencyKey ?? null),
+        traceparent: traceparentOf(request)
+      })),
+    undecoded: () => Effect.void,
+    accept: publishEvents,
+    answerTo: answerToEvent
   })
-  const entries = yield* readBatch(request, read)
-  const publications = yield* publishEvents(
-    orgId,
-    entries.flatMap((entry) =>
-      Result.isSuccess(entry) ? [{ ...entry.success, traceparent: traceparentOf(request) }] : []
-    )
-  )
-  let next = 0
-  const items = entries.map((entry, index) => {
-    const { problem, ...answered } = Result.isSuccess(entry)
-      ? answerToEvent(publications[next++]!, `events[${index}].`)
-      : eventRefusal(invalidFields(entry.failure))
-    return problem === undefined ? answered : { ...answered, problem: problem.body }
-  })
-  return HttpServerResponse.jsonUnsafe({ items })
-})
 
 const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: EventFilter & PageQuery) {
   const { list } = yield* Events

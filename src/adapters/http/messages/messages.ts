@@ -15,7 +15,6 @@ import { looksThrough, type MessageFilter, MessageViews, narrows } from "../../.
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
 import { Telemetry } from "../../../application/ports/Telemetry.ts"
 import { Troubles } from "../../../application/processes/Troubles.ts"
-import type { JsonText } from "../../../application/requests/jsonText.ts"
 import {
   answerTo,
   BATCH_MAX,
@@ -24,10 +23,9 @@ import {
   decodeRequest,
   decodeResend,
   messageJson,
-  refusal,
   requestOf
 } from "../../../application/requests/messageRequests.ts"
-import { rawMember, rawMembers } from "../../../application/requests/rawJson.ts"
+import { rawMember } from "../../../application/requests/rawJson.ts"
 import { Via } from "../../../application/via.ts"
 import { MessageId, type OrgId } from "../../../domain/ids.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
@@ -35,21 +33,21 @@ import { admitMessages, keysIn } from "../orgs/admit.ts"
 import { troubleJson } from "../processes/troublesApi.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg, Caller, oneOrAll } from "../server/auth.ts"
+import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
 import { type Page, type PageQuery, pageOf, partOf, projectedPageOf } from "../server/cursor.ts"
 import { HISTORY_LIMIT } from "../server/fields.ts"
 import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
-import { asReader } from "../server/readers.ts"
 import {
   decoded,
   decoderOf,
   limits,
-  readBatch,
   readJson,
   readOptionalJson,
   readReason,
   traceparentOf
 } from "../server/requestBody.ts"
+import { asReader } from "../server/underWay.ts"
 import { explanationJson } from "./explanationJson.ts"
 import { attemptJson, eventJson, factJson } from "./messageJson.ts"
 
@@ -61,7 +59,7 @@ const decodeBatch = decoderOf(
 const send = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, key: string | null) {
   const orgId = yield* ActingOrg
   const json = yield* readJson(request, limits.single)
-  yield* admitMessages(orgId, json.text, [key])
+  yield* admitMessages(orgId, json.text.length, [key])
   const decodedRequest = yield* Effect.tapError(decoded(decodeRequest, json), () => rejected(1))
   // Decoding has shown that the member is there.
   const body = rawMember(json.text, "payloadJson")!
@@ -83,7 +81,7 @@ const resend = Effect.fnUntraced(function* (
 ) {
   const orgId = yield* ActingOrg
   const json = yield* readOptionalJson(request, limits.single)
-  yield* admitMessages(orgId, json.text, [idempotencyKey])
+  yield* admitMessages(orgId, json.text.length, [idempotencyKey])
   const { to = null } = yield* decoded(decodeResend, json)
   const body = rawMember(json.text, "payloadJson")
   return acceptedAs(yield* resendMessage(orgId, yield* messageIdOf(id), { to, body, idempotencyKey }))
@@ -103,35 +101,21 @@ const rejected = Effect.fnUntraced(function* (count: number) {
   for (let i = 0; i < count; i++) telemetry.rejected(via, "invalid")
 })
 
-const sendBatch = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-  const orgId = yield* ActingOrg
-  const read = Effect.fnUntraced(function* (json: JsonText) {
-    const { messages } = yield* decoded(decodeBatch, json)
-    yield* admitMessages(orgId, json.text, keysIn(messages))
-    const bodies = rawMembers(json.text, "messages", "payloadJson")
-    return messages.map((message, index) =>
-      Result.map(decodeEntry(message, `messages[${index}]`), ({ idempotencyKey, ...fields }) => ({
-        ...requestOf(fields, bodies[index]!, idempotencyKey ?? null),
+const sendBatch = (request: HttpServerRequest.HttpServerRequest) =>
+  answerBatch(request, {
+    name: "messages",
+    decodeBody: decodeBatch,
+    admit: (orgId, bytes, messages) => admitMessages(orgId, bytes, keysIn(messages)),
+    decode: ({ text, value }, path) =>
+      Result.map(decodeEntry(value, path), ({ idempotencyKey, ...fields }) => ({
+        // Decoding has shown that the member is there.
+        ...requestOf(fields, rawMember(text, "payloadJson")!, idempotencyKey ?? null),
         traceparent: traceparentOf(request)
-      }))
-    )
+      })),
+    undecoded: rejected,
+    accept: acceptMessages,
+    answerTo
   })
-  const entries = yield* readBatch(request, read)
-  const undecoded = entries.filter(Result.isFailure).length
-  if (undecoded > 0) yield* rejected(undecoded)
-  const acceptances = yield* acceptMessages(
-    orgId,
-    entries.flatMap((entry) => (Result.isSuccess(entry) ? [entry.success] : []))
-  )
-  let next = 0
-  const items = entries.map((entry, index) => {
-    const { problem, ...answered } = Result.isSuccess(entry)
-      ? answerTo(acceptances[next++]!, `messages[${index}].`)
-      : refusal(invalidFields(entry.failure))
-    return problem === undefined ? answered : { ...answered, problem: problem.body }
-  })
-  return HttpServerResponse.jsonUnsafe({ items })
-})
 
 interface ListQuery extends PageQuery, Omit<MessageFilter, "metadata"> {
   /** `name=value` */

@@ -16,16 +16,16 @@ import { Caller } from "../server/auth.ts"
 /** The idempotency keys of all that is asked for; null for what has none. */
 type Keys = ReadonlyArray<string | null>
 
-/** Messages that a request of this text asks for. */
-export const admitMessages = Effect.fnUntraced(function* (orgId: OrgId, text: string, keys: Keys) {
+/** Messages that a request of so many bytes asks for. */
+export const admitMessages = Effect.fnUntraced(function* (orgId: OrgId, bytes: number, keys: Keys) {
   const { acceptedUnder } = yield* EventStore
-  yield* admit(orgId, text, keys, (key) => acceptedUnder(orgId, key))
+  yield* admit(orgId, bytes, keys, (key) => acceptedUnder(orgId, key))
 })
 
-/** Events that a request of this text asks for. */
-export const admitEvents = Effect.fnUntraced(function* (orgId: OrgId, text: string, keys: Keys) {
+/** Events that a request of so many bytes asks for. */
+export const admitEvents = Effect.fnUntraced(function* (orgId: OrgId, bytes: number, keys: Keys) {
   const { publishedUnder } = yield* Events
-  yield* admit(orgId, text, keys, (key) => publishedUnder(orgId, key))
+  yield* admit(orgId, bytes, keys, (key) => publishedUnder(orgId, key))
 })
 
 /** The keys of a batch, before its entries are decoded. */
@@ -52,10 +52,10 @@ export const admitDestination = (orgId: OrgId) =>
 
 type Look = (key: string) => Effect.Effect<object | null, StoreUnavailable>
 
-const admit = Effect.fnUntraced(function* (orgId: OrgId, text: string, keys: Keys, look: Look) {
+const admit = Effect.fnUntraced(function* (orgId: OrgId, bytes: number, keys: Keys, look: Look) {
   const { accept } = yield* Admission
   const { limited } = yield* Caller
-  const asked = { count: keys.length, bytes: text.length, key: limited, isRepeat: allKnown(keys, look) }
+  const asked = { count: keys.length, bytes, key: limited, isRepeat: allKnown(keys, look) }
   yield* Effect.tapErrorTag(accept(orgId, asked), "LimitReached", () => refused(keys.length))
 })
 

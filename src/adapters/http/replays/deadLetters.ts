@@ -23,8 +23,8 @@ import { Api } from "../server/Api.ts"
 import { ActingOrg, oneOrAll } from "../server/auth.ts"
 import { type Page, type PageQuery, pageOf, projectedPageOf } from "../server/cursor.ts"
 import { answer, created, idOf, invalidFields, type Problem } from "../server/problem.ts"
-import { asReader } from "../server/readers.ts"
 import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"
+import { asReader } from "../server/underWay.ts"
 import { CancelWaitingRequest, DismissRequest, ReplayRequest, type replayDeeds } from "./deadLettersApi.ts"
 
 const decodeRequest = decoderOf(ReplayRequest)

@@ -41,12 +41,12 @@ import * as Auth from "./auth.ts"
 import { isIn, type Networks } from "./callers.ts"
 import { type ConnectionLimits, makeServer, type Tls } from "./connections.ts"
 import { cursorKeys } from "./cursor.ts"
+import { Door, layer as doorFor } from "./door.ts"
 import * as HealthHandlers from "./health.ts"
-import * as LargeBodies from "./largeBodies.ts"
 import { lastResort } from "./lastResort.ts"
 import { type Answered, counted, type MetricsText, metricsRoute } from "./metrics.ts"
 import { pagesRoutes } from "./pages.ts"
-import * as Readers from "./readers.ts"
+import * as UnderWay from "./underWay.ts"
 import { refuseParameters } from "./unknownParameters.ts"
 
 export interface HttpApiOptions {
@@ -140,8 +140,15 @@ export const layer = ({ host, port, tls = null, encryptionKeys, orgLimits = {}, 
     // A path has one spelling (addresses.ts).
     routerConfig: { caseSensitive: true, ignoreDuplicateSlashes: false }
   }).pipe(
-    Layer.provide([cursorKeys(encryptionKeys), Readers.layer, LargeBodies.layer, Admission.layer(orgLimits)]),
-    Layer.provideMerge(NodeHttpServer.layer(() => makeServer(limitsOf(options), tls), { host, port }))
+    Layer.provide([cursorKeys(encryptionKeys), UnderWay.layer, Admission.layer(orgLimits)]),
+    Layer.provideMerge(
+      Layer.unwrap(
+        Effect.map(Door, ({ takeUp }) =>
+          NodeHttpServer.layer(() => makeServer(limitsOf(options), tls, takeUp), { host, port })
+        )
+      )
+    ),
+    Layer.provide(doorFor(options.trustedProxies ?? null))
   )
 
 export const url = Effect.map(HttpServer.HttpServer, ({ address }) => HttpServer.formatAddress(address))

@@ -18,6 +18,7 @@ import { NOBODY } from "../../../domain/audit/entry.ts"
 import { OrgId } from "../../../domain/ids.ts"
 import { hashOf, isSameHash, isWellFormed, storedHash } from "../keys/apiKey.ts"
 import { addressOf, isIn, type Networks, networksOf } from "./callers.ts"
+import { Door } from "./door.ts"
 import {
   forbidden,
   invalidRequest,
@@ -29,7 +30,6 @@ import {
 } from "./problem.ts"
 import { makeRefusals } from "./refusals.ts"
 import { routeNameOf, scopeOfRoute } from "./scopes.ts"
-import { makeWrongKeys } from "./wrongKeys.ts"
 
 /** The org this request acts for. */
 export class ActingOrg extends Context.Service<ActingOrg, OrgId>()("posthaste/adapters/http/server/auth/ActingOrg") {}
@@ -120,7 +120,7 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
   Layer.effectContext(
     Effect.gen(function* () {
       const keys = yield* ApiKeys
-      const wrongKeys = makeWrongKeys()
+      const { keys: wrongKeys } = yield* Door
       const refusals = yield* makeRefusals((fact) => noteAccess(randomUUID(), fact))
 
       /** Null for the operator. */
@@ -130,16 +130,19 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
       ): Effect.fn.Return<Holder | null, Refusal> {
         if (key === "") return yield* unauthorized("Send the header authorization: Bearer <API key>.")
         const hashed = hashOf(key)
-        if (isOperator(operatorKeys, hashed)) return null
         const now = yield* Clock.currentTimeMillis
         const stored = storedHash(hashed)
+        if (isOperator(operatorKeys, hashed)) {
+          wrongKeys.good(stored, null, now)
+          return null
+        }
         if (!wrongKeys.mayAsk(address, stored, now)) {
           refusals.note(null, "unknown", address)
           return yield* tooManyWrongKeys()
         }
         const holder = isWellFormed(key) ? yield* keys.holderOf(stored) : null
         if (holder === null || holder.revoked) {
-          wrongKeys.wrong(address, now)
+          wrongKeys.wrong(address, stored, now)
           refusals.note(holder, holder === null ? "unknown" : "revoked", address)
           return yield* unauthorized(
             isWellFormed(key) ? "This key is not known, or was revoked." : "This is not an API key."
@@ -153,7 +156,7 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
           refusals.note(holder, "network", address)
           return yield* forbidden("This key may not be used from this address.")
         }
-        wrongKeys.good(stored, now)
+        wrongKeys.good(stored, holder.orgId, now)
         yield* keys.used(holder.id)
         return holder
       })

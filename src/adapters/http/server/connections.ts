@@ -282,11 +282,40 @@ const makeSecureServer = ({ certificate, whenRenewed }: Tls): Server => {
   return server
 }
 
-export const makeServer = (limits: Partial<ConnectionLimits> = {}, tls: Tls | null = null): Server => {
+/** Calls `begin` when it is the request's turn. */
+export type TakeUp = (request: IncomingMessage, begin: () => void) => void
+
+/** Whoever listens for requests from now on hears of each when it is taken up. */
+const inTurn = (server: Server, takeUp: TakeUp): void => {
+  type Listener = (request: IncomingMessage, response: ServerResponse) => void
+  const [on, off] = [server.on.bind(server), server.off.bind(server)]
+  const later = new WeakMap<Listener, Listener>()
+  const isRequest = (event: string) => event === "request" || event === "checkContinue"
+  Object.assign(server, {
+    on: (event: string, listener: Listener) => {
+      if (!isRequest(event)) return on(event, listener)
+      const whenTakenUp: Listener = (request, response) =>
+        takeUp(request, () => {
+          // Its caller may have gone while it waited.
+          if (!response.destroyed) listener(request, response)
+        })
+      later.set(listener, whenTakenUp)
+      return on(event, whenTakenUp)
+    },
+    off: (event: string, listener: Listener) => off(event, later.get(listener) ?? listener)
+  })
+}
+
+export const makeServer = (
+  limits: Partial<ConnectionLimits> = {},
+  tls: Tls | null = null,
+  takeUp: TakeUp | null = null
+): Server => {
   const server = tls === null ? createServer(timeouts) : makeSecureServer(tls)
   watchConnections(server, { ...limitsDefault, ...limits })
   stopSoon(server)
   server.on("request", (_, response) => setHeaders(response))
   server.on("clientError", refuse)
+  if (takeUp !== null) inTurn(server, takeUp)
   return server
 }

@@ -10,7 +10,7 @@ import type { OrgId } from "../../../domain/ids.ts"
 import { ActingOrg } from "./auth.ts"
 import { LIMIT_DEFAULT } from "./fields.ts"
 import { invalidRequest, type Problem } from "./problem.ts"
-import { asReader } from "./readers.ts"
+import { asReader } from "./underWay.ts"
 
 /** Signs with the first, believes each: the keys that processes before and after a rotation sign with. */
 export class CursorKeys extends Context.Service<CursorKeys, ReadonlyArray<Buffer>>()(

@@ -8,7 +8,6 @@ import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effec
 import { type Decode, decoderOf } from "../../../application/requests/decoding.ts"
 import { isJson, type JsonText, jsonOf, SIZE_MAX, textOf } from "../../../application/requests/jsonText.ts"
 import { Reason } from "./fields.ts"
-import { inItsTurn } from "./largeBodies.ts"
 import {
   invalidFields,
   invalidRequest,
@@ -35,20 +34,9 @@ export const readJson = Effect.fnUntraced(function* (
   request: HttpServerRequest.HttpServerRequest,
   limitBytes: number
 ): Effect.fn.Return<JsonText, Problem> {
-  return yield* Effect.fromResult(jsonOf(yield* readText(request, limitBytes)))
+  const text = textOf(yield* readJsonBytes(request, limitBytes))
+  return yield* Effect.fromResult(Result.flatMap(text, (text) => jsonOf(text)))
 })
-
-/** The JSON of a batch, and what is made of it; of a large one in the turn of its org. */
-export const readBatch = <A, E, R>(
-  request: HttpServerRequest.HttpServerRequest,
-  read: (json: JsonText) => Effect.Effect<A, E, R>
-) => {
-  const text = readText(request, limits.batch)
-  const readIn = (text: string) => Effect.flatMap(Effect.fromResult(jsonOf(text)), read)
-  // Whoever does not say how much it sends may send a lot.
-  const isLarge = Number(request.headers["content-length"] ?? limits.batch) > limits.single
-  return isLarge ? inItsTurn(text, readIn) : Effect.flatMap(text, readIn)
-}
 
 /** As `readJson`, for a command whose body may be left out: no body reads as `{}`. */
 export const readOptionalJson = (
@@ -60,12 +48,14 @@ export const readOptionalJson = (
 const hasBody = ({ "content-length": length, "transfer-encoding": encoding }: Headers.Headers): boolean =>
   encoding !== undefined || (length !== undefined && length !== "0")
 
-const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, limitBytes: number) {
-  if (!isJson(request.headers["content-type"])) {
-    return yield* unsupportedMediaType("Send the body with content-type: application/json.")
-  }
-  return yield* Effect.fromResult(textOf(yield* readBytes(request, limitBytes)))
-})
+/** The bytes of a body that says it is JSON. */
+export const readJsonBytes = (
+  request: HttpServerRequest.HttpServerRequest,
+  limitBytes: number
+): Effect.Effect<Uint8Array, Problem> =>
+  isJson(request.headers["content-type"])
+    ? readBytes(request, limitBytes)
+    : Effect.fail(unsupportedMediaType("Send the body with content-type: application/json."))
 
 /** The body, byte for byte, in any form. */
 export const readBytes = Effect.fnUntraced(function* (

@@ -3,6 +3,7 @@
  * connections that others' keys are looked up with. So wrong keys of one address, and of all together, are counted, and when there
  * were too many, only keys that were good a short while ago are looked up; the rest is answered 429 from memory.
  */
+import type { OrgId } from "../../../domain/ids.ts"
 
 /** A bucket: so many at once, and so many more each second. */
 interface Share {
@@ -27,8 +28,16 @@ const REMEMBERED = 10_000
 export interface WrongKeys {
   /** Whether a key may be looked up now; `hash` is that of its text. */
   readonly mayAsk: (address: string | null, hash: string, now: number) => boolean
-  readonly wrong: (address: string | null, now: number) => void
-  readonly good: (hash: string, now: number) => void
+  readonly wrong: (address: string | null, hash: string, now: number) => void
+  /** `org` is null of an operator's. */
+  readonly good: (hash: string, org: OrgId | null, now: number) => void
+  /** Whose key was good lately, and null of an operator's; undefined of any other. */
+  readonly orgOf: (hash: string, now: number) => OrgId | null | undefined
+}
+
+interface Good {
+  readonly org: OrgId | null
+  readonly until: number
 }
 
 interface Bucket {
@@ -39,7 +48,7 @@ interface Bucket {
 export const makeWrongKeys = (limits: WrongKeyLimits = limitsDefault): WrongKeys => {
   const buckets = new Map<string, Bucket>()
   const all: Bucket = { used: 0, at: 0 }
-  const goodUntil = new Map<string, number>()
+  const known = new Map<string, Good>()
 
   /** What has been used up and not been given back by the time that passed. */
   const usedOf = (bucket: Bucket, { perSecond }: Share, now: number) =>
@@ -50,14 +59,20 @@ export const makeWrongKeys = (limits: WrongKeyLimits = limitsDefault): WrongKeys
     bucket.at = now
   }
 
+  const goodAt = (hash: string, now: number) => {
+    const good = known.get(hash)
+    return good !== undefined && good.until > now ? good : undefined
+  }
+
   return {
     mayAsk: (address, hash, now) => {
-      if ((goodUntil.get(hash) ?? 0) > now) return true
+      if (goodAt(hash, now) !== undefined) return true
       const own = buckets.get(networkOf(address))
       if (own !== undefined && usedOf(own, limits.perAddress, now) >= limits.perAddress.burst) return false
       return usedOf(all, limits.all, now) < limits.all.burst
     },
-    wrong: (address, now) => {
+    wrong: (address, hash, now) => {
+      known.delete(hash)
       const network = networkOf(address)
       const own = buckets.get(network) ?? { used: 0, at: now }
       // The newest are last: those that were wrong long ago are forgotten first.
@@ -67,16 +82,17 @@ export const makeWrongKeys = (limits: WrongKeyLimits = limitsDefault): WrongKeys
       use(own, limits.perAddress, now)
       use(all, limits.all, now)
     },
-    good: (hash, now) => {
-      goodUntil.delete(hash)
-      if (goodUntil.size >= REMEMBERED) goodUntil.delete(goodUntil.keys().next().value!)
-      goodUntil.set(hash, now + GOOD_FOR_MS)
-    }
+    good: (hash, org, now) => {
+      known.delete(hash)
+      if (known.size >= REMEMBERED) known.delete(known.keys().next().value!)
+      known.set(hash, { org, until: now + GOOD_FOR_MS })
+    },
+    orgOf: (hash, now) => goodAt(hash, now)?.org
   }
 }
 
 /** Of IPv6 the network of 64 bits: whoever has one has all its addresses. */
-const networkOf = (address: string | null): string => {
+export const networkOf = (address: string | null): string => {
   if (address === null || !address.includes(":") || /^::ffff:\d+\./i.test(address)) return address ?? ""
   const [head = "", tail] = address.split("::")
   const groups = head.split(":").filter((group) => group !== "")

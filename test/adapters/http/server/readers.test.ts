@@ -1,7 +1,7 @@
 /** An org that asks for more lists than it may is told to wait; others are answered meanwhile. */
 import { Deferred, Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { LISTS_OF_ORG_MAX } from "../../../../src/adapters/http/server/readers.ts"
+import { limits } from "../../../../src/adapters/http/server/underWay.ts"
 import { until } from "../../../servers/until.ts"
 import { start } from "../served.ts"
 
@@ -19,8 +19,8 @@ const { call } = await start((store) => ({
 describe("lists", () => {
   it("of one org beyond its share are refused with when to ask again, and those of another are answered", async () => {
     const list = (org: string) => call("GET", "/api/v1/dead-letters", { org })
-    const slow = Array.from({ length: LISTS_OF_ORG_MAX }, () => list("slow"))
-    await until("the lists wait", () => Promise.resolve(waiting === LISTS_OF_ORG_MAX))
+    const slow = Array.from({ length: limits.list.atOnce }, () => list("slow"))
+    await until("the lists wait", () => Promise.resolve(waiting === limits.list.atOnce))
     const refused = await list("slow")
     expect([refused.status, refused.json["type"]]).toEqual([429, "urn:posthaste:problem:too-many-lists"])
     expect(refused.headers.get("retry-after")).toBe("2")

@@ -1,43 +1,59 @@
 import { describe, expect, it } from "vitest"
 import { generateKey } from "../../../../src/adapters/http/keys/apiKey.ts"
 import { makeWrongKeys } from "../../../../src/adapters/http/server/wrongKeys.ts"
+import { OrgId } from "../../../../src/domain/ids.ts"
 import { start } from "../served.ts"
 
 const limits = { perAddress: { burst: 3, perSecond: 1 }, all: { burst: 10, perSecond: 5 } }
 const at = "192.0.2.1"
+const acme = OrgId.make("acme")
 
 describe("wrong keys", () => {
   it("of one address are looked up so often and no more, until time has passed", () => {
     const keys = makeWrongKeys(limits)
     for (let tried = 0; tried < 3; tried++) {
       expect(keys.mayAsk(at, "a", 0)).toBe(true)
-      keys.wrong(at, 0)
+      keys.wrong(at, "a", 0)
     }
     expect(keys.mayAsk(at, "a", 0)).toBe(false)
     expect(keys.mayAsk("192.0.2.2", "a", 0)).toBe(true)
     expect(keys.mayAsk(at, "a", 1_500)).toBe(true)
-    keys.wrong(at, 1_500)
-    keys.wrong(at, 1_500)
+    keys.wrong(at, "a", 1_500)
+    keys.wrong(at, "a", 1_500)
     expect(keys.mayAsk(at, "a", 1_500)).toBe(false)
   })
 
   it("of many addresses are bounded together, and a network of IPv6 is one address", () => {
     const keys = makeWrongKeys(limits)
-    for (let host = 0; host < 10; host++) keys.wrong(`198.51.100.${host}`, 0)
+    for (let host = 0; host < 10; host++) keys.wrong(`198.51.100.${host}`, "b", 0)
     expect(keys.mayAsk("203.0.113.1", "a", 0)).toBe(false)
     const six = makeWrongKeys(limits)
-    for (const end of ["1", "2", "ffff:1"]) six.wrong(`2001:db8:1:2::${end}`, 0)
+    for (const end of ["1", "2", "ffff:1"]) six.wrong(`2001:db8:1:2::${end}`, "b", 0)
     expect(six.mayAsk("2001:db8:1:2:3:4:5:6", "a", 0)).toBe(false)
     expect(six.mayAsk("2001:db8:1:3::1", "a", 0)).toBe(true)
   })
 
   it("do not shut out a key that was good lately, whoever else is at its address", () => {
     const keys = makeWrongKeys(limits)
-    keys.good("mine", 0)
-    for (let tried = 0; tried < 5; tried++) keys.wrong(at, 0)
+    keys.good("mine", acme, 0)
+    for (let tried = 0; tried < 5; tried++) keys.wrong(at, "a", 0)
     expect(keys.mayAsk(at, "mine", 0)).toBe(true)
     expect(keys.mayAsk(at, "new", 0)).toBe(false)
     expect(keys.mayAsk(at, "mine", 600_001)).toBe(true)
+  })
+
+  it("tell whose a key is that was good lately, until it is wrong", () => {
+    const keys = makeWrongKeys(limits)
+    expect(keys.orgOf("mine", 0)).toBe(undefined)
+    keys.good("mine", acme, 0)
+    keys.good("the operator's", null, 0)
+    expect([keys.orgOf("mine", 0), keys.orgOf("the operator's", 0), keys.orgOf("mine", 600_001)]).toEqual([
+      acme,
+      null,
+      undefined
+    ])
+    keys.wrong(at, "mine", 1)
+    expect(keys.orgOf("mine", 1)).toBe(undefined)
   })
 
   it("are answered 429 when there were too many, and the others' requests go on", async () => {

@@ -1,0 +1,42 @@
+/** Of each kind one org has so many requests under way: others wait with their bodies unread, and those of another org go on. */
+import { describe, expect, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { layer, limits, UnderWay } from "../../../../src/adapters/http/server/underWay.ts"
+
+const { atOnce, waiting } = limits.batch
+
+describe("large batches", () => {
+  it.effect("of one org begin to be read when there is a place, and those of another at once", () =>
+    Effect.gen(function* () {
+      const { asOne } = yield* UnderWay
+      const arrived = yield* Deferred.make<void>()
+      const reading: Array<string> = []
+      const send = (org: string) =>
+        Effect.forkChild(
+          asOne(
+            "batch",
+            org,
+            Effect.suspend(() => {
+              reading.push(org)
+              return Deferred.await(arrived)
+            })
+          ),
+          { startImmediately: true }
+        )
+      const fibers: Array<Fiber.Fiber<void, unknown>> = []
+      for (let n = 0; n < atOnce + waiting; n++) fibers.push(yield* send("a"))
+      expect(reading.length).toBe(atOnce)
+      const refused = yield* Effect.flip(asOne("batch", "a", Effect.void))
+      expect(refused).toMatchObject({ body: { status: 429, type: "urn:posthaste:problem:too-many-batches" } })
+      expect(yield* asOne("batch", "b", Effect.succeed("read"))).toBe("read")
+      // One that goes away makes room for the next, and for one more that waits.
+      yield* Fiber.interrupt(fibers.shift()!)
+      yield* Effect.yieldNow
+      expect(reading.length).toBe(atOnce + 1)
+      fibers.push(yield* send("a"))
+      yield* Deferred.succeed(arrived, undefined)
+      yield* Fiber.joinAll(fibers)
+      expect(reading.length).toBe(atOnce + waiting + 1)
+    }).pipe(Effect.provide(layer))
+  )
+})
