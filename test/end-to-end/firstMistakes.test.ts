@@ -93,7 +93,7 @@ describe("an installation that is not complete", () => {
     expectLine(2, await runIn(directory, directory))
   })
 
-  it("says that scripts did not run at the install", async () => {
+  it("says that libraries of the built-in PostgreSQL are missing", async () => {
     const said = "initdb: error while loading shared libraries: libpq.so.5: cannot open shared object file"
     const command = { file: "/bin/sh", args: ["-c", `echo '${said}' >&2; exit 127`], options: { cwd: "/", env: {} } }
     const { message } = await Effect.runPromise(Effect.flip(runProgram(command)))

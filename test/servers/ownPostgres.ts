@@ -11,6 +11,7 @@ import { promisify } from "node:util"
 import { Effect } from "effect"
 import pg from "pg"
 import { type Account, accountFor, commandAs } from "../../src/adapters/embedded-postgres/account.ts"
+import { findPrograms } from "../../src/adapters/embedded-postgres/programs.ts"
 import { lastingPort } from "./lastingPort.ts"
 import { noteProcess } from "./leftovers.ts"
 import { pause } from "./until.ts"
@@ -27,7 +28,7 @@ export const programsIn = (directory: string): Programs => ({ path: (program) =>
 
 /** They come with Posthaste: `initdb` and `postgres`, and no tools for backups. */
 export const ownPrograms = async (): Promise<Programs> => {
-  const found: Record<string, string> = await import(`@embedded-postgres/${process.platform}-${process.arch}`)
+  const found: { readonly [program: string]: string } = { ...(await Effect.runPromise(findPrograms)) }
   return { path: (program) => found[program]! }
 }
 

