@@ -48,7 +48,12 @@ const exportCommand = Command.make(
         lines += texts.length
         return Effect.andThen(write(`${texts.join("\n")}\n`), progress.show(lines, Math.max(facts, lines)))
       }),
-      Effect.ensuring(progress.end)
+      Effect.ensuring(progress.end),
+      Effect.catchDefect((defect) =>
+        defect instanceof Error && defect.name === "TextDoesNotOpen"
+          ? failed(`a stored body, answer or key can't be read: ${defect.message}`)
+          : Effect.die(defect)
+      )
     )
     yield* note(`${grouped(lines - 2)} facts${path === null ? "" : ` in ${path}`}`)
   }, Effect.scoped)

@@ -4,9 +4,10 @@
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { LogReader } from "../application/log/LogReader.ts"
-import { storeSettings } from "../setup/config.ts"
+import { encryptionKeyOf, encryptionKeys, storeSettings } from "../setup/config.ts"
+import { dataFile } from "../setup/dataFiles.ts"
 import { failed } from "./terminal.ts"
 
 // Loaded on demand: together they take longer to load than most commands take to run.
@@ -29,6 +30,23 @@ export const databaseUrl = Effect.gen(function* () {
   return (yield* start({ directory: resolve(dataDir) })).url
 })
 
+/** Of the environment, or the one that a start without settings made; the newest first, null where there is none. */
+export const keys = Effect.gen(function* () {
+  const given = yield* encryptionKeys
+  if (given !== null) return given
+  const { dataDir } = yield* storeSettings
+  const kept = yield* dataFile(resolve(dataDir), "encryption-key").read
+  const key = kept === null ? null : encryptionKeyOf(kept)
+  return key === null || Result.isFailure(key) ? null : [key.success]
+})
+
+/** For texts that are stored sealed. */
+export const sealingOfTexts = Effect.gen(function* () {
+  const [newest, ...older] = (yield* keys) ?? []
+  const { sealing } = yield* Effect.promise(() => import("../adapters/postgres/destinations/sealing.ts"))
+  return newest === undefined ? null : sealing(newest, older)
+})
+
 /** The kinds of stores for streams. */
 export const kinds = ["postgres", "eventstoredb"] as const
 export type Kind = (typeof kinds)[number]
@@ -37,18 +55,19 @@ export type Kind = (typeof kinds)[number]
 export const storeOfKind = (kind: Kind, asItIs: boolean) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { eventStoreUrl, schema } = yield* storeSettings
+      const { eventStoreUrl, schema, sealsBodies } = yield* storeSettings
       const url = yield* databaseUrl
       const PostgresPorts = yield* postgresPorts
       const beside = Layer.merge(LogReader.layer, (yield* channels).unused)
-      if (kind === "postgres") return Layer.provideMerge(beside, PostgresPorts.truth({ url, schema, asItIs }))
+      const postgres = { url, schema, asItIs, sealing: sealingOfTexts, sealsBodies }
+      if (kind === "postgres") return Layer.provideMerge(beside, PostgresPorts.truth(postgres))
       const message = "EVENTSTORE_URL is not set: it says where EventStoreDB is"
       if (eventStoreUrl === null) return yield* failed(message)
       return Layer.provideMerge(
         beside,
         (yield* eventStoreDbPorts)
           .truth(eventStoreUrl)
-          .pipe(Layer.provideMerge(PostgresPorts.truthWithoutStreams({ url, schema, asItIs })))
+          .pipe(Layer.provideMerge(PostgresPorts.truthWithoutStreams(postgres)))
       )
     })
   )

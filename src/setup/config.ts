@@ -52,6 +52,8 @@ export interface Settings {
   readonly operatorKeyFile: string | null
   /** The newest first: it seals, each opens. Null only with the embedded database, which keeps a generated one. */
   readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>> | null
+  /** Whether bodies and answers are stored sealed from now on. */
+  readonly sealsBodies: boolean
   /** Proxies in front of the API, which say for whom they ask. */
   readonly trustedProxies: Networks | null
   /** Of callers of the API at once: of one address, and of all together. */
@@ -430,14 +432,15 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
 })
 
 /** Where the facts are stored, for commands that work on the store directly. */
-export type StoreSettings = Pick<Settings, "databaseUrl" | "schema" | "dataDir" | "eventStoreUrl">
+export type StoreSettings = Pick<Settings, "databaseUrl" | "schema" | "dataDir" | "eventStoreUrl" | "sealsBodies">
 
 export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.gen(function* () {
   return {
     databaseUrl: yield* variable("DATABASE_URL", postgresUrl),
     schema: yield* variable("POSTHASTE_SCHEMA", schemaName, SCHEMA_DEFAULT),
     dataDir: yield* variable("POSTHASTE_DATA_DIR", text, ".posthaste"),
-    eventStoreUrl: yield* variable("EVENTSTORE_URL", eventStoreUrl)
+    eventStoreUrl: yield* variable("EVENTSTORE_URL", eventStoreUrl),
+    sealsBodies: (yield* variable("POSTHASTE_SEAL_BODIES", oneOf("true", "false"), "false")) === "true"
   }
 })
 

@@ -42,6 +42,7 @@ describe("settings", () => {
       trustedProxies: null,
       orgLimits: {},
       encryptionKeys: null,
+      sealsBodies: false,
       egressProxy: null,
       allowedNetworks: [],
       lease: Duration.seconds(15),

@@ -1,5 +1,5 @@
 /** Every port of the store over one set of connections. */
-import { Layer } from "effect"
+import { Effect, Layer } from "effect"
 import * as PostgresAlertProgress from "./alerts/PostgresAlertProgress.ts"
 import * as PostgresQueue from "./deliver/PostgresQueue.ts"
 import * as PostgresQueueRepair from "./deliver/PostgresQueueRepair.ts"
@@ -9,6 +9,7 @@ import * as PostgresBacklogs from "./destinations/PostgresBacklogs.ts"
 import * as PostgresCircuits from "./destinations/PostgresCircuits.ts"
 import * as PostgresDestinationHealth from "./destinations/PostgresDestinationHealth.ts"
 import * as PostgresDestinations from "./destinations/PostgresDestinations.ts"
+import { type Sealing, sealing } from "./destinations/sealing.ts"
 import * as PostgresErasures from "./erasures/PostgresErasures.ts"
 import * as PostgresEvents from "./events/PostgresEvents.ts"
 import * as PostgresEventTypes from "./events/PostgresEventTypes.ts"
@@ -31,6 +32,7 @@ import * as PostgresReceiptInbox from "./receipts/PostgresReceiptInbox.ts"
 import * as PostgresReplays from "./replays/PostgresReplays.ts"
 import * as PostgresCommandInbox from "./requests/PostgresCommandInbox.ts"
 import * as PostgresRetention from "./retention/PostgresRetention.ts"
+import * as SealedTexts from "./SealedTexts.ts"
 import * as PostgresArchive from "./store/PostgresArchive.ts"
 import * as PostgresDerivedRows from "./store/PostgresDerivedRows.ts"
 import * as PostgresEventStore from "./store/PostgresEventStore.ts"
@@ -41,7 +43,10 @@ import * as PostgresRestorations from "./store/PostgresRestorations.ts"
 import * as WhereStreamsAre from "./store/whereStreamsAre.ts"
 import * as WorkSignal from "./WorkSignal.ts"
 
-export interface Options extends Postgres.Options, PostgresDestinations.Options {}
+export interface Options extends Postgres.Options, PostgresDestinations.Options {
+  /** Whether bodies and answers are sealed from now on. */
+  readonly sealsBodies?: boolean
+}
 
 /** All that does not depend on where the streams of messages are. */
 const beside = (options: Options) =>
@@ -80,6 +85,12 @@ const beside = (options: Options) =>
 
 const connected = (options: Postgres.Options) => Layer.provideMerge(WorkSignal.layer, Postgres.layer(options))
 
+const connectedWithKeys = ({ encryptionKey, olderKeys, sealsBodies = false, ...options }: Options) =>
+  Layer.provideMerge(
+    SealedTexts.layer(Effect.succeed(sealing(encryptionKey, olderKeys)), sealsBodies),
+    connected(options)
+  )
+
 export const layer = (options: Options) =>
   Layer.mergeAll(
     beside(options),
@@ -88,7 +99,7 @@ export const layer = (options: Options) =>
     PostgresArchive.layer,
     PostgresEvents.layer,
     WhereStreamsAre.expect("here")
-  ).pipe(Layer.provide(connected(options)))
+  ).pipe(Layer.provide(connectedWithKeys(options)))
 
 /** Where the streams live elsewhere: everything but the event store, and the ledger that one needs. */
 export const withoutStreams = (options: Options) =>
@@ -98,9 +109,9 @@ export const withoutStreams = (options: Options) =>
     PostgresLedger.layer,
     PostgresEvents.layer,
     WhereStreamsAre.expect("elsewhere")
-  ).pipe(Layer.provide(connected(options)))
+  ).pipe(Layer.provide(connectedWithKeys(options)))
 
-/** What reads, checks and moves the ground truth itself. It opens no secret, so it needs no key. */
+/** What reads, checks and moves the ground truth itself. It opens no secret of a destination. */
 const besideTruth = Layer.mergeAll(
   PostgresSetAside.layer,
   PostgresQueueRepair.layer,
@@ -115,9 +126,20 @@ const besideTruth = Layer.mergeAll(
   PostgresProjections.layer
 )
 
-export const truth = (options: Postgres.Options) =>
-  Layer.mergeAll(besideTruth, PostgresEventStore.layer, PostgresArchive.layer).pipe(Layer.provide(connected(options)))
+/** `sealing`: for texts that are stored sealed, or are to be. It is asked for when there is one. */
+export interface TruthOptions extends Postgres.Options {
+  readonly sealing?: Effect.Effect<Sealing | null, unknown>
+  readonly sealsBodies?: boolean
+}
+
+const connectedToTruth = ({ sealing = Effect.succeed(null), sealsBodies = false, ...options }: TruthOptions) =>
+  Layer.provideMerge(SealedTexts.layer(sealing, sealsBodies), connected(options))
+
+export const truth = (options: TruthOptions) =>
+  Layer.mergeAll(besideTruth, PostgresEventStore.layer, PostgresArchive.layer).pipe(
+    Layer.provide(connectedToTruth(options))
+  )
 
 /** The same where the streams live elsewhere. */
-export const truthWithoutStreams = (options: Postgres.Options) =>
-  Layer.mergeAll(besideTruth, PostgresLedger.layer).pipe(Layer.provide(connected(options)))
+export const truthWithoutStreams = (options: TruthOptions) =>
+  Layer.mergeAll(besideTruth, PostgresLedger.layer).pipe(Layer.provide(connectedToTruth(options)))

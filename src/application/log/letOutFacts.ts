@@ -39,7 +39,7 @@ export interface OutgoingFact {
 }
 
 export interface DeadLetter {
-  /** JSON text; null when it was erased. */
+  /** JSON text; null when it was erased, or can't be read. */
   readonly body: string | null
   readonly error: string
   readonly attempts: number
@@ -119,6 +119,16 @@ const outgoingOf = Effect.fnUntraced(function* (
   return { outgoing, reached }
 })
 
+/** One body that does not open holds up no other fact. */
+const bodyOf = (messageId: MessageId) =>
+  Effect.flatMap(Bodies, ({ load }) => load(messageId)).pipe(
+    Effect.catchDefect((defect) =>
+      Effect.logError(`the dead letter ${messageId} goes out without its body, which can't be read`, defect).pipe(
+        Effect.as(null)
+      )
+    )
+  )
+
 const outgoingAt = Effect.fnUntraced(function* (
   messageId: MessageId,
   history: ReadonlyArray<StoredFact>,
@@ -137,7 +147,7 @@ const outgoingAt = Effect.fnUntraced(function* (
       error === null
         ? null
         : {
-            body: yield* (yield* Bodies).load(messageId),
+            body: yield* bodyOf(messageId),
             error: error.message,
             attempts: message.progress.attempt
           }

@@ -4,7 +4,7 @@ import type { FromStore, Page, PageRequest } from "../errors.ts"
 import type { BatchId } from "./Queue.ts"
 
 /**
- * `unreadable`: a stored fact is none that this release can read. `unlawful`: the facts are no history that the law allows.
+ * `unreadable`: a stored fact is none that this release can read, or its sealed body does not open. `unlawful`: the facts are no history that the law allows.
  * `failed`: Posthaste failed while it worked on the message.
  */
 export const setAsideReasons = ["unreadable", "unlawful", "failed"] as const

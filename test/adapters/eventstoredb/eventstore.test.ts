@@ -27,16 +27,18 @@ const scope = Scope.makeUnsafe()
 const server = Effect.runPromise(Scope.provide(eventStoreUrl, scope))
 afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-const ports = Layer.unwrap(
-  Effect.gen(function* () {
-    const url = yield* freshDatabase
-    const streams = Redacted.make(yield* Effect.promise(() => server))
-    return EventStoreDbPorts.layer(streams).pipe(
-      Layer.provideMerge(PostgresPorts.withoutStreams({ url, encryptionKey })),
-      Layer.merge(Channels.unused)
-    )
-  })
-)
+const portsOf = (sealsBodies: boolean) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const url = yield* freshDatabase
+      const streams = Redacted.make(yield* Effect.promise(() => server))
+      return EventStoreDbPorts.layer(streams).pipe(
+        Layer.provideMerge(PostgresPorts.withoutStreams({ url, encryptionKey, sealsBodies })),
+        Layer.merge(Channels.unused)
+      )
+    })
+  )
+const ports = portsOf(false)
 
 // These look at the whole log, which all tests share.
 eventStoreContract("eventstoredb", ports)
@@ -49,6 +51,7 @@ describe.concurrent("a store in EventStoreDB", () => {
   setAsideContract("eventstoredb", ports)
   eventsContract("eventstoredb", ports)
   bodiesContract("eventstoredb", ports)
+  bodiesContract("eventstoredb, sealed,", portsOf(true))
   orderContract("eventstoredb", ports)
   providerMessagesContract("eventstoredb", ports)
   replaysContract("eventstoredb", ports)

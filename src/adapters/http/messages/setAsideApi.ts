@@ -12,7 +12,7 @@ const SetAsideMessage = Schema.Struct({
   destination: Text,
   reason: Schema.Literals(setAsideReasons).annotate({
     description:
-      "unreadable: a stored fact is none that this release can read. unlawful: its facts are no history that the law allows. failed: Posthaste failed while it worked on the message."
+      "unreadable: a stored fact is none that this release can read, or its sealed body does not open. unlawful: its facts are no history that the law allows. failed: Posthaste failed while it worked on the message."
   }),
   detail: Schema.String,
   since: Moment,

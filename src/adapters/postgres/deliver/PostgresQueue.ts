@@ -17,6 +17,8 @@ import type { DestinationId, MessageId } from "../../../domain/ids.ts"
 import { queuedOf } from "../../../domain/message/recorded.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
+import { SealedTexts, TextDoesNotOpen, type Texts } from "../SealedTexts.ts"
+import { openedBody } from "../store/storedTexts.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 
 const claimStatement = prepared`select batch, messages from claim_due($1, $2, $3, $4::uuid[], $5::int[], $6::text[], $7)`
@@ -51,6 +53,7 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { durable, queue } = yield* Postgres
     const signal = yield* WorkSignal
+    const texts = yield* SealedTexts
 
     const claim = Effect.fnUntraced(function* (request: ClaimRequest) {
       const rows = yield* unavailable(
@@ -67,8 +70,10 @@ export const layer = Layer.effect(
       if (rows.length === 0) return null
       const [batch, messages] = rows[0]!
       const rowsOf = JSON.parse(messages!) as ReadonlyArray<ClaimedRow>
+      // Where this fails the batch is nobody's until its lease runs out, as where the answer of the claim is lost.
+      yield* unavailable(texts.prepare(rowsOf.map(({ 8: body }) => (body === 1 ? null : body))))
       const said = rowsOf.find((row) => row.length > 10)?.[13]
-      return { batch: batch as BatchId, ...claimedOf(rowsOf), ...(said !== undefined && { said }) }
+      return { batch: batch as BatchId, ...claimedOf(rowsOf, texts), ...(said !== undefined && { said }) }
     })
 
     // Durable: its holder tells of the move, and a message must not wait under two times.
@@ -193,15 +198,15 @@ const termsOf = (
   inFlightMax
 })
 
-/** One first fact that can't be read must not keep the others from their worker. */
-const claimedOf = (rows: ReadonlyArray<ClaimedRow>): Omit<Claim, "batch"> => {
+/** One first fact that can't be read, or body that does not open, must not keep the others from their worker. */
+const claimedOf = (rows: ReadonlyArray<ClaimedRow>, texts: Texts): Omit<Claim, "batch"> => {
   try {
-    return { messages: rows.map(claimed) }
+    return { messages: rows.map((row) => claimed(row, texts)) }
   } catch {
     const messages: Array<ClaimedMessage> = []
     const unreadable: Array<NonNullable<Claim["unreadable"]>[number]> = []
     for (const row of rows) {
-      const read = Result.try(() => claimed(row))
+      const read = Result.try(() => claimed(row, texts))
       if (Result.isSuccess(read)) messages.push(read.success)
       else unreadable.push(unreadableIn(row, read.failure))
     }
@@ -215,11 +220,15 @@ const unreadableIn = ([messageId, lane, , , , , name, , , terms]: ClaimedRow, er
   lane,
   terms: terms === undefined ? plain : termsOf(terms),
   reason: "unreadable" as const,
-  detail: `version 1: ${name}: ${error instanceof Error ? error.message : error}`
+  detail:
+    error instanceof TextDoesNotOpen
+      ? `its body does not open: ${error.message}`
+      : `version 1: ${name}: ${error instanceof Error ? error.message : error}`
 })
 
-const claimed = (row: ClaimedRow): ClaimedMessage => {
+const claimed = (row: ClaimedRow, texts: Texts): ClaimedMessage => {
   const [messageId, lane, dueMs, version, epoch, attempt, name, queued, body, terms, at, limit, periodMs] = row
+  const fact = queuedOf(name, queued)
   return {
     messageId,
     lane,
@@ -227,8 +236,8 @@ const claimed = (row: ClaimedRow): ClaimedMessage => {
     version,
     epoch,
     attempt,
-    queued: queuedOf(name, queued),
-    body: body === 1 ? null : body,
+    queued: fact,
+    body: body === 1 || body === null ? null : openedBody(texts, messageId, fact.eventId, body),
     isBodyLarge: body === 1,
     terms: terms === undefined ? plain : termsOf(terms, at, limit, periodMs)
   }

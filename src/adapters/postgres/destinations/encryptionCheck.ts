@@ -19,6 +19,8 @@ const keepStatement = unprepared`insert into encryption_check (sealed) values ($
 // Of a database that was written before there was a check.
 const someSecretStatement = unprepared`select d.org_id, d.id, s.key, s.value from destination d, jsonb_each_text(d.secrets) s limit 1`
 
+const keysOfTextsStatement = unprepared`select exists (select from data_key where sealed_by <> all ($1::text[]))`
+
 const renewStatement = unprepared`update encryption_check set sealed = $1`
 
 /** The newest has sealed everything: the others can go. */
@@ -30,7 +32,7 @@ export const sealAnew = Effect.fnUntraced(function* (key: SealingKey) {
 /** Fails unless one of the keys sealed what is there; remembers the newest where nothing is. */
 export const check = Effect.fnUntraced(function* (key: SealingKey, older: ReadonlyArray<SealingKey> = []) {
   const { durable } = yield* Postgres
-  const { seal, open } = sealing(key, older)
+  const { seal, open, ids } = sealing(key, older)
   const opens = (sealed: string, belongsTo: string) =>
     Result.isSuccess(Result.try(() => open(Buffer.from(sealed, "base64"), belongsTo)))
   const [kept] = yield* unavailable(durable.rows(keptStatement, []))
@@ -43,6 +45,13 @@ export const check = Effect.fnUntraced(function* (key: SealingKey, older: Readon
     return yield* new WrongEncryptionKey({
       message:
         "no encryption key that is given sealed the secrets of this database: bring the right POSTHASTE_ENCRYPTION_KEY back, or the file encryption-key; while keys rotate, POSTHASTE_ENCRYPTION_KEYS holds the old one behind the new"
+    })
+  }
+  const [sealedByOthers] = yield* unavailable(durable.rows(keysOfTextsStatement, [ids]))
+  if (sealedByOthers![0] === "t") {
+    return yield* new WrongEncryptionKey({
+      message:
+        "bodies of this database are sealed with an encryption key that is not given: put it behind the newest in POSTHASTE_ENCRYPTION_KEYS, and run `posthaste rekey` before you leave it out"
     })
   }
   if (kept !== undefined) return

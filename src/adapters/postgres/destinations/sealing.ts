@@ -25,6 +25,8 @@ export interface Sealing {
   readonly open: (sealed: Buffer, belongsTo: string) => Redacted.Redacted
   /** Whether the newest key has sealed it. */
   readonly isNewest: (sealed: Buffer) => boolean
+  /** The ids of the keys, the newest first. */
+  readonly ids: readonly [string, ...ReadonlyArray<string>]
 }
 
 /** The newest first. */
@@ -57,7 +59,8 @@ export const sealing = (newest: SealingKey, older: ReadonlyArray<SealingKey> = [
       }
       return opened(first!.key, sealed.subarray(1), belongsTo)
     },
-    isNewest: (sealed) => sealed[0] === VERSION && sealed.subarray(1, 1 + KEY_ID_BYTES).equals(id)
+    isNewest: (sealed) => sealed[0] === VERSION && sealed.subarray(1, 1 + KEY_ID_BYTES).equals(id),
+    ids: [id.toString("hex"), ...known.slice(1).map((one) => one.id.toString("hex"))]
   }
 }
 

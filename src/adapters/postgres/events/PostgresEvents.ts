@@ -12,8 +12,10 @@ import type { DestinationId, EventId, MessageId, OrgId } from "../../../domain/i
 import { beyond, conditionsOf, type Page, pageOf } from "../filtering.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { type Connections, Postgres, prepared, type QueryFailed, reading, unavailable } from "../Postgres.ts"
+import { SealedTexts, type Texts } from "../SealedTexts.ts"
 import { appendParameters, appendValues } from "../store/append.ts"
 import { streamIdOf } from "../store/PostgresJournals.ts"
+import { openedHash, storedHash } from "../store/storedTexts.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 
 const matchingStatement = prepared`select id, channel, retry from matching_destinations($1, $2)`
@@ -54,7 +56,7 @@ const placeOf = (row: EventRow) => `${row[4]}/${row[0]}`
 const decodeRetry = Schema.decodeUnknownSync(RetryPolicy)
 
 /** A `published_event`. */
-export const publishedEvent = ({ id, fact, at, actor, body, idempotency }: NewEvent) => ({
+export const publishedEvent = (texts: Texts, { id, fact, at, actor, body, idempotency }: NewEvent) => ({
   id,
   stream_id: streamIdOf(journalOf(id)),
   org: fact.orgId,
@@ -62,11 +64,11 @@ export const publishedEvent = ({ id, fact, at, actor, body, idempotency }: NewEv
   correlation: fact.correlationId,
   dossier: fact.dossierId,
   key: idempotency?.key ?? null,
-  hash: idempotency?.requestHash ?? null,
+  hash: idempotency === null ? null : storedHash(texts, { ...idempotency, orgId: fact.orgId }, "keyOfEvent"),
   at_ms: DateTime.toEpochMillis(at),
   actor,
   ...toRecorded(fact),
-  body
+  body: texts.seal("eventBody", id, body)
 })
 
 /** Weighs an event by what it makes the database write. */
@@ -81,6 +83,7 @@ const isRow = (row: ReadonlyArray<string | null>): row is readonly [string, stri
  * again without them. A key that somebody else takes at the same moment fails the statement, and the next one finds it.
  */
 export const publishingBy = (
+  texts: Texts,
   run: (events: ReadonlyArray<NewEvent>) => Effect.Effect<ReadonlyArray<ReadonlyArray<string | null>>, QueryFailed>
 ) => {
   const publish = Effect.fnUntraced(function* (
@@ -91,9 +94,13 @@ export const publishingBy = (
       const rows = yield* Effect.retry(run(left), { times: 1, while: ({ code }) => code === UNIQUE_VIOLATION })
       const refused = rows.filter(isRow)
       if (refused.length === 0) break
-      for (const [id, other, requestHash] of refused) {
-        if (requestHash !== null) used.set(id, { type: "DuplicateKey", eventId: other as EventId, requestHash })
-        else if (!used.has(id)) used.set(id, { type: "AlreadyThere" })
+      yield* texts.prepare(refused.map(([_id, _other, hash]) => hash))
+      for (const [id, other, hash] of refused) {
+        if (hash !== null) {
+          const { fact, idempotency } = left.find((event) => event.id === id)!
+          const requestHash = openedHash(texts, hash, { orgId: fact.orgId, key: idempotency!.key }, "keyOfEvent")
+          used.set(id, { type: "DuplicateKey", eventId: other as EventId, requestHash })
+        } else if (!used.has(id)) used.set(id, { type: "AlreadyThere" })
       }
     }
     return events.map(({ id }): PublishResult => used.get(id) ?? { type: "Published" })
@@ -114,11 +121,13 @@ const UNIQUE_VIOLATION = "23505"
 export const readsOf = ({
   durable,
   lookups,
-  reads
+  reads,
+  texts
 }: {
   readonly durable: Connections
   readonly lookups: Connections
   readonly reads: Connections
+  readonly texts: Texts
 }) => ({
   matching: (orgId: OrgId, eventType: string) =>
     reading(lookups.rows(matchingStatement, [orgId, wishesFulfilledBy(eventType)]), (rows) =>
@@ -129,8 +138,12 @@ export const readsOf = ({
       }))
     ),
   publishedUnder: (orgId: OrgId, key: string) =>
-    reading(lookups.rows(publishedUnderStatement, [orgId, key]), ([row]) =>
-      row === undefined ? null : { eventId: row[0] as EventId, requestHash: row[1]! }
+    reading(
+      Effect.tap(lookups.rows(publishedUnderStatement, [orgId, key]), ([row]) => texts.prepare([row?.[1]])),
+      ([row]) =>
+        row === undefined
+          ? null
+          : { eventId: row[0] as EventId, requestHash: openedHash(texts, row[1]!, { orgId, key }, "keyOfEvent") }
     ),
   list: (orgId: OrgId, filter: EventFilter, page: Page) => {
     const values: Array<unknown> = [orgId, page.limit + 1]
@@ -153,7 +166,11 @@ export const readsOf = ({
         ([destination]) => destination!
       )
     ),
-  body: (id: EventId) => reading(lookups.rows(bodyStatement, [id]), ([row]) => row?.[0] ?? null),
+  body: (id: EventId) =>
+    reading(
+      Effect.tap(lookups.rows(bodyStatement, [id]), ([row]) => texts.prepare([row?.[0]])),
+      ([row]) => (row === undefined ? null : texts.open(row[0]!, { eventBody: id }))
+    ),
   erase: (id: EventId) => unavailable(durable.rows(eraseStatement, [id])).pipe(Effect.asVoid),
   types: (orgId: OrgId) => reading(reads.rows(typesStatement, [orgId]), (rows) => rows.map(([type]) => type!))
 })
@@ -171,14 +188,21 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const postgres = yield* Postgres
     const signal = yield* WorkSignal
-    const publish = yield* publishingBy((events) =>
+    const texts = yield* SealedTexts
+    const publishing = texts.writing(publishStatement)
+    const publish = yield* publishingBy(texts, (events) =>
       postgres.durable
-        .rows(publishStatement, [
-          JSON.stringify(events.map(publishedEvent)),
-          ...appendValues(events.flatMap(({ messages }) => messages))
-        ])
+        .rows(
+          ...publishing([
+            JSON.stringify(events.map((event) => publishedEvent(texts, event))),
+            ...appendValues(
+              events.flatMap(({ messages }) => messages),
+              texts
+            )
+          ])
+        )
         .pipe(Effect.tap((rows) => (rows.some((row) => !isRow(row)) ? signal.changed : Effect.void)))
     )
-    return Events.of({ ...readsOf(postgres), publish: (events) => unavailable(publish(events)) })
+    return Events.of({ ...readsOf({ ...postgres, texts }), publish: (events) => unavailable(publish(events)) })
   })
 )

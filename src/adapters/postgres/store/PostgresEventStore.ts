@@ -10,9 +10,11 @@ import type { StoredFact } from "../../../domain/message/view.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { literal } from "../literal.ts"
 import { type Connections, Postgres, prepared, reading, unavailable } from "../Postgres.ts"
+import { SealedTexts, type Texts } from "../SealedTexts.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 import { appendStatement, appendValues, resultsOf, saysWork } from "./append.ts"
 import { loggedColumns, loggedOf } from "./logged.ts"
+import { openedHash } from "./storedTexts.ts"
 
 type EventRow = ReadonlyArray<string | null>
 
@@ -53,9 +55,13 @@ const placeOf = (after: Position | null) => (after === null ? ["0", "0"] : after
 const acceptedUnderStatement = prepared`select message_id, request_hash from idempotency where org_id = $1 and key = $2`
 
 /** Which message a request with this key was accepted as. */
-export const acceptedUnder = (lookups: Connections) => (orgId: OrgId, key: string) =>
-  reading(lookups.rows(acceptedUnderStatement, [orgId, key]), ([row]) =>
-    row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }
+export const acceptedUnder = (lookups: Connections, texts: Texts) => (orgId: OrgId, key: string) =>
+  reading(
+    Effect.tap(lookups.rows(acceptedUnderStatement, [orgId, key]), ([row]) => texts.prepare([row?.[1]])),
+    ([row]) =>
+      row === undefined
+        ? null
+        : { messageId: row[0] as MessageId, requestHash: openedHash(texts, row[1]!, { orgId, key }) }
   )
 
 export const layer = Layer.effect(
@@ -63,6 +69,8 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const postgres = yield* Postgres
     const signal = yield* WorkSignal
+    const texts = yield* SealedTexts
+    const appending = texts.writing(appendStatement)
 
     const load = (id: MessageId) => reading(postgres.lookups.rows(loadStatement, [id]), streamIn)
 
@@ -90,14 +98,15 @@ export const layer = Layer.effect(
       atOnce: 2,
       max: 1_000,
       run: (entries) =>
-        postgres.durable.rows(appendStatement, appendValues(entries)).pipe(
+        postgres.durable.rows(...appending(appendValues(entries, texts))).pipe(
           Effect.tap((rows) => (rows.some(saysWork) ? signal.changed : Effect.void)),
-          Effect.map((rows) => resultsOf(entries, rows))
+          Effect.tap((rows) => texts.prepare(rows.map(([_stream, _verdict, _other, hash]) => hash))),
+          Effect.map((rows) => resultsOf(entries, rows, texts))
         )
     })
     const append = (entries: ReadonlyArray<Append>) => unavailable(commit(entries))
 
-    const lookup = acceptedUnder(postgres.lookups)
+    const lookup = acceptedUnder(postgres.lookups, texts)
     return EventStore.of({ load, loadMany, append, acceptedUnder: lookup, readAll, unreadSince, extent })
   })
 )

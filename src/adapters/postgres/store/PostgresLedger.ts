@@ -15,10 +15,12 @@ import { messageOf } from "../../../domain/streams.ts"
 import { publishedEvent, publishingBy } from "../events/PostgresEvents.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
+import { SealedTexts, type Texts } from "../SealedTexts.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 import { moveOf } from "./append.ts"
 import { acceptedUnder } from "./PostgresEventStore.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
+import { openedHash, storedAnswer, storedHash } from "./storedTexts.ts"
 
 const LEASE_MS = 5_000
 const TIDY_AT_ONCE = 5_000
@@ -87,15 +89,19 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { durable, queue, lookups, reads } = yield* Postgres
     const signal = yield* WorkSignal
+    const texts = yield* SealedTexts
+    const reserving = texts.writing(reserveStatement)
+    const owing = texts.writing(oweStatement)
 
     const reserve = yield* groupCommit<Intent, Reservation>({
       keyOf: ({ id }) => id,
       atOnce: 2,
       max: 1_000,
       run: (intents) =>
-        durable
-          .rows(reserveStatement, [JSON.stringify(intents.map(asked))])
-          .pipe(Effect.map((rows) => reservationsOf(intents.length, rows)))
+        durable.rows(...reserving([JSON.stringify(intents.map((intent, n) => asked(texts, intent, n)))])).pipe(
+          Effect.tap((rows) => texts.prepare(rows.map(([_n, _verdict, _other, hash]) => hash))),
+          Effect.map((rows) => reservationsOf(texts, intents, rows))
+        )
     })
 
     const apply = yield* groupCommit<{ readonly stored: Stored; readonly begun: string }, void>({
@@ -113,11 +119,13 @@ export const layer = Layer.effect(
       }
     })
 
-    const owe = yield* publishingBy((events) =>
-      durable.rows(oweStatement, [
-        JSON.stringify(events.map(publishedEvent)),
-        JSON.stringify(events.flatMap(({ id, messages }) => messages.map((entry) => owedMessage(id, entry))))
-      ])
+    const owe = yield* publishingBy(texts, (events) =>
+      durable.rows(
+        ...owing([
+          JSON.stringify(events.map((event) => publishedEvent(texts, event))),
+          JSON.stringify(events.flatMap(({ id, messages }) => messages.map((entry) => owedMessage(id, entry))))
+        ])
+      )
     )
 
     return Ledger.of({
@@ -137,7 +145,7 @@ export const layer = Layer.effect(
       settled: (ids) => unavailable(queue.rows(settledStatement, [ids])).pipe(Effect.asVoid),
       withdraw: (ids) => unavailable(durable.rows(withdrawStatement, [ids])).pipe(Effect.asVoid),
       apply: (stored, begun) => unavailable(apply([{ stored, begun }])).pipe(Effect.asVoid),
-      takenBy: acceptedUnder(lookups),
+      takenBy: acceptedUnder(lookups, texts),
       known: (ids) =>
         reading(lookups.rows(knownStatement, [ids]), (rows) => new Set(rows.map(([id]) => id as MessageId))),
       knownJournals: (names) =>
@@ -205,7 +213,7 @@ export const layer = Layer.effect(
 )
 
 /** A `reservation`. */
-const asked = ({ id, entry }: Intent, n: number) => ({
+const asked = (texts: Texts, { id, entry }: Intent, n: number) => ({
   n,
   id,
   message: entry.messageId,
@@ -215,11 +223,11 @@ const asked = ({ id, entry }: Intent, n: number) => ({
   lane: entry.gate?.lane ?? null,
   generation: entry.gate?.generation ?? null,
   opens: entry.opening !== null,
-  ...bodyIn(entry),
+  ...bodyIn(texts, entry),
   org: entry.opening?.idempotency?.orgId ?? null,
   key: entry.opening?.idempotency?.key ?? null,
-  hash: entry.opening?.idempotency?.requestHash ?? null,
-  ...answered(entry)
+  hash: entry.opening?.idempotency == null ? null : storedHash(texts, entry.opening.idempotency),
+  ...answered(texts, entry)
 })
 
 /** The line that the message enters with this entry; whoever stands in one already keeps the place. */
@@ -230,33 +238,41 @@ const entered = ({ facts, queue }: Append) =>
     ? { line_lane: queue.lane, line: queue.line }
     : { line_lane: null, line: null }
 
-const bodyIn = ({ opening }: Append) => {
+const bodyIn = (texts: Texts, { messageId, opening }: Append) => {
   const body = opening?.body ?? null
-  return typeof body === "string" || body === null ? { body, event: null } : { body: null, event: body.ofEvent }
+  if (body === null) return { body, event: null }
+  return typeof body === "string"
+    ? { body: texts.seal("body", messageId, body), event: null }
+    : { body: null, event: body.ofEvent }
 }
 
-const answered = ({ response }: Append) => ({
-  epoch: response?.epoch ?? null,
-  attempt: response?.attempt ?? null,
-  // PostgreSQL text can't hold NUL; what a stranger answered is shown to people, not parsed.
-  response: response === null ? null : response.body.replaceAll("\u0000", "\ufffd"),
-  headers: response?.headers ?? null
-})
+const answered = (texts: Texts, { messageId, response }: Append) => {
+  if (response === null) return { epoch: null, attempt: null, response: null, headers: null }
+  const { epoch, attempt } = response
+  const { body, headers } = storedAnswer(texts, messageId, response)
+  return { epoch, attempt, response: body, headers }
+}
 
 /** Only those that may not be appended are named; the last row is the time. */
 const reservationsOf = (
-  count: number,
+  texts: Texts,
+  intents: ReadonlyArray<Intent>,
   rows: ReadonlyArray<ReadonlyArray<string | null>>
 ): ReadonlyArray<Reservation> => {
   const reserved: Reservation = { type: "Reserved", begun: rows.at(-1)![5]! }
-  const answers = new Array<Reservation>(count).fill(reserved)
+  const answers = new Array<Reservation>(intents.length).fill(reserved)
   for (const [n, verdict, other, hash, age] of rows.slice(0, -1)) {
     answers[Number(n)] =
       verdict === "fence"
         ? { type: "FenceLost" }
         : verdict === "gate"
           ? { type: "GateClosed" }
-          : { type: "Taken", messageId: other as MessageId, requestHash: hash!, sinceMs: Number(age) }
+          : {
+              type: "Taken",
+              messageId: other as MessageId,
+              requestHash: openedHash(texts, hash!, intents[Number(n)]!.entry.opening!.idempotency!),
+              sinceMs: Number(age)
+            }
   }
   return answers
 }

@@ -1,10 +1,12 @@
 /** Bodies, answers and idempotency keys of many messages or events at once. */
 import { Effect, Layer } from "effect"
-import type { AttemptResponse } from "../../../application/ports/EventStore.ts"
+import type { AttemptResponse, UsedKey } from "../../../application/ports/EventStore.ts"
 import { type DataOfEvent, type DataOfMessage, MessageData } from "../../../application/ports/MessageData.ts"
 import type { EventId, MessageId, OrgId } from "../../../domain/ids.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
+import { SealedTexts, type Texts } from "../SealedTexts.ts"
+import { openedAnswer, openedBody, openedHash, storedAnswer, storedHash } from "./storedTexts.ts"
 
 const loadStatement = prepared`select a.id, b.body, k.org_id, k.key, k.request_hash,
       (select json_agg(json_build_object('epoch', r.epoch, 'attempt', r.attempt, 'body', r.body, 'headers', r.headers) order by r.epoch, r.attempt)
@@ -42,74 +44,118 @@ const restoreEventsStatement = prepared`with keys as (
       select u.id, u.body from unnest($1::uuid[], $2::text[]) u(id, body) where u.body is not null
     on conflict do nothing`
 
+type Row = ReadonlyArray<string | null>
+
+/** The answers of a row, as they are stored. */
+const answersIn = (answers: string | null | undefined) =>
+  answers == null ? [] : (JSON.parse(answers) as ReadonlyArray<AttemptResponse>)
+
 /** Null for a message that has none. */
-const dataOf = ([id, body, org, key, hash, answers, event]: ReadonlyArray<string | null>): DataOfMessage | null =>
-  body == null && key == null && answers == null && event == null
-    ? null
-    : {
-        messageId: id as MessageId,
-        body: body ?? null,
-        bodyOf: (event ?? null) as EventId | null,
-        key: key == null ? null : { orgId: org as OrgId, key, requestHash: hash! },
-        responses: answers == null ? [] : (JSON.parse(answers) as ReadonlyArray<AttemptResponse>)
-      }
+const dataOf = (texts: Texts, [id, body, org, key, hash, answers, event]: Row): DataOfMessage | null => {
+  if (body == null && key == null && answers == null && event == null) return null
+  const messageId = id as MessageId
+  return {
+    messageId,
+    body: body == null ? null : openedBody(texts, messageId, null, body),
+    bodyOf: (event ?? null) as EventId | null,
+    key: usedKeyOf(texts, org, key, hash, "keyOfMessage"),
+    responses: answersIn(answers).map((answer) => ({ ...answer, ...openedAnswer(texts, messageId, answer, answer) }))
+  }
+}
+
+const usedKeyOf = (
+  texts: Texts,
+  org: string | null | undefined,
+  key: string | null | undefined,
+  hash: string | null | undefined,
+  whose: "keyOfMessage" | "keyOfEvent"
+): UsedKey | null => {
+  if (key == null) return null
+  const used = { orgId: org as OrgId, key }
+  return { ...used, requestHash: openedHash(texts, hash!, used, whose) }
+}
 
 export const layer = Layer.effect(
   MessageData,
   Effect.gen(function* () {
     const { durable, reads } = yield* Postgres
+    const texts = yield* SealedTexts
+    const restoring = texts.writing(restoreStatement)
+    const restoringEvents = texts.writing(restoreEventsStatement)
 
     const load = (ids: ReadonlyArray<MessageId>) =>
       reading(
-        reads.rows(loadStatement, [literal(ids)]),
-        (rows) => new Map(rows.map(dataOf).flatMap((data) => (data === null ? [] : [[data.messageId, data] as const])))
+        Effect.tap(reads.rows(loadStatement, [literal(ids)]), (rows) =>
+          texts.prepare(
+            rows.flatMap(([_id, body, _org, _key, hash, answers]) => [
+              body,
+              hash,
+              ...answersIn(answers).map((answer) => answer.body)
+            ])
+          )
+        ),
+        (rows) =>
+          new Map(
+            rows
+              .map((row) => dataOf(texts, row))
+              .flatMap((data) => (data === null ? [] : [[data.messageId, data] as const]))
+          )
       )
 
     const restore = (dataOfMessages: ReadonlyArray<DataOfMessage>) => {
       const answers = dataOfMessages.flatMap(({ messageId, responses }) =>
-        responses.map((response) => ({ messageId, ...response }))
+        responses.map((response) => ({ messageId, ...response, ...storedAnswer(texts, messageId, response) }))
       )
       return unavailable(
-        durable.rows(restoreStatement, [
-          dataOfMessages.map(({ messageId }) => messageId),
-          dataOfMessages.map(({ body }) => body),
-          dataOfMessages.map(({ key }) => key?.orgId ?? null),
-          dataOfMessages.map(({ key }) => key?.key ?? null),
-          dataOfMessages.map(({ key }) => key?.requestHash ?? null),
-          answers.map(({ messageId }) => messageId),
-          answers.map(({ epoch }) => epoch),
-          answers.map(({ attempt }) => attempt),
-          answers.map(({ body }) => body),
-          dataOfMessages.map(({ bodyOf }) => bodyOf),
-          answers.map(({ headers }) => (headers === null ? null : JSON.stringify(headers)))
-        ])
+        durable.rows(
+          ...restoring([
+            dataOfMessages.map(({ messageId }) => messageId),
+            dataOfMessages.map(({ messageId, body }) => (body === null ? null : texts.seal("body", messageId, body))),
+            dataOfMessages.map(({ key }) => key?.orgId ?? null),
+            dataOfMessages.map(({ key }) => key?.key ?? null),
+            dataOfMessages.map(({ key }) => (key === null ? null : storedHash(texts, key))),
+            answers.map(({ messageId }) => messageId),
+            answers.map(({ epoch }) => epoch),
+            answers.map(({ attempt }) => attempt),
+            answers.map(({ body }) => body),
+            dataOfMessages.map(({ bodyOf }) => bodyOf),
+            answers.map(({ headers }) => (headers === null ? null : JSON.stringify(headers)))
+          ])
+        )
       ).pipe(Effect.asVoid)
     }
 
     const loadEvents = (ids: ReadonlyArray<EventId>) =>
       reading(
-        reads.rows(loadEventsStatement, [literal(ids)]),
+        Effect.tap(reads.rows(loadEventsStatement, [literal(ids)]), (rows) =>
+          texts.prepare(rows.flatMap(([_id, body, _org, _key, hash]) => [body, hash]))
+        ),
         (rows) =>
           new Map(
             rows
               .filter(([_, body, org]) => body != null || org != null)
               .map(([id, body, orgId, key, requestHash]) => {
                 const eventId = id as EventId
-                const used = key == null ? null : { orgId: orgId as OrgId, key, requestHash: requestHash! }
-                return [eventId, { eventId, body: body ?? null, key: used }] as const
+                const text = body == null ? null : texts.open(body, { eventBody: eventId })
+                return [
+                  eventId,
+                  { eventId, body: text, key: usedKeyOf(texts, orgId, key, requestHash, "keyOfEvent") }
+                ] as const
               })
           )
       )
 
     const restoreEvents = (dataOfEvents: ReadonlyArray<DataOfEvent>) =>
       unavailable(
-        durable.rows(restoreEventsStatement, [
-          dataOfEvents.map(({ eventId }) => eventId),
-          dataOfEvents.map(({ body }) => body),
-          dataOfEvents.map(({ key }) => key?.orgId ?? null),
-          dataOfEvents.map(({ key }) => key?.key ?? null),
-          dataOfEvents.map(({ key }) => key?.requestHash ?? null)
-        ])
+        durable.rows(
+          ...restoringEvents([
+            dataOfEvents.map(({ eventId }) => eventId),
+            dataOfEvents.map(({ eventId, body }) => (body === null ? null : texts.seal("eventBody", eventId, body))),
+            dataOfEvents.map(({ key }) => key?.orgId ?? null),
+            dataOfEvents.map(({ key }) => key?.key ?? null),
+            dataOfEvents.map(({ key }) => (key === null ? null : storedHash(texts, key, "keyOfEvent")))
+          ])
+        )
       ).pipe(Effect.asVoid)
 
     return MessageData.of({ load, restore, loadEvents, restoreEvents })

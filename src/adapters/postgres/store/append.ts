@@ -12,6 +12,8 @@ import type { Append, AppendResult, Gate } from "../../../application/ports/Even
 import type { MessageId } from "../../../domain/ids.ts"
 import { toRecorded } from "../../../domain/message/recorded.ts"
 import { literal } from "../literal.ts"
+import { clearTexts, type Texts } from "../SealedTexts.ts"
+import { openedHash, storedAnswer, storedHash } from "./storedTexts.ts"
 
 const SEPARATOR = "\u001e"
 
@@ -48,7 +50,7 @@ export const moveOf = (queue: NonNullable<Append["queue"]>): QueueMove => {
   }
 }
 
-export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unknown> => {
+export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clearTexts): ReadonlyArray<unknown> => {
   const streams: Array<string> = []
   const expected: Array<number> = []
   const at: Array<number> = []
@@ -116,21 +118,21 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
     }
     if (entry.opening !== null) {
       open.entry.push(i)
-      const { body } = entry.opening
-      open.bodies.push(typeof body === "string" ? body : null)
+      const { body, idempotency } = entry.opening
+      open.bodies.push(typeof body === "string" ? texts.seal("body", entry.messageId, body) : null)
       open.events.push(typeof body === "string" ? "null" : body.ofEvent)
       open.lanes.push(entry.queue?.lane ?? "null")
-      open.orgs.push(entry.opening.idempotency?.orgId ?? null)
-      open.keys.push(entry.opening.idempotency?.key ?? null)
-      open.hashes.push(entry.opening.idempotency?.requestHash ?? null)
+      open.orgs.push(idempotency?.orgId ?? null)
+      open.keys.push(idempotency?.key ?? null)
+      open.hashes.push(idempotency === null ? null : storedHash(texts, idempotency))
     }
     if (entry.response !== null) {
       response.entry.push(i)
       response.epochs.push(entry.response.epoch)
       response.attempts.push(entry.response.attempt)
-      // PostgreSQL text can't hold NUL; what a stranger answered is shown to people, not parsed.
-      response.bodies.push(entry.response.body.replaceAll("\u0000", "\ufffd"))
-      response.headers.push(entry.response.headers === null ? null : JSON.stringify(entry.response.headers))
+      const { body, headers } = storedAnswer(texts, entry.messageId, entry.response)
+      response.bodies.push(body)
+      response.headers.push(headers === null ? null : JSON.stringify(headers))
     }
   })
 
@@ -195,7 +197,8 @@ export const saysWork = ([stream]: ReadonlyArray<string | null>): boolean => str
 /** The function answers only for entries it did not write. */
 export const resultsOf = (
   entries: ReadonlyArray<Append>,
-  refusals: ReadonlyArray<ReadonlyArray<string | null>>
+  refusals: ReadonlyArray<ReadonlyArray<string | null>>,
+  texts: Texts
 ): ReadonlyArray<AppendResult> => {
   const refused = new Map(refusals.map((row) => [row[0]!, row]))
   return entries.map((entry): AppendResult => {
@@ -208,7 +211,11 @@ export const resultsOf = (
       case "gate":
         return { type: "GateClosed" }
       case "duplicate":
-        return { type: "DuplicateKey", messageId: row![2] as MessageId, requestHash: row![3]! }
+        return {
+          type: "DuplicateKey",
+          messageId: row![2] as MessageId,
+          requestHash: openedHash(texts, row![3]!, entry.opening!.idempotency!)
+        }
       default:
         return { type: "VersionConflict" }
     }
