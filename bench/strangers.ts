@@ -16,7 +16,7 @@ import { startPosthaste, stop } from "../test/servers/posthaste.ts"
 import { asked } from "./asked.ts"
 import { harms } from "./harms.ts"
 
-const SECONDS = 10
+const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 10)
 const PER_SECOND = 50
 
 leaveNothingBehind()

@@ -29,13 +29,22 @@ export interface ConnectionLimits {
   /** How long an answer may wait for its reader. */
   readonly answerReadWithinMs: number
   readonly isProxy: (address: string) => boolean
+  /**
+   * How many connections of one address make room for its next ones, in a second; of all addresses together ten times as many. Beyond,
+   * new ones are closed before anything is made for them: who opens thousands has a small part of the loop for it.
+   */
+  readonly roomPerSecondMax: number
+  /** In milliseconds. */
+  readonly now: () => number
 }
 
 export const limitsDefault: ConnectionLimits = {
   connectionsMax: 4_000,
   perAddressMax: 1_000,
   answerReadWithinMs: seconds(30),
-  isProxy: () => false
+  isProxy: () => false,
+  roomPerSecondMax: 50,
+  now: () => performance.now()
 }
 
 const statusOf = (code: string | undefined): number => {
@@ -94,6 +103,18 @@ class Pool {
     working: new Set()
   }
   count = 0
+  /** Those that made room since then. */
+  private madeRoom = { since: Number.NEGATIVE_INFINITY, count: 0 }
+
+  /** One makes room at `now`. */
+  makesRoom(now: number): void {
+    if (now - this.madeRoom.since >= 1_000) this.madeRoom = { since: now, count: 0 }
+    this.madeRoom.count += 1
+  }
+
+  mayMakeRoom(now: number, perSecondMax: number): boolean {
+    return now - this.madeRoom.since >= 1_000 || this.madeRoom.count < perSecondMax
+  }
 
   /** Null when all of them are being worked for. */
   leastNeeded(): Connection | null {
@@ -146,18 +167,32 @@ const watchConnections = (server: Server, limits: ConnectionLimits): void => {
     if (byAddress.get(address)?.count === 0) byAddress.delete(address)
   }
 
+  /** Where a connection of the address takes a place. */
+  const poolsOf = (address: string, own: Pool) =>
+    [
+      { pool: own, max: limits.isProxy(address) ? limits.connectionsMax : limits.perAddressMax, times: 1 },
+      { pool: all, max: limits.connectionsMax, times: 10 }
+    ] as const
+
+  const mayCome = (address: string): boolean => {
+    const own = byAddress.get(address)
+    if (all.count < limits.connectionsMax && (own === undefined || own.count < limits.perAddressMax)) return true
+    const now = limits.now()
+    return poolsOf(address, own ?? new Pool()).every(
+      ({ pool, max, times }) => pool.count < max || pool.mayMakeRoom(now, times * limits.roomPerSecondMax)
+    )
+  }
+
   const admit = (socket: Socket) => {
     const { remoteAddress: address } = socket
     // It is gone already.
     if (address === undefined) return socket.destroy()
     const own = byAddress.get(address) ?? new Pool()
-    for (const [pool, max] of [
-      [own, limits.isProxy(address) ? limits.connectionsMax : limits.perAddressMax],
-      [all, limits.connectionsMax]
-    ] as const) {
+    for (const { pool, max } of poolsOf(address, own)) {
       if (pool.count < max) continue
       const other = pool.leastNeeded()
       if (other === null) return socket.destroy()
+      pool.makesRoom(limits.now())
       other.socket.destroy()
       // Its place is free at once, whenever its end is told.
       leave(other, other.socket.remoteAddress ?? address, nameOf(other.socket))
@@ -213,6 +248,8 @@ const watchConnections = (server: Server, limits: ConnectionLimits): void => {
     Math.min(seconds(2), limits.answerReadWithinMs)
   ).unref()
 
+  // Node asks it before it makes a socket of a connection that it accepted.
+  Object.assign(server, { blockList: { check: (address: string) => !mayCome(address) } })
   server.on("connection", admit)
   server.on("request", follow)
   server.once("close", () => clearInterval(sweep))

@@ -73,6 +73,25 @@ describe("many connections", () => {
     await expect.poll(() => connectionsOf(server), PATIENCE).toBe(3)
   })
 
+  it("of one address make room so often in a second, and those beyond are closed before anything is made for them", async () => {
+    let now = 0
+    const server = await listening({ perAddressMax: 2, roomPerSecondMax: 1, now: () => now })
+    let made = 0
+    server.on("connection", () => made++)
+    const port = portOf(server)
+    const [first, second] = [await caller(port), await caller(port)]
+    await expect.poll(() => made, PATIENCE).toBe(2)
+    const third = await caller(port)
+    await expect.poll(first.isClosed, PATIENCE).toBe(true)
+    const fourth = await caller(port)
+    await expect.poll(fourth.isClosed, PATIENCE).toBe(true)
+    expect([second.isClosed(), third.isClosed(), made]).toEqual([false, false, 3])
+    now = 1_000
+    const fifth = await caller(port)
+    await expect.poll(second.isClosed, PATIENCE).toBe(true)
+    expect([third.isClosed(), fifth.isClosed()]).toEqual([false, false])
+  })
+
   it("never take the place of a request that is being worked on", async () => {
     const server = await listening({ connectionsMax: 2 })
     const waiting: Array<() => void> = []
