@@ -68,7 +68,7 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
     work: Effect.Effect<A, StoreUnavailable>,
     detail = "",
     summary: (answer: A) => string = () => "ok",
-    released: BatchId | null = null
+    released: ReadonlyArray<BatchId> = []
   ): Effect.Effect<A, StoreUnavailable> =>
     Effect.callback<A, StoreUnavailable>((resume) => {
       if (world.silentUntil > timeline.now) return unheard(name, work, resume, released)
@@ -108,7 +108,7 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
     name: StoreCall,
     work: Effect.Effect<A, StoreUnavailable>,
     resume: (answer: Exit.Exit<A, StoreUnavailable>) => void,
-    released: BatchId | null
+    released: ReadonlyArray<BatchId>
   ): void => {
     world.disturbed(process, world.silentUntil - timeline.now + ANSWERS_WITHIN_MS)
     if (world.troubleDice.chance(0.3)) {
@@ -227,7 +227,7 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
           queue.release(batch, notStarted),
           `batch ${batch}, back: ${notStarted.map(({ messageId }) => world.nameOf(messageId)).join(" ")}`,
           () => "ok",
-          batch
+          [batch]
         ),
       renew: (batches, lease) =>
         call("renew", queue.renew(batches, lease), batches.join(" "), (held) => `held: ${[...held].join(" ")}`),
@@ -236,6 +236,14 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
           if (batches.length > 0) world.tally("a batch was taken over")
           return batches.map(({ batch }) => `batch ${batch}`).join(" ") || "nothing"
         }),
+      rename: (batches, lease) =>
+        call(
+          "takeOver",
+          queue.rename(batches, lease),
+          `rename ${batches.join(" ")}`,
+          (renamed) => renamed.map(({ batch }) => `batch ${batch}`).join(" "),
+          batches
+        ),
       nextSlot: (lane, lead) => call("slot", queue.nextSlot(lane, lead), lane, ({ at }) => String(at)),
       returnSlots: (lane, slots) => call("slot", queue.returnSlots(lane, slots), `${lane}: ${slots.join(" ")}`),
       deferLane: (lane, wait) =>

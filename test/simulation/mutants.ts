@@ -221,6 +221,19 @@ export const mutants = {
     }
   }),
 
+  "hands batches back under their old names": queueing((_, store) => {
+    const { claims } = Context.get(store, Memory).tables
+    return {
+      rename: (batches) =>
+        Effect.sync(() =>
+          batches.flatMap((batch) => {
+            const claim = claims.get(batch)
+            return claim === undefined ? [] : [{ batch, messages: claim.messages }]
+          })
+        )
+    }
+  }),
+
   "renews whatever a living worker was ever given": queueing((queue, store) => {
     const { tables, now } = Context.get(store, Memory)
     return {
@@ -403,6 +416,23 @@ export const mutants = {
         })
       )
   })),
+
+  "keeps what waits again set aside": (store) => {
+    const { setAside } = Context.get(store, Memory).tables
+    const real = Context.get(store, EventStore)
+    return Context.add(store, EventStore, {
+      ...real,
+      append: (entries) =>
+        Effect.suspend(() => {
+          const before = [...setAside]
+          return Effect.tap(real.append(entries), () =>
+            Effect.sync(() => {
+              for (const [id, row] of before) setAside.set(id, row)
+            })
+          )
+        })
+    })
+  },
 
   "answers that a message is set aside before that is on the disk": (store, { commits }) => {
     commits.asynchronous.add("setAside")

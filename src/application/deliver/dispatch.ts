@@ -103,7 +103,7 @@ export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
       }).pipe(Effect.andThen(untilEmpty(heldBatches)), Effect.timeoutOption(settings.grace))
       yield* Fiber.interruptAll(actors)
       yield* Fiber.interruptAll([watcher, beginner, returner])
-      yield* Effect.forEach(heldBatches.all(), handBack, { concurrency: 4, discard: true }).pipe(
+      yield* handBack(heldBatches, settings.lease).pipe(
         Effect.andThen(circuits.flush),
         Effect.timeoutOption(HANDED_BACK_WITHIN)
       )
@@ -117,14 +117,32 @@ const untilEmpty = (heldBatches: HeldBatches) =>
     Effect.repeat({ until: (empty) => empty, schedule: Schedule.spaced("20 millis") })
   )
 
-/** A stopping worker settles its remaining messages as if it had crashed, only at once. */
-const handBack = (heldBatch: HeldBatch) =>
-  heldBatch.lost || heldBatch.unanswered > 0
-    ? Effect.void
-    : recoverBatch(heldBatch.batch, heldBatch.messages, "the worker was stopped").pipe(
-        Effect.retry({ times: 5, schedule: Schedule.exponential("100 millis") }),
-        Effect.catch((error) => Effect.logError("a batch could not be handed back; its lease will run out", error))
-      )
+/**
+ * A stopping worker settles its remaining messages as if it had crashed, only at once, and under new names of its batches: what its
+ * actors still have on the way to the store must have no effect on messages that are given away here.
+ */
+const handBack = Effect.fnUntraced(function* (heldBatches: HeldBatches, lease: Duration.Duration) {
+  const left = heldBatches.all().filter(({ lost }) => !lost)
+  if (left.length === 0) return
+  for (const heldBatch of left) heldBatches.remove(heldBatch)
+  const queue = yield* Queue
+  const orLeave = <A, R>(work: Effect.Effect<A, StoreUnavailable, R>) =>
+    work.pipe(
+      Effect.retry({ times: 5, schedule: Schedule.exponential("100 millis") }),
+      Effect.catch((error) => Effect.logError("a batch could not be handed back; its lease will run out", error))
+    )
+  const renamed = yield* orLeave(
+    queue.rename(
+      left.map(({ batch }) => batch),
+      lease
+    )
+  )
+  yield* Effect.forEach(
+    renamed ?? [],
+    ({ batch, messages }) => orLeave(recoverBatch(batch, messages, "the worker was stopped")),
+    { concurrency: 4, discard: true }
+  )
+})
 
 // ---------------------------------------------------------------------------------------------- feeder
 
@@ -299,7 +317,7 @@ const putAside = Effect.fnUntraced(function* (
   yield* sayAside(claimed.messageId, "failed", defect)
   const setAside = yield* SetAside
   const unprocessable = failedOn(claimed, claimed.queued.orgId, defect)
-  yield* takeOut([claimed], heldBatch, setAside.put(heldBatch.batch, [unprocessable]))
+  yield* takeOut(heldBatch, setAside.put(heldBatch.batch, [unprocessable]))
 })
 
 /** What the claim could not read. A batch that can't be rid of it is left to whoever takes it over. */
@@ -321,21 +339,9 @@ const putUnreadableAside = Effect.fnUntraced(function* (
   if (messages.length === 0) yield* release(heldBatch, heldBatches)
 })
 
-/** Messages leave a batch that is held on. Once asked, the answer is awaited: until then it is open which messages it holds. */
-const takeOut = (
-  messages: ReadonlyArray<ClaimedMessage>,
-  heldBatch: HeldBatch,
-  ask: Effect.Effect<void, StoreUnavailable>
-) =>
-  Effect.suspend(() => {
-    if (heldBatch.lost) return Effect.void
-    heldBatch.unanswered += 1
-    const answered = () => {
-      heldBatch.unanswered -= 1
-      heldBatch.messages = heldBatch.messages.filter((message) => !messages.includes(message))
-    }
-    return Effect.uninterruptible(Effect.map(ask, answered)).pipe(Effect.retry(storePauses), Effect.orDie)
-  })
+/** Messages leave a batch that is held on. */
+const takeOut = (heldBatch: HeldBatch, ask: Effect.Effect<void, StoreUnavailable>) =>
+  Effect.suspend(() => (heldBatch.lost ? Effect.void : ask.pipe(Effect.retry(storePauses), Effect.orDie)))
 
 const preciseMillis = (nanos: bigint) => Number(nanos) / 1e6
 
@@ -359,7 +365,7 @@ const putBack = Effect.fnUntraced(function* (
     if (heldBatch.remaining === mine.length) heldBatch.notStarted.push(...messages)
     else {
       const ids = messages.map(({ messageId }) => messageId)
-      yield* takeOut(messages, heldBatch, queue.putBack(heldBatch.batch, ids))
+      yield* takeOut(heldBatch, queue.putBack(heldBatch.batch, ids))
     }
     yield* finish(heldBatch, heldBatches, mine.length)
   }

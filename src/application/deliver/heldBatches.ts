@@ -7,14 +7,10 @@
  * because the store began to count after it was asked. A worker that stood still for longer must ask before it sends.
  */
 import { Duration } from "effect"
-import type { AbandonedMessage, BatchId, Claim, ClaimedMessage } from "../ports/Queue.ts"
+import type { AbandonedMessage, BatchId, Claim } from "../ports/Queue.ts"
 
 export interface HeldBatch {
   readonly batch: BatchId
-  /** The messages that the batch still holds. */
-  messages: ReadonlyArray<ClaimedMessage>
-  /** `putBack` calls without an answer yet: until then it is not known which messages the batch still holds. */
-  unanswered: number
   readonly lease: Duration.Duration
   /** Until when the lease certainly lasts, in nanoseconds of the monotonic clock. */
   readonly heldUntil: bigint
@@ -45,8 +41,6 @@ export const makeHeldBatches = (lease: Duration.Duration, onLost: () => void = (
       let heldUntil = askedAt + leaseNanos
       const heldBatch: HeldBatch = {
         batch,
-        messages,
-        unanswered: 0,
         lease,
         remaining: messages.length,
         notStarted: [],

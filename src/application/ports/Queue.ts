@@ -46,6 +46,12 @@ export interface AbandonedMessage {
   readonly attempt: number
 }
 
+/** A batch under its new name. */
+export interface TakenBatch {
+  readonly batch: BatchId
+  readonly messages: ReadonlyArray<AbandonedMessage>
+}
+
 /** A claimed message, with everything its worker needs to start without reading the stream. */
 export interface ClaimedMessage extends AbandonedMessage {
   readonly queued: MessageQueued
@@ -96,7 +102,7 @@ export interface ClaimRequest {
  *   messages. `renew` extends the leases of the named batches and answers those that still exist. (It names batches and
  *   not the worker: a claim whose answer was lost would otherwise be kept alive by a worker that does not know it.)
  * - `takeOver` moves the batches whose lease ran out to `worker` under new batch ids: from then on every append fenced
- *   by the old id has no effect.
+ *   by the old id has no effect. `rename` does the same to batches that the caller holds, and begins their leases anew.
  * - `claimOne` claims this one message before its time, whatever holds its lane: not to send it, but to move it. Null where
  *   it does not wait in its lane under this due time: a worker has it, or it stands in its line.
  * - `putBack` takes messages that were not started out of a batch: they wait again as before the claim, and the batch
@@ -127,7 +133,8 @@ export class Queue extends Context.Service<
       worker: string,
       lease: Duration.Duration,
       batchesMax: number
-    ) => FromStore<ReadonlyArray<{ readonly batch: BatchId; readonly messages: ReadonlyArray<AbandonedMessage> }>>
+    ) => FromStore<ReadonlyArray<TakenBatch>>
+    readonly rename: (batches: ReadonlyArray<BatchId>, lease: Duration.Duration) => FromStore<ReadonlyArray<TakenBatch>>
     /** `said` is what the store's clock says. A lane without a limit has a slot now. */
     readonly nextSlot: (
       lane: DestinationId,

@@ -36,7 +36,9 @@ export const PAUSES_MS: ReadonlyArray<number> = [1, 4, 15, 60, 240].map((minutes
  * their line, and nothing of them is lost: their facts say where they belong (see mend in DerivedRows.ts, which puts them there).
  *
  * - `put` takes messages out of a batch and sets them aside, in one transaction; those that are not in it, or all without the
- *   batch, stay as they are. For `batch` null they are set aside wherever they are.
+ *   batch, stay as they are. For `batch` null they are set aside wherever they are. One that waits for its turn in its line is not
+ *   set aside: that is where it belongs.
+ * - A fact that moves a message in the queue ends that it is set aside, in the same transaction: whoever decided on it could read it.
  * - `due` answers messages whose time to be tried again has come, each to one caller for a minute. Mending one ends that it is
  *   set aside; a message that is set aside again within a day has been tried once more.
  * - `tryAgain` brings that time to now, of these messages or of all, and answers how many there are.

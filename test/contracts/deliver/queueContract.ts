@@ -9,6 +9,7 @@ import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import {
   type AbandonedMessage,
+  type BatchId,
   CLAIMED_BODY_MAX,
   type ClaimedMessage,
   Queue
@@ -612,6 +613,32 @@ export const queueContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>
           const byId = (a: AbandonedMessage, b: AbandonedMessage) => (a.messageId < b.messageId ? -1 : 1)
           expect(taken[0]!.messages.toSorted(byId)).toEqual(handed.toSorted(byId))
           expect(yield* claimAll).toEqual([])
+        })
+      )
+
+      test(
+        "gets a new name from its own holder, and nothing that is fenced by the old one has an effect any more",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const [one, other] = yield* put([{}, {}])
+          const claim = yield* queue.claim(asWorker("w", "150 millis"))
+          yield* queue.putBack(claim!.batch, [other!.id])
+          const [renamed, ...none] = yield* queue.rename(
+            [claim!.batch, "00000000-0000-4000-8000-000000000009" as BatchId],
+            minute
+          )
+          expect(none).toEqual([])
+          expect(renamed!.batch).not.toBe(claim!.batch)
+          expect(ids(renamed!.messages)).toEqual([one!.id])
+          expect(claim!.messages.find(({ messageId }) => messageId === one!.id)).toMatchObject(renamed!.messages[0]!)
+          const [late] = yield* (yield* EventStore).append([started(one!, { fence: claim!.batch }).entry])
+          expect(late).toEqual({ type: "FenceLost" })
+          expect(yield* queue.rename([claim!.batch], minute)).toEqual([])
+          // Its lease begins anew.
+          yield* Effect.sleep("400 millis")
+          expect(yield* queue.takeOver("another", minute, 10)).toEqual([])
+          yield* queue.release(renamed!.batch, renamed!.messages)
+          expect((yield* claimAll).toSorted()).toEqual([one!.id, other!.id].toSorted())
         })
       )
 

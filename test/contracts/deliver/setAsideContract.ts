@@ -23,7 +23,8 @@ import {
   type StorePorts,
   settled,
   someStep,
-  started
+  started,
+  unreachable
 } from "../sample.ts"
 import { put, write } from "../written.ts"
 import { asWorker, claimAll, minute } from "./claims.ts"
@@ -139,6 +140,35 @@ export const setAsideContract = <E>(name: string, layer: Layer.Layer<StorePorts,
         yield* Effect.sleep("20 millis")
         const [taken] = yield* queue.takeOver("another", minute, 9)
         expect(taken!.messages).toMatchObject([{ messageId: one!.id, version: 1, attempt: 0 }])
+      })
+    )
+
+    test(
+      "is set aside no longer once a fact says where it goes",
+      Effect.gen(function* () {
+        const setAside = yield* SetAside
+        const queue = yield* Queue
+        const line = { destination: newLane(), orderingKey: "k" }
+        const [one] = yield* put([{ ...line, retry: { strategy: "fixed", baseMs: 0, attemptsMax: 1, jitter: [1, 1] } }])
+        const batch = yield* claimed
+        const begun = started(one!, { fence: batch })
+        const dead = settled(begun.after, unreachable(), { fence: batch })
+        yield* write(begun, dead)
+        // Its batch still names it, and whoever takes that over may not be able to read it.
+        yield* setAside.put(batch, [broken(one!)])
+        yield* queue.release(batch, [])
+        expect((yield* setAside.find([one!.id])).size).toBe(1)
+        const [ahead] = yield* put([line])
+        yield* write(next(dead.after, { type: "ReplayMessage", now: inMillis(0), reason: null, edited: false }))
+        expect((yield* setAside.find([one!.id])).size).toBe(0)
+        // Where it waits for its turn it is nobody's to set aside.
+        yield* setAside.put(null, [broken(one!)])
+        expect((yield* setAside.find([one!.id])).size).toBe(0)
+        const [cancelled] = yield* put([{}])
+        yield* setAside.put(null, [broken(cancelled!)])
+        yield* write(next(cancelled!, { type: "CancelMessage", reason: null }))
+        expect((yield* setAside.find([cancelled!.id])).size).toBe(0)
+        expect(yield* claimAll).toEqual([ahead!.id])
       })
     )
 

@@ -178,6 +178,18 @@ export const layer = Layer.effect(
           })
       )
 
+    const rename = (batches: ReadonlyArray<BatchId>, lease: Duration.Duration) =>
+      Effect.sync(() =>
+        batches.flatMap((old) => {
+          const claim = tables.claims.get(old)
+          if (claim === undefined) return []
+          const batch = nextBatch()
+          tables.claims.delete(old)
+          tables.claims.set(batch, { ...claim, until: DateTime.addDuration(now(), lease) })
+          return [{ batch, messages: claim.messages }]
+        })
+      )
+
     const nextSlot = (lane: DestinationId, lead: Duration.Duration) =>
       Effect.sync(() => {
         const said = DateTime.toEpochMillis(now())
@@ -205,7 +217,7 @@ export const layer = Layer.effect(
       work.await.pipe(Effect.timeoutOption(atMost), Effect.andThen(Effect.sync(() => void work.closeUnsafe())))
 
     return Queue.of({
-      ...{ claim, claimOne, putBack, release, renew, takeOver, nextSlot, returnSlots: giveBack },
+      ...{ claim, claimOne, putBack, release, renew, takeOver, rename, nextSlot, returnSlots: giveBack },
       ...{ deferLane, nextDueAt, awaitWork }
     })
   })

@@ -6,7 +6,7 @@ import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import { liveViews } from "../log/runs.ts"
 import { Memory, type Tables } from "../Memory.ts"
 import { giveHead, type Turn } from "./lines.ts"
-import { isAside } from "./MemorySetAside.ts"
+import { endAside, isAside } from "./MemorySetAside.ts"
 import { announceDueWork, putWaiting } from "./waiting.ts"
 
 const isOpen = (status: string) => status === "QUEUED" || status === "SENDING"
@@ -77,10 +77,7 @@ const mendOne = (memory: Memory["Service"], { messageId, version, place }: Place
       else tables.lanes.set(each, left)
     }
   }
-  const aside = tables.setAside.get(messageId)
-  if (place.type === "Out") tables.setAside.delete(messageId)
-  else if (aside !== undefined && aside.againAt !== null)
-    tables.setAside.set(messageId, { ...aside, againAt: null, triedAt: memory.now() })
+  endAside(tables, messageId, place.type === "Out", memory.now())
   return isMended()
 }
 

@@ -6,6 +6,16 @@ import { Memory, type SetAsideRow, type Tables } from "../Memory.ts"
 
 export const isAside = ({ setAside }: Tables, id: MessageId): boolean => (setAside.get(id)?.againAt ?? null) !== null
 
+/** The message was decided on, so its facts could be read: it is not set aside any more. */
+export const endAside = ({ setAside }: Tables, id: MessageId, isOut: boolean, at: DateTime.Utc): void => {
+  const row = setAside.get(id)
+  if (isOut) setAside.delete(id)
+  else if (row !== undefined && row.againAt !== null) setAside.set(id, { ...row, againAt: null, triedAt: at })
+}
+
+const waitsInLine = ({ lines }: Tables, id: MessageId): boolean =>
+  [...lines.values()].flat().some(({ message, state }) => message.messageId === id && state === "WAITING")
+
 const shown = ({ triedAt: _, ...row }: SetAsideRow): ReadonlyArray<SetAsideMessage> =>
   row.againAt === null ? [] : [{ ...row, againAt: row.againAt }]
 
@@ -29,6 +39,7 @@ export const layer = Layer.effect(
             claims.set(batch, { ...claim, messages: left })
           }
           for (const { messageId, orgId, lane, reason, detail } of taken) {
+            if (waitsInLine(tables, messageId)) continue
             const before = setAside.get(messageId)
             const tries = (before?.tries ?? 0) + 1
             setAside.set(messageId, {

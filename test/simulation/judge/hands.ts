@@ -58,8 +58,8 @@ export class Hands {
     return false
   }
 
-  /** After each call of the store. `released` is the batch that the call gave up. */
-  look(released: BatchId | null): void {
+  /** After each call of the store. `released` are the batches that the call gave up. */
+  look(released: ReadonlyArray<BatchId>): void {
     this.#hands()
     this.#holders(released)
   }
@@ -129,10 +129,10 @@ export class Hands {
   }
 
   /** A lease ends by its release or by running out, never otherwise. */
-  #holders(released: BatchId | null): void {
+  #holders(released: ReadonlyArray<BatchId>): void {
     const { claims } = this.#tables
     for (const [batch, until] of this.#leases) {
-      const ended = claims.has(batch) || batch === released || until <= EPOCH + this.#world.timeline.now
+      const ended = claims.has(batch) || released.includes(batch) || until <= EPOCH + this.#world.timeline.now
       this.#check("I23 a living lease is respected", ended, () => `batch ${batch}`)
     }
     this.#leases = new Map([...claims].map(([batch, { until }]) => [batch, millis(until)]))

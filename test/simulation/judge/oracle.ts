@@ -205,9 +205,9 @@ export class Oracle {
 
   /**
    * Reads what was committed since, and looks whether every message is still in somebody's hands. `released` is
-   * the batch that the call gave up.
+   * the batches that the call gave up.
    */
-  afterStoreCall(released: BatchId | null = null): void {
+  afterStoreCall(released: ReadonlyArray<BatchId> = []): void {
     const { feed, streams, journals } = this.#tables
     this.#replayJobs.look()
     this.#destinations.look(this.#laneIds, (lane) => this.#lines.free(lane))
@@ -404,6 +404,9 @@ export class Oracle {
         world.violate("I7 only legal transitions", what())
     }
     if (endings.has(entry.status)) entry.endingOwed = false
+    // Whoever decided that it waits has read its facts: nothing is left to find out about it.
+    const isAside = entry.queuedAt === version && (this.#tables.setAside.get(id)?.againAt ?? null) !== null
+    this.#check("I23 what waits again is not set aside", !isAside, what)
     world.tally(`message ${before} × ${fact.type} → ${entry.status}`)
   }
 

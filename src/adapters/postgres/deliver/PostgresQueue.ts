@@ -10,7 +10,8 @@ import {
   type ClaimedMessage,
   type ClaimRequest,
   type ClaimTerms,
-  Queue
+  Queue,
+  type TakenBatch
 } from "../../../application/ports/Queue.ts"
 import { PROBE_FRESH_MS } from "../../../domain/circuit/policy.ts"
 import type { DestinationId, MessageId } from "../../../domain/ids.ts"
@@ -29,6 +30,11 @@ const renewStatement = prepared`update claim set lease_until = statement_timesta
     where batch = any ($1::uuid[]) returning batch`
 const takeOverStatement = prepared`select batch::text, messages::text[], lanes::text[], dues_ms::text[]::float8[] as dues, versions, epochs, attempts
     from take_over($1, $2, $3)`
+const renameStatement = prepared`update claim set batch = gen_random_uuid(),
+      lease_until = statement_timestamp() + make_interval(secs => $2 / 1000.0)
+    where batch = any ($1::uuid[]) returning batch::text, messages::text[], lanes::text[],
+      array(select (extract(epoch from d) * 1000)::bigint::float8 from unnest(dues) with ordinality u(d, i) order by i) as dues,
+      versions, epochs, attempts`
 // Of a lane without a rate limit too: next_claim_at is never before slot_at.
 const deferLaneStatement = prepared`insert into lane as l (lane, ready_at, slot_at)
     values ($1, 'infinity', clock_timestamp() + make_interval(secs => $2 / 1000.0))
@@ -111,24 +117,11 @@ export const layer = Layer.effect(
       return new Set(rows.map(([batch]) => batch as BatchId))
     })
 
-    const takeOver = Effect.fnUntraced(function* (worker: string, lease: Duration.Duration, batchesMax: number) {
-      const rows = yield* unavailable(
-        queue.query<TakenRow>(takeOverStatement, [worker, Duration.toMillis(lease), batchesMax])
-      )
-      return rows.map((row) => ({
-        batch: row.batch as BatchId,
-        messages: row.messages.map(
-          (id, i): AbandonedMessage => ({
-            messageId: id as MessageId,
-            lane: row.lanes[i] as DestinationId,
-            dueAt: DateTime.makeUnsafe(row.dues[i]!),
-            version: row.versions[i]!,
-            epoch: row.epochs[i]!,
-            attempt: row.attempts[i]!
-          })
-        )
-      }))
-    })
+    const takeOver = (worker: string, lease: Duration.Duration, batchesMax: number) =>
+      reading(queue.query<TakenRow>(takeOverStatement, [worker, Duration.toMillis(lease), batchesMax]), takenOf)
+
+    const rename = (batches: ReadonlyArray<BatchId>, lease: Duration.Duration) =>
+      reading(queue.query<TakenRow>(renameStatement, [literal(batches), Duration.toMillis(lease)]), takenOf)
 
     // Durable: two requests must not leave in one slot.
     const nextSlot = (lane: DestinationId, lead: Duration.Duration) =>
@@ -154,6 +147,7 @@ export const layer = Layer.effect(
       release,
       renew,
       takeOver,
+      rename,
       nextSlot,
       returnSlots,
       deferLane,
@@ -162,6 +156,21 @@ export const layer = Layer.effect(
     })
   })
 )
+
+const takenOf = (rows: ReadonlyArray<TakenRow>): ReadonlyArray<TakenBatch> =>
+  rows.map((row) => ({
+    batch: row.batch as BatchId,
+    messages: row.messages.map(
+      (id, i): AbandonedMessage => ({
+        messageId: id as MessageId,
+        lane: row.lanes[i] as DestinationId,
+        dueAt: DateTime.makeUnsafe(row.dues[i]!),
+        version: row.versions[i]!,
+        epoch: row.epochs[i]!,
+        attempt: row.attempts[i]!
+      })
+    )
+  }))
 
 type ClaimedRow = readonly [
   messageId: MessageId,
