@@ -24,7 +24,6 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "skips a fact in the feed": 200,
   "moves the projection on without its rows": 5,
   "takes a batch over under its old name": 400,
-  "hands batches back under their old names": 6_000,
   "renews whatever a living worker was ever given": 100,
   "answers that messages are back before that is on the disk": 100,
   "gives the name of a batch again": 200,

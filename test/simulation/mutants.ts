@@ -221,19 +221,6 @@ export const mutants = {
     }
   }),
 
-  "hands batches back under their old names": queueing((_, store) => {
-    const { claims } = Context.get(store, Memory).tables
-    return {
-      rename: (batches) =>
-        Effect.sync(() =>
-          batches.flatMap((batch) => {
-            const claim = claims.get(batch)
-            return claim === undefined ? [] : [{ batch, messages: claim.messages }]
-          })
-        )
-    }
-  }),
-
   "renews whatever a living worker was ever given": queueing((queue, store) => {
     const { tables, now } = Context.get(store, Memory)
     return {

@@ -6,9 +6,10 @@ import { dispatch } from "../../../src/application/deliver/dispatch.ts"
 import { recover } from "../../../src/application/deliver/recover.ts"
 import { repairDefaults, repairQueue } from "../../../src/application/deliver/repairQueue.ts"
 import { Senders } from "../../../src/application/deliver/Senders.ts"
+import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
-import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { type AppendResult, EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { SetAside } from "../../../src/application/ports/SetAside.ts"
 import { Telemetry, unwatched } from "../../../src/application/ports/Telemetry.ts"
@@ -129,6 +130,50 @@ describe("a message that Posthaste fails on", () => {
       expect((yield* typesOf(broken)).at(-1)).toBe("MessageDelivered")
       expect((yield* setAside.list({ cursor: null, limit: 9 })).items).toEqual([])
     }).pipe(Effect.scoped, Effect.provide(MemoryPorts.layer))
+  )
+})
+
+describe("a worker that is stopped", () => {
+  it.live("starts nothing any more that it sets aside, however late its append comes", () =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const setAside = yield* SetAside
+      const { after, entry } = opened()
+      /** The start of its attempt, on the way to a store that has not done it when the worker is asked to stop. */
+      let late: Parameters<EventStore["Service"]["append"]>[0] | null = null
+      let came: ReadonlyArray<AppendResult> | null = null
+      const seen: EventStore["Service"] = {
+        ...store,
+        append: (entries) => {
+          late = entries
+          return Effect.never
+        },
+        loadMany: () => Effect.die(new Error("no release wrote this fact"))
+      }
+      const losing: SetAside["Service"] = {
+        ...setAside,
+        put: Effect.fnUntraced(function* (batch, messages) {
+          yield* setAside.put(batch, messages)
+          if (came !== null) return
+          came = yield* store.append(late!)
+          return yield* new StoreUnavailable({ cause: "the answer was lost" })
+        })
+      }
+      yield* store.append([entry])
+      yield* Effect.scoped(
+        Effect.andThen(
+          dispatch({ worker: "w", concurrency: 1, lease: minute, grace: Duration.millis(10) }),
+          Effect.sleep("100 millis")
+        )
+      ).pipe(
+        Effect.provideService(EventStore, seen),
+        Effect.provideService(SetAside, losing),
+        Effect.provideService(Senders, { webhook: channel })
+      )
+      expect(came).toEqual([{ type: "FenceLost" }])
+      expect((yield* setAside.find([after.id])).size).toBe(1)
+      expect((yield* store.load(after.id)).version).toBe(1)
+    }).pipe(Effect.provide(MemoryPorts.layer))
   )
 })
 
