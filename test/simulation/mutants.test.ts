@@ -46,7 +46,7 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "answers that a message is set aside before that is on the disk": 1_200,
   "never tries again what was set aside": 200,
   "takes what it sets aside from whoever has it": 200,
-  "brings back the whole lane of what was set aside": 1_000,
+  "brings back the whole lane of what was set aside": 200,
   "never finds a message that is in no place of the queue": 100,
   "takes a message that came back for lost": 300,
   "puts back what was lost twice": 100,
@@ -66,7 +66,8 @@ const worldsMax: Record<keyof typeof mutants, number> = {
 /** Worlds left out because nothing is noticed in them, of mutants that show in one world of a thousand. */
 const worldsBefore: { readonly [name: string]: number } = {
   "answers that a message is set aside before that is on the disk": 1_300,
-  "answers that messages are back before that is on the disk": 250
+  "answers that messages are back before that is on the disk": 250,
+  "brings back the whole lane of what was set aside": 2_700
 }
 
 /** What only repairs can show is looked for where there are some. */
