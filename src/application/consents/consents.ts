@@ -128,6 +128,8 @@ interface Request {
 
 /** In the order of the requests. Each consent is read once, however many requests need it. */
 export const objectionsTo = Effect.fnUntraced(function* (orgId: OrgId, requests: ReadonlyArray<Request>) {
+  // Most messages belong to none, and nothing is looked up for them.
+  if (requests.every(({ dossierId }) => dossierId === null)) return requests.map(() => null)
   const found = new Map<string, MessageBlocked["reason"] | null>()
   const keyOf = ({ channel, dossierId }: Request) => `${channel} ${dossierId}`
   yield* Effect.forEach(

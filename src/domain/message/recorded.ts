@@ -2,20 +2,38 @@
  * Where a fact of a message meets its stored form. The facts that every message writes and reads have a short cut; a
  * test holds each short cut to the schema.
  */
-import { DateTime, Result } from "effect"
+import { DateTime, Result, Schema } from "effect"
 import type { Exchange } from "../delivery/exchange.ts"
+import { RetryPolicy } from "../delivery/retry.ts"
+import { ChannelName, isUuid, OrgId } from "../ids.ts"
 import { codecOf, type RecordedFact } from "../recorded.ts"
-import { type FactOf, type MessageFact, type MessageQueued, recorded } from "./facts.ts"
+import { detailsOf, type FactOf, type MessageFact, type MessageQueued, recorded } from "./facts.ts"
 
 const codec = codecOf<MessageFact>(recorded)
 
 export const { fromRecorded } = codec
 
 /**
- * The three facts of a delivery that goes well are written by hand: 0.02 to 0.17 µs each, where the schema
- * takes 0.3 to 0.5. Null where a value is not what the fact allows: the schema then says so.
+ * The facts of a delivery that goes well are written by hand. The three of its attempt take 0.02 to 0.17 µs each, where the schema
+ * takes 0.3 to 0.5; the first of a message takes 1.3, where the schema takes 5.5. Null where a value is not what the fact allows:
+ * the schema then says so.
  */
 const byHand: { readonly [T in MessageFact["type"]]?: (fact: FactOf<T>) => RecordedFact | null } = {
+  MessageQueued: (fact) => {
+    if (!isUsual(fact)) return null
+    const { orgId, channel, to, destination, routingKey, eventId } = fact
+    const { retry, acceptedAt, dueAt, expiresAt, traceparent } = fact
+    const data = JSON.stringify({
+      ...{ orgId, channel, to, destination, routingKey, eventId },
+      ...detailsOf(fact),
+      retry: policyOf(retry),
+      acceptedAt: isoOf(acceptedAt),
+      dueAt: isoOf(dueAt),
+      expiresAt: expiresAt === null ? null : isoOf(expiresAt),
+      traceparent
+    })
+    return { name: "MessageQueued@1", data }
+  },
   AttemptStarted: ({ epoch, attempt }) =>
     areInts(epoch, attempt) ? { name: "AttemptStarted@1", data: `{"epoch":${epoch},"attempt":${attempt}}` } : null,
   AttemptSucceeded: ({ attempt, status, providerMessageId, durationMs, exchange }) => {
@@ -29,6 +47,37 @@ const byHand: { readonly [T in MessageFact["type"]]?: (fact: FactOf<T>) => Recor
   },
   MessageDelivered: ({ proof }) =>
     proof === "response" || proof === "receipt" ? { name: "MessageDelivered@1", data: `{"proof":"${proof}"}` } : null
+}
+
+const isOrgId = Schema.is(OrgId)
+const isChannelName = Schema.is(ChannelName)
+
+/** Of what most messages are, and sound. */
+const isUsual = (fact: MessageQueued): boolean =>
+  fact.metadata === null &&
+  fact.replayId === undefined &&
+  fact.resendOf === undefined &&
+  fact.test === undefined &&
+  isOrgId(fact.orgId) &&
+  isChannelName(fact.channel) &&
+  isUuid(fact.destination) &&
+  (fact.eventId === undefined || isUuid(fact.eventId)) &&
+  typeof fact.to === "string" &&
+  areTexts(fact.routingKey ?? null, fact.traceparent ?? null, fact.eventType, fact.templateCode) &&
+  areTexts(fact.dossierId, fact.orderingKey, fact.correlationId)
+
+const areTexts = (...values: ReadonlyArray<string | null>) =>
+  values.every((value) => value === null || typeof value === "string")
+
+/** As it is stored. Few policies serve all messages, and each is encoded once. */
+const policies = new WeakMap<RetryPolicy, RetryPolicy>()
+const encodePolicy = Schema.encodeSync(RetryPolicy)
+const policyOf = (policy: RetryPolicy): RetryPolicy => {
+  const known = policies.get(policy)
+  if (known !== undefined) return known
+  const encoded = encodePolicy(policy)
+  policies.set(policy, encoded)
+  return encoded
 }
 
 const exchangeText = ({ settings, sentAt, address, dnsMs, connectMs, tlsMs, firstByteMs }: Exchange): string | null =>

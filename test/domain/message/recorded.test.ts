@@ -2,15 +2,33 @@
 import { DateTime, Result, Schema } from "effect"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { type DestinationId, EventId, MessageId, type OrgId, ReplayId } from "../../../src/domain/ids.ts"
 import { type MessageFact, recorded } from "../../../src/domain/message/facts.ts"
 import { fromRecorded, toRecorded } from "../../../src/domain/message/recorded.ts"
-import { anyFact } from "../arbitraries.ts"
-import { deadLettered, failed, started, succeeded } from "./samples.ts"
+import { anyFact, someQueued } from "../arbitraries.ts"
+import { deadLettered, failed, queued, started, succeeded } from "./samples.ts"
+
+const uuid = fc.uuid()
+/** With what few messages have. */
+const rarelyQueued: fc.Arbitrary<MessageFact> = fc
+  .tuple(
+    someQueued,
+    fc.record({ routingKey: fc.string(), eventId: uuid.map((id) => EventId.make(id)) }, { requiredKeys: [] }),
+    fc.oneof(
+      { arbitrary: fc.constant({}), weight: 4 },
+      fc.record({ replayId: uuid.map((id) => ReplayId.make(id)) }),
+      fc.record({ resendOf: uuid.map((id) => MessageId.make(id)) }),
+      fc.constant({ test: true as const }),
+      fc.record({ metadata: fc.dictionary(fc.string(), fc.string(), { noNullPrototype: true }) })
+    ),
+    fc.record({ traceparent: fc.string(), orderingKey: fc.string() }, { requiredKeys: [] })
+  )
+  .map(([fact, ...more]) => Object.assign({}, fact, ...more))
 
 describe("writing", () => {
   it("puts down exactly what the schema would, whichever way it takes", () => {
     fc.assert(
-      fc.property(anyFact, (fact) => {
+      fc.property(fc.oneof(anyFact, rarelyQueued), (fact) => {
         const { name, data } = toRecorded(fact)
         const shape = recorded[name as keyof typeof recorded] as Schema.Codec<MessageFact, { type: string }>
         const { type, ...encoded } = Schema.encodeSync(shape)(fact)
@@ -55,6 +73,13 @@ describe("writing", () => {
 
 describe("writing refuses what could never be read again", () => {
   it.each<[string, MessageFact]>([
+    ["a queued message of no org", queued({ orgId: "" as OrgId })],
+    ["one for no destination", queued({ destination: "lane" as DestinationId })],
+    ["one over no channel", queued({ channel: "Web Hook" })],
+    ["one to nobody", queued({ to: null as unknown as string })],
+    ["one of an event without an id", queued({ eventId: "event" as EventId })],
+    ["one with a key that is no text", queued({ orderingKey: 7 as unknown as string })],
+    ["one with a policy that never waits", queued({ retry: { strategy: "schedule", waitsMs: [] } })],
     ["half a millisecond", succeeded(1, { durationMs: 12.5 })],
     ["an attempt that is no number", started(Number.NaN)],
     ["an error without a code", deadLettered("attempts used up", { code: "", message: "", retryable: true })],

@@ -6,7 +6,7 @@
  * `HttpServer`, which knows the bound address (`url`).
  */
 import { NodeHttpServer } from "@effect/platform-node"
-import { Effect, Layer, type Redacted } from "effect"
+import { Context, Effect, Layer, type Redacted } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as Admission from "../../../application/orgs/admission.ts"
@@ -34,7 +34,7 @@ import * as OrgHandlers from "../orgs/orgs.ts"
 import * as ProcessHandlers from "../processes/processes.ts"
 import * as WhatsAppNoticeHandlers from "../receipts/whatsAppReceipts.ts"
 import * as DeadLetterHandlers from "../replays/deadLetters.ts"
-import { apiWith } from "./Api.ts"
+import { Api, apiWith } from "./Api.ts"
 import { refuseAddresses } from "./addresses.ts"
 import { allowedMethodsOf, takesNoneOf } from "./allowedMethods.ts"
 import * as Auth from "./auth.ts"
@@ -45,6 +45,7 @@ import { Door, layer as doorFor } from "./door.ts"
 import * as HealthHandlers from "./health.ts"
 import { lastResort } from "./lastResort.ts"
 import { type Answered, counted, type MetricsText, metricsRoute } from "./metrics.ts"
+import { oftenAsked } from "./oftenAsked.ts"
 import { pagesRoutes } from "./pages.ts"
 import * as UnderWay from "./underWay.ts"
 import { refuseParameters } from "./unknownParameters.ts"
@@ -94,9 +95,9 @@ const routesOf = (
       ]) as unknown as [Layer.Layer<never, never, Destinations>]
     ),
     Layer.provide([
-      MessageHandlers.layer,
+      oftenAsked(Api.groups.messages, ["send", "sendBatch"], MessageHandlers.layer),
       ErasureHandlers.layer,
-      EventHandlers.layer,
+      oftenAsked(Api.groups.events, ["publish", "publishBatch"], EventHandlers.layer),
       EventTypeHandlers.layer,
       DeadLetterHandlers.layer,
       ChannelHandlers.layer,
@@ -133,13 +134,28 @@ const limitsOf = ({ connections, trustedProxies = null }: Pick<HttpApiOptions, "
   isProxy: (address: string) => trustedProxies !== null && isIn(trustedProxies, address)
 })
 
+/**
+ * What is served from these services adds some of its own to them for each request. Up to so many are kept beside the map of all
+ * services; one more, and the map is copied.
+ */
+const ADDED_MAX = 16
+
+const withRoomToAdd = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
+  Layer.effectContext(
+    Effect.updateContext(Layer.build(layer), (services) =>
+      Context.makeUnsafe(services.mapUnsafe, { maxDepth: ADDED_MAX })
+    )
+  )
+
 export const layer = ({ host, port, tls = null, encryptionKeys, orgLimits = {}, ...options }: HttpApiOptions) =>
-  HttpRouter.serve(routes(options), {
-    disableLogger: true,
-    disableListenLog: true,
-    // A path has one spelling (addresses.ts).
-    routerConfig: { caseSensitive: true, ignoreDuplicateSlashes: false }
-  }).pipe(
+  withRoomToAdd(
+    HttpRouter.serve(routes(options), {
+      disableLogger: true,
+      disableListenLog: true,
+      // A path has one spelling (addresses.ts).
+      routerConfig: { caseSensitive: true, ignoreDuplicateSlashes: false }
+    })
+  ).pipe(
     Layer.provide([cursorKeys(encryptionKeys), UnderWay.layer, Admission.layer(orgLimits)]),
     Layer.provideMerge(
       Layer.unwrap(

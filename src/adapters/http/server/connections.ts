@@ -17,7 +17,7 @@ import {
 import { createServer as createSecureServer } from "node:https"
 import type { Socket } from "node:net"
 import { Redacted } from "effect"
-import { pageHeaders, setHeaders } from "./securityHeaders.ts"
+import { pageHeaders, SafeResponse } from "./securityHeaders.ts"
 
 const seconds = (count: number) => count * 1000
 
@@ -138,10 +138,17 @@ interface Connection {
   unread: number
 }
 
+/** Also to one whose caller waits to be told that it may send the body. */
+const onRequest = (server: Server, listener: (request: IncomingMessage, response: ServerResponse) => void): void => {
+  server.on("request", listener)
+  server.on("checkContinue", listener)
+}
+
 const watchConnections = (server: Server, limits: ConnectionLimits): void => {
   const all = new Pool()
   const byAddress = new Map<string, Pool>()
-  const bySocket = new Map<string, Connection>()
+  const byName = new Map<string, Connection>()
+  const bySocket = new WeakMap<Socket, Connection>()
 
   const become = (connection: Connection, state: State) => {
     // It has made room already.
@@ -158,8 +165,8 @@ const watchConnections = (server: Server, limits: ConnectionLimits): void => {
   const nameOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
 
   const leave = (connection: Connection, address: string, name: string) => {
-    if (bySocket.get(name) !== connection) return
-    bySocket.delete(name)
+    if (byName.get(name) !== connection) return
+    byName.delete(name)
     for (const pool of connection.pools) {
       pool.byState[connection.state].delete(connection)
       pool.count -= 1
@@ -207,7 +214,8 @@ const watchConnections = (server: Server, limits: ConnectionLimits): void => {
       unread: 0
     }
     const name = nameOf(socket)
-    bySocket.set(name, connection)
+    byName.set(name, connection)
+    bySocket.set(socket, connection)
     for (const pool of connection.pools) {
       pool.byState.fresh.add(connection)
       pool.count += 1
@@ -216,21 +224,23 @@ const watchConnections = (server: Server, limits: ConnectionLimits): void => {
   }
 
   const follow = (request: IncomingMessage, response: ServerResponse) => {
-    const connection = bySocket.get(nameOf(request.socket))
+    const connection = bySocket.get(request.socket) ?? byName.get(nameOf(request.socket))
     if (connection === undefined) return
+    bySocket.set(request.socket, connection)
     connection.underWay += 1
     // Who asks more instead of reading gains no time.
     if (connection.unread === 0) become(connection, "arriving")
     let isUnread = false
-    request.once("end", () => {
+    // Each of these comes once; `once` would make two more functions for each.
+    request.on("end", () => {
       if (connection.state === "arriving") become(connection, "working")
     })
-    response.once("prefinish", () => {
+    response.on("prefinish", () => {
       isUnread = true
       connection.unread += 1
       if (connection.unread === 1) become(connection, "unread")
     })
-    response.once("close", () => {
+    response.on("close", () => {
       connection.underWay -= 1
       if (isUnread) connection.unread -= 1
       become(connection, connection.unread > 0 ? "unread" : connection.underWay > 0 ? "working" : "idle")
@@ -251,7 +261,7 @@ const watchConnections = (server: Server, limits: ConnectionLimits): void => {
   // Node asks it before it makes a socket of a connection that it accepted.
   Object.assign(server, { blockList: { check: (address: string) => !mayCome(address) } })
   server.on("connection", admit)
-  server.on("request", follow)
+  onRequest(server, follow)
   server.once("close", () => clearInterval(sweep))
 }
 
@@ -261,9 +271,9 @@ const watchConnections = (server: Server, limits: ConnectionLimits): void => {
  */
 const stopSoon = (server: Server): void => {
   const underWay = new Set<ServerResponse>()
-  server.on("request", (_, response) => {
+  onRequest(server, (_, response) => {
     underWay.add(response)
-    response.once("close", () => underWay.delete(response))
+    response.on("close", () => underWay.delete(response))
   })
   const close = server.close.bind(server)
   server.close = (callback) => {
@@ -279,13 +289,14 @@ const stopSoon = (server: Server): void => {
   }
 }
 
-const timeouts = {
+const options = {
   headersTimeout: seconds(10),
   requestTimeout: seconds(30),
   connectionsCheckingInterval: seconds(5),
   // Longer than the usual idle time of a proxy in front, so that the proxy closes first.
   keepAliveTimeout: seconds(65),
-  maxHeaderSize: 16 * 1024
+  maxHeaderSize: 16 * 1024,
+  ServerResponse: SafeResponse
 } satisfies ServerOptions
 
 /** In PEM. */
@@ -310,10 +321,10 @@ const secureContextOf = ({ certificate, key }: Certificate) => ({
 
 const makeSecureServer = ({ certificate, whenRenewed }: Tls): Server => {
   const server = createSecureServer({
-    ...timeouts,
+    ...options,
     ...secureContextOf(certificate),
     ALPNProtocols: ["http/1.1"],
-    handshakeTimeout: timeouts.headersTimeout
+    handshakeTimeout: options.headersTimeout
   })
   whenRenewed((renewed) => server.setSecureContext(secureContextOf(renewed)))
   return server
@@ -348,10 +359,9 @@ export const makeServer = (
   tls: Tls | null = null,
   takeUp: TakeUp | null = null
 ): Server => {
-  const server = tls === null ? createServer(timeouts) : makeSecureServer(tls)
+  const server = tls === null ? createServer(options) : makeSecureServer(tls)
   watchConnections(server, { ...limitsDefault, ...limits })
   stopSoon(server)
-  server.on("request", (_, response) => setHeaders(response))
   server.on("clientError", refuse)
   if (takeUp !== null) inTurn(server, takeUp)
   return server

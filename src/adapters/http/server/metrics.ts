@@ -2,7 +2,7 @@
  * `/metrics` of the API, for the operator's key; and the counting of what the API answers. A route is counted by its
  * pattern, so an id in a path is no label.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Context, Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { hashOf } from "../keys/apiKey.ts"
 import { isOperator, type OperatorKeys } from "./auth.ts"
@@ -30,17 +30,14 @@ export const counted =
   <E, R>(
     routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
   ): Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest.HttpServerRequest> =>
-    Effect.gen(function* () {
-      const clock = yield* Clock.Clock
+    Effect.withFiber((fiber) => {
+      const clock = Context.get(fiber.context, Clock.Clock)
       const since = clock.monotonicTimeNanosUnsafe()
-      const response = yield* routes
-      yield* Effect.withFiber((fiber) => {
-        const matched = fiber.context.mapUnsafe.get(HttpRouter.RouteContext.key) as
-          | HttpRouter.RouteContext["Service"]
-          | undefined
+      return Effect.map(routes, (response) => {
+        // The router leaves the route it found in the fiber's services.
+        const matched = Context.getOrUndefined(fiber.context as Context.Context<never>, HttpRouter.RouteContext)
         const route = matched === undefined ? null : `${matched.route.method} ${matched.route.path}`
         answered(route, response.status, Number(clock.monotonicTimeNanosUnsafe() - since) / 1e9)
-        return Effect.void
+        return response
       })
-      return response
     })

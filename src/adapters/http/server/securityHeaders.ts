@@ -2,7 +2,7 @@
  * What every answer tells a browser: to take it for nothing but what it says it is, to show it in no frame, to load and run
  * nothing for it, to tell nobody where it was read, and to keep no copy. A page that needs more says so itself.
  */
-import type { ServerResponse } from "node:http"
+import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse, STATUS_CODES } from "node:http"
 
 const nothing = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
@@ -17,9 +17,17 @@ export const pageHeaders = {
   "cache-control": "no-store"
 } as const
 
-/** Whoever answers may set another value of each. */
-export const setHeaders = (response: ServerResponse): void => {
-  for (const [name, value] of Object.entries(pageHeaders)) response.setHeader(name, value)
+/**
+ * An answer that has these headers. Whoever answers may give another value of each. They are written with the others, at once: a
+ * `setHeader` for each took 3 µs of every answer.
+ */
+export class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
+  override writeHead(status: number, ...given: ReadonlyArray<unknown>): this {
+    const [first, second] = given
+    const headers = typeof first === "string" || first === undefined ? second : first
+    const reason = typeof first === "string" ? first : STATUS_CODES[status]
+    return super.writeHead(status, reason, { ...pageHeaders, ...(headers as OutgoingHttpHeaders | undefined) })
+  }
 }
 
 /** For a page that holds its own scripts, each known by its hash, and calls nobody but this service. */

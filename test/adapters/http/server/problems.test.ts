@@ -175,6 +175,28 @@ describe("a body", () => {
       `POST ${messages} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nexpect: 100-continue\r\nauthorization: Bearer ${OPERATOR}\r\nx-org-id: acme\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
     )
     expect(answer).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /)
+    expect(answer).toContain("x-content-type-options: nosniff\r\n")
+  })
+
+  it("is read of who would rather speak HTTP/2, as curl --http2 asks", async () => {
+    const body = `{"channel":"webhook","to":"${to}","payloadJson":1}`
+    const answer = await raw(
+      `POST ${messages} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAoAAAAAIAAAAA\r\nauthorization: Bearer ${OPERATOR}\r\nx-org-id: acme\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+    )
+    expect(answer).toMatch(/^HTTP\/1\.1 201 /)
+  })
+
+  it("that ends too early is a 400 and ends nothing else", async () => {
+    const head = `POST ${messages} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${OPERATOR}\r\nx-org-id: acme\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"channel"`
+    await new Promise<void>((resolve, reject) => {
+      const socket = connect(Number(new URL(url).port), "127.0.0.1", () =>
+        socket.write(head, () => socket.resetAndDestroy())
+      )
+      socket.on("close", () => resolve())
+      socket.on("error", reject)
+    })
+    const body = `{"channel":"webhook","to":"${to}","payloadJson":1}`
+    expect((await post(body)).status).toBe(201)
   })
 })
 
