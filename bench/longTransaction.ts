@@ -29,7 +29,7 @@ const holdSeconds = Number(given.hold)
 const stretchSeconds = Number(given.stretch)
 const BYTES = 300
 const BATCH = 25
-const queueTables = ["ready", "lane", "claim"] as const
+const queueTables = ["ready", "lane", "claim"]
 
 interface Sample {
   readonly accepted: number
@@ -84,7 +84,7 @@ try {
       `select relname as name, n_dead_tup as dead,
           coalesce(heap_blks_read, 0) + heap_blks_hit + coalesce(idx_blks_read, 0) + coalesce(idx_blks_hit, 0) as blocks
         from pg_statio_user_tables join pg_stat_user_tables using (relid, relname)
-        where relname in ('${queueTables.join("', '")}')`
+        where pg_stat_user_tables.schemaname = 'posthaste'`
     )
     const metrics = await operatorText("GET", `${service.url}/metrics`)
     const figure = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(metrics)?.[1] ?? 0)
@@ -101,7 +101,7 @@ try {
   const loaded = load()
   await sleep(5_000)
   say(
-    `${"stretch".padEnd(16)}     msg/s   µs PostgreSQL/msg   ${queueTables.map((name) => `${name} blocks/msg`).join("   ")}   ms/claim      dead`
+    `${"stretch".padEnd(16)}     msg/s   µs PostgreSQL/msg   ${queueTables.map((name) => `${name} blocks/msg`).join("   ")}   other blocks/msg   ms/claim      dead`
   )
   const stretch = async (name: string) => {
     const before = await sample()
@@ -113,6 +113,9 @@ try {
         .toFixed(2)
         .padStart(`${table} blocks/msg`.length)
     )
+    const elsewhere = (sample: Sample) =>
+      [...sample.blocks].reduce((sum, [table, blocks]) => (queueTables.includes(table) ? sum : sum + blocks), 0)
+    blocks.push(((elsewhere(after) - elsewhere(before)) / messages).toFixed(1).padStart("other blocks/msg".length))
     const claim = ((after.claimSeconds - before.claimSeconds) / Math.max(1, after.claims - before.claims)) * 1e3
     say(
       `${name.padEnd(16)}${String(Math.round(messages / stretchSeconds)).padStart(10)}` +

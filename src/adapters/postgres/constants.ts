@@ -22,6 +22,13 @@ import { endedWell } from "../../domain/message/view.ts"
 const BUSY_FROM = 4
 /** How long such a lane is looked at without a message before it goes to sleep. */
 const DOZE_MS = 250
+/** The same, while each look at a lane walks over all that it was before: more blocks a lane than it takes to find one. */
+const LONG_DOZE_MS = 10_000
+const LANE_BLOCKS = 6
+/** More blocks of its index than a claim needs to find its first message: it walked past some that are gone, a hundred a block. */
+const LOOK_BLOCKS = 8
+/** How long after it is due a message that is accepted now has been written at the latest, mostly. */
+const WRITTEN_WITHIN_MS = 250
 
 const text = (value: string) => `'${value.replaceAll("'", "''")}'`
 
@@ -54,6 +61,10 @@ const constants: Readonly<Record<string, string>> = {
   windowMinMs: String(WINDOW_MIN_MS),
   busyFrom: String(BUSY_FROM),
   dozeMs: String(DOZE_MS),
+  longDozeMs: String(LONG_DOZE_MS),
+  laneBlocks: String(LANE_BLOCKS),
+  lookBlocks: String(LOOK_BLOCKS),
+  writtenWithinMs: String(WRITTEN_WITHIN_MS),
   claimedBodyMax: String(CLAIMED_BODY_MAX),
   endedWell: endedWell.map(text).join(", ")
 }

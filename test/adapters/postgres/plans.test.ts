@@ -90,6 +90,12 @@ const beliefs: Readonly<Record<string, Prepare>> = {
     await sql(fill(WAITING, shape))
     await sql("analyze")
   },
+  "the costs of a slow disk": async (shape, sql, use) => {
+    await sql("set random_page_cost = 100")
+    await use()
+    await sql(fill(WAITING, shape))
+    await sql("analyze")
+  },
   "no statistics": async (shape, sql, use) => {
     await use()
     await sql(fill(WAITING, shape))

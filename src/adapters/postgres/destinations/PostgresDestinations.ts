@@ -134,7 +134,7 @@ const oldestDueStatement = prepared`select distinct on (d.org_id) d.org_id as "o
     from ${table} d
     join lane l on l.lane = d.id and l.ready_at <= clock_timestamp()
     cross join lateral (
-      select r.due_at, r.message_id from ready r where r.lane = l.lane and r.due_at <= clock_timestamp()
+      select r.due_at, r.message_id from ready r where r.lane = l.lane and r.due_at >= l.first_due_at and r.due_at <= clock_timestamp()
       order by r.lane, r.due_at, r.message_id limit 1
     ) r
     where d.org_id = any ($1::text[]) and d.alerting is null

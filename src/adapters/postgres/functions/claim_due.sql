@@ -21,6 +21,14 @@ declare
   -- everybody who looks the lane up walks over that.
   v_kept uuid[] := '{}'; v_kept_drained boolean[] := '{}';
   v_woken timestamptz[];
+  -- Where to begin in each lane, and those that were looked through for long all the same.
+  v_begins timestamptz[];
+  v_blocks bigint := pg_stat_get_xact_blocks_fetched('ready_pkey'::regclass);
+  v_blocks_before bigint;
+  v_long uuid[] := '{}';
+  v_lane_blocks bigint := pg_stat_get_xact_blocks_fetched('lane'::regclass);
+  v_busy_from int := {{busyFrom}};
+  v_doze interval := {{dozeMs}} * interval '1 millisecond';
   v_batch uuid;
   -- Of lanes about which there is something to say, which healthy lanes are not; each of their messages names its entry.
   v_odd boolean[];
@@ -31,8 +39,9 @@ declare
   v_free timestamptz[];
   v_slots timestamptz[] := '{}';
 begin
-  select array_agg(t.lane), array_agg(t.odd), array_agg(t.ready_at) into v_lanes, v_odd, v_woken from (
-    select l.lane, l.ready_at, l.generation > 0 or l.failures > 0 or l.rate_limit is not null as odd from lane l
+  select array_agg(t.lane), array_agg(t.odd), array_agg(t.ready_at), array_agg(t.first_due_at)
+    into v_lanes, v_odd, v_woken, v_begins from (
+    select l.lane, l.ready_at, l.first_due_at, l.generation > 0 or l.failures > 0 or l.rate_limit is not null as odd from lane l
     where l.next_claim_at <= clock_timestamp()
       and not exists (select 1 from unnest(p_room_lanes, p_rooms) full_lane(id, room) where full_lane.id = l.lane and full_lane.room = 0)
       -- A lane has no org as long as nobody has set up its destination.
@@ -41,6 +50,11 @@ begin
     order by l.next_claim_at limit least(64, p_limit) for update of l skip locked
   ) t;
   if v_lanes is null then return; end if;
+  -- What these lanes were before is in the way of everybody who looks for them: they are written as little as can be.
+  if pg_stat_get_xact_blocks_fetched('lane'::regclass) - v_lane_blocks > {{laneBlocks}} * cardinality(v_lanes) then
+    v_busy_from := 1;
+    v_doze := {{longDozeMs}} * interval '1 millisecond';
+  end if;
 
   for v_nth in 1 .. cardinality(v_lanes) loop
     exit when v_left = 0;
@@ -64,13 +78,17 @@ begin
     -- By ctid: found once by the index, and not again to delete it. A server without ctids needs the key here.
     with taken as (
       delete from ready where ctid = any (array(
-        select r.ctid from ready r where r.lane = v_lane and r.due_at <= clock_timestamp()
+        select r.ctid from ready r
+        where r.lane = v_lane and r.due_at >= v_begins[v_nth] and r.due_at <= clock_timestamp()
         order by r.lane, r.due_at, r.message_id limit v_take for update skip locked))
       returning message_id, due_at, version, epoch, attempt
     )
     select coalesce(array_agg(message_id), '{}'), array_agg(due_at), array_agg(version), array_agg(epoch), array_agg(attempt)
       into m, d, v, e, a from (select * from taken order by due_at, message_id) t;
     v_n := cardinality(m);
+    v_blocks_before := v_blocks;
+    v_blocks := pg_stat_get_xact_blocks_fetched('ready_pkey'::regclass);
+    if v_blocks - v_blocks_before > {{lookBlocks}} + v_n / 64 then v_long := v_long || v_lane; end if;
     if v_n > 0 then
       v_messages := v_messages || m; v_dues := v_dues || d; v_versions := v_versions || v;
       v_epochs := v_epochs || e; v_attempts := v_attempts || a;
@@ -99,9 +117,7 @@ begin
     end if;
     -- A lane with more, one that gave many at once, and one that was so lately, is looked at again at once: it need not go to sleep and
     -- be woken in between. What was {{dozeMs}} ms without a message does.
-    if not v_odd[v_nth]
-      and (v_n >= {{busyFrom}} or (v_n = 0 and v_woken[v_nth] > clock_timestamp() - {{dozeMs}} * interval '1 millisecond'))
-    then
+    if not v_odd[v_nth] and (v_n >= v_busy_from or (v_n = 0 and v_woken[v_nth] > clock_timestamp() - v_doze)) then
       v_kept := v_kept || v_lane;
       v_kept_drained := v_kept_drained || (v_n < v_take);
     else
@@ -115,6 +131,7 @@ begin
     v_drained := v_drained || v_kept_drained;
   end if;
   if cardinality(v_visited) > 0 then perform schedule_lanes(v_visited, v_drained); end if;
+  if cardinality(v_long) > 0 then perform begin_later(v_long); end if;
 
   if cardinality(v_messages) = 0 then return; end if;
   v_batch := gen_random_uuid();

@@ -45,9 +45,11 @@ begin
   update set_aside set detail = 'erased' where message_id = any (p_messages);
 
   -- A dead letter that held its line has no ordering key any more.
-  with left_lines as (delete from line_entry t where t.message_id = any (p_messages) returning t.lane, t.line)
-    select array_agg(l.lane), array_agg(l.line) into v_lanes, v_lines from left_lines l;
+  select array_agg(l.lane), array_agg(l.line) into v_lanes, v_lines from (
+    select distinct t.lane, t.line from line_entry t where t.message_id = any (p_messages)) l;
   if v_lanes is not null then
+    perform lock_lines(v_lanes, v_lines);
+    delete from line_entry t where t.message_id = any (p_messages);
     select array_agg(a.lane), array_agg(a.due) into v_woken, v_dues from advance_lines(v_lanes, v_lines) a;
     if v_woken is not null then perform wake_lanes(v_woken, v_dues); end if;
   end if;

@@ -1,4 +1,4 @@
--- Looks at the first message of the next lanes and wakes the lanes that would sleep past it. Answers how many, and the last lane
+-- Looks at the first message of the next lanes and wakes the lanes that would sleep past it, or begin behind it. Answers how many, and the last lane
 -- looked at; none when it was the last of all. A lane that somebody puts to sleep meanwhile is visited once for nothing.
 create or replace function mend_lanes(p_lane uuid, p_limit int) returns table (mended int, next_lane uuid)
 language plpgsql volatile as $$
@@ -16,7 +16,7 @@ begin
     where h.i < p_limit),
   asleep as (
     select h.lane, h.due_at from head h left join lane l on l.lane = h.lane
-    where l.lane is null or l.ready_at > greatest(h.due_at, clock_timestamp()))
+    where l.lane is null or l.ready_at > greatest(h.due_at, clock_timestamp()) or l.first_due_at > h.due_at)
   select (select count(*) from head), (select (array_agg(h.lane order by h.i desc))[1] from head h),
     (select array_agg(a.lane order by a.lane) from asleep a), (select array_agg(a.due_at order by a.lane) from asleep a)
     into v_seen, p_lane, v_lanes, v_dues;

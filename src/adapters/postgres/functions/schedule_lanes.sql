@@ -10,7 +10,11 @@ begin
   select array_agg(case when s.drained then pg_try_advisory_xact_lock(lane_bucket(s.lane)) else false end order by s.nth) into v_asleep
     from unnest(p_lanes, p_drained) with ordinality s(lane, drained, nth);
   v_now := clock_timestamp();
-  update lane l set ready_at = case when not s.asleep then v_now else coalesce(
-      (select r.due_at from ready r where r.lane = s.lane order by r.lane, r.due_at, r.message_id limit 1), 'infinity') end
+  update lane l set (ready_at, first_due_at) = (
+      select case when s.asleep then coalesce(f.due, 'infinity') else v_now end,
+        case when s.asleep then coalesce(f.due, 'infinity') else l.first_due_at end
+      from (select (
+        select r.due_at from ready r where s.asleep and r.lane = l.lane and r.due_at >= l.first_due_at
+        order by r.lane, r.due_at, r.message_id limit 1) as due offset 0) f)
     from unnest(p_lanes, v_asleep) s(lane, asleep) where l.lane = s.lane;
 end $$;

@@ -24,7 +24,7 @@ const ofReplayStatement = prepared`select status, count(*)::float8 as count from
 const oldestStatement = prepared`select min(r.due_at) as oldest
     from lane l
     cross join lateral (
-      select due_at, message_id from ready r where r.lane = l.lane and r.due_at <= clock_timestamp()
+      select due_at, message_id from ready r where r.lane = l.lane and r.due_at >= l.first_due_at and r.due_at <= clock_timestamp()
       order by r.lane, r.due_at, r.message_id limit 1
     ) r
     cross join lateral (

@@ -22,7 +22,7 @@ const countsStatement = prepared`select
     (select count(*)::float8 from set_aside where again_at is not null) as "setAside",
     (select coalesce(greatest(extract(epoch from clock_timestamp() - min(r.due_at)), 0), 0)::float8 from lane l
       cross join lateral (
-        select due_at from ready r where r.lane = l.lane and r.due_at <= clock_timestamp()
+        select due_at from ready r where r.lane = l.lane and r.due_at >= l.first_due_at and r.due_at <= clock_timestamp()
         order by r.lane, r.due_at, r.message_id limit 1
       ) r
       where l.ready_at <= clock_timestamp()) as "oldestDueSeconds",

@@ -34,7 +34,10 @@ const streamIn = (rows: ReadonlyArray<EventRow>) => {
 
 const columns = "version, (extract(epoch from at) * 1000)::bigint, actor, name, data"
 const loadStatement = prepared`select ${columns} from event where stream_id = $1 order by version`
-const loadManyStatement = prepared`select ${columns}, stream_id from event where stream_id = any ($1::uuid[]) order by stream_id, version`
+// Stream by stream, by the key: for all together the planner may read the whole table.
+const loadManyStatement = prepared`select ${columns}, stream_id from unnest($1::uuid[]) asked(id)
+    cross join lateral (select * from event e where e.stream_id = asked.id order by e.version) each_fact
+    order by stream_id, version`
 const readAllStatement = prepared`select ${loggedColumns} from event
     where (tx, position) > ($1::bigint, $2::bigint) and tx < (select log_end())
     order by tx, position limit $3`
