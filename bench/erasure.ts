@@ -119,17 +119,27 @@ const copy = async (databaseUrl: string, source: string, count: number) => {
   }
   say(`copying a message with its rows in ${holding.join(", ")}`)
   const id = `('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))`
-  const copied = (name: string, from: number, to: number) => `insert into posthaste.${name}
-    select (jsonb_populate_record(null::posthaste.${name},
-      replace(replace(to_jsonb(t)::text, '${source}', ${id}), '${SEED}', 'seed-' || n)::jsonb)).*
-    from generate_series(${from}, ${to}) n cross join public.source_${name} t`
+  const columns = await query<{ name: string; list: string; copies: string }>(
+    databaseUrl,
+    `select table_name as name, string_agg(column_name, ', ' order by ordinal_position) as list,
+        string_agg(case data_type
+          when 'uuid' then format('case when t.%1$I = ''${source}'' then ID::uuid else t.%1$I end', column_name)
+          when 'text' then format('replace(replace(t.%1$I, ''${source}'', ID), ''${SEED}'', ''seed-'' || n)', column_name)
+          when 'json' then format('replace(replace(t.%1$I::text, ''${source}'', ID), ''${SEED}'', ''seed-'' || n)::json', column_name)
+          else format('t.%1$I', column_name) end, ', ' order by ordinal_position) as copies
+      from information_schema.columns where table_schema = 'posthaste' and table_name in (${holding.map((name) => `'${name}'`).join()})
+      group by table_name`
+  )
+  const copied = ({ name, list, copies }: (typeof columns)[number], from: number, to: number) =>
+    `insert into posthaste.${name} (${list}) select ${copies.replaceAll("ID", id)}
+      from generate_series(${from}, ${to}) n cross join public.source_${name} t`
   let next = 1
   const copyist = async () => {
     while (next <= count) {
       const from = next
       next += STRETCH
       const to = Math.min(count, from + STRETCH - 1)
-      await query(databaseUrl, "set synchronous_commit = off", ...holding.map((name) => copied(name, from, to)))
+      await query(databaseUrl, "set synchronous_commit = off", ...columns.map((table) => copied(table, from, to)))
     }
   }
   await Promise.all(Array.from({ length: COPYISTS }, copyist))

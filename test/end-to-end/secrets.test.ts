@@ -157,7 +157,7 @@ describe("the secrets of destinations", () => {
         }> = []
         for (const status of [200, 404, 503]) {
           const endpoint = await call<{ id: string }>("POST", "/webhook-endpoints", {
-            url: `${far.url}/endpoint/${status}`,
+            url: `${far.url}/endpoint/${status}?sig=${mark(`endpoint ${status} parameter`)}`,
             headers: headersOf(`endpoint ${status}`),
             secret: signing,
             clientCertificate: pair.cert + pair.key,
@@ -169,7 +169,7 @@ describe("the secrets of destinations", () => {
             "POST",
             "/http-targets",
             {
-              url: `${far.url}/target/${status}`,
+              url: `${far.url}/target/${status}?v=1&key=${mark(`target ${status} parameter`)}`,
               headers: {
                 ...headersOf(`target ${status}`),
                 "x-named": "Token {{token}}",
@@ -178,7 +178,9 @@ describe("the secrets of destinations", () => {
               bodyFields: { key: "{{body}}" },
               secrets: { token: mark(`target token ${status}`), body: `"/${mark(`target body ${status}`)}&<>` },
               idempotency: status === 503 ? "none" : "header",
-              ...(status === 503 && { reconcile: { url: `${far.url}/target/404/{messageId}` } }),
+              ...(status === 503 && {
+                reconcile: { url: `${far.url}/target/404/{messageId}?key=${mark("reconcile parameter")}` }
+              }),
               retry
             },
             201
@@ -195,7 +197,11 @@ describe("the secrets of destinations", () => {
           made.push({ kind: "whatsapp-accounts", channel: "whatsapp", id: account.id, to: "+4915112345678" })
         }
         const alerts = await asked("POST", "/alert-targets", {
-          ...{ type: "pagerduty", url: `${far.url}/target/200`, routingKey: `${mark("routing key")}${"0".repeat(12)}` }
+          ...{
+            type: "pagerduty",
+            url: `${far.url}/target/200?key=${mark("alert parameter")}`,
+            routingKey: `${mark("routing key")}${"0".repeat(12)}`
+          }
         })
         await asked("POST", `/alert-targets/${alerts.id}/test`)
 

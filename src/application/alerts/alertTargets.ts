@@ -5,6 +5,7 @@
  */
 import { DateTime, Effect, Redacted, Result } from "effect"
 import { type AlertEvent, type Severity, testAlerts } from "../../domain/alert/alert.ts"
+import { maskedUrl } from "../../domain/delivery/exchange.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
 import { changeDestination, createDestination } from "../destinations/destinations.ts"
@@ -16,6 +17,7 @@ import { sendAlerts } from "./sendAlerts.ts"
 
 /** A destination for an org's alerts. */
 export interface AlertTarget extends Alerting, Pick<Destination, "id" | "orgId" | "createdAt" | "updatedAt"> {
+  /** As it is shown. */
   readonly url: string
 }
 
@@ -23,7 +25,7 @@ export interface AlertTarget extends Alerting, Pick<Destination, "id" | "orgId" 
 const alertTargetOf = ({ id, orgId, settings, alerting, createdAt, updatedAt }: Destination): AlertTarget | null =>
   alerting === null
     ? null
-    : { ...alerting, id, orgId, url: (settings as { url?: string }).url ?? "", createdAt, updatedAt }
+    : { ...alerting, id, orgId, url: maskedUrl((settings as { url?: string }).url ?? ""), createdAt, updatedAt }
 
 const onlyTargets = (destinations: ReadonlyArray<Destination>): ReadonlyArray<AlertTarget> =>
   destinations.flatMap((destination) => alertTargetOf(destination) ?? [])

@@ -180,6 +180,12 @@ const removedWithin = ({ secrets }: AnyChannel, { secretNames }: Destination, gi
 
 type Texts = Readonly<Record<string, string>>
 
+/** What a setting that hides something holds: texts by their names, or one, which needs none. */
+export const textsIn = (value: unknown): Texts =>
+  typeof value === "string" ? { [ONLY]: value } : ((value ?? {}) as Texts)
+const withTexts = (value: unknown, texts: Texts): unknown => (typeof value === "string" ? texts[ONLY] : texts)
+const ONLY = ""
+
 const hidingOf = ({ settings }: AnyChannel) =>
   Object.entries(settings as Readonly<Record<string, Setting>>).flatMap(([name, { hides }]) =>
     hides === undefined ? [] : [{ name, hides }]
@@ -189,8 +195,9 @@ const hidingOf = ({ settings }: AnyChannel) =>
 export const shownSettings = (channel: AnyChannel, settings: DestinationSettings): Given => {
   const shown: Record<string, unknown> = { ...settings }
   for (const { name, hides } of hidingOf(channel)) {
-    const texts = (shown[name] ?? {}) as Texts
-    shown[name] = Object.fromEntries(Object.entries(texts).map(([of, text]) => [of, hides(text)]))
+    if (shown[name] == null) continue
+    const texts = Object.entries(textsIn(shown[name])).map(([of, text]) => [of, hides(text)] as const)
+    shown[name] = withTexts(shown[name], Object.fromEntries(texts))
   }
   return shown
 }
@@ -205,20 +212,22 @@ const resolved = (channel: AnyChannel, before: Destination | null, given: Given)
   const faults: Array<Fault> = []
   for (const { name, hides } of hidingOf(channel)) {
     if (settings[name] == null) continue
-    const stored = ((before?.settings as unknown as Given | undefined)?.[name] ?? {}) as Texts
+    const stored = textsIn((before?.settings as unknown as Given | undefined)?.[name])
     const byName = new Map(Object.entries(stored).map(([of, text]) => [of.toLowerCase(), text]))
-    settings[name] = Object.fromEntries(
-      Object.entries(settings[name] as Texts).map(([of, text]) => {
+    const found = Object.fromEntries(
+      Object.entries(textsIn(settings[name])).map(([of, text]) => {
         if (!text.includes(MASKED) || hides(text) !== text) return [of, text]
         const kept = byName.get(of.toLowerCase())
         if (kept !== undefined && hides(kept) === text) {
           left.add(name)
           return [of, kept]
         }
-        faults.push({ field: name, reason: `the value of ${of} is ${text}, which stands for one that is not shown` })
+        const what = of === ONLY ? "it holds ***" : `the value of ${of} is ${text}`
+        faults.push({ field: name, reason: `${what}, which stands for one that is not shown` })
         return [of, text]
       })
     )
+    settings[name] = withTexts(settings[name], found)
   }
   return { given: settings, left, faults }
 }
@@ -248,9 +257,11 @@ const notGivenAgain = (
 ): ReadonlyArray<Fault> => {
   const reason = "must be given again, or removed, when the destination moves to another place"
   const settings = before.settings as unknown as Given
+  // What says where secrets go is taken nowhere by another such setting.
+  const places = channel.placesOf?.(before.settings) ?? []
   const hidden = hidingOf(channel).flatMap(({ name, hides }) => {
-    const texts = Object.values((settings[name] ?? {}) as Texts)
-    const isOpen = texts.every((text) => hides(text) === text)
+    const texts = Object.values(textsIn(settings[name]))
+    const isOpen = texts.every((text) => hides(text) === text || places.includes(text))
     return isOpen || (given[name] !== undefined && !left.has(name)) ? [] : [{ field: name, reason }]
   })
   const kept = before.secretNames.flatMap((name) => {

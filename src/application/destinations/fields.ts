@@ -77,8 +77,8 @@ export interface Setting {
     readonly reason: string
   }
   /**
-   * It is a record of texts that may hold secrets: how each is shown, `***` in the place of what is not. A change that gives
-   * a text back as it was shown leaves it as it is.
+   * It is a text, or a record of texts, that may hold secrets: how each is shown, `***` in the place of what is not. A change
+   * that gives a text back as it was shown leaves it as it is.
    */
   readonly hides?: (text: string) => string
 }

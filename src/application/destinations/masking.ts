@@ -10,6 +10,7 @@ import { Redacted } from "effect"
 import { MASKED } from "../../domain/delivery/exchange.ts"
 import type { AnyChannel, Reply } from "../ports/Channels.ts"
 import type { OpenDestination } from "../ports/Destinations.ts"
+import { textsIn } from "./destinations.ts"
 import type { Setting } from "./fields.ts"
 
 /** What is shorter is found in everything. */
@@ -125,11 +126,12 @@ const lookedFor = (
       } else add(text, SECRET_MIN)
     }
   }
+  const places = channel.placesOf?.(settings) ?? []
   for (const [name, { hides }] of Object.entries(channel.settings as Readonly<Record<string, Setting>>)) {
     if (hides === undefined) continue
-    const values = (settings as unknown as Readonly<Record<string, Readonly<Record<string, string>>>>)[name] ?? {}
-    for (const value of Object.values(values)) {
-      if (hides(value) === value) continue
+    for (const value of Object.values(textsIn((settings as unknown as Readonly<Record<string, unknown>>)[name]))) {
+      // Of a URL its parameters are looked for, below.
+      if (hides(value) === value || places.includes(value)) continue
       add(value, PERHAPS_MIN)
       // References to secrets stand for those.
       for (const part of value.split(/\{\{[^{}]*\}\}|[\s,;]+/)) {
@@ -138,7 +140,7 @@ const lookedFor = (
       }
     }
   }
-  for (const place of channel.placesOf?.(settings) ?? []) {
+  for (const place of places) {
     const url = URL.parse(place)
     for (const pair of url?.search.slice(1).split("&") ?? []) {
       const written = pair.slice(pair.indexOf("=") + 1)

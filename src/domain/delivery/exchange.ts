@@ -42,6 +42,23 @@ export const MASKED = "***"
 export const shownUrl = (url: URL): string =>
   `${url.protocol}//${url.host}${url.pathname}${url.search === "" ? "" : "?…"}`
 
+const hidden = (text: string): string =>
+  text
+    // Placeholders, such as {messageId}, are the odd parts.
+    .split(/(\{[A-Za-z]+\})/)
+    .map((part, at) => (part === "" || at % 2 === 1 ? part : MASKED))
+    .join("")
+
+/** A URL as its owner may see it: any parameter may be a credential, so only their names are shown, and placeholders. */
+export const maskedUrl = (url: string): string => {
+  const [, address = "", query, fragment] = /^([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/su.exec(url)!
+  const pairs = query?.split("&").map((pair) => {
+    const equals = pair.indexOf("=")
+    return equals === -1 ? hidden(pair) : `${pair.slice(0, equals + 1)}${hidden(pair.slice(equals + 1))}`
+  })
+  return `${address}${pairs === undefined ? "" : `?${pairs.join("&")}`}${fragment === undefined ? "" : `#${hidden(fragment)}`}`
+}
+
 /** Callers choose these texts; a header holds printable ASCII, so anything else is percent-encoded. */
 export const headerText = (text: string): string =>
   /^[\x20-\x7e]*$/.test(text) ? text : encodeURIComponent(text.toWellFormed())

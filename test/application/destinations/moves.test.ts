@@ -8,6 +8,7 @@ import {
 } from "../../../src/application/destinations/destinations.ts"
 import type { AnyChannel } from "../../../src/application/ports/Channels.ts"
 import { type Destination, Destinations } from "../../../src/application/ports/Destinations.ts"
+import { maskedUrl } from "../../../src/domain/delivery/exchange.ts"
 import { OrgId } from "../../../src/domain/ids.ts"
 import { selfSigned } from "../../adapters/channels/net/certificate.ts"
 import { amqp, http, webhook } from "../../contracts/destinations/samples.ts"
@@ -269,4 +270,76 @@ describe("the client certificate of an endpoint that stays", () => {
       })
     )
   )
+})
+
+describe("the parameters of a URL", () => {
+  const secret = "https://shop.example/hook?tenant=5&sig=s3cr3t#part"
+  const reconcile = { url: "https://psp.example/charges/{messageId}?id={messageId}&key=k3y&flag" }
+
+  it.effect("are shown by their names, and stay where they are given back so", () =>
+    withStore(
+      Effect.gen(function* () {
+        const endpoint = yield* create(webhook, { url: secret })
+        const shown = shownSettings(webhook, (yield* stored(webhook, endpoint)).settings as never)
+        expect(shown["url"]).toBe("https://shop.example/hook?tenant=***&sig=***#***")
+        expect(yield* change(webhook, endpoint, { url: shown["url"], description: "new" })).toEqual([])
+        expect((yield* stored(webhook, endpoint)).settings).toMatchObject({ url: secret, description: "new" })
+
+        const target = yield* create(http, { url: "https://psp.example/charges", reconcile })
+        const asked = shownSettings(http, (yield* stored(http, target)).settings as never)
+        expect(asked).toMatchObject({
+          url: "https://psp.example/charges",
+          reconcile: { url: "https://psp.example/charges/{messageId}?id={messageId}&key=***&***" }
+        })
+        expect(yield* change(http, target, { reconcile: asked["reconcile"] })).toEqual([])
+        expect((yield* stored(http, target)).settings).toMatchObject({ reconcile })
+        expect(shownSettings(http, { ...target.settings, reconcile: null } as never)["reconcile"]).toBeNull()
+      })
+    )
+  )
+
+  it.effect.each([
+    "https://shop.example/another?tenant=***&sig=***#***",
+    "https://elsewhere.example/hook?tenant=***&sig=***#***",
+    "https://shop.example/hook?sig=***",
+    "https://shop.example/hook?tenant=***&sig=***"
+  ])("are taken nowhere else by what is shown of them: %s", (url) =>
+    withStore(
+      Effect.gen(function* () {
+        const endpoint = yield* create(webhook, { url: secret })
+        const changed = yield* changeDestination(webhook, org, endpoint.id, { url })
+        expect(Result.isFailure(changed!) && changed.failure).toEqual([
+          { field: "url", reason: "it holds ***, which stands for one that is not shown" }
+        ])
+        expect((yield* stored(webhook, endpoint)).settings["url"]).toBe(secret)
+      })
+    )
+  )
+
+  it.effect("need not be given again where another URL of the destination moves", () =>
+    withStore(
+      Effect.gen(function* () {
+        const target = yield* create(http, { url: "https://psp.example/charges?key=k3y", reconcile })
+        expect(yield* change(http, target, { url: "https://elsewhere.example/charges" })).toEqual([])
+        expect((yield* stored(http, target)).settings).toMatchObject({
+          url: "https://elsewhere.example/charges",
+          reconcile
+        })
+      })
+    )
+  )
+
+  it("are all there is to hide", () => {
+    for (const [url, shown] of [
+      ["https://a.example", "https://a.example"],
+      ["https://a.example/b?", "https://a.example/b?"],
+      ["https://a.example/b?c", "https://a.example/b?***"],
+      ["https://a.example/b?c=&d=e=f", "https://a.example/b?c=&d=***"],
+      ["https://a.example/b?c=x{messageId}y", "https://a.example/b?c=***{messageId}***"],
+      ["https://a.example/b?c=d?e", "https://a.example/b?c=***"],
+      ["not a URL?c=d", "not a URL?c=***"]
+    ] as const) {
+      expect([url, maskedUrl(url), maskedUrl(shown)]).toEqual([url, shown, shown])
+    }
+  })
 })

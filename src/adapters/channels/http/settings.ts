@@ -7,6 +7,7 @@ import { commonSettings, type Setting, text } from "../../../application/destina
 import type { Fault } from "../../../application/errors.ts"
 import type { DestinationDraft } from "../../../application/ports/Channels.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
+import { maskedUrl } from "../../../domain/delivery/exchange.ts"
 import { checkUrl, makeCheckHeaders } from "../net/requestPolicy.ts"
 import { checkFields } from "./bodyFields.ts"
 import { checkReferences, withoutLiterals } from "./secretHeaders.ts"
@@ -32,7 +33,13 @@ export interface HttpTargetSettings extends DestinationSettings {
 const texts = Schema.Record(Schema.String, Schema.String)
 
 export const settings = {
-  url: { schema: text(2048) },
+  url: {
+    schema: text(2048).annotate({
+      description:
+        "Parameters are stored encrypted, and shown by their names, with *** for their values. A change that gives it back as it was shown leaves it as it is."
+    }),
+    hides: maskedUrl
+  },
   method: { schema: Schema.Literals(httpMethods), default: "POST" },
   headers: {
     schema: texts.annotate({
@@ -59,9 +66,10 @@ export const settings = {
   reconcile: {
     schema: Schema.Struct({ url: text(2048) }).annotate({
       description:
-        "Where to ask, with GET, whether a request was taken; {messageId} in the URL stands for the message's id. 2xx: it was. 404: it was not and never will be. Anything else: not known yet."
+        "Where to ask, with GET, whether a request was taken; {messageId} in the URL stands for the message's id. 2xx: it was. 404: it was not and never will be. Anything else: not known yet. Parameters are stored and shown as those of url."
     }),
-    default: null
+    default: null,
+    hides: maskedUrl
   },
   ...commonSettings
 } as const satisfies { readonly [Name in keyof HttpTargetSettings]: Setting }

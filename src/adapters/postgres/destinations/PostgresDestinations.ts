@@ -30,7 +30,7 @@ import { groupCommit } from "../groupCommit.ts"
 import { Postgres, prepared, type Statement, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
 import { WorkSignal } from "../WorkSignal.ts"
-import { headersOf, lookupHash, secretOf } from "./sealedValues.ts"
+import { headersOf, lookupHash, parametersOf, secretOf, urlOpened, urlSealed } from "./sealedValues.ts"
 import { type SealingKey, sealing } from "./sealing.ts"
 
 interface Row extends Omit<Destination, "settings" | "secretNames"> {
@@ -110,8 +110,10 @@ const disableStatement = prepared`with before as (
       from before where id = found returning ${columns}, was
     )
     select changed.*, case when (was is null) <> ($4::text is null) then ${appendToJournalSql(6)} end from changed`
+const withoutParameters = `settings - 'headers' - case when settings #>> '{reconcile,url}' is null then '' else 'reconcile' end
+  || case when settings ? 'url' then jsonb_build_object('url', split_part(settings ->> 'url', '?', 1)) else '{}' end`
 const removeStatement = prepared`with changed as (
-      update ${table} set removed_at = $4, settings = settings - 'headers', secrets = '{}', previous_secrets = '[]',
+      update ${table} set removed_at = $4, settings = ${withoutParameters}, secrets = '{}', previous_secrets = '[]',
         lookup_hash = null
       where ${own} returning ${columns}
     )
@@ -166,9 +168,12 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
       /** As JSON text to store. */
       const settingsText = (orgId: string, id: string, settings: object): string => {
         const { headers, ...others } = settings as { readonly headers?: object }
-        if (headers === undefined) return JSON.stringify(others)
+        const stored = withUrls(others, (url, name) =>
+          urlSealed(url, (parameters) => sealed(Redacted.make(parameters), parametersOf(orgId, id, name)))
+        )
+        if (headers === undefined) return JSON.stringify(stored)
         return JSON.stringify({
-          ...others,
+          ...stored,
           headers: sealed(Redacted.make(JSON.stringify(headers)), headersOf(orgId, id))
         })
       }
@@ -196,7 +201,9 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
             createdAt,
             updatedAt
           },
-          settings: { ...settings, ...plain },
+          settings: withUrls({ ...settings, ...plain }, (url, name) =>
+            urlOpened(url, (text) => Redacted.value(opened(text, parametersOf(orgId, id, name))))
+          ),
           secretNames: Object.keys(row.secrets).toSorted()
         }
       }
@@ -381,3 +388,19 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
 
 const mapped = <A, B>(record: Readonly<Record<string, A>>, make: (value: A, name: string) => B): Record<string, B> =>
   Object.fromEntries(Object.entries(record).map(([name, value]) => [name, make(value, name)]))
+
+/** The settings with each of their URLs as it is made of the one before: `url`, and what else has one. */
+const withUrls = <Settings extends object>(
+  settings: Settings,
+  make: (url: string, name: string) => string
+): Settings => {
+  const { url, reconcile } = settings as {
+    readonly url?: unknown
+    readonly reconcile?: { readonly url?: unknown } | null
+  }
+  return {
+    ...settings,
+    ...(typeof url === "string" && { url: make(url, "url") }),
+    ...(typeof reconcile?.url === "string" && { reconcile: { ...reconcile, url: make(reconcile.url, "reconcile") } })
+  }
+}

@@ -1,14 +1,15 @@
 /**
- * Seals with the newest key what an older one had sealed: secrets, their predecessors, headers, what is looked up by, the data
- * keys of sealed texts (SealedTexts.ts), and the check of the start. Each stretch is one statement, and a value that the newest key has sealed is left alone: a run that was killed goes
+ * Seals with the newest key what an older one had sealed: secrets, their predecessors, headers, parameters of URLs, what is looked up
+ * by, the data keys of sealed texts (SealedTexts.ts), and the check of the start. Each stretch is one statement, and a value that the
+ * newest key has sealed is left alone: a run that was killed goes
  * on where it was. A destination that changes meanwhile is read again. Processes with both keys work on undisturbed.
  */
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import type { FromStore } from "../../../application/errors.ts"
 import { Postgres, prepared, unavailable, unprepared } from "../Postgres.ts"
 import { keyBelongsTo } from "../SealedTexts.ts"
 import * as EncryptionCheck from "./encryptionCheck.ts"
-import { headersOf, lookupHash, secretOf } from "./sealedValues.ts"
+import { headersOf, lookupHash, parametersOf, sealedIn, secretOf, urlSealed } from "./sealedValues.ts"
 import { type Sealing, type SealingKey, sealing } from "./sealing.ts"
 
 interface Row {
@@ -16,24 +17,32 @@ interface Row {
   readonly orgId: string
   readonly channel: string
   readonly headers: string | null
+  readonly url: string | null
+  readonly reconcile: string | null
   readonly secrets: Readonly<Record<string, string>>
   readonly previous: ReadonlyArray<{ readonly name: string; readonly sealed: string; readonly until: string }>
   readonly lookup: Buffer | null
 }
 
-const rowsStatement = prepared`select id, org_id as "orgId", channel, settings ->> 'headers' as headers, secrets,
+const rowsStatement = prepared`select id, org_id as "orgId", channel, settings ->> 'headers' as headers, settings ->> 'url' as url,
+      settings #>> '{reconcile,url}' as reconcile, secrets,
       previous_secrets as previous, lookup_hash as lookup
     from destination where removed_at is null and ($1::uuid is null or id > $1) order by id limit $2`
 const countStatement = unprepared`select count(*)::int as count from destination where removed_at is null`
 // Where a destination has changed since it was read, nothing.
 const writeStatement = prepared`update destination d set
-      settings = case when n.headers is null then d.settings else jsonb_set(d.settings, '{headers}', to_jsonb(n.headers)) end,
+      settings = d.settings || case when n.headers is null then '{}' else jsonb_build_object('headers', n.headers) end
+        || case when n.url is null then '{}' else jsonb_build_object('url', n.url) end
+        || case when n.reconcile is null then '{}'
+          else jsonb_build_object('reconcile', d.settings -> 'reconcile' || jsonb_build_object('url', n.reconcile)) end,
       secrets = n.secrets, previous_secrets = n.previous, lookup_hash = n.lookup
     from rows from (unnest($1::uuid[]), unnest($2::text[]), unnest($3::jsonb[]), unnest($4::jsonb[]), unnest($5::bytea[]),
-        unnest($6::text[]), unnest($7::jsonb[]), unnest($8::jsonb[]))
-      n(id, headers, secrets, previous, lookup, old_headers, old_secrets, old_previous)
+        unnest($6::text[]), unnest($7::jsonb[]), unnest($8::jsonb[]), unnest($9::text[]), unnest($10::text[]), unnest($11::text[]),
+        unnest($12::text[]))
+      n(id, headers, secrets, previous, lookup, old_headers, old_secrets, old_previous, url, reconcile, old_url, old_reconcile)
     where d.id = n.id and d.secrets = n.old_secrets and d.previous_secrets = n.old_previous
-      and d.settings ->> 'headers' is not distinct from n.old_headers and d.removed_at is null
+      and d.settings ->> 'headers' is not distinct from n.old_headers
+      and d.settings ->> 'url' is not distinct from n.old_url and d.settings #>> '{reconcile,url}' is not distinct from n.old_reconcile and d.removed_at is null
     returning d.id`
 
 const dataKeysStatement = prepared`select id, sealed from data_key where sealed_by <> $1 order by id limit $2`
@@ -79,16 +88,28 @@ export const rekey = (
       const sealed = Buffer.from(text, "base64")
       return isNewest(sealed) ? text : seal(open(sealed, belongsTo), belongsTo).toString("base64")
     }
+    /** Parameters that were stored before they were sealed are sealed. */
+    const urlAnew = (url: string | null, belongsTo: string): string | null => {
+      if (url === null) return null
+      const sealed = sealedIn(url)
+      return sealed === null
+        ? urlSealed(url, (text) => seal(Redacted.make(text), belongsTo).toString("base64"))
+        : url.replace(sealed, () => anew(sealed, belongsTo))
+    }
     /** Null when the newest key has sealed all of it. */
     const rowAnew = (row: Row) => {
       const { id, orgId, channel } = row
       const headers = row.headers === null ? null : anew(row.headers, headersOf(orgId, id))
+      const url = urlAnew(row.url, parametersOf(orgId, id, "url"))
+      const reconcile = urlAnew(row.reconcile, parametersOf(orgId, id, "reconcile"))
       const secrets = Object.fromEntries(
         Object.entries(row.secrets).map(([name, text]) => [name, anew(text, secretOf(orgId, id, name))])
       )
       const previous = row.previous.map((one) => ({ ...one, sealed: anew(one.sealed, secretOf(orgId, id, one.name)) }))
       const changed = [
         headers !== row.headers,
+        url !== row.url,
+        reconcile !== row.reconcile,
         ...Object.entries(secrets).map(([name, text]) => text !== row.secrets[name]),
         ...previous.map(({ sealed }, index) => sealed !== row.previous[index]!.sealed)
       ].filter((one) => one).length
@@ -98,7 +119,7 @@ export const rekey = (
         .map(([name, text]) => open(Buffer.from(text, "base64"), secretOf(orgId, id, name)))
         .find((secret) => older.some((key) => row.lookup?.equals(lookupHash(key, channel, secret))))
       const lookup = by === undefined ? row.lookup : lookupHash(newest, channel, by)
-      return { row, headers, secrets, previous, lookup, changed }
+      return { row, headers, url, reconcile, secrets, previous, lookup, changed }
     }
 
     const [{ count: total } = { count: 0 }] = yield* unavailable(reads.query<{ count: number }>(countStatement, []))
@@ -117,7 +138,11 @@ export const rekey = (
             stale.map(({ lookup }) => lookup),
             stale.map(({ row }) => row.headers),
             stale.map(({ row }) => JSON.stringify(row.secrets)),
-            stale.map(({ row }) => JSON.stringify(row.previous))
+            stale.map(({ row }) => JSON.stringify(row.previous)),
+            stale.map(({ url }) => url),
+            stale.map(({ reconcile }) => reconcile),
+            stale.map(({ row }) => row.url),
+            stale.map(({ row }) => row.reconcile)
           ])
         )
         const ids = new Set(written.map(({ id }) => id))

@@ -8,7 +8,7 @@ import { headersOf, secretOf } from "../../../../src/adapters/postgres/destinati
 import { sealing } from "../../../../src/adapters/postgres/destinations/sealing.ts"
 import * as Postgres from "../../../../src/adapters/postgres/Postgres.ts"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
-import { Destinations } from "../../../../src/application/ports/Destinations.ts"
+import { Destinations, type OpenDestination } from "../../../../src/application/ports/Destinations.ts"
 import { OrgId } from "../../../../src/domain/ids.ts"
 import { makeAccount, makeEndpoint, makeTarget, webhook } from "../../../contracts/destinations/samples.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
@@ -19,6 +19,7 @@ const [old, young] = [3, 9].map((byte) => Redacted.make(new Uint8Array(32).fill(
 ]
 const acme = OrgId.make("acme")
 const ENDPOINTS = 1_200
+const HOOK = "https://shop.example/hook"
 
 describe("rekey", () => {
   it.live("seals all anew over two cuts, and the old key is needed no more", () =>
@@ -31,7 +32,9 @@ describe("rekey", () => {
         const endpoints = yield* Effect.forEach(
           Array.from({ length: ENDPOINTS }, (_, n) => n),
           (n) =>
-            makeEndpoint(acme, n % 100 === 0 ? { headers } : {}, { secrets: { secret: Redacted.make(`secret-${n}`) } }),
+            makeEndpoint(acme, n % 100 === 0 ? { headers, url: `${HOOK}?key=${n}` } : {}, {
+              secrets: { secret: Redacted.make(`secret-${n}`) }
+            }),
           { concurrency: 20 }
         )
         const previousUntil = DateTime.add(yield* DateTime.now, { hours: 1 })
@@ -39,9 +42,20 @@ describe("rekey", () => {
         yield* (yield* Destinations).rotateSecret(webhook, acme, endpoints[0]!.id, rotation)
         const verifyToken = Redacted.make("to be looked up")
         const account = yield* makeAccount(acme, {}, { secrets: { accessToken: Redacted.make("a"), verifyToken } })
-        const target = yield* makeTarget(acme, { headers }, { secrets: { token: Redacted.make("t") } })
+        const reconcile = { url: `${HOOK}/{messageId}?key=reconcile` }
+        const target = yield* makeTarget(acme, { headers, reconcile }, { secrets: { token: Redacted.make("t") } })
         return { endpoints, account, target, verifyToken }
       }).pipe(Effect.provide(under(old)))
+
+      // From before parameters were sealed.
+      const clear = new pg.Client({ connectionString: Redacted.value(url) })
+      yield* Effect.promise(async () => {
+        await clear.connect()
+        await clear.query(
+          "update posthaste.destination set settings = jsonb_set(settings, '{url}', to_jsonb($2::text)) where id = $1",
+          [made.endpoints[1]!.id, `${HOOK}?key=clear`]
+        )
+      })
 
       const rekeying = (progress: (done: number) => Effect.Effect<void>) =>
         rekey(young, [old], progress).pipe(Effect.provide(Layer.fresh(Postgres.layer({ url }))))
@@ -69,7 +83,20 @@ describe("rekey", () => {
         expect((opened[0]!.destination.settings as { headers?: object }).headers).toEqual({
           authorization: "Bearer of old"
         })
-        expect(Redacted.value((yield* forSending(acme, made.target.id))!.secrets["token"]!)).toBe("t")
+        const target = (yield* forSending(acme, made.target.id))!
+        expect(Redacted.value(target.secrets["token"]!)).toBe("t")
+        const urlOf = ({ destination: { settings } }: OpenDestination) => (settings as { readonly url?: string }).url
+        expect([urlOf(opened[0]!), urlOf(opened[1]!), urlOf(opened[100]!)]).toEqual([
+          ...[`${HOOK}?key=0`, `${HOOK}?key=clear`, `${HOOK}?key=100`]
+        ])
+        expect(target.destination.settings).toMatchObject({ reconcile: { url: `${HOOK}/{messageId}?key=reconcile` } })
+        const { rows } = yield* Effect.promise(() =>
+          clear.query("select settings ->> 'url' as url from posthaste.destination where id = $1", [
+            made.endpoints[1]!.id
+          ])
+        )
+        expect(rows[0].url).toMatch(`${HOOK}?sealed:`)
+        yield* Effect.promise(() => clear.end())
         expect(yield* knowsLookup("whatsapp", made.verifyToken)).toBe(true)
         expect(yield* knowsLookup("whatsapp", Redacted.make("another"))).toBe(false)
       }).pipe(Effect.provide(under(young)))

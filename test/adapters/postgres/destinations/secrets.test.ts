@@ -45,10 +45,12 @@ const withDestinations = <A, E>(
       )
       return yield* Effect.gen(function* () {
         const headers = { authorization: secret }
+        const url = `https://shop.example/hook?tenant=5&sig=${secret}`
+        const reconcile = { url: `https://shop.example/ask/{messageId}?key=${secret}` }
         const beside = { secrets }
         const made = [
-          [yield* makeEndpoint(acme, { headers }, beside), yield* makeEndpoint(acme, {}, beside)],
-          [yield* makeTarget(acme, { headers }, beside), yield* makeTarget(acme, {}, beside)],
+          [yield* makeEndpoint(acme, { headers, url }, beside), yield* makeEndpoint(acme, {}, beside)],
+          [yield* makeTarget(acme, { headers, url, reconcile }, beside), yield* makeTarget(acme, {}, beside)],
           [yield* makeAccount(acme, {}, beside), yield* makeAccount(acme, {}, beside)]
         ] as const
         return yield* body(
@@ -75,6 +77,52 @@ describe("the secrets and headers of a destination at rest", () => {
         expect(text).not.toContain(secret)
         expect(text).not.toContain(Buffer.from(secret).toString("base64").slice(0, -4))
         expect(text).not.toContain(Buffer.from(secret).toString("hex"))
+      })
+    )
+  )
+
+  it.live("are the parameters of its URLs, too: these open in no other row, and under no other name", () =>
+    withDestinations((query, made) =>
+      Effect.gen(function* () {
+        const destinations = yield* Destinations
+        const urls = ({ id }: Destination) =>
+          Effect.map(Effect.exit(destinations.forSending(acme, id)), (exit) => {
+            if (Exit.isFailure(exit)) return null
+            const { url, reconcile } = exit.value!.destination.settings as unknown as {
+              url: string
+              reconcile?: { url: string } | null
+            }
+            return [url, reconcile?.url]
+          })
+        const [[endpoint, another], [target]] = made as readonly [(typeof made)[0], (typeof made)[0]]
+        const hook = `https://shop.example/hook?tenant=5&sig=${secret}`
+        expect(yield* urls(endpoint)).toEqual([hook, undefined])
+        expect(yield* urls(target)).toEqual([hook, `https://shop.example/ask/{messageId}?key=${secret}`])
+        const rows = yield* query("select settings ->> 'url' as url from posthaste.destination where id = $1", [
+          endpoint.id
+        ])
+        expect(rows[0]!["url"]).toMatch(/^https:\/\/shop\.example\/hook\?sealed:[\w+/=]+$/)
+
+        const moved = "jsonb_build_object('url', (select settings ->> 'url' from posthaste.destination where id = $1))"
+        yield* query(`update posthaste.destination set settings = settings || ${moved} where id = $2`, [
+          endpoint.id,
+          another.id
+        ])
+        expect(yield* urls(another)).toBeNull()
+        const renamed = "jsonb_set(settings, '{reconcile,url}', settings -> 'url')"
+        yield* query(`update posthaste.destination set settings = ${renamed} where id = $1`, [target.id])
+        // What was remembered of it goes; it can't be read any more.
+        yield* Effect.exit(destinations.setPaused(http, acme, target.id, true))
+        expect(yield* urls(target)).toBeNull()
+
+        // As they were stored before they were sealed.
+        const clear = `jsonb_set(settings, '{url}', to_jsonb('${hook}'::text))`
+        yield* query(`update posthaste.destination set settings = ${clear} where id = $1`, [another.id])
+        yield* destinations.setPaused(webhook, acme, another.id, true)
+        expect(yield* urls(another)).toEqual([hook, undefined])
+        // A change of one leaves the others.
+        yield* destinations.change(webhook, acme, endpoint.id, { settings: { description: "new" } })
+        expect(yield* urls(endpoint)).toEqual([hook, undefined])
       })
     )
   )
@@ -107,6 +155,11 @@ describe("the secrets and headers of a destination at rest", () => {
           const [row] = yield* query("select * from posthaste.destination where id = $1", [first.id])
           expect(row).toMatchObject({ secrets: {}, previous_secrets: [], lookup_hash: null })
           expect(row!["settings"]).not.toHaveProperty("headers")
+          // Alerts about it still say where it was.
+          if (first.channel !== "whatsapp") expect(row!["settings"]).toMatchObject({ url: "https://shop.example/hook" })
+          expect(JSON.stringify(row)).not.toContain("sealed:")
+          const found = (yield* destinations.among([first.id])).get(first.id)
+          expect(found).toMatchObject({ id: first.id, removed: true })
         }
       })
     )
