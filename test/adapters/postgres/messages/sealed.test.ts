@@ -395,7 +395,8 @@ describe.concurrent("sealed texts", () => {
       )
       const early = anEvent('"clear event"', "e")
       yield* Effect.flatMap(Events, ({ publish }) => publish([early.event])).pipe(Effect.provide(under([old], false)))
-      yield* sql("select send($1, $2)", [acme, { to: "nobody", payloadJson: "clear request" }])
+      const request = { to: "nobody", metadata: { customer: "seven" }, payloadJson: "clear request" }
+      yield* sql("select send($1, $2)", [acme, request])
       yield* sql(`insert into refused_command (id, org_id, type, key, request, problem)
           select id, org_id, type, key, request, '{}' from sql_command`)
       yield* sql("truncate sql_command")
@@ -432,7 +433,11 @@ describe.concurrent("sealed texts", () => {
         expect(yield* (yield* Events).body(early.id)).toBe('"clear event"')
         expect(yield* bodies.load(early.message.id)).toBe('"clear event"')
         const [refused] = yield* (yield* CommandInbox).unpublished(10)
-        expect(JSON.parse(refused!.request)).toEqual({ to: "nobody", payloadJson: "clear request" })
+        expect(JSON.parse(refused!.request)).toEqual(request)
+        // Whoever is erased is still found in it.
+        const sought = (field: string, ...values: ReadonlyArray<string>) =>
+          Effect.map(sql("select id from sought_commands($1, $2, $3)", [acme, field, values]), (rows) => rows.length)
+        expect([yield* sought("metadata", "customer", "seven"), yield* sought("recipient", "nobody")]).toEqual([1, 1])
       }).pipe(Effect.provide(under([old])))
     }).pipe(Effect.scoped)
   )
