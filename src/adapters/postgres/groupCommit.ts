@@ -9,16 +9,31 @@
  * Two items with the same key never share a statement, nor are two under way at once; the second waits for the next. An item
  * that the server can't even read (a class 22 error) is found by asking for its batch-mates one by one: one poisoned item
  * must not fail its neighbours.
+ *
+ * While several orgs ask, each has so much under way and no more: a large statement is short again, and what one org brings never
+ * takes all statements.
+ *
+ * Answers are given so many in one turn of the event loop: each lets a fiber run on, and hundreds of these would keep everybody waiting.
  */
 import { type Cause, Deferred, Effect, Exit, type Scope } from "effect"
+import type { OrgId } from "../../domain/ids.ts"
 import type { QueryFailed } from "./Postgres.ts"
+
+/** How long after another org asked it is still reckoned with. */
+const OTHERS_MS = 1_000
+/** Answers of one turn of the event loop. */
+const ANSWERED_AT_ONCE = 32
 
 export interface Group<A, B> {
   readonly keyOf: (item: A) => string
+  /** Whose it is, and all that came with it; null: nobody's. Absent: all of them are. */
+  readonly orgOf?: (item: A) => OrgId | null
   /** Statements under way at once; each takes a connection. */
   readonly atOnce: number
   /** What the items of one statement may weigh; what weighs more goes alone. */
   readonly max: number
+  /** What the items of one org under way may weigh while others ask too; what weighs more goes alone. */
+  readonly ofOne?: number
   /** 1 unless told otherwise. */
   readonly weightOf?: (item: A) => number
   /** Answers in the order of the items. */
@@ -32,13 +47,17 @@ interface Answers<B> {
 
 /** What goes together: a call, or as much of it as a statement can hold. */
 interface Part<A, B> extends Answers<B> {
+  readonly who: OrgId | null
+  readonly weight: number
   readonly items: ReadonlyArray<A>
 }
 
 export const groupCommit = <A, B>({
   keyOf,
+  orgOf = () => null,
   atOnce,
   max,
+  ofOne = max,
   weightOf = () => 1,
   run
 }: Group<A, B>): Effect.Effect<
@@ -52,20 +71,23 @@ export const groupCommit = <A, B>({
     let running = 0
     let scheduled = false
     const underWay = new Set<string>()
+    const weightUnderWay = new Map<OrgId, number>()
+    let lastAsked: OrgId | null = null
+    let othersUntil = 0
     const closed = yield* Deferred.make<void>()
     let closing = false
 
     /** Cut only where a statement is full or would have a key twice. */
-    const cut = (items: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> => {
+    const cut = (items: ReadonlyArray<A>, most: number): ReadonlyArray<ReadonlyArray<A>> => {
       const pieces: Array<Array<A>> = []
       let keys = new Set<string>()
-      let room = max
+      let room = most
       for (const item of items) {
         const key = keyOf(item)
         if (keys.size === 0 || weightOf(item) > room || keys.has(key)) {
           pieces.push([])
           keys = new Set()
-          room = max
+          room = most
         }
         keys.add(key)
         room -= weightOf(item)
@@ -77,12 +99,15 @@ export const groupCommit = <A, B>({
     /** A part for each of the pieces. They answer once, when the last of them is answered. */
     const partsOf = (
       pieces: ReadonlyArray<ReadonlyArray<A>>,
+      who: OrgId | null,
       { answered, failed }: Answers<B>
     ): ReadonlyArray<Part<A, B>> => {
       const answers = new Array<ReadonlyArray<B>>(pieces.length)
       let left = pieces.length
       return pieces.map((items, i) => ({
         items,
+        who,
+        weight: weigh(items),
         answered: (its) => {
           answers[i] = its
           left -= 1
@@ -101,18 +126,40 @@ export const groupCommit = <A, B>({
       })
     }
 
+    const weigh = (items: ReadonlyArray<A>) => items.reduce((sum, item) => sum + weightOf(item), 0)
+
+    const isContested = () => performance.now() < othersUntil
+
+    const noteAsked = (who: OrgId) => {
+      if (lastAsked !== null && who !== lastAsked) othersUntil = performance.now() + OTHERS_MS
+      lastAsked = who
+    }
+
+    const hasShare = ({ who, weight }: Part<A, B>): boolean => {
+      const own = who === null ? 0 : (weightUnderWay.get(who) ?? 0)
+      return own === 0 || own + weight <= ofOne
+    }
+
+    const count = ({ who, weight }: Part<A, B>, change: 1 | -1) => {
+      if (who === null) return
+      const own = (weightUnderWay.get(who) ?? 0) + change * weight
+      if (own === 0) weightUnderWay.delete(who)
+      else weightUnderWay.set(who, own)
+    }
+
     /** Takes what can go now; what has a key that is under way, or no room, is the first to be looked at next time. */
     const take = (): ReadonlyArray<Part<A, B>> => {
       const taken: Array<Part<A, B>> = []
       const left: Array<Part<A, B>> = []
+      const isShared = isContested()
       let room = max
       for (const part of pending) {
-        const { items } = part
-        const weight = items.reduce((sum, item) => sum + weightOf(item), 0)
-        const hasRoom = weight <= room || taken.length === 0
-        if (hasRoom && items.every((item) => !underWay.has(keyOf(item)))) {
-          for (const item of items) underWay.add(keyOf(item))
-          room -= weight
+        const hasRoom = part.weight <= room || taken.length === 0
+        const mayGo = hasRoom && (!isShared || hasShare(part))
+        if (mayGo && part.items.every((item) => !underWay.has(keyOf(item)))) {
+          for (const item of part.items) underWay.add(keyOf(item))
+          count(part, 1)
+          room -= part.weight
           taken.push(part)
         } else left.push(part)
       }
@@ -124,35 +171,54 @@ export const groupCommit = <A, B>({
       const parts = take()
       if (parts.length === 0) return
       running += 1
-      fork(ask(parts)).addObserver(() => {
+      const ended = () => {
         running -= 1
-        for (const { items } of parts) for (const item of items) underWay.delete(keyOf(item))
+        for (const part of parts) {
+          count(part, -1)
+          for (const item of part.items) underWay.delete(keyOf(item))
+        }
         if (closing && running === 0 && pending.length === 0) Deferred.doneUnsafe(closed, Exit.void)
         schedule()
-      })
+      }
+      fork(ask(parts, ended))
       schedule()
     }
 
-    const ask = (parts: ReadonlyArray<Part<A, B>>): Effect.Effect<void> => {
+    /** Calls `ended` when the connection is free, before the answers are given. */
+    const ask = (parts: ReadonlyArray<Part<A, B>>, ended: () => void): Effect.Effect<void> => {
       const items = parts.flatMap((part) => part.items)
       return Effect.flatMap(Effect.exit(Effect.suspend(() => run(items))), (exit): Effect.Effect<void> => {
-        if (Exit.isSuccess(exit)) {
-          let from = 0
-          for (const part of parts) {
-            part.answered(exit.value.slice(from, from + part.items.length))
-            from += part.items.length
-          }
-        } else if (items.length > 1 && isUnreadable(exit.cause)) {
+        if (Exit.isFailure(exit) && items.length > 1 && isUnreadable(exit.cause)) {
           const single = parts.flatMap((part) =>
             partsOf(
               Array.from(part.items, (item) => [item]),
+              part.who,
               part
             )
           )
-          return Effect.forEach(single, (part) => ask([part]), { discard: true })
-        } else for (const { failed } of parts) failed(exit.cause)
+          return Effect.andThen(
+            Effect.forEach(single, (part) => ask([part], () => {}), { discard: true }),
+            Effect.sync(ended)
+          )
+        }
+        ended()
+        if (Exit.isSuccess(exit)) return answer(parts, exit.value)
+        for (const { failed } of parts) failed(exit.cause)
         return Effect.void
       })
+    }
+
+    const answer = (parts: ReadonlyArray<Part<A, B>>, answers: ReadonlyArray<B>, from = 0): Effect.Effect<void> => {
+      let to = from
+      for (const part of parts.slice(0, ANSWERED_AT_ONCE)) {
+        part.answered(answers.slice(to, to + part.items.length))
+        to += part.items.length
+      }
+      if (parts.length <= ANSWERED_AT_ONCE) return Effect.void
+      return Effect.andThen(
+        nextTurn,
+        Effect.suspend(() => answer(parts.slice(ANSWERED_AT_ONCE), answers, to))
+      )
     }
 
     // What was accepted is asked before the connections close.
@@ -167,17 +233,22 @@ export const groupCommit = <A, B>({
       items.length === 0
         ? Effect.succeed([])
         : Effect.callback<ReadonlyArray<B>, QueryFailed>((resume) => {
-            const whole: Part<A, B> = {
-              items,
+            const answers: Answers<B> = {
               answered: (answers) => resume(Effect.succeed(answers)),
               failed: (cause) => resume(Effect.failCause(cause))
             }
+            const who = orgOf(items[0]!)
+            if (who !== null) noteAsked(who)
             // An attempt's start and its outcome come alone, and are most of what comes.
-            if (items.length === 1) pending.push(whole)
-            else pending.push(...partsOf(cut(items), whole))
+            if (items.length === 1) pending.push({ items, who, weight: weightOf(items[0]!), ...answers })
+            else pending.push(...partsOf(cut(items, who !== null && isContested() ? ofOne : max), who, answers))
             schedule()
           })
   })
+
+const nextTurn = Effect.callback<void>((resume) => {
+  setImmediate(() => resume(Effect.void))
+})
 
 const isUnreadable = (cause: Cause.Cause<QueryFailed>): boolean =>
   cause.reasons.some((reason) => reason._tag === "Fail" && reason.error.code?.startsWith("22") === true)

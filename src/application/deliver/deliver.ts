@@ -197,6 +197,7 @@ const decideStart = (
     const decided = decide(message, reason === null ? { type: "StartAttempt", now } : { type: "CancelMessage", reason })
     if (Result.isFailure(decided)) return nothing
     const { entry, after } = entryOf(claimed.messageId, message, version, decided.success, now, {
+      org: claimed.queued.orgId,
       fence: heldBatch.batch,
       gate: { lane: claimed.lane, generation: claimed.terms.generation }
     })
@@ -411,6 +412,7 @@ const settle = Effect.fnUntraced(function* (
     const decided = decide(message, { type: "SettleAttempt", attempt, outcome, exchange: exchange ?? null, now, die })
     if (Result.isFailure(decided)) return nothing
     const { entry } = entryOf(claimed.messageId, message, version, decided.success, now, {
+      org: claimed.queued.orgId,
       fence: heldBatch.batch,
       // Erased during the attempt: the answer must not bring back erased data.
       response: message.progress.erased ? null : response

@@ -66,6 +66,8 @@ export interface Append {
   readonly at: DateTime.Utc
   /** Who is behind it (see commandedBy.ts); null: Posthaste itself. */
   readonly actor: string | null
+  /** In whose share of what the store writes at once; null: in nobody's. */
+  readonly org: OrgId | null
   /** The queue change of the last of these facts that has one. */
   readonly queue: QueueChange | null
   /** Write only if this batch is still claimed: a worker that lost its lease may not write. */

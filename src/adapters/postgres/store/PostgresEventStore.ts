@@ -98,8 +98,10 @@ export const layer = Layer.effect(
 
     const commit = yield* groupCommit<Append, AppendResult>({
       keyOf: ({ messageId }) => messageId,
+      orgOf: ({ org }) => org,
       atOnce: 2,
       max: 1_000,
+      ofOne: 100,
       run: (entries) =>
         postgres.durable.rows(...appending(appendValues(entries, texts))).pipe(
           Effect.tap((rows) => (rows.some(saysWork) ? signal.changed : Effect.void)),

@@ -3,6 +3,7 @@ import { Effect, Exit, Latch } from "effect"
 import { describe, expect } from "vitest"
 import { groupCommit } from "../../../../src/adapters/postgres/groupCommit.ts"
 import { QueryFailed } from "../../../../src/adapters/postgres/Postgres.ts"
+import { OrgId } from "../../../../src/domain/ids.ts"
 
 const numbered = (name: string, count: number) => Array.from({ length: count }, (_, n) => `${name}${n}`)
 
@@ -19,8 +20,10 @@ const asking = Effect.gen(function* () {
     }
   })
   /** Everything is asked at once, and answered when nothing more can start. */
-  const askAll = (calls: ReadonlyArray<ReadonlyArray<string>>) =>
-    Effect.all([...calls.map(ask), Effect.andThen(Effect.sleep("20 millis"), open.open)], { concurrency: "unbounded" })
+  const askAll = (calls: ReadonlyArray<ReadonlyArray<string>>, more: ReadonlyArray<ReturnType<typeof ask>> = []) =>
+    Effect.all([...calls.map(ask), ...more, Effect.andThen(Effect.sleep("20 millis"), open.open)], {
+      concurrency: "unbounded"
+    })
   return { statements, askAll }
 })
 
@@ -41,6 +44,60 @@ describe("a group commit", () => {
       const [[twelve], [twice]] = [yield* askAll([numbered("a", 12)]), yield* askAll([["x", "y", "x"]])]
       expect([twelve, twice]).toEqual([numbered("a", 12), ["x", "y", "x"]])
       expect(statements).toEqual([numbered("a", 10), ["a10", "a11"], ["x", "y"], ["x"]])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("has no more of one org under way than its share while another asks, and all of it otherwise", () =>
+    Effect.gen(function* () {
+      const underWay: Array<string> = []
+      let most = 0
+      const ask = yield* groupCommit<string, string>({
+        ...{ keyOf: (item: string) => item, orgOf: (item: string) => OrgId.make(item[0]!) },
+        ...{ atOnce: 2, max: 10, ofOne: 4 },
+        run: (items) =>
+          Effect.suspend(() => {
+            underWay.push(...items)
+            most = Math.max(most, underWay.filter((item) => item.startsWith("a")).length)
+            return Effect.delay(
+              Effect.sync(() => {
+                for (const item of items) underWay.splice(underWay.indexOf(item), 1)
+                return items
+              }),
+              "5 millis"
+            )
+          })
+      })
+      const askAll = (calls: ReadonlyArray<ReadonlyArray<string>>) =>
+        Effect.forEach(calls, ask, { concurrency: "unbounded" })
+      const calls = [numbered("a", 10), ...numbered("a-", 10).map((item) => [item])]
+      expect(yield* askAll(calls)).toEqual(calls)
+      expect(most).toBe(20)
+      most = 0
+      yield* askAll([["b"]])
+      expect(yield* askAll(calls)).toEqual(calls)
+      expect(most).toBe(4)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("answers so many calls in one turn of the event loop", () =>
+    Effect.gen(function* () {
+      const ask = yield* groupCommit<string, string>({
+        ...{ keyOf: (item: string) => item, atOnce: 1, max: 100 },
+        run: Effect.succeed
+      })
+      let turn = 0
+      let isOver = false
+      const count = () => {
+        turn += 1
+        if (!isOver) setImmediate(count)
+      }
+      count()
+      const turns = yield* Effect.forEach(numbered("a", 100), (item) => Effect.map(ask([item]), () => turn), {
+        concurrency: "unbounded"
+      })
+      isOver = true
+      const each = [...Map.groupBy(turns, (one) => one).values()].map(({ length }) => length)
+      expect(each).toEqual([32, 32, 32, 4])
     }).pipe(Effect.scoped)
   )
 
