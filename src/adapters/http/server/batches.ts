@@ -16,7 +16,7 @@ import { DEPTH_MAX, type JsonText, jsonOf, SIZE_MAX, textOf } from "../../../app
 import { BATCH_MAX } from "../../../application/requests/messageRequests.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { ActingOrg } from "./auth.ts"
-import { pieceOf } from "./door.ts"
+import { atPaceOf, pieceOf } from "./door.ts"
 import { invalidFields, invalidRequest, type Problem, tooLarge } from "./problem.ts"
 import { limits, readJsonBytes } from "./requestBody.ts"
 import { PIECE } from "./turns.ts"
@@ -80,7 +80,7 @@ const answerInPieces = Effect.fnUntraced(function* <Asked, Outcome, E1, R1, E2, 
   const outcomes: Array<Outcome> = []
   for (let from = 0; from < good.length; from += ACCEPTED_AT_ONCE) {
     yield* pieceOf(orgId, PIECE)
-    outcomes.push(...(yield* accept(orgId, good.slice(from, from + ACCEPTED_AT_ONCE))))
+    outcomes.push(...(yield* atPaceOf(orgId, accept(orgId, good.slice(from, from + ACCEPTED_AT_ONCE)))))
   }
   let next = 0
   const items: Array<string> = []

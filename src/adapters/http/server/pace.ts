@@ -1,0 +1,57 @@
+/**
+ * The pace of an org's batches while other orgs ask too: what is accepted together goes to the store, and then the others have the
+ * store to themselves for as long as that took. Only what the org sends next waits for it. An org that asks alone is not held back.
+ */
+import { Clock, Duration, Effect } from "effect"
+
+/** How long after another org asked it is still reckoned with. */
+const OTHERS_MS = 1_000
+/** Of an org that nothing is known of yet. */
+const FIRST_MS = 5
+/** What takes longer waits for something else than the work. */
+const LONGEST_MS = 500
+const ORGS_MAX = 10_000
+
+export interface Pace {
+  /** Somebody of `org` asks for something. */
+  readonly asks: (org: string, nowMs: number) => void
+  /** Begins when it is the org's time. */
+  readonly paced: <A, E, R>(org: string, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+}
+
+export const makePace = (): Pace => {
+  let last: string | null = null
+  let othersUntil = Number.NEGATIVE_INFINITY
+  const known = new Map<string, { freeAt: number; tookMs: number }>()
+
+  const asks: Pace["asks"] = (org, nowMs) => {
+    if (last !== null && last !== org) othersUntil = nowMs + OTHERS_MS
+    last = org
+  }
+
+  const ofOrg = (org: string) => {
+    const own = known.get(org) ?? { freeAt: Number.NEGATIVE_INFINITY, tookMs: FIRST_MS }
+    if (known.size >= ORGS_MAX) known.clear()
+    known.set(org, own)
+    return own
+  }
+
+  const paced: Pace["paced"] = (org, effect) =>
+    Effect.flatMap(Clock.Clock, (clock) => {
+      const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+      const own = ofOrg(org)
+      const askedAt = now()
+      const beginAt = askedAt < othersUntil ? Math.max(askedAt, own.freeAt) : askedAt
+      own.freeAt = beginAt + 2 * own.tookMs
+      const timed = Effect.suspend(() => {
+        const begunAt = now()
+        const note = Effect.sync(() => {
+          own.tookMs = Math.min(now() - begunAt, LONGEST_MS)
+        })
+        return Effect.ensuring(effect, note)
+      })
+      return beginAt === askedAt ? timed : Effect.delay(timed, Duration.millis(beginAt - askedAt))
+    })
+
+  return { asks, paced }
+}

@@ -1,0 +1,47 @@
+/** What an org sends in batches leaves others as much time as it takes, while there are others. */
+import { describe, expect, it } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { makePace } from "../../../../src/adapters/http/server/pace.ts"
+
+const TAKES_MS = 20
+
+/** When each of so many pieces of an org began, in milliseconds; all are there at once. */
+const begun = Effect.fnUntraced(function* (pace: ReturnType<typeof makePace>, org: string, count: number) {
+  const at: Array<number> = []
+  const piece = Effect.andThen(
+    Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sync(() => at.push(now))),
+    Effect.sleep(TAKES_MS)
+  )
+  for (let n = 0; n < count; n++) {
+    yield* Effect.forkChild(pace.paced(org, piece), { startImmediately: true })
+    yield* TestClock.adjust(TAKES_MS)
+  }
+  yield* TestClock.adjust("10 seconds")
+  return at
+})
+
+const monotonicNow = Effect.map(Clock.Clock, (clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1e6)
+
+describe("batches of an org", () => {
+  it.effect("follow each other at once while it asks alone", () =>
+    Effect.gen(function* () {
+      const pace = makePace()
+      pace.asks("a", yield* monotonicNow)
+      pace.asks("a", yield* monotonicNow)
+      expect(yield* begun(pace, "a", 4)).toEqual([0, 20, 40, 60])
+    })
+  )
+
+  it.effect("leave as much time as they take while another org asks, and hold up nothing of the other's", () =>
+    Effect.gen(function* () {
+      const pace = makePace()
+      for (const org of ["a", "b"]) pace.asks(org, yield* monotonicNow)
+      const [first, second, third] = yield* begun(pace, "a", 3)
+      expect([second! - first!, third! - second!]).toEqual([20, 2 * TAKES_MS])
+      const from = yield* Clock.currentTimeMillis
+      for (const org of ["a", "b"]) pace.asks(org, yield* monotonicNow)
+      expect(yield* begun(pace, "b", 1)).toEqual([from])
+    })
+  )
+})
