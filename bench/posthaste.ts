@@ -13,7 +13,7 @@ import { monotonicNow } from "./monotonicNow.ts"
 import { payloadOf } from "./payload.ts"
 import { secret } from "./signedPost.ts"
 
-const startWithinMs = 60_000
+const startWithinMs = 180_000
 const stopWithinMs = 60_000
 
 /**

@@ -93,5 +93,8 @@ describe("the address of an API with a certificate", () => {
     expect(urlOf("10.1.2.3", 8443, leaf)).toBe("https://localhost:8443")
     expect(urlOf("127.0.0.1", 8080)).toBe("http://127.0.0.1:8080")
     expect(nameIn(new X509Certificate(other.cert), "10.1.2.3")).toBe("10.1.2.3")
+    // A wildcard is no address.
+    const many = selfSigned("posthaste.example", ["*.posthaste.example", "api.posthaste.example"])
+    expect(nameIn(new X509Certificate(many.cert), "10.1.2.3")).toBe("api.posthaste.example")
   })
 })

@@ -13,35 +13,31 @@ const commonName = (name: string) =>
   sequence(der(0x31, sequence(der(0x06, Buffer.from("550403", "hex")), der(0x0c, Buffer.from(name)))))
 const time = (text: string) => der(0x17, Buffer.from(text))
 
+const goodFor = (...names: ReadonlyArray<Uint8Array>) =>
+  der(0xa3, sequence(sequence(der(0x06, Buffer.from("551d11", "hex")), der(0x04, sequence(...names)))))
+const nameOf = (name: string) => der(0x82, Buffer.from(name))
 /** For a name of this machine, and for its loopback address where that is wished. */
-const alsoForLoopback = der(
-  0xa3,
-  sequence(
-    sequence(
-      der(0x06, Buffer.from("551d11", "hex")),
-      der(0x04, sequence(der(0x82, Buffer.from("localhost")), der(0x87, Buffer.from([127, 0, 0, 1]))))
-    )
-  )
-)
+const alsoForLoopback = goodFor(nameOf("localhost"), der(0x87, Buffer.from([127, 0, 0, 1])))
 
 /** In the form of the century's last two digits of the year, month, day, hour, minute, second. */
 export type Validity = readonly [from: string, until: string]
 
 export const selfSigned = (
   host: string,
-  loopback = false,
+  /** Names that it is good for; true: this machine. */
+  names: boolean | ReadonlyArray<string> = false,
   [from, until]: Validity = ["200101000000Z", "491231235959Z"]
 ): { readonly cert: string; readonly key: string } => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const content = sequence(
-    ...(loopback ? [der(0xa0, der(0x02, Buffer.from([2])))] : []),
+    ...(names !== false ? [der(0xa0, der(0x02, Buffer.from([2])))] : []),
     der(0x02, Buffer.from([1])),
     ecdsaWithSha256,
     commonName(host),
     sequence(time(from), time(until)),
     commonName(host),
     publicKey.export({ type: "spki", format: "der" }),
-    ...(loopback ? [alsoForLoopback] : [])
+    ...(names === false ? [] : [names === true ? alsoForLoopback : goodFor(...names.map(nameOf))])
   )
   const signature = der(0x03, Buffer.from([0]), sign("sha256", content, privateKey))
   const text = sequence(content, ecdsaWithSha256, signature).toString("base64")
