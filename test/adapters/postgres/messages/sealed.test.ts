@@ -115,7 +115,7 @@ const isDefect = (exit: Exit.Exit<unknown, unknown>, words: RegExp) => {
   expect(String(Exit.isFailure(exit) && exit.cause)).toMatch(words)
 }
 
-describe.concurrent("sealed texts", () => {
+describe("sealed texts", () => {
   it.live("are found by nobody who has the database and no key, and read as they were by whoever has it", () =>
     Effect.gen(function* () {
       const { under, sql, everything } = yield* aDatabase
@@ -349,8 +349,14 @@ describe.concurrent("sealed texts", () => {
         yield* append(...after.steps)
       }).pipe(Effect.provide(under([old])))
       expect(yield* sql("select count(*)::text from data_key")).toEqual([{ count: "1" }])
-      const read = Effect.flatMap(Bodies, ({ load }) => load(after.id))
-      expect(yield* Effect.provide(read, under([old]))).toBe('"after"')
+      // A process that has opened nothing yet.
+      const { messages, unreadable } = (yield* Effect.provide(claim, under([old])))!
+      expect(
+        onceEach(messages)
+          .map(({ body }) => body)
+          .sort()
+      ).toEqual(['"after"', '"before"'])
+      expect(unreadable).toBeUndefined()
     }).pipe(Effect.scoped)
   )
 
@@ -419,6 +425,12 @@ describe.concurrent("sealed texts", () => {
       expect(yield* sealClearTexts()).toBe(left!["texts"])
       expect(yield* clear()).toBe(0)
       expect(yield* sealClearTexts()).toBe(0)
+      // No key seals twice with one nonce.
+      const texts = yield* sql(
+        "select body from body where body is not null union all select body from response union all select request_hash from idempotency"
+      )
+      const heads = texts.map(({ body }) => Buffer.from(body!.slice(2), "base64").toString("hex", 0, 28))
+      expect(new Set(heads).size).toBe(3 * ROWS)
 
       yield* Effect.gen(function* () {
         const bodies = yield* Bodies
@@ -447,8 +459,9 @@ describe.concurrent("sealed texts", () => {
       const { under, sql, sealClearTexts } = yield* aDatabase
       const [edited, erased] = [answered('"before"', "a"), answered('"erased"', "b")]
       yield* append(...edited.steps, ...erased.steps).pipe(Effect.provide(under([old], false)))
-      // They were read, and whoever seals them waits for who is changing them.
+      // They can be read, and whoever seals them waits for who is changing them: for the table of one, for the row of the other.
       yield* sql("begin")
+      yield* sql("lock table body in share row exclusive mode")
       yield* sql("update body set body = $2 where message_id = $1", [edited.id, '"meanwhile"'])
       yield* sql("delete from response where message_id = $1", [erased.id])
       const run = yield* Effect.forkChild(sealClearTexts())
