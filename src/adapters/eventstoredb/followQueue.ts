@@ -144,7 +144,8 @@ const meaningOf = (db: EventStoreDb["Service"]) => {
       )
     }
     yield* (yield* SetAside).put(null, [...unprocessable.values()])
-    return [...stored.values()]
+    // What the facts before the one at fault say of the queue is left to the next try: a fact that moves a message ends that it is set aside.
+    return [...stored.values()].map((each) => (unprocessable.has(each.messageId) ? { ...each, queue: null } : each))
   })
 }
 
