@@ -38,6 +38,10 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "sends a retry to the end of its line": 3_000,
   "lets a dead letter step aside although it blocks": 100,
   "keeps a line blocked although its dead letter was replayed": 3_000,
+  "puts off again and again for as short as it is asked": 200,
+  "puts off longer each time, but never longer than three seconds": 300,
+  "gives up what was sent when no receipt comes": 30,
+  "keeps the permit of a probe that was never sent": 300,
   "counts an attempt that was put off": 20,
   "sends again what is in doubt": 200,
   "revives a dead letter when a receipt says that it was delivered": 200,
@@ -65,6 +69,9 @@ const worldsMax: Record<keyof typeof mutants, number> = {
 
 /** Worlds left out because nothing is noticed in them, of mutants that show in one world of a thousand. */
 const worldsBefore: { readonly [name: string]: number } = {
+  "puts off again and again for as short as it is asked": 300,
+  "puts off longer each time, but never longer than three seconds": 300,
+  "keeps the permit of a probe that was never sent": 140,
   "answers that a message is set aside before that is on the disk": 1_300,
   "answers that messages are back before that is on the disk": 250,
   "brings back the whole lane of what was set aside": 2_700

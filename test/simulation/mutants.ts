@@ -2,7 +2,7 @@
  * Stores that break one promise on purpose, some always and some now and then, the way a real one would. Where the
  * promise is the application's, the store undoes what the application did right.
  */
-import { Context, DateTime, Effect, Result } from "effect"
+import { Context, DateTime, Duration, Effect, Result } from "effect"
 import { Bodies } from "../../src/application/ports/Bodies.ts"
 import { Circuits } from "../../src/application/ports/Circuits.ts"
 import { Destinations } from "../../src/application/ports/Destinations.ts"
@@ -64,6 +64,20 @@ const repairing =
   (store) => {
     const real = Context.get(store, QueueRepair)
     return Context.add(store, QueueRepair, { ...real, ...change(real, store) })
+  }
+
+/** Deferrals after the fifth of their epoch; `change` is told how long they wait, beyond the wish of the receiver. */
+const puttingOff =
+  (change: (waitMs: number) => number) =>
+  (entry: Append, store: Store): Append => {
+    const { messageId, queue, at } = entry
+    const [fact] = entry.facts
+    const names = (Context.get(store, Memory).tables.streams.get(messageId) ?? []).map(({ name }) => name)
+    const before = names.slice(names.findLastIndex((name) => name.startsWith("MessageReplayed@")) + 1)
+    const times = before.filter((name) => name.startsWith("AttemptDeferred@")).length
+    if (fact?.type !== "AttemptDeferred" || queue?.type !== "Wait" || times < 5) return entry
+    const dueAt = DateTime.add(at, { milliseconds: change(DateTime.distance(at, fact.dueAt).pipe(Duration.toMillis)) })
+    return { ...entry, facts: [{ ...fact, dueAt }], queue: { ...queue, dueAt } }
   }
 
 const noSlots = { nextSlotAt: null, returned: [] }
@@ -347,6 +361,40 @@ export const mutants = {
         ? { ...entry.queue, line: null }
         : entry.queue
   })),
+
+  "puts off again and again for as short as it is asked": appending(puttingOff(() => 0)),
+
+  "puts off longer each time, but never longer than three seconds": appending(
+    puttingOff((waitMs) => Math.min(waitMs, 3_000))
+  ),
+
+  "gives up what was sent when no receipt comes": (store, { timeline }) => {
+    const { streams } = Context.get(store, Memory).tables
+    const real = Context.get(store, EventStore)
+    const giveUp = ({ messageId, at }: Append, version: number) => {
+      if (streams.get(messageId)?.length !== version) return
+      const error = { code: "no_receipt", message: "no receipt came", retryable: true }
+      const facts = [{ type: "MessageFailed", by: "receipt", error }] as const
+      const free = { fence: null, gate: null, queue: null, opening: null, response: null }
+      Effect.runSync(real.append([{ messageId, at, actor: null, expected: version, facts, ...free }]))
+    }
+    return Context.add(store, EventStore, {
+      ...real,
+      append: (entries) =>
+        Effect.tap(real.append(entries), (results) =>
+          Effect.sync(() => {
+            for (const [index, entry] of entries.entries()) {
+              const result = results[index]!
+              const isSent = entry.facts.at(-1)?.type === "AttemptSucceeded" && result.type === "Appended"
+              if (isSent) timeline.after(1_000, () => giveUp(entry, result.version))
+            }
+          })
+        )
+    })
+  },
+
+  "keeps the permit of a probe that was never sent": (store) =>
+    Context.add(store, Circuits, { ...Context.get(store, Circuits), giveBack: () => Effect.void }),
 
   "counts an attempt that was put off": appending((entry) => ({
     ...entry,

@@ -212,6 +212,12 @@ const lane = (dice: Dice, theme: Theme): LaneDraw => {
   }
 }
 
+/** The same lane before a destination that puts nearly every message off, again and again. */
+export const stubborn = (lane: LaneDraw): LaneDraw => ({
+  ...lane,
+  behaviours: { ...lane.behaviours, ok: 1, putOff: 60 }
+})
+
 /** What befalls the store itself, and what the queue must recover from by itself. */
 export const troubles = ["unreadable", "lostRow", "lostHead", "silence"] as const
 export type TroubleKind = (typeof troubles)[number]

@@ -38,7 +38,16 @@ import { Operators } from "./operators.ts"
 import { type Machinery, Process } from "./process.ts"
 import { channelOf } from "./receivers.ts"
 import { RunQueue } from "./scheduler.ts"
-import { draw, drawTroubles, type LaneDraw, rareCalls, type StoreCall, type Swarm, type Trouble } from "./swarm.ts"
+import {
+  draw,
+  drawTroubles,
+  type LaneDraw,
+  rareCalls,
+  type StoreCall,
+  type Swarm,
+  stubborn,
+  type Trouble
+} from "./swarm.ts"
 
 export interface LaneOfWorld extends LaneDraw {
   readonly id: DestinationId
@@ -81,6 +90,9 @@ const repairs = { pause: Duration.millis(200), rest: Duration.millis(500), missi
 const REPAIRED_WITHIN_MS = 75_000
 /** How likely the database crashes right after one of the calls that are rare, in a world where it does. */
 const RARE_CALL_CRASHES = 0.5
+
+/** In one world of sixteen destinations hardly do anything but put off, for so long. */
+const STUBBORN_FOR_MS = 40_000
 
 export class World {
   readonly seed: number
@@ -131,7 +143,9 @@ export class World {
     const silences = this.troubles.flatMap(({ kind, atMs, forMs }) =>
       kind === "silence" ? [atMs + forMs + ANSWERS_WITHIN_MS] : []
     )
-    this.swarm = { ...swarm, healAtMs: Math.max(swarm.healAtMs, ...silences) }
+    const isStubborn = seed % 16 === 3
+    const healAtMs = Math.max(swarm.healAtMs, ...silences, isStubborn ? STUBBORN_FOR_MS : 0)
+    this.swarm = { ...swarm, healAtMs }
     this.#runQueue = new RunQueue(this.dice)
     this.machinery = {
       timeline: this.timeline,
@@ -144,7 +158,7 @@ export class World {
     this.commits = new Commits(Context.get(store, Memory.Memory).tables)
     this.store = sabotage(store, this)
     this.lanes = this.swarm.lanes.map((lane, index) => ({
-      ...lane,
+      ...(isStubborn ? stubborn(lane) : lane),
       id: DestinationId.make(`00000000-0000-4000-8000-0000000001${String(index).padStart(2, "0")}`),
       orgId: OrgId.make(`org-${index % 2}`)
     }))

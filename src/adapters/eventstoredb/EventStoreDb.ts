@@ -63,6 +63,8 @@ export class EventStoreDb extends Context.Service<
     /** Follows the streams whose names begin so, from beyond a position on. */
     readonly follow: (prefix: string, after: LogPosition | null) => Effect.Effect<Following, never, Scope.Scope>
     readonly remove: (stream: string) => Effect.Effect<void, StoreUnavailable>
+    /** Nothing can be appended to it ever again. False, and nothing happens, where the stream goes on beyond that version. */
+    readonly removeForGood: (stream: string, version: number) => Effect.Effect<boolean, StoreUnavailable>
   }
 >()("posthaste/adapters/eventstoredb/EventStoreDb") {}
 
@@ -186,6 +188,11 @@ export const layer = (url: Redacted.Redacted, patience: Patience) =>
           Effect.catchIf(
             ({ cause }) => typeOf(cause) === ErrorType.WRONG_EXPECTED_VERSION,
             () => lookInto(stream, version, events)
+          ),
+          // Its life was over: whoever reads it again finds nothing.
+          Effect.catchIf(
+            ({ cause }) => typeOf(cause) === ErrorType.STREAM_DELETED,
+            () => Effect.succeed({ type: "WrongExpectedVersion" } as const)
           )
         )
 
@@ -274,8 +281,20 @@ export const layer = (url: Redacted.Redacted, patience: Patience) =>
           Effect.catch((error) => (isAbsent(error.cause) ? Effect.void : Effect.fail(error)))
         )
 
+      const removeForGood = (stream: string, version: number) =>
+        answered(
+          call(() => client.tombstoneStream(stream, { expectedRevision: BigInt(version - 1), deadline: CALL_MS }))
+        ).pipe(
+          Effect.as(true),
+          Effect.catch((error) => {
+            const type = typeOf(error.cause)
+            if (type === ErrorType.STREAM_DELETED || type === ErrorType.STREAM_NOT_FOUND) return Effect.succeed(true)
+            return type === ErrorType.WRONG_EXPECTED_VERSION ? Effect.succeed(false) : Effect.fail(error)
+          })
+        )
+
       yield* untilLetIn(where, read(NO_STREAM_AT_ALL, 0, 1), patience)
-      return EventStoreDb.of({ append, read, readAll, follow, remove })
+      return EventStoreDb.of({ append, read, readAll, follow, remove, removeForGood })
     })
   )
 

@@ -1,19 +1,46 @@
-/** A message that PostgreSQL forgets is removed from EventStoreDB too: at once, or when it can be reached again (tidy.ts). */
+/**
+ * A message that PostgreSQL forgets is removed from EventStoreDB too: at once, or when it can be reached again (tidy.ts).
+ *
+ * What can still move goes the other way round: EventStoreDB ends its stream for good, and only if nothing was appended since its view
+ * was made. Whoever appends meanwhile was first, and the message stays, or is told that there is none. A crash in between leaves a stream
+ * that is gone and a message that the next pass forgets.
+ */
 import { Effect, Layer } from "effect"
-import type { Ledger } from "../../application/ports/Ledger.ts"
-import { Retention } from "../../application/ports/Retention.ts"
-import type { EventStoreDb } from "./EventStoreDb.ts"
-import { removeForgotten } from "./tidy.ts"
+import { Ledger } from "../../application/ports/Ledger.ts"
+import { type Before, Retention } from "../../application/ports/Retention.ts"
+import { streamOf } from "../../domain/streams.ts"
+import { EventStoreDb } from "./EventStoreDb.ts"
+import { REMOVALS_AT_ONCE, removeForgotten } from "./tidy.ts"
 
 /** Over a retention of everything else. */
 export const layer = Layer.effect(
   Retention,
   Effect.gen(function* () {
     const { sweep, sweepEvents, sweepDeeds } = yield* Retention
+    const db = yield* EventStoreDb
+    const ledger = yield* Ledger
     const services = yield* Effect.context<EventStoreDb | Ledger>()
     const remove = Effect.ignore(Effect.provideContext(removeForgotten, services))
+
+    const forgetDead = Effect.fnUntraced(function* (before: Before, from: string | null, next: string | null) {
+      const gone = yield* Effect.filter(
+        yield* ledger.oldDead(before, from, next),
+        ({ id, version }) => db.removeForGood(streamOf(id), version),
+        { concurrency: REMOVALS_AT_ONCE }
+      )
+      if (gone.length > 0) yield* ledger.forgetDead(gone.map(({ id }) => id))
+      return gone.length
+    })
+
+    const sweepBoth: typeof sweep = Effect.fnUntraced(function* (before, from, limit) {
+      const swept = yield* sweep(before, from, limit)
+      if (swept === null) return null
+      const dead = yield* forgetDead(before, from, swept.next)
+      yield* remove
+      return { removed: swept.removed + dead, next: swept.next }
+    })
     return Retention.of({
-      sweep: (...asked) => Effect.tap(sweep(...asked), remove),
+      sweep: sweepBoth,
       sweepEvents: (...asked) => Effect.tap(sweepEvents(...asked), remove),
       sweepDeeds: (...asked) => Effect.tap(sweepDeeds(...asked), remove)
     })

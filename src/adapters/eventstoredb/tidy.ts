@@ -8,7 +8,7 @@ import { streamOf } from "../../domain/streams.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
 
 const AT_ONCE = 100
-const REMOVALS_AT_ONCE = 8
+export const REMOVALS_AT_ONCE = 8
 
 /** The log was followed up to `followedTo`. */
 export const tidy = Effect.fnUntraced(function* (followedTo: bigint) {

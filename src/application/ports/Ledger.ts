@@ -5,6 +5,7 @@ import type { FromStore } from "../errors.ts"
 import type { Append, KeyHolder, Position, StreamVersion } from "./EventStore.ts"
 import type { NewEvent, PublishResult } from "./Events.ts"
 import type { JournalFact } from "./Journals.ts"
+import type { Before } from "./Retention.ts"
 
 /** An entry about to be appended, with the id of its first event. */
 export interface Intent {
@@ -52,6 +53,12 @@ export interface FollowerStep {
 export interface OwedMessage extends Omit<JournalFact, "version"> {
   readonly messageId: MessageId
   readonly eventId: EventId
+}
+
+/** A message whose stream is to go, if it still has this version. */
+export interface OldDead {
+  readonly id: MessageId
+  readonly version: StreamVersion
 }
 
 /** The stream of a message or of an event, by its name and by the id of what it is about. */
@@ -121,6 +128,13 @@ export class Ledger extends Context.Service<
     ) => FromStore<void>
     /** Everything in the log up to `head` is history, and the streams of messages are in the log and nowhere else. */
     readonly adopt: (head: Position | null) => FromStore<void>
+    /**
+     * Dead letters, and messages sent and never proven, that are old enough: of those that `Retention.sweep` has just looked at,
+     * from one cursor to the next, those that hold no place in a line.
+     */
+    readonly oldDead: (before: Before, from: string | null, next: string | null) => FromStore<ReadonlyArray<OldDead>>
+    /** Forgets these messages with all that is kept of them here. Their streams are gone. */
+    readonly forgetDead: (ids: ReadonlyArray<MessageId>) => FromStore<void>
     /** Streams that retention has forgotten and that still exist. */
     readonly forgotten: (limit: number) => FromStore<ReadonlyArray<ForgottenStream>>
     readonly forgot: (streams: ReadonlyArray<ForgottenStream>) => FromStore<void>

@@ -43,7 +43,7 @@ const ports = portsOf(false)
 // These look at the whole log, which all tests share.
 eventStoreContract("eventstoredb", ports)
 journalsContract("eventstoredb", ports)
-retentionContract("eventstoredb", ports, true)
+retentionContract("eventstoredb", ports)
 
 // These look at their own database, and many of them wait: they wait together.
 describe.concurrent("a store in EventStoreDB", () => {

@@ -15,9 +15,25 @@ import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { Ledger } from "../../../src/application/ports/Ledger.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
+import { Retention } from "../../../src/application/ports/Retention.ts"
 import { SetAside } from "../../../src/application/ports/SetAside.ts"
+import * as Channels from "../../../src/setup/channels.ts"
 import { asWorker } from "../../contracts/deliver/claims.ts"
-import { newLane, newOrg, next, now, opened, settled, started, unreachable } from "../../contracts/sample.ts"
+import { ended, projected } from "../../contracts/replays/deadLetterSamples.ts"
+import {
+  endedBefore,
+  inMillis,
+  newLane,
+  newOrg,
+  next,
+  now,
+  opened,
+  type StorePorts,
+  settled,
+  started,
+  unreachable
+} from "../../contracts/sample.ts"
+import { refused } from "../../contracts/written.ts"
 import { eventStore, eventsOf, type Fault, json } from "../../servers/eventStore.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
 
@@ -34,7 +50,9 @@ const world = (version?: string) =>
     return {
       server,
       /** A whole one. */
-      process: Layer.build(EventStoreDbPorts.layer(streams).pipe(Layer.provideMerge(Layer.suspend(postgres)))),
+      process: Layer.build(
+        EventStoreDbPorts.layer(streams).pipe(Layer.provideMerge(Layer.suspend(postgres)), Layer.merge(Channels.unused))
+      ),
       /** One that appends but never follows the log, and whose ledger does as the test says. */
       crippled: (change: Change = () => ({})) => {
         const ledger = Layer.effect(
@@ -568,6 +586,53 @@ describe("whoever follows the log", () => {
       yield* store.append([opened().entry])
       yield* followed(place).pipe(Effect.repeat({ until: ({ facts }) => facts === 2 }), Effect.timeout("60 seconds"))
       expect(yield* followed(place)).toMatchObject({ facts: 2 })
+    })
+  )
+})
+
+describe("a dead letter whose life is over", () => {
+  // A sweep looks at one org.
+  const orgId = newOrg()
+  const sweptAt = Effect.fnUntraced(function* (context: Context.Context<Retention>) {
+    const before = { ...endedBefore(inMillis(-60_000)), dead: inMillis(60_000) }
+    return (yield* Context.get(context, Retention).sweep(before, null, 100))?.removed
+  })
+  const dead = (context: Context.Context<StorePorts>) =>
+    Effect.gen(function* () {
+      const sample = yield* ended(refused(), inMillis(-1_000), { orgId })
+      yield* projected([sample])
+      return sample
+    }).pipe(Effect.provideContext(context))
+
+  test(
+    "stays when it was replayed before its list knows it, and is forgotten by the next pass when the one before was cut off",
+    Effect.gen(function* () {
+      const { process, server } = yield* world()
+      const context = yield* process
+      const store = Context.get(context, EventStore)
+      const cutOff = yield* dead(context)
+      const replayed = yield* dead(context)
+      const again = next(replayed, { type: "ReplayMessage", now: now(), reason: null })
+      yield* store.append([again.entry])
+      // The pass that ended its stream had no time to say so.
+      server.log.delete(`message-${cutOff.id}`, "forEver")
+      expect(yield* sweptAt(context)).toBe(1)
+      expect((yield* store.load(replayed.id)).version).toBe(again.after.version)
+      expect(yield* Context.get(context, Bodies).load(cutOff.id)).toBeNull()
+    })
+  )
+
+  test(
+    "can't be replayed any more from the moment its stream ends",
+    Effect.gen(function* () {
+      const { process, server } = yield* world()
+      const context = yield* process
+      const store = Context.get(context, EventStore)
+      const sample = yield* dead(context)
+      server.log.delete(`message-${sample.id}`, "forEver")
+      const again = next(sample, { type: "ReplayMessage", now: now(), reason: null })
+      expect(yield* store.append([again.entry])).toEqual([{ type: "VersionConflict" }])
+      expect((yield* store.load(sample.id)).version).toBe(0)
     })
   )
 })

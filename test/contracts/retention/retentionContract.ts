@@ -36,8 +36,7 @@ const sentOnly: AttemptOutcome = {
   durationMs: 3
 }
 
-/** `keepsDead`: a store that can't hold appends back while it looks at a stream forgets nothing that could still move. */
-export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>, keepsDead = false) => {
+export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
     it.live(rule, () => Effect.provide(body, layer))
 
@@ -144,14 +143,12 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
         yield* store.append([again.entry])
         expect((yield* sweepAll(100)).reduce((a, b) => a + b)).toBe(0)
         const removed = (yield* sweepAll(100, inMillis(-2 * HOUR))).reduce((a, b) => a + b)
-        expect(removed).toBe(keepsDead ? 0 : 2)
-        expect((yield* store.load(older.id)).version).toBe(keepsDead ? older.version : 0)
-        expect((yield* store.load(taken.after.id)).version).toBe(keepsDead ? taken.after.version : 0)
+        expect(removed).toBe(2)
+        expect((yield* store.load(older.id)).version).toBe(0)
+        expect((yield* store.load(taken.after.id)).version).toBe(0)
         expect((yield* store.load(younger.id)).version).toBe(younger.version)
         expect((yield* store.load(replayed.id)).version).toBe(again.after.version)
-        expect((yield* (yield* MessageViews).stats(orgId)).byStatus).toMatchObject(
-          keepsDead ? { FAILED: 3, SENT: 1 } : { FAILED: 2, SENT: 0 }
-        )
+        expect((yield* (yield* MessageViews).stats(orgId)).byStatus).toMatchObject({ FAILED: 2, SENT: 0 })
       })
     )
 
@@ -179,18 +176,7 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
           return found
         })
         yield* sweepAll(100, null, { ended: inMillis(-7 * DAY) })
-        const dead = keepsDead ? ["short dead"] : []
-        const kept = [
-          "short 1",
-          ...dead,
-          "long 1",
-          "long 3",
-          "long 10",
-          "long dead",
-          "plain 1",
-          "plain 3",
-          "plain dead"
-        ]
+        const kept = ["short 1", "long 1", "long 3", "long 10", "long dead", "plain 1", "plain 3", "plain dead"]
         expect(yield* left()).toEqual(kept)
         // For ever, but for those that have days of their own.
         yield* sweepAll(100, null, { ended: null })

@@ -52,6 +52,12 @@ export class EventLog {
     return visible.length === 0 ? "unknown" : visible
   }
 
+  /** Null of a stream without events. */
+  lastRevision(name: string): number | null {
+    const events = this.#streams.get(name)?.events ?? []
+    return events.length === 0 ? null : events.length - 1
+  }
+
   append(name: string, expected: Expected, events: ReadonlyArray<Proposed>, forgetsIds = false): Written {
     const stream = this.#streams.get(name)
     if (stream?.tombstoned === true) return { type: "Tombstoned" }

@@ -80,6 +80,13 @@ export const failures = {
       "leader-endpoint-host": "127.0.0.1",
       "leader-endpoint-port": String(port)
     }),
+  wrongExpectedVersion: (stream: string, expected: number, actual: number) =>
+    failure(status.FAILED_PRECONDITION, `Append failed due to WrongExpectedVersion of '${stream}'.`, {
+      exception: "wrong-expected-version",
+      "stream-name": stream,
+      "expected-version": String(expected),
+      "actual-version": String(actual)
+    }),
   streamDeleted: (stream: string) =>
     failure(status.FAILED_PRECONDITION, `Event stream '${stream}' is deleted.`, {
       exception: "stream-deleted",
@@ -485,6 +492,14 @@ const remove =
     if (result.type === "Silent") return
     if (result.type === "Refused") return answer(result.error)
     if (log.stream(name) === "tombstoned") return answer(failures.streamDeleted(name))
+    const options = call.request.getOptions()!
+    const isExact =
+      options.getExpectedStreamRevisionCase() === messages.DeleteReq.Options.ExpectedStreamRevisionCase.REVISION
+    const expected = Number(options.getRevision())
+    const current = log.lastRevision(name)
+    if (isExact && current !== null && current !== expected) {
+      return answer(failures.wrongExpectedVersion(name, expected, current))
+    }
     log.delete(name, how)
     if (result.type === "Lost") return result.error === null ? undefined : answer(result.error)
     const response = how === "softly" ? new messages.DeleteResp() : new messages.TombstoneResp()

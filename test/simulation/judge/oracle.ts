@@ -23,7 +23,7 @@ import type { Entry } from "./ledger.ts"
 import { Lines, lineName } from "./lines.ts"
 import { ReplayJobs } from "./replayJobs.ts"
 import { Requests } from "./requests.ts"
-import { ASKED_MOST_MS, attemptsOf, endings, isDead, waitAfter } from "./rules.ts"
+import { ASKED_MOST_MS, attemptsOf, endings, isDead, leastWaitAfter, waitAfter } from "./rules.ts"
 import { Shown } from "./shown.ts"
 
 const ofAWorker: ReadonlySet<MessageFact["type"]> = new Set([
@@ -311,7 +311,9 @@ export class Oracle {
         const isAsked = entry.deferrals < 5 ? wait === asked : wait >= asked
         this.#check("I31 put off as long as was asked", isAsked, what)
         const hasAge = entry.queued.retry.ageMaxMs !== undefined
-        this.#check("I31 put off longer and longer", entry.deferrals < 5 || wait >= 1_000 || hasAge, what)
+        const least = entry.deferrals < 5 || hasAge ? 0 : leastWaitAfter(entry.deferrals)
+        this.#check("I31 put off longer and longer", wait >= least, what)
+        if (least > 1_000) this.#world.tally("a message was put off longer and longer")
         entry.deferrals += 1
         this.requests.putOff(id, entry)
         entry.underWayWhenErased = false

@@ -53,6 +53,13 @@ export const waitAfter = (
   return { shortest: Math.floor(wait * low!), longest: Math.ceil(wait * high!) }
 }
 
+/** The least that a message waits which was put off so often before, in the default life: twice as long each time, up to an hour. */
+export const leastWaitAfter = (deferrals: number): number => {
+  let wait = SECOND
+  for (let n = 5; n < deferrals && wait < HOUR; n++) wait *= 2
+  return Math.min(wait, HOUR)
+}
+
 /** A message that came so far needs nobody any more. */
 export const endings: ReadonlySet<MessageStatus> = new Set([
   "DELIVERED",

@@ -49,14 +49,9 @@ begin
         and v.version = (select max(e.version) from event e where e.stream_id = v.id)
         and not exists (select 1 from line_entry l where l.message_id = v.id));
   end if;
-  delete from event where stream_id = any (v_ids);
-  delete from copied_fact where stream_id = any (v_ids);
-  delete from body where message_id = any (v_ids);
-  delete from response where message_id = any (v_ids);
-  delete from idempotency where message_id = any (v_ids);
   -- Longer than any projector holds on to what it has read.
   delete from forgotten_message where at < v_now - interval '1 day';
-  insert into forgotten_message (message_id) select unnest(v_ids) on conflict do nothing;
+  perform forget_messages(v_ids);
   if v_seen < p_limit then
     p_org := (select min(c.org_id) from message_count c where c.generation = v_generation and c.org_id > p_org);
     p_created := null;

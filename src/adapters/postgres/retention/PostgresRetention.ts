@@ -13,7 +13,8 @@ const sweepEventsStatement = prepared`select removed::text, to_json(next_at) #>>
 const sweepDeedsStatement = prepared`select removed::text, to_json(next_at) #>> '{}', next_id::text
     from forget_deeds($1, $2::timestamptz, $3::uuid, $4)`
 
-const placeIn = (cursor: string | null) => (cursor ?? "").split("/").map((part) => (part === "" ? null : part))
+/** The parts of a cursor. */
+export const placeIn = (cursor: string | null) => (cursor ?? "").split("/").map((part) => (part === "" ? null : part))
 
 const sweepOf = ([removed, ...next]: ReadonlyArray<string | null>) => ({
   removed: Number(removed),

@@ -16,6 +16,7 @@ import { publishedEvent, publishingBy } from "../events/PostgresEvents.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
+import { placeIn } from "../retention/PostgresRetention.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 import { moveOf } from "./append.ts"
 import { acceptedUnder } from "./PostgresEventStore.ts"
@@ -82,12 +83,14 @@ const adoptStatement = prepared`with copies as (
 const NOBODY = "00000000-0000-0000-0000-000000000000"
 const forgottenStatement = prepared`select message_id, coalesce(stream, 'message-' || message_id) from forgotten_stream limit $1`
 const forgotStatement = prepared`delete from forgotten_stream where message_id = any ($1::uuid[])`
+const oldDeadStatement = prepared`select id, version from dead_elsewhere($1, $2, $3, $4, $5::timestamptz, $6::uuid, $7, $8::timestamptz, $9::uuid)`
+const forgetDeadStatement = prepared`select forget_dead($1::uuid[])`
 const leftBehindStatement = prepared`select event_id, message_id from append_intent where at < statement_timestamp() - interval '1 day' order by at limit $1`
 
 export const layer = Layer.effect(
   Ledger,
   Effect.gen(function* () {
-    const { durable, queue, lookups, reads } = yield* Postgres
+    const { durable, queue, lookups, reads, bulk } = yield* Postgres
     const signal = yield* WorkSignal
     const texts = yield* SealedTexts
     const reserving = texts.writing(reserveStatement)
@@ -204,6 +207,14 @@ export const layer = Layer.effect(
           rows.map(([id, stream]) => ({ id: id!, stream: stream! }))
         ),
       forgot: (streams) => unavailable(queue.rows(forgotStatement, [streams.map(({ id }) => id)])).pipe(Effect.asVoid),
+      oldDead: ({ now, dead, daysMax }, from, next) => {
+        const values = [DateTime.formatIso(now), daysMax, dead && DateTime.formatIso(dead)]
+        const places = [placeIn(from), placeIn(next)].flatMap(([org = null, at = null, id = null]) => [org, at, id])
+        return reading(bulk.rows(oldDeadStatement, [...values, ...places]), (rows) =>
+          rows.map(([id, version]) => ({ id: id as MessageId, version: Number(version) }))
+        )
+      },
+      forgetDead: (ids) => unavailable(bulk.rows(forgetDeadStatement, [ids])).pipe(Effect.asVoid),
       leftBehind: (limit) =>
         reading(reads.rows(leftBehindStatement, [limit]), (rows) =>
           rows.map(([id, messageId]) => ({ id: id!, messageId: messageId as MessageId }))

@@ -1,0 +1,13 @@
+-- Forgets messages with all that is kept of them here. Every projector's row is held by whoever calls: a step that comes after this sees
+-- what was forgotten.
+create or replace function forget_messages(p_ids uuid[]) returns void
+language plpgsql volatile
+as $$
+begin
+  delete from event where stream_id = any (p_ids);
+  delete from copied_fact where stream_id = any (p_ids);
+  delete from body where message_id = any (p_ids);
+  delete from response where message_id = any (p_ids);
+  delete from idempotency where message_id = any (p_ids);
+  insert into forgotten_message (message_id) select unnest(p_ids) on conflict do nothing;
+end $$;
