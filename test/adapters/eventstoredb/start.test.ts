@@ -144,6 +144,14 @@ describe("a start with EventStoreDB", () => {
     })
   )
 
+  it.live("says in one line what a server says in many", () =>
+    Effect.gen(function* () {
+      const server = yield* eventStore()
+      server.inject({ rpc: "read", fault: "unknown", times: 1_000 })
+      expect(yield* said(server.url)).toMatch(/^EventStoreDB does not answer \([^\n]+\)$/)
+    })
+  )
+
   it.live("does not wait for what no waiting cures", () =>
     Effect.gen(function* () {
       const { file } = yield* files

@@ -76,6 +76,20 @@ describe("the database's time", () => {
     expect(earlier.at(10_002 + 130_000) - offset - 140_002).toBeCloseTo(-60_000, 0)
   })
 
+  it("goes by the quickest of the last answers, and not by a slow one that came later", () => {
+    const time = makeTime(answerOf(0, 2, 0.5, 0))
+    time.learn(answerOf(20_000, 4_000, 1, 0))
+    expect(Math.abs(time.at(40_000) - 40_000)).toBeLessThan(10)
+  })
+
+  it("forgets what another clock said, however quick it was", () => {
+    const time = makeTime(answerOf(0, 1, 0.5, 0))
+    for (const [nth, offset] of [0, 0, 60_000, 60_000].entries()) {
+      time.learn(answerOf(10_000 * (nth + 1), offset === 0 ? 1 : 40, 0.5, offset))
+    }
+    expect(Math.abs(time.at(41_000) - 101_000)).toBeLessThan(30)
+  })
+
   it("is not believed when it is an hour off", () => {
     const time = makeTime(answerOf(0, 2, 0.5, 0))
     expect(time.learn(answerOf(10, 2, 0.5, 3_700_000))).toBe(false)

@@ -73,7 +73,8 @@ const failure = (code: status, details: string, headers: Record<string, string> 
 export const failures = {
   unavailable: failure(status.UNAVAILABLE, "Server Is Not Ready"),
   deadlineExceeded: failure(status.DEADLINE_EXCEEDED, "Deadline exceeded"),
-  unknown: failure(status.UNKNOWN, "Unexpected exception"),
+  // A real server tells where it threw.
+  unknown: failure(status.UNKNOWN, "Unexpected exception\n   at EventStore.Core.Services.Transport.Grpc.Streams"),
   notLeader: (port: number) =>
     failure(status.NOT_FOUND, "Leader info available", {
       exception: "not-leader",
