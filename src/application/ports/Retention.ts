@@ -28,7 +28,7 @@ export interface Sweep {
  * journal, its body, its key and whom it was for.
  *
  * `sweepDeeds` forgets journals from before a time that tell of one deed: a body that was seen, a key or a command that was refused,
- * a replay that has ended.
+ * a message that was blocked for want of a consent, a replay that has ended.
  *
  * Each sweep examines at most `limit` of them in one short transaction. While one sweep is under way another one does
  * nothing and answers null.

@@ -22,6 +22,7 @@ import { Retention } from "../../../src/application/ports/Retention.ts"
 import { Timelines } from "../../../src/application/ports/Timelines.ts"
 import * as Access from "../../../src/domain/access/facts.ts"
 import type { ConsentOf } from "../../../src/domain/consent/consent.ts"
+import * as Consented from "../../../src/domain/consent/facts.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { DestinationId, type OrgId } from "../../../src/domain/ids.ts"
 import * as Replayed from "../../../src/domain/replay/facts.ts"
@@ -355,6 +356,12 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
           const fact = { type: "BodyRead", orgId, subject: "message", id, address: null } as const
           return journals.append(`access-${id}`, 0, [Access.toRecorded(fact)], at, null)
         }
+        const blocked = (at: DateTime.Utc) => {
+          const about = { channel: "whatsapp", to: "4915112345678", eventType: null, templateCode: null } as const
+          const why = { correlationId: null, reason: "no consent" } as const
+          const fact = { type: "MessageBlocked", orgId, dossierId: "case-17", ...about, ...why } as const
+          return journals.append(`blocked-${randomUUID()}`, 0, [Consented.toRecorded(fact)], at, null)
+        }
         const replay = Effect.fnUntraced(function* (requestedAt: DateTime.Utc) {
           const opening = listed(orgId, 1, { requestedAt })
           yield* replays.open(opening)
@@ -363,7 +370,10 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
           yield* journals.append(`replay-${opening.id}`, 0, [Replayed.toRecorded(fact)], requestedAt, null)
           return opening.id
         })
-        for (const at of [long, long, short]) yield* seen(at)
+        for (const at of [long, long, short]) {
+          yield* seen(at)
+          yield* blocked(at)
+        }
         const [over, running, young] = [yield* replay(long), yield* replay(long), yield* replay(short)]
         yield* replays.close(over)
         yield* replays.close(young)
@@ -378,7 +388,7 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
           removed += sweep!.removed
           from = sweep!.next
         } while (from !== null)
-        expect(removed).toBe(3)
+        expect(removed).toBe(5)
         expect(yield* replays.get(orgId, over)).toBeNull()
         expect(yield* journals.load(`replay-${over}`)).toEqual([])
         for (const id of [running, young]) {
@@ -388,7 +398,9 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
         const after = yield* operationsOf(orgId)
         const count = (all: ReadonlyArray<string>, operation: string) => all.filter((one) => one === operation).length
         expect([count(before, "BODY_READ"), count(after, "BODY_READ")]).toEqual([3, 1])
-        expect(before.length - after.length).toBe(3)
+        expect([count(before, "BLOCKED_BY_POLICY"), count(after, "BLOCKED_BY_POLICY")]).toEqual([3, 1])
+        expect(yield* timelineOf(orgId, "case-17")).toHaveLength(1)
+        expect(before.length - after.length).toBe(5)
       })
     )
   })

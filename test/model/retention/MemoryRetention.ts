@@ -82,7 +82,7 @@ export const layer = Layer.effect(
       sweepDeeds: (doneBefore, from, limit) =>
         Effect.sync(() => {
           const seen = [...tables.journals]
-            .filter(([name]) => /^(access|command|replay)-/.test(name) && (from === null || name > from))
+            .filter(([name]) => /^(access|blocked|command|replay)-/.test(name) && (from === null || name > from))
             .filter(([, facts]) => DateTime.isLessThan(facts[0]!.at, doneBefore))
             .toSorted(([a], [b]) => (a < b ? -1 : 1))
             .slice(0, limit)

@@ -18,7 +18,7 @@ begin
     coalesce(array_agg(d.stream order by d.at, d.stream_id), '{}'), max(d.at)
     into v_seen, v_names, v_at from (
       select e.at, e.stream_id, e.stream from event e
-      where e.version = 1 and e.stream ~ '^(access|command|replay)-' and e.at < p_before
+      where e.version = 1 and e.stream ~ '^(access|blocked|command|replay)-' and e.at < p_before
         and (p_at is null or (e.at, e.stream_id) > (p_at, p_id))
       order by e.at, e.stream_id limit p_limit) d;
   select coalesce(array_agg(u.id), '{}'), coalesce(array_agg(u.name), '{}') into v_gone, v_names
