@@ -1,23 +1,10 @@
 /**
- * The messages that this process has claimed and not yet started, and the places (actors) of those that are under way.
- *
- * Places are shared by org first, then by lane, and a lane that answers quickly gets one at once, however many lanes hang:
- *
- * - A lane is quick when its messages lately took less than `QUICK_MS`, and something ended within that time. All other lanes,
- *   new ones too, share three quarters of the places; the rest is for quick lanes. So what hangs stops nobody who answers.
- * - An org takes seven eighths of the idle places at most, and in lanes that are not quick three quarters of what such lanes
- *   may still have. So an org whose lanes all hang, also after they were quick, leaves places to every other org.
- * - A lane has at most as many messages under way as places are idle: a lane that hangs takes half at most.
- * - A new lane may try one message also when the lanes of its org that hang have used up its share.
- *
- * Orgs take turns, and within each its lanes.
+ * The messages that this process has claimed and not yet started, and which of them starts next. Orgs take turns, and within each its
+ * lanes; how many each may have under way is for `places.ts` to say.
  *
  * What is held is bounded. A quick lane is kept full in advance, as its speed asks for. Of a slow lane no more is held than can
  * start within two seconds: the rest goes back to the queue, where other workers and cancellations reach it. An org that holds
  * half of what is left of `HELD_PER_SLOT` messages a place is full: it gets more only for a quick lane that has run out.
- *
- * A message that failed keeps its place in its lane until the failure is reported, without an actor. So a worker lets no more
- * requests through to a destination that is down than it may have under way, however fast the answers and slow the reports.
  *
  * A message that has a slot of a rate limit waits here until its attempt may begin. Of a lane with such messages no more is held
  * than its places can start while slots are handed out ahead: other workers use the slots that this one can't.
@@ -27,48 +14,30 @@
 import { Effect } from "effect"
 import { HORIZON_MAX_MS } from "../../domain/delivery/rateLimit.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
+import { type LaneShare, makePlaces, newLaneShare, newOrgShare, type OrgShare } from "./places.ts"
 
 const WINDOW_MIN = 16
 const WINDOW_MAX = 500
 /** For a new lane. */
 export const WINDOW_FIRST = 64
 const HELD_PER_SLOT = 4
-/** A lane is slow when its messages take longer. */
-export const QUICK_MS = 1_000
-/** A longer message counts as this long, so that one alone does not make a quick lane slow. */
-const LONGEST_MS = 4 * QUICK_MS
-/** How much of a lane's speed the last message is. */
-const LAST = 0.2
-/** How far ahead the messages of a slow lane are held. */
-const AHEAD_MS = 2_000
 /** How long the speed of a lane that has no messages is remembered, and of how many lanes about. */
 const REMEMBERED_MS = 60_000
 const REMEMBERED_MAX = 10_000
 /** How often what is remembered is looked through. */
 const FORGET_EVERY_MS = 5_000
 
-interface Org<A> {
+interface Org<A> extends OrgShare {
   readonly id: OrgId
-  underWay: number
-  /** Of these, in lanes that are not quick. */
-  careful: number
-  /** Of these, started beyond the org's share because nobody knew the lane. */
-  trials: number
   waiting: number
   /** The lanes that have messages and room in their own capacity. */
   ring: Array<Lane<A>>
   inRing: boolean
 }
 
-interface Lane<A> {
+interface Lane<A> extends LaneShare {
   readonly id: DestinationId
   readonly org: Org<A>
-  capacity: number
-  /** The limit while traffic comes back to a destination that was down; infinite otherwise. */
-  limit: number
-  underWay: number
-  /** Messages that failed, and whose failure is not reported yet. */
-  unreported: number
   waiting: Array<A>
   window: number
   /** Messages that ended since the last call of `room`. */
@@ -76,13 +45,30 @@ interface Lane<A> {
   inRing: boolean
   /** Its messages wait for slots of a rate limit. */
   isPaced: boolean
-  /** How long its messages took lately; null before the first has ended. */
-  tookMs: number | null
-  isQuick: boolean
-  /** Whether its first message is under way as a trial. */
-  isTried: boolean
-  /** When a message ended or, with none under way, the first was started. */
-  movedAt: number
+}
+
+/** Wakes the one who waits; one call that nobody waited for is remembered. */
+const makeSignal = () => {
+  let isOn = false
+  let onSignal: (() => void) | null = null
+  return {
+    on: () => {
+      isOn = true
+      onSignal?.()
+    },
+    wait: Effect.callback<void>((resume) => {
+      const wake = () => {
+        isOn = false
+        onSignal = null
+        resume(Effect.void)
+      }
+      if (isOn) return wake()
+      onSignal = wake
+      return Effect.sync(() => {
+        if (onSignal === wake) onSignal = null
+      })
+    })
+  }
 }
 
 export interface WaitingRoom<A> {
@@ -133,79 +119,21 @@ export const makeWaitingRoom = <A>(
   now: () => number,
   beginsAt: (item: A) => number | null = () => null
 ): WaitingRoom<A> => {
+  const { idle, free, open, begin, end, judge, isSlow, soon } = makePlaces(slots, now)
   const lanes = new Map<DestinationId, Lane<A>>()
   const orgs = new Map<OrgId, Org<A>>()
   let ring: Array<Org<A>> = []
   /** Lanes whose first message may not begin yet. */
   const early = new Set<Lane<A>>()
-  let isEarly = false
-  let onEarly: (() => void) | null = null
+  const someAreEarly = makeSignal()
   const parked: Array<(item: A) => void> = []
-  const carefulMax = slots - (slots >> 2)
   const heldMax = Math.max(slots * HELD_PER_SLOT, WINDOW_MAX)
-  let busy = 0
-  let careful = 0
   let held = 0
   let forgotAt = now()
-  let isShort = false
-  let onShortage: (() => void) | null = null
+  const shortage = makeSignal()
   let onSurplus: ((items: ReadonlyArray<A>) => void) | null = null
 
-  const free = (lane: Lane<A>) => Math.min(lane.capacity, lane.limit) - lane.underWay - lane.unreported
   const isEmpty = (lane: Lane<A>) => lane.underWay === 0 && lane.unreported <= 0 && lane.waiting.length === 0
-
-  /** How many more messages of the lane could start now. Each takes an idle place and a part of every share it counts in. */
-  const open = (lane: Lane<A>): number => {
-    const { org } = lane
-    const idle = slots - busy
-    const most = Math.min(free(lane), Math.ceil((idle - lane.underWay) / 2), Math.ceil((7 * idle - org.underWay) / 8))
-    if (lane.isQuick || most <= 0) return Math.max(most, 0)
-    const shared = Math.min(idle, carefulMax - careful)
-    const share = Math.min(most, Math.ceil((shared - lane.underWay) / 2), Math.ceil((3 * shared - org.careful) / 4))
-    return share > 0 ? share : mayTry(lane, idle) ? 1 : 0
-  }
-
-  const mayTry = ({ tookMs, underWay, org }: Lane<A>, idle: number) =>
-    tookMs === null && underWay === 0 && org.trials < idle / 4
-
-  const begin = (lane: Lane<A>) => {
-    const { org } = lane
-    if (lane.underWay === 0) lane.movedAt = now()
-    if (!lane.isQuick) {
-      const shared = Math.min(slots - busy, carefulMax - careful)
-      if (lane.underWay >= shared || org.careful >= 3 * shared) {
-        lane.isTried = true
-        org.trials += 1
-      }
-      org.careful += 1
-      careful += 1
-    }
-    lane.underWay += 1
-    org.underWay += 1
-    busy += 1
-  }
-
-  const setQuick = (lane: Lane<A>, isQuick: boolean) => {
-    if (lane.isQuick === isQuick) return
-    lane.isQuick = isQuick
-    const change = isQuick ? -lane.underWay : lane.underWay
-    lane.org.careful += change
-    careful += change
-  }
-
-  const judge = (lane: Lane<A>) => {
-    const isMoving = lane.underWay === 0 || now() - lane.movedAt <= QUICK_MS
-    setQuick(lane, isMoving && lane.tookMs !== null && lane.tookMs <= QUICK_MS)
-  }
-
-  const isSlow = ({ tookMs, underWay, movedAt }: Lane<A>) =>
-    (tookMs !== null && tookMs > QUICK_MS) || (underWay > 0 && now() - movedAt > QUICK_MS)
-
-  /** How many messages of a slow lane to hold: what can start now, and what will within two seconds. */
-  const soon = (lane: Lane<A>) => {
-    const tookMs = Math.max(lane.tookMs ?? 0, lane.underWay > 0 ? now() - lane.movedAt : 0)
-    return open(lane) + Math.floor((lane.underWay * AHEAD_MS) / tookMs)
-  }
 
   const mayBegin = (item: A) => {
     const at = beginsAt(item)
@@ -220,8 +148,7 @@ export const makeWaitingRoom = <A>(
     if (lane.inRing || lane.waiting.length === 0 || free(lane) <= 0) return
     if (!mayBegin(lane.waiting[0]!)) {
       early.add(lane)
-      isEarly = true
-      onEarly?.()
+      someAreEarly.on()
       return
     }
     lane.inRing = true
@@ -251,14 +178,14 @@ export const makeWaitingRoom = <A>(
       held -= 1
       begin(lane)
       enter(lane)
-      if (lane.waiting.length <= lane.window >> 1) wakeFeeder()
+      if (lane.waiting.length <= lane.window >> 1) shortage.on()
       return item
     }
     return null
   }
 
   const next = (): A | null => {
-    if (busy >= slots) return null
+    if (idle() <= 0) return null
     for (let left = ring.length; left > 0; left--) {
       const org = ring.shift()!
       const item = nextOf(org)
@@ -267,11 +194,6 @@ export const makeWaitingRoom = <A>(
       if (item !== null) return item
     }
     return null
-  }
-
-  const wakeFeeder = () => {
-    isShort = true
-    onShortage?.()
   }
 
   const serve = () => {
@@ -288,21 +210,12 @@ export const makeWaitingRoom = <A>(
     if (known !== undefined) return known
     let org = orgs.get(orgId)
     if (org === undefined) {
-      org = { id: orgId, underWay: 0, careful: 0, trials: 0, waiting: 0, ring: [], inRing: false }
+      org = { ...newOrgShare(), id: orgId, waiting: 0, ring: [], inRing: false }
       orgs.set(orgId, org)
     }
     const lane: Lane<A> = {
-      ...{ id, org, capacity: 0, limit: Number.POSITIVE_INFINITY, underWay: 0, unreported: 0, waiting: [] },
-      ...{
-        window: WINDOW_FIRST,
-        ended: 0,
-        inRing: false,
-        isPaced: false,
-        tookMs: null,
-        isQuick: false,
-        isTried: false,
-        movedAt: now()
-      }
+      ...newLaneShare(org, now()),
+      ...{ id, waiting: [], window: WINDOW_FIRST, ended: 0, inRing: false, isPaced: false }
     }
     lanes.set(id, lane)
     return lane
@@ -385,20 +298,7 @@ export const makeWaitingRoom = <A>(
     ended: (id, tookMs, unreported = false) => {
       const lane = lanes.get(id)
       if (lane === undefined) return
-      const last = Math.min(tookMs, LONGEST_MS)
-      lane.tookMs = lane.tookMs === null ? last : (1 - LAST) * lane.tookMs + LAST * last
-      lane.movedAt = now()
-      judge(lane)
-      if (lane.isTried) lane.org.trials -= 1
-      lane.isTried = false
-      lane.underWay -= 1
-      lane.org.underWay -= 1
-      busy -= 1
-      if (!lane.isQuick) {
-        lane.org.careful -= 1
-        careful -= 1
-        wakeFeeder()
-      }
+      if (end(lane, tookMs)) shortage.on()
       lane.ended += 1
       if (unreported) {
         lane.unreported += 1
@@ -422,7 +322,7 @@ export const makeWaitingRoom = <A>(
         enter(lane)
         serve()
       }
-      wakeFeeder()
+      shortage.on()
     },
     withdraw: (id, matches) => {
       const lane = lanes.get(id)
@@ -465,35 +365,13 @@ export const makeWaitingRoom = <A>(
       serve()
       return next
     },
-    wantsToBegin: Effect.callback<void>((resume) => {
-      const wake = () => {
-        isEarly = false
-        onEarly = null
-        resume(Effect.void)
-      }
-      if (isEarly) return wake()
-      onEarly = wake
-      return Effect.sync(() => {
-        if (onEarly === wake) onEarly = null
-      })
-    }),
+    wantsToBegin: someAreEarly.wait,
     startable: () =>
       Math.min(
-        slots - busy,
+        idle(),
         [...lanes.values()].reduce((sum, lane) => sum + Math.min(open(lane), beginning(lane)), 0)
       ),
-    wantsMore: Effect.callback<void>((resume) => {
-      const wake = () => {
-        isShort = false
-        onShortage = null
-        resume(Effect.void)
-      }
-      if (isShort) return wake()
-      onShortage = wake
-      return Effect.sync(() => {
-        if (onShortage === wake) onShortage = null
-      })
-    }),
+    wantsMore: shortage.wait,
     drain: () => {
       const items = [...lanes.values()].flatMap(({ waiting }) => waiting)
       for (const lane of lanes.values()) {
