@@ -3,6 +3,10 @@
  * first, then beside each harm that another org does at full tilt. Prints how long its messages took to be accepted and to be
  * received, from when each was due; how many were refused or never came; attempts it took beyond one a message; and the memory of the
  * process. The hostile org has a process of its own, and so has the receiver.
+ *
+ * What of it is the product's part: how late the event loop of Posthaste is meanwhile. What is the machine's: at the end the hostile org
+ * sends what it sends to a server that only reads and answers, while its neighbour is served by Posthaste as before. It is answered
+ * sooner there, so it asks more often than it could at Posthaste.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { Agent } from "node:http"
@@ -12,6 +16,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { startPosthaste, stop } from "../test/servers/posthaste.ts"
 import { asked } from "./asked.ts"
 import { type HostileOrg, harmsOfOrgs } from "./hostileOrg.ts"
+import type { IdleServer } from "./idleServer.ts"
 import { monotonicNow } from "./monotonicNow.ts"
 import { startRemote } from "./remote.ts"
 import { percentile } from "./statistics.ts"
@@ -26,6 +31,7 @@ const home = mkdtempSync(join(tmpdir(), "posthaste-hostile-"))
 const posthaste = await startPosthaste({
   POSTHASTE_DATA_DIR: home,
   POSTHASTE_LOG_LEVEL: "error",
+  NODE_OPTIONS: `--import ${join(import.meta.dirname, "loopDelay.ts")}`,
   POSTHASTE_ALLOWED_NETWORKS: "127.0.0.0/8"
 })
 const { hostname, port } = new URL(posthaste.url)
@@ -50,6 +56,17 @@ const hostile = startRemote<HostileOrg>("hostileOrg.ts")
 const url = await receiver.ask("listen")
 const [good, bad] = [await keyOf("good"), await keyOf("bad")]
 const endpoint = (await call("POST", "/webhook-endpoints", good, { url: `${url}/good` }))["id"] as unknown as string
+
+/** How late the event loop of Posthaste was while `work` was done. */
+const watched = async <A>(work: Promise<A>): Promise<readonly [A, string]> => {
+  posthaste.process.kill("SIGUSR2")
+  const done = await work
+  const before = posthaste.printed().length
+  posthaste.process.kill("SIGUSR2")
+  const line = () => /loop .* late/.exec(posthaste.printed().slice(before))?.[0]
+  while (line() === undefined) await sleep(20)
+  return [done, line()!]
+}
 
 interface Figures {
   readonly accept: { readonly p50: number; readonly p99: number }
@@ -103,26 +120,39 @@ const told = (name: string, { accept, receive, failed, burnt }: Figures, alone: 
   const figures = (now: Figures["accept"], before: Figures["accept"]) =>
     `p50 ${now.p50.toFixed(1)} p99 ${now.p99.toFixed(1)} ms (${(now.p99 / before.p99).toFixed(1)} ×)`
   console.log(
-    `${name.padEnd(52)} accepted ${figures(accept, alone.accept)}  received ${figures(receive, alone.receive)}` +
+    `${name.padEnd(72)} accepted ${figures(accept, alone.accept)}  received ${figures(receive, alone.receive)}` +
       `  failed ${failed}  burnt ${burnt}  ${residentMB()} MB`
   )
 }
 
 await hostile.ask("open", { url: posthaste.url, key: bad, receiver: url, messages: MESSAGES })
 await neighbour()
-const alone = await neighbour()
+const [alone, loopAlone] = await watched(neighbour())
 told("alone", alone, alone)
+console.log(`  (${loopAlone})`)
 const wanted = process.argv.slice(2)
-for (const name of harmsOfOrgs) {
-  if (wanted.length > 0 && !wanted.some((words) => name.includes(words))) continue
+const harms = harmsOfOrgs.filter((name) => wanted.length === 0 || wanted.some((words) => name.includes(words)))
+for (const name of harms) {
   await hostile.ask("begin", name)
   await sleep(2_000)
-  told(name, await neighbour(), alone)
-  console.log(`  (${await hostile.ask("end")})`)
+  const [figures, loop] = await watched(neighbour())
+  told(name, figures, alone)
+  console.log(`  (${loop}; ${await hostile.ask("end")})`)
   await sleep(1_000)
 }
-
 await hostile.stop()
+
+const idle = startRemote<IdleServer>("idleServer.ts")
+const elsewhere = startRemote<HostileOrg>("hostileOrg.ts")
+await elsewhere.ask("open", { url: await idle.ask("listen"), key: bad, receiver: url, messages: 0 })
+for (const name of harms) {
+  await elsewhere.ask("begin", name)
+  await sleep(1_000)
+  told(`the machine's part: ${name}`, await neighbour(), alone)
+  console.log(`  (${await elsewhere.ask("end")})`)
+}
+await elsewhere.stop()
+await idle.stop()
 await receiver.stop()
 await stop(posthaste)
 rmSync(home, { recursive: true, force: true })
