@@ -50,7 +50,7 @@ const exportCommand = Command.make(
       }),
       Effect.ensuring(progress.end),
       Effect.catchDefect((defect) =>
-        defect instanceof Error && defect.name === "TextDoesNotOpen"
+        defect instanceof Error && ["TextDoesNotOpen", "WrongSetting"].includes(defect.name)
           ? failed(`a stored body, answer or key can't be read: ${defect.message}`)
           : Effect.die(defect)
       )

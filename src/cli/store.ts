@@ -59,7 +59,12 @@ export const storeOfKind = (kind: Kind, asItIs: boolean) =>
       const url = yield* databaseUrl
       const PostgresPorts = yield* postgresPorts
       const beside = Layer.merge(LogReader.layer, (yield* channels).unused)
-      const postgres = { url, schema, asItIs, sealing: sealingOfTexts, sealsBodies }
+      // Who takes the store as it is stores nothing.
+      const seals = sealsBodies && !asItIs
+      if (seals && (yield* keys) === null) {
+        return yield* failed("POSTHASTE_SEAL_BODIES is true, and there is no encryption key to seal with")
+      }
+      const postgres = { url, schema, asItIs, sealing: sealingOfTexts, sealsBodies: seals }
       if (kind === "postgres") return Layer.provideMerge(beside, PostgresPorts.truth(postgres))
       const message = "EVENTSTORE_URL is not set: it says where EventStoreDB is"
       if (eventStoreUrl === null) return yield* failed(message)
