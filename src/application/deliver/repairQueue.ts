@@ -36,7 +36,7 @@ export const repairDefaults: Omit<RepairSettings, "holder"> = {
   missingFor: Duration.seconds(30)
 }
 
-/** A pass over a million messages that wait takes some 200 stretches. */
+/** A pass over a million messages that wait takes some 200 stretches, of 20 ms of the store's CPU each. */
 const MESSAGES_AT_ONCE = 5_000
 const LINES_AT_ONCE = 1_000
 const MENDED_AT_ONCE = 200
