@@ -107,9 +107,10 @@ export interface AuthOptions {
 }
 
 /** Compiled once for each time that a key was read. */
-const networksOfHolder = new WeakMap<Holder, Networks | null>()
+const networksOfHolder = new WeakMap<Pick<Holder, "networks">, Networks | null>()
 
-const comesFrom = (holder: Holder, address: string | null): boolean => {
+/** Whether a key may be used from there; a key with networks from no address that is not known. */
+export const comesFrom = (holder: Pick<Holder, "networks">, address: string | null): boolean => {
   if (holder.networks === null) return true
   const networks = networksOfHolder.get(holder) ?? networksOf(holder.networks)
   networksOfHolder.set(holder, networks)

@@ -1,5 +1,6 @@
 import { Option } from "effect"
 import { describe, expect, it } from "vitest"
+import { comesFrom } from "../../../../src/adapters/http/server/auth.ts"
 import { addressOf, isIn, networksOf } from "../../../../src/adapters/http/server/callers.ts"
 
 const proxies = networksOf(["10.0.0.0/8", "::1"])!
@@ -24,6 +25,24 @@ describe("the address of a caller", () => {
     ["the proxy's where it says nonsense", from("10.0.0.1", "unknown"), "10.0.0.1"],
     ["not known", from(null), null]
   ])("is %s", (_, found, expected) => expect(found).toBe(expected))
+})
+
+describe("a key with networks", () => {
+  const bound = { networks: ["10.1.0.0/16", "2001:db8::/32"] }
+
+  it.each([
+    ["10.1.255.255", true],
+    ["2001:db8::7", true],
+    ["10.2.0.0", false],
+    ["2001:db9::7", false],
+    ["", false],
+    [null, false]
+  ] as const)("may be used from %j: %s", (address, may) => expect(comesFrom(bound, address)).toBe(may))
+
+  it("may be used from nowhere where its networks can't be read, and one without from anywhere", () => {
+    expect(comesFrom({ networks: ["10.0.0.0/33"] }, "10.0.0.1")).toBe(false)
+    expect([comesFrom({ networks: null }, null), comesFrom({ networks: null }, "10.0.0.1")]).toEqual([true, true])
+  })
 })
 
 describe("networks of callers", () => {
