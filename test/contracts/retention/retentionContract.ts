@@ -157,7 +157,7 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
       Effect.gen(function* () {
         const orgs = yield* Orgs
         const [short, long, plain] = [newOrg(), newOrg(), newOrg()]
-        yield* orgs.set(short, { ...unset, retention: { endedDays: 2, deadLetterDays: 2 } })
+        yield* orgs.set(short, { ...unset, retention: { endedDays: 2, deadLetterDays: 5 } })
         yield* orgs.set(long, { ...unset, retention: { endedDays: 30 } })
         const DAY = 24 * HOUR
         const samples = new Map<string, Sample>()
@@ -167,6 +167,7 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
             samples.set(`${org} ${days}`, yield* ended(delivered, inMillis(-days * DAY), wishes))
           }
           samples.set(`${org} dead`, yield* ended(refused(), inMillis(-3 * DAY), wishes))
+          samples.set(`${org} older dead`, yield* ended(refused(), inMillis(-6 * DAY), wishes))
         }
         yield* projected([...samples.values()])
         const store = yield* EventStore
@@ -176,7 +177,10 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
           return found
         })
         yield* sweepAll(100, null, { ended: inMillis(-7 * DAY) })
-        const kept = ["short 1", "long 1", "long 3", "long 10", "long dead", "plain 1", "plain 3", "plain dead"]
+        const kept = [
+          ...["short 1", "short dead", "long 1", "long 3", "long 10", "long dead", "long older dead"],
+          ...["plain 1", "plain 3", "plain dead", "plain older dead"]
+        ]
         expect(yield* left()).toEqual(kept)
         // For ever, but for those that have days of their own.
         yield* sweepAll(100, null, { ended: null })
