@@ -106,13 +106,6 @@ const beliefs: Readonly<Record<string, Prepare>> = {
     for (let n = 0; n < ROUNDS; n++) await use()
     await sql(fill(WAITING, shape))
   },
-  "plans of empty tables on a slow disk": async (shape, sql, use) => {
-    await sql("set random_page_cost = 100")
-    await use()
-    await sql("analyze")
-    for (let n = 0; n < ROUNDS; n++) await use()
-    await sql(fill(WAITING, shape))
-  },
   "statistics of lists as they were before they were built anew": async (shape, sql, use) => {
     await use()
     await sql(fill(WAITING, shape))
