@@ -1079,7 +1079,9 @@ export type RotateWebhookEndpointSecret = {
 }
 
 export type SetAsideMessage = {
-  readonly id: string
+  readonly id: string | null
+  readonly stream: string
+  readonly parts: ReadonlyArray<string>
   readonly orgId: string | null
   readonly destination: string | null
   readonly reason: "unreadable" | "unlawful" | "failed"
@@ -1434,7 +1436,7 @@ export interface Api {
     set(id: string, body?: SetOrg, options?: CallOptions): Promise<Org>
   }
   readonly setAside: {
-    /** The messages of all orgs that can't be processed and wait to be tried again. */
+    /** The streams of all orgs that can't be processed and wait to be tried again: messages, and what else has facts. */
     list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<SetAsideMessage>
     /** Try all of them again now. */
     retryAll(options?: CallOptions): Promise<Retried>

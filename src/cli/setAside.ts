@@ -11,12 +11,13 @@ const list = Command.make("list", operatorFlags, ({ json, ...flags }) =>
     const items = service.items<SetAsideMessage>("/set-aside", { limit: "200" })
     if (json) return yield* Stream.runForEach(items, printJsonLine)
     const found = yield* Stream.runCollect(items)
-    if (found.length === 0) return yield* print((yield* paints).green("no message is set aside"))
+    if (found.length === 0) return yield* print((yield* paints).green("nothing is set aside"))
     const now = Date.now()
     yield* print(
       table(
-        found.map(({ id, orgId, reason, detail, since, tries, nextTryAt }) => [
-          id,
+        found.map(({ id, stream, parts, orgId, reason, detail, since, tries, nextTryAt }) => [
+          id ?? stream,
+          parts.join(" "),
           orgId ?? "unknown org",
           reason,
           `since ${fromNow(since, now)}, tried ${tries === 1 ? "once" : `${tries} times`}, again ${fromNow(nextTryAt, now)}`,
@@ -26,7 +27,9 @@ const list = Command.make("list", operatorFlags, ({ json, ...flags }) =>
     )
   })
 ).pipe(
-  Command.withDescription("Every message of every org that can't be processed, and why. Needs the operator's key."),
+  Command.withDescription(
+    "Every message and every other stream of facts that can't be processed, of all orgs, with who sets it aside and why. Needs the operator's key."
+  ),
   Command.withShortDescription("List messages that can't be processed")
 )
 

@@ -34,8 +34,9 @@ export const readinessOf = (health: StoreHealthService) =>
           reason: outage!.reason,
           since: DateTime.formatIso(DateTime.makeUnsafe(sinceMs))
         }))
-        const setAside = aside.map(({ messageId, reason, since }) => ({
-          message: messageId,
+        const setAside = aside.map(({ messageId, stream, parts, reason, since }) => ({
+          ...(messageId === null ? { stream } : { message: messageId }),
+          parts,
           reason,
           since: DateTime.formatIso(since)
         }))

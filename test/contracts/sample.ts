@@ -32,6 +32,7 @@ import type { ReceiptInbox } from "../../src/application/ports/ReceiptInbox.ts"
 import type { Replays } from "../../src/application/ports/Replays.ts"
 import type { Before, Retention } from "../../src/application/ports/Retention.ts"
 import type { SetAside } from "../../src/application/ports/SetAside.ts"
+import type { StreamsAside } from "../../src/application/ports/StreamsAside.ts"
 import type { Timelines } from "../../src/application/ports/Timelines.ts"
 import type { AttemptOutcome } from "../../src/domain/delivery/outcome.ts"
 import { DestinationId, MessageId, OrgId } from "../../src/domain/ids.ts"
@@ -58,6 +59,7 @@ export type StorePorts =
   | Journals
   | MessageViews
   | AuditTrail
+  | StreamsAside
   | Timelines
   | DestinationHealth
   | Projections

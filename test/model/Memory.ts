@@ -26,6 +26,7 @@ import type { AbandonedMessage, BatchId } from "../../src/application/ports/Queu
 import type { HeldReceipt } from "../../src/application/ports/ReceiptInbox.ts"
 import type { ReplayItem, ReplayJob, ReplaySet } from "../../src/application/ports/Replays.ts"
 import type { SetAsideMessage } from "../../src/application/ports/SetAside.ts"
+import type { AsideReader, StreamAside } from "../../src/application/ports/StreamsAside.ts"
 import type { TimelineRow, WithdrawalState } from "../../src/application/ports/Timelines.ts"
 import type { DestinationId, EventId, MessageId, OrgId, ReplayId } from "../../src/domain/ids.ts"
 import type { MessageView } from "../../src/domain/message/view.ts"
@@ -55,6 +56,13 @@ export interface Found {
 export interface SetAsideRow extends Omit<SetAsideMessage, "againAt"> {
   readonly againAt: DateTime.Utc | null
   readonly triedAt: DateTime.Utc | null
+}
+
+export interface StreamAsideRow extends StreamAside {
+  readonly reader: AsideReader
+  readonly since: DateTime.Utc
+  readonly tries: number
+  readonly againAt: DateTime.Utc
 }
 
 export interface ReplayRow {
@@ -142,6 +150,8 @@ export interface Tables {
   /** By generation and destination. */
   readonly health: Map<number, Map<DestinationId, HealthRow>>
   readonly runs: Array<Run>
+  /** By reader, generation and stream. */
+  readonly streamsAside: Map<string, StreamAsideRow>
   /** What retention removed. */
   readonly forgotten: Set<MessageId>
   readonly replays: Map<ReplayId, ReplayRow>
@@ -239,6 +249,7 @@ export const layer = Layer.effect(
         withdrawals: new Map(),
         health: new Map(),
         runs: [firstRun("messages", 1, now())],
+        streamsAside: new Map(),
         forgotten: new Set(),
         erasures: new Map(),
         replays: new Map(),

@@ -14,6 +14,7 @@ import { apiKeysContract } from "../contracts/keys/apiKeysContract.ts"
 import { auditContract } from "../contracts/log/auditContract.ts"
 import { factOutletContract } from "../contracts/log/factOutletContract.ts"
 import { projectionsContract } from "../contracts/log/projectionsContract.ts"
+import { streamsAsideContract } from "../contracts/log/streamsAsideContract.ts"
 import { bodiesContract } from "../contracts/messages/bodiesContract.ts"
 import { messageViewsContract } from "../contracts/messages/messageViewsContract.ts"
 import { orgsContract } from "../contracts/orgs/orgsContract.ts"
@@ -37,6 +38,7 @@ erasuresContract("memory", MemoryPorts.layer)
 eventStoreContract("memory", MemoryPorts.layer)
 queueContract("memory", MemoryPorts.layer)
 setAsideContract("memory", MemoryPorts.layer)
+streamsAsideContract("memory", MemoryPorts.layer)
 eventsContract("memory", MemoryPorts.layer)
 eventTypesContract("memory", MemoryPorts.layer)
 bodiesContract("memory", MemoryPorts.layer)

@@ -10,7 +10,7 @@ import { Bodies } from "../../src/application/ports/Bodies.ts"
 import { Channels } from "../../src/application/ports/Channels.ts"
 import { Circuits } from "../../src/application/ports/Circuits.ts"
 import { Destinations } from "../../src/application/ports/Destinations.ts"
-import { type Append, EventStore } from "../../src/application/ports/EventStore.ts"
+import { type Append, EventStore, type LoggedFact } from "../../src/application/ports/EventStore.ts"
 import { Journals } from "../../src/application/ports/Journals.ts"
 import { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
@@ -19,6 +19,7 @@ import { type BatchId, type Claim, Queue } from "../../src/application/ports/Que
 import { QueueRepair } from "../../src/application/ports/QueueRepair.ts"
 import { Replays } from "../../src/application/ports/Replays.ts"
 import { SetAside } from "../../src/application/ports/SetAside.ts"
+import { StreamsAside } from "../../src/application/ports/StreamsAside.ts"
 import type { MessageId } from "../../src/domain/ids.ts"
 import { Memory } from "../model/Memory.ts"
 import type * as MemoryPorts from "../model/MemoryPorts.ts"
@@ -145,6 +146,12 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
   const isIllegible = (id: MessageId) => !readsAll && world.unreadable.has(id)
   const legible = <A>(ids: ReadonlyArray<MessageId>, work: Effect.Effect<A, StoreUnavailable>) =>
     Effect.suspend(() => (ids.some(isIllegible) ? Effect.die(new Error("a fact that can't be read")) : work))
+  const seen = (facts: ReadonlyArray<LoggedFact>): ReadonlyArray<LoggedFact> =>
+    facts.some(({ messageId }) => messageId !== null && isIllegible(messageId))
+      ? facts.map((fact) =>
+          fact.messageId !== null && isIllegible(fact.messageId) ? { ...fact, name: "Unheard@1" } : fact
+        )
+      : facts
   const split = (claim: Claim | null): Claim | null => {
     if (claim === null || !claim.messages.some(({ messageId }) => isIllegible(messageId))) return claim
     return {
@@ -168,12 +175,10 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
         call(
           "archive",
           Effect.map(archive.streams(names), (streams) => {
-            const seen = [...streams].map(([name, facts]) => {
-              const id = facts[0]!.messageId
-              const isBroken = id !== null && isIllegible(id)
-              return [name, isBroken ? facts.map((fact) => ({ ...fact, name: "Unheard@1" })) : facts] as const
+            const all = [...streams].map(([name, facts]) => {
+              return [name, seen(facts)] as const
             })
-            return new Map(seen)
+            return new Map(all)
           })
         )
     }),
@@ -195,7 +200,7 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
           (results) => results.map(({ type }) => type).join(", ")
         ),
       acceptedUnder: (orgId, key) => call("load", store.acceptedUnder(orgId, key)),
-      readAll: (after, limit) => call("readAll", store.readAll(after, limit)),
+      readAll: (after, limit) => call("readAll", Effect.map(store.readAll(after, limit), seen)),
       unreadSince: store.unreadSince
     }),
     Context.add(Queue, {
@@ -300,6 +305,7 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
       build: (name, version, total) => call("position", projections.build(name, version, total), "build"),
       swap: (name, generation) => call("position", projections.swap(name, generation), `swap ${generation}`, String)
     }),
+    Context.add(StreamsAside, everyCall("position", Context.get(world.store, StreamsAside))),
     Context.add(MessageViews, {
       ...everyCall("views", views),
       project: (step, rows) => call("project", views.project(step, rows), `${step.from} to ${step.to}`, String)

@@ -51,6 +51,9 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "never tries again what was set aside": 200,
   "takes what it sets aside from whoever has it": 200,
   "brings back the whole lane of what was set aside": 200,
+  "forgets what the lists owe": 200,
+  "never tries again what readers set aside": 200,
+  "makes up twice for what it set aside": 1_000,
   "never finds a message that is in no place of the queue": 100,
   "takes a message that came back for lost": 300,
   "puts back what was lost twice": 100,
@@ -74,7 +77,7 @@ const worldsBefore: { readonly [name: string]: number } = {
   "keeps the permit of a probe that was never sent": 140,
   "answers that a message is set aside before that is on the disk": 1_300,
   "answers that messages are back before that is on the disk": 250,
-  "brings back the whole lane of what was set aside": 2_700
+  "brings back the whole lane of what was set aside": 1_150
 }
 
 /** What only repairs can show is looked for where there are some. */

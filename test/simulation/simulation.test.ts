@@ -92,6 +92,7 @@ const runAll = () => {
         "a crash of the database took commits back",
         "a message was set aside",
         "a lost message was put back",
+        "a projection went on past what it can't read",
         "a worker stopped cleanly",
         "a cancel was accepted",
         "a replay was accepted",

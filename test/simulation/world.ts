@@ -88,6 +88,9 @@ const STEPS_MAX = 2_000_000
 const repairs = { pause: Duration.millis(200), rest: Duration.millis(500), missingFor: Duration.seconds(1) }
 /** Once nothing goes wrong: the turn of a process that was killed, and one pass. */
 const REPAIRED_WITHIN_MS = 75_000
+/** For so long nothing is wrong any more but that some streams can't be read. */
+const STILL_UNREADABLE_MS = 15_000
+const PROJECTED_WITHIN_MS = 3_000
 /** How likely the database crashes right after one of the calls that are rare, in a world where it does. */
 const RARE_CALL_CRASHES = 0.5
 
@@ -363,8 +366,7 @@ export class World {
     process.schedule(() => {
       this.trace(process, `starts, its clock ${process.wallOffset} ms ahead`)
       if (n < swarm.keepers) {
-        // A projector reads every fact of the log, in its stored form too: one that it can't read is for itself to tell.
-        process.start(Effect.provide(keepProjections, LogReader.layer), faultyPorts(this, process))
+        process.start(Effect.provide(keepProjections, LogReader.layer), services)
         process.start(endMessages, services)
         if (this.troubles.length > 0) process.start(repairQueue({ holder: process.name, ...repairs }), services)
         if (swarm.operations.includes("replay")) process.start(replayDeadLetters, services)
@@ -494,15 +496,26 @@ export class World {
     this.healed = true
     this.trace(null, "everything heals")
     for (const process of this.#restarts.keys()) process.thaw()
-    // A release that reads everything was started, and whoever started it tries again what was set aside.
-    this.unreadable.clear()
-    if (this.troubles.length > 0) this.timeline.after(5_000, () => Effect.runSync(this.#tryAgain))
+    if (this.wasUnreadable.size === 0) this.#readAll()
+    else {
+      this.timeline.after(STILL_UNREADABLE_MS, () => {
+        this.oracle.readers.whileUnreadable(PROJECTED_WITHIN_MS)
+        this.#readAll()
+      })
+    }
     this.#operators.release(() => {
       this.#released = true
     })
     // Killed processes are back, frozen ones have noticed, and one scan of every keeper has passed.
     const settledAt = this.timeline.now + 3_000 + this.swarm.leaseMs / 3 + 1_000
     this.#watch(settledAt, this.timeline.now + this.#bound())
+  }
+
+  /** A release that reads everything was started, and whoever started it tries again what was set aside. */
+  #readAll(): void {
+    if (this.unreadable.size > 0) this.trace(null, "everything can be read")
+    this.unreadable.clear()
+    if (this.troubles.length > 0) this.timeline.after(5_000, () => Effect.runSync(this.#tryAgain))
   }
 
   /** Longest a message may take once nothing goes wrong: one wait, two leases and the clocks' disagreement. */
@@ -519,7 +532,7 @@ export class World {
       2 * Math.max(3_000, ...wrong) +
       4 * (swarm.circuit.openMaxMs + swarm.deadlineMs + PERMIT_SPARE_MS) +
       swarm.healAtMs +
-      (this.troubles.length > 0 ? REPAIRED_WITHIN_MS : 0) +
+      (this.troubles.length > 0 ? REPAIRED_WITHIN_MS + STILL_UNREADABLE_MS : 0) +
       // The last doubt before everything healed may have been the fourth.
       4 ** 4 * Math.max(...this.lanes.map(({ doubtMs }) => doubtMs)) +
       60_000

@@ -17,6 +17,7 @@ import * as PostgresApiKeys from "./keys/PostgresApiKeys.ts"
 import * as PostgresAuditTrail from "./log/PostgresAuditTrail.ts"
 import * as PostgresFactOutletProgress from "./log/PostgresFactOutletProgress.ts"
 import * as PostgresProjections from "./log/PostgresProjections.ts"
+import * as PostgresStreamsAside from "./log/PostgresStreamsAside.ts"
 import * as PostgresTimelines from "./log/PostgresTimelines.ts"
 import * as PostgresBodies from "./messages/PostgresBodies.ts"
 import * as PostgresMessageViews from "./messages/PostgresMessageViews.ts"
@@ -66,6 +67,7 @@ const beside = (options: Options) =>
     PostgresAuditTrail.layer,
     PostgresTimelines.layer,
     PostgresProjections.layer,
+    PostgresStreamsAside.layer,
     PostgresProviderMessages.layer,
     PostgresReceiptInbox.layer,
     PostgresReplays.layer,
@@ -123,6 +125,7 @@ const besideTruth = Layer.mergeAll(
   PostgresAuditTrail.layer,
   PostgresTimelines.layer,
   PostgresDestinationHealth.layer,
+  PostgresStreamsAside.layer,
   PostgresProjections.layer
 )
 

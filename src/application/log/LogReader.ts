@@ -6,16 +6,20 @@
  *   together, share each page.
  * - The stream and the org of a fact are answered from earlier facts (see lookups.ts).
  *
+ * - A stream that readers fail on is judged, and named in the log, once for all of them (see processable.ts).
+ *
  * Memory is bounded and only saves work: every answer is the store's.
  */
 import { Cache, Context, Duration, Effect, Exit, Layer } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { forEverybody } from "../askedFor.ts"
 import type { FromStore } from "../errors.ts"
+import { Archive } from "../ports/Archive.ts"
 import { Circuits } from "../ports/Circuits.ts"
 import { EventStore, type LoggedFact, type Position } from "../ports/EventStore.ts"
 import { Journals } from "../ports/Journals.ts"
 import { type History, type LoggedStream, orgsOf, streamsOf } from "./lookups.ts"
+import { type Blame, blaming } from "./processable.ts"
 import { tail } from "./tail.ts"
 
 export class LogReader extends Context.Service<
@@ -36,22 +40,27 @@ export class LogReader extends Context.Service<
      * The org of each stream among the facts; absent for a stream whose org does not exist or is not known any more.
      */
     readonly orgs: (facts: ReadonlyArray<LoggedStream>) => FromStore<ReadonlyMap<string, OrgId>>
+    /** Why a reader fails on these streams, each with the defect it failed with. */
+    readonly blamed: (defects: ReadonlyMap<string, unknown>) => FromStore<ReadonlyMap<string, Blame>>
   }
 >()("posthaste/application/log/LogReader") {
-  static readonly layer: Layer.Layer<LogReader, never, EventStore | Journals | Circuits> = Layer.effect(
+  static readonly layer: Layer.Layer<LogReader, never, EventStore | Journals | Circuits | Archive> = Layer.effect(
     LogReader,
     Effect.gen(function* () {
       const store = yield* EventStore
       const recent = yield* tail(store)
       const far = yield* pages(store)
+      const archive = yield* Archive
+      const { histories, forget } = streamsOf(store)
       return LogReader.of({
         read: Effect.fnUntraced(function* (after, limit) {
           return (yield* recent.after(after, limit)) ?? (yield* far(after, limit))
         }),
         news: recent.news,
         end: recent.end,
-        streams: streamsOf(store),
-        orgs: orgsOf(store, yield* Journals, yield* Circuits)
+        streams: histories,
+        orgs: orgsOf(store, yield* Journals, yield* Circuits, archive),
+        blamed: blaming(archive, forget)
       })
     })
   )

@@ -5,6 +5,9 @@
  *
  * Every fact comes at least once, in the order of the log. Facts of one stream may, very rarely, come out of order when
  * their transactions overlapped; their versions show it.
+ *
+ * A fact whose stream can't be processed comes as it is stored, without its message, to subscribers who choose by nothing that the
+ * message would say.
  */
 import { Effect } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
@@ -13,6 +16,7 @@ import { type MessageView, type StoredFact, timeline } from "../../domain/messag
 import type { LoggedFact, Position } from "../ports/EventStore.ts"
 import type { MessageFilter } from "../ports/MessageViews.ts"
 import { LogReader } from "./LogReader.ts"
+import { processable } from "./processable.ts"
 
 const ofMessages = ["channel", "to", "dossierId", "correlationId", "status"] as const
 
@@ -28,7 +32,7 @@ export type FeedMessage = Pick<MessageView, "id" | "eventType" | (typeof ofMessa
 
 export interface FeedFact {
   readonly logged: LoggedFact
-  /** Null for a fact that is not about a message. */
+  /** Null for a fact that is not about a message, and where the message can't be read. */
   readonly message: FeedMessage | null
 }
 
@@ -56,16 +60,27 @@ export const readFeed = Effect.fnUntraced(function* (orgId: OrgId, filter: FeedF
       (filter.stream === undefined || fact.stream === filter.stream) &&
       (filter.type === undefined || typeOf(fact) === filter.type)
   )
-  const streams = yield* log.streams(mine)
+  const { answer, asides } = yield* processable(mine, messagesOf)
+  const aside = new Set(asides.map(({ stream }) => stream))
   const items: Array<FeedFact> = []
   for (const logged of mine) {
-    const history = logged.messageId === null ? null : streams.get(logged.messageId)
+    const message = logged.messageId === null || aside.has(logged.stream) ? null : answer.get(logged)
     // The message was forgotten between the two reads.
-    if (history === undefined) continue
-    const message = history === null ? null : messageAt(logged, history)
+    if (message === undefined) continue
     if (isWanted(filter, message)) items.push({ logged, message })
   }
   return { items, position: facts.at(-1)!.position, isEnd: false } satisfies FeedPage
+})
+
+/** The message after each of these facts; of one that was forgotten meanwhile there is none. */
+const messagesOf = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
+  const streams = yield* (yield* LogReader).streams(facts)
+  return new Map(
+    facts.flatMap((logged) => {
+      const history = logged.messageId === null ? undefined : streams.get(logged.messageId)
+      return history === undefined ? [] : [[logged, messageAt(logged, history)] as const]
+    })
+  )
 })
 
 const messageAt = ({ messageId, version }: LoggedFact, history: ReadonlyArray<StoredFact>): FeedMessage | null => {

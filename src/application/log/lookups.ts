@@ -2,11 +2,12 @@
  * Answers two questions about a page of facts: which stream each message has, and which org each stream belongs to. The
  * answers come from the facts that were read before; the store is asked only about earlier facts.
  */
-import { Effect, Result, Schema } from "effect"
+import { Effect, Option, Result, Schema } from "effect"
 import { DestinationId, isUuid, type MessageId, OrgId } from "../../domain/ids.ts"
 import { fromRecorded, queuedOf } from "../../domain/message/recorded.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
 import { halvesOf, streamOf } from "../../domain/streams.ts"
+import type { Archive } from "../ports/Archive.ts"
 import type { Circuits } from "../ports/Circuits.ts"
 import type { EventStore, LoggedFact } from "../ports/EventStore.ts"
 import type { JournalName, Journals } from "../ports/Journals.ts"
@@ -25,7 +26,7 @@ export const streamsOf = (store: Store) => {
   const known = bounded<MessageId, Array<StoredFact>>(STREAMS_MAX)
   /** Of pages: several readers ask about the same one. */
   const answers = new WeakMap<ReadonlyArray<LoggedFact>, ReadonlyMap<MessageId, History>>()
-  return Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
+  const histories = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
     const answered = answers.get(facts)
     if (answered !== undefined) return answered
     const streams = new Map<MessageId, History>()
@@ -54,6 +55,9 @@ export const streamsOf = (store: Store) => {
     answers.set(facts, streams)
     return streams
   })
+  /** What is stored of it may be repaired: it is read anew the next time. */
+  const forget = (id: MessageId): void => known.forget(id)
+  return { histories, forget }
 }
 
 const decoded = ({ version, at, name, data }: LoggedFact): StoredFact => ({
@@ -64,9 +68,17 @@ const decoded = ({ version, at, name, data }: LoggedFact): StoredFact => ({
 
 const ORGS_MAX = 50_000
 
-const decodeOrg = Schema.decodeUnknownSync(Schema.Struct({ orgId: Schema.optionalKey(OrgId) }))
+const decodeOrg = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ orgId: Schema.optionalKey(OrgId) })))
 
-export const orgsOf = (store: Store, journals: Journals["Service"], circuits: Circuits["Service"]) => {
+/** Null where the fact names none, or can't be read at all. */
+const orgIn = (data: string): OrgId | null => Option.getOrNull(decodeOrg(data))?.orgId ?? null
+
+export const orgsOf = (
+  store: Store,
+  journals: Journals["Service"],
+  circuits: Circuits["Service"],
+  archive: Archive["Service"]
+) => {
   const known = bounded<string, OrgId>(ORGS_MAX)
 
   /** The first fact of every journal names its org, except a circuit's: its org is that of its destination. */
@@ -74,8 +86,25 @@ export const orgsOf = (store: Store, journals: Journals["Service"], circuits: Ci
     const [kind, id] = halvesOf(journal)
     if (kind === "circuit") return isUuid(id) ? yield* circuits.orgOf(DestinationId.make(id)) : null
     const [first] = yield* journals.load(journal)
-    return first === undefined ? null : (decodeOrg(JSON.parse(first.data)).orgId ?? null)
+    return first === undefined ? null : orgIn(first.data)
   })
+
+  const ofMessages = (ids: ReadonlyArray<MessageId>) =>
+    store.loadMany(ids).pipe(
+      Effect.map((streams) => {
+        const openings = [...streams].map(([id, { facts }]) => [id, facts[0]?.fact] as const)
+        return new Map(
+          openings.flatMap(([id, fact]) => (fact?.type === "MessageQueued" ? [[id, fact.orgId] as const] : []))
+        )
+      }),
+      // A stream that can't be read keeps nobody from the orgs of the others: its own stands in its first fact, as it is stored.
+      Effect.catchDefect(() =>
+        Effect.map(archive.streams(ids.map(streamOf)), (streams) => {
+          const firsts = [...streams.values()].flatMap(([first]) => first ?? [])
+          return new Map(firsts.map(({ messageId, data }) => [messageId!, orgIn(data)] as const))
+        })
+      )
+    )
 
   return Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedStream>) {
     const orgs = new Map<string, OrgId>()
@@ -90,7 +119,7 @@ export const orgsOf = (store: Store, journals: Journals["Service"], circuits: Ci
       if (orgs.has(stream) || asked.has(stream)) continue
       const org = known.get(stream)
       if (org !== undefined) orgs.set(stream, org)
-      else if (version === 1 && !stream.startsWith("circuit-")) found(stream, decodeOrg(JSON.parse(data)).orgId)
+      else if (version === 1 && !stream.startsWith("circuit-")) found(stream, orgIn(data))
       else {
         asked.add(stream)
         if (messageId !== null) messages.push(messageId)
@@ -98,10 +127,7 @@ export const orgsOf = (store: Store, journals: Journals["Service"], circuits: Ci
       }
     }
     if (messages.length > 0) {
-      for (const [id, { facts: history }] of yield* store.loadMany(messages)) {
-        const opening = history[0]?.fact
-        if (opening?.type === "MessageQueued") found(streamOf(id), opening.orgId)
-      }
+      for (const [id, org] of yield* ofMessages(messages)) found(streamOf(id), org)
     }
     return orgs
   })
@@ -119,6 +145,7 @@ const bounded = <Key, Value>(max: number) => {
       }
       return value
     },
+    forget: (key: Key): void => void entries.delete(key),
     set: (key: Key, value: Value): void => {
       entries.delete(key)
       entries.set(key, value)

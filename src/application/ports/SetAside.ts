@@ -28,6 +28,15 @@ export interface SetAsideMessage extends Unprocessable {
   readonly againAt: DateTime.Utc
 }
 
+/** A stream that somebody can't process: whoever works off the queue, or readers of the log (see StreamsAside.ts). */
+export interface SetAsideStream extends Omit<SetAsideMessage, "messageId"> {
+  readonly stream: string
+  /** Null for a stream that is no message's. */
+  readonly messageId: MessageId | null
+  /** Who sets it aside: `queue`, or the name of a reader. */
+  readonly parts: ReadonlyArray<string>
+}
+
 /** How long a message is left alone after it was set aside for the first, second, … time; the last one for all that follow. */
 export const PAUSES_MS: ReadonlyArray<number> = [1, 4, 15, 60, 240].map((minutes) => minutes * 60_000)
 
@@ -41,7 +50,7 @@ export const PAUSES_MS: ReadonlyArray<number> = [1, 4, 15, 60, 240].map((minutes
  * - A fact that moves a message in the queue ends that it is set aside, in the same transaction: whoever decided on it could read it.
  * - `due` answers messages whose time to be tried again has come, each to one caller for a minute. Mending one ends that it is
  *   set aside; a message that is set aside again within a day has been tried once more.
- * - `tryAgain` brings that time to now, of these messages or of all, and answers how many there are.
+ * - `tryAgain` brings that time to now, of these messages or of everything that is listed, and answers how many streams there are.
  */
 export class SetAside extends Context.Service<
   SetAside,
@@ -50,8 +59,8 @@ export class SetAside extends Context.Service<
     readonly due: (limit: number) => FromStore<ReadonlyArray<MessageId>>
     /** Those of these messages that are set aside. */
     readonly find: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlyMap<MessageId, SetAsideMessage>>
-    /** Of all orgs, by id. */
-    readonly list: (page: PageRequest) => FromStore<Page<SetAsideMessage>>
+    /** Of all orgs, by stream; with those that only readers of the log set aside. */
+    readonly list: (page: PageRequest) => FromStore<Page<SetAsideStream>>
     readonly tryAgain: (ids: ReadonlyArray<MessageId> | null) => FromStore<number>
   }
 >()("posthaste/application/ports/SetAside") {}

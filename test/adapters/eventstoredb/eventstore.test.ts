@@ -13,6 +13,7 @@ import { queueContract } from "../../contracts/deliver/queueContract.ts"
 import { setAsideContract } from "../../contracts/deliver/setAsideContract.ts"
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
 import { eventsContract } from "../../contracts/events/eventsContract.ts"
+import { streamsAsideContract } from "../../contracts/log/streamsAsideContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
@@ -49,6 +50,7 @@ retentionContract("eventstoredb", ports)
 describe.concurrent("a store in EventStoreDB", () => {
   queueContract("eventstoredb", ports)
   setAsideContract("eventstoredb", ports)
+  streamsAsideContract("eventstoredb", ports)
   eventsContract("eventstoredb", ports)
   bodiesContract("eventstoredb", ports)
   bodiesContract("eventstoredb, sealed,", portsOf(true))

@@ -76,7 +76,9 @@ export const setAsideContract = <E>(name: string, layer: Layer.Layer<StorePorts,
         const found = (yield* setAside.find([one!.id, other!.id])).get(one!.id)!
         expect(found).toMatchObject({ lane: one!.lane, reason: "failed", detail: "it broke", tries: 1 })
         expect(DateTime.distance(found.since, found.againAt)).toEqual(Duration.millis(PAUSES_MS[0]!))
-        expect((yield* setAside.list({ cursor: null, limit: 9 })).items).toEqual([found])
+        expect((yield* setAside.list({ cursor: null, limit: 9 })).items).toEqual([
+          { ...found, stream: streamOf(one!.id), parts: ["queue"] }
+        ])
       })
     )
 

@@ -84,9 +84,9 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
       if (facts.length === 0) return
       const to = facts.at(-1)!.position
       const step = { generation: run.generation, from, to, facts: facts.length }
-      expect(yield* projection.project(facts, step)).toBe(true)
+      expect(yield* (yield* projection.project(facts))(step)).toBe(true)
       // Whoever comes second with the same step writes nothing.
-      expect(yield* projection.project(facts, step)).toBe(false)
+      expect(yield* (yield* projection.project(facts))(step)).toBe(false)
       from = to
     }
   })
@@ -337,7 +337,7 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
         for (const projection of both) {
           const { live } = yield* runsOf(projection.name)
           const to = live!.position!
-          yield* projection.project(facts, { generation: live!.generation, from: to, to, facts: facts.length })
+          yield* (yield* projection.project(facts))({ generation: live!.generation, from: to, to, facts: facts.length })
         }
         expect(yield* operationsOf(orgId)).toEqual([])
         expect(yield* timelineOf(orgId, "case-17")).toEqual([])

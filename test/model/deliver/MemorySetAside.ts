@@ -1,7 +1,14 @@
 /** Messages that were set aside, over plain maps. Their way back is MemoryQueueRepair.ts. */
 import { DateTime, Effect, Layer } from "effect"
-import { PAUSES_MS, SetAside, type SetAsideMessage } from "../../../src/application/ports/SetAside.ts"
+import {
+  PAUSES_MS,
+  SetAside,
+  type SetAsideMessage,
+  type SetAsideStream
+} from "../../../src/application/ports/SetAside.ts"
 import type { MessageId } from "../../../src/domain/ids.ts"
+import { messageOf, streamOf } from "../../../src/domain/streams.ts"
+import { asideRows } from "../log/MemoryStreamsAside.ts"
 import { Memory, type SetAsideRow, type Tables } from "../Memory.ts"
 
 export const isAside = ({ setAside }: Tables, id: MessageId): boolean => (setAside.get(id)?.againAt ?? null) !== null
@@ -18,6 +25,28 @@ const waitsInLine = ({ lines }: Tables, id: MessageId): boolean =>
 
 const shown = ({ triedAt: _, ...row }: SetAsideRow): ReadonlyArray<SetAsideMessage> =>
   row.againAt === null ? [] : [{ ...row, againAt: row.againAt }]
+
+/** Each stream once; the queue says why, where it knows. */
+const listedIn = (tables: Tables): ReadonlyArray<SetAsideStream> => {
+  const asides: ReadonlyArray<SetAsideStream> = [
+    ...[...tables.setAside.values()]
+      .flatMap(shown)
+      .map((row) => ({ ...row, stream: streamOf(row.messageId), parts: ["queue"] })),
+    ...asideRows(tables).map(({ reader, versions: _, ...row }) => ({
+      ...{ ...row, messageId: messageOf(row.stream), orgId: null, lane: null },
+      parts: [reader.name]
+    }))
+  ]
+  return [...Map.groupBy(asides, ({ stream }) => stream)]
+    .map(([_, rows]) => ({
+      ...rows[0]!,
+      parts: [...new Set(rows.flatMap(({ parts }) => parts))].toSorted(),
+      since: rows.map(({ since }) => since).reduce(DateTime.min),
+      againAt: rows.map(({ againAt }) => againAt).reduce(DateTime.min),
+      tries: Math.max(...rows.map(({ tries }) => tries))
+    }))
+    .toSorted((a, b) => (a.stream < b.stream ? -1 : 1))
+}
 
 export const layer = Layer.effect(
   SetAside,
@@ -73,22 +102,24 @@ export const layer = Layer.effect(
         ),
       list: ({ cursor, limit }) =>
         Effect.sync(() => {
-          const rows = [...setAside.values()]
-            .flatMap(shown)
-            .filter(({ messageId }) => cursor === null || messageId > cursor)
-            .toSorted((a, b) => (a.messageId < b.messageId ? -1 : 1))
-          return {
-            items: rows.slice(0, limit),
-            nextCursor: rows.length > limit ? rows[limit - 1]!.messageId : null
-          }
+          const rows = listedIn(tables).filter(({ stream }) => cursor === null || stream > cursor)
+          return { items: rows.slice(0, limit), nextCursor: rows.length > limit ? rows[limit - 1]!.stream : null }
         }),
       tryAgain: (ids) =>
         Effect.sync(() => {
-          const some = [...setAside.values()].filter(
-            ({ messageId, againAt }) => againAt !== null && (ids === null || ids.includes(messageId))
-          )
-          for (const row of some) setAside.set(row.messageId, { ...row, againAt: now() })
-          return some.length
+          const streams = new Set<string>()
+          const isMeant = (id: MessageId | null) => ids === null || (id !== null && ids.includes(id))
+          for (const row of [...setAside.values()]) {
+            if (row.againAt === null || !isMeant(row.messageId)) continue
+            streams.add(streamOf(row.messageId))
+            setAside.set(row.messageId, { ...row, againAt: now() })
+          }
+          for (const [key, row] of tables.streamsAside) {
+            if (!isMeant(messageOf(row.stream))) continue
+            streams.add(row.stream)
+            tables.streamsAside.set(key, { ...row, againAt: now() })
+          }
+          return streams.size
         })
     })
   })

@@ -36,7 +36,8 @@ const added = (known: ReadonlyArray<HealthBucket>, news: ReadonlyArray<HealthBuc
 export const layer = Layer.effect(
   DestinationHealth,
   Effect.gen(function* () {
-    const { tables } = yield* Memory
+    const memory = yield* Memory
+    const { tables } = memory
     const rows = () => liveRows(tables, "health", tables.health)
 
     return DestinationHealth.of({
@@ -57,7 +58,7 @@ export const layer = Layer.effect(
         }),
       project: (step, changes) =>
         Effect.sync(() => {
-          if (!moveRun(tables, "health", step)) return false
+          if (!moveRun(memory, "health", step)) return false
           const states = rowsOf<DestinationId, HealthRow>(tables.health, step.generation)
           for (const [id, { failingSince, lastFailedAt, lastSucceededAt, buckets }] of changes) {
             const before = states.get(id)

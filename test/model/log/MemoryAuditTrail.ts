@@ -15,7 +15,8 @@ const matches = (row: AuditRow, { from, to, messageId, ...equal }: AuditFilter):
 export const layer = Layer.effect(
   AuditTrail,
   Effect.gen(function* () {
-    const { tables } = yield* Memory
+    const memory = yield* Memory
+    const { tables } = memory
 
     return AuditTrail.of({
       list: (orgId, filter, page) =>
@@ -35,7 +36,7 @@ export const layer = Layer.effect(
         }),
       project: (step, rows) =>
         Effect.sync(() => {
-          if (!moveRun(tables, "audit", step)) return false
+          if (!moveRun(memory, "audit", step)) return false
           addRows(tables, tables.audit, step, rows)
           return true
         }),

@@ -11,7 +11,8 @@ const keyOf = ({ orgId, channel, dossierId }: ConsentOf) => `${orgId}:${channel}
 export const layer = Layer.effect(
   Timelines,
   Effect.gen(function* () {
-    const { tables } = yield* Memory
+    const memory = yield* Memory
+    const { tables } = memory
     const rowsOfDossier = (orgId: string, dossierId: string) =>
       [...liveRows(tables, "activity", tables.timelines).values()].filter(
         (row) => row.orgId === orgId && row.dossierId === dossierId
@@ -47,7 +48,7 @@ export const layer = Layer.effect(
         ),
       project: (step, rows, withdrawals) =>
         Effect.sync(() => {
-          if (!moveRun(tables, "activity", step)) return false
+          if (!moveRun(memory, "activity", step)) return false
           addRows(tables, tables.timelines, step, rows)
           const states = rowsOf(tables.withdrawals, step.generation)
           for (const state of withdrawals) {

@@ -39,7 +39,8 @@ const placeOfDead = (view: MessageView) => placeAt(view.endedAt!, view)
 export const layer = Layer.effect(
   MessageViews,
   Effect.gen(function* () {
-    const { tables, now } = yield* Memory
+    const memory = yield* Memory
+    const { tables, now } = memory
     const ofOrg = (orgId: string | null) =>
       [...liveViews(tables).values()].filter((view) => orgId === null || view.orgId === orgId)
 
@@ -105,7 +106,7 @@ export const layer = Layer.effect(
         }),
       project: (step, news) =>
         Effect.sync(() => {
-          if (!moveRun(tables, "messages", step)) return false
+          if (!moveRun(memory, "messages", step)) return false
           const views = rowsOf(tables.views, step.generation)
           for (const view of news) {
             if (tables.forgotten.has(view.id)) continue

@@ -21,6 +21,7 @@ import { Destinations } from "./destinations.ts"
 import { Hands } from "./hands.ts"
 import type { Entry } from "./ledger.ts"
 import { Lines, lineName } from "./lines.ts"
+import { Readers } from "./readers.ts"
 import { ReplayJobs } from "./replayJobs.ts"
 import { Requests } from "./requests.ts"
 import { ASKED_MOST_MS, attemptsOf, endings, isDead, leastWaitAfter, waitAfter } from "./rules.ts"
@@ -42,6 +43,7 @@ export class Oracle {
   readonly answers: Answers
   readonly requests: Requests
   readonly hands: Hands
+  readonly readers: Readers
   readonly #world: World
   readonly #tables: Tables
   readonly #ledger = new Map<MessageId, Entry>()
@@ -60,7 +62,8 @@ export class Oracle {
     this.#laneIds = world.lanes.map(({ id }) => id)
     this.#destinations = new Destinations(world, this.#tables)
     this.#replayJobs = new ReplayJobs(world, this.#tables)
-    this.#shown = new Shown(world)
+    this.readers = new Readers(world, this.#tables, this.#ledger)
+    this.#shown = new Shown(world, this.readers)
     this.answers = new Answers(world, this.#ledger, this.#shown)
     this.requests = new Requests(world, this.#ledger, this.#lines, this.#destinations)
     this.hands = new Hands(world, this.#tables, this.#ledger, this.#lines, this.#destinations)
@@ -226,6 +229,7 @@ export class Oracle {
       if (stream.startsWith("replay-")) this.#replayJobs.journalFact(stream.slice(7), row)
     }
     this.hands.look(released)
+    this.readers.look()
     const run = this.#tables.runs.find(({ name, live }) => live && name === "messages")
     const viewsAt = Number(run?.position ?? 0)
     this.#check("I34 the projection moves forward", viewsAt >= this.#viewsAt, () => `${this.#viewsAt} to ${viewsAt}`)
@@ -495,7 +499,7 @@ export class Oracle {
     return [
       ...this.#replayJobs.unfinished(),
       ...[...this.#tables.claims.keys()].map((batch) => `batch ${batch} is held`),
-      ...(this.#viewsAt < this.#tables.feed.length ? ["the views lag"] : []),
+      ...this.readers.unfinished(),
       ...this.#tables.runs.filter(({ live }) => !live).map(({ name }) => `${name} is being built`)
     ]
   }
@@ -516,6 +520,7 @@ export class Oracle {
       (id) => this.answers.isErasing(id)
     )
     this.#shown.listed(this.#tables, 0, this.#viewsAt)
+    this.readers.atTheEnd()
     this.hands.atTheEnd()
   }
 }

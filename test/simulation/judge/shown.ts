@@ -9,6 +9,7 @@ import { liveViews } from "../../model/log/runs.ts"
 import type { Tables } from "../../model/Memory.ts"
 import type { World } from "../world.ts"
 import type { Entry } from "./ledger.ts"
+import type { Readers } from "./readers.ts"
 import { attemptsOf, endings } from "./rules.ts"
 
 /** What is always there; of what the provider says, the rest is judged below. */
@@ -32,10 +33,12 @@ interface Story {
 
 export class Shown {
   readonly #world: World
+  readonly #readers: Readers
   readonly #stories = new Map<MessageId, Story>()
 
-  constructor(world: World) {
+  constructor(world: World, readers: Readers) {
     this.#world = world
+    this.#readers = readers
   }
 
   #check(law: string, holds: boolean, explain: () => string): void {
@@ -100,7 +103,8 @@ export class Shown {
     }
     for (const [id, version] of listed) {
       const view = views.get(id)
-      this.#check(law, (view?.version ?? 0) >= version, () => `${this.#world.nameOf(id)} lags`)
+      const isThere = (view?.version ?? 0) >= version || this.#readers.isOwed(id, version)
+      this.#check(law, isThere, () => `${this.#world.nameOf(id)} lags`)
       if (view !== undefined) this.judge(view, law)
     }
   }

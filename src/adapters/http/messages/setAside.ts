@@ -1,15 +1,15 @@
 /** The handlers of the messages that can't be processed, for the operator. */
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SetAside, type SetAsideMessage } from "../../../application/ports/SetAside.ts"
+import { SetAside, type SetAsideStream } from "../../../application/ports/SetAside.ts"
 import { MessageId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
 import { type PageQuery, pageOfAll } from "../server/cursor.ts"
 import { answer, idOf, notFound } from "../server/problem.ts"
 
-const setAsideJson = ({ messageId, orgId, lane, reason, detail, since, tries, againAt }: SetAsideMessage) => ({
-  ...{ id: messageId, orgId, destination: lane, reason, detail, since, tries },
-  nextTryAt: againAt
+const setAsideJson = ({ stream, messageId, parts, lane, againAt, ...aside }: SetAsideStream) => ({
+  ...{ id: messageId, stream, parts, destination: lane, nextTryAt: againAt },
+  ...aside
 })
 
 const list = (query: PageQuery) =>

@@ -7,8 +7,13 @@ import { about, byId } from "../server/endpoints.ts"
 import { listOf, Moment, paging, Text } from "../server/fields.ts"
 
 const SetAsideMessage = Schema.Struct({
-  id: Schema.String,
-  orgId: Text.annotate({ description: "Null where its first fact can't be read." }),
+  id: Text.annotate({ description: "The message's; null where the stream is no message's." }),
+  stream: Schema.String,
+  parts: Schema.Array(Schema.String).annotate({
+    description:
+      "Who sets it aside. queue: it is not delivered. messages, audit, activity, health: the projection of that name lacks its facts. outlet: its facts do not go out to RabbitMQ. alerts: its facts raise no alert."
+  }),
+  orgId: Text.annotate({ description: "Null where it is not known." }),
   destination: Text,
   reason: Schema.Literals(setAsideReasons).annotate({
     description:
@@ -27,7 +32,9 @@ const Retried = Schema.Struct({
 export const setAsideApi = HttpApiGroup.make("setAside")
   .add(
     HttpApiEndpoint.get("list", "/set-aside", { query: paging, success: listOf(SetAsideMessage) }).annotateMerge(
-      about("The messages of all orgs that can't be processed and wait to be tried again.")
+      about(
+        "The streams of all orgs that can't be processed and wait to be tried again: messages, and what else has facts."
+      )
     ),
     HttpApiEndpoint.post("retryAll", "/set-aside/retry", { success: Retried }).annotateMerge(
       about("Try all of them again now.")

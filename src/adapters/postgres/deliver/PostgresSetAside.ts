@@ -6,9 +6,11 @@ import {
   SetAside,
   type SetAsideMessage,
   type SetAsideReason,
+  type SetAsideStream,
   type Unprocessable
 } from "../../../application/ports/SetAside.ts"
 import type { DestinationId, MessageId, OrgId } from "../../../domain/ids.ts"
+import { messageOf } from "../../../domain/streams.ts"
 import { pageOf } from "../filtering.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgres.ts"
@@ -23,10 +25,26 @@ const dueStatement = prepared`update set_aside s set again_at = clock_timestamp(
     returning s.message_id`
 const columns = `message_id as "messageId", org_id as "orgId", lane, reason, detail, since, tries, again_at as "againAt"`
 const findStatement = prepared`select ${columns} from set_aside where message_id = any ($1::uuid[]) and again_at is not null`
-const listStatement = prepared`select ${columns} from set_aside
-    where again_at is not null and ($1::uuid is null or message_id > $1::uuid) order by message_id limit $2`
-const tryAgainStatement = unprepared`update set_aside set again_at = clock_timestamp()
-    where again_at is not null and ($1::uuid[] is null or message_id = any ($1::uuid[])) returning message_id`
+// Where the queue can't process it nor a reader of the log, the queue says why.
+const listStatement = prepared`with asides as (
+    select 'message-' || message_id as stream, 'queue' as part, org_id, lane, reason, detail, since, tries, again_at
+      from set_aside where again_at is not null
+    union all
+    select s.stream, s.reader, null, null, s.reason, s.detail, s.since, s.tries, s.again_at from stream_aside s
+      where s.generation = 0 or exists (select 1 from projection p where p.name = s.reader and p.generation = s.generation)
+  )
+  select stream, array_agg(distinct part order by part) as parts, max(org_id) as "orgId", max(lane::text) as lane,
+    (array_agg(reason order by part <> 'queue', since))[1] as reason, (array_agg(detail order by part <> 'queue', since))[1] as detail,
+    min(since) as since, max(tries) as tries, min(again_at) as "againAt"
+  from asides where $1::text is null or stream collate "C" > $1::text collate "C"
+  group by stream order by stream collate "C" limit $2`
+const tryAgainStatement = unprepared`with messages as (
+    update set_aside set again_at = clock_timestamp()
+      where again_at is not null and ($1::uuid[] is null or message_id = any ($1::uuid[])) returning 'message-' || message_id as stream
+  ), streams as (
+    update stream_aside set again_at = clock_timestamp()
+      where $1::uuid[] is null or stream = any (array(select 'message-' || m from unnest($1::uuid[]) m)) returning stream
+  ) select stream from messages union select stream from streams`
 
 interface Row {
   readonly messageId: string
@@ -42,6 +60,19 @@ interface Row {
 const foundIn = (row: Row): SetAsideMessage => ({
   ...row,
   messageId: row.messageId as MessageId,
+  orgId: row.orgId as OrgId | null,
+  lane: row.lane as DestinationId | null,
+  reason: row.reason as SetAsideReason
+})
+
+interface StreamRow extends Omit<Row, "messageId"> {
+  readonly stream: string
+  readonly parts: ReadonlyArray<string>
+}
+
+const streamIn = (row: StreamRow): SetAsideStream => ({
+  ...row,
+  messageId: messageOf(row.stream),
   orgId: row.orgId as OrgId | null,
   lane: row.lane as DestinationId | null,
   reason: row.reason as SetAsideReason
@@ -83,8 +114,8 @@ export const layer = Layer.effect(
           (rows) => new Map(rows.map((row) => [row.messageId as MessageId, foundIn(row)]))
         ),
       list: ({ cursor, limit }) =>
-        reading(reads.query<Row>(listStatement, [cursor, limit + 1]), (rows) =>
-          pageOf(rows, { cursor, limit }, foundIn, ({ messageId }) => messageId)
+        reading(reads.query<StreamRow>(listStatement, [cursor, limit + 1]), (rows) =>
+          pageOf(rows, { cursor, limit }, streamIn, ({ stream }) => stream)
         ),
       tryAgain: (ids) => reading(durable.rows(tryAgainStatement, [ids]), (rows) => rows.length)
     })

@@ -5,10 +5,10 @@ import { type HealthBucket, KEPT_MS } from "../../../domain/delivery/health.ts"
 import type { DestinationId } from "../../../domain/ids.ts"
 import { pageOf } from "../filtering.ts"
 import { clearing, liveGeneration } from "../log/generations.ts"
-import { stepped } from "../log/projectionRows.ts"
+import { stepping } from "../log/projectionRows.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 
-const projectStatement = prepared`select project_health($1, $2, $3, $4, $5, $6, $7) as done`
+const CALL = "project_health($1, $2, $3, $4, $5, $6, $7)"
 const live = `generation = ${liveGeneration("health")}`
 const state = `failing_since as "failingSince", last_failed_at as "lastFailedAt", last_succeeded_at as "lastSucceededAt"`
 const readStatement = prepared`select ${state} from health where ${live} and destination = $1`
@@ -25,6 +25,7 @@ export const layer = Layer.effect(
   DestinationHealth,
   Effect.gen(function* () {
     const { derived, reads } = yield* Postgres
+    const write = stepping(derived, "health", CALL)
 
     return DestinationHealth.of({
       read: (id) =>
@@ -54,15 +55,7 @@ export const layer = Layer.effect(
         const buckets = [...changes].flatMap(([destination, change]) =>
           change.buckets.map(({ startsAt, ...bucket }) => ({ destination, starts_at: startsAt, ...bucket }))
         )
-        return reading(
-          derived.query<{ done: boolean }>(projectStatement, [
-            ...stepped(step),
-            JSON.stringify(states),
-            JSON.stringify(buckets),
-            KEPT_MS
-          ]),
-          ([row]) => row!.done
-        )
+        return write(step, [JSON.stringify(states), JSON.stringify(buckets), KEPT_MS])
       },
       clear: clearing(derived, "health", ["health", "health_bucket"])
     })

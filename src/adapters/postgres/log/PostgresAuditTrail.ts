@@ -3,11 +3,12 @@ import { Effect, Layer } from "effect"
 import { type AuditFilter, type AuditItem, type AuditRow, AuditTrail } from "../../../application/ports/AuditTrail.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
 import { beyond, conditionsOf, pageOf } from "../filtering.ts"
-import { Postgres, prepared, reading } from "../Postgres.ts"
+import { Postgres, reading } from "../Postgres.ts"
 import { clearing, liveGeneration } from "./generations.ts"
-import { cursorOf, joined, type Place, placed, placedItem, stepped } from "./projectionRows.ts"
+import { cursorOf, joined, type Place, placed, placedItem, stepping } from "./projectionRows.ts"
 
-const projectStatement = prepared`select project_audit($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12, $13, $14, $15, $16) as done`
+const CALL =
+  "project_audit($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12, $13, $14, $15, $16)"
 
 /** An entry as it is selected, with the place of its fact in place of an id. */
 interface Row extends Place, Omit<AuditItem, "id" | "at"> {}
@@ -16,24 +17,21 @@ export const layer = Layer.effect(
   AuditTrail,
   Effect.gen(function* () {
     const { derived, reads } = yield* Postgres
+    const write = stepping(derived, "audit", CALL)
 
     const project = (step: Step, rows: ReadonlyArray<AuditRow>) =>
-      reading(
-        derived.query<{ done: boolean }>(projectStatement, [
-          ...stepped(step),
-          ...placed(rows),
-          joined(rows, ({ orgId }) => orgId),
-          joined(rows, ({ operation }) => operation),
-          joined(rows, ({ subject }) => subject.type),
-          joined(rows, ({ subject }) => subject.id),
-          joined(rows, ({ channel }) => channel),
-          joined(rows, ({ actor }) => actor),
-          joined(rows, ({ correlationId }) => correlationId),
-          joined(rows, ({ dossierId }) => dossierId),
-          joined(rows, ({ details }) => JSON.stringify(details))
-        ]),
-        ([row]) => row!.done
-      )
+      write(step, [
+        ...placed(rows),
+        joined(rows, ({ orgId }) => orgId),
+        joined(rows, ({ operation }) => operation),
+        joined(rows, ({ subject }) => subject.type),
+        joined(rows, ({ subject }) => subject.id),
+        joined(rows, ({ channel }) => channel),
+        joined(rows, ({ actor }) => actor),
+        joined(rows, ({ correlationId }) => correlationId),
+        joined(rows, ({ dossierId }) => dossierId),
+        joined(rows, ({ details }) => JSON.stringify(details))
+      ])
 
     return AuditTrail.of({
       list: (orgId, filter, page) => {

@@ -13,9 +13,10 @@ import { pageOf } from "../filtering.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 import { clearing, liveGeneration } from "./generations.ts"
-import { cursorOf, joined, type Place, placed, placedItem, stepped } from "./projectionRows.ts"
+import { cursorOf, joined, type Place, placed, placedItem, stepping } from "./projectionRows.ts"
 
-const projectStatement = prepared`select project_activity($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12::uuid[], $13, $14, $15) as done`
+const CALL =
+  "project_activity($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12::uuid[], $13, $14, $15)"
 const live = `generation = ${liveGeneration("activity")}`
 const listStatement = prepared`select stream_id, version, at, org_id as "orgId", dossier_id as "dossierId", activity, channel, message_id as "messageId",
       actor, details
@@ -35,6 +36,7 @@ export const layer = Layer.effect(
   Timelines,
   Effect.gen(function* () {
     const { derived, reads } = yield* Postgres
+    const write = stepping(derived, "activity", CALL)
 
     const messages = ({ orgId, dossierId, channel }: ConsentOf, after: MessageId | null, limit: number) =>
       reading(reads.rows(messagesStatement, [orgId, dossierId, channel, after, limit]), (rows) =>
@@ -51,29 +53,25 @@ export const layer = Layer.effect(
       )
 
     const project = (step: Step, rows: ReadonlyArray<TimelineRow>, withdrawals: ReadonlyArray<WithdrawalState>) =>
-      reading(
-        derived.query<{ done: boolean }>(projectStatement, [
-          ...stepped(step),
-          ...placed(rows),
-          joined(rows, ({ orgId }) => orgId),
-          joined(rows, ({ dossierId }) => dossierId),
-          joined(rows, ({ activity }) => activity),
-          joined(rows, ({ channel }) => channel),
-          literal(rows.map(({ messageId }) => messageId ?? "NULL")),
-          joined(rows, ({ actor }) => actor),
-          joined(rows, ({ details }) => JSON.stringify(details)),
-          JSON.stringify(
-            withdrawals.map(({ of, version, open }) => ({
-              org_id: of.orgId,
-              dossier_id: of.dossierId,
-              channel: of.channel,
-              version,
-              open
-            }))
-          )
-        ]),
-        ([row]) => row!.done
-      )
+      write(step, [
+        ...placed(rows),
+        joined(rows, ({ orgId }) => orgId),
+        joined(rows, ({ dossierId }) => dossierId),
+        joined(rows, ({ activity }) => activity),
+        joined(rows, ({ channel }) => channel),
+        literal(rows.map(({ messageId }) => messageId ?? "NULL")),
+        joined(rows, ({ actor }) => actor),
+        joined(rows, ({ details }) => JSON.stringify(details)),
+        JSON.stringify(
+          withdrawals.map(({ of, version, open }) => ({
+            org_id: of.orgId,
+            dossier_id: of.dossierId,
+            channel: of.channel,
+            version,
+            open
+          }))
+        )
+      ])
 
     return Timelines.of({
       list: (orgId, dossierId, page) => {

@@ -9,12 +9,13 @@ import type { DeadLetterFilter } from "../../../domain/replay/facts.ts"
 import { beyond, conditionsOf, type Page, pageOf } from "../filtering.ts"
 import { literal } from "../literal.ts"
 import { clearing, liveGeneration } from "../log/generations.ts"
-import { stepped } from "../log/projectionRows.ts"
+import { stepping } from "../log/projectionRows.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { isDeadLetter } from "../replays/deadLetters.ts"
 import { each, isOf, type OneAfterTheOther, orgIn, pageOfAllOrgs } from "./ofAllOrgs.ts"
 
-const projectStatement = prepared`select project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16::timestamptz[], $17, $18, $19::uuid[], $20) as done`
+const CALL =
+  "project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16::timestamptz[], $17, $18, $19::uuid[], $20)"
 const countsStatement = prepared`select channel, status, count::float8 as count from message_count where generation = ${liveGeneration("messages")} and org_id = $1`
 const countsOfAllStatement = prepared`select channel, status, sum(count)::float8 as count from message_count
     where generation = ${liveGeneration("messages")} group by channel, status`
@@ -75,6 +76,7 @@ export const layer = Layer.effect(
   MessageViews,
   Effect.gen(function* () {
     const { derived, reads } = yield* Postgres
+    const write = stepping(derived, "messages", CALL)
 
     const pageOfViews = (text: string, values: ReadonlyArray<unknown>, page: Page, time: "createdAt" | "endedAt") =>
       reading(reads.query<ViewRow>({ text }, values), (rows) =>
@@ -170,28 +172,24 @@ export const layer = Layer.effect(
       for (const view of views) {
         if (texts.push(textOf(view, iso)) % YIELD_EVERY === 0) yield* Effect.yieldNow
       }
-      const [row] = yield* unavailable(
-        derived.query<{ done: boolean }>(projectStatement, [
-          ...stepped(step),
-          literal(views.map(({ id }) => id)),
-          views.map(({ orgId }) => orgId),
-          literal(views.map(({ version }) => version)),
-          literal(views.map(({ status }) => status)),
-          literal(views.map(({ channel }) => channel)),
-          views.map((view) => view.to),
-          views.map(({ eventType }) => eventType),
-          views.map(({ dossierId }) => dossierId),
-          views.map(({ correlationId }) => correlationId),
-          literal(views.map(({ createdAt }) => iso(createdAt))),
-          literal(views.map(({ endedAt }) => (endedAt === null ? "NULL" : iso(endedAt)))),
-          literal(views.map(({ status, endsAt }) => (status === "QUEUED" && endsAt ? iso(endsAt) : "NULL"))),
-          views.map(({ status, lastError }) => (isDead(status) ? (lastError?.code ?? null) : null)),
-          views.map(({ metadata }) => (metadata === null ? null : JSON.stringify(metadata))),
-          literal(views.map(({ replayId }) => replayId ?? "NULL")),
-          texts.join("\x1e")
-        ])
-      )
-      return row!.done
+      return yield* write(step, [
+        literal(views.map(({ id }) => id)),
+        views.map(({ orgId }) => orgId),
+        literal(views.map(({ version }) => version)),
+        literal(views.map(({ status }) => status)),
+        literal(views.map(({ channel }) => channel)),
+        views.map((view) => view.to),
+        views.map(({ eventType }) => eventType),
+        views.map(({ dossierId }) => dossierId),
+        views.map(({ correlationId }) => correlationId),
+        literal(views.map(({ createdAt }) => iso(createdAt))),
+        literal(views.map(({ endedAt }) => (endedAt === null ? "NULL" : iso(endedAt)))),
+        literal(views.map(({ status, endsAt }) => (status === "QUEUED" && endsAt ? iso(endsAt) : "NULL"))),
+        views.map(({ status, lastError }) => (isDead(status) ? (lastError?.code ?? null) : null)),
+        views.map(({ metadata }) => (metadata === null ? null : JSON.stringify(metadata))),
+        literal(views.map(({ replayId }) => replayId ?? "NULL")),
+        texts.join("\x1e")
+      ])
     })
 
     const clear = clearing(derived, "messages", ["message_view", "message_count"])

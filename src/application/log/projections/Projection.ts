@@ -20,19 +20,20 @@ import type { LogReader } from "../LogReader.ts"
 
 export type ProjectionName = "messages" | "audit" | "activity" | "health"
 
+/** False when the position is elsewhere by now. */
+export type Write<R> = (step: Step) => Effect.Effect<boolean, StoreUnavailable, R>
+
 export interface Projection<R> {
   readonly name: ProjectionName
   /** The version of the fold. Raise it after a change, and every installation rebuilds the projection while it runs. */
   readonly version: number
   /**
-   * The rows of these facts, which come in the order of the log, from all streams; ignore those that do not concern it.
+   * Makes the rows of these facts, which come in the order of the log, from all streams; ignore those that do not concern it.
    * A fact may come again in another batch after a crash. `LogReader.streams` has the whole stream of each message
-   * among them, and `LogReader.orgs` the org of each stream.
+   * among them, and `LogReader.orgs` the org of each stream. It may be called for parts of a batch: if it dies, the streams that it
+   * dies of are set aside. Answers how to write the rows.
    */
-  readonly project: (
-    facts: ReadonlyArray<LoggedFact>,
-    step: Step
-  ) => Effect.Effect<boolean, StoreUnavailable, R | LogReader>
+  readonly project: (facts: ReadonlyArray<LoggedFact>) => Effect.Effect<Write<R>, StoreUnavailable, R | LogReader>
   /** Deletes up to `limit` rows of generations older than all in `Projections.runs`; answers their number. */
   readonly clear: (limit: number) => Effect.Effect<number, StoreUnavailable, R>
 }

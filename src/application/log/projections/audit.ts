@@ -26,6 +26,7 @@ import type { StoredFact } from "../../../domain/message/view.ts"
 import { fromRecorded as replayFact } from "../../../domain/replay/facts.ts"
 import { type AuditRow, AuditTrail } from "../../ports/AuditTrail.ts"
 import type { LoggedFact } from "../../ports/EventStore.ts"
+import type { Step } from "../../ports/Projections.ts"
 import { type TimelineRow, Timelines, type WithdrawalState } from "../../ports/Timelines.ts"
 import { LogReader } from "../LogReader.ts"
 import type { Projection } from "./Projection.ts"
@@ -97,8 +98,10 @@ export const auditRowsOf = Effect.fnUntraced(function* (facts: ReadonlyArray<Log
 export const audit: Projection<AuditTrail> = {
   name: "audit",
   version: 1,
-  project: Effect.fnUntraced(function* (facts, step) {
-    return yield* (yield* AuditTrail).project(step, yield* auditRowsOf(facts))
+  project: Effect.fnUntraced(function* (facts) {
+    const rows = yield* auditRowsOf(facts)
+    const { project } = yield* AuditTrail
+    return (step: Step) => project(step, rows)
   }),
   clear: (limit) => Effect.flatMap(AuditTrail, (trail) => trail.clear(limit))
 }
@@ -117,9 +120,10 @@ export const timelineOf = Effect.fnUntraced(function* (facts: ReadonlyArray<Logg
 export const activity: Projection<Timelines> = {
   name: "activity",
   version: 1,
-  project: Effect.fnUntraced(function* (facts, step) {
+  project: Effect.fnUntraced(function* (facts) {
     const { rows, withdrawals } = yield* timelineOf(facts)
-    return yield* (yield* Timelines).project(step, rows, withdrawals)
+    const { project } = yield* Timelines
+    return (step: Step) => project(step, rows, withdrawals)
   }),
   clear: (limit) => Effect.flatMap(Timelines, (timelines) => timelines.clear(limit))
 }

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { type AttemptEnd, attemptEndOf, changeOf } from "../../../domain/delivery/health.ts"
 import type { DestinationId } from "../../../domain/ids.ts"
 import { DestinationHealth } from "../../ports/DestinationHealth.ts"
+import type { Step } from "../../ports/Projections.ts"
 import { LogReader } from "../LogReader.ts"
 import type { Projection } from "./Projection.ts"
 
@@ -14,11 +15,12 @@ const YIELD_EVERY = 500
 export const health: Projection<DestinationHealth> = {
   name: "health",
   version: 1,
-  project: Effect.fnUntraced(function* (facts, step) {
+  project: Effect.fnUntraced(function* (facts) {
     const ends = new Map<DestinationId, Array<AttemptEnd>>()
     const chosen = facts.filter(({ name }) => ending.some((prefix) => name.startsWith(prefix)))
-    // Of all facts, as the other projections ask: of a choice of them the streams would have to be read from the store.
-    const streams = chosen.length === 0 ? new Map() : yield* (yield* LogReader).streams(facts)
+    // Of all facts, as the other projections ask: of a choice of them the streams would have to be read from the store. Also where none
+    // is chosen: what a stream does to this must not depend on the other streams of the page.
+    const streams = yield* (yield* LogReader).streams(facts)
     for (const [index, { messageId, version }] of chosen.entries()) {
       if (index % YIELD_EVERY === YIELD_EVERY - 1) yield* Effect.yieldNow
       const history = messageId === null ? undefined : streams.get(messageId)
@@ -32,7 +34,8 @@ export const health: Projection<DestinationHealth> = {
       else known.push(end)
     }
     const changes = new Map([...ends].map(([destination, each]) => [destination, changeOf(each)] as const))
-    return yield* (yield* DestinationHealth).project(step, changes)
+    const { project } = yield* DestinationHealth
+    return (step: Step) => project(step, changes)
   }),
   clear: (limit) => Effect.flatMap(DestinationHealth, ({ clear }) => clear(limit))
 }

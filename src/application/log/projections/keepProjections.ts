@@ -2,6 +2,9 @@
  * Keeps every projection up with the log. It rebuilds a projection beside its live rows when the fold is newer than the
  * rows, or when the operator asks.
  *
+ * A stream that a projection fails on is set aside by it: the projection goes on with all others, and makes up for the facts it owes
+ * once it can (see StreamsAside.ts).
+ *
  * Each projection is followed and built by fibers of its own: one that is slow or fails stops no other. Several
  * processes may run this at once: of those that take the same step one writes it, and the others pause. Within a
  * process the projections share their reading (see LogReader).
@@ -9,11 +12,13 @@
  * A process whose fold is older than the rows leaves the rows alone. A process whose fold is newer updates the live
  * rows in its own way until the rebuilt rows are there: fresh rows are worth more than uniform ones.
  */
-import { DateTime, Duration, Effect, Semaphore } from "effect"
+import { Clock, DateTime, Duration, Effect, Semaphore } from "effect"
 import { background } from "../../background.ts"
 import { EventStore, type LoggedFact } from "../../ports/EventStore.ts"
 import { Projections, type Run, type Stall, type Step } from "../../ports/Projections.ts"
+import { StreamsAside } from "../../ports/StreamsAside.ts"
 import { LogReader } from "../LogReader.ts"
+import { archived, type Blame, factsOf, processable, withoutAsides } from "../processable.ts"
 import { projections } from "./all.ts"
 import type { Projection } from "./Projection.ts"
 import { beginBuild, viewOf } from "./rebuild.ts"
@@ -28,28 +33,77 @@ const PAUSE_NO_BUILD = Duration.seconds(1)
 const PAUSE_MEETING = Duration.millis(10)
 const CLEAR_AT_ONCE = 1_000
 const PAUSE_CLEARING = Duration.millis(100)
+/** How often a run looks whether it can make up for something. */
+const LOOK_EVERY = Duration.seconds(10)
+const LOOK_EVERY_NANOS = Duration.toNanosUnsafe(LOOK_EVERY)
+const MADE_UP_AT_ONCE = 100
 const STALL_AFTER = Duration.seconds(10)
 
+/** Why each stream is set aside by a run. */
+type Asides = Map<string, Blame>
+
+const readerOf = ({ name, generation }: Run) => ({ name, generation })
+
+const asidesOf = (run: Run) =>
+  Effect.flatMap(StreamsAside, ({ of }) => Effect.map(of(readerOf(run)), (asides): Asides => new Map(asides)))
+
 /** One step. Answers the run after it, or null when another process took the step. */
-const take = Effect.fnUntraced(function* <R>(projection: Projection<R>, run: Run, facts: ReadonlyArray<LoggedFact>) {
+const take = Effect.fnUntraced(function* <R>(
+  projection: Projection<R>,
+  run: Run,
+  asides: Asides,
+  facts: ReadonlyArray<LoggedFact>
+) {
+  const { others, behind } = withoutAsides(facts, asides)
+  const { answer: write, asides: news } = yield* processable(others, projection.project)
+  const owes = [...news, ...behind]
   const position = facts.at(-1)!.position
   const step: Step = { generation: run.generation, from: run.position, to: position, facts: facts.length }
-  return (yield* projection.project(facts, step)) ? { ...run, position, facts: run.facts + facts.length } : null
+  if (!(yield* write(owes.length === 0 ? step : { ...step, owes }))) return null
+  for (const { stream, reason, detail } of news) asides.set(stream, { reason, detail })
+  return { ...run, position, facts: run.facts + facts.length }
+})
+
+/** Makes up for what the run owes, as far as it can be processed by now. */
+const makeUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, run: Run, asides: Asides) {
+  if (run.position === null) return
+  const due = yield* (yield* StreamsAside).due(readerOf(run), MADE_UP_AT_ONCE)
+  if (due.length === 0) return
+  const streams = yield* archived(due)
+  for (const owed of due) {
+    const facts = factsOf(owed, streams)
+    const { answer: write, asides: still } = yield* processable(facts, projection.project)
+    if (still.length > 0) continue
+    const { generation, position } = run
+    if (!(yield* write({ generation, from: position, to: position, facts: 0, makesUp: owed }))) continue
+    asides.delete(owed.stream)
+    yield* Effect.logInfo(`${projection.name} has made up for a stream that was set aside`).pipe(
+      Effect.annotateLogs({ stream: owed.stream })
+    )
+  }
 })
 
 /** Follows the log with the live rows, until another process takes a step or the store fails. */
 const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtATime: Semaphore.Semaphore) {
   const log = yield* LogReader
+  const clock = yield* Clock.Clock
   let run = viewOf(projection.name, yield* (yield* Projections).runs).live ?? (yield* beginBuild(projection))
+  const asides = yield* asidesOf(run)
+  let lookAt = 0n
   // Another process may have begun the live rows meanwhile: `beginBuild` then answered a build beside them.
   while (run.live && run.version <= projection.version) {
+    const now = clock.monotonicTimeNanosUnsafe()
+    if (now >= lookAt) {
+      yield* makeUp(projection, run, asides)
+      lookAt = now + LOOK_EVERY_NANOS
+    }
     const facts = yield* log.read(run.position, FOLLOW_AT_ONCE)
     if (facts.length === 0) {
-      yield* log.news(run.position)
+      yield* Effect.timeoutOption(log.news(run.position), LOOK_EVERY)
       continue
     }
     const isFull = facts.length === FOLLOW_AT_ONCE
-    const step = take(projection, run, facts)
+    const step = take(projection, run, asides, facts)
     const next = yield* isFull ? oneAtATime.withPermits(1)(step) : step
     if (next === null) break
     run = next
@@ -83,12 +137,13 @@ const catchUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, from:
   const log = yield* LogReader
   const { swap } = yield* Projections
   let run = from
+  const asides = yield* asidesOf(run)
   let isNear = false
   for (;;) {
     const facts = yield* log.read(run.position, BUILD_AT_ONCE)
     isNear = facts.length < BUILD_AT_ONCE
     if (!isNear) {
-      const next = yield* oneAtATime.withPermits(1)(take(projection, run, facts))
+      const next = yield* oneAtATime.withPermits(1)(take(projection, run, asides, facts))
       if (next === null) return false
       run = next
       continue
@@ -98,7 +153,7 @@ const catchUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, from:
     if (live === null || under?.generation !== run.generation) return false
     const upToLive = facts.slice(0, facts.findIndex(({ position }) => position === live.position) + 1)
     if (upToLive.length > 0) {
-      const next = yield* take(projection, run, upToLive)
+      const next = yield* take(projection, run, asides, upToLive)
       if (next === null) return false
       run = next
     }
@@ -152,7 +207,9 @@ export const projectOnce = Effect.fnUntraced(function* () {
   for (const projection of projections) {
     const run = viewOf(projection.name, yield* (yield* Projections).runs).live ?? (yield* beginBuild(projection))
     const facts = yield* (yield* EventStore).readAll(run.position, FOLLOW_AT_ONCE)
-    if (facts.length > 0) yield* take(projection, run, facts)
+    const asides = yield* asidesOf(run)
+    yield* makeUp(projection, run, asides)
+    if (facts.length > 0) yield* take(projection, run, asides, facts)
     news = Math.max(news, facts.length)
   }
   return news

@@ -5,6 +5,7 @@
 import { Effect } from "effect"
 import { type MessageView, viewOf } from "../../../domain/message/view.ts"
 import { MessageViews } from "../../ports/MessageViews.ts"
+import type { Step } from "../../ports/Projections.ts"
 import { LogReader } from "../LogReader.ts"
 import type { Projection } from "./Projection.ts"
 
@@ -14,7 +15,7 @@ const YIELD_EVERY = 100
 export const messages: Projection<MessageViews> = {
   name: "messages",
   version: 1,
-  project: Effect.fnUntraced(function* (facts, step) {
+  project: Effect.fnUntraced(function* (facts) {
     const views: Array<MessageView> = []
     let folded = 0
     for (const [id, history] of yield* (yield* LogReader).streams(facts)) {
@@ -22,7 +23,8 @@ export const messages: Projection<MessageViews> = {
       const view = viewOf(id, history)
       if (view !== null) views.push(view)
     }
-    return yield* (yield* MessageViews).project(step, views)
+    const { project } = yield* MessageViews
+    return (step: Step) => project(step, views)
   }),
   clear: (limit) => Effect.flatMap(MessageViews, (views) => views.clear(limit))
 }

@@ -1,0 +1,264 @@
+/** One stream that can't be processed holds up no reader of the log, and is told in full once it can be. */
+import { it } from "@effect/vitest"
+import { Effect, Fiber, Layer, Logger } from "effect"
+import { TestClock } from "effect/testing"
+import { describe, expect } from "vitest"
+import * as WebhookAlerts from "../../../src/adapters/channels/webhook/WebhookAlerts.ts"
+import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
+import { alertOnFactsOnce, alertOnOwed } from "../../../src/application/alerts/alertOnFacts.ts"
+import { readFeed } from "../../../src/application/log/feed.ts"
+import { LogReader } from "../../../src/application/log/LogReader.ts"
+import { letOutFacts, type OutgoingFact } from "../../../src/application/log/letOutFacts.ts"
+import { keepProjections } from "../../../src/application/log/projections/keepProjections.ts"
+import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
+import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
+import type { Alerting } from "../../../src/application/ports/Destinations.ts"
+import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
+import { SetAside } from "../../../src/application/ports/SetAside.ts"
+import type { MessageId } from "../../../src/domain/ids.ts"
+import { streamOf } from "../../../src/domain/streams.ts"
+import { makeEndpoint } from "../../contracts/destinations/samples.ts"
+import { delivered, newOrg, opened, type Step, settled, started, unreachable } from "../../contracts/sample.ts"
+import { write } from "../../contracts/written.ts"
+import { liveRows } from "../../model/log/runs.ts"
+import * as Memory from "../../model/Memory.ts"
+import * as MemoryPorts from "../../model/MemoryPorts.ts"
+
+const layer = LogReader.layer.pipe(
+  Layer.provideMerge(MemoryPorts.layerShared),
+  Layer.provideMerge(Memory.layer),
+  Layer.provideMerge(NodeFingerprint.layer)
+)
+
+/** What is stored of a fact becomes something that no release ever wrote, or a fact that may not come there. */
+const breakings = ["unreadable", "impossible"] as const
+const breakFact = Effect.fnUntraced(function* (kind: (typeof breakings)[number], id: MessageId, version: number) {
+  const { tables } = yield* Memory.Memory
+  const rows = tables.streams.get(id)!
+  const right = rows[version - 1]!
+  rows[version - 1] = kind === "unreadable" ? { ...right, name: "Unheard@1" } : rows[0]!
+  return Effect.sync(() => {
+    rows[version - 1] = right
+  })
+})
+
+/** The three steps of a message that arrives. */
+const story = (orgId = newOrg()): readonly [Step, Step, Step] => {
+  const queued = opened({ orgId })
+  const begun = started(queued.after)
+  return [queued, begun, settled(begun.after, delivered)]
+}
+
+const page = { cursor: null, limit: 100 }
+const statuses = Effect.fnUntraced(function* (orgId: ReturnType<typeof newOrg>) {
+  const { items } = yield* (yield* MessageViews).list(orgId, {}, page)
+  return Object.fromEntries(items.map(({ id, status }) => [id, status]))
+})
+const parts = Effect.map(
+  Effect.flatMap(SetAside, ({ list }) => list(page)),
+  ({ items }) => items.map(({ stream, parts, reason }) => ({ stream, parts: parts.join(" "), reason }))
+)
+const audited = Effect.fnUntraced(function* (orgId: ReturnType<typeof newOrg>) {
+  const { items } = yield* (yield* AuditTrail).list(orgId, {}, page)
+  return items.length
+})
+const successes = Effect.map(Memory.Memory, ({ tables }) =>
+  [...liveRows(tables, "health", tables.health).values()]
+    .flatMap(({ buckets }) => buckets)
+    .reduce((sum, { succeeded }) => sum + succeeded, 0)
+)
+
+describe("a projection", () => {
+  it.effect.each(breakings)("goes on past what can't be processed, and makes up for it (%s)", (kind) =>
+    Effect.gen(function* () {
+      const logged: Array<string> = []
+      const logger = Logger.make(({ message, logLevel }) => void (logLevel === "Error" && logged.push(String(message))))
+      const orgId = newOrg()
+      const [queued, begun, done] = story(orgId)
+      const [other, otherBegun, otherDone] = story(orgId)
+      yield* write(queued, begun, other)
+      const mend = yield* breakFact(kind, queued.after.id, 2)
+      const keeper = yield* Effect.forkChild(Effect.provide(keepProjections, Logger.layer([logger])))
+      yield* TestClock.adjust("3 seconds")
+      // Later facts of that stream must not overtake the one that can't be processed.
+      yield* write(done, otherBegun, otherDone)
+      yield* TestClock.adjust("3 seconds")
+      expect(yield* statuses(orgId)).toEqual({ [other.after.id]: "DELIVERED" })
+      const stream = streamOf(queued.after.id)
+      // The audit trail and the health of destinations tell each fact for itself, and judge no history.
+      const asides = {
+        unreadable: { stream, parts: "activity audit health messages", reason: "unreadable" },
+        impossible: { stream, parts: "messages", reason: "unlawful" }
+      }
+      expect(yield* parts).toEqual([asides[kind]])
+      expect(yield* successes).toBe(kind === "unreadable" ? 1 : 2)
+      const rowsBefore = yield* audited(orgId)
+      // It is tried again each minute, in vain.
+      yield* TestClock.adjust("3 minutes")
+      expect(yield* statuses(orgId)).toEqual({ [other.after.id]: "DELIVERED" })
+      expect(logged).toEqual([`${stream} is set aside: readers of the log can't process it`])
+      yield* Fiber.interrupt(keeper)
+      // Another release, in another process.
+      yield* mend
+      const next = yield* Effect.forkChild(Effect.provide(keepProjections, Layer.fresh(LogReader.layer)))
+      yield* TestClock.adjust("2 minutes")
+      expect(yield* statuses(orgId)).toEqual({ [other.after.id]: "DELIVERED", [queued.after.id]: "DELIVERED" })
+      expect(yield* parts).toEqual([])
+      expect(yield* successes).toBe(2)
+      if (kind === "unreadable") expect(yield* audited(orgId)).toBe(2 * rowsBefore)
+      yield* Fiber.interrupt(next)
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("sets aside a journal that it can't read, and nothing beside it", () =>
+    Effect.gen(function* () {
+      const { tables, now } = yield* Memory.Memory
+      const orgId = newOrg()
+      const id = "00000000-0000-4000-8000-00000000000a"
+      Memory.addToJournal(tables, `replay-${id}`, [{ name: "Unheard@1", data: JSON.stringify({ orgId }) }], now(), null)
+      const [other] = story(orgId)
+      yield* write(other)
+      const keeper = yield* Effect.forkChild(keepProjections)
+      yield* TestClock.adjust("3 seconds")
+      expect(yield* parts).toEqual([{ stream: `replay-${id}`, parts: "audit", reason: "unreadable" }])
+      expect(yield* audited(orgId)).toBe(1)
+      yield* Fiber.interrupt(keeper)
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("sets nothing aside when its rows can't be written", () =>
+    Effect.gen(function* () {
+      const views = yield* MessageViews
+      const orgId = newOrg()
+      const [queued] = story(orgId)
+      yield* write(queued)
+      const broken = { ...views, project: () => Effect.die(new Error("a bug")) }
+      const keeper = yield* Effect.forkChild(Effect.provideService(keepProjections, MessageViews, broken))
+      yield* TestClock.adjust("3 seconds")
+      expect(yield* parts).toEqual([])
+      yield* Fiber.interrupt(keeper)
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("the outlet of facts", () => {
+  it.effect.each(breakings)("lets out all others, and what it set aside in order once it can (%s)", (kind) =>
+    Effect.gen(function* () {
+      const out: Array<string> = []
+      const letOut = (facts: ReadonlyArray<OutgoingFact>) =>
+        Effect.sync(() => void out.push(...facts.map(({ messageId, version }) => `${messageId} ${version}`)))
+      const [queued, begun, done] = story()
+      const [other, otherBegun, otherDone] = story()
+      yield* write(queued, begun, other)
+      const mend = yield* breakFact(kind, queued.after.id, 2)
+      const outlet = yield* Effect.forkChild(letOutFacts(letOut))
+      yield* TestClock.adjust("5 seconds")
+      yield* write(done, otherBegun, otherDone)
+      yield* TestClock.adjust("5 seconds")
+      const those = [1, 2, 3, 4].map((version) => `${other.after.id} ${version}`)
+      expect(out).toEqual(those)
+      expect(yield* parts).toMatchObject([{ stream: streamOf(queued.after.id), parts: "outlet" }])
+      yield* mend
+      yield* TestClock.adjust("2 minutes")
+      expect(out.slice(4)).toEqual([1, 2, 3, 4].map((version) => `${queued.after.id} ${version}`))
+      expect(yield* parts).toEqual([])
+      yield* Fiber.interrupt(outlet)
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("owes what a release that stopped has left, also when it could not let it out", () =>
+    Effect.gen(function* () {
+      const out: Array<number> = []
+      let isAway = false
+      const letOut = (facts: ReadonlyArray<OutgoingFact>) =>
+        isAway ? Effect.fail("away" as const) : Effect.sync(() => void out.push(...facts.map(({ version }) => version)))
+      const [queued, begun] = story()
+      yield* write(queued, begun)
+      const mend = yield* breakFact("unreadable", queued.after.id, 1)
+      const first = yield* Effect.forkChild(letOutFacts(letOut))
+      yield* TestClock.adjust("5 seconds")
+      yield* Fiber.interrupt(first)
+      yield* mend
+      isAway = true
+      yield* TestClock.adjust("2 minutes")
+      const second = yield* Effect.forkChild(letOutFacts(letOut))
+      yield* TestClock.adjust("20 seconds")
+      expect((yield* Fiber.await(second))._tag).toBe("Failure")
+      isAway = false
+      yield* TestClock.adjust("2 minutes")
+      const third = yield* Effect.forkChild(letOutFacts(letOut))
+      yield* TestClock.adjust("20 seconds")
+      expect(out).toEqual([1, 2])
+      yield* Fiber.interrupt(third)
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("alerting", () => {
+  it.effect("goes on with all others, and alerts of what it set aside once it can", () =>
+    Effect.gen(function* () {
+      const orgId = newOrg()
+      const alerting = {
+        ...{ type: "webhook", oldestDueSeconds: 60, severity: null, description: null },
+        events: ["deadLetter"]
+      } satisfies Alerting
+      yield* makeEndpoint(orgId, { url: "https://ops.example" }, { alerting })
+      const [here, there] = [
+        yield* makeEndpoint(orgId, { url: "https://a.example" }),
+        yield* makeEndpoint(orgId, { url: "https://b.example" })
+      ]
+      const dead = (destination: typeof here.id) => {
+        const queued = opened({
+          orgId,
+          destination,
+          retry: { strategy: "fixed", baseMs: 0, attemptsMax: 1, jitter: [1, 1] }
+        })
+        const begun = started(queued.after)
+        return [queued, begun, settled(begun.after, unreachable())] as const
+      }
+      const [one, other] = [dead(here.id), dead(there.id)]
+      yield* write(...one, ...other)
+      const mend = yield* breakFact("unreadable", one[0].after.id, 2)
+      const alerted = Effect.map(
+        Memory.Memory,
+        ({ tables }) =>
+          [...tables.streams.values()].filter(
+            ([first]) => first!.data.includes("dead_letter") || first!.data.includes("deadLetter")
+          ).length
+      )
+      const before = yield* alerted
+      while ((yield* alertOnFactsOnce()) === "facts");
+      expect((yield* alerted) - before).toBe(1)
+      expect(yield* parts).toMatchObject([{ stream: streamOf(one[0].after.id), parts: "alerts" }])
+      yield* mend
+      yield* TestClock.adjust("2 minutes")
+      yield* alertOnOwed()
+      expect((yield* alerted) - before).toBe(2)
+      expect(yield* parts).toEqual([])
+    }).pipe(Effect.provideService(AlertFormats, { webhook: WebhookAlerts.format } as never), Effect.provide(layer))
+  )
+})
+
+describe("the feed", () => {
+  it.effect.each(breakings)("shows what can't be processed as it is stored, and all others as ever (%s)", (kind) =>
+    Effect.gen(function* () {
+      const orgId = newOrg()
+      const [queued, begun] = story(orgId)
+      const [other] = story(orgId)
+      yield* write(queued, begun, other)
+      yield* breakFact(kind, queued.after.id, 2)
+      // A process that has read nothing yet, and one that begins after the facts that it could read.
+      const fresh = <A, E, R>(read: Effect.Effect<A, E, R>) => Effect.provide(read, Layer.fresh(LogReader.layer))
+      const { items } = yield* fresh(readFeed(orgId, {}, null))
+      expect(items.map(({ logged, message }) => [logged.version, message?.id ?? null])).toEqual([
+        [1, null],
+        [2, null],
+        [1, other.after.id]
+      ])
+      const later = yield* fresh(readFeed(orgId, {}, items[0]!.logged.position))
+      expect(later.items.map(({ message }) => message?.id ?? null)).toEqual([null, other.after.id])
+      const chosen = yield* fresh(readFeed(orgId, { channel: "webhook" }, null))
+      expect(chosen.items.map(({ message }) => message?.id)).toEqual([other.after.id])
+    }).pipe(Effect.provide(layer))
+  )
+})
