@@ -7,6 +7,7 @@
 import { DateTime, Duration, Effect } from "effect"
 import type { ErasureField } from "../../domain/erasure/facts.ts"
 import type { EventId, MessageId, OrgId } from "../../domain/ids.ts"
+import { messageOf } from "../../domain/streams.ts"
 import { recipientOf } from "../../domain/whatsapp/recipient.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
 import { background } from "../background.ts"
@@ -15,6 +16,7 @@ import { LogReader } from "../log/LogReader.ts"
 import { commandMessage, eraseMessage } from "../messages/commandMessage.ts"
 import { type ErasureJob, Erasures } from "../ports/Erasures.ts"
 import { Projections } from "../ports/Projections.ts"
+import { StreamsAside } from "../ports/StreamsAside.ts"
 
 /** One of them. */
 export interface Person {
@@ -56,7 +58,7 @@ export const eraseOnce = Effect.fnUntraced(function* () {
   if (job === null) return false
   const { messages, events } = yield* erasures.find(job, STRETCH)
   if (messages.length === 0 && events.length === 0) {
-    const isOver = (yield* areListsBeyond(job.requestedAt)) && (yield* erasures.close(job))
+    const isOver = (yield* isAllListed(job)) && (yield* erasures.close(job))
     if (!isOver) yield* erasures.back(job.id, PAUSE)
     return true
   }
@@ -94,12 +96,23 @@ const ending = ({ orgId }: ErasureJob, id: MessageId) =>
     })
   )
 
-/** Whether the list of messages has read all that was stored before a time. */
-const areListsBeyond = Effect.fnUntraced(function* (time: DateTime.Utc) {
+/**
+ * Whether the list of messages has all that was stored of the org before the request. What it lacks because a stream can't be processed
+ * may be the person's, so the erasure waits until it can.
+ */
+const isAllListed = Effect.fnUntraced(function* ({ orgId, requestedAt }: ErasureJob) {
+  const log = yield* LogReader
   const run = (yield* (yield* Projections).runs).find(({ name, live }) => name === "messages" && live)
   if (run === undefined) return false
-  const [next] = yield* (yield* LogReader).read(run.position, 1)
-  return next === undefined || DateTime.isGreaterThan(next.at, DateTime.addDuration(time, SLACK))
+  const [next] = yield* log.read(run.position, 1)
+  if (next !== undefined && !DateTime.isGreaterThan(next.at, DateTime.addDuration(requestedAt, SLACK))) return false
+  const lacking = [...(yield* (yield* StreamsAside).of(run)).keys()]
+  if (lacking.length === 0) return true
+  // None of their facts is at hand.
+  const orgs = yield* log.orgs(
+    lacking.map((stream) => ({ stream, messageId: messageOf(stream), version: 0, data: "" }))
+  )
+  return lacking.every((stream) => (orgs.get(stream) ?? orgId) !== orgId)
 })
 
 export const carryOutErasures = background(

@@ -33,8 +33,13 @@ const eraseFacts = (tables: Tables, id: MessageId): void => {
   forgetDetails(tables, id)
 }
 
-/** Entries of the audit and of timelines, as they follow from erased facts. */
+/** Entries of the audit and of timelines, as they follow from erased facts, and why anything of them can't be processed. */
 const forgetDetails = (tables: Tables, id: string): void => {
+  const aside = tables.setAside.get(id as MessageId)
+  if (aside !== undefined) tables.setAside.set(id as MessageId, { ...aside, detail: ERASED })
+  for (const [place, row] of tables.streamsAside) {
+    if (row.stream.endsWith(id)) tables.streamsAside.set(place, { ...row, detail: ERASED })
+  }
   for (const rows of tables.audit.values()) {
     for (const [place, row] of rows) {
       if (!row.stream.endsWith(id)) continue
