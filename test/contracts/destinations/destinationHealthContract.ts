@@ -77,6 +77,22 @@ export const destinationHealthContract = <E>(name: string, layer: Layer.Layer<St
     )
 
     test(
+      "goes by the times of ends that come late",
+      Effect.gen(function* () {
+        const id = newLane()
+        yield* project([[id, [end(5, true), end(7, false), end(8, false)]]])
+        const before = { failingSince: noonPlus(7), lastFailedAt: noonPlus(8), lastSucceededAt: noonPlus(5) }
+        yield* project([[id, [end(1, false), end(2, true), end(3, false)]]])
+        expect(yield* read(id)).toMatchObject(before)
+        yield* project([[id, [end(6, false)]]])
+        expect(yield* read(id)).toMatchObject({ ...before, failingSince: noonPlus(6) })
+        yield* project([[id, [end(9, true)]]])
+        yield* project([[id, [end(8.5, false)]]])
+        expect(yield* read(id)).toMatchObject({ failingSince: null, lastSucceededAt: noonPlus(9) })
+      })
+    )
+
+    test(
       "keeps a day of buckets before the newest",
       Effect.gen(function* () {
         const id = newLane()

@@ -33,6 +33,13 @@ const added = (known: ReadonlyArray<HealthBucket>, news: ReadonlyArray<HealthBuc
     .flatMap(([start, bucket]) => (start > newest - KEPT_MS ? [bucket] : []))
 }
 
+type Moment = DateTime.Utc | null
+
+/** Of nothing, nothing is before or after. */
+const isAfter = (a: Moment | undefined, b: Moment): boolean => a != null && (b === null || DateTime.isGreaterThan(a, b))
+const latest = (a: Moment, b: Moment): Moment => (a === null || b === null ? (a ?? b) : DateTime.max(a, b))
+const earliest = (a: Moment, b: Moment): Moment => (a === null || b === null ? (a ?? b) : DateTime.min(a, b))
+
 export const layer = Layer.effect(
   DestinationHealth,
   Effect.gen(function* () {
@@ -63,9 +70,12 @@ export const layer = Layer.effect(
           for (const [id, { failingSince, lastFailedAt, lastSucceededAt, buckets }] of changes) {
             const before = states.get(id)
             states.set(id, {
-              failingSince: lastSucceededAt !== null ? failingSince : (before?.failingSince ?? failingSince),
-              lastFailedAt: lastFailedAt ?? before?.lastFailedAt ?? null,
-              lastSucceededAt: lastSucceededAt ?? before?.lastSucceededAt ?? null,
+              failingSince: earliest(
+                isAfter(before?.failingSince, lastSucceededAt) ? before!.failingSince : null,
+                isAfter(before?.lastSucceededAt, failingSince) ? null : failingSince
+              ),
+              lastFailedAt: latest(lastFailedAt, before?.lastFailedAt ?? null),
+              lastSucceededAt: latest(lastSucceededAt, before?.lastSucceededAt ?? null),
               buckets: added(before?.buckets ?? [], buckets)
             })
           }

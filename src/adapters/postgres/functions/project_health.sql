@@ -9,11 +9,13 @@ begin
     select p_generation, n.destination, n.failing_since, n.last_failed_at, n.last_succeeded_at
     from json_to_recordset(p_states)
       n(destination uuid, failing_since timestamptz, last_failed_at timestamptz, last_succeeded_at timestamptz)
+  -- What is made up for comes late: it is told by its time, as all of this.
   on conflict (generation, destination) do update set
-    failing_since = case when excluded.last_succeeded_at is null then coalesce(h.failing_since, excluded.failing_since)
-      else excluded.failing_since end,
-    last_failed_at = coalesce(excluded.last_failed_at, h.last_failed_at),
-    last_succeeded_at = coalesce(excluded.last_succeeded_at, h.last_succeeded_at);
+    failing_since = least(
+      case when h.failing_since > coalesce(excluded.last_succeeded_at, '-infinity') then h.failing_since end,
+      case when excluded.failing_since >= coalesce(h.last_succeeded_at, '-infinity') then excluded.failing_since end),
+    last_failed_at = greatest(excluded.last_failed_at, h.last_failed_at),
+    last_succeeded_at = greatest(excluded.last_succeeded_at, h.last_succeeded_at);
   insert into health_bucket as b (generation, destination, starts_at, succeeded, failed, latencies)
     select p_generation, n.destination, n.starts_at, n.succeeded, n.failed, array(select json_array_elements_text(n.latencies)::int)
     from json_to_recordset(p_buckets) n(destination uuid, starts_at timestamptz, succeeded int, failed int, latencies json)
