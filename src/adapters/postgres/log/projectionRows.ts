@@ -39,7 +39,9 @@ export const stepping = (derived: Connections, name: ProjectionName, call: strin
 
 // Whoever makes up holds the run first, as every step does, and then the row of what is owed, which tells who was faster: the
 // position of the run stays.
-const withAsides = (name: ProjectionName, call: string, values: number) => `
+const withAsides = (name: ProjectionName, call: string, values: number) => {
+  const owes = owing(`'${name}'`, "$1", `$${values + 2}`, "(select done from step)")
+  return `
   with run as materialized (
     select 1 from projection p where p.name = '${name}' and p.generation = $1 and p.position is not distinct from $2 for update
   ), owed as materialized (
@@ -52,8 +54,9 @@ const withAsides = (name: ProjectionName, call: string, values: number) => `
     delete from stream_aside s using owed o
       where (select done from step) and s.reader = '${name}' and s.generation = $1 and s.stream = o.stream
   ), owes as (
-    ${owing(`'${name}'`, "$1", `$${values + 2}`, "(select done from step)")}
+    ${owes}
   ) select done from step`
+}
 
 interface Row {
   readonly stream: string
