@@ -355,7 +355,8 @@ describe("stats and projections", () => {
     const byApi = () => call<{ byStatus: Record<string, number> }>("GET", "/outbound/stats")
     const { body } = await until(
       byApi,
-      ({ body: { byStatus } }) => byStatus["FAILED"] === 0 && byStatus["SENDING"] === 0
+      // What was replayed before has arrived.
+      ({ body: { byStatus } }) => byStatus["FAILED"] === 0 && byStatus["SENDING"] === 0 && byStatus["QUEUED"] === 1
     )
     const counted = (await run(["stats", "--json"])).json<{ byStatus: unknown }>().byStatus
     expect(counted).toEqual(body.byStatus)
