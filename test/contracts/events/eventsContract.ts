@@ -8,6 +8,7 @@ import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { type EventFilter, Events, type NewEvent } from "../../../src/application/ports/Events.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
+import { Orgs, unset } from "../../../src/application/ports/Orgs.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { Replays } from "../../../src/application/ports/Replays.ts"
 import { Retention } from "../../../src/application/ports/Retention.ts"
@@ -434,6 +435,38 @@ export const eventsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
         // That it was sent is known as long as the event is.
         const lane = kept.messages[0]!.lane
         expect(yield* missedBy(orgId, lane, long)).toEqual([young.event.id])
+      })
+    )
+
+    test(
+      "are forgotten by their org's own days where it has some, shorter or longer, and never by more than the most",
+      Effect.gen(function* () {
+        const orgs = yield* Orgs
+        const events = yield* Events
+        const { sweepEvents } = yield* Retention
+        const own = { short: newOrg(), long: newOrg(), plain: newOrg() }
+        yield* orgs.set(own.short, { ...unset, retention: { endedDays: 2 } })
+        yield* orgs.set(own.long, { ...unset, retention: { endedDays: 30 } })
+        const names = new Map<EventId, string>()
+        for (const [name, orgId] of Object.entries(own)) {
+          for (const days of [1, 3, 10]) {
+            const published = eventFor(orgId, [], { at: inMillis(-days * 24 * HOUR) })
+            yield* publish(published)
+            names.set(published.event.id, `${name} ${days}`)
+          }
+        }
+        const left = Effect.fnUntraced(function* () {
+          const pages = yield* Effect.forEach(Object.values(own), (orgId) =>
+            events.list(orgId, {}, { cursor: null, limit: 9 })
+          )
+          return pages.flatMap(({ items }) => items.map(({ id }) => names.get(id)))
+        })
+        const before = endedBefore(inMillis(-7 * 24 * HOUR))
+        expect((yield* sweepEvents(before, null, 100))!.removed).toBe(3)
+        const kept = ["short 1", "long 1", "long 3", "long 10", "plain 1", "plain 3"]
+        expect(yield* left()).toEqual(kept)
+        yield* sweepEvents({ ...before, ended: null, daysMax: 5 }, null, 100)
+        expect(yield* left()).toEqual(kept.filter((name) => name !== "long 10"))
       })
     )
   })
