@@ -1,8 +1,13 @@
-import { Effect } from "effect"
+import { DateTime, Effect } from "effect"
 import { describe, expect, it } from "vitest"
+import { generateKey, hashOf, prefixOf, storedHash } from "../../../../src/adapters/http/keys/apiKey.ts"
 import { refusalsTo } from "../../../../src/adapters/http/server/refusals.ts"
+import { ApiKeys } from "../../../../src/application/ports/ApiKeys.ts"
+import { EventStore } from "../../../../src/application/ports/EventStore.ts"
 import type { AccessFact } from "../../../../src/domain/access/facts.ts"
 import { OrgId } from "../../../../src/domain/ids.ts"
+import { termsOf } from "../../../contracts/keys/terms.ts"
+import { start } from "../served.ts"
 
 const noted = () => {
   const facts: Array<AccessFact> = []
@@ -33,5 +38,40 @@ describe("refused logins", () => {
     expect(facts.length).toBe(21)
     const counts = facts.map((fact) => (fact.type === "LoginRefused" ? fact.count : 0))
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(50_010)
+  })
+
+  it("of each kind are told by the server, with the key where it is known and the address", async () => {
+    const { call, run, stop } = await start()
+    const store = await run(EventStore)
+    const made = (terms: Parameters<typeof termsOf>[1]) =>
+      run(
+        Effect.gen(function* () {
+          const key = generateKey()
+          const own = termsOf("a key", { ...terms, prefix: prefixOf(key) })
+          const { id } = yield* (yield* ApiKeys).create(holder.orgId, own, storedHash(hashOf(key)))
+          return { id, key }
+        })
+      )
+    const revoked = await made({})
+    await run(Effect.flatMap(ApiKeys, ({ revoke }) => revoke(revoked.id, null)))
+    const expired = await made({ expiresAt: DateTime.makeUnsafe(Date.now()) })
+    const elsewhere = await made({ networks: ["192.0.2.0/24"] })
+    const path = "/api/v1/outbound/stats"
+    const asked = [generateKey(), revoked.key, expired.key, elsewhere.key].map((key) =>
+      call("GET", path, { key, org: null })
+    )
+    expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([401, 401, 401, 403])
+    await stop()
+    const facts = await Effect.runPromise(store.readAll(null, 100))
+    const told = facts
+      .filter(({ name }) => name.startsWith("LoginRefused@"))
+      .map(({ data }) => JSON.parse(data))
+      .map(({ key, reason, address, count }) => [reason, key?.id ?? null, address, count])
+    expect(told.toSorted()).toEqual([
+      ["expired", expired.id, "127.0.0.1", 1],
+      ["network", elsewhere.id, "127.0.0.1", 1],
+      ["revoked", revoked.id, "127.0.0.1", 1],
+      ["unknown", null, "127.0.0.1", 1]
+    ])
   })
 })
