@@ -10,6 +10,7 @@ import { readFeed } from "../../../src/application/log/feed.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { letOutFacts, type OutgoingFact } from "../../../src/application/log/letOutFacts.ts"
 import { keepProjections } from "../../../src/application/log/projections/keepProjections.ts"
+import { readProjection, rebuildProjection } from "../../../src/application/log/projections/rebuild.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import type { Alerting } from "../../../src/application/ports/Destinations.ts"
@@ -135,6 +136,27 @@ describe("a projection", () => {
       const broken = { ...views, project: () => Effect.die(new Error("a bug")) }
       const keeper = yield* Effect.forkChild(Effect.provideService(keepProjections, MessageViews, broken))
       yield* TestClock.adjust("3 seconds")
+      expect(yield* parts).toEqual([])
+      yield* Fiber.interrupt(keeper)
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("a projection that was built anew", () => {
+  it.effect("makes up for what it owes, also where nothing happens any more", () =>
+    Effect.gen(function* () {
+      const orgId = newOrg()
+      const [queued, begun, done] = story(orgId)
+      yield* write(queued, begun, done)
+      const mend = yield* breakFact("unreadable", queued.after.id, 2)
+      const keeper = yield* Effect.forkChild(keepProjections)
+      yield* TestClock.adjust("3 seconds")
+      yield* rebuildProjection("messages")
+      yield* TestClock.adjust("5 seconds")
+      expect((yield* readProjection("messages")).live).toMatchObject({ generation: 2 })
+      yield* mend
+      yield* TestClock.adjust("3 minutes")
+      expect(yield* statuses(orgId)).toEqual({ [queued.after.id]: "DELIVERED" })
       expect(yield* parts).toEqual([])
       yield* Fiber.interrupt(keeper)
     }).pipe(Effect.provide(layer))

@@ -94,7 +94,10 @@ const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtA
   while (run.live && run.version <= projection.version) {
     const now = clock.monotonicTimeNanosUnsafe()
     if (now >= lookAt) {
-      yield* makeUp(projection, run, asides)
+      // Rows that were built anew may have taken the place of these, and owe for themselves: where nothing happens, no step tells.
+      const { live } = asides.size === 0 ? { live: run } : viewOf(projection.name, yield* (yield* Projections).runs)
+      if (live?.generation !== run.generation) break
+      yield* makeUp(projection, live, asides)
       lookAt = now + LOOK_EVERY_NANOS
     }
     const facts = yield* log.read(run.position, FOLLOW_AT_ONCE)
