@@ -7,8 +7,6 @@ import type { Step } from "../../ports/Projections.ts"
 import { LogReader } from "../LogReader.ts"
 import type { Projection } from "./Projection.ts"
 
-const ending = ["AttemptSucceeded@", "AttemptFailed@"]
-
 /** After this many facts, about a millisecond, other fibers run. */
 const YIELD_EVERY = 500
 
@@ -17,11 +15,10 @@ export const health: Projection<DestinationHealth> = {
   version: 1,
   project: Effect.fnUntraced(function* (facts) {
     const ends = new Map<DestinationId, Array<AttemptEnd>>()
-    const chosen = facts.filter(({ name }) => ending.some((prefix) => name.startsWith(prefix)))
-    // Of all facts, as the other projections ask: of a choice of them the streams would have to be read from the store. Also where none
-    // is chosen: what a stream does to this must not depend on the other streams of the page.
+    // What a fact says is told by its history and not by its stored name: another reader of this process may have read it already,
+    // and then a name that says nothing any more would be passed over without a word.
     const streams = yield* (yield* LogReader).streams(facts)
-    for (const [index, { messageId, version }] of chosen.entries()) {
+    for (const [index, { messageId, version }] of facts.entries()) {
       if (index % YIELD_EVERY === YIELD_EVERY - 1) yield* Effect.yieldNow
       const history = messageId === null ? undefined : streams.get(messageId)
       const opening = history?.[0]?.fact
