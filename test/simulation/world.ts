@@ -535,7 +535,8 @@ export class World {
       (this.troubles.length > 0 ? REPAIRED_WITHIN_MS + STILL_UNREADABLE_MS : 0) +
       // The last doubt before everything healed may have been the fourth.
       4 ** 4 * Math.max(...this.lanes.map(({ doubtMs }) => doubtMs)) +
-      60_000
+      // Each message of a replay whose destination stands still may keep the next one waiting for a minute.
+      (swarm.operations.includes("replay") ? 10 : 1) * 60_000
     )
   }
 

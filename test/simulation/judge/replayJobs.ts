@@ -143,7 +143,10 @@ export class ReplayJobs {
       if (status !== "COMPLETED" || items === null) continue
       const what = () => `replay ${id}: ${accounted} of ${items.size}, ${replayed} replayed, ${done.size} of them seen`
       this.#check("I38 every dead letter is accounted for once", accounted === items.size, what)
-      this.#check("I38 as many were replayed as the journal says", replayed === done.size, what)
+      // What it replayed before a crash and can't read when it comes to it again is counted as skipped.
+      const unreadable = [...done.keys()].filter((message) => this.#world.wasUnreadable.has(message)).length
+      const isTrue = replayed <= done.size && replayed >= done.size - unreadable
+      this.#check("I38 as many were replayed as the journal says", isTrue, what)
       for (const [message, epoch] of items) {
         const left = () => `${this.#world.nameOf(message)} in replay ${id}`
         // A replay goes on without what it can't read, and says so.
