@@ -77,7 +77,7 @@ const worldsBefore: { readonly [name: string]: number } = {
   "keeps the permit of a probe that was never sent": 140,
   "answers that a message is set aside before that is on the disk": 1_300,
   "answers that messages are back before that is on the disk": 250,
-  "brings back the whole lane of what was set aside": 1_150
+  "brings back the whole lane of what was set aside": 4_000
 }
 
 /** What only repairs can show is looked for where there are some. */
