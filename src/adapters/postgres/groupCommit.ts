@@ -3,8 +3,8 @@
  * statement starts as soon as a connection is free, after the current turn of the event loop, so that fibers which settle in
  * the same turn go together.
  *
- * What came in one call goes in one statement, in its order, as long as a statement can hold it: two statements are under way at
- * once, and what is spread over both could be overtaken by itself.
+ * What came in one call goes in one statement, in its order, as long as a statement can hold it. Two statements are under way at once, so
+ * of a call that was cut each part waits for the one before.
  *
  * Two items with the same key never share a statement, nor are two under way at once; the second waits for the next. An item
  * that the server can't even read (a class 22 error) is found by asking for its batch-mates one by one: one poisoned item
@@ -50,6 +50,8 @@ interface Part<A, B> extends Answers<B> {
   readonly who: OrgId | null
   readonly weight: number
   readonly items: ReadonlyArray<A>
+  /** The call that it is a part of; null: it is all of it. */
+  readonly call: object | null
 }
 
 export const groupCommit = <A, B>({
@@ -71,6 +73,7 @@ export const groupCommit = <A, B>({
     let running = 0
     let scheduled = false
     const underWay = new Set<string>()
+    const callsUnderWay = new Set<object>()
     const weightUnderWay = new Map<OrgId, number>()
     let lastAsked: OrgId | null = null
     let othersUntil = 0
@@ -107,6 +110,7 @@ export const groupCommit = <A, B>({
       return pieces.map((items, i) => ({
         items,
         who,
+        call: pieces.length === 1 ? null : answers,
         weight: weigh(items),
         answered: (its) => {
           answers[i] = its
@@ -152,12 +156,17 @@ export const groupCommit = <A, B>({
       const taken: Array<Part<A, B>> = []
       const left: Array<Part<A, B>> = []
       const isShared = isContested()
+      const callsBefore = new Set(callsUnderWay)
       let room = max
       for (const part of pending) {
+        const { call } = part
+        const isNext = call === null || !callsBefore.has(call)
+        if (call !== null) callsBefore.add(call)
         const hasRoom = part.weight <= room || taken.length === 0
-        const mayGo = hasRoom && (!isShared || hasShare(part))
+        const mayGo = isNext && hasRoom && (!isShared || hasShare(part))
         if (mayGo && part.items.every((item) => !underWay.has(keyOf(item)))) {
           for (const item of part.items) underWay.add(keyOf(item))
+          if (call !== null) callsUnderWay.add(call)
           count(part, 1)
           room -= part.weight
           taken.push(part)
@@ -175,6 +184,7 @@ export const groupCommit = <A, B>({
         running -= 1
         for (const part of parts) {
           count(part, -1)
+          if (part.call !== null) callsUnderWay.delete(part.call)
           for (const item of part.items) underWay.delete(keyOf(item))
         }
         if (closing && running === 0 && pending.length === 0) Deferred.doneUnsafe(closed, Exit.void)
@@ -240,7 +250,7 @@ export const groupCommit = <A, B>({
             const who = orgOf(items[0]!)
             if (who !== null) noteAsked(who)
             // An attempt's start and its outcome come alone, and are most of what comes.
-            if (items.length === 1) pending.push({ items, who, weight: weightOf(items[0]!), ...answers })
+            if (items.length === 1) pending.push({ items, who, call: null, weight: weightOf(items[0]!), ...answers })
             else pending.push(...partsOf(cut(items, who !== null && isContested() ? ofOne : max), who, answers))
             schedule()
           })

@@ -6,13 +6,7 @@
  * each list's place. Together they are JSON exactly when `outside` is and every entry is.
  */
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COMMA = 0x2c
-const OPEN_LIST = 0x5b
-const CLOSE_LIST = 0x5d
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
+import { BACKSLASH, CLOSE_LIST, CLOSE_OBJECT, COMMA, isSpace, OPEN_LIST, OPEN_OBJECT, QUOTE } from "./rawJson.ts"
 
 /** Looked through in one step: a millisecond or so. */
 const STEP_BYTES = 256 * 1024
@@ -115,5 +109,4 @@ const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
   return all
 }
 
-const isBlank = (bytes: Uint8Array): boolean =>
-  bytes.every((code) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09)
+const isBlank = (bytes: Uint8Array): boolean => bytes.every(isSpace)

@@ -79,6 +79,23 @@ describe("a group commit", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("lets no part of a call overtake another, whatever has room or a share", () =>
+    Effect.gen(function* () {
+      const statements: Array<ReadonlyArray<string>> = []
+      const ask = yield* groupCommit<string, string>({
+        ...{ keyOf: (item: string) => item, orgOf: (item: string) => OrgId.make(item[0]!) },
+        ...{ atOnce: 2, max: 10, ofOne: 4 },
+        run: (items) =>
+          Effect.suspend(() => {
+            statements.push(items)
+            return Effect.delay(Effect.succeed(items), "5 millis")
+          })
+      })
+      yield* Effect.all([ask(["b0"]), ask(["a-"]), ask(numbered("a", 6))], { concurrency: "unbounded" })
+      expect(statements.flat().filter((item) => item !== "b0")).toEqual(["a-", ...numbered("a", 6)])
+    }).pipe(Effect.scoped)
+  )
+
   it.live("answers so many calls in one turn of the event loop", () =>
     Effect.gen(function* () {
       const ask = yield* groupCommit<string, string>({
