@@ -70,6 +70,8 @@ const fill = (count: number, { lanes, lines }: Shape) => {
       select ${idOf("n")}, 1, s.org_id, 1, 'QUEUED', 'webhook', 'e', now(), s.view from sample s, ${each};
     insert into audit (generation, stream_id, version, org_id, at, operation, subject_type, subject_id, details)
       select 1, ${idOf("n")}, 1, s.org_id, now(), 'CREATED', 'message', ${idOf("n")}::text, '{}' from sample s, ${each};
+    insert into health_bucket (generation, destination, starts_at, succeeded, failed, latencies)
+      select 1, ${idOf("n")}, now(), 1, 0, '{1}' from ${each};
     drop table sample`
 }
 
@@ -101,6 +103,13 @@ const beliefs: Readonly<Record<string, Prepare>> = {
     await sql(fill(WAITING, shape))
   },
   "statistics and plans of empty tables": async (shape, sql, use) => {
+    await use()
+    await sql("analyze")
+    for (let n = 0; n < ROUNDS; n++) await use()
+    await sql(fill(WAITING, shape))
+  },
+  "statistics and plans of empty tables on a slow disk": async (shape, sql, use) => {
+    await sql("set random_page_cost = 100")
     await use()
     await sql("analyze")
     for (let n = 0; n < ROUNDS; n++) await use()
@@ -163,14 +172,16 @@ const sampleOf = ({ messageId, lane, queued, epoch, attempt, version, dueAt }: C
 const lease = "1 minute"
 
 const visit = (
+  { lines }: Shape,
   steps: <A>(name: string, count: number, step: Effect.Effect<A, unknown, Ports>) => Effect.Effect<A, unknown, Ports>
 ) =>
   Effect.gen(function* () {
     const store = yield* EventStore
     const queue = yield* Queue
-    const fresh = Array.from({ length: AT_ONCE }, () =>
-      opened({ orgId, idempotency: { orgId, key: randomUUID(), requestHash: "h" } })
-    )
+    const fresh = Array.from({ length: AT_ONCE }, (_, n) => {
+      const orderingKey = lines && n % 2 === 0 ? "line" : null
+      return opened({ orgId, orderingKey, idempotency: { orgId, key: randomUUID(), requestHash: "h" } })
+    })
     yield* steps("accept", AT_ONCE, store.append(fresh.map(({ entry }) => entry)))
     const request = { ...asWorker("w"), limit: AT_ONCE, perLane: AT_ONCE }
     const claim = yield* steps("claim", AT_ONCE, queue.claim(request))
@@ -240,6 +251,7 @@ const touched = async (belief: string, shape: Shape): Promise<ReadonlyMap<string
   const use = (isMeasured: boolean) =>
     Effect.runPromise(
       visit(
+        shape,
         Effect.fnUntraced(function* (name, count, step) {
           yield* Effect.promise(() => sql("begin"))
           // What earlier transactions touched may not have been handed in yet.

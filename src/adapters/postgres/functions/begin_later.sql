@@ -9,9 +9,9 @@ declare
 begin
   update lane l set first_due_at = f.due
     from unnest(v_free) u(lane) cross join lateral (
-      select least(v_until, (
+      select k.ctid as place, least(v_until, (
         select r.due_at from ready r where r.lane = k.lane and r.due_at >= k.first_due_at
         order by r.lane, r.due_at, r.message_id limit 1)) as due
       from lane k where k.lane = u.lane limit 1) f
-    where l.lane = u.lane and l.first_due_at < f.due;
+    where l.ctid = f.place and l.first_due_at < f.due;
 end $$;

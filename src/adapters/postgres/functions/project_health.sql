@@ -23,13 +23,17 @@ begin
     succeeded = b.succeeded + excluded.succeeded, failed = b.failed + excluded.failed,
     latencies = array(select x + y from unnest(b.latencies, excluded.latencies) with ordinality u(x, y, i) order by i);
   -- How old a bucket may be is found once for each destination: for each bucket it would be a look-up for each five minutes of a day.
-  with kept as materialized (
-    select n.destination, (
-        select max(k.starts_at) from health_bucket k where k.generation = p_generation and k.destination = n.destination
-      ) - p_kept_ms * interval '1 millisecond' as until
+  -- Each destination's by its key: joined, the buckets of all destinations were read.
+  delete from health_bucket where ctid = any (array(
+    select b.ctid
     from (select distinct n.destination from json_to_recordset(p_buckets) n(destination uuid)) n
-  )
-  delete from health_bucket b using kept
-    where b.generation = p_generation and b.destination = kept.destination and b.starts_at <= kept.until;
+    cross join lateral (
+      select max(k.starts_at) - p_kept_ms * interval '1 millisecond' as until
+      from health_bucket k where k.generation = p_generation and k.destination = n.destination
+    ) kept
+    cross join lateral (
+      select o.ctid from health_bucket o
+      where o.generation = p_generation and o.destination = n.destination and o.starts_at <= kept.until offset 0
+    ) b));
   return true;
 end $$;

@@ -16,5 +16,9 @@ begin
       from (select (
         select r.due_at from ready r where s.asleep and r.lane = l.lane and r.due_at >= l.first_due_at
         order by r.lane, r.due_at, r.message_id limit 1) as due offset 0) f)
-    from unnest(p_lanes, v_asleep) s(lane, asleep) where l.lane = s.lane;
+    -- Each lane by its key, and then by its ctid, which stays: the claim has locked it. Joined by its key, all lanes were read
+    -- by a plan that was kept from when they were few.
+    from unnest(p_lanes, v_asleep) s(lane, asleep)
+    cross join lateral (select k.ctid as place from lane k where k.lane = s.lane limit 1) k
+    where l.ctid = k.place;
 end $$;
