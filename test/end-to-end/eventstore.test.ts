@@ -1,7 +1,7 @@
 /** The product with its streams in EventStoreDB: the server that `EVENTSTORE_URL` names, or the stand-in. */
 
 import { it } from "@effect/vitest"
-import { EventStoreDBClient } from "@eventstore/db-client"
+import { EventStoreDBClient, StreamNotFoundError } from "@eventstore/db-client"
 import { Effect, Redacted } from "effect"
 import pg from "pg"
 import { describe, expect } from "vitest"
@@ -37,6 +37,17 @@ const factsIn = async (client: EventStoreDBClient, id: string) => {
   const types: Array<string> = []
   for await (const { event } of client.readStream(`message-${id}`)) types.push(event!.type.split("@")[0]!)
   return types
+}
+
+const isIn = async (client: EventStoreDBClient, id: string, eventId: string) => {
+  let found = false
+  try {
+    // To its end: a client that has left a read in the middle waits for it when it is disposed of.
+    for await (const { event } of client.readStream(`message-${id}`)) found ||= event!.id === eventId
+  } catch (error) {
+    if (!(error instanceof StreamNotFoundError)) throw error
+  }
+  return found
 }
 
 const retry = { strategy: "fixed", baseMs: 50, attemptsMax: 3 }
@@ -228,12 +239,24 @@ describe("the product on EventStoreDB", () => {
             return Number((await client.query(sql)).rows[0].count)
           }
           const received = () => new Set(far.received.map(({ id }) => id))
-          // Lists come a moment after the facts, and not all at once.
+          const reader = EventStoreDBClient.connectionString(streams)
+          /** Messages that a killed process has stored, and nobody has brought into the queue yet. */
+          const onTheirWay = async () => {
+            const { rows } = await client.query("select event_id, message_id from posthaste.append_intent")
+            const stored = await Promise.all(rows.map((row) => isIn(reader, row.message_id, row.event_id)))
+            return stored.filter(Boolean).length
+          }
+          // In this order: what is on its way is held next. Lists come a moment after the facts, and not all at once.
           await until(
             "all are delivered and listed",
-            async () => ({ held: await held(), byStatus: (await stats()).body.byStatus, received: received().size }),
-            ({ held, byStatus, received }) =>
-              held === 0 && received >= accepted.size && byStatus["DELIVERED"] === received
+            async () => ({
+              onTheirWay: await onTheirWay(),
+              held: await held(),
+              byStatus: (await stats()).body.byStatus,
+              received: received().size
+            }),
+            ({ onTheirWay, held, byStatus, received }) =>
+              onTheirWay === 0 && held === 0 && received >= accepted.size && byStatus["DELIVERED"] === received
           )
           const ids = received()
           console.log(
@@ -241,7 +264,6 @@ describe("the product on EventStoreDB", () => {
           )
           expect([...accepted].filter((id) => !ids.has(id))).toEqual([])
           // Nothing was sent that no started attempt stands for: duplicates are what kills cost, and nothing else.
-          const reader = EventStoreDBClient.connectionString(streams)
           for (const id of ids) {
             const starts = (await factsIn(reader, id)).filter((type) => type === "AttemptStarted")
             const requests = far.received.filter((request) => request.id === id)
