@@ -27,6 +27,8 @@ const LONG_DOZE_MS = 10_000
 const LANE_BLOCKS = 6
 /** More blocks of its index than a claim needs to find its first message: it walked past some that are gone, a hundred a block. */
 const LOOK_BLOCKS = 8
+/** The same of a line whose head is looked for, and of its table: some fifty a block. */
+const LINE_BLOCKS = 4
 /** How long after it is due a message that is accepted now has been written at the latest, mostly. */
 const WRITTEN_WITHIN_MS = 250
 
@@ -64,6 +66,7 @@ const constants: Readonly<Record<string, string>> = {
   longDozeMs: String(LONG_DOZE_MS),
   laneBlocks: String(LANE_BLOCKS),
   lookBlocks: String(LOOK_BLOCKS),
+  lineBlocks: String(LINE_BLOCKS),
   writtenWithinMs: String(WRITTEN_WITHIN_MS),
   claimedBodyMax: String(CLAIMED_BODY_MAX),
   endedWell: endedWell.map(text).join(", ")

@@ -46,7 +46,8 @@ export const planning: Readonly<Record<string, Planning>> = {
   forget_entries: byIndex,
   forget_views: byIndex,
   change_lines: byIndex,
-  advance_lines: byIndex,
+  advance_lines: { ...inIndexOrder, ...once },
+  begin_lines_later: { ...inIndexOrder, ...once },
   // With the plan of its caller it would be planned for each step's list of streams.
   erase_again: { ...byIndex, ...once },
   project_activity: { ...byIndex, ...once },

@@ -32,6 +32,11 @@ begin
   delete from receipt_inbox r where r.org_id = p_org
     and exists (select 1 from unnest(v_names) n where position(n in r.raw) > 0);
 
+  select array_agg(l.lane), array_agg(l.line) into v_lanes, v_lines from (
+    select t.lane, t.line from line_entry t where t.message_id = any (p_messages)
+    union select (e.data ->> 'destination')::uuid, e.data ->> 'orderingKey' from event e
+      where e.stream_id = any (p_messages) and e.version = 1 and e.data ->> 'orderingKey' is not null) l;
+
   -- Who came by a broker is known by the key of the command.
   update event e set data = erased_fact(e.name, e.data), actor = case when e.actor like 'amqp:%' then 'amqp' else e.actor end
     where e.stream_id = any (p_messages || v_journals);
@@ -46,12 +51,11 @@ begin
   update stream_aside set detail = 'erased'
     where stream = any (array(select 'message-' || m from unnest(p_messages) m union all select 'event-' || e from unnest(p_events) e));
 
-  -- A dead letter that held its line has no ordering key any more.
-  select array_agg(l.lane), array_agg(l.line) into v_lanes, v_lines from (
-    select distinct t.lane, t.line from line_entry t where t.message_id = any (p_messages)) l;
+  -- A dead letter that held its line has no ordering key any more, nor has the place where its line begins.
   if v_lanes is not null then
     perform lock_lines(v_lanes, v_lines);
     delete from line_entry t where t.message_id = any (p_messages);
+    delete from line_front f using unnest(v_lanes, v_lines) u(lane, line) where f.lane = u.lane and f.line = u.line;
     select array_agg(a.lane), array_agg(a.due) into v_woken, v_dues from advance_lines(v_lanes, v_lines) a;
     if v_woken is not null then perform wake_lanes(v_woken, v_dues); end if;
   end if;
