@@ -161,10 +161,7 @@ const demo = Effect.gen(function* () {
     answer: () => (isDown ? 503 : 200)
   })
 
-  const meta = yield* StandInMeta.start({
-    templates: [{ name: "order_paid", language: "en_US", parameters: 1 }],
-    receipts: () => ({ statuses: ["sent", "delivered", "read"], afterMs: 300, everyMs: 300 })
-  })
+  const meta = yield* StandInMeta.start({ templates: [{ name: "order_paid", language: "en_US", parameters: 1 }] })
 
   yield* say("Starting Posthaste with a PostgreSQL of its own …")
   const { api, url } = yield* startPosthaste(meta.url)
@@ -215,9 +212,13 @@ const whatsApp = Effect.fnUntraced(function* (api: Api, url: string, meta: Stand
     templateCode: "order_paid",
     payloadJson: { language: "en_US", components: [{ type: "body", parameters: [{ type: "text", text: "4711" }] }] }
   })
-  const facts = yield* follow(api, id, 0, reached("SENT"))
+  let facts = yield* follow(api, id, 0, reached("SENT"))
   yield* say("Meta's receipts, signed: the phone has it, and its owner has read it.")
-  yield* follow(api, id, facts, ({ data }) => data.receipt === "read")
+  for (const status of ["sent", "delivered", "read"] as const) {
+    yield* Effect.sleep("300 millis")
+    yield* meta.tell(made.phoneNumberId, [meta.update(meta.sent[0]!, status)])
+    facts = yield* follow(api, id, facts, ({ data }) => data.receipt === status)
+  }
 })
 
 const reportStartupError = (cause: Cause.Cause<unknown>) =>

@@ -30,6 +30,8 @@ export type Mood =
   | ({ readonly type: "refuses"; readonly code: number } & Extra)
   /** Takes the message and answers after so long. */
   | { readonly type: "takesAndAnswersLate"; readonly afterMs: number }
+  /** Takes the message and answers once this is fulfilled. */
+  | { readonly type: "takesAndWaits"; readonly until: Promise<unknown> }
   | { readonly type: "takesAndNeverAnswers" }
   | { readonly type: "takesAndHangsUp" }
   /** Answers with this instead; the message is taken if `taken` says so. */
@@ -194,6 +196,10 @@ export const start = Effect.fn("StandInMeta.start")(function* (
       case "takesAndAnswersLate": {
         const one = take(judged)
         return later(mood.afterMs, () => welcome(one))
+      }
+      case "takesAndWaits": {
+        const one = take(judged)
+        return void mood.until.then(() => welcome(one))
       }
       case "takesAndNeverAnswers":
         take(judged)

@@ -99,13 +99,13 @@ describe("facts over RabbitMQ", () => {
         await until("an alert says that it is back", async () => (await alerts()).includes("posthaste.broker.back"))
         const dead = await send(bad, { correlationId: "tx_xyz" })
         await until("all is told", () => {
-          const delivered = new Set(
+          const last = new Set(
             events.got
               .map(({ body }) => body as Event)
-              .filter(({ type }) => type === "posthaste.MessageDelivered")
+              .filter(({ type }) => ["posthaste.MessageDelivered", "posthaste.MessageFailed"].includes(type))
               .map(({ subject }) => subject)
           )
-          return ids.every((id) => delivered.has(id)) && deadLetters.got.length > 0
+          return [...ids, dead].every((id) => last.has(id)) && deadLetters.got.length > 0
         })
 
         const seen = new Map<string, Array<Event>>()

@@ -112,7 +112,7 @@ describe("the API with a certificate", () => {
         expect(await fingerprintOf(url, both)).toBe(before)
         put(key, second.key)
         await expect.poll(() => fingerprintOf(url, both)).not.toBe(before)
-        expect(server.printed()).toContain("the certificate of the API was renewed")
+        await expect.poll(() => server.printed()).toContain("the certificate of the API was renewed")
         // Who was connected stays so.
         expect(await ask(`${url}/healthz`)).toMatchObject({ status: 200, reused: true })
         close()

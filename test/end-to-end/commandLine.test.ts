@@ -9,6 +9,7 @@ import manifest from "../../package.json" with { type: "json" }
 import { launch, posthaste, type Ran } from "../servers/commandLine.ts"
 import { eventStore } from "../servers/eventStore.ts"
 import { freshDatabase } from "../servers/freshDatabase.ts"
+import { lastingPort } from "../servers/lastingPort.ts"
 import { temporaryDirectory } from "../servers/leftovers.ts"
 import { api, operatorKey, type Product, startProduct } from "../servers/product.ts"
 import { receiver } from "../servers/receiver.ts"
@@ -70,7 +71,7 @@ beforeAll(async () => {
       return { status: isDown ? 422 : 200, body: "said" }
     })
   )
-  product = await startProduct(databaseUrl, {})
+  product = await startProduct(databaseUrl, { PORT: String(await lastingPort()) })
   run = posthaste({
     POSTHASTE_URL: product.url!,
     POSTHASTE_OPERATOR_KEY: operatorKey,

@@ -7,7 +7,8 @@ import { type Psp, psp } from "../servers/psp.ts"
 
 type Call = ReturnType<typeof api>
 
-const worker = { POSTHASTE_ROLES: "worker", POSTHASTE_LEASE_MS: "1000" }
+/** It looks for what others left behind three times in its lease. If it stood still for longer itself, it would lose it. */
+const worker = { POSTHASTE_ROLES: "worker", POSTHASTE_LEASE_MS: "5000" }
 
 /** The API, in a process of its own, over a database of its own. */
 const posthaste = Effect.gen(function* () {
@@ -16,10 +17,10 @@ const posthaste = Effect.gen(function* () {
   return { url, call: api(server.url!, "acme") }
 })
 
-/** Sends one charge to `far`; the target waits half a second for answers. */
+/** Sends one charge to `far`; the target waits two seconds for answers. */
 const charge = (call: Call, { url }: Psp, settings: object) =>
   Effect.promise(async () => {
-    const target = await call<{ id: string }>("POST", "/http-targets", { url, timeoutMs: 500, ...settings })
+    const target = await call<{ id: string }>("POST", "/http-targets", { url, timeoutMs: 2_000, ...settings })
     expect(target.status).toBe(201)
     const { status, body } = await call<{ id: string }>("POST", "/outbound/messages", {
       channel: "http",
@@ -48,7 +49,15 @@ const ended = (call: Call, id: string) =>
     }
   })
 
-const typesOf = (history: ReadonlyArray<Event>) => history.slice(1).map(({ type }) => type)
+/** The facts behind the first. On a busy machine also a question, or a further call, may get no answer in time. */
+const storyOf = (history: ReadonlyArray<Event>) =>
+  history
+    .slice(1)
+    .map(({ type }) => type)
+    .join(" ")
+const calledAgain = /^(AttemptStarted AttemptFailed )+AttemptStarted AttemptSucceeded MessageDelivered$/
+const asked = /^AttemptStarted (AttemptUnresolved )+AttemptSucceeded MessageDelivered$/
+const askedAndCalledAgain = /^AttemptStarted (AttemptUnresolved )+AttemptFailed AttemptStarted /
 
 const reconcileAt = ({ url }: Psp) => ({ reconcile: { url: `${url}/{messageId}` } })
 
@@ -59,14 +68,9 @@ describe("a payment provider that takes the money and answers too late", () => {
       const { url, call } = yield* posthaste
       yield* product(url, worker)
       const id = yield* charge(call, far, { idempotency: "header" })
-      expect(typesOf(yield* ended(call, id))).toEqual([
-        "AttemptStarted",
-        "AttemptFailed",
-        "AttemptStarted",
-        "AttemptSucceeded",
-        "MessageDelivered"
-      ])
-      expect(far.requests).toEqual([id, id])
+      expect(storyOf(yield* ended(call, id))).toMatch(calledAgain)
+      expect(far.requests.length).toBeGreaterThanOrEqual(2)
+      expect(new Set(far.requests)).toEqual(new Set([id]))
       expect(far.charges).toEqual([id])
     })
   )
@@ -77,12 +81,7 @@ describe("a payment provider that takes the money and answers too late", () => {
       const { url, call } = yield* posthaste
       yield* product(url, worker)
       const id = yield* charge(call, far, { idempotency: "none", ...reconcileAt(far) })
-      expect(typesOf(yield* ended(call, id))).toEqual([
-        "AttemptStarted",
-        "AttemptUnresolved",
-        "AttemptSucceeded",
-        "MessageDelivered"
-      ])
+      expect(storyOf(yield* ended(call, id))).toMatch(asked)
       expect(far.requests).toEqual([id])
       expect(far.charges).toEqual([id])
     })
@@ -105,17 +104,12 @@ describe("a payment provider that takes the money and answers too late", () => {
     Effect.gen(function* () {
       const far = yield* psp({ mood: "answersTooLate", honoursKeys: false })
       const { url, call } = yield* posthaste
-      const first = yield* Effect.promise(() => startProduct(url, worker))
-      const id = yield* charge(call, far, { idempotency: "none", timeoutMs: 10_000, ...reconcileAt(far) })
+      const first = yield* Effect.promise(() => startProduct(url, { ...worker, POSTHASTE_LEASE_MS: "1000" }))
+      const id = yield* charge(call, far, { idempotency: "none", timeoutMs: 30_000, ...reconcileAt(far) })
       while (far.charges.length === 0) yield* Effect.sleep("10 millis")
       yield* Effect.promise(() => first.kill())
       yield* product(url, worker)
-      expect(typesOf(yield* ended(call, id))).toEqual([
-        "AttemptStarted",
-        "AttemptUnresolved",
-        "AttemptSucceeded",
-        "MessageDelivered"
-      ])
+      expect(storyOf(yield* ended(call, id))).toMatch(asked)
       expect(far.requests).toEqual([id])
       expect(far.charges).toEqual([id])
     })
@@ -129,12 +123,7 @@ describe("a payment provider that breaks off before it takes the money", () => {
       const { url, call } = yield* posthaste
       yield* product(url, worker)
       const id = yield* charge(call, far, { idempotency: "none", ...reconcileAt(far) })
-      expect(typesOf(yield* ended(call, id)).slice(0, 4)).toEqual([
-        "AttemptStarted",
-        "AttemptUnresolved",
-        "AttemptFailed",
-        "AttemptStarted"
-      ])
+      expect(storyOf(yield* ended(call, id))).toMatch(askedAndCalledAgain)
       expect(far.requests).toEqual([id, id])
       expect(far.charges).toEqual([id])
     })

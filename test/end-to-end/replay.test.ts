@@ -9,6 +9,7 @@ import { describe, expect } from "vitest"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { api, type Product, startProduct } from "../servers/product.ts"
 import { type Answer, receiver } from "../servers/receiver.ts"
+import { PATIENCE_MS } from "../servers/until.ts"
 
 /** How many in all; `POSTHASTE_REPLAY_SIZE=50000` runs each at full size, with more kills. */
 const asked = process.env["POSTHASTE_REPLAY_SIZE"]
@@ -51,7 +52,7 @@ const until = async (what: string, patienceMs: number, done: () => Promise<boole
   }
 }
 
-const patienceFor = (size: number) => 60_000 + (size / PER_SECOND) * 1_000
+const patienceFor = (size: number) => PATIENCE_MS + (size / PER_SECOND) * 1_000
 
 const inBatches = async (size: number, send: (count: number) => Promise<{ readonly status: number }>) => {
   for (let left = size; left > 0; left -= AT_ONCE) expect((await send(Math.min(left, AT_ONCE))).status).toBe(200)

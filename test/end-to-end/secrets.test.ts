@@ -211,6 +211,9 @@ describe("the secrets of destinations", () => {
           const payloadJson = channel === "whatsapp" ? { text: "Hello", from: id } : { n: messages.length }
           messages.push((await asked("POST", "/outbound/messages", { channel, to, payloadJson, retry }, 201)).id)
         }
+        await until("the test of the alert target", () =>
+          far.heard.some((one) => one.includes(marks.get("routing key")!))
+        )
         const ended = ["DELIVERED", "FAILED", "DEAD_LETTER", "SENT"]
         for (const id of messages) {
           await until(`the end of ${id}`, async () => {

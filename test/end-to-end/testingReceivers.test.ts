@@ -10,8 +10,10 @@ import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { verify } from "../../sdk/src/webhooks.ts"
+import { lastingPort } from "../servers/lastingPort.ts"
 import { temporaryDirectory } from "../servers/leftovers.ts"
 import { runProgramToEnd } from "../servers/posthaste.ts"
+import { until } from "../servers/until.ts"
 
 const root = join(import.meta.dirname, "../..")
 const page = readFileSync(join(root, "docs/testing-receivers.md"), "utf8")
@@ -66,21 +68,20 @@ const runScript = (receiver: string) =>
     WEBHOOK_SECRET: secret!
   })
 
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const { port } = server.address() as AddressInfo
-  await new Promise((closed) => server.close(closed))
-  return port
-}
-
 /** The receiver of the README, on another port. */
 const receiverOfReadme = async (): Promise<string> => {
-  const port = await freePort()
+  const port = await lastingPort()
   const file = join(home, "receiver.mjs")
   writeFileSync(file, blockOf(readme, "// receiver.mjs").replace("listen(9000,", `listen(${port},`))
   started.push(spawn(process.execPath, [file], { env: { WEBHOOK_SECRET: secret! }, stdio: "ignore" }))
-  return `http://127.0.0.1:${port}/`
+  const url = `http://127.0.0.1:${port}/`
+  const listens = () =>
+    fetch(url).then(
+      () => true,
+      () => false
+    )
+  await until("the receiver", listens)
+  return url
 }
 
 describe("the script for CI", () => {

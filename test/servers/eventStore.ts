@@ -17,6 +17,7 @@ import {
 import { Effect } from "effect"
 import { EventLog, type Recorded } from "./eventStore/EventLog.ts"
 import { type Face, failures, type Member, type ReceiptResult, type Rpc, services } from "./eventStore/protocol.ts"
+import { lastingPort } from "./lastingPort.ts"
 
 export type Fault =
   /** Refused, with the address of a leader: our own, so a client that goes there is served. */
@@ -80,7 +81,7 @@ export const startEventStore = async ({
   members,
   secured
 }: Wishes = {}): Promise<StandIn> => {
-  let port = 0
+  const port = await lastingPort()
   let server: Server | null = null
   let injections: Array<{ injection: Injection; left: number }> = []
   const calls = new Map<Rpc, number>()
@@ -109,9 +110,9 @@ export const startEventStore = async ({
     for (const [service, handlers] of services(face)) {
       fresh.addService(service as ServiceDefinition, handlers)
     }
-    port = await new Promise<number>((resolve, reject) =>
-      fresh.bindAsync(`127.0.0.1:${port}`, credentialsOf(secured), (error, bound) =>
-        error === null ? resolve(bound) : reject(error)
+    await new Promise<void>((resolve, reject) =>
+      fresh.bindAsync(`127.0.0.1:${port}`, credentialsOf(secured), (error) =>
+        error === null ? resolve() : reject(error)
       )
     )
     server = fresh

@@ -24,7 +24,8 @@ export const whatsApp = Effect.fnUntraced(function* (
   const meta = yield* StandInMeta.start({ templates, ...options })
   const database = Redacted.value(yield* freshDatabase)
   // Meta lies on the loopback address: that the operator named it is enough.
-  const settings = { POSTHASTE_ALLOWED_NETWORKS: "", WHATSAPP_BASE_URL: meta.url, POSTHASTE_LEASE_MS: "1000" }
+  // A worker looks for what others left behind three times in its lease, and one that stands still for longer loses it.
+  const settings = { POSTHASTE_ALLOWED_NETWORKS: "", WHATSAPP_BASE_URL: meta.url, POSTHASTE_LEASE_MS: "5000" }
   const server = yield* product(database, { ...settings, POSTHASTE_ROLES: roles })
   const inbound = `${server.url}/api/v1/webhooks/whatsapp/inbound`
   const asOrg = (org: string) => api(server.url!, org)
@@ -36,7 +37,7 @@ export const whatsApp = Effect.fnUntraced(function* (
     meta.register({ ...number, accessToken })
     const { status, body } = await asOrg(org)<{ id: string }>("POST", "/whatsapp-accounts", {
       ...{ phoneNumberId, accessToken, appSecret: APP_SECRET, verifyToken: VERIFY_TOKEN },
-      ...{ timeoutMs: 2_000, reconcile: { waitMs: 60_000, otherwise: "deadLetter" } },
+      ...{ timeoutMs: 30_000, reconcile: { waitMs: 60_000, otherwise: "deadLetter" } },
       ...given
     })
     expect(status).toBe(201)
@@ -72,9 +73,9 @@ export const whatsApp = Effect.fnUntraced(function* (
   return {
     ...{ meta, database, server, inbound, call, asOrg, account, send, message, events, reaches, waiting },
     /** Another process on the same database, until it is killed or the test ends. */
-    another: (role: string) =>
+    another: (role: string, more: Readonly<Record<string, string>> = {}) =>
       Effect.acquireRelease(
-        Effect.promise(() => startProduct(database, { ...settings, POSTHASTE_ROLES: role })),
+        Effect.promise(() => startProduct(database, { ...settings, POSTHASTE_ROLES: role, ...more })),
         ({ process: child, kill }) => Effect.promise(async () => (child.exitCode === null ? kill() : undefined))
       )
   }
