@@ -5,7 +5,7 @@
  * was made. Whoever appends meanwhile was first, and the message stays, or is told that there is none. A crash in between leaves a stream
  * that is gone and a message that the next pass forgets.
  */
-import { Effect, Layer } from "effect"
+import { DateTime, Effect, Layer } from "effect"
 import { Ledger } from "../../application/ports/Ledger.ts"
 import { type Before, Retention } from "../../application/ports/Retention.ts"
 import { streamOf } from "../../domain/streams.ts"
@@ -16,7 +16,7 @@ import { REMOVALS_AT_ONCE, removeForgotten } from "./tidy.ts"
 export const layer = Layer.effect(
   Retention,
   Effect.gen(function* () {
-    const { sweep, sweepEvents, sweepDeeds } = yield* Retention
+    const { sweep, sweepEvents, sweepDeeds, sweepDestinations } = yield* Retention
     const db = yield* EventStoreDb
     const ledger = yield* Ledger
     const services = yield* Effect.context<EventStoreDb | Ledger>()
@@ -39,10 +39,18 @@ export const layer = Layer.effect(
       yield* remove
       return { removed: swept.removed + dead, next: swept.next }
     })
+    /** Readers of the log have read up to a time: what was not copied is not in their log. */
+    const copiedOf = (before: DateTime.Utc) =>
+      Effect.map(ledger.uncopiedSince, (since) => (since === null ? before : DateTime.min(before, since)))
     return Retention.of({
       sweep: sweepBoth,
       sweepEvents: (...asked) => Effect.tap(sweepEvents(...asked), remove),
-      sweepDeeds: (...asked) => Effect.tap(sweepDeeds(...asked), remove)
+      sweepDeeds: (...asked) => Effect.tap(sweepDeeds(...asked), remove),
+      sweepDestinations: (removedBefore, ...asked) =>
+        copiedOf(removedBefore).pipe(
+          Effect.flatMap((before) => sweepDestinations(before, ...asked)),
+          Effect.tap(remove)
+        )
     })
   })
 )

@@ -31,6 +31,8 @@ const LOOK_BLOCKS = 8
 const LINE_BLOCKS = 4
 /** How long after it is due a message that is accepted now has been written at the latest, mostly. */
 const WRITTEN_WITHIN_MS = 250
+/** Of an org's messages from before a destination was removed, so many are looked through for one to it. */
+const LOOKED_THROUGH = 1_000
 
 const text = (value: string) => `'${value.replaceAll("'", "''")}'`
 
@@ -69,6 +71,7 @@ const constants: Readonly<Record<string, string>> = {
   lineBlocks: String(LINE_BLOCKS),
   writtenWithinMs: String(WRITTEN_WITHIN_MS),
   claimedBodyMax: String(CLAIMED_BODY_MAX),
+  lookedThrough: String(LOOKED_THROUGH),
   endedWell: endedWell.map(text).join(", ")
 }
 

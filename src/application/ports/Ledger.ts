@@ -1,4 +1,4 @@
-import { Context } from "effect"
+import { Context, type DateTime } from "effect"
 import type { EventId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
 import type { FromStore } from "../errors.ts"
@@ -117,6 +117,8 @@ export class Ledger extends Context.Service<
     readonly tidy: (followedTo: bigint) => FromStore<void>
     /** Facts of journals beyond a position, oldest first. */
     readonly journalsAfter: (position: Position | null, limit: number) => FromStore<ReadonlyArray<JournalEntry>>
+    /** When the first fact of a journal happened that was not copied, as far as anybody knows; null when all are. */
+    readonly uncopiedSince: FromStore<DateTime.Utc | null>
     /** This installation's streams after the given one, in the ledger's order: first of messages, then journals. */
     readonly streamsAfter: (stream: string | null, limit: number) => FromStore<ReadonlyArray<string>>
     /** Announces `facts` facts of this message, up to `version`, that are history: they change nothing in the queue. */

@@ -1,4 +1,5 @@
 import { Context, type DateTime } from "effect"
+import type { ChannelName } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
 
 /** What is old enough. Null: nothing is, however old. An org that has days of its own goes by these, counted from `now`. */
@@ -30,6 +31,11 @@ export interface Sweep {
  * `sweepDeeds` forgets journals from before a time that tell of one deed: a body that was seen, a key or a command that was refused,
  * a message that was blocked for want of a consent, a replay that has ended.
  *
+ * `sweepDestinations` forgets destinations that were removed before a time and that nothing points at any more, neither a message, wherever
+ * it stands, nor a fact that a reader of the log owes: each with its row, its journals, its lane and its health. `journals` has the prefix of
+ * each channel's journals; a destination of another channel stays. The caller knows that all readers of the log have read up to the
+ * time. Lanes that are nobody's, and as if nothing had ever been in them, go too.
+ *
  * Each sweep examines at most `limit` of them in one short transaction. While one sweep is under way another one does
  * nothing and answers null.
  */
@@ -38,6 +44,12 @@ export class Retention extends Context.Service<
   {
     readonly sweep: (before: Before, from: string | null, limit: number) => FromStore<Sweep | null>
     readonly sweepEvents: (before: Before, from: string | null, limit: number) => FromStore<Sweep | null>
+    readonly sweepDestinations: (
+      removedBefore: DateTime.Utc,
+      journals: ReadonlyMap<ChannelName, string>,
+      from: string | null,
+      limit: number
+    ) => FromStore<Sweep | null>
     readonly sweepDeeds: (doneBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
   }
 >()("posthaste/application/ports/Retention") {}

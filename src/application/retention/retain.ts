@@ -1,13 +1,18 @@
 /**
  * Forgets messages that ended well and are old enough, and events without messages, all day long in small steps with pauses, so
- * that the service stays fast. Dead letters have a life of their own, which is long, and so have journals that tell of one deed.
+ * that the service stays fast. Dead letters have a life of their own, which is long, and so have journals that tell of one deed, and
+ * destinations that were removed.
  */
 import { DateTime, Duration, Effect } from "effect"
 import { background } from "../background.ts"
 import type { FromStore } from "../errors.ts"
+import { readUntil } from "../log/readUntil.ts"
+import { Channels } from "../ports/Channels.ts"
 import { Retention, type Sweep } from "../ports/Retention.ts"
 
 const AT_ONCE = 1_000
+/** While a destination is looked at, nobody accepts messages for it, and some others. */
+const FEW = 100
 const PAUSE = Duration.millis(200)
 /** A pass for every hour, and of messages that are kept for minutes a pass for each. */
 const EVERY = Duration.hours(1)
@@ -20,13 +25,13 @@ const FIRST_AFTER = Duration.minutes(1)
 export interface Lives {
   /** Of what ended well; null: for ever. */
   readonly keep: Duration.Duration | null
-  /** Of dead letters and of deeds; null: for ever. */
+  /** Of dead letters, of deeds, and of destinations from when they were removed; null: for ever. */
   readonly keepDead: Duration.Duration | null
   /** The most that an org's own settings may say; null: there is no most. */
   readonly daysMax: number | null
 }
 
-/** One pass over all messages, then over all events and deeds; answers how many it deleted. It stops early when another process does the same. */
+/** One pass over all messages, then over all events, deeds and removed destinations; answers how many it deleted. It stops early when another process does the same. */
 export const forgetEnded = Effect.fnUntraced(function* ({ keep, keepDead, daysMax }: Lives) {
   const retention = yield* Retention
   const now = yield* DateTime.now
@@ -35,17 +40,26 @@ export const forgetEnded = Effect.fnUntraced(function* ({ keep, keepDead, daysMa
   const messages = yield* sweepAll(retention.sweep, before)
   // An event goes once its messages are gone.
   const events = yield* sweepAll(retention.sweepEvents, before)
-  return { messages, events, deeds: before.dead === null ? 0 : yield* sweepAll(retention.sweepDeeds, before.dead) }
+  if (before.dead === null) return { messages, events, deeds: 0, destinations: 0 }
+  const deeds = yield* sweepAll(retention.sweepDeeds, before.dead)
+  const journals = new Map([...(yield* Channels)].map(([name, { journal }]) => [name, journal]))
+  const destinations = yield* sweepAll(
+    (removedBefore: DateTime.Utc, from, limit) => retention.sweepDestinations(removedBefore, journals, from, limit),
+    DateTime.min(before.dead, yield* readUntil),
+    FEW
+  )
+  return { messages, events, deeds, destinations }
 })
 
 const sweepAll = Effect.fnUntraced(function* <Old>(
   sweep: (before: Old, from: string | null, limit: number) => FromStore<Sweep | null>,
-  before: Old
+  before: Old,
+  limit = AT_ONCE
 ) {
   let removed = 0
   let from: string | null = null
   for (;;) {
-    const swept: Sweep | null = yield* sweep(before, from, AT_ONCE)
+    const swept: Sweep | null = yield* sweep(before, from, limit)
     if (swept === null) return removed
     removed += swept.removed
     if (swept.next === null) return removed
@@ -58,10 +72,12 @@ const sweepAll = Effect.fnUntraced(function* <Old>(
 export const retain = (lives: Lives) => {
   const share = lives.keep === null ? EVERY : Duration.divideUnsafe(lives.keep, SHARE)
   const every = Duration.clamp(share, { minimum: OFTEN, maximum: EVERY })
-  const pass = Effect.flatMap(forgetEnded(lives), ({ messages, events, deeds }) =>
-    messages + events + deeds === 0
+  const pass = Effect.flatMap(forgetEnded(lives), ({ messages, events, deeds, destinations }) =>
+    messages + events + deeds + destinations === 0
       ? Effect.void
-      : Effect.logInfo(`${messages} messages, ${events} events and ${deeds} journals of deeds were forgotten`)
+      : Effect.logInfo(
+          `${messages} messages, ${events} events, ${deeds} journals of deeds and ${destinations} removed destinations were forgotten`
+        )
   )
   return Effect.andThen(
     Effect.sleep(FIRST_AFTER),

@@ -11,6 +11,10 @@ export interface DestinationKind {
 
 export const journalOf = ({ journal }: DestinationKind, id: string) => `${journal}-${id}` as const
 
+/** All journals that are about a destination, by the prefix of its own. */
+export const journalsOf = (journal: string, id: string) =>
+  [journal, "circuit", "overdue", "outage"].map((prefix) => `${prefix}-${id}` as const)
+
 export const journalOfKey = (id: string) => `key-${id}` as const
 
 interface Destination {

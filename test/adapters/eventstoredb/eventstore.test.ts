@@ -17,6 +17,7 @@ import { streamsAsideContract } from "../../contracts/log/streamsAsideContract.t
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
+import { destinationLivesContract } from "../../contracts/retention/destinationLivesContract.ts"
 import { retentionContract } from "../../contracts/retention/retentionContract.ts"
 import { eventStoreContract } from "../../contracts/store/eventStoreContract.ts"
 import { journalsContract } from "../../contracts/store/journalsContract.ts"
@@ -58,4 +59,5 @@ describe.concurrent("a store in EventStoreDB", () => {
   providerMessagesContract("eventstoredb", ports)
   replaysContract("eventstoredb", ports)
   circuitsContract("eventstoredb", ports)
+  destinationLivesContract("eventstoredb", ports)
 })

@@ -27,6 +27,7 @@ import { providerMessagesContract } from "../../contracts/receipts/providerMessa
 import { receiptInboxContract } from "../../contracts/receipts/receiptInboxContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
 import { commandInboxContract } from "../../contracts/requests/commandInboxContract.ts"
+import { destinationLivesContract } from "../../contracts/retention/destinationLivesContract.ts"
 import { retentionContract } from "../../contracts/retention/retentionContract.ts"
 import { eventStoreContract } from "../../contracts/store/eventStoreContract.ts"
 import { journalsContract } from "../../contracts/store/journalsContract.ts"
@@ -67,6 +68,7 @@ describe.concurrent("a store in PostgreSQL", () => {
   receiptInboxContract("postgres", ports)
   replaysContract("postgres", ports)
   retentionContract("postgres", ports)
+  destinationLivesContract("postgres", ports)
   circuitsContract("postgres", ports)
   backlogsContract("postgres", ports)
   destinationHealthContract("postgres", ports)

@@ -1,9 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
-import { DateTime, Duration, Effect, Fiber } from "effect"
+import { DateTime, Duration, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
+import { AlertProgress } from "../../../src/application/ports/AlertProgress.ts"
+import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { Journals } from "../../../src/application/ports/Journals.ts"
+import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
+import { Projections } from "../../../src/application/ports/Projections.ts"
 import { Retention, type Sweep } from "../../../src/application/ports/Retention.ts"
 import { forgetEnded, retain } from "../../../src/application/retention/retain.ts"
+import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 interface Asked {
   readonly at: number
@@ -16,6 +22,7 @@ interface Asked {
 const answering = (answers: ReadonlyArray<Sweep | null | "unavailable">) => {
   const asked: Array<Asked> = []
   const deedsBefore: Array<number> = []
+  const removedBefores: Array<number> = []
   const left = [...answers]
   const retention = Retention.of({
     sweep: Effect.fnUntraced(function* ({ ended }, from, limit) {
@@ -25,13 +32,24 @@ const answering = (answers: ReadonlyArray<Sweep | null | "unavailable">) => {
       return answer === "unavailable" ? yield* new StoreUnavailable({ cause: new Error("gone") }) : answer
     }),
     sweepEvents: () => Effect.succeed({ removed: 2, next: null }),
+    sweepDestinations: (removedBefore, journals) =>
+      Effect.sync(() => {
+        removedBefores.push(DateTime.toEpochMillis(removedBefore))
+        expect(journals.get("webhook")).toBe("endpoint")
+        return { removed: 4, next: null }
+      }),
     sweepDeeds: (before) =>
       Effect.sync(() => {
         deedsBefore.push(DateTime.toEpochMillis(before))
         return { removed: 1, next: null }
       })
   })
-  return { asked, deedsBefore, retention }
+  return {
+    asked,
+    deedsBefore,
+    removedBefores,
+    layer: Layer.provideMerge(Layer.succeed(Retention, retention), MemoryPorts.layer)
+  }
 }
 
 const week = { keep: Duration.days(7), keepDead: Duration.days(365), daysMax: null }
@@ -41,14 +59,14 @@ describe("forgetting", () => {
   it.effect("goes on where each step ended, with pauses, by the time it began", () =>
     Effect.gen(function* () {
       yield* TestClock.adjust("30 days")
-      const { asked, retention } = answering([
+      const { asked, layer } = answering([
         { removed: 1_000, next: "a" },
         { removed: 0, next: "b" },
         { removed: 3, next: null }
       ])
-      const pass = yield* Effect.forkChild(forgetEnded(week).pipe(Effect.provideService(Retention, retention)))
+      const pass = yield* Effect.forkChild(forgetEnded(week).pipe(Effect.provide(layer)))
       yield* TestClock.adjust("10 seconds")
-      expect(yield* Fiber.join(pass)).toEqual({ messages: 1_003, events: 2, deeds: 1 })
+      expect(yield* Fiber.join(pass)).toEqual({ messages: 1_003, events: 2, deeds: 1, destinations: 4 })
       expect(asked.map(({ from }) => from)).toEqual([null, "a", "b"])
       expect(new Set(asked.map(({ endedBefore }) => endedBefore))).toEqual(new Set([23 * day]))
       expect(asked[1]!.at).toBeGreaterThan(asked[0]!.at)
@@ -59,27 +77,60 @@ describe("forgetting", () => {
   it.effect("keeps deeds as long as dead letters, for ever where those are kept for ever", () =>
     Effect.gen(function* () {
       yield* TestClock.adjust("400 days")
-      const { deedsBefore, retention } = answering([])
-      yield* forgetEnded(week).pipe(Effect.provideService(Retention, retention))
+      const { deedsBefore, layer } = answering([])
+      yield* forgetEnded(week).pipe(Effect.provide(layer))
       expect(deedsBefore).toEqual([35 * day])
-      expect(yield* forgetEnded({ ...week, keepDead: null }).pipe(Effect.provideService(Retention, retention))).toEqual(
-        {
-          messages: 0,
-          events: 2,
-          deeds: 0
-        }
-      )
+      expect(yield* forgetEnded({ ...week, keepDead: null }).pipe(Effect.provide(layer))).toEqual({
+        messages: 0,
+        events: 2,
+        deeds: 0,
+        destinations: 0
+      })
       expect(deedsBefore).toEqual([35 * day])
     })
   )
 
+  it.effect(
+    "forgets removed destinations as late as dead letters, and never before what somebody has yet to read",
+    () =>
+      Effect.gen(function* () {
+        yield* TestClock.adjust("400 days")
+        const { removedBefores, layer } = answering([])
+        yield* Effect.gen(function* () {
+          yield* forgetEnded(week)
+          const noon = DateTime.makeUnsafe(20.5 * day)
+          yield* (yield* Journals).append("circuit-x", 0, [{ name: "CircuitHeld@1", data: "{}" }], noon, null)
+          yield* forgetEnded(week)
+          expect(removedBefores).toEqual([35 * day, 20.5 * day - 60_000])
+          // Lists have read it, alerting has not.
+          const { head } = yield* (yield* EventStore).extent
+          const live = (yield* (yield* Projections).runs).find(({ name }) => name === "messages")!
+          const step = { generation: live.generation, from: live.position, to: head!, facts: 1 }
+          expect(yield* (yield* MessageViews).project(step, [])).toBe(true)
+          yield* forgetEnded(week)
+          expect(removedBefores.at(-1)).toBe(20.5 * day - 60_000)
+          const alerts = yield* AlertProgress
+          expect(yield* alerts.advance(null, head!, [], noon)).toBe(true)
+          yield* forgetEnded(week)
+          expect(removedBefores.at(-1)).toBe(35 * day)
+          // Whoever builds a projection anew begins at the first fact.
+          yield* (yield* Projections).build("messages", 99, 1)
+          yield* forgetEnded(week)
+          expect(removedBefores.at(-1)).toBe(20.5 * day - 60_000)
+          yield* forgetEnded({ ...week, keepDead: null })
+          expect(removedBefores).toHaveLength(5)
+        }).pipe(Effect.provide(layer))
+      })
+  )
+
   it.effect("is left to another process that is at it", () =>
     Effect.gen(function* () {
-      const { asked, retention } = answering([null])
-      expect(yield* forgetEnded(week).pipe(Effect.provideService(Retention, retention))).toEqual({
+      const { asked, layer } = answering([null])
+      expect(yield* forgetEnded(week).pipe(Effect.provide(layer))).toEqual({
         messages: 0,
         events: 2,
-        deeds: 1
+        deeds: 1,
+        destinations: 4
       })
       expect(asked).toHaveLength(1)
     })
@@ -87,8 +138,8 @@ describe("forgetting", () => {
 
   it.effect("happens every hour, also after an hour in which the store was away", () =>
     Effect.gen(function* () {
-      const { asked, retention } = answering(["unavailable"])
-      yield* Effect.forkChild(retain(week).pipe(Effect.provideService(Retention, retention)))
+      const { asked, layer } = answering(["unavailable"])
+      yield* Effect.forkChild(retain(week).pipe(Effect.provide(layer)))
       yield* TestClock.adjust("30 minutes")
       expect(asked).toHaveLength(1)
       yield* TestClock.adjust("40 minutes")

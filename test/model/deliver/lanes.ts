@@ -37,7 +37,7 @@ export interface LaneRow {
 
 export const permitOf = (timeoutMs: number): number => timeoutMs + PERMIT_SPARE_MS
 
-const untouched: LaneRow = {
+export const untouched: LaneRow = {
   state: initialState,
   paused: false,
   rateLimit: null,

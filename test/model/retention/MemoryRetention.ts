@@ -1,10 +1,12 @@
 /** Sweeps over the views in the order of their ids. One synchronous step each, so two are never under way at once. */
-import { DateTime, Duration, Effect, Layer } from "effect"
+import { DateTime, Duration, Effect, Equal, Layer } from "effect"
 import type { RetentionDays } from "../../../src/application/ports/Orgs.ts"
 import { type Before, Retention } from "../../../src/application/ports/Retention.ts"
+import { journalsOf } from "../../../src/domain/destination/changes.ts"
 import { journalOf } from "../../../src/domain/event/event.ts"
-import type { MessageId, OrgId, ReplayId } from "../../../src/domain/ids.ts"
+import type { DestinationId, MessageId, OrgId, ReplayId } from "../../../src/domain/ids.ts"
 import { endedWell, type MessageView } from "../../../src/domain/message/view.ts"
+import { untouched } from "../deliver/lanes.ts"
 import { liveViews } from "../log/runs.ts"
 import { eraseIn, Memory, type Tables } from "../Memory.ts"
 import { forgetEntries, forgetJournal } from "../store/entries.ts"
@@ -25,6 +27,20 @@ const forget = (tables: Tables, id: MessageId): void => {
 
 const holdsPlace = (tables: Tables, id: MessageId): boolean =>
   [...tables.lines.values()].some((turns) => turns.some(({ message }) => message.messageId === id))
+
+/** Whatever lists know: here the streams themselves can be asked. */
+const isPointedAt = (tables: Tables, destination: DestinationId): boolean =>
+  (tables.lanes.get(destination)?.length ?? 0) > 0 ||
+  [...tables.streams.values()].some(
+    ([first]) => first !== undefined && JSON.parse(first.data).destination === destination
+  )
+
+/** Those that are nobody's, and as a message would make them anew. */
+const forgetLanes = (tables: Tables): void => {
+  for (const [lane, row] of tables.laneRows) {
+    if (!tables.destinations.has(lane) && Equal.equals(row, untouched)) tables.laneRows.delete(lane)
+  }
+}
 
 const beforeOf = (tables: Tables, orgId: OrgId, name: keyof RetentionDays, { now, daysMax, ended, dead }: Before) => {
   const days = tables.orgs.get(orgId)?.retention[name]
@@ -76,6 +92,38 @@ export const layer = Layer.effect(
             for (const [key, { eventId }] of tables.eventKeys) if (eventId === id) tables.eventKeys.delete(key)
             tables.journals.delete(journalOf(id))
             forgetJournal(tables, journalOf(id))
+          }
+          return { removed: gone.length, next: seen.length < limit ? null : seen.at(-1)![0] }
+        }),
+      sweepDestinations: (removedBefore, journals, from, limit) =>
+        Effect.sync(() => {
+          if (from === null) forgetLanes(tables)
+          const seen = [...tables.destinations]
+            .filter(([id, { removed }]) => removed && (from === null || id > from))
+            .toSorted(([a], [b]) => (a < b ? -1 : 1))
+            .slice(0, limit)
+          const gone = seen.filter(([id, { destination }]) => {
+            const prefix = journals.get(destination.channel)
+            if (prefix === undefined) return false
+            const names = journalsOf(prefix, id)
+            const facts = names.flatMap((name) => tables.journals.get(name) ?? [])
+            return (
+              facts.every(({ at }) => DateTime.isLessThan(at, removedBefore)) &&
+              !names.some((name) => [...tables.streamsAside.values()].some(({ stream }) => stream === name)) &&
+              !isPointedAt(tables, id)
+            )
+          })
+          for (const [id, { destination }] of gone) {
+            for (const name of journalsOf(journals.get(destination.channel)!, id)) {
+              tables.journals.delete(name)
+              forgetJournal(tables, name)
+            }
+            for (const health of tables.health.values()) health.delete(id)
+            for (const [key, { target, destination }] of tables.alerting.notices) {
+              if (target === id || destination === id) tables.alerting.notices.delete(key)
+            }
+            tables.laneRows.delete(id)
+            tables.destinations.delete(id)
           }
           return { removed: gone.length, next: seen.length < limit ? null : seen.at(-1)![0] }
         }),

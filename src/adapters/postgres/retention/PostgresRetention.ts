@@ -1,10 +1,12 @@
 /**
- * Sweeps by `forget_ended`, `forget_events` and `forget_deeds`; a cursor is the time and the id of the last one looked at, and of messages
+ * Sweeps by `forget_ended`, `forget_events`, `forget_deeds` and `forget_destinations`; a cursor is the time and the id of the last one looked at, and of messages
  * the org before them.
  */
 import { DateTime, Effect, Layer } from "effect"
 import { type Before, Retention } from "../../../application/ports/Retention.ts"
-import { Postgres, prepared, reading } from "../Postgres.ts"
+import { journalsOf } from "../../../domain/destination/changes.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
+import { streamIdOf } from "../store/PostgresJournals.ts"
 
 const sweepStatement = prepared`select removed::text, next_org, to_json(next_created) #>> '{}', next_id::text
     from forget_ended($1, $2, $3, $4, $5, $6::timestamptz, $7::uuid, $8)`
@@ -12,6 +14,11 @@ const sweepEventsStatement = prepared`select removed::text, to_json(next_at) #>>
     from forget_events($1, $2, $3, $4::timestamptz, $5::uuid, $6)`
 const sweepDeedsStatement = prepared`select removed::text, to_json(next_at) #>> '{}', next_id::text
     from forget_deeds($1, $2::timestamptz, $3::uuid, $4)`
+
+const removedStatement = prepared`select id, channel, to_json(removed_at) #>> '{}' from destination
+    where removed_at < $1 and ($2::timestamptz is null or (removed_at, id) > ($2, $3::uuid)) order by removed_at, id limit $4`
+const forgetDestinationsStatement = prepared`select forget_destinations($1, $2::uuid[], $3::uuid[], $4::uuid[], $5::text[])`
+const forgetLanesStatement = prepared`select forget_lanes($1)`
 
 /** The parts of a cursor. */
 export const placeIn = (cursor: string | null) => (cursor ?? "").split("/").map((part) => (part === "" ? null : part))
@@ -52,6 +59,32 @@ export const layer = Layer.effect(
       sweepInOrder(sweepEventsStatement, valuesOf(before), from, limit)
     const sweepDeeds: Retention["Service"]["sweepDeeds"] = (doneBefore, from, limit) =>
       sweepInOrder(sweepDeedsStatement, [DateTime.formatIso(doneBefore)], from, limit)
-    return Retention.of({ sweep, sweepEvents, sweepDeeds })
+    const sweepDestinations: Retention["Service"]["sweepDestinations"] = Effect.fnUntraced(function* (
+      removedBefore,
+      prefixes,
+      from,
+      limit
+    ) {
+      const before = DateTime.formatIso(removedBefore)
+      const [at = null, after = null] = placeIn(from)
+      if (from === null) yield* bulk.rows(forgetLanesStatement, [limit])
+      const removed = yield* bulk.rows(removedStatement, [before, at, after, limit])
+      const journals = removed.flatMap(([id, channel]) => {
+        const prefix = prefixes.get(channel!)
+        return prefix === undefined ? [] : journalsOf(prefix, id!).map((journal) => ({ id: id!, journal }))
+      })
+      const [last] = removed.slice(-1)
+      const next = removed.length < limit ? null : `${last![2]}/${last![0]}`
+      if (journals.length === 0) return { removed: 0, next }
+      const [row] = yield* bulk.rows(forgetDestinationsStatement, [
+        before,
+        [...new Set(journals.map(({ id }) => id))],
+        journals.map(({ id }) => id),
+        journals.map(({ journal }) => streamIdOf(journal)),
+        journals.map(({ journal }) => journal)
+      ])
+      return row![0] === null ? null : { removed: Number(row![0]), next }
+    }, unavailable)
+    return Retention.of({ sweep, sweepEvents, sweepDeeds, sweepDestinations })
   })
 )

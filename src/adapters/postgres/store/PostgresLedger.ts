@@ -51,6 +51,10 @@ const journalsStatement = prepared`select stream, version, (extract(epoch from a
     where stream is not null and (tx, position) > ($1::bigint, $2::bigint)
       and tx < (select log_end())
     order by tx, position limit $3`
+const uncopiedSinceStatement = prepared`select (extract(epoch from e.at) * 1000)::bigint from log_follower f
+    join event e on e.stream is not null
+      and (e.tx, e.position) > (coalesce(split_part(f.position, ':', 1), '0')::bigint, coalesce(split_part(f.position, ':', 2), '0')::bigint)
+    where f.name = 'journals' order by e.tx, e.position limit 1`
 const messagesAfterStatement = prepared`select 'message-' || stream_id from message_fact
     where version = 1 and stream_id > $1::uuid order by stream_id limit $2`
 const journalNamesStatement = prepared`select stream from event where version = 1 and stream is not null and stream_id > $1::uuid
@@ -188,6 +192,9 @@ export const layer = Layer.effect(
           }))
         )
       },
+      uncopiedSince: reading(reads.rows(uncopiedSinceStatement, []), ([row]) =>
+        row === undefined ? null : DateTime.makeUnsafe(Number(row[0]))
+      ),
       streamsAfter: Effect.fnUntraced(function* (stream: string | null, limit: number) {
         const message = stream === null ? NOBODY : messageOf(stream)
         const messages =
