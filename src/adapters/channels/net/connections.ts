@@ -14,7 +14,7 @@
  * It builds on undici's `Client` (one connection, its parser, its keep-alive hints) and not on its pool:
  * that one keeps requests that were given up in its queue and can't abandon a connection being made.
  */
-import type { SecureContext } from "node:tls"
+import tls, { type SecureContext } from "node:tls"
 import { Client, type Dispatcher } from "undici"
 import type { FailureCode } from "../../../domain/delivery/classify.ts"
 import { type Connect, type ConnectOptions, guardedConnect, NotConnected, type Steps } from "./guardedConnect.ts"
@@ -71,11 +71,18 @@ export const makeConnections = (
 ): Connections => {
   const pools = new Map<string, Pool>()
   const shared: Shared = { idle: new Set(), open: 0 }
+  // Made once: with one for each, the connections that an org has made and that lead nowhere took a quarter of the event loop.
+  let everybodys: SecureContext | undefined
+  const contextFor = ({ url, secureContext }: Exchange): SecureContext | undefined => {
+    if (secureContext !== undefined || url.protocol !== "https:") return secureContext
+    everybodys ??= tls.createSecureContext()
+    return everybodys
+  }
   const poolOf = (exchange: Exchange): Pool => {
-    const { pool: name, url, secureContext } = exchange
+    const { pool: name, url } = exchange
     const known = pools.get(name)
     if (known !== undefined) return known
-    const connect = guardedConnect(url, { ...options, secureContext })
+    const connect = guardedConnect(url, { ...options, secureContext: contextFor(exchange) })
     const pool = new Pool(url.origin, connect, shared, connectionsMax, () => pools.delete(name))
     pools.set(name, pool)
     return pool

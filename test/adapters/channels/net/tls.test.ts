@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net"
 import tls from "node:tls"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { vi } from "vitest"
 import type { Resolve } from "../../../../src/adapters/channels/net/resolver.ts"
 import { selfSigned } from "./certificate.ts"
 import { receiver, until } from "./receiver.ts"
@@ -81,6 +82,25 @@ describe("a request over TLS", () => {
         expect(far.resumed).toEqual([false, true, true])
       })
     )
+  )
+
+  it.live(
+    "reads whom to trust once for all destinations that say nothing of it, and resumes no session of another's",
+    () =>
+      trusting(
+        Effect.gen(function* () {
+          const far = yield* secureReceiver
+          const post = yield* posting({ resolve })
+          const made = yield* Effect.acquireRelease(
+            Effect.sync(() => vi.spyOn(tls, "createSecureContext")),
+            (spy) => Effect.sync(() => spy.mockRestore())
+          )
+          for (const pool of ["one", "one", "other"])
+            yield* post(destinationAt(`https://hooks.example:${far.port}/`, { pool }))
+          expect(far.resumed).toEqual([false, true, false])
+          expect(made).toHaveBeenCalledTimes(1)
+        })
+      )
   )
 
   it.live("is not sent when nobody trusts the certificate", () =>
