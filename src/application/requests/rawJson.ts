@@ -29,16 +29,33 @@ const skipSpace = (text: string, from: number): number => {
   return at
 }
 
-/** `from` is at the opening quote; the answer is behind the closing one. */
+/** So many characters are looked at one by one before the rest of a string is searched, which takes a hundredth of the time. */
+const NEAR = 64
+
+/** `from` is at the opening quote; the answer is behind the closing one, or beyond the text where there is none. */
 const skipString = (text: string, from: number): number => {
   let at = from + 1
   while (at < text.length) {
-    const code = text.charCodeAt(at)
-    if (code === QUOTE) return at + 1
-    // An escape is at least two characters, and no longer escape has a quote in its rest.
-    at += code === BACKSLASH ? 2 : 1
+    const near = Math.min(at + NEAR, text.length)
+    while (at < near) {
+      const code = text.charCodeAt(at)
+      if (code === QUOTE) return at + 1
+      // An escape is at least two characters, and no longer escape has a quote in its rest.
+      at += code === BACKSLASH ? 2 : 1
+    }
+    const quote = text.indexOf('"', at)
+    if (quote === -1) return text.length
+    if (!isEscaped(text, quote, at)) return quote + 1
+    at = quote + 1
   }
   return at
+}
+
+/** No escape lies across `from`. */
+const isEscaped = (text: string, quote: number, from: number): boolean => {
+  let at = quote
+  while (at > from && text.charCodeAt(at - 1) === BACKSLASH) at--
+  return (quote - at) % 2 === 1
 }
 
 /** `from` is at the first character of a value; the answer is behind its last one. */
@@ -105,13 +122,15 @@ export const rawMember = (text: string, name: string): string | null => {
 /** Whether lists and objects are nested deeper than `limit`. The only function for a text that is not parsed yet. */
 export const isDeeperThan = (text: string, limit: number): boolean => {
   let depth = 0
-  let inString = false
-  for (let at = 0; at < text.length; at++) {
+  let at = 0
+  while (at < text.length) {
     const code = text.charCodeAt(at)
-    if (code === BACKSLASH) at++
-    else if (code === QUOTE) inString = !inString
-    else if (inString) continue
-    else if (code === OPEN_LIST || code === OPEN_OBJECT) {
+    if (code === QUOTE) {
+      at = skipString(text, at)
+      continue
+    }
+    at++
+    if (code === OPEN_LIST || code === OPEN_OBJECT) {
       depth++
       if (depth > limit) return true
     } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth--

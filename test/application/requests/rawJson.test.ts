@@ -1,5 +1,5 @@
 import fc from "fast-check"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { isDeeperThan, rawMember } from "../../../src/application/requests/rawJson.ts"
 
 describe("the text of a member", () => {
@@ -60,5 +60,31 @@ describe("the depth of a text", () => {
   it("is measured without recursion", () => {
     expect(isDeeperThan("[".repeat(1_000_000), 999_999)).toBe(true)
     expect(rawMember(`{"p":${"[".repeat(200_000)}${"]".repeat(200_000)}}`, "p")).toHaveLength(400_000)
+  })
+})
+
+describe("a long string", () => {
+  const lengths = Array.from({ length: 140 }, (_, n) => n)
+  const ends = ["", '\\"', "\\\\", '\\\\\\"', "\\n", '\\"\\"', "[", "\\\\\\\\"]
+
+  it.each(ends)("ends where it ends, whatever is escaped in it and how long it is: %s", (end) => {
+    for (const length of lengths) {
+      const raw = `"${"[".repeat(length)}${end}${"[".repeat(70)}${end}"`
+      const text = `{"a":${raw},"p":${raw},"q":[1]}`
+      expect(rawMember(text, "p")).toBe(raw)
+      expect([isDeeperThan(text, 2), isDeeperThan(text, 1)]).toEqual([false, true])
+      expect(JSON.parse(text).q).toEqual([1])
+    }
+  })
+
+  it("is not looked at character by character", () => {
+    const text = JSON.stringify({ a: "x".repeat(200_000), p: `${"x".repeat(200_000)}"` })
+    const looked = vi.spyOn(String.prototype, "charCodeAt")
+    const deep = isDeeperThan(text, 1)
+    const member = rawMember(text, "p")
+    const times = looked.mock.calls.length
+    looked.mockRestore()
+    expect([deep, member!.length]).toEqual([false, 200_004])
+    expect(times).toBeLessThan(2_000)
   })
 })
