@@ -28,6 +28,8 @@ export const AT_ONCE = 25
 const BYTES_AT_ONCE = 64 * 1024
 /** Accepted together: more cost each of them less, and keep others waiting for longer. */
 const ACCEPTED_AT_ONCE = 100
+/** As many bytes of these, unless one alone has more. */
+const BYTES_ACCEPTED = 256 * 1024
 /** Of what is not in a list. There is hardly anything to say there. */
 const OUTSIDE_MAX = 64 * 1024
 
@@ -73,14 +75,16 @@ const answerInPieces = Effect.fnUntraced(function* <Asked, Outcome, E1, R1, E2, 
   yield* inPieces(orgId, entries.length, (index) => {
     const entry = entries[index]!
     asked.push(Result.flatMap(entry, (json) => Result.mapError(decode(json, `${name}[${index}]`), invalidFields)))
-    return Result.map(entry, ({ text }) => text.length).pipe(Result.orElse(() => Result.succeed(0)))
+    return Result.succeed(sizeOf(entry))
   })
-  const good = asked.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
+  const good = asked.flatMap((one, index) =>
+    Result.isSuccess(one) ? [{ asked: one.success, bytes: sizeOf(entries[index]!) }] : []
+  )
   if (good.length < asked.length) yield* undecoded(asked.length - good.length)
   const outcomes: Array<Outcome> = []
-  for (let from = 0; from < good.length; from += ACCEPTED_AT_ONCE) {
+  for (const together of acceptedTogether(good)) {
     yield* pieceOf(orgId, PIECE)
-    outcomes.push(...(yield* atPaceOf(orgId, accept(orgId, good.slice(from, from + ACCEPTED_AT_ONCE)))))
+    outcomes.push(...(yield* atPaceOf(orgId, accept(orgId, together))))
   }
   let next = 0
   const items: Array<string> = []
@@ -95,6 +99,27 @@ const answerInPieces = Effect.fnUntraced(function* <Asked, Outcome, E1, R1, E2, 
   })
   return HttpServerResponse.text(`{"items":[${items.join()}]}`, { contentType: "application/json" })
 })
+
+const sizeOf = (entry: Result.Result<JsonText, Problem>): number =>
+  Result.isSuccess(entry) ? entry.success.text.length : 0
+
+export const acceptedTogether = <Asked>(
+  all: ReadonlyArray<{ readonly asked: Asked; readonly bytes: number }>
+): ReadonlyArray<ReadonlyArray<Asked>> => {
+  const pieces: Array<Array<Asked>> = []
+  let bytesLeft = 0
+  for (const { asked, bytes } of all) {
+    const last = pieces.at(-1)
+    if (last === undefined || last.length === ACCEPTED_AT_ONCE || bytes > bytesLeft) {
+      pieces.push([asked])
+      bytesLeft = BYTES_ACCEPTED - bytes
+    } else {
+      last.push(asked)
+      bytesLeft -= bytes
+    }
+  }
+  return pieces
+}
 
 /** The entries of the list `name`. One that is too large to be a request of its own is not parsed. */
 const entriesOf = Effect.fnUntraced(function* (

@@ -7,8 +7,10 @@ import type { IncomingMessage } from "node:http"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { ByteSize, Effect, Result, Stream } from "effect"
 import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effect/http"
+import { AskedFor } from "../../../application/askedFor.ts"
 import { type Decode, decoderOf } from "../../../application/requests/decoding.ts"
 import { isJson, type JsonText, jsonOf, SIZE_MAX, textOf } from "../../../application/requests/jsonText.ts"
+import { type Door, pieceOf } from "./door.ts"
 import { Reason } from "./fields.ts"
 import {
   invalidFields,
@@ -18,6 +20,7 @@ import {
   tooManyNotices,
   unsupportedMediaType
 } from "./problem.ts"
+import { PIECE } from "./turns.ts"
 
 export { decoderOf }
 
@@ -35,16 +38,25 @@ export const limits = {
 export const readJson = Effect.fnUntraced(function* (
   request: HttpServerRequest.HttpServerRequest,
   limitBytes: number
-): Effect.fn.Return<JsonText, Problem> {
-  const text = textOf(yield* readJsonBytes(request, limitBytes))
-  return yield* Effect.fromResult(Result.flatMap(text, (text) => jsonOf(text)))
+): Effect.fn.Return<JsonText, Problem, Door> {
+  const bytes = yield* readJsonBytes(request, limitBytes)
+  if (bytes.length > SMALL_BYTES) yield* turnFor(bytes.length)
+  return yield* Effect.fromResult(Result.flatMap(textOf(bytes), (text) => jsonOf(text)))
 })
+
+/** What is larger takes the event loop for longer than a small request does, and waits for another turn of its org. */
+const SMALL_BYTES = SIZE_MAX / PIECE
+
+const turnFor = (bytes: number) =>
+  Effect.flatMap(AskedFor, (org) =>
+    org === null ? Effect.void : pieceOf(org, Math.min(Math.ceil(bytes / SMALL_BYTES), PIECE))
+  )
 
 /** As `readJson`, for a command whose body may be left out: no body reads as `{}`. */
 export const readOptionalJson = (
   request: HttpServerRequest.HttpServerRequest,
   limitBytes: number
-): Effect.Effect<JsonText, Problem> =>
+): Effect.Effect<JsonText, Problem, Door> =>
   hasBody(request.headers) ? readJson(request, limitBytes) : Effect.succeed({ text: "{}", value: {} })
 
 const hasBody = ({ "content-length": length, "transfer-encoding": encoding }: Headers.Headers): boolean =>

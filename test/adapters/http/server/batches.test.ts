@@ -1,6 +1,6 @@
 /** Batches are read, accepted and answered in pieces, and judged as a whole before anything of them is accepted. */
 import { describe, expect, it } from "vitest"
-import { AT_ONCE } from "../../../../src/adapters/http/server/batches.ts"
+import { AT_ONCE, acceptedTogether } from "../../../../src/adapters/http/server/batches.ts"
 import { field, start } from "../served.ts"
 
 const { call, endpoint, logged } = await start()
@@ -66,6 +66,14 @@ describe("a batch", () => {
     const twice = `{"messages":[1,2],"messages":[${JSON.stringify(entry)}]}`
     expect(statuses((await call("POST", path, { body: twice })).json["items"])).toEqual([201])
     expect(logged).toEqual([])
+  })
+
+  it("has so many of its entries accepted together, and few where they are large", () => {
+    const pieces = (...bytes: ReadonlyArray<number>) =>
+      acceptedTogether(bytes.map((bytes) => ({ asked: null, bytes }))).map(({ length }) => length)
+    expect(pieces(...Array(230).fill(100))).toEqual([100, 100, 30])
+    expect(pieces(200_000, 200_000, 50, 100_000, 100_000, 262_144, 1)).toEqual([1, 2, 2, 1, 1])
+    expect(pieces()).toEqual([])
   })
 
   it("of a thousand leaves another org's request its turn", async () => {
