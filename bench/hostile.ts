@@ -1,12 +1,17 @@
 /**
- * `npx node bench/hostile.ts [words of the harms to do, all without any]`: what a hostile org does to another. An org sends 50 messages a second to an endpoint that is well: alone
- * first, then beside each harm that another org does at full tilt. Prints how long its messages took to be accepted and to be
- * received, from when each was due; how many were refused or never came; attempts it took beyond one a message; and the memory of the
- * process. The hostile org has a process of its own, and so has the receiver.
+ * `npx node bench/hostile.ts [words of the harms to do, all without any]`: what a hostile org does to another. An org sends 50 messages a second to an endpoint that is well, and
+ * another org does harm at full tilt. Prints how long its messages took to be accepted and to be received, from when each was due; how
+ * many were refused or never came; attempts it took beyond one a message; and the memory of the process. The hostile org has a process
+ * of its own, and so has the receiver.
  *
- * What of it is the product's part: how late the event loop of Posthaste is meanwhile. What is the machine's: at the end the hostile org
- * sends what it sends to a server that only reads and answers, while its neighbour is served by Posthaste as before. It is answered
- * sooner there, so it asks more often than it could at Posthaste.
+ * All of them share the cores of one machine, so not all that the neighbour waits longer is Posthaste's doing. So for each harm three
+ * situations follow each other, in one run on the same process:
+ *
+ *   alone        nobody else asks for anything
+ *   beside       the hostile org does harm to Posthaste
+ *   the machine  the hostile org sends the same, as often in a second as it just could, to a server that only reads and answers
+ *
+ * What "beside" has beyond "the machine" is Posthaste's part: the event loop, whose delay is printed with it, and the database.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { Agent } from "node:http"
@@ -116,43 +121,49 @@ const neighbour = async (): Promise<Figures> => {
 const residentMB = () =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${posthaste.process.pid}/status`, "utf8"))![1]) / 1024)
 
-const told = (name: string, { accept, receive, failed, burnt }: Figures, alone: Figures) => {
+const told = (situation: string, { accept, receive, failed, burnt }: Figures, alone: Figures, more: string) => {
   const figures = (now: Figures["accept"], before: Figures["accept"]) =>
     `p50 ${now.p50.toFixed(1)} p99 ${now.p99.toFixed(1)} ms (${(now.p99 / before.p99).toFixed(1)} ×)`
   console.log(
-    `${name.padEnd(72)} accepted ${figures(accept, alone.accept)}  received ${figures(receive, alone.receive)}` +
-      `  failed ${failed}  burnt ${burnt}  ${residentMB()} MB`
+    `  ${situation.padEnd(12)} accepted ${figures(accept, alone.accept)}  received ${figures(receive, alone.receive)}` +
+      `  failed ${failed}  burnt ${burnt}  ${residentMB()} MB  ${more}`
   )
 }
 
-await hostile.ask("open", { url: posthaste.url, key: bad, receiver: url, messages: MESSAGES })
-await neighbour()
-const [alone, loopAlone] = await watched(neighbour())
-told("alone", alone, alone)
-console.log(`  (${loopAlone})`)
-const wanted = process.argv.slice(2)
-const harms = harmsOfOrgs.filter((name) => wanted.length === 0 || wanted.some((words) => name.includes(words)))
-for (const name of harms) {
-  await hostile.ask("begin", name)
-  await sleep(2_000)
-  const [figures, loop] = await watched(neighbour())
-  told(name, figures, alone)
-  console.log(`  (${loop}; ${await hostile.ask("end")})`)
-  await sleep(1_000)
-}
-await hostile.stop()
+/** How many times as long the neighbour's slowest waited beside the harm as beside the same requests to nobody. */
+const beyond = (beside: Figures, machine: Figures) =>
+  (["accept", "receive"] as const)
+    .map(
+      (kind) => `${kind === "accept" ? "accepted" : "received"} ${(beside[kind].p99 / machine[kind].p99).toFixed(1)} ×`
+    )
+    .join(", ")
 
 const idle = startRemote<IdleServer>("idleServer.ts")
 const elsewhere = startRemote<HostileOrg>("hostileOrg.ts")
+await hostile.ask("open", { url: posthaste.url, key: bad, receiver: url, messages: MESSAGES })
 await elsewhere.ask("open", { url: await idle.ask("listen"), key: bad, receiver: url, messages: 0 })
-for (const name of harms) {
-  await elsewhere.ask("begin", name)
+await neighbour()
+const wanted = process.argv.slice(2)
+console.log(`${SECONDS * PER_SECOND} messages of the neighbour in each situation; (… ×) is p99 beside that of "alone"`)
+for (const name of harmsOfOrgs.filter((name) => wanted.length === 0 || wanted.some((words) => name.includes(words)))) {
+  console.log(name)
+  const [alone, loopAlone] = await watched(neighbour())
+  told("alone", alone, alone, loopAlone)
+  await hostile.ask("begin", { name })
+  await sleep(2_000)
+  const [beside, loop] = await watched(neighbour())
+  const { told: answers, perSecond } = await hostile.ask("end")
+  told("beside", beside, alone, `${loop}; ${answers}`)
   await sleep(1_000)
-  told(`the machine's part: ${name}`, await neighbour(), alone)
-  console.log(`  (${await elsewhere.ask("end")})`)
+  await elsewhere.ask("begin", { name, most: perSecond })
+  await sleep(1_000)
+  const machine = await neighbour()
+  told("the machine", machine, alone, (await elsewhere.ask("end")).told)
+  console.log(`  p99 beyond the machine's part: ${beyond(beside, machine)}`)
 }
 await elsewhere.stop()
 await idle.stop()
+await hostile.stop()
 await receiver.stop()
 await stop(posthaste)
 rmSync(home, { recursive: true, force: true })

@@ -1,5 +1,7 @@
 /** The hostile org of hostile.ts, in a process of its own: does one harm after the other, as fast as it can. */
+import { setTimeout as sleep } from "node:timers/promises"
 import { Pool } from "undici"
+import { monotonicNow } from "./monotonicNow.ts"
 import { serve } from "./remote.ts"
 
 export const harmsOfOrgs = [
@@ -44,12 +46,22 @@ const batchTo = (to: (n: number) => string, count: number, payload: string, more
 
 const once = `,"retry":{"strategy":"fixed","baseMs":0,"attemptsMax":1}`
 let isOver = true
+/** What it does in a second at most. */
+let perSecond = Number.POSITIVE_INFINITY
+let done = 0
+let begunAt = 0
 
 /** So many do this at a time, one after the other, until it is over. */
 const loops = (count: number, work: (n: number) => Promise<unknown>) => {
   let next = 0
   return many(count, async () => {
-    while (!isOver) await work(next++).catch(() => {})
+    while (!isOver) {
+      const n = next++
+      const dueAt = begunAt + (n * 1000) / perSecond
+      while (!isOver && monotonicNow() < dueAt) await sleep(Math.min(Math.max(dueAt - monotonicNow(), 1), 100))
+      if (!isOver) await work(n).catch(() => {})
+      done += 1
+    }
   })
 }
 
@@ -113,16 +125,21 @@ const hostileOrg = {
         batchTo(() => refused, 1_000, "1", once)
       )
   },
-  begin: (name: HarmOfOrg): void => {
+  /** As fast as it can, or so often in a second. */
+  begin: ({ name, most = Number.POSITIVE_INFINITY }: { readonly name: HarmOfOrg; readonly most?: number }): void => {
     isOver = false
     counts.clear()
+    perSecond = most
+    done = 0
+    begunAt = monotonicNow()
     underWay = harms[name]()
   },
-  /** Answers what it was told meanwhile. */
-  end: async (): Promise<string> => {
+  /** Answers what it was told meanwhile, and how often in a second it did what it does. */
+  end: async (): Promise<{ readonly told: string; readonly perSecond: number }> => {
     isOver = true
+    const rate = (done * 1000) / (monotonicNow() - begunAt)
     await underWay
-    return [...counts].map(([status, count]) => `${count} × ${status}`).join(", ")
+    return { told: [...counts].map(([status, count]) => `${count} × ${status}`).join(", "), perSecond: rate }
   }
 }
 
