@@ -55,9 +55,14 @@ export interface Connections {
 /** A claim, an append or a look at one thing takes milliseconds; the longest of them some hundred. */
 const SHORT_MS = 8_000
 
-/** A process holds up to 18 connections: these, and one that listens. */
+/** A process holds up to 20 connections: these, and one that listens. */
 const kinds = {
-  /** Appends, each a group commit, and whatever else a process goes by once it is answered. */
+  /**
+   * What accepts messages and events, and settles attempts, each a group commit. Everybody waits for these, so nothing else does: replays
+   * that one org asked for again and again had three statements before each append of another's.
+   */
+  appends: { connections: 2, answersWithinMs: SHORT_MS },
+  /** Whatever else a process goes by once it is answered. */
   durable: { connections: 2, answersWithinMs: SHORT_MS },
   /** Claims, releases and leases. */
   queue: { connections: 3, answersWithinMs: SHORT_MS, asynchronous: true },

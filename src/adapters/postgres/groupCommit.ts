@@ -11,16 +11,15 @@
  * must not fail its neighbours.
  *
  * While several orgs ask, each has so much under way and no more: a large statement is short again, and what one org brings never
- * takes all statements.
+ * takes all statements. What has no room in a statement goes before those whose orgs had a part in it, however much these bring.
  *
  * Answers are given so many in one turn of the event loop: each lets a fiber run on, and hundreds of these would keep everybody waiting.
  */
-import { type Cause, Deferred, Effect, Exit, type Scope } from "effect"
+import { type Cause, Clock, Deferred, Effect, Exit, type Scope } from "effect"
+import { Askers } from "../../application/askers.ts"
 import type { OrgId } from "../../domain/ids.ts"
 import type { QueryFailed } from "./Postgres.ts"
 
-/** How long after another org asked it is still reckoned with. */
-const OTHERS_MS = 1_000
 /** Answers of one turn of the event loop. */
 const ANSWERED_AT_ONCE = 32
 
@@ -75,8 +74,11 @@ export const groupCommit = <A, B>({
     const underWay = new Set<string>()
     const callsUnderWay = new Set<object>()
     const weightUnderWay = new Map<OrgId, number>()
-    let lastAsked: OrgId | null = null
-    let othersUntil = 0
+    const askers = yield* Askers
+    const clock = yield* Clock.Clock
+    const nowMs = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+    /** Whose parts the last statement holds. */
+    let served: ReadonlySet<OrgId | null> = new Set()
     const closed = yield* Deferred.make<void>()
     let closing = false
 
@@ -132,13 +134,6 @@ export const groupCommit = <A, B>({
 
     const weigh = (items: ReadonlyArray<A>) => items.reduce((sum, item) => sum + weightOf(item), 0)
 
-    const isContested = () => performance.now() < othersUntil
-
-    const noteAsked = (who: OrgId) => {
-      if (lastAsked !== null && who !== lastAsked) othersUntil = performance.now() + OTHERS_MS
-      lastAsked = who
-    }
-
     const hasShare = ({ who, weight }: Part<A, B>): boolean => {
       const own = who === null ? 0 : (weightUnderWay.get(who) ?? 0)
       return own === 0 || own + weight <= ofOne
@@ -151,14 +146,20 @@ export const groupCommit = <A, B>({
       else weightUnderWay.set(who, own)
     }
 
+    /** Those who had no part in the last statement come first. What one org asked for stays in its order. */
+    const inTurn = (): ReadonlyArray<Part<A, B>> => [
+      ...pending.filter(({ who }) => !served.has(who)),
+      ...pending.filter(({ who }) => served.has(who))
+    ]
+
     /** Takes what can go now; what has a key that is under way, or no room, is the first to be looked at next time. */
     const take = (): ReadonlyArray<Part<A, B>> => {
       const taken: Array<Part<A, B>> = []
       const left: Array<Part<A, B>> = []
-      const isShared = isContested()
+      const isShared = askers.areSeveral(nowMs())
       const callsBefore = new Set(callsUnderWay)
       let room = max
-      for (const part of pending) {
+      for (const part of isShared ? inTurn() : pending) {
         const { call } = part
         const isNext = call === null || !callsBefore.has(call)
         if (call !== null) callsBefore.add(call)
@@ -173,6 +174,7 @@ export const groupCommit = <A, B>({
         } else left.push(part)
       }
       pending = left
+      if (taken.length > 0) served = new Set(taken.map(({ who }) => who))
       return taken
     }
 
@@ -248,10 +250,12 @@ export const groupCommit = <A, B>({
               failed: (cause) => resume(Effect.failCause(cause))
             }
             const who = orgOf(items[0]!)
-            if (who !== null) noteAsked(who)
+            const now = nowMs()
+            if (who !== null) askers.asked(who, now)
             // An attempt's start and its outcome come alone, and are most of what comes.
             if (items.length === 1) pending.push({ items, who, call: null, weight: weightOf(items[0]!), ...answers })
-            else pending.push(...partsOf(cut(items, who !== null && isContested() ? ofOne : max), who, answers))
+            else
+              pending.push(...partsOf(cut(items, who !== null && askers.areSeveral(now) ? ofOne : max), who, answers))
             schedule()
           })
   })

@@ -150,7 +150,7 @@ const portsOn = (client: pg.Client) => {
         (error: unknown) => answered(error, [] as never)
       )
   })
-  const postgres = { durable: all, queue: all, lookups: all, reads: all, derived: all, bulk: all }
+  const postgres = { appends: all, durable: all, queue: all, lookups: all, reads: all, derived: all, bulk: all }
   return Layer.mergeAll(
     PostgresEventStore.layer,
     PostgresQueue.layer,

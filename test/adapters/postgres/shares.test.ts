@@ -1,11 +1,18 @@
-/** However many lists one org asks for, the connections that it may not have are there for others, and for Posthaste itself. */
+/**
+ * However many lists one org asks for, the connections that it may not have are there for others, and for Posthaste itself; and whatever
+ * holds connections, accepting and settling have their own.
+ */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted } from "effect"
 import pg from "pg"
 import * as Postgres from "../../../src/adapters/postgres/Postgres.ts"
 import { sharing } from "../../../src/adapters/postgres/shares.ts"
+import * as PostgresEventStore from "../../../src/adapters/postgres/store/PostgresEventStore.ts"
+import * as WorkSignal from "../../../src/adapters/postgres/WorkSignal.ts"
 import { AskedFor } from "../../../src/application/askedFor.ts"
-import { newOrg } from "../../contracts/sample.ts"
+import { Askers } from "../../../src/application/askers.ts"
+import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { newOrg, opened } from "../../contracts/sample.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
 import { PATIENCE_MS } from "../../servers/until.ts"
 
@@ -66,6 +73,12 @@ describe("shares", () => {
   )
 })
 
+const storeAt = (url: Redacted.Redacted) =>
+  PostgresEventStore.layer.pipe(
+    Layer.provide(WorkSignal.layer),
+    Layer.provideMerge(Postgres.layer({ url, answersWithinMs: PATIENCE_MS }))
+  )
+
 const BLOCKED = "select pg_advisory_xact_lock_shared(4711)"
 
 describe.each(["reads", "lookups"] as const)("the connections for %s", (kind) => {
@@ -99,5 +112,55 @@ describe.each(["reads", "lookups"] as const)("the connections for %s", (kind) =>
       }).pipe(Effect.provide(Layer.fresh(Postgres.layer({ url, answersWithinMs: PATIENCE_MS }))))
       yield* Effect.promise(() => client.end())
     })
+  )
+})
+
+describe("an append", () => {
+  it.live("waits for no statement of another kind, such as those of replays that are asked for again and again", () =>
+    Effect.gen(function* () {
+      const url = yield* freshDatabase
+      const client = new pg.Client({ connectionString: Redacted.value(url) })
+      yield* Effect.promise(() => client.connect())
+      yield* Effect.promise(() => client.query("select pg_advisory_lock(4711)"))
+      yield* Effect.gen(function* () {
+        const pools = yield* Postgres.Postgres
+        const { append } = yield* EventStore
+        let answered = 0
+        const others = yield* Effect.forkChild(
+          Effect.forEach(
+            Array.from({ length: 8 }).flatMap(() => [pools.durable, pools.queue, pools.derived, pools.bulk]),
+            (pool) => Effect.tap(pool.rows({ text: BLOCKED }, []), () => Effect.sync(() => answered++)),
+            { concurrency: "unbounded", discard: true }
+          ),
+          { startImmediately: true }
+        )
+        expect(yield* append([opened().entry])).toEqual([{ type: "Appended", version: 1 }])
+        expect(answered).toBe(0)
+        yield* Effect.promise(() => client.query("select pg_advisory_unlock_all()"))
+        yield* Fiber.join(others)
+      }).pipe(Effect.provide(Layer.fresh(storeAt(url))))
+      yield* Effect.promise(() => client.end())
+    })
+  )
+
+  it.live("waits for no more of another org's large texts than small messages take", () =>
+    Effect.gen(function* () {
+      const url = yield* freshDatabase
+      yield* Effect.gen(function* () {
+        const { append } = yield* EventStore
+        const body = "x".repeat(200_000)
+        const large = Array.from({ length: 12 }, () => {
+          const { entry } = opened()
+          return { ...entry, opening: { ...entry.opening!, body } }
+        })
+        const order: Array<string> = []
+        const noted = (name: string) => Effect.sync(() => order.push(name))
+        yield* Effect.all(
+          [Effect.andThen(append(large), noted("large")), Effect.andThen(append([opened().entry]), noted("small"))],
+          { concurrency: "unbounded" }
+        )
+        expect(order).toEqual(["small", "large"])
+      }).pipe(Effect.provide(Layer.fresh(storeAt(url))))
+    }).pipe(Effect.provideService(Askers, { asked: () => {}, areSeveral: () => true }))
   )
 })

@@ -6,6 +6,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http"
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { Headers } from "effect/http"
+import { Askers } from "../../../application/askers.ts"
 import { hashOf, storedHash } from "../keys/apiKey.ts"
 import { addressOf, type Networks } from "./callers.ts"
 import type { TakeUp } from "./connections.ts"
@@ -21,10 +22,12 @@ export class Door extends Context.Service<
 export const layer = (proxies: Networks | null) =>
   Layer.effect(
     Door,
-    Effect.map(Clock.Clock, (clock) => {
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock
+      const askers = yield* Askers
       const turns = makeTurns()
       const keys = makeWrongKeys()
-      const pace = makePace()
+      const pace = makePace(askers)
       const orgOf = ({ authorization, "x-org-id": named }: IncomingHttpHeaders): string | null => {
         const key = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1]
         const org = key === undefined ? undefined : keys.orgOf(storedHash(hashOf(key)), Date.now())
@@ -33,7 +36,7 @@ export const layer = (proxies: Networks | null) =>
       const whoAsks = ({ headers, socket }: IncomingMessage): string => {
         const org = orgOf(headers)
         if (org !== null) {
-          pace.asks(org, Number(clock.monotonicTimeNanosUnsafe()) / 1e6)
+          askers.asked(org, Number(clock.monotonicTimeNanosUnsafe()) / 1e6)
           return org
         }
         const asked = {

@@ -3,9 +3,8 @@
  * store to themselves for as long as that took. Only what the org sends next waits for it. An org that asks alone is not held back.
  */
 import { Clock, Duration, Effect } from "effect"
+import type { Asking } from "../../../application/askers.ts"
 
-/** How long after another org asked it is still reckoned with. */
-const OTHERS_MS = 1_000
 /** Of an org that nothing is known of yet. */
 const FIRST_MS = 5
 /** What takes longer waits for something else than the work. */
@@ -13,21 +12,12 @@ const LONGEST_MS = 500
 const ORGS_MAX = 10_000
 
 export interface Pace {
-  /** Somebody of `org` asks for something. */
-  readonly asks: (org: string, nowMs: number) => void
   /** Begins when it is the org's time. */
   readonly paced: <A, E, R>(org: string, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
-export const makePace = (): Pace => {
-  let last: string | null = null
-  let othersUntil = Number.NEGATIVE_INFINITY
+export const makePace = (askers: Asking): Pace => {
   const known = new Map<string, { freeAt: number; tookMs: number }>()
-
-  const asks: Pace["asks"] = (org, nowMs) => {
-    if (last !== null && last !== org) othersUntil = nowMs + OTHERS_MS
-    last = org
-  }
 
   const ofOrg = (org: string) => {
     const own = known.get(org) ?? { freeAt: Number.NEGATIVE_INFINITY, tookMs: FIRST_MS }
@@ -41,7 +31,7 @@ export const makePace = (): Pace => {
       const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
       const own = ofOrg(org)
       const askedAt = now()
-      const beginAt = askedAt < othersUntil ? Math.max(askedAt, own.freeAt) : askedAt
+      const beginAt = askers.areSeveral(askedAt) ? Math.max(askedAt, own.freeAt) : askedAt
       own.freeAt = beginAt + 2 * own.tookMs
       const timed = Effect.suspend(() => {
         const begunAt = now()
@@ -53,5 +43,5 @@ export const makePace = (): Pace => {
       return beginAt === askedAt ? timed : Effect.delay(timed, Duration.millis(beginAt - askedAt))
     })
 
-  return { asks, paced }
+  return { paced }
 }

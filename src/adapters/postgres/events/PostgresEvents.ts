@@ -13,7 +13,7 @@ import { beyond, conditionsOf, type Page, pageOf } from "../filtering.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { type Connections, Postgres, prepared, type QueryFailed, reading, unavailable } from "../Postgres.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
-import { appendParameters, appendValues } from "../store/append.ts"
+import { appendParameters, appendValues, WEIGHT_OF_ONE, weightOfText } from "../store/append.ts"
 import { streamIdOf } from "../store/PostgresJournals.ts"
 import { openedHash, storedHash } from "../store/storedTexts.ts"
 import { WorkSignal } from "../WorkSignal.ts"
@@ -72,7 +72,7 @@ export const publishedEvent = (texts: Texts, { id, fact, at, actor, body, idempo
 })
 
 /** Weighs an event by what it makes the database write. */
-export const weightOf = ({ messages }: NewEvent): number => 1 + messages.length
+export const weightOf = ({ messages, body }: NewEvent): number => 1 + messages.length + weightOfText(body)
 /** Enough for every batch of `publishEvents`; what weighs more goes alone. */
 export const WEIGHT_MAX = 4_000
 
@@ -108,8 +108,10 @@ export const publishingBy = (
   return groupCommit<NewEvent, PublishResult>({
     // Two with one key never share a statement: the second finds the first.
     keyOf: ({ id, fact, idempotency }) => (idempotency === null ? id : `${fact.orgId} ${idempotency.key}`),
+    orgOf: ({ fact }) => fact.orgId,
     atOnce: 1,
     max: WEIGHT_MAX,
+    ofOne: WEIGHT_OF_ONE,
     weightOf,
     run: publish
   })
@@ -191,7 +193,7 @@ export const layer = Layer.effect(
     const texts = yield* SealedTexts
     const publishing = texts.writing(publishStatement)
     const publish = yield* publishingBy(texts, (events) =>
-      postgres.durable
+      postgres.appends
         .rows(
           ...publishing([
             JSON.stringify(events.map((event) => publishedEvent(texts, event))),

@@ -12,7 +12,7 @@ import { literal } from "../literal.ts"
 import { type Connections, Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
 import { WorkSignal } from "../WorkSignal.ts"
-import { appendStatement, appendValues, resultsOf, saysWork } from "./append.ts"
+import { appendStatement, appendValues, resultsOf, saysWork, WEIGHT_OF_ONE, weightOf } from "./append.ts"
 import { loggedColumns, loggedOf } from "./logged.ts"
 import { openedHash } from "./storedTexts.ts"
 
@@ -101,9 +101,10 @@ export const layer = Layer.effect(
       orgOf: ({ org }) => org,
       atOnce: 2,
       max: 1_000,
-      ofOne: 100,
+      ofOne: WEIGHT_OF_ONE,
+      weightOf,
       run: (entries) =>
-        postgres.durable.rows(...appending(appendValues(entries, texts))).pipe(
+        postgres.appends.rows(...appending(appendValues(entries, texts))).pipe(
           Effect.tap((rows) => (rows.some(saysWork) ? signal.changed : Effect.void)),
           Effect.tap((rows) => texts.prepare(rows.map(([_stream, _verdict, _other, hash]) => hash))),
           Effect.map((rows) => resultsOf(entries, rows, texts))

@@ -18,7 +18,7 @@ import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { placeIn } from "../retention/PostgresRetention.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
 import { WorkSignal } from "../WorkSignal.ts"
-import { moveOf } from "./append.ts"
+import { moveOf, WEIGHT_OF_ONE, weightOf } from "./append.ts"
 import { acceptedUnder } from "./PostgresEventStore.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 import { openedHash, storedAnswer, storedHash } from "./storedTexts.ts"
@@ -94,7 +94,7 @@ const leftBehindStatement = prepared`select event_id, message_id from append_int
 export const layer = Layer.effect(
   Ledger,
   Effect.gen(function* () {
-    const { durable, queue, lookups, reads, bulk } = yield* Postgres
+    const { appends, durable, queue, lookups, reads, bulk } = yield* Postgres
     const signal = yield* WorkSignal
     const texts = yield* SealedTexts
     const reserving = texts.writing(reserveStatement)
@@ -102,10 +102,13 @@ export const layer = Layer.effect(
 
     const reserve = yield* groupCommit<Intent, Reservation>({
       keyOf: ({ id }) => id,
+      orgOf: ({ entry }) => entry.org,
       atOnce: 2,
       max: 1_000,
+      ofOne: WEIGHT_OF_ONE,
+      weightOf: ({ entry }) => weightOf(entry),
       run: (intents) =>
-        durable.rows(...reserving([JSON.stringify(intents.map((intent, n) => asked(texts, intent, n)))])).pipe(
+        appends.rows(...reserving([JSON.stringify(intents.map((intent, n) => asked(texts, intent, n)))])).pipe(
           Effect.tap((rows) => texts.prepare(rows.map(([_n, _verdict, _other, hash]) => hash))),
           Effect.map((rows) => reservationsOf(texts, intents, rows))
         )
@@ -127,7 +130,7 @@ export const layer = Layer.effect(
     })
 
     const owe = yield* publishingBy(texts, (events) =>
-      durable.rows(
+      appends.rows(
         ...owing([
           JSON.stringify(events.map((event) => publishedEvent(texts, event))),
           JSON.stringify(events.flatMap(({ id, messages }) => messages.map((entry) => owedMessage(id, entry))))

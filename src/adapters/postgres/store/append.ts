@@ -169,6 +169,20 @@ export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clea
   ]
 }
 
+/** So many characters of a text take as long, from here to the disk, as the rest of an entry does. */
+const TEXT_OF_WEIGHT = 4_096
+
+export const weightOfText = (text: string): number => Math.floor(text.length / TEXT_OF_WEIGHT)
+
+/** What an entry weighs in a group commit. */
+export const weightOf = ({ opening, response }: Append): number =>
+  1 +
+  (typeof opening?.body === "string" ? weightOfText(opening.body) : 0) +
+  (response === null ? 0 : weightOfText(response.body))
+
+/** What the entries of one org may weigh that are under way while others ask: some ten milliseconds. */
+export const WEIGHT_OF_ONE = 100
+
 /** The gate of each entry, as its place among the distinct ones. An append without gates says nothing about them. */
 const gatesOf = () => {
   const places = new Map<string, number>()

@@ -3,6 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { makePace } from "../../../../src/adapters/http/server/pace.ts"
+import { makeAskers } from "../../../../src/application/askers.ts"
 
 const TAKES_MS = 20
 
@@ -26,21 +27,22 @@ const monotonicNow = Effect.map(Clock.Clock, (clock) => Number(clock.monotonicTi
 describe("batches of an org", () => {
   it.effect("follow each other at once while it asks alone", () =>
     Effect.gen(function* () {
-      const pace = makePace()
-      pace.asks("a", yield* monotonicNow)
-      pace.asks("a", yield* monotonicNow)
+      const askers = makeAskers()
+      const pace = makePace(askers)
+      for (const org of ["a", "a"]) askers.asked(org, yield* monotonicNow)
       expect(yield* begun(pace, "a", 4)).toEqual([0, 20, 40, 60])
     })
   )
 
   it.effect("leave as much time as they take while another org asks, and hold up nothing of the other's", () =>
     Effect.gen(function* () {
-      const pace = makePace()
-      for (const org of ["a", "b"]) pace.asks(org, yield* monotonicNow)
+      const askers = makeAskers()
+      const pace = makePace(askers)
+      for (const org of ["a", "b"]) askers.asked(org, yield* monotonicNow)
       const [first, second, third] = yield* begun(pace, "a", 3)
       expect([second! - first!, third! - second!]).toEqual([20, 2 * TAKES_MS])
       const from = yield* Clock.currentTimeMillis
-      for (const org of ["a", "b"]) pace.asks(org, yield* monotonicNow)
+      for (const org of ["a", "b"]) askers.asked(org, yield* monotonicNow)
       expect(yield* begun(pace, "b", 1)).toEqual([from])
     })
   )

@@ -3,9 +3,31 @@ import { Effect, Exit, Latch } from "effect"
 import { describe, expect } from "vitest"
 import { groupCommit } from "../../../../src/adapters/postgres/groupCommit.ts"
 import { QueryFailed } from "../../../../src/adapters/postgres/Postgres.ts"
+import { weightOf } from "../../../../src/adapters/postgres/store/append.ts"
+import { Askers } from "../../../../src/application/askers.ts"
 import { OrgId } from "../../../../src/domain/ids.ts"
+import { opened } from "../../../contracts/sample.ts"
 
 const numbered = (name: string, count: number) => Array.from({ length: count }, (_, n) => `${name}${n}`)
+
+/** Others ask all the time. */
+const amongOthers = Effect.provideService(Askers, { asked: () => {}, areSeveral: () => true })
+
+/** Items are named `<org><number>`, and `*` makes one heavy. Answers the statements in their order, when all are answered. */
+const statementsOf = Effect.fnUntraced(function* (items: ReadonlyArray<string>, atOnce: number) {
+  const statements: Array<ReadonlyArray<string>> = []
+  const ask = yield* groupCommit<string, string>({
+    ...{ keyOf: (item: string) => item, orgOf: (item: string) => OrgId.make(item[0]!) },
+    ...{ atOnce, max: 10, ofOne: 4, weightOf: (item: string) => (item.endsWith("*") ? 20 : 1) },
+    run: (items) =>
+      Effect.suspend(() => {
+        statements.push(items)
+        return Effect.delay(Effect.succeed(items), "1 millis")
+      })
+  })
+  yield* Effect.forEach(items, (item) => ask([item]), { concurrency: "unbounded" })
+  return statements
+})
 
 const asking = Effect.gen(function* () {
   const statements: Array<ReadonlyArray<string>> = []
@@ -51,6 +73,7 @@ describe("a group commit", () => {
     Effect.gen(function* () {
       const underWay: Array<string> = []
       let most = 0
+      let areSeveral = false
       const ask = yield* groupCommit<string, string>({
         ...{ keyOf: (item: string) => item, orgOf: (item: string) => OrgId.make(item[0]!) },
         ...{ atOnce: 2, max: 10, ofOne: 4 },
@@ -66,14 +89,14 @@ describe("a group commit", () => {
               "5 millis"
             )
           })
-      })
+      }).pipe(Effect.provideService(Askers, { asked: () => {}, areSeveral: () => areSeveral }))
       const askAll = (calls: ReadonlyArray<ReadonlyArray<string>>) =>
         Effect.forEach(calls, ask, { concurrency: "unbounded" })
       const calls = [numbered("a", 10), ...numbered("a-", 10).map((item) => [item])]
       expect(yield* askAll(calls)).toEqual(calls)
       expect(most).toBe(20)
       most = 0
-      yield* askAll([["b"]])
+      areSeveral = true
       expect(yield* askAll(calls)).toEqual(calls)
       expect(most).toBe(4)
     }).pipe(Effect.scoped)
@@ -93,8 +116,36 @@ describe("a group commit", () => {
       })
       yield* Effect.all([ask(["b0"]), ask(["a-"]), ask(numbered("a", 6))], { concurrency: "unbounded" })
       expect(statements.flat().filter((item) => item !== "b0")).toEqual(["a-", ...numbered("a", 6)])
-    }).pipe(Effect.scoped)
+    }).pipe(amongOthers, Effect.scoped)
   )
+
+  it.live(
+    "puts what weighs too much for all of them after what another org asked for, however much of it came before",
+    () =>
+      Effect.gen(function* () {
+        const heavy = numbered("a", 4).map((item) => `${item}*`)
+        expect(yield* statementsOf([...heavy, "b0", "b1"], 1)).toEqual([
+          ["a0*"],
+          ["b0", "b1"],
+          ["a1*"],
+          ["a2*"],
+          ["a3*"]
+        ])
+      }).pipe(amongOthers, Effect.scoped)
+  )
+
+  it.live("leaves a small statement to others beside a heavy one", () =>
+    Effect.gen(function* () {
+      const statements = yield* statementsOf(["a0*", "a1*", "b0", "b1"], 2)
+      expect(statements.slice(0, 2)).toEqual([["a0*"], ["b0", "b1"]])
+    }).pipe(amongOthers, Effect.scoped)
+  )
+
+  it("weighs a message by its text", () => {
+    const ofText = (length: number) =>
+      weightOf({ ...opened().entry, opening: { body: "x".repeat(length), idempotency: null } })
+    expect([2, 4_095, 4_096, 200_000].map(ofText)).toEqual([1, 1, 2, 49])
+  })
 
   it.live("answers so many calls in one turn of the event loop", () =>
     Effect.gen(function* () {
