@@ -58,7 +58,7 @@ import { makeStoreHealth, StoreHealth } from "./application/storeHealth.ts"
 import { banner, urlOf } from "./setup/banner.ts"
 import { keptRenewed } from "./setup/certificate.ts"
 import * as Channels from "./setup/channels.ts"
-import { type Role, type Settings, settings } from "./setup/config.ts"
+import { type Settings, settings } from "./setup/config.ts"
 import { type DatabaseAndKeys, readOrCreateDatabaseAndKeys } from "./setup/databaseAndKeys.ts"
 import { apiUrl } from "./setup/dataFiles.ts"
 import * as Logs from "./setup/logs.ts"
@@ -66,6 +66,7 @@ import { readinessOf } from "./setup/readiness.ts"
 import { firstOrg, firstOrgKey, sampleEndpoint } from "./setup/sample.ts"
 import { startupErrorOf } from "./setup/startupError.ts"
 import { unknownVariables } from "./setup/unknownVariables.ts"
+import type { Role } from "./setup/values.ts"
 
 /** How long a stop waits for sends that are under way before it abandons them visibly. */
 const GRACE = Duration.seconds(20)

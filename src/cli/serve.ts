@@ -1,7 +1,8 @@
 /** `posthaste serve`, which is what `npm start` does, and `posthaste migrate`, which only brings the database up to date. */
 import { ConfigProvider, Effect, Record } from "effect"
 import { Command } from "effect/cli"
-import { roles, storeSettings } from "../setup/config.ts"
+import { storeSettings } from "../setup/config.ts"
+import { roles } from "../setup/values.ts"
 import { json, optionalText } from "./service.ts"
 import { databaseUrl } from "./store.ts"
 import { print, printJson } from "./terminal.ts"

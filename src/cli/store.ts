@@ -6,8 +6,9 @@ import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import { Effect, Layer, Result } from "effect"
 import { LogReader } from "../application/log/LogReader.ts"
-import { encryptionKeyOf, encryptionKeys, storeSettings } from "../setup/config.ts"
+import { encryptionKeys, storeSettings } from "../setup/config.ts"
 import { dataFile } from "../setup/dataFiles.ts"
+import { encryptionKeyOf } from "../setup/values.ts"
 import { failed } from "./terminal.ts"
 
 // Loaded on demand: together they take longer to load than most commands take to run.

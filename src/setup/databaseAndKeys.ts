@@ -7,10 +7,11 @@ import { resolve } from "node:path"
 import { Effect, type Redacted, Result } from "effect"
 import * as EmbeddedPostgres from "../adapters/embedded-postgres/EmbeddedPostgres.ts"
 import type { OperatorKeys } from "../adapters/http/server/auth.ts"
-import { bearerKeys, encryptionKeyOf, type Settings } from "./config.ts"
+import type { Settings } from "./config.ts"
 import { DataFileFailed, dataFile, makeDataDirectory, readOrCreate } from "./dataFiles.ts"
 import { keptUpToDate } from "./operatorKeys.ts"
 import { type Sample, startReceiver } from "./sample.ts"
+import { bearerKeys, encryptionKeyOf } from "./values.ts"
 
 export interface DatabaseAndKeys {
   readonly url: Redacted.Redacted

@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises"
 import { Effect, type Redacted, Result, type Scope } from "effect"
 import type { OperatorKeys } from "../adapters/http/server/auth.ts"
-import { bearerKeys } from "./config.ts"
+import { bearerKeys } from "./values.ts"
 
 const EVERY = "1 second"
 

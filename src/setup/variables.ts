@@ -1,0 +1,99 @@
+/**
+ * How a setting is read from its variable. A value that makes no sense stops the start with one line that names the variable and never
+ * repeats a secret. An empty variable counts as absent: that is the meaning of `NAME=` in an env file.
+ */
+import { readFileSync } from "node:fs"
+import { Config, Effect, Option, Result, Schema } from "effect"
+import { outputOf } from "./secretCommand.ts"
+
+export class WrongSetting extends Schema.TaggedError<WrongSetting>()("WrongSetting", {
+  variable: Schema.String,
+  problem: Schema.String
+}) {
+  override get message(): string {
+    return `${this.variable} ${this.problem}`
+  }
+}
+
+export type Parse<A> = (text: string) => Result.Result<A, string>
+
+/** Null when the variable is absent, or the fallback where there is one. */
+export const variable = <A, Fallback extends A | null = null>(
+  name: string,
+  parse: Parse<A>,
+  fallback: Fallback = null as Fallback
+): Effect.Effect<A | Fallback, WrongSetting> =>
+  Config.option(Config.String(name)).pipe(
+    Effect.mapError((error) => new WrongSetting({ variable: name, problem: `can't be read: ${error.message}` })),
+    Effect.flatMap((given): Effect.Effect<A | Fallback, WrongSetting> => {
+      const text = Option.getOrElse(given, () => "").trim()
+      if (text === "") return Effect.succeed(fallback)
+      return Effect.fromResult(parse(text)).pipe(
+        Effect.mapError((problem) => new WrongSetting({ variable: name, problem }))
+      )
+    })
+  )
+
+export const text: Parse<string> = Result.succeed
+
+/** A secret: the variable, what the file holds that `<name>_FILE` names, or what the command `<name>_COMMAND` prints. */
+const secretText = Effect.fnUntraced(function* (name: string) {
+  const ways = {
+    given: { variable: name, text: yield* variable(name, text) },
+    file: { variable: `${name}_FILE`, text: yield* variable(`${name}_FILE`, text) },
+    command: { variable: `${name}_COMMAND`, text: yield* variable(`${name}_COMMAND`, text) }
+  }
+  const [first, second] = Object.values(ways).filter((way) => way.text !== null)
+  if (second !== undefined) {
+    return yield* new WrongSetting({ variable: first!.variable, problem: `is given beside ${second.variable}` })
+  }
+  const file = ways.file.text
+  if (file !== null) {
+    const read = Result.try({ try: () => readFileSync(file, "utf8").trim(), catch: (error) => error as Error })
+    if (Result.isFailure(read)) {
+      const problem = `can't be read: ${read.failure.message}`
+      return yield* new WrongSetting({ variable: ways.file.variable, problem })
+    }
+    return { text: read.success === "" ? null : read.success, variable: ways.file.variable, file }
+  }
+  if (ways.command.text === null) return { text: ways.given.text, variable: name, file }
+  const printed = yield* Effect.mapError(
+    outputOf(ways.command.text),
+    (problem) => new WrongSetting({ variable: ways.command.variable, problem })
+  )
+  return { text: printed, variable: ways.command.variable, file }
+})
+
+export const secret = Effect.fnUntraced(function* <A>(name: string, parse: Parse<A>) {
+  const { text, variable, file } = yield* secretText(name)
+  if (text === null) return { value: null, file }
+  const value = yield* Effect.fromResult(parse(text)).pipe(
+    Effect.mapError((problem) => new WrongSetting({ variable, problem }))
+  )
+  return { value, file }
+})
+
+/** Each part of a text, and there is one at least. */
+export const listOf =
+  <A>(separator: RegExp, parse: Parse<A>): Parse<ReadonlyArray<A>> =>
+  (given) =>
+    Result.all(
+      given
+        .split(separator)
+        .filter((part) => part !== "")
+        .map(parse)
+    )
+
+export const wholeNumber =
+  (min: number, max: number): Parse<number> =>
+  (given) =>
+    /^\d{1,15}$/.test(given) && Number(given) >= min && Number(given) <= max
+      ? Result.succeed(Number(given))
+      : Result.fail(`must be a whole number from ${min} to ${max}, not "${given}"`)
+
+export const oneOf =
+  <const A extends string>(...known: ReadonlyArray<A>): Parse<A> =>
+  (given) => {
+    const found = known.find((one) => one === given.toLowerCase())
+    return found === undefined ? Result.fail(`must be ${known.join(", ")}, not "${given}"`) : Result.succeed(found)
+  }
