@@ -34,8 +34,7 @@ interface State {
   letGoAt: number
   requests: Array<number>
   limit: RateLimit | null
-  /** What was handed out under another limit, or under none: no limit of later can hold it back. */
-  handedOutBefore: Set<MessageId>
+  /** Under this limit. What was handed out under one before it, or under none, no limit of later can hold back. */
   handedOut: Set<MessageId>
 }
 
@@ -69,7 +68,7 @@ export class Destinations {
     const { rateLimit: limit } = this.settingsOf(lane)
     const fresh: State = {
       ...{ status: "CLOSED", until: 0, probe: null, deferredUntil: 0, handedOutAt: 0 },
-      ...{ paused: false, letGoAt: 0, requests: [], limit, handedOutBefore: new Set(), handedOut: new Set() }
+      ...{ paused: false, letGoAt: 0, requests: [], limit, handedOut: new Set() }
     }
     this.#states.set(lane, fresh)
     return fresh
@@ -144,7 +143,6 @@ export class Destinations {
   handedOut(lane: DestinationId, id: MessageId): void {
     const state = this.#of(lane)
     state.handedOut.add(id)
-    state.handedOutBefore.delete(id)
     const early = state.deferredUntil - this.#world.timeline.now
     state.handedOutAt = this.#world.timeline.now
     this.#check("I31 a lane that was deferred hands out nothing", early <= 1, () => `${lane}: ${early} ms too early`)
@@ -154,7 +152,7 @@ export class Destinations {
   leaves(lane: DestinationId, id: MessageId): void {
     const state = this.#of(lane)
     const { limit } = state
-    if (limit === null || state.handedOutBefore.has(id)) return
+    if (limit === null || !state.handedOut.has(id)) return
     const now = this.#world.timeline.now
     // Of shorter periods as many as a second has.
     const periods = Math.ceil(1_000 / limit.periodMs)
@@ -181,7 +179,6 @@ export class Destinations {
         // A limit that was changed counts from now on, and may end a deferral early.
         state.limit = rateLimit
         state.requests = []
-        state.handedOutBefore = state.handedOut
         state.handedOut = new Set()
         state.deferredUntil = 0
       }
