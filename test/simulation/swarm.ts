@@ -218,6 +218,24 @@ export const stubborn = (lane: LaneDraw): LaneDraw => ({
   behaviours: { ...lane.behaviours, ok: 1, putOff: 60 }
 })
 
+const noFaults: FaultRates = { failBefore: 0, failAfter: 0, slow: 0, freeze: 0, crashBefore: 0, crashAfter: 0 }
+
+/**
+ * The same swarm for long, where nothing goes wrong but what its troubles are, and destinations hardly answer: messages stay on
+ * their way, and no process is away when it should repair.
+ */
+export const hesitant = (swarm: Swarm): Swarm => ({
+  ...swarm,
+  healAtMs: Math.max(swarm.healAtMs, 12_000),
+  lanes: swarm.lanes.map((lane) => ({
+    ...lane,
+    retry: { strategy: "fixed", baseMs: 100, attemptsMax: 100, jitter: [1, 1] },
+    behaviours: { ...lane.behaviours, ok: 1, hang: 60, putOff: 30 }
+  })),
+  ...{ store: noFaults, channel: noFaults, rareFaults: 0, databaseCrashes: 0, disturbances: [], operations: [] },
+  ...{ lostRequests: 0, lostAnswers: 0, lostWakeUps: 0, stopWhileAsking: 0 }
+})
+
 /** What befalls the store itself, and what the queue must recover from by itself. */
 export const troubles = ["unreadable", "lostRow", "lostHead", "silence"] as const
 export type TroubleKind = (typeof troubles)[number]
@@ -241,6 +259,10 @@ export const drawTroubles = (dice: Dice, healAtMs: number): ReadonlyArray<Troubl
     }))
   )
 }
+
+/** Some messages can't be read, sooner or later, in any case. */
+export const drawUnreadable = (dice: Dice, healAtMs: number): ReadonlyArray<Trouble> =>
+  Array.from({ length: dice.between(2, 6) }, () => ({ kind: "unreadable", atMs: dice.next() * healAtMs, forMs: 0 }))
 
 export const draw = (dice: Dice): Swarm => {
   // With nothing else wrong, what kills and restarts do can't hide behind other faults.

@@ -41,6 +41,8 @@ import { RunQueue } from "./scheduler.ts"
 import {
   draw,
   drawTroubles,
+  drawUnreadable,
+  hesitant,
   type LaneDraw,
   rareCalls,
   type StoreCall,
@@ -96,6 +98,8 @@ const RARE_CALL_CRASHES = 0.5
 
 /** In one world of sixteen destinations hardly do anything but put off, for so long. */
 const STUBBORN_FOR_MS = 40_000
+/** In another one somebody has what is set aside tried again so often, while the other messages are on their way. */
+const TRIED_AGAIN_EVERY_MS = 250
 
 export class World {
   readonly seed: number
@@ -127,6 +131,7 @@ export class World {
   readonly #workers = new Map<number, Worker>()
   /** How each living process is started again. */
   readonly #restarts = new Map<Process, () => void>()
+  readonly #isTriedAgain: boolean
   #generation = 0
   #hash = 0x811c9dc5
   #decisions = 0
@@ -140,9 +145,11 @@ export class World {
   constructor(seed: number, sabotage: Sabotage = (store) => store) {
     this.seed = seed
     this.dice = makeDice(seed)
-    const swarm = draw(this.dice)
+    this.#isTriedAgain = seed % 16 === 11
+    const swarm = this.#isTriedAgain ? hesitant(draw(this.dice)) : draw(this.dice)
     this.troubleDice = makeDice(seed + 1_000_003)
-    this.troubles = drawTroubles(this.troubleDice, swarm.healAtMs)
+    const drawTrouble = this.#isTriedAgain ? drawUnreadable : drawTroubles
+    this.troubles = drawTrouble(this.troubleDice, swarm.healAtMs)
     const silences = this.troubles.flatMap(({ kind, atMs, forMs }) =>
       kind === "silence" ? [atMs + forMs + ANSWERS_WITHIN_MS] : []
     )
@@ -285,6 +292,7 @@ export class World {
     if (swarm.disturbances.length > 0) this.#disturbLater(swarm.disturbanceMs)
     this.timeline.after(swarm.healAtMs, () => this.#heal())
     for (const trouble of this.troubles) this.timeline.after(trouble.atMs, () => this.#befall(trouble))
+    if (this.#isTriedAgain) this.#tryAgainLater()
     if (this.seed % 2 === 0) this.timeline.after(swarm.healAtMs / 2, () => this.#rebuild())
 
     let steps = 0
@@ -538,6 +546,14 @@ export class World {
       // Each message of a replay whose destination stands still may keep the next one waiting for a minute.
       (swarm.operations.includes("replay") ? 10 : 1) * 60_000
     )
+  }
+
+  #tryAgainLater(): void {
+    this.timeline.after(TRIED_AGAIN_EVERY_MS, () => {
+      if (this.healed) return
+      Effect.runSync(this.#tryAgain)
+      this.#tryAgainLater()
+    })
   }
 
   get #tryAgain() {

@@ -5,6 +5,7 @@ import { DateTime, Duration, Effect, Layer, type Scope } from "effect"
 import { describe, expect } from "vitest"
 import { dispatch } from "../../../src/application/deliver/dispatch.ts"
 import { Senders } from "../../../src/application/deliver/Senders.ts"
+import { StoreUnavailable } from "../../../src/application/errors.ts"
 import type { OutboundMessage, Reply } from "../../../src/application/ports/Channels.ts"
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
@@ -180,6 +181,25 @@ describe("a circuit that is about to open", () => {
             })
         )
       }).pipe(Effect.provide(MemoryPorts.layer))
+  )
+})
+
+describe("failures whose report fails", () => {
+  it.live.each([
+    ["because the store does not answer", Effect.fail(new StoreUnavailable({ cause: "silent" }))],
+    ["by a bug", Effect.die("a bug")]
+  ] as const)("%s stop nobody: their places come back", ([_, failure]) =>
+    Effect.gen(function* () {
+      const circuits = yield* Circuits
+      let reports = 0
+      const failing = {
+        ...circuits,
+        report: (...given: Parameters<typeof circuits.report>) =>
+          Effect.suspend(() => (++reports <= 1 ? failure : circuits.report(...given)))
+      }
+      const far: Far = (_, nth) => Effect.succeed(nth <= 2 * CAPACITY ? down : delivered)
+      yield* withWorkersOn(failing, 1, far, () => Effect.flatMap(put(newLane(), 20), (ids) => until(allDelivered(ids))))
+    }).pipe(Effect.provide(MemoryPorts.layer))
   )
 })
 

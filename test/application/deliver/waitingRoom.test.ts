@@ -52,6 +52,16 @@ describe("the inbox", () => {
     expect(takeAll(waitingRoom)).toEqual(["a3"])
   })
 
+  it("goes on with a lane whose failures held all its places, once they are reported", () => {
+    const waitingRoom = makeWaitingRoom<string>(1_000, () => now)
+    waitingRoom.offer(a, org, 2, ["a1", "a2", "a3", "a4"])
+    takeAll(waitingRoom)
+    for (let nth = 0; nth < 2; nth++) waitingRoom.ended(a, 1, true)
+    expect(takeAll(waitingRoom)).toEqual([])
+    waitingRoom.reported(a, 1)
+    expect(takeAll(waitingRoom)).toEqual(["a3"])
+  })
+
   it("keeps to a tighter limit while a lane has one, and to its capacity again afterwards", () => {
     const waitingRoom = makeWaitingRoom<string>(1_000, () => now)
     waitingRoom.offer(a, org, 4, ["a1", "a2", "a3", "a4", "a5", "a6"], 1)
@@ -310,6 +320,19 @@ describe("the inbox", () => {
     takeAll(waitingRoom)
     waitingRoom.ended(a, 1)
     expect([...waitingRoom.room().lanes]).toEqual([])
+  })
+
+  it("forgets no lane with failures that are not reported yet, however long that takes", () => {
+    const waitingRoom = makeWaitingRoom<string>(1_000, () => now)
+    waitingRoom.offer(a, org, 2, ["a1", "a2"])
+    takeAll(waitingRoom)
+    for (let nth = 0; nth < 2; nth++) waitingRoom.ended(a, 1, true)
+    now += 3_600_000
+    waitingRoom.room()
+    waitingRoom.offer(a, org, 2, ["a3"])
+    expect(takeAll(waitingRoom)).toEqual([])
+    waitingRoom.reported(a, 2)
+    expect(takeAll(waitingRoom)).toEqual(["a3"])
   })
 
   it("says when a lane could use more, also to who asks afterwards", async () => {
