@@ -8,11 +8,12 @@ import { DateTime, Duration, Effect, type Scope } from "effect"
 import { dispatch } from "../../../src/application/deliver/dispatch.ts"
 import { Senders } from "../../../src/application/deliver/Senders.ts"
 import { makeSlots } from "../../../src/application/deliver/slots.ts"
+import { StoreUnavailable } from "../../../src/application/errors.ts"
 import type { OutboundMessage } from "../../../src/application/ports/Channels.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { intervalOf, latenessOf } from "../../../src/domain/delivery/rateLimit.ts"
-import type { DestinationId } from "../../../src/domain/ids.ts"
+import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import { makeEndpoint } from "../../contracts/destinations/samples.ts"
 import { delivered, inMillis, newLane, newOrg, opened, type StorePorts } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
@@ -92,7 +93,14 @@ const withStore = <A, E>(
 }
 
 const put = Effect.fnUntraced(function* (destination: DestinationId, count: number) {
-  yield* (yield* EventStore).append(Array.from({ length: count }, () => opened({ destination }).entry))
+  const steps = Array.from({ length: count }, () => opened({ destination }))
+  yield* (yield* EventStore).append(steps.map(({ entry }) => entry))
+  return steps.map(({ after }) => after.id)
+})
+
+const factsOf = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
+  const streams = yield* (yield* EventStore).loadMany(ids)
+  return [...streams.values()].flatMap(({ facts }) => facts.map(({ fact }) => fact))
 })
 
 const limited = (limit: number) =>
@@ -157,6 +165,33 @@ describe("a destination with a rate limit", () => {
           expect(fullest(far.left(lane), 1_000)).toBeLessThanOrEqual(50)
         })
       )
+  )
+
+  it.live("loses no attempt to a slot that its worker missed", () =>
+    withStore({ commitMs: 400 }, (far, worker) =>
+      Effect.gen(function* () {
+        const lane = yield* limited(50)
+        const ids = yield* put(lane, 30)
+        const queue = yield* Queue
+        let isBusy = true
+        const nextSlot = (...asked: Parameters<typeof queue.nextSlot>) =>
+          Effect.suspend(() =>
+            isBusy ? Effect.fail(new StoreUnavailable({ cause: "busy" })) : queue.nextSlot(...asked)
+          )
+        yield* Effect.provideService(worker, Queue, { ...queue, nextSlot })
+        yield* Effect.sleep("2 seconds")
+        isBusy = false
+        yield* until(() => far.left(lane).length === 30)
+        yield* Effect.sleep("5 seconds")
+        const facts = yield* factsOf(ids)
+        const putOff = facts.flatMap((fact) => (fact.type === "AttemptDeferred" ? [fact.error.code] : []))
+        expect(new Set(putOff)).toEqual(new Set(["slot_missed"]))
+        const attempts = facts.flatMap((fact) => (fact.type === "AttemptStarted" ? [fact.attempt] : []))
+        expect(new Set(attempts)).toEqual(new Set([1]))
+        expect(far.left(lane)).toHaveLength(30)
+        expect(facts.filter(({ type }) => type === "MessageDelivered")).toHaveLength(30)
+      })
+    )
   )
 
   it.live("gets all of its limit from one worker, while another one has no place to spare", () => {
@@ -242,5 +277,24 @@ describe("the slots of a process", () => {
     slots.leave(lane, { at: 200, rate: rate(50) })
     clock = 350
     expect([slots.take(lane), slots.take(lane)].map((taken) => taken?.at)).toEqual([400, undefined])
+  })
+
+  it("go back to the store from the last one on, as many as messages are gone", async () => {
+    const slots = makeSlots(() => 0)
+    const lane = newLane()
+    for (const at of [300, 100, 200, 400]) slots.leave(lane, { at, rate: rate(50) })
+    const returned: Array<ReadonlyArray<number>> = []
+    const giveBack = (count: number) =>
+      Effect.gen(function* () {
+        const returnSlots = (_: DestinationId, back: ReadonlyArray<number>) =>
+          Effect.sync(() => void returned.push(back))
+        yield* Effect.provideService(slots.giveBack(lane, count), Queue, { ...(yield* Queue), returnSlots })
+      }).pipe(Effect.provide(MemoryPorts.layer), Effect.runPromise)
+    await giveBack(2)
+    expect(slots.take(lane)?.at).toBe(100)
+    await giveBack(5)
+    await giveBack(1)
+    expect(returned).toEqual([[300, 400], [200]])
+    expect(slots.take(lane)).toBeNull()
   })
 })

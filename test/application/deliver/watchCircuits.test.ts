@@ -191,7 +191,7 @@ describe("a probe", () => {
       yield* probing(lane)
       const watch = watchCircuits(policy, () => Effect.void)
       watch.observe(of(lane, 2), delivered)
-      watch.observe(of(lane, 2, "probe"), outOfUse)
+      watch.observe(of(lane, 2, "probe"), down)
       yield* watch.flush
       expect((yield* facts(lane)).at(-1)?.type).toBe("CircuitReopened")
     }))
