@@ -4,6 +4,7 @@ import { Effect, Redacted } from "effect"
 import pg from "pg"
 import { describe, expect } from "vitest"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
+import { until } from "../../../servers/until.ts"
 
 const lane = "0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a01"
 const head = "0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a02"
@@ -36,5 +37,38 @@ describe("a line", () => {
         })
       }),
     300_000
+  )
+
+  it.live("moves up for a message that is coming while the dead letter that holds it is erased", () =>
+    Effect.gen(function* () {
+      const url = Redacted.value(yield* freshDatabase)
+      yield* Effect.promise(async () => {
+        const clients = [new pg.Client(url), new pg.Client(url), new pg.Client(url)] as const
+        await Promise.all(clients.map((client) => client.connect()))
+        const [coming, erasing, watching] = clients
+        await coming.query(move, [head, "wait"])
+        await coming.query("update posthaste.line_entry set state = 'DEAD'")
+        await coming.query("delete from posthaste.ready")
+
+        await coming.query("begin")
+        await coming.query(move, [next, "wait"])
+        const { rows } = await erasing.query<{ pid: number }>("select pg_backend_pid() as pid")
+        let isDone = false
+        const erased = erasing
+          .query("select posthaste.erase_streams(gen_random_uuid(), 'acme', array[$1::uuid], '{}')", [head])
+          .then(() => {
+            isDone = true
+          })
+        await until("an erasure that is done, or waits for who comes", async () => {
+          const waits = await watching.query("select 1 where cardinality(pg_blocking_pids($1)) > 0", [rows[0]!.pid])
+          return isDone || waits.rows.length > 0
+        })
+        await coming.query("commit")
+        await erased
+        const ready = await watching.query("select message_id from posthaste.ready")
+        expect(ready.rows).toEqual([{ message_id: next }])
+        await Promise.all(clients.map((client) => client.end()))
+      })
+    })
   )
 })
