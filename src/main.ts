@@ -222,9 +222,12 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
 }
 
 /** The stores. EVENTSTORE_URL moves the streams of messages to EventStoreDB; the rest stays in PostgreSQL. */
-const storeOf = ({ eventStoreUrl, schema, sealsBodies }: Settings, { url, encryptionKeys }: DatabaseAndKeys) => {
+const storeOf = (
+  { eventStoreUrl, schema, sealsBodies, sealsFacts }: Settings,
+  { url, encryptionKeys }: DatabaseAndKeys
+) => {
   const [encryptionKey, ...olderKeys] = encryptionKeys
-  const postgres = { url, schema, encryptionKey: encryptionKey!, olderKeys, sealsBodies }
+  const postgres = { url, schema, encryptionKey: encryptionKey!, olderKeys, sealsBodies, sealsFacts }
   return eventStoreUrl === null
     ? PostgresPorts.layer(postgres)
     : EventStoreDbPorts.layer(eventStoreUrl).pipe(Layer.provideMerge(PostgresPorts.withoutStreams(postgres)))

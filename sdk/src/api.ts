@@ -587,6 +587,7 @@ export type Erasure = {
   readonly status: "RUNNING" | "COMPLETED"
   readonly reason: string | null
   readonly messages: number
+  readonly forgotten: number
   readonly events: number
   readonly requestedAt: string
   readonly endedAt: string | null

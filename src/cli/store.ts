@@ -56,16 +56,20 @@ export type Kind = (typeof kinds)[number]
 export const storeOfKind = (kind: Kind, asItIs: boolean) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { eventStoreUrl, schema, sealsBodies } = yield* storeSettings
+      const { eventStoreUrl, schema, sealsBodies, sealsFacts } = yield* storeSettings
       const url = yield* databaseUrl
       const PostgresPorts = yield* postgresPorts
       const beside = Layer.merge(LogReader.layer, (yield* channels).unused)
       // Who takes the store as it is stores nothing.
-      const seals = sealsBodies && !asItIs
-      if (seals && (yield* keys) === null) {
-        return yield* failed("POSTHASTE_SEAL_BODIES is true, and there is no encryption key to seal with")
+      const seals = {
+        sealsBodies: sealsBodies && !asItIs,
+        sealsFacts: sealsFacts && !asItIs && kind === "eventstoredb"
       }
-      const postgres = { url, schema, asItIs, sealing: sealingOfTexts, sealsBodies: seals }
+      if ((seals.sealsBodies || seals.sealsFacts) && (yield* keys) === null) {
+        const name = seals.sealsBodies ? "POSTHASTE_SEAL_BODIES" : "POSTHASTE_SEAL_FACTS"
+        return yield* failed(`${name} is true, and there is no encryption key to seal with`)
+      }
+      const postgres = { url, schema, asItIs, sealing: sealingOfTexts, ...seals }
       if (kind === "postgres") return Layer.provideMerge(beside, PostgresPorts.truth(postgres))
       const message = "EVENTSTORE_URL is not set: it says where EventStoreDB is"
       if (eventStoreUrl === null) return yield* failed(message)

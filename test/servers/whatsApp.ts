@@ -16,16 +16,22 @@ export const APP_SECRET = "the-app-secret"
 export const VERIFY_TOKEN = "the-verify-token"
 export const templates = [{ name: "order_paid", language: "en_US", parameters: 1 }]
 
-/** `roles` are those of the process that is spoken to; others are started by the test. */
+/** `roles` are those of the process that is spoken to; others are started by the test. `elsewhere`: settings of them all. */
 export const whatsApp = Effect.fnUntraced(function* (
   options: StandInMeta.Options = {},
-  roles = "api,worker,projector"
+  roles = "api,worker,projector",
+  elsewhere: Readonly<Record<string, string>> = {}
 ) {
   const meta = yield* StandInMeta.start({ templates, ...options })
   const database = Redacted.value(yield* freshDatabase)
   // Meta lies on the loopback address: that the operator named it is enough.
   // A worker looks for what others left behind three times in its lease, and one that stands still for longer loses it.
-  const settings = { POSTHASTE_ALLOWED_NETWORKS: "", WHATSAPP_BASE_URL: meta.url, POSTHASTE_LEASE_MS: "5000" }
+  const settings = {
+    POSTHASTE_ALLOWED_NETWORKS: "",
+    WHATSAPP_BASE_URL: meta.url,
+    POSTHASTE_LEASE_MS: "5000",
+    ...elsewhere
+  }
   const server = yield* product(database, { ...settings, POSTHASTE_ROLES: roles })
   const inbound = `${server.url}/api/v1/webhooks/whatsapp/inbound`
   const asOrg = (org: string) => api(server.url!, org)

@@ -43,6 +43,7 @@ describe("settings", () => {
       orgLimits: {},
       encryptionKeys: null,
       sealsBodies: false,
+      sealsFacts: false,
       egressProxy: null,
       allowedNetworks: [],
       lease: Duration.seconds(15),

@@ -8,13 +8,15 @@ import { Archive, type ArchivedFact, NotContinued } from "../../application/port
 import type { LoggedFact } from "../../application/ports/EventStore.ts"
 import { type JournalName, Journals } from "../../application/ports/Journals.ts"
 import { Ledger } from "../../application/ports/Ledger.ts"
+import { StreamKeys } from "../../application/ports/StreamKeys.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import { messageOf, streamOf } from "../../domain/streams.ts"
 import { isCopiedAsStored } from "./copies.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
 import { TOGETHER, write } from "./forwardJournals.ts"
 import { loggedOf, readLog } from "./readLog.ts"
-import { eventId, eventOf, newWriting } from "./streams.ts"
+import { eventsOf, keyFor, opened } from "./sealedFacts.ts"
+import { eventId, newWriting } from "./streams.ts"
 
 const STREAMS_AT_ONCE = 32
 
@@ -30,28 +32,31 @@ export const layer = Layer.effect(
     const db = yield* EventStoreDb
     const ledger = yield* Ledger
     const journals = yield* Journals
-    const services = yield* Effect.context<EventStoreDb>()
+    const keys = yield* StreamKeys
+    const services = yield* Effect.context<EventStoreDb | StreamKeys>()
 
-    const factsOf = (stream: string) => Effect.map(db.read(stream), (events) => events.map(loggedOf))
+    /** One after the other. */
+    const factsOf = Effect.fnUntraced(function* (streams: ReadonlyArray<string>) {
+      const read = yield* Effect.forEach(streams, (stream) => db.read(stream), { concurrency: STREAMS_AT_ONCE })
+      return (yield* opened(keys, read.flat())).map(loggedOf)
+    })
 
     const byStream = Effect.fnUntraced(function* (after: LoggedFact | null, limit: number) {
       const begun =
-        after === null ? [] : (yield* factsOf(after.stream)).filter(({ version }) => version > after.version)
+        after === null ? [] : (yield* factsOf([after.stream])).filter(({ version }) => version > after.version)
       const found = begun.slice(0, limit)
       let last = after?.stream ?? null
       while (found.length < limit) {
         const names = yield* ledger.streamsAfter(last, Math.min(limit - found.length, STREAMS_AT_ONCE))
         if (names.length === 0) break
-        const streams = yield* Effect.forEach(names, factsOf, { concurrency: STREAMS_AT_ONCE })
-        found.push(...streams.flat().slice(0, limit - found.length))
+        found.push(...(yield* factsOf(names)).slice(0, limit - found.length))
         last = names.at(-1)!
       }
       return found
     })
 
     const streams = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
-      const found = yield* Effect.forEach(names, factsOf, { concurrency: STREAMS_AT_ONCE })
-      return new Map(names.flatMap((name, i) => (found[i]!.length === 0 ? [] : [[name, found[i]!] as const])))
+      return Map.groupBy(yield* factsOf(names), ({ stream }) => stream)
     })
 
     const known = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
@@ -72,7 +77,8 @@ export const layer = Layer.effect(
       if (before !== (version === 1 ? 0 : 1)) return yield* notContinued
       yield* ledger.expectHistory(id, facts.at(-1)!.version, facts.length, facts.filter(isCopiedAsStored))
       const writing = newWriting()
-      const events = facts.map((fact) => eventOf(eventId(stream, fact.version, writing), fact, fact))
+      const identified = facts.map((fact) => ({ ...fact, id: eventId(stream, fact.version, writing) }))
+      const events = yield* eventsOf(stream, yield* keyFor(keys, stream, facts), identified)
       const { type } = yield* db.append(stream, version - 1, events)
       if (type !== "Appended") return yield* notContinued
     })
@@ -98,7 +104,7 @@ export const layer = Layer.effect(
       }
     })
 
-    const adopt = Effect.flatMap(readLog(db, ledger).extent, ({ head }) => ledger.adopt(head))
+    const adopt = Effect.flatMap(readLog(db, ledger, keys).extent, ({ head }) => ledger.adopt(head))
 
     return Archive.of({ order, adopt, byStream, streams, known, restore })
   })

@@ -1,8 +1,9 @@
 /**
  * Streams in EventStoreDB, and the ledger in PostgreSQL. An append has three steps, and a crash may come between any two:
  *
- *   reserve   checks fence and gate; keeps key, body and response under the id that the first event will have, and the place
- *             in the line. All entries of one call at once, in their order; appended they are side by side
+ *   reserve   checks fence and gate; keeps key, body and response under the id that the first event will have, the place
+ *             in the line, and the key that seals what the facts say of a person. All entries of one call at once, in
+ *             their order; appended they are side by side
  *   append    writes the facts on the exact revision
  *   apply     changes the queue, and puts body and response in their places
  *
@@ -23,13 +24,17 @@ import { Effect, Layer, Schedule } from "effect"
 import type { StoreUnavailable } from "../../application/errors.ts"
 import { type Append, type AppendResult, EventStore } from "../../application/ports/EventStore.ts"
 import { type Intent, Ledger, type Reservation, type Stored } from "../../application/ports/Ledger.ts"
+import { StreamKeys } from "../../application/ports/StreamKeys.ts"
+import { isPersonal } from "../../domain/erasure/erased.ts"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
+import type { MessageFact } from "../../domain/message/facts.ts"
 import { toRecorded } from "../../domain/message/recorded.ts"
 import { streamOf } from "../../domain/streams.ts"
 import { isCopied } from "./copies.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
 import { readLog } from "./readLog.ts"
-import { eventId, eventOf, newWriting, storedFactOf } from "./streams.ts"
+import { eventsOf, opened } from "./sealedFacts.ts"
+import { eventId, newWriting, type ReadEvent, storedFactOf } from "./streams.ts"
 
 const STREAMS_AT_ONCE = 32
 /**
@@ -45,13 +50,21 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const db = yield* EventStoreDb
     const ledger = yield* Ledger
+    const keys = yield* StreamKeys
 
-    const load = (id: MessageId) =>
-      Effect.map(db.read(streamOf(id)), (events) => ({ version: events.length, facts: events.map(storedFactOf) }))
+    const load = Effect.fnUntraced(function* (id: MessageId) {
+      return streamIn(yield* opened(keys, yield* db.read(streamOf(id))))
+    })
 
     const loadMany = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
-      const streams = yield* Effect.forEach(ids, load, { concurrency: STREAMS_AT_ONCE })
-      return new Map(ids.flatMap((id, i) => (streams[i]!.version === 0 ? [] : [[id, streams[i]!] as const])))
+      const read = yield* Effect.forEach(ids, (id) => db.read(streamOf(id)), { concurrency: STREAMS_AT_ONCE })
+      const streams = Map.groupBy(yield* opened(keys, read.flat()), ({ stream }) => stream)
+      return new Map(
+        ids.flatMap((id) => {
+          const events = streams.get(streamOf(id))
+          return events === undefined ? [] : [[id, streamIn(events)] as const]
+        })
+      )
     })
 
     const isStored = (id: MessageId) => Effect.map(db.read(streamOf(id), 0, 1), (events) => events.length > 0)
@@ -74,7 +87,10 @@ export const layer = Layer.effect(
         const stream = streamOf(entry.messageId)
         return { entry, stream, ids: entry.facts.map((_, n) => eventId(stream, entry.expected + n + 1, writing)) }
       })
-      const reservations = yield* ledger.reserve(planned.map(({ entry, ids }): Intent => ({ id: ids[0]!, entry })))
+      const intents = planned.map(
+        ({ entry, ids }): Intent => ({ id: ids[0]!, entry, isPersonal: entry.facts.some(isPersonalIn(entry)) })
+      )
+      const reservations = yield* ledger.reserve(intents)
       return planned.map((plan, n): Planned => ({ ...plan, reservation: reservations[n]! }))
     })
 
@@ -86,7 +102,8 @@ export const layer = Layer.effect(
     }: Planned): Effect.fn.Return<AppendResult, StoreUnavailable> {
       if (reservation.type === "Taken") return yield* repeat(entry, reservation)
       if (reservation.type !== "Reserved") return reservation
-      const written = yield* db.append(stream, entry.expected, eventsOf(entry, ids))
+      const events = yield* eventsOf(stream, reservation.key, recordedIn(entry, ids))
+      const written = yield* db.append(stream, entry.expected, events)
       if (written.type === "Appended") {
         yield* apply(entry, ids, written.logAt, reservation.begun)
         return { type: "Appended", version: entry.expected + entry.facts.length }
@@ -137,7 +154,7 @@ export const layer = Layer.effect(
       return results as ReadonlyArray<AppendResult>
     })
 
-    return EventStore.of({ load, loadMany, append, acceptedUnder, ...readLog(db, ledger) })
+    return EventStore.of({ load, loadMany, append, acceptedUnder, ...readLog(db, ledger, keys) })
   })
 )
 
@@ -149,14 +166,18 @@ interface Planned {
   readonly reservation: Reservation
 }
 
-const eventsOf = ({ facts, at, actor }: Append, ids: ReadonlyArray<string>) =>
-  facts.map((fact, n) =>
-    eventOf(ids[n]!, toRecorded(fact), {
-      at,
-      actor,
-      correlationId: fact.type === "MessageQueued" ? fact.correlationId : null
-    })
-  )
+const streamIn = (events: ReadonlyArray<ReadEvent>) => ({ version: events.length, facts: events.map(storedFactOf) })
+
+const isPersonalIn =
+  ({ actor }: Append) =>
+  (fact: MessageFact) =>
+    isPersonal(toRecorded(fact), actor)
+
+const recordedIn = ({ facts, expected, at, actor }: Append, ids: ReadonlyArray<string>) =>
+  facts.map((fact, n) => ({
+    ...{ id: ids[n]!, version: expected + n + 1, ...toRecorded(fact), at, actor },
+    correlationId: fact.type === "MessageQueued" ? fact.correlationId : null
+  }))
 
 /** Null when nothing is stored beside the facts and they do not change the queue. */
 const storedOf = (entry: Append, ids: ReadonlyArray<string>, logAt: bigint | null): Stored | null => {

@@ -4,6 +4,7 @@
  */
 import { Effect, Layer } from "effect"
 import { Journals } from "../../application/ports/Journals.ts"
+import type { StreamKeys } from "../../application/ports/StreamKeys.ts"
 import type { EventStoreDb } from "./EventStoreDb.ts"
 import { write } from "./forwardJournals.ts"
 
@@ -12,7 +13,7 @@ export const layer = Layer.effect(
   Journals,
   Effect.gen(function* () {
     const journals = yield* Journals
-    const services = yield* Effect.context<EventStoreDb>()
+    const services = yield* Effect.context<EventStoreDb | StreamKeys>()
     const append: typeof journals.append = (journal, expected, facts, at, actor) =>
       Effect.tap(journals.append(journal, expected, facts, at, actor), (answer) => {
         if (answer !== "Appended") return Effect.void

@@ -4,6 +4,7 @@ import { Effect, Layer, type Redacted } from "effect"
 import { Ledger } from "../../application/ports/Ledger.ts"
 import * as EventStoreDb from "./EventStoreDb.ts"
 import * as EventStoreDbArchive from "./EventStoreDbArchive.ts"
+import * as EventStoreDbErasures from "./EventStoreDbErasures.ts"
 import * as EventStoreDbEventStore from "./EventStoreDbEventStore.ts"
 import * as EventStoreDbEvents from "./EventStoreDbEvents.ts"
 import * as EventStoreDbJournals from "./EventStoreDbJournals.ts"
@@ -29,6 +30,7 @@ export const layer = (url: Redacted.Redacted) =>
     EventStoreDbArchive.layer,
     EventStoreDbJournals.layer,
     EventStoreDbRetention.layer,
+    EventStoreDbErasures.layer,
     followers,
     EventStoreDbEvents.layer
   ).pipe(Layer.provideMerge(EventStoreDbEventStore.layer), Layer.provide(EventStoreDb.layer(url, "wait")))

@@ -13,6 +13,7 @@ import { background } from "../../application/background.ts"
 import type { Position } from "../../application/ports/EventStore.ts"
 import { Ledger, type Stored } from "../../application/ports/Ledger.ts"
 import { SetAside, type Unprocessable } from "../../application/ports/SetAside.ts"
+import { StreamKeys } from "../../application/ports/StreamKeys.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import { evolve, initial } from "../../domain/message/decider.ts"
 import type { MessageFact } from "../../domain/message/facts.ts"
@@ -23,6 +24,7 @@ import { MESSAGES, messageOf, streamOf } from "../../domain/streams.ts"
 import { isCopied, isCopiedAsStored } from "./copies.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
 import { commitOf } from "./requests.ts"
+import { opened } from "./sealedFacts.ts"
 import { circumstancesOf, type ReadEvent, recordedOf } from "./streams.ts"
 import { tidy } from "./tidy.ts"
 
@@ -53,7 +55,8 @@ const followFrom = Effect.fnUntraced(function* (holder: string, start: Position 
   const db = yield* EventStoreDb
   const ledger = yield* Ledger
   const news = yield* db.follow(MESSAGES, start)
-  const meaning = meaningOf(db)
+  const keys = yield* StreamKeys
+  const meaning = meaningOf(db, keys)
   let from = start
   let tidiedAt = 0
   for (;;) {
@@ -62,7 +65,7 @@ const followFrom = Effect.fnUntraced(function* (holder: string, start: Position 
     if (stays === null || stays.position !== from) return
     if (heard._tag === "Some") {
       const events = heard.value.flatMap((each) => (each.type === "Event" ? [each.event] : []))
-      const ours = events.length === 0 ? [] : yield* known(events)
+      const ours = events.length === 0 ? [] : yield* opened(keys, yield* known(events))
       const stored = yield* meaning(ours)
       const to: Position = heard.value.at(-1)!.position
       if (!(yield* ledger.advance("queue", holder, { from, to, facts: ours.length, stored }))) return
@@ -85,7 +88,7 @@ const known = Effect.fnUntraced(function* (events: ReadonlyArray<ReadEvent>) {
 })
 
 /** What these events change, for each of their messages. */
-const meaningOf = (db: EventStoreDb["Service"]) => {
+const meaningOf = (db: EventStoreDb["Service"], keys: StreamKeys["Service"]) => {
   const remembered = new Map<MessageId, Folded>()
 
   /** The message before an event. */
@@ -93,7 +96,7 @@ const meaningOf = (db: EventStoreDb["Service"]) => {
     if (revision === 0) return initial
     const folded = remembered.get(id)
     if (folded?.version === revision) return folded.message
-    const events = yield* db.read(streamOf(id), 0, revision)
+    const events = yield* opened(keys, yield* db.read(streamOf(id), 0, revision))
     return events.map(factOf).reduce(evolve, initial)
   })
 

@@ -10,8 +10,10 @@ import { background } from "../../application/background.ts"
 import type { Position } from "../../application/ports/EventStore.ts"
 import { type JournalFact, type JournalName, Journals } from "../../application/ports/Journals.ts"
 import { type JournalEntry, Ledger } from "../../application/ports/Ledger.ts"
+import { StreamKeys } from "../../application/ports/StreamKeys.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
-import { COPY, eventId, eventOf } from "./streams.ts"
+import { eventsOf, keyFor } from "./sealedFacts.ts"
+import { COPY, eventId } from "./streams.ts"
 
 const AT_ONCE = 500
 /** Few enough for one append to be written without waiting for the connection. */
@@ -54,9 +56,11 @@ const copy = Effect.fnUntraced(function* (journal: string, facts: ReadonlyArray<
 /** False when the stream does not go on there. */
 export const write = Effect.fnUntraced(function* (journal: string, facts: ReadonlyArray<JournalFact>) {
   const db = yield* EventStoreDb
+  const key = yield* keyFor(yield* StreamKeys, journal, facts)
   for (let i = 0; i < facts.length; i += TOGETHER) {
     const some = facts.slice(i, i + TOGETHER)
-    const events = some.map((fact) => eventOf(eventId(journal, fact.version, COPY), fact, fact))
+    const identified = some.map((fact) => ({ ...fact, id: eventId(journal, fact.version, COPY) }))
+    const events = yield* eventsOf(journal, key, identified)
     const { type } = yield* db.append(journal, some[0]!.version - 1, events)
     if (type === "WrongExpectedVersion") return false
   }

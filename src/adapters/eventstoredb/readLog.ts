@@ -8,13 +8,15 @@ import { Effect } from "effect"
 import type { StoreUnavailable } from "../../application/errors.ts"
 import type { LoggedFact, Position } from "../../application/ports/EventStore.ts"
 import type { Ledger } from "../../application/ports/Ledger.ts"
+import type { StreamKeys } from "../../application/ports/StreamKeys.ts"
 import { messageOf } from "../../domain/streams.ts"
 import type { EventStoreDb } from "./EventStoreDb.ts"
+import { opened } from "./sealedFacts.ts"
 import { circumstancesOf, type ReadEvent, recordedOf } from "./streams.ts"
 
 const LOOK_MIN = 200
 
-export const readLog = (db: EventStoreDb["Service"], ledger: Ledger["Service"]) => {
+export const readLog = (db: EventStoreDb["Service"], ledger: Ledger["Service"], keys: StreamKeys["Service"]) => {
   let passed: { readonly after: Position | null; readonly to: Position } | null = null
 
   const ours = Effect.fnUntraced(function* (events: ReadonlyArray<ReadEvent>) {
@@ -34,7 +36,7 @@ export const readLog = (db: EventStoreDb["Service"], ledger: Ledger["Service"]) 
     while (found.length < limit) {
       const wanted = Math.max(limit - found.length, LOOK_MIN)
       const page = yield* db.readAll(from, wanted)
-      found.push(...(yield* ours(page)).map(loggedOf))
+      found.push(...(yield* opened(keys, yield* ours(page))).map(loggedOf))
       const last = page.at(-1)?.position
       if (last != null) from = last
       if (page.length < wanted) break
@@ -68,5 +70,6 @@ export const loggedOf = (event: ReadEvent): LoggedFact => ({
   version: event.revision + 1,
   ...circumstancesOf(event),
   ...recordedOf(event),
-  position: event.position!
+  position: event.position!,
+  ...(event.lacksKey === true && { lacksKey: true })
 })

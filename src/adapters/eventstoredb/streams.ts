@@ -1,6 +1,7 @@
 /**
  * How Posthaste looks in EventStoreDB: a message is the stream `message-<id>`, a fact is an event of type `Type@version`
- * with its JSON, and who and when stand in the event's metadata. Revisions begin at 0 where versions begin at 1.
+ * with its JSON, and who and when stand in the event's metadata. Revisions begin at 0 where versions begin at 1. What is sealed in it
+ * is the matter of sealedFacts.ts.
  */
 import { createHash, randomUUID } from "node:crypto"
 import { type EventData, jsonEvent } from "@eventstore/db-client"
@@ -20,6 +21,8 @@ export interface ReadEvent {
   readonly createdMs: number
   /** Null when the server does not tell. */
   readonly position: string | null
+  /** Something in it is sealed with a key that is not there, although nobody has erased it. */
+  readonly lacksKey?: boolean
 }
 
 /** Chosen once, at random; never to change. */
@@ -49,6 +52,8 @@ interface Circumstances {
   readonly at: DateTime.Utc
   readonly actor: string | null
   readonly correlationId?: string | null
+  /** What was taken out of the fact. */
+  readonly sealed?: string | null
 }
 
 export const eventOf = (id: string, { name, data }: RecordedFact, about: Circumstances): EventData =>
@@ -60,7 +65,8 @@ export const eventOf = (id: string, { name, data }: RecordedFact, about: Circums
       at: DateTime.formatIso(about.at),
       actor: about.actor,
       // EventStoreDB's own projection gathers events by this name.
-      ...(about.correlationId == null ? {} : { $correlationId: about.correlationId })
+      ...(about.correlationId == null ? {} : { $correlationId: about.correlationId }),
+      ...(about.sealed == null ? {} : { sealed: about.sealed })
     }
   })
 

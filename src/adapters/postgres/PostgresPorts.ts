@@ -41,12 +41,15 @@ import * as PostgresJournals from "./store/PostgresJournals.ts"
 import * as PostgresLedger from "./store/PostgresLedger.ts"
 import * as PostgresMessageData from "./store/PostgresMessageData.ts"
 import * as PostgresRestorations from "./store/PostgresRestorations.ts"
+import * as PostgresStreamKeys from "./store/PostgresStreamKeys.ts"
 import * as WhereStreamsAre from "./store/whereStreamsAre.ts"
 import * as WorkSignal from "./WorkSignal.ts"
 
 export interface Options extends Postgres.Options, PostgresDestinations.Options {
   /** Whether bodies and answers are sealed from now on. */
   readonly sealsBodies?: boolean
+  /** Whether facts that are stored elsewhere are sealed from now on. */
+  readonly sealsFacts?: boolean
 }
 
 /** All that does not depend on where the streams of messages are. */
@@ -87,9 +90,9 @@ const beside = (options: Options) =>
 
 const connected = (options: Postgres.Options) => Layer.provideMerge(WorkSignal.layer, Postgres.layer(options))
 
-const connectedWithKeys = ({ encryptionKey, olderKeys, sealsBodies = false, ...options }: Options) =>
+const connectedWithKeys = ({ encryptionKey, olderKeys, sealsBodies = false, ...options }: Options, makesKeys = false) =>
   Layer.provideMerge(
-    SealedTexts.layer(Effect.succeed(sealing(encryptionKey, olderKeys)), sealsBodies),
+    SealedTexts.layer(Effect.succeed(sealing(encryptionKey, olderKeys)), sealsBodies, makesKeys),
     connected(options)
   )
 
@@ -107,11 +110,12 @@ export const layer = (options: Options) =>
 export const withoutStreams = (options: Options) =>
   Layer.mergeAll(
     beside(options),
-    PostgresErasures.layer({ streams: "elsewhere" }),
+    PostgresErasures.layer({ streams: options.sealsFacts === true ? "sealed" : "clear" }),
     PostgresLedger.layer,
+    PostgresStreamKeys.layer,
     PostgresEvents.layer,
     WhereStreamsAre.expect("elsewhere")
-  ).pipe(Layer.provide(connectedWithKeys(options)))
+  ).pipe(Layer.provide(connectedWithKeys(options, options.sealsFacts)))
 
 /** What reads, checks and moves the ground truth itself. It opens no secret of a destination. */
 const besideTruth = Layer.mergeAll(
@@ -133,10 +137,13 @@ const besideTruth = Layer.mergeAll(
 export interface TruthOptions extends Postgres.Options {
   readonly sealing?: Effect.Effect<Sealing | null, unknown>
   readonly sealsBodies?: boolean
+  readonly sealsFacts?: boolean
 }
 
-const connectedToTruth = ({ sealing = Effect.succeed(null), sealsBodies = false, ...options }: TruthOptions) =>
-  Layer.provideMerge(SealedTexts.layer(sealing, sealsBodies), connected(options))
+const connectedToTruth = (
+  { sealing = Effect.succeed(null), sealsBodies = false, ...options }: TruthOptions,
+  makesKeys = false
+) => Layer.provideMerge(SealedTexts.layer(sealing, sealsBodies, makesKeys), connected(options))
 
 export const truth = (options: TruthOptions) =>
   Layer.mergeAll(besideTruth, PostgresEventStore.layer, PostgresArchive.layer).pipe(
@@ -145,4 +152,6 @@ export const truth = (options: TruthOptions) =>
 
 /** The same where the streams live elsewhere. */
 export const truthWithoutStreams = (options: TruthOptions) =>
-  Layer.mergeAll(besideTruth, PostgresLedger.layer).pipe(Layer.provide(connectedToTruth(options)))
+  Layer.mergeAll(besideTruth, PostgresLedger.layer, PostgresStreamKeys.layer).pipe(
+    Layer.provide(connectedToTruth(options, options.sealsFacts))
+  )

@@ -1,6 +1,7 @@
 /**
  * Texts that are stored sealed where POSTHASTE_SEAL_BODIES says so: bodies, answers of destinations, the hashes of requests (whoever
- * guesses a short body could check the guess by its hash), and requests that were refused after their caller had gone.
+ * guesses a short body could check the guess by its hash), and requests that were refused after their caller had gone. The keys of facts
+ * in EventStoreDB (PostgresStreamKeys.ts) are such texts too, and always sealed.
  *
  * - A text is sealed with AES-256-GCM and a random nonce. What it belongs to is bound into it: moved to another message, attempt
  *   or key it does not open.
@@ -32,7 +33,9 @@ export const kinds = {
   keyOfMessage: "k",
   keyOfEvent: "l",
   /** A refused command, by its id. */
-  refused: "r"
+  refused: "r",
+  /** The key of a stream, by the id of the stream. */
+  streamKey: "s"
 } as const
 export type Kind = keyof typeof kinds
 
@@ -53,6 +56,8 @@ export type Writing = (values: ReadonlyArray<unknown>) => readonly [Statement, R
 export interface Texts {
   /** Whether new texts are sealed. */
   readonly seals: boolean
+  /** Whether streams get keys. */
+  readonly makesKeys: boolean
   /** As the text is to be stored. The statement that stores it must be one of `writing`, in the same step. */
   readonly seal: (kind: Kind, id: string, text: string) => string
   readonly writing: (statement: Statement) => Writing
@@ -70,6 +75,7 @@ const clearly = (text: string): string => (isMarked(text) ? MARK + CLEAR + text 
 /** Where no key is given. */
 export const clearTexts: Texts = {
   seals: false,
+  makesKeys: false,
   seal: (_kind, _id, text) => clearly(text),
   writing: (statement) => (values) => [statement, values],
   prepare: () => Effect.void,
@@ -151,8 +157,8 @@ const keepingTheKey = ({ text }: Statement): Statement => {
   return prepared`with ${keeping}${text.startsWith(WITH) ? `, ${text.slice(WITH.length)}` : ` ${text}`}`
 }
 
-/** `sealing` is asked for once, and only when something is to be sealed or opened. `seals`: whether new texts are sealed. */
-export const layer = <E>(sealing: Effect.Effect<Sealing | null, E>, seals: boolean) =>
+/** `sealing` is asked for once, and only when something is to be sealed or opened. */
+export const layer = <E>(sealing: Effect.Effect<Sealing | null, E>, seals: boolean, makesKeys = false) =>
   Layer.effect(
     SealedTexts,
     Effect.gen(function* () {
@@ -198,10 +204,10 @@ export const layer = <E>(sealing: Effect.Effect<Sealing | null, E>, seals: boole
           stored.some(isAnySealed) ? prepare(stored) : Effect.void,
         open
       }
-      if (!seals) return { ...clearTexts, ...reading }
+      if (!seals && !makesKeys) return { ...clearTexts, ...reading }
 
       const keys = yield* asked
-      if (keys === null) return yield* Effect.die(new Error("bodies are to be sealed, and no encryption key is given"))
+      if (keys === null) return yield* Effect.die(new Error("texts are to be sealed, and no encryption key is given"))
       const newKey = () => {
         const bytes = randomBytes(KEY_BYTES)
         const key = dataKeyOf(randomUUID(), bytes)
@@ -213,7 +219,9 @@ export const layer = <E>(sealing: Effect.Effect<Sealing | null, E>, seals: boole
       return {
         ...reading,
         seals,
+        makesKeys,
         seal: (kind, id, text) => {
+          if (!seals && kind !== "streamKey") return clearly(text)
           own.texts += 1
           return sealedWith(own.key, kinds[kind], id, text)
         },

@@ -62,5 +62,6 @@ export const planning: Readonly<Record<string, Planning>> = {
   report_outcomes: byIndex,
   reserve_appends: byIndex,
   forget_ended: { enable_seqscan: "off", ...once },
-  withdraw_intents: { enable_seqscan: "off" }
+  withdraw_intents: { enable_seqscan: "off" },
+  throw_keys_away: { ...byIndex, ...once }
 }

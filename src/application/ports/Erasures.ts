@@ -9,6 +9,8 @@ export interface Erasure {
   readonly by: ErasureField
   readonly reason: string | null
   readonly messages: number
+  /** Of these: messages that were forgotten, because their facts were stored where none can be changed, and in the clear. */
+  readonly forgotten: number
   readonly events: number
   readonly requestedAt: DateTime.Utc
   /** Null while it goes on. */
@@ -24,7 +26,7 @@ export interface ErasureJob extends Erasure {
 
 /**
  * Erasures of a person. `erase` is the one function that changes stored facts: what they say of a person is replaced, as
- * `domain/erasure/erased.ts` says, and with them, in the same transaction, all rows that follow from them, keys, answers, and what
+ * `domain/erasure/erased.ts` says (where no fact can be changed, by throwing away the keys of StreamKeys.ts), and with them, in the same transaction, all rows that follow from them, keys, answers, and what
  * a provider reports. Jobs over many messages that were for them, or for what is sought, forget whom they were for. A projector
  * that holds facts from before brings nothing back.
  *
@@ -34,7 +36,7 @@ export interface ErasureJob extends Erasure {
 export class Erasures extends Context.Service<
   Erasures,
   {
-    /** "Elsewhere": the streams are where no fact can be changed. */
+    /** "Elsewhere": facts are stored where none can be changed, and in the clear. */
     readonly open: (
       erasure: Pick<ErasureJob, "id" | "orgId" | "by" | "reason" | "sought">
     ) => FromStore<Erasure | "Elsewhere">
@@ -58,7 +60,7 @@ export class Erasures extends Context.Service<
     ) => FromStore<boolean>
     /** Gives it back, to be taken again after the pause. */
     readonly back: (id: string, pause: Duration.Duration) => FromStore<void>
-    /** Erases what became no message, too. False, and nothing is done, while a job that is for the person has not begun. */
+    /** Erases what became no message, too. False, and it goes on, while a job that is for the person has not begun. */
     readonly close: (job: ErasureJob) => FromStore<boolean>
   }
 >()("posthaste/application/ports/Erasures") {}

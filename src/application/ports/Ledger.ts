@@ -6,16 +6,19 @@ import type { Append, KeyHolder, Position, StreamVersion } from "./EventStore.ts
 import type { NewEvent, PublishResult } from "./Events.ts"
 import type { JournalFact } from "./Journals.ts"
 import type { Before } from "./Retention.ts"
+import type { StreamKey } from "./StreamKeys.ts"
 
 /** An entry about to be appended, with the id of its first event. */
 export interface Intent {
   readonly id: string
   readonly entry: Append
+  /** Whether its facts say something of a person. */
+  readonly isPersonal: boolean
 }
 
 export type Reservation =
-  /** `begun` is the ledger's own time. */
-  | { readonly type: "Reserved"; readonly begun: string }
+  /** `begun` is the ledger's own time; `key` seals what the facts say of a person. Null: nothing is to be sealed. */
+  | { readonly type: "Reserved"; readonly begun: string; readonly key: StreamKey | null }
   | { readonly type: "FenceLost" }
   | { readonly type: "GateClosed" }
   /** The key belongs to this message, which may not be stored yet. */
@@ -79,6 +82,7 @@ export interface JournalEntry extends JournalFact {
  * - `reserve` comes before an append. From then on the ledger keeps the entry's data under the intent's id, and the key
  *   is taken. Fences and gates are judged at that moment. A message that enters a line has its place from then on, in the order
  *   of the intents; those behind it wait for its fact, until `withdraw`, or `expireReservations` a few seconds later.
+ *   The key of the message is there too, where facts are sealed (see StreamKeys.ts).
  * - `apply` comes after the append and makes the change of the stored facts, once: it may be repeated, race with an
  *   equal call, or come late. More than a minute after `begun` it does nothing.
  * - `withdraw` gives up an intent whose event will never be stored.

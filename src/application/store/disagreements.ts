@@ -22,6 +22,8 @@ export type Rule =
   | "wrong-view"
   | "wrong-counts"
   | "body-not-erased"
+  /** A fact is sealed with a key that is not there, and nobody has erased it. */
+  | "no-key"
   | "no-stream"
   | "wrong-circuit"
   | "wrong-event"

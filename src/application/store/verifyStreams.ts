@@ -1,7 +1,7 @@
 /**
  * Checks the facts against their laws, and everything derived from the facts against the facts:
  *
- *   streams   each is a history that its law allows (laws.ts)
+ *   streams   each is a history that its law allows (laws.ts), and what is sealed in it opens
  *   queue     each message waits exactly where its facts say, and no other row waits
  *   views     each row of the list is the fold of its stream, as far as it has been read
  *   bodies    erased bodies are gone, and no row belongs to a message without a stream
@@ -68,6 +68,7 @@ export const verifyStreams = Effect.fnUntraced(function* <E, R>(
       const lawful: Array<ReadonlyArray<LoggedFact>> = []
       for (const facts of streams) {
         const { stream, messageId } = facts[0]!
+        if (facts.some(isShut)) suspects.push(stream)
         if (messageId === null) {
           const judgement = judgeJournal(stream, facts, journals)
           if (Result.isSuccess(judgement)) lawful.push(facts)
@@ -151,6 +152,8 @@ const violationsOf = Effect.fnUntraced(function* (stream: string, facts: Readonl
   const messageId = messageOf(stream)
   // The whole message or event was forgotten meanwhile.
   if (facts.length === 0) return []
+  const shut = facts.find(isShut)
+  if (shut !== undefined) return (yield* isForgotten(messageId)) ? [] : [withoutKey(shut)]
   if (messageId === null) {
     const entries = yield* wrongEntries([facts])
     if (eventOf(stream) !== null) return [...(yield* wrongEvents([facts])), ...entries]
@@ -162,6 +165,20 @@ const violationsOf = Effect.fnUntraced(function* (stream: string, facts: Readonl
   const found = (yield* lookAt([message])).get(messageId)!
   const said = disagreements(message, found, (yield* Archive).order).map((each): Violation => ({ stream, ...each }))
   return [...said, ...(yield* wrongEntries([facts]))]
+})
+
+/** A key goes with its message, and the message may be there for a moment longer. */
+const isForgotten = Effect.fnUntraced(function* (id: MessageId | null) {
+  return id !== null && !(yield* (yield* Archive).known([id])).has(id)
+})
+
+const isShut = ({ lacksKey }: LoggedFact): boolean => lacksKey === true
+
+const withoutKey = ({ stream, version }: LoggedFact): Violation => ({
+  rule: "no-key",
+  stream,
+  version,
+  detail: "what it says of a person is sealed with a key that is not there, and nobody has erased it"
 })
 
 // ------------------------------------------------------------------------------------------ circuits

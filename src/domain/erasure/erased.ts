@@ -11,7 +11,9 @@ export const ERASED = "erased"
 const details = ["dossierId", "orderingKey", "correlationId", "metadata"] as const
 
 export const erasedFact = ({ name, data }: RecordedFact): RecordedFact => {
-  const said = JSON.parse(data) as Record<string, unknown>
+  const said: unknown = JSON.parse(data)
+  // Facts that no release can read are erased too: they may be of any shape.
+  if (!isObject(said)) return { name, data: "null" }
   const erased: Record<string, unknown> = { ...said }
   // What a dossier's consent refused stays with its dossier, as the consent does.
   const isBlocked = name.startsWith("MessageBlocked@")
@@ -19,18 +21,32 @@ export const erasedFact = ({ name, data }: RecordedFact): RecordedFact => {
   // What names a destination names no person.
   if (namesPerson(said["to"])) erased["to"] = ERASED
   if ("providerMessageId" in said) erased["providerMessageId"] = null
-  if (said["error"] !== null && typeof said["error"] === "object") {
+  if (isObject(said["error"])) {
     erased["error"] = { ...said["error"], message: ERASED }
   }
   const type = name.slice(0, name.indexOf("@"))
   if (freely.has(type) && "reason" in said) erased["reason"] = null
   // What was refused names fields as their caller named them.
   if (type === "CommandRefused") Object.assign(erased, { key: null, detail: ERASED })
-  if (type === "ReplayRequested") erased["selection"] = erasedSelection(said["selection"] as object)
+  if (type === "ReplayRequested" && isObject(said["selection"]))
+    erased["selection"] = erasedSelection(said["selection"])
   delete erased["traceparent"]
   delete erased["routingKey"]
   return { name, data: JSON.stringify(erased) }
 }
+
+/** Who came by a broker is known by the key of the command. */
+export const erasedActor = (actor: string | null): string | null => (actor?.startsWith("amqp:") ? "amqp" : actor)
+
+/** Whether a fact says anything that an erasure would replace. */
+export const isPersonal = (fact: RecordedFact, actor: string | null): boolean =>
+  erasedActor(actor) !== actor || erasedFact(fact).data !== JSON.stringify(JSON.parse(fact.data))
+
+/** Journals that an erasure may change; those of settings, circuits and consents tell of nobody, or stay. */
+export const isErasable = (stream: string): boolean => /^(blocked|command|event|message|replay)-/.test(stream)
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const namesPerson = (to: unknown): boolean => typeof to === "string" && !isUuid(to)
 
@@ -42,7 +58,11 @@ export const erasedSelection = (selection: object): object => {
     ...("correlationId" in said && { correlationId: ERASED })
   })
   const { filter, waiting } = selection as { readonly filter?: object; readonly waiting?: object }
-  return { ...selection, ...(filter && { filter: without(filter) }), ...(waiting && { waiting: without(waiting) }) }
+  return {
+    ...selection,
+    ...(isObject(filter) && { filter: without(filter) }),
+    ...(isObject(waiting) && { waiting: without(waiting) })
+  }
 }
 
 /** Facts whose reason a person wrote. */

@@ -12,6 +12,7 @@ import { orderContract } from "../../contracts/deliver/orderContract.ts"
 import { queueContract } from "../../contracts/deliver/queueContract.ts"
 import { setAsideContract } from "../../contracts/deliver/setAsideContract.ts"
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
+import { erasuresContract } from "../../contracts/erasures/erasuresContract.ts"
 import { eventsContract } from "../../contracts/events/eventsContract.ts"
 import { streamsAsideContract } from "../../contracts/log/streamsAsideContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
@@ -29,18 +30,19 @@ const scope = Scope.makeUnsafe()
 const server = Effect.runPromise(Scope.provide(eventStoreUrl, scope))
 afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-const portsOf = (sealsBodies: boolean) =>
+const portsOf = (seals: { readonly sealsBodies?: boolean; readonly sealsFacts?: boolean } = {}) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const url = yield* freshDatabase
       const streams = Redacted.make(yield* Effect.promise(() => server))
       return EventStoreDbPorts.layer(streams).pipe(
-        Layer.provideMerge(PostgresPorts.withoutStreams({ url, encryptionKey, sealsBodies })),
+        Layer.provideMerge(PostgresPorts.withoutStreams({ url, encryptionKey, ...seals })),
         Layer.merge(Channels.unused)
       )
     })
   )
-const ports = portsOf(false)
+const ports = portsOf()
+const sealed = portsOf({ sealsFacts: true })
 
 // These look at the whole log, which all tests share.
 eventStoreContract("eventstoredb", ports)
@@ -52,12 +54,13 @@ describe.concurrent("a store in EventStoreDB", () => {
   queueContract("eventstoredb", ports)
   setAsideContract("eventstoredb", ports)
   streamsAsideContract("eventstoredb", ports)
-  eventsContract("eventstoredb", ports)
+  eventsContract("eventstoredb, sealed,", sealed)
   bodiesContract("eventstoredb", ports)
-  bodiesContract("eventstoredb, sealed,", portsOf(true))
+  bodiesContract("eventstoredb, sealed,", portsOf({ sealsBodies: true }))
   orderContract("eventstoredb", ports)
-  providerMessagesContract("eventstoredb", ports)
-  replaysContract("eventstoredb", ports)
+  providerMessagesContract("eventstoredb, sealed,", sealed)
+  replaysContract("eventstoredb, sealed,", sealed)
   circuitsContract("eventstoredb", ports)
   destinationLivesContract("eventstoredb", ports)
+  erasuresContract("eventstoredb, sealed,", sealed)
 })

@@ -3,7 +3,7 @@ import { DateTime, Effect, Layer, Result } from "effect"
 import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import { type ErasureJob, Erasures } from "../../../src/application/ports/Erasures.ts"
 import type { JournalName } from "../../../src/application/ports/Journals.ts"
-import { ERASED, erasedFact, erasedSelection } from "../../../src/domain/erasure/erased.ts"
+import { ERASED, erasedActor, erasedFact, erasedSelection } from "../../../src/domain/erasure/erased.ts"
 import { toRecorded } from "../../../src/domain/erasure/facts.ts"
 import { journalOf } from "../../../src/domain/event/event.ts"
 import type { EventId, MessageId, OrgId } from "../../../src/domain/ids.ts"
@@ -16,7 +16,7 @@ import { addToJournal, eraseIn, Memory, type Tables } from "../Memory.ts"
 const eraseFacts = (tables: Tables, id: MessageId): void => {
   const rows = (tables.streams.get(id) ?? []).map((row) => ({
     ...{ ...row, ...erasedFact(row) },
-    actor: row.actor?.startsWith("amqp:") ? "amqp" : row.actor
+    actor: erasedActor(row.actor)
   }))
   tables.streams.set(id, rows)
   eraseIn(tables, id)
@@ -110,7 +110,15 @@ export const layer = Layer.effect(
     return Erasures.of({
       open: Effect.fnUntraced(function* (given) {
         const actor = yield* CommandedBy
-        const erasure = { ...given, messages: 0, events: 0, requestedAt: now(), endedAt: null, nextAt: now() }
+        const erasure = {
+          ...given,
+          messages: 0,
+          forgotten: 0,
+          events: 0,
+          requestedAt: now(),
+          endedAt: null,
+          nextAt: now()
+        }
         erasures.set(given.id, erasure)
         const { id, orgId, by, reason } = given
         addToJournal(

@@ -32,6 +32,10 @@ const Erasure = Schema.Struct({
   status: Schema.Literals(["RUNNING", "COMPLETED"]),
   reason: Text,
   messages: Schema.Int.annotate({ description: "How many messages are erased so far." }),
+  forgotten: Schema.Int.annotate({
+    description:
+      "Of these: messages that were removed with their history, because EventStoreDB has it from before its facts were sealed."
+  }),
   events: Schema.Int.annotate({ description: "How many events are erased so far." }),
   requestedAt: Moment,
   endedAt: Schema.NullOr(Moment)

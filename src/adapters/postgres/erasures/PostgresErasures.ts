@@ -4,14 +4,14 @@ import { DateTime, Duration, Effect, Layer } from "effect"
 import { CommandedBy } from "../../../application/commandedBy.ts"
 import { type Erasure, type ErasureJob, Erasures } from "../../../application/ports/Erasures.ts"
 import { OWN_KEYS } from "../../../application/requests/messageRequests.ts"
-import { type ErasureFact, toRecorded } from "../../../domain/erasure/facts.ts"
+import { type ErasureFact, type ErasureField, toRecorded } from "../../../domain/erasure/facts.ts"
 import { type EventId, isUuid, type MessageId, type OrgId } from "../../../domain/ids.ts"
 import { pageOf } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
 import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgres.ts"
 import { appendToJournalSql, appendToJournalValues } from "../store/appendToJournal.ts"
 
-const columns = `id, org_id as "orgId", by_field as by, reason, messages, events, requested_at as "requestedAt", ended_at as "endedAt"`
+const columns = `id, org_id as "orgId", by_field as by, reason, messages, forgotten, events, requested_at as "requestedAt", ended_at as "endedAt"`
 
 const openStatement = prepared`with opened as (
       insert into erasure (id, org_id, by_field, values_sought, reason, requested_at, next_at) values ($1, $2, $3, $4, $5, $6, clock_timestamp())
@@ -26,7 +26,7 @@ const takeStatement = prepared`update erasure set next_at = clock_timestamp() + 
     returning ${columns}, values_sought as sought`
 const backStatement = prepared`update erasure set next_at = clock_timestamp() + $2::int * interval '1 ms' where id = $1`
 const eraseStatement = unprepared`select erase_streams($1, $2, $3, $4) as done`
-const requestsStatement = unprepared`select erase_requests($1, $2, $3) as done`
+const requestsStatement = unprepared`select erase_requests($1, $2, $3, $4) as done`
 const closeStatement = prepared`with closed as (
       update erasure set ended_at = $2, values_sought = null where id = $1 and ended_at is null returning id, messages, events
     )
@@ -43,7 +43,16 @@ const alertsStatement = unprepared`select i.message_id as id from sought_command
     join destination d on d.org_id = $1 and d.alerting is not null
     join idempotency i on i.org_id = $1 and i.key = '${OWN_KEYS}alert:command-' || c.id || ':1:' || d.id limit $4`
 
-export const layer = ({ streams }: { readonly streams: "here" | "elsewhere" }) =>
+/** Messages of events that are not stored yet: until they are, they are in no list. */
+const owedBy = (by: ErasureField) =>
+  unprepared`select message_id as id from owed_message where data ->> 'orgId' = $1 and ${
+    by === "metadata"
+      ? "data -> 'metadata' ->> ($2::text[])[1] = ($2::text[])[2]"
+      : `data ->> '${by === "recipient" ? "to" : by}' = any ($2::text[])`
+  } limit $3`
+
+/** `streams`: whether facts are stored where none can be changed, and in the clear. */
+export const layer = ({ streams }: { readonly streams: "here" | "sealed" | "clear" }) =>
   Layer.effect(
     Erasures,
     Effect.gen(function* () {
@@ -54,7 +63,7 @@ export const layer = ({ streams }: { readonly streams: "here" | "elsewhere" }) =
 
       return Erasures.of({
         open: Effect.fnUntraced(function* ({ id, orgId, by, reason, sought }) {
-          if (streams === "elsewhere") return "Elsewhere" as const
+          if (streams === "clear") return "Elsewhere" as const
           const now = yield* DateTime.now
           const fact = { type: "ErasureRequested", orgId, by, reason } as const
           const facts = factValues(id, fact, now, yield* CommandedBy)
@@ -82,14 +91,15 @@ export const layer = ({ streams }: { readonly streams: "here" | "elsewhere" }) =
           const events =
             by === "recipient" ? [] : yield* unavailable(reads.query<{ id: EventId }>(eventsBy(condition), values))
           const alerts = yield* unavailable(reads.query<{ id: MessageId }>(alertsStatement, [orgId, by, sought, limit]))
-          const ids = new Set([...messages, ...alerts].map(({ id }) => id))
+          const owed = yield* unavailable(reads.query<{ id: MessageId }>(owedBy(by), [orgId, sought, limit]))
+          const ids = new Set([...messages, ...alerts, ...owed].map(({ id }) => id))
           return { messages: [...ids].slice(0, limit), events: events.map(({ id }) => id) }
         }),
         erase: ({ id, orgId }, messages, events) =>
           reading(bulk.query<{ done: boolean }>(eraseStatement, [id, orgId, messages, events]), ([row]) => row!.done),
         back: (id, pause) => Effect.asVoid(unavailable(durable.query(backStatement, [id, Duration.toMillis(pause)]))),
         close: Effect.fnUntraced(function* ({ id, orgId, by, sought }: ErasureJob) {
-          const [erased] = yield* unavailable(bulk.query<{ done: boolean }>(requestsStatement, [orgId, by, sought]))
+          const [erased] = yield* unavailable(bulk.query<{ done: boolean }>(requestsStatement, [id, orgId, by, sought]))
           if (!erased!.done) return false
           const now = yield* DateTime.now
           const rows = yield* unavailable(reads.query<Erasure>(getStatement, [orgId, id]))
@@ -102,12 +112,13 @@ export const layer = ({ streams }: { readonly streams: "here" | "elsewhere" }) =
     })
   )
 
-const shown = ({ id, orgId, by, reason, messages, events, requestedAt, endedAt }: Erasure): Erasure => ({
+const shown = ({ id, orgId, by, reason, messages, forgotten, events, requestedAt, endedAt }: Erasure): Erasure => ({
   id,
   orgId: orgId as OrgId,
   by,
   reason,
   messages,
+  forgotten,
   events,
   requestedAt,
   endedAt

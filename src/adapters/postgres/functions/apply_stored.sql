@@ -15,9 +15,16 @@ begin
     select 1 from forgotten_message f where f.message_id = s.message));
   if cardinality(v_stored) = 0 then return false; end if;
 
+  -- An erasure changes these rows first: a copy that is kept before is erased with it, and one that comes after is erased here.
+  perform 1 from stream_key k
+    where k.stream_id = any (array(select s.message from unnest(v_stored) s where s.copies is not null))
+    order by k.stream_id for share;
   insert into copied_fact (stream_id, at, version, name, data, actor)
-    select s.message, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name, c.data, c.actor
+    select s.message, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name,
+      case when k.stream_id is null then c.data else erased_fact(c.name, c.data) end,
+      case when k.stream_id is not null and c.actor like 'amqp:%' then 'amqp' else c.actor end
     from unnest(v_stored) s
+      left join stream_key k on k.stream_id = s.message and k.sealed is null
       cross join json_to_recordset(s.copies) c(version int, name text, data json, at_ms bigint, actor text)
     where s.copies is not null order by s.message, c.version
   on conflict do nothing;

@@ -1,12 +1,13 @@
 -- What names a person and became no message: jobs, requests that a dossier's consent refused, and commands that were refused after their
--- caller had gone. Answers false, and changes nothing, while a job that is for them has not begun (erase_jobs).
-create or replace function erase_requests(p_org text, p_field text, p_values text[]) returns boolean
+-- caller had gone. Answers false, and changes nothing, while a job that is for them has not begun (erase_jobs), and false while nobody has
+-- looked at events elsewhere that this erasure has erased here.
+create or replace function erase_requests(p_erasure uuid, p_org text, p_field text, p_values text[]) returns boolean
 language plpgsql volatile as $$
 declare
   v_streams uuid[];
   v_commands uuid[];
 begin
-  if p_field in ('recipient', 'correlationId') and not erase_jobs(p_org, '{}', p_values) then return false; end if;
+  if p_field in ('recipient', 'correlationId') and not erase_jobs(p_erasure, p_org, '{}', p_values) then return false; end if;
   perform 1 from projection order by name, generation for update;
   -- One journal holds what was refused of one dossier. Metadata is no part of it.
   select array_agg(distinct a.stream_id) into v_streams from audit a
@@ -19,9 +20,10 @@ begin
       -- A command is told of before its row is written, by the time it takes to come to that.
       and e.at >= (select min(c.at) - interval '1 day' from refused_command c where c.id = any (v_commands))
       and e.at <= (select max(c.at) + interval '1 minute' from refused_command c where c.id = any (v_commands)));
+  perform throw_keys_away(p_erasure, v_streams);
   insert into erased_stream (stream_id) select unnest(v_streams) on conflict do nothing;
   update event e set data = erased_fact(e.name, e.data) where e.stream_id = any (v_streams);
   perform erase_rows(v_streams);
   delete from refused_command c where c.id = any (v_commands);
-  return true;
+  return not exists (select from erased_elsewhere x where x.erasure = p_erasure);
 end $$;

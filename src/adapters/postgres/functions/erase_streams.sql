@@ -12,21 +12,22 @@ declare
   v_woken uuid[];
   v_dues timestamptz[];
 begin
-  select array_agg(distinct t.text) into v_texts from event e
+  select array_agg(distinct t.text) into v_texts from message_fact e
     cross join lateral (values (e.data ->> 'to'), (e.data ->> 'correlationId')) t(text)
     where e.stream_id = any (p_messages) and e.version = 1 and t.text is not null and t.text <> 'erased'
       and t.text is distinct from e.data ->> 'destination';
-  if not erase_jobs(p_org, p_messages, v_texts) then return false; end if;
+  if not erase_jobs(p_erasure, p_org, p_messages, v_texts) then return false; end if;
   -- Every projector takes its row first too: a step that comes after this sees what was erased.
   perform 1 from projection order by name, generation for update;
   select coalesce(array_agg(p.stream_id), '{}') into v_journals from publication p where p.org_id = p_org and p.id = any (p_events);
+  perform throw_keys_away(p_erasure, p_messages || v_journals);
   delete from erased_stream where at < clock_timestamp() - interval '1 day';
   insert into erased_stream (stream_id) select unnest(p_messages || v_journals) on conflict do nothing;
 
   -- What a provider reports of them later is nobody's.
   select array_agg(distinct n.name) into v_names from (
-    select e.data ->> 'providerMessageId' as name from event e where e.stream_id = any (p_messages)
-    union all select e.data ->> 'to' from event e
+    select e.data ->> 'providerMessageId' as name from message_fact e where e.stream_id = any (p_messages)
+    union all select e.data ->> 'to' from message_fact e
       where e.stream_id = any (p_messages) and e.version = 1 and e.data ->> 'to' is distinct from e.data ->> 'destination'
   ) n where n.name is not null and n.name <> 'erased';
   delete from receipt_inbox r where r.org_id = p_org
@@ -34,12 +35,15 @@ begin
 
   select array_agg(l.lane), array_agg(l.line) into v_lanes, v_lines from (
     select t.lane, t.line from line_entry t where t.message_id = any (p_messages)
-    union select (e.data ->> 'destination')::uuid, e.data ->> 'orderingKey' from event e
+    union select (e.data ->> 'destination')::uuid, e.data ->> 'orderingKey' from message_fact e
       where e.stream_id = any (p_messages) and e.version = 1 and e.data ->> 'orderingKey' is not null) l;
 
   -- Who came by a broker is known by the key of the command.
   update event e set data = erased_fact(e.name, e.data), actor = case when e.actor like 'amqp:%' then 'amqp' else e.actor end
     where e.stream_id = any (p_messages || v_journals);
+  update copied_fact e set data = erased_fact(e.name, e.data), actor = case when e.actor like 'amqp:%' then 'amqp' else e.actor end
+    where e.stream_id = any (p_messages);
+  delete from append_intent where message_id = any (p_messages);
   delete from body where message_id = any (p_messages);
   delete from response where message_id = any (p_messages);
   delete from idempotency where message_id = any (p_messages);

@@ -28,6 +28,7 @@ begin
   delete from replay_search where replay_id = any (v_replays);
   delete from replay where id = any (v_replays);
   delete from event where stream_id = any (v_gone);
+  delete from stream_key where stream_id = any (v_gone);
   insert into forgotten_message (message_id) select unnest(v_gone) on conflict do nothing;
   -- Journals are copied to where the streams of messages are.
   if exists (select 1 from copied_fact) then

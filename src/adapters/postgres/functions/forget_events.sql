@@ -35,6 +35,7 @@ begin
   with gone as (delete from publication p where p.id = any (v_gone) returning p.id, p.stream_id)
   select array_agg(g.stream_id) into v_streams from gone g;
   delete from event where stream_id = any (v_streams);
+  delete from stream_key where stream_id = any (v_streams);
   insert into forgotten_message (message_id) select unnest(v_streams) on conflict do nothing;
   -- Journals are copied to where the streams of messages are.
   if exists (select 1 from copied_fact) then

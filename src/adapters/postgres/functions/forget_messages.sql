@@ -5,6 +5,7 @@ language plpgsql volatile
 as $$
 begin
   delete from event where stream_id = any (p_ids);
+  delete from stream_key where stream_id = any (p_ids);
   delete from copied_fact where stream_id = any (p_ids);
   delete from body where message_id = any (p_ids);
   delete from response where message_id = any (p_ids);

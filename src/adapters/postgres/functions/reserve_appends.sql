@@ -1,6 +1,7 @@
 -- What has to be true and kept before an append: entries whose fence is lost or whose gate is closed are named, and so are
 -- those whose key is taken, with its message and for how long it has been. All others may be appended; their key, first
--- body, intent and place in their line are kept. Nothing stays locked: whatever changes before the append meets the version check.
+-- body, intent and place in their line are kept, and the key that seals what they say of a person. Nothing stays locked: whatever
+-- changes before the append meets the version check.
 create or replace function reserve_appends(p_entries json) returns table (n int, verdict text, other uuid, hash text, age_ms bigint)
 language plpgsql volatile as $$
 #variable_conflict use_column
@@ -45,6 +46,17 @@ begin
   -- everything before it along.
   if exists (select 1 from unnest(v_asked) a where a.fence is not null and a.lane is not null) then
     perform pg_logical_emit_message(true, current_schema(), 'an attempt starts');
+  end if;
+
+  -- The first key that anybody brings is the message's. Whoever brought another one, or none, is told it: null once it was thrown away.
+  if exists (select 1 from unnest(v_asked) a where a.personal) then
+    insert into stream_key (stream_id, sealed)
+      select distinct on (a.message) a.message, a.fact_key from unnest(v_asked) a
+      where a.fact_key is not null and a.n <> all (v_refused) order by a.message, a.n
+    on conflict do nothing;
+    return query
+      select a.n, 'key', null::uuid, k.sealed, null::bigint from unnest(v_asked) a join stream_key k on k.stream_id = a.message
+      where a.personal and a.n <> all (v_refused) and k.sealed is distinct from a.fact_key;
   end if;
 
   -- A message that is there already keeps its body, or none if it was erased.

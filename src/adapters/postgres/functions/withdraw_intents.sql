@@ -25,4 +25,5 @@ begin
     select m from unnest(v_messages) m where not exists (select 1 from append_intent i where i.message_id = m));
   delete from body where message_id = any (v_messages);
   delete from idempotency where message_id = any (v_messages);
+  delete from stream_key where stream_id = any (v_messages);
 end $$;

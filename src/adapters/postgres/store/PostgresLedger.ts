@@ -21,6 +21,7 @@ import { WorkSignal } from "../WorkSignal.ts"
 import { moveOf, WEIGHT_OF_ONE, weightOf } from "./append.ts"
 import { acceptedUnder } from "./PostgresEventStore.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
+import { newKey, openedKey } from "./PostgresStreamKeys.ts"
 import { openedHash, storedAnswer, storedHash } from "./storedTexts.ts"
 
 const LEASE_MS = 5_000
@@ -107,11 +108,13 @@ export const layer = Layer.effect(
       max: 1_000,
       ofOne: WEIGHT_OF_ONE,
       weightOf: ({ entry }) => weightOf(entry),
-      run: (intents) =>
-        appends.rows(...reserving([JSON.stringify(intents.map((intent, n) => asked(texts, intent, n)))])).pipe(
+      run: (intents) => {
+        const given = intents.map((intent, n) => asked(texts, intent, n))
+        return appends.rows(...reserving([JSON.stringify(given)])).pipe(
           Effect.tap((rows) => texts.prepare(rows.map(([_n, _verdict, _other, hash]) => hash))),
-          Effect.map((rows) => reservationsOf(texts, intents, rows))
+          Effect.map((rows) => reservationsOf(texts, intents, given, rows))
         )
+      }
     })
 
     const apply = yield* groupCommit<{ readonly stored: Stored; readonly begun: string }, void>({
@@ -234,7 +237,7 @@ export const layer = Layer.effect(
 )
 
 /** A `reservation`. */
-const asked = (texts: Texts, { id, entry }: Intent, n: number) => ({
+const asked = (texts: Texts, { id, entry, isPersonal }: Intent, n: number) => ({
   n,
   id,
   message: entry.messageId,
@@ -248,7 +251,9 @@ const asked = (texts: Texts, { id, entry }: Intent, n: number) => ({
   org: entry.opening?.idempotency?.orgId ?? null,
   key: entry.opening?.idempotency?.key ?? null,
   hash: entry.opening?.idempotency == null ? null : storedHash(texts, entry.opening.idempotency),
-  ...answered(texts, entry)
+  ...answered(texts, entry),
+  personal: isPersonal,
+  fact_key: isPersonal && texts.makesKeys ? newKey(texts, entry.messageId) : null
 })
 
 /** The line that the message enters with this entry; whoever stands in one already keeps the place. */
@@ -274,26 +279,35 @@ const answered = (texts: Texts, { messageId, response }: Append) => {
   return { epoch, attempt, response: body, headers }
 }
 
-/** Only those that may not be appended are named; the last row is the time. */
+/** Only those are named that may not be appended, or whose message has another key; the last row is the time. */
 const reservationsOf = (
   texts: Texts,
   intents: ReadonlyArray<Intent>,
+  given: ReadonlyArray<{ readonly message: MessageId; readonly fact_key: string | null }>,
   rows: ReadonlyArray<ReadonlyArray<string | null>>
 ): ReadonlyArray<Reservation> => {
-  const reserved: Reservation = { type: "Reserved", begun: rows.at(-1)![5]! }
-  const answers = new Array<Reservation>(intents.length).fill(reserved)
+  const begun = rows.at(-1)![5]!
+  const keyed = (n: number, sealed: string | null): Reservation => ({
+    ...{ type: "Reserved", begun },
+    key: openedKey(texts, given[n]!.message, sealed)
+  })
+  const answers = given.map(
+    ({ fact_key }, n): Reservation => (fact_key === null ? { type: "Reserved", begun, key: null } : keyed(n, fact_key))
+  )
   for (const [n, verdict, other, hash, age] of rows.slice(0, -1)) {
     answers[Number(n)] =
       verdict === "fence"
         ? { type: "FenceLost" }
         : verdict === "gate"
           ? { type: "GateClosed" }
-          : {
-              type: "Taken",
-              messageId: other as MessageId,
-              requestHash: openedHash(texts, hash!, intents[Number(n)]!.entry.opening!.idempotency!),
-              sinceMs: Number(age)
-            }
+          : verdict === "key"
+            ? keyed(Number(n), hash ?? null)
+            : {
+                type: "Taken",
+                messageId: other as MessageId,
+                requestHash: openedHash(texts, hash!, intents[Number(n)]!.entry.opening!.idempotency!),
+                sinceMs: Number(age)
+              }
   }
   return answers
 }

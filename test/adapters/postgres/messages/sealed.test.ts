@@ -204,7 +204,8 @@ describe("sealed texts", () => {
       const { event } = anEvent('"mark of the event"', "key-2")
       const [again, twice] = yield* Effect.gen(function* () {
         const ledger = yield* Ledger
-        const reserve = ({ entry }: ReturnType<typeof next>) => ledger.reserve([{ id: newMessageId(), entry }])
+        const reserve = ({ entry }: ReturnType<typeof next>) =>
+          ledger.reserve([{ id: newMessageId(), entry, isPersonal: false }])
         for (const step of first.steps) yield* reserve(step)
         yield* ledger.owe([event])
         const repeat = opened({ orgId: acme, idempotency: used("key-1", '"mark of the body"') })
