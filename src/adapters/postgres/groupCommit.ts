@@ -14,6 +14,7 @@
  * takes all statements. What has no room in a statement goes before those whose orgs had a part in it, however much these bring.
  *
  * Answers are given so many in one turn of the event loop: each lets a fiber run on, and hundreds of these would keep everybody waiting.
+ * Orgs take turns at these, too: who has one answer does not get it after a hundred of another org's.
  */
 import { type Cause, Clock, Deferred, Effect, Exit, type Scope } from "effect"
 import { Askers } from "../../application/askers.ts"
@@ -42,6 +43,12 @@ export interface Group<A, B> {
 interface Answers<B> {
   readonly answered: (answers: ReadonlyArray<B>) => void
   readonly failed: (cause: Cause.Cause<QueryFailed>) => void
+}
+
+/** What one caller waits for. */
+interface Answered {
+  readonly who: OrgId | null
+  readonly give: () => void
 }
 
 /** What goes together: a call, or as much of it as a statement can hold. */
@@ -214,22 +221,36 @@ export const groupCommit = <A, B>({
           )
         }
         ended()
-        if (Exit.isSuccess(exit)) return answer(parts, exit.value)
+        if (Exit.isSuccess(exit)) return answer(answeredBy(parts, exit.value))
         for (const { failed } of parts) failed(exit.cause)
         return Effect.void
       })
     }
 
-    const answer = (parts: ReadonlyArray<Part<A, B>>, answers: ReadonlyArray<B>, from = 0): Effect.Effect<void> => {
-      let to = from
-      for (const part of parts.slice(0, ANSWERED_AT_ONCE)) {
-        part.answered(answers.slice(to, to + part.items.length))
-        to += part.items.length
-      }
-      if (parts.length <= ANSWERED_AT_ONCE) return Effect.void
+    /** Each part with its answers. Where they don't go in one turn, one of each org comes first, then a second of each. */
+    const answeredBy = (parts: ReadonlyArray<Part<A, B>>, answers: ReadonlyArray<B>): ReadonlyArray<Answered> => {
+      let from = 0
+      const all = parts.map(({ who, items, answered }) => {
+        const its = answers.slice(from, from + items.length)
+        from += items.length
+        return { who, give: () => answered(its) }
+      })
+      if (all.length <= ANSWERED_AT_ONCE) return all
+      const places = new Map<OrgId | null, number>()
+      const placed = all.map((one) => {
+        const place = places.get(one.who) ?? 0
+        places.set(one.who, place + 1)
+        return { one, place }
+      })
+      return placed.sort((a, b) => a.place - b.place).map(({ one }) => one)
+    }
+
+    const answer = (all: ReadonlyArray<Answered>): Effect.Effect<void> => {
+      for (const { give } of all.slice(0, ANSWERED_AT_ONCE)) give()
+      if (all.length <= ANSWERED_AT_ONCE) return Effect.void
       return Effect.andThen(
         nextTurn,
-        Effect.suspend(() => answer(parts.slice(ANSWERED_AT_ONCE), answers, to))
+        Effect.suspend(() => answer(all.slice(ANSWERED_AT_ONCE)))
       )
     }
 

@@ -169,6 +169,26 @@ describe("a group commit", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("answers who has few before the rest of who has many", () =>
+    Effect.gen(function* () {
+      const answered: Array<string> = []
+      const ask = yield* groupCommit<string, string>({
+        ...{ keyOf: (item: string) => item, orgOf: (item: string) => OrgId.make(item[0]!) },
+        ...{ atOnce: 1, max: 1_000 },
+        run: Effect.succeed
+      })
+      const calls = [...numbered("a", 100), "b0", "b1", ...numbered("c", 40)].map((item) => [item])
+      const answers = yield* Effect.forEach(
+        calls,
+        (call) => Effect.tap(ask(call), ([item]) => Effect.sync(() => answered.push(item!))),
+        { concurrency: "unbounded" }
+      )
+      expect(answers).toEqual(calls)
+      expect(answered.slice(0, 7)).toEqual(["a0", "b0", "c0", "a1", "b1", "c1", "a2"])
+      expect(answered.filter((item) => item.startsWith("a"))).toEqual(numbered("a", 100))
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("fails only the call that holds an item which the server can't read", () =>
     Effect.gen(function* () {
       const statements: Array<ReadonlyArray<string>> = []
