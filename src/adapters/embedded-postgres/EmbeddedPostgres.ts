@@ -143,9 +143,12 @@ const reach = Effect.fnUntraced(function* (server: Server): Effect.fn.Return<Con
   while (performance.now() < deadline) {
     const running = postmasterOf(server.cluster.data)
     if (running?.port) {
-      server.port = running.port
-      const connection = yield* connect(server)
-      if (connection !== null) return connection
+      const connection = yield* connect(server, running.port)
+      if (connection !== null) {
+        // Not before it answers there: one that could not have the port ends, and the next start takes another.
+        server.port = running.port
+        return connection
+      }
       // The server logs every caller that it refuses, and a recovery can take minutes.
       yield* Effect.sleep("80 millis")
     } else if (running === null && (server.child === null || hasEnded(server.child))) {
@@ -166,10 +169,11 @@ const WRONG_PASSWORD = "28P01"
 
 /** Null while the server starts, recovers or shuts down. */
 const connect = Effect.fnUntraced(function* (
-  server: Server
+  server: Server,
+  port: number
 ): Effect.fn.Return<Connection | null, EmbeddedPostgresFailed> {
   const client = new pg.Client({
-    connectionString: Redacted.value(urlOf(server.port, server.cluster.password, "postgres")),
+    connectionString: Redacted.value(urlOf(port, server.cluster.password, "postgres")),
     connectionTimeoutMillis: 5000,
     application_name: "posthaste: lock"
   })
