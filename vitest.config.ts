@@ -63,9 +63,10 @@ export default defineConfig({
           maxWorkers,
           globalSetup: ["test/servers/postgresServers.ts"],
           include: needServers,
-          testTimeout: 240_000,
+          testTimeout: 360_000,
           expect: { poll: { timeout: 120_000 } },
-          hookTimeout: 240_000
+          // The first may install a server, over a slow network.
+          hookTimeout: 600_000
         }
       },
       { test: { name: "simulation", maxWorkers, include: needTime, testTimeout: 600_000 } }

@@ -3,8 +3,10 @@
  * how many passed (arguments are those of Vitest). A test that did not run counts as a failure: whatever it needs, it provides itself.
  */
 import { parseCLI, startVitest, type TestCase } from "vitest/node"
+import { installAhead } from "./servers/installed.ts"
 
 const { filter, options } = parseCLI(["vitest", "run", ...process.argv.slice(2)])
+if (filter.length === 0) installAhead()
 const vitest = await startVitest(filter, { ...options, watch: false, passWithNoTests: false })
 const modules = vitest.state.getTestModules()
 const cases: Array<TestCase> = modules.flatMap((module) => [...module.children.allTests()])

@@ -30,14 +30,7 @@ const [dump, restoreDump] = commandsOf("A dump")
 const [baseBackup, restoreBase] = commandsOf("A base backup")
 const [restoreToMoment] = commandsOf("Back to a moment")
 
-const programsHere = Effect.promise(async () =>
-  dirname(
-    await installed("pg_basebackup", {
-      debianPackage: "postgresql",
-      directories: [21, 20, 19, 18, 17, 16, 15, 14].map((version) => `/usr/lib/postgresql/${version}/bin`)
-    })
-  )
-)
+const programsHere = Effect.promise(async () => dirname(await installed("pg_basebackup")))
 
 interface Stage {
   readonly home: Home

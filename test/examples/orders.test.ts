@@ -27,7 +27,7 @@ const under = (printed: string, heading: string): ReadonlyArray<string> => {
 
 describe("the example with orders", () => {
   it("takes three orders, and shows the way of each of their messages", async () => {
-    const program = await installed("rabbitmq-server", { debianPackage: "rabbitmq-server" })
+    const program = await installed("rabbitmq-server")
     const { code, printed } = await run({ PATH: `${dirname(program)}:${process.env["PATH"]}` })
     expect({ code, errors: printed.split("\n").filter((line) => /error/i.test(line)) }).toEqual({ code: 0, errors: [] })
 

@@ -14,7 +14,7 @@ import { until } from "./until.ts"
 export const pgBouncer = Effect.fnUntraced(function* (databaseUrl: string, connections: number) {
   const started = yield* Effect.acquireRelease(
     Effect.promise(async () => {
-      const program = await installed("pgbouncer", { debianPackage: "pgbouncer", directories: ["/usr/sbin"] })
+      const program = await installed("pgbouncer")
       const { hostname, port, username, password, pathname } = new URL(databaseUrl)
       const home = temporaryDirectory()
       chmodSync(home, 0o755)

@@ -43,11 +43,9 @@ interface Target {
   readonly lastScrape: string
 }
 
-const debianPackage = "prometheus"
-
 /** Runs `promtool` with these arguments and this input to its end, whatever it says. */
 export const promtool = async (args: ReadonlyArray<string>, input = "") => {
-  const program = await installed("promtool", { debianPackage })
+  const program = await installed("promtool")
   return await new Promise<{ readonly code: number; readonly output: string }>((resolve) => {
     const child = execFile(program, args, (error, out, problems) =>
       resolve({ code: error === null ? 0 : Number(error.code), output: out + problems })
@@ -58,7 +56,7 @@ export const promtool = async (args: ReadonlyArray<string>, input = "") => {
 
 /** Runs one for as long as the scope is open. */
 export const prometheus = Effect.fnUntraced(function* (options: Options) {
-  const program = yield* Effect.promise(() => installed("prometheus", { debianPackage }))
+  const program = yield* Effect.promise(() => installed("prometheus"))
   const directory = yield* ownDirectory
   return yield* Effect.acquireRelease(
     Effect.promise(async () => {

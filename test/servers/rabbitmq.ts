@@ -47,8 +47,6 @@ export interface RabbitMQ {
   readonly log: () => string
 }
 
-/** Debian's own commands change the user and forget the environment: the ones that they call come first. */
-const directories = ["/usr/lib/rabbitmq/bin"]
 const READY_WITHIN_MS = 120_000
 const STARTS_MAX = 3
 
@@ -177,7 +175,7 @@ const prepare = async (program: string, home: string) => {
   return {
     rabbitmq,
     begin: async () => {
-      const epmd = await installed("epmd", { debianPackage: "erlang-base" })
+      const epmd = await installed("epmd")
       // The node would start one itself, as a daemon that nobody ends.
       const child = run(epmd, ["-port", String(mapper), "-address", "127.0.0.1"])
       await answering("epmd", child, mapper, namesRequest)
@@ -223,7 +221,7 @@ const given = (url: string): RabbitMQ => {
 export const rabbitmq = Effect.gen(function* () {
   const url = process.env["AMQP_URL"]
   const program = yield* Effect.promise(() =>
-    installed("rabbitmq-server", { debianPackage: "rabbitmq-server", directories }).catch((error) => {
+    installed("rabbitmq-server").catch((error) => {
       if (url) return null
       throw new Error(`${error.message}, or name a broker in AMQP_URL`)
     })
