@@ -117,7 +117,7 @@ describe("an endpoint that goes down and comes back", () => {
           expect(JSON.stringify(shown.body)).not.toContain(ROUTING_KEY)
         })
       }),
-    300_000
+    600_000
   )
 })
 
@@ -161,6 +161,6 @@ describe("an alert receiver that is down", () => {
           expect((await rows(messagesTo, [deaf.id]))[0]!["n"]).toBe(9)
         })
       }),
-    300_000
+    600_000
   )
 })

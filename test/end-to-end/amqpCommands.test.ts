@@ -315,7 +315,7 @@ describe("commands over RabbitMQ", () => {
           expect(server.url).not.toBeNull()
         })
       }),
-    300_000 * SCALE
+    600_000 * SCALE
   )
 
   it.live("touch nothing of another kind that has their queue's name, and say so in one line", () =>

@@ -48,7 +48,7 @@ describe("a campaign of faults", () => {
         expect(report.delivered).toBe(report.accepted)
         expect(report.lines).toBeGreaterThan(10)
       }),
-    PATIENCE_MS * 3
+    PATIENCE_MS * 5
   )
 
   it("is drawn from its seed, and sees every kind of fault before one comes again", () => {

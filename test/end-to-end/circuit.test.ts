@@ -178,7 +178,7 @@ describe("an endpoint that is down, with four workers", () => {
           expect((await run.facts()).at(-1)!.name).toBe("CircuitClosed@1")
         })
       }),
-    300_000
+    600_000
   )
 
   it.live(
@@ -229,7 +229,7 @@ describe("an endpoint that is down, with four workers", () => {
           expect(recovery).toBeLessThan(PERMIT_MS + 30_000)
         })
       }),
-    300_000
+    600_000
   )
 })
 
@@ -280,6 +280,6 @@ describe("an endpoint that is paused", () => {
           await until("all have arrived", () => far.times.length === 40)
         })
       }),
-    300_000
+    600_000
   )
 })

@@ -177,7 +177,7 @@ describe("ten thousand endpoints of which seven want an event", () => {
           )
         })
       }),
-    300_000
+    600_000
   )
 })
 

@@ -52,7 +52,7 @@ describe("a data directory", () => {
       writeFileSync(at("encryption-key"), encryption)
       expect(await stop(await startPosthaste({ POSTHASTE_DATA_DIR: home }))).toBe(0)
     },
-    PATIENCE_MS * 3
+    PATIENCE_MS * 5
   )
 })
 
@@ -79,6 +79,6 @@ describe("a database", () => {
           expect(await wrong()).toMatchObject({ exitCode: 1, printed: expect.stringMatching(refused) })
         })
       }),
-    PATIENCE_MS * 3
+    PATIENCE_MS * 5
   )
 })

@@ -90,6 +90,6 @@ describe("a database that is killed three times under load", () => {
           expect(answers.get(503)).toBeGreaterThan(0)
         })
       }),
-    300_000
+    600_000
   )
 })

@@ -246,7 +246,7 @@ describe("an outage of the store", () => {
           ])
         })
       }),
-    300_000
+    600_000
   )
 })
 

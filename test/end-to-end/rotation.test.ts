@@ -94,6 +94,6 @@ describe("the rotation of a secret", () => {
           expect(late.filter((request) => !isSignedBy(secret, request))).toEqual([])
         })
       }).pipe(Effect.scoped),
-    300_000
+    600_000
   )
 })

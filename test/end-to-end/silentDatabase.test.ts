@@ -55,6 +55,6 @@ describe("a database that falls silent", () => {
           await answer.catch(() => {})
         })
       }),
-    PATIENCE_MS * 2
+    PATIENCE_MS * 5
   )
 })

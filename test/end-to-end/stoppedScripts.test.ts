@@ -13,7 +13,13 @@ let running: ChildProcess | null = null
 
 afterEach(() => {
   running?.kill("SIGKILL")
-  for (const pid of processesIn(home)) process.kill(pid, "SIGKILL")
+  for (const pid of processesIn(home)) {
+    try {
+      process.kill(pid, "SIGKILL")
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
   rmSync(home, { recursive: true, force: true })
 })
 

@@ -114,7 +114,7 @@ describe.each(["http/protobuf", "http/json"])("traces by %s", (protocol) => {
           ])
         })
       }),
-    300_000
+    600_000
   )
 })
 

@@ -97,6 +97,6 @@ describe("what is wrong as a whole", () => {
           await relay.stop()
         })
       }),
-    300_000
+    600_000
   )
 })

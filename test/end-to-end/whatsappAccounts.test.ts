@@ -62,6 +62,6 @@ describe(`of ${ACCOUNTS} accounts, one whose token has expired`, () => {
           expect(body.items[0]).toMatchObject({ type: "CircuitOpened", data: { error: { code: "whatsapp_190" } } })
         })
       }),
-    300_000
+    600_000
   )
 })

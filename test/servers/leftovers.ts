@@ -63,11 +63,13 @@ const endProcessesMarked = (isOwner: (pid: number) => boolean): void => {
 const endProcessesOf = (directory: string): void => {
   for (const cluster of [directory, join(directory, "postgres"), join(directory, "data", "postgres")]) {
     const server = postmasterOf(cluster)
-    if (server !== null) process.kill(server.pid, "SIGQUIT")
+    if (server !== null) textOf(() => String(process.kill(server.pid, "SIGQUIT")))
   }
   const noted = textOf(() => readFileSync(join(directory, "pids"), "utf8")) ?? ""
   for (const pid of noted.split("\n").filter((line) => line !== "")) {
-    if (textOf(() => readlinkSync(`/proc/${pid}/cwd`)) === directory) process.kill(Number(pid), "SIGKILL")
+    if (textOf(() => readlinkSync(`/proc/${pid}/cwd`)) === directory)
+      // It may have ended meanwhile.
+      textOf(() => String(process.kill(Number(pid), "SIGKILL")))
   }
 }
 

@@ -14,10 +14,9 @@ import { type Account, accountFor, commandAs } from "../../src/adapters/embedded
 import { findPrograms } from "../../src/adapters/embedded-postgres/programs.ts"
 import { lastingPort } from "./lastingPort.ts"
 import { noteProcess } from "./leftovers.ts"
-import { pause } from "./until.ts"
+import { PATIENCE_MS, pause } from "./until.ts"
 
 const USER = "posthaste"
-const READY_WITHIN_MS = 60_000
 
 export interface Programs {
   /** The path of `initdb`, `postgres`, `pg_dump` and whatever else there is. */
@@ -118,7 +117,7 @@ const serverOn = (
     child = started
     noteProcess(home, started.pid!)
     for (const stream of [started.stdout, started.stderr]) stream.on("data", (chunk) => (log += String(chunk)))
-    const deadline = performance.now() + READY_WITHIN_MS
+    const deadline = performance.now() + PATIENCE_MS
     while (!(await answers(url))) {
       if (!isRunning() || performance.now() > deadline)
         throw new Error(`PostgreSQL did not start:\n${log.slice(-2_000)}`)

@@ -127,7 +127,7 @@ describe("the exchange of an attempt", () => {
 
   it.live("has the steps that were reached when there is no answer", () =>
     Effect.gen(function* () {
-      const silent = yield* postTo({ request: () => {} }, 100)
+      const silent = yield* postTo({ request: () => {} }, 1_000)
       expect(silent.reply.exchange).toMatchObject({ address: `127.0.0.1:${silent.far.port}` })
       expect(silent.reply.exchange).toHaveProperty("connectMs")
       expect(silent.reply.exchange).not.toHaveProperty("firstByteMs")

@@ -28,7 +28,11 @@ const postmasterPid = () => postmasterOf(join(directory, "postgres"))?.pid
 const killPostmaster = async () => {
   const pid = postmasterPid()
   if (pid === undefined) return
-  process.kill(pid, "SIGKILL")
+  try {
+    process.kill(pid, "SIGKILL")
+  } catch {
+    // It has ended meanwhile.
+  }
   while (postmasterPid() === pid) await new Promise((resolve) => setTimeout(resolve, 20))
 }
 
@@ -77,6 +81,17 @@ const ask = async (url: string, text: string): Promise<Array<Record<string, unkn
 const endByCtrlC = async ({ child, exited }: Serving) => {
   process.kill(-child.pid!, "SIGINT")
   await exited
+}
+
+/** Files of a server that runs come and go: what went during a copy is left out by the next. */
+const copyRunning = (from: string, to: string, tries = 20): void => {
+  try {
+    cpSync(from, to, { recursive: true, preserveTimestamps: true })
+  } catch (error) {
+    if ((error as { readonly code?: string }).code !== "ENOENT" || tries === 0) throw error
+    rmSync(to, { recursive: true, force: true })
+    copyRunning(from, to, tries - 1)
+  }
 }
 
 const log = () => readFileSync(join(directory, "postgres.log"), "utf8")
@@ -197,7 +212,7 @@ describe("the embedded server", () => {
     const first = await serve()
     const original = directory
     directory = join(original, "..", "copy")
-    cpSync(original, directory, { recursive: true, preserveTimestamps: true })
+    copyRunning(original, directory)
     const copied = await serve()
     expect(copied.failure).toContain(`was copied from ${join(original, "postgres")} while PostgreSQL ran there`)
     directory = original

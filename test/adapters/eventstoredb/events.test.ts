@@ -63,5 +63,5 @@ it.live(
         )
       )
     }).pipe(Effect.scoped),
-  60_000
+  240_000
 )

@@ -254,7 +254,7 @@ describe("a leader that stands still", () => {
       freeze()
       elect(true)
       // Each try takes two seconds, and the client by itself twenty.
-      yield* Effect.retry(db.read("message-1"), { times: 6 })
+      yield* Effect.retry(db.read("message-1"), { times: 20 })
     })
   )
 

@@ -8,6 +8,7 @@ import * as Postgres from "../../../src/adapters/postgres/Postgres.ts"
 import { administer } from "../../servers/administer.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
 import { proxyTo } from "../../servers/proxy.ts"
+import { PATIENCE_MS } from "../../servers/until.ts"
 
 const DEADLINE_MS = 500
 
@@ -21,8 +22,8 @@ const logged = () => {
   return { lines, layer }
 }
 
-const connect = (url: string, log = logged()) =>
-  Effect.map(Layer.build(Postgres.layer({ url: Redacted.make(url), answersWithinMs: DEADLINE_MS })), (context) => ({
+const connect = (url: string, answersWithinMs = DEADLINE_MS, log = logged()) =>
+  Effect.map(Layer.build(Postgres.layer({ url: Redacted.make(url), answersWithinMs })), (context) => ({
     ...Effect.runSync(Effect.provide(Postgres.Postgres, context)),
     log: log.lines
   })).pipe(Effect.provide(log.layer))
@@ -33,12 +34,14 @@ const through = (url: string, ports: ReadonlyArray<number>) => {
   return `postgres://${user}${ports.map((port) => `127.0.0.1:${port}`).join(",")}${pathname}?target_session_attrs=read-write`
 }
 
-const proxied = Effect.gen(function* () {
-  const url = Redacted.value(yield* freshDatabase)
-  const { hostname, port } = new URL(url)
-  const proxy = yield* proxyTo({ host: hostname, port: Number(port) })
-  return { url, proxy, postgres: yield* connect(through(url, [proxy.port])) }
-})
+const proxiedWith = (answersWithinMs: number) =>
+  Effect.gen(function* () {
+    const url = Redacted.value(yield* freshDatabase)
+    const { hostname, port } = new URL(url)
+    const proxy = yield* proxyTo({ host: hostname, port: Number(port) })
+    return { url, proxy, postgres: yield* connect(through(url, [proxy.port]), answersWithinMs) }
+  })
+const proxied = proxiedWith(DEADLINE_MS)
 
 /** Greets like a server that only reads, and knows nothing else. */
 const standby = Effect.acquireRelease(
@@ -108,13 +111,9 @@ describe("a connection that fell silent", () => {
       yield* bulk.query(one, [])
       proxy.fallSilent(false)
       // The first one's deadline is over a second before the other's would be.
-      const asked = yield* Effect.all(
-        [
-          Effect.flip(durable.query(one, [])),
-          Effect.andThen(Effect.sleep("300 millis"), Effect.flip(bulk.query(one, [])))
-        ],
-        { concurrency: 2 }
-      )
+      const asked = yield* Effect.all([Effect.flip(durable.query(one, [])), Effect.flip(bulk.query(one, []))], {
+        concurrency: 2
+      })
       expect(new Set(asked.map(({ cause }) => (cause as Error).message)).size).toBe(1)
     })
   )
@@ -151,14 +150,14 @@ describe("a connection that fell silent", () => {
 describe("a server that says it goes away", () => {
   it.live("is connected to anew, by all", () =>
     Effect.gen(function* () {
-      const { url, proxy, postgres } = yield* proxied
+      const { url, proxy, postgres } = yield* proxiedWith(PATIENCE_MS)
       const { durable, queue } = postgres
       const [mine] = yield* durable.query<{ pid: number }>(session, [])
       yield* queue.query(one, [])
       const made = proxy.made()
       const [failed] = yield* Effect.all(
         [
-          Effect.flip(durable.query({ text: "select pg_sleep(0.4)" }, [])),
+          Effect.flip(durable.query({ text: "select pg_sleep(100)" }, [])),
           Effect.promise(() => administer(url, `select pg_terminate_backend(${mine!.pid}) from pg_sleep(0.1)`))
         ],
         { concurrency: 2 }

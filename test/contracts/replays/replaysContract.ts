@@ -93,6 +93,8 @@ export const replaysContract = <E>(name: string, layer: Layer.Layer<StorePorts, 
       Effect.gen(function* () {
         const replays = yield* Replays
         const orgId = newOrg()
+        // All by one moment: to store the messages takes its time.
+        const [createdAfter, createdBefore] = [inMillis(-60_000), inMillis(-10_000)]
         const wishes = { to: "a", eventType: "order.paid", correlationId: "c", acceptedAt: inMillis(-30_000) }
         const others = [
           { to: "b" },
@@ -111,7 +113,7 @@ export const replaysContract = <E>(name: string, layer: Layer.Layer<StorePorts, 
         yield* projected([...unwanted, wanted])
         const waiting = {
           ...{ to: "a", channel: "webhook", eventType: "order.paid", correlationId: "c" },
-          ...{ createdAfter: inMillis(-60_000), createdBefore: inMillis(-10_000) }
+          ...{ createdAfter, createdBefore }
         } as WaitingFilter
         const found = Effect.fnUntraced(function* (filter: WaitingFilter) {
           const opening = listed(orgId, 0, { selection: { waiting: filter }, set: { waiting: filter } })

@@ -6,13 +6,13 @@ import { execFile, execFileSync, spawn } from "node:child_process"
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
-import { createServer as createTcpServer } from "node:net"
 import { dirname, join } from "node:path"
 import { promisify } from "node:util"
 import { Redacted } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { build } from "../../../sdk/build.ts"
 import { signingKey, signStandard } from "../../../src/adapters/channels/webhook/signature.ts"
+import { lastingPort } from "../../servers/lastingPort.ts"
 import { temporaryDirectory } from "../../servers/leftovers.ts"
 import { api, type Product, startProduct } from "../../servers/product.ts"
 import { testDatabase } from "./database.ts"
@@ -90,7 +90,7 @@ const packed = () => readdirSync(home).find((name) => name.endsWith(".tgz"))!
 
 /** Runs a program in the project to its end, and answers its lines. */
 const run = async (command: string, ...args: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
-  const { stdout } = await execute(command, args, { cwd: project, env, timeout: 120_000 }).catch((error) => {
+  const { stdout } = await execute(command, args, { cwd: project, env, timeout: 240_000 }).catch((error) => {
     throw new Error(`${args.join(" ")} ended with ${error.code}:\n${error.stdout}${error.stderr}`)
   })
   return stdout.split("\n").filter((line) => line !== "")
@@ -217,14 +217,6 @@ describe("a receiver", () => {
     return { method: "POST", headers: { ...headers, "content-type": "application/json" }, body }
   }
 
-  const freePort = async () => {
-    const server = createTcpServer()
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-    const { port } = server.address() as AddressInfo
-    await new Promise((resolve) => server.close(resolve))
-    return port
-  }
-
   const takesOnce = async (name: string, post: (request: RequestInit) => Promise<Response>) => {
     const body = `{"order":  4711, "total": 1.10}`
     const statuses = []
@@ -249,7 +241,7 @@ describe("a receiver", () => {
     "in %s takes each webhook once and believes no stranger",
     async (name) => {
       writeFileSync(join(project, "next.mjs"), next)
-      const port = await freePort()
+      const port = await lastingPort()
       const own = { cwd: project, env: { ...env, PORT: String(port) }, stdio: "inherit" } as const
       const server = spawn(process.execPath, [`${name}.mjs`], own)
       try {

@@ -22,7 +22,7 @@ const targetAt = (url: string, change: Partial<AmqpTargetSettings>): OpenDestina
       url: text,
       exchange: "",
       maxInFlight: 50,
-      timeoutMs: 3_000,
+      timeoutMs: 15_000,
       ...change
     }),
     secrets: secret === null ? {} : { password: Redacted.make(secret) },
@@ -223,7 +223,7 @@ describe("a message to an AMQP target", () => {
     Effect.gen(function* () {
       const queue = yield* Effect.promise(() => newQueue())
       const line = yield* wire()
-      const channel = yield* channelFor(targetAt(line.url, { routingKey: queue, timeoutMs: 400 }))
+      const channel = yield* channelFor(targetAt(line.url, { routingKey: queue, timeoutMs: 3_000 }))
       expect(said(yield* channel.send(aMessage()))).toEqual(["Accepted", null])
       line.hold()
       expect(said(yield* channel.send(aMessage()))).toEqual(["Unreachable", "unconfirmed"])
@@ -235,7 +235,7 @@ describe("a message to an AMQP target", () => {
   it.live("waits, and uses up nothing, while the broker is known to take no messages", () =>
     Effect.gen(function* () {
       const queue = yield* Effect.promise(() => newQueue())
-      const channel = yield* channelFor(targetAt(broker.rabbitmq.url, { routingKey: queue, timeoutMs: 1_000 }))
+      const channel = yield* channelFor(targetAt(broker.rabbitmq.url, { routingKey: queue, timeoutMs: 3_000 }))
       expect(said(yield* channel.send(aMessage()))).toEqual(["Accepted", null])
       yield* Effect.promise(() => broker.rabbitmq.raiseAlarm())
       // The broker says so once it is given a message, which it may take later.

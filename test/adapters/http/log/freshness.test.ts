@@ -27,7 +27,7 @@ const read = async (path: string) => (await call("GET", `/api/v1${path}`)).json
 describe("the age of what is read from a projection", () => {
   it("is told by each list, and by the counts", async () => {
     for (const path of lists) {
-      await expect.poll(async () => current(await read(path)), { message: path, timeout: 30_000 }).toBe(true)
+      await expect.poll(async () => current(await read(path)), { message: path, timeout: 120_000 }).toBe(true)
       const { asOf } = await read(path)
       expect(new Date(asOf).toISOString(), path).toBe(asOf)
       expect(Date.parse(asOf), path).toBeGreaterThanOrEqual(Date.parse(sent.json["createdAt"]))
@@ -37,14 +37,14 @@ describe("the age of what is read from a projection", () => {
   it("grows while nobody projects, from the first fact that is not there", async () => {
     const { json } = await send({ channel: "webhook", to, payloadJson: 2, dossierId: "case-17" })
     for (const path of lists) {
-      await expect.poll(async () => current(await read(path)), { message: path, timeout: 30_000 }).toBe(false)
+      await expect.poll(async () => current(await read(path)), { message: path, timeout: 120_000 }).toBe(false)
       const { asOf, behindSeconds } = await read(path)
       expect(Date.parse(asOf), path).toBe(Date.parse(json["createdAt"]))
       expect(behindSeconds, path).toBeGreaterThan(0)
     }
     await project()
     for (const path of lists) {
-      await expect.poll(async () => current(await read(path)), { message: path, timeout: 30_000 }).toBe(true)
+      await expect.poll(async () => current(await read(path)), { message: path, timeout: 120_000 }).toBe(true)
     }
   })
 

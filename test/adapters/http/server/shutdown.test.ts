@@ -1,6 +1,7 @@
 import { connect } from "node:net"
 import { Deferred, Effect } from "effect"
 import { describe, expect, it } from "vitest"
+import { slowdown } from "../../../servers/slowdown.ts"
 import { OPERATOR, start } from "../served.ts"
 
 describe("a server that is stopped", () => {
@@ -35,7 +36,7 @@ describe("a server that is stopped", () => {
     expect(sent.status).toBe(201)
     await stopped
     // Neither the idle connection kept alive by our client nor the one just used holds it up.
-    expect(performance.now() - since).toBeLessThan(3000)
+    expect(performance.now() - since).toBeLessThan(3_000 * slowdown())
   })
 
   it("lets go of each connection as soon as its request is answered", async () => {
@@ -88,7 +89,7 @@ describe("a server that is stopped", () => {
     await new Promise((resolve) => setTimeout(resolve, 50))
     const since = performance.now()
     await posthaste.stop()
-    expect(performance.now() - since).toBeLessThan(3000)
+    expect(performance.now() - since).toBeLessThan(3_000 * slowdown())
     socket.destroy()
   })
 })

@@ -87,7 +87,7 @@ describe("a busy lane", () => {
               expect((await Effect.runPromiseWith(services)(claim(100))).size).toBe(0)
               return (await row(busy)).asleep
             },
-            { timeout: 60_000, interval: 20 }
+            { interval: 20 }
           )
           .toBe(true)
       )

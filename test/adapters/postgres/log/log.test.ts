@@ -12,9 +12,11 @@ import { EventStore, type LoggedFact } from "../../../../src/application/ports/E
 import { Projections } from "../../../../src/application/ports/Projections.ts"
 import { opened, started } from "../../../contracts/sample.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
+import { PATIENCE_MS } from "../../../servers/until.ts"
 
 const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
 const SECONDS = 4
+const ENOUGH = { committed: 500, undone: 5 }
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
@@ -47,7 +49,7 @@ const test = (
 /** Other databases of the same server keep everybody waiting too, for as long as their own tests write. */
 const eventually = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (answer: A) => boolean) =>
   Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(
-    Effect.timeout("60 seconds"),
+    Effect.timeout(PATIENCE_MS),
     Effect.orDie
   )
 
@@ -60,13 +62,21 @@ describe("the log under slow commits", () => {
       const shared = Array.from({ length: 4 }, () => ({ name: `test-${randomUUID()}`, id: randomUUID() }))
       const committed = new Set<string>()
       const undone = new Set<string>()
-      const until = performance.now() + SECONDS * 1_000
+      const began = performance.now()
+      const past = (ms: number) => performance.now() - began > ms
+      let overAt = Number.POSITIVE_INFINITY
+      /** After some seconds. On a slow machine, once there is enough to judge. */
+      const isOver = () => {
+        if (past(SECONDS * 1_000) && committed.size > ENOUGH.committed && undone.size > ENOUGH.undone)
+          overAt = Math.min(overAt, performance.now())
+        return performance.now() >= overAt
+      }
 
       /** Takes its place in the order early, writes to streams that others write to as well, and commits late or not at all. */
       const slowWriter = Effect.fnUntraced(function* (n: number) {
         const one = yield* client(url, `slow writer ${n}`)
         yield* Effect.promise(async () => {
-          for (let i = 0; performance.now() < until; i++) {
+          for (let i = 0; !isOver(); i++) {
             await one.query("begin")
             await one.query("select pg_current_xact_id()")
             // Some long enough for others, who came later, to commit on the same stream first.
@@ -92,7 +102,7 @@ describe("the log under slow commits", () => {
 
       /** What the product itself writes meanwhile. */
       const quickWriter = Effect.gen(function* () {
-        while (performance.now() < until) {
+        while (!isOver()) {
           const queued = opened()
           const begun = started(queued.after)
           for (const { entry } of [queued, begun]) {
@@ -107,12 +117,12 @@ describe("the log under slow commits", () => {
       const subscriber = Effect.gen(function* () {
         let after: string | null = null
         for (;;) {
-          const hasEnded = performance.now() > until + 1_000
+          const hasEnded = performance.now() > overAt + 1_000
           const page: ReadonlyArray<LoggedFact> = yield* store.readAll(after, 50)
           seen.push(...page)
           after = page.at(-1)?.position ?? after
           if (page.length === 0 && hasEnded && seen.length >= committed.size) return
-          if (performance.now() > until + 10_000) return
+          if (performance.now() > overAt + PATIENCE_MS) return
           if (page.length < 50) yield* Effect.sleep("2 millis")
         }
       })
@@ -122,7 +132,7 @@ describe("the log under slow commits", () => {
       const naively = new Set<string>()
       const naiveSubscriber = Effect.promise(async () => {
         let after = "0"
-        while (performance.now() < until + 1_000) {
+        while (performance.now() < overAt + 1_000) {
           const { rows } = await naive.query(
             "select coalesce(stream, 'message-' || stream_id) as stream, version, position from posthaste.event where position > $1 order by position limit 50",
             [after]
@@ -146,8 +156,6 @@ describe("the log under slow commits", () => {
 
       const places = seen.map(place)
       const known = new Set(places)
-      expect(committed.size).toBeGreaterThan(500)
-      expect(undone.size).toBeGreaterThan(5)
       expect([...committed].filter((fact) => !known.has(fact))).toEqual([])
       expect(places.length).toBe(known.size)
       expect(known.size).toBe(committed.size)
@@ -180,6 +188,7 @@ describe("the log under slow commits", () => {
       const { stall } = yield* Projections
       const forAMoment = Duration.millis(200)
       const one = yield* client(url, "the nightly report")
+      const before = DateTime.nowUnsafe()
       yield* Effect.promise(async () => {
         await one.query("begin")
         await one.query("select pg_current_xact_id()")
@@ -195,7 +204,8 @@ describe("the log under slow commits", () => {
       const { rows } = yield* Effect.promise(() => one.query("select pg_backend_pid() as pid"))
       const found = yield* eventually(stall(forAMoment), (one) => one?.pid === rows[0].pid)
       expect(found).toMatchObject({ application: "the nightly report" })
-      expect(Math.abs(Duration.toMillis(DateTime.distance(found!.since, begun)))).toBeLessThan(1_000)
+      expect(Duration.toMillis(DateTime.distance(before, found!.since))).toBeGreaterThan(-1_000)
+      expect(Duration.toMillis(DateTime.distance(found!.since, begun))).toBeGreaterThan(-1_000)
       yield* Effect.promise(() => one.query("commit"))
       yield* eventually(store.readAll(null, 10), (facts) => facts.length === 1)
       expect((yield* stall(Duration.zero))?.pid).not.toBe(rows[0].pid)

@@ -92,7 +92,7 @@ describe("a step of a search", () => {
         const step = yield* Effect.forkChild(replays.search(job, 2))
         yield* Effect.promise(async () => {
           const waits = "select from pg_stat_activity where $1::int = any (pg_blocking_pids(pid))"
-          await expect.poll(async () => (await holder.query(waits, [pid])).rowCount, { timeout: 30_000 }).toBe(1)
+          await expect.poll(async () => (await holder.query(waits, [pid])).rowCount).toBe(1)
           await holder.query("commit")
         })
         expect(yield* Fiber.join(step)).toMatchObject({ matched: 0, searching: false })
