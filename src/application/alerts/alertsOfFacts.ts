@@ -28,12 +28,14 @@ import type { CommandFact } from "../../domain/command/facts.ts"
 import { fromRecorded as commandFact } from "../../domain/command/facts.ts"
 import { fromRecorded as configurationFact, isConfigurationFact } from "../../domain/destination/facts.ts"
 import { DestinationId, type MessageId, type OrgId } from "../../domain/ids.ts"
+import { isKnownFact } from "../../domain/knownFacts.ts"
 import type { DeliveryError } from "../../domain/message/facts.ts"
 import { fromRecorded as messageFact } from "../../domain/message/recorded.ts"
 import type { OutageFact } from "../../domain/outage/facts.ts"
 import { fromRecorded as outageFact } from "../../domain/outage/facts.ts"
 import type { OverdueFact } from "../../domain/overdue/facts.ts"
 import { fromRecorded as overdueFact } from "../../domain/overdue/facts.ts"
+import { UnreadableFact } from "../../domain/recorded.ts"
 import { AlertProgress, type Notice } from "../ports/AlertProgress.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Circuits } from "../ports/Circuits.ts"
@@ -74,7 +76,13 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
   targets: ReadonlyArray<AlertTarget>
 ) {
   const now = yield* DateTime.now
-  const recent = facts.filter(({ name, at }) => mayAlert(name) && isRecent(at, now))
+  const young = facts.filter(({ at }) => isRecent(at, now))
+  const unknown = young.find(({ name }) => !isKnownFact(name))
+  // A newer release may alert about it: that is owed until this process is of that release too.
+  if (unknown !== undefined) {
+    return yield* Effect.die(new UnreadableFact({ name: unknown.name, message: "a newer release wrote this fact" }))
+  }
+  const recent = young.filter(({ name }) => mayAlert(name))
   const destinations = yield* destinationsOf(recent)
   const occasions = recent.flatMap((logged) => {
     const occasion = occasionOf(logged, destinations)
