@@ -50,8 +50,8 @@ export interface StandIn {
   readonly port: number
   readonly log: EventLog
   readonly inject: (injection: Injection) => void
-  /** Forgets the faults that have not struck yet. */
-  readonly heal: () => void
+  /** Forgets the faults that have not struck yet; of one kind of call, or of all. */
+  readonly heal: (rpc?: Rpc) => void
   /** Calls of one kind up to now, whatever became of them. */
   readonly calls: (rpc: Rpc) => number
   readonly down: () => void
@@ -123,7 +123,9 @@ export const startEventStore = async ({
     port,
     log,
     inject: (injection) => injections.push({ injection, left: injection.times ?? 1 }),
-    heal: () => (injections = []),
+    heal: (rpc) => {
+      injections = injections.filter(({ injection }) => rpc !== undefined && injection.rpc !== rpc)
+    },
     calls: (rpc) => calls.get(rpc) ?? 0,
     down: () => {
       server?.forceShutdown()
