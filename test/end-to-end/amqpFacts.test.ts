@@ -8,7 +8,7 @@ import { Effect, Redacted } from "effect"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { api, product } from "../servers/product.ts"
 import { clientOf, sharedBroker } from "../servers/sharedBroker.ts"
-import { until } from "../servers/until.ts"
+import { PATIENCE_MS, until } from "../servers/until.ts"
 
 const SCALE = Number(process.env["POSTHASTE_TEST_SCALE"] ?? 1)
 
@@ -44,116 +44,119 @@ const followed = async (exchange: string, pattern: string) => {
 }
 
 describe("facts over RabbitMQ", () => {
-  it.live("are every fact of every message, in the order of each, however often the broker is killed", () =>
-    Effect.gen(function* () {
-      const [events, deadLetters] = yield* Effect.promise(() =>
-        Promise.all([followed("posthaste.events", "acme.webhook.*"), followed("posthaste.dead-letters", "#")])
-      )
-      const database = Redacted.value(yield* freshDatabase)
-      const server = yield* product(database, {
-        AMQP_URL: broker.rabbitmq.url,
-        POSTHASTE_ROLES: "api,worker,relay,projector"
-      })
-      yield* Effect.promise(async () => {
-        const call = api(server.url!, "acme")
-        const receiver = createServer((request, response) => {
-          request.resume()
-          request.on("end", () => response.writeHead(request.url === "/bad" ? 404 : 200).end())
+  it.live(
+    "are every fact of every message, in the order of each, however often the broker is killed",
+    () =>
+      Effect.gen(function* () {
+        const [events, deadLetters] = yield* Effect.promise(() =>
+          Promise.all([followed("posthaste.events", "acme.webhook.*"), followed("posthaste.dead-letters", "#")])
+        )
+        const database = Redacted.value(yield* freshDatabase)
+        const server = yield* product(database, {
+          AMQP_URL: broker.rabbitmq.url,
+          POSTHASTE_ROLES: "api,worker,relay,projector"
         })
-        await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve))
-        const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
-        const endpointAt = async (path: string) =>
-          (await call("POST", "/webhook-endpoints", { url: `${url}${path}` })).body["id"] as string
-        const [good, bad] = [await endpointAt("/good"), await endpointAt("/bad")]
-        const send = async (to: string, more: object = {}) =>
-          (
-            await call("POST", "/outbound/messages", {
-              ...{ channel: "webhook", to, eventType: "order.paid", payloadJson: { order: 17 } },
-              ...more
-            })
-          ).body["id"] as string
+        yield* Effect.promise(async () => {
+          const call = api(server.url!, "acme")
+          const receiver = createServer((request, response) => {
+            request.resume()
+            request.on("end", () => response.writeHead(request.url === "/bad" ? 404 : 200).end())
+          })
+          await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve))
+          const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
+          const endpointAt = async (path: string) =>
+            (await call("POST", "/webhook-endpoints", { url: `${url}${path}` })).body["id"] as string
+          const [good, bad] = [await endpointAt("/good"), await endpointAt("/bad")]
+          const send = async (to: string, more: object = {}) =>
+            (
+              await call("POST", "/outbound/messages", {
+                ...{ channel: "webhook", to, eventType: "order.paid", payloadJson: { order: 17 } },
+                ...more
+              })
+            ).body["id"] as string
 
-        const callOps = api(server.url!, "ops")
-        const target = await callOps("POST", "/alert-targets", { type: "webhook", url, events: ["broker"] })
-        const alerts = async () =>
-          (
-            await callOps<{ items: ReadonlyArray<{ eventType: string }> }>(
-              "GET",
-              `/outbound/messages?to=${target.body["id"]}`
-            )
-          ).body.items.map(({ eventType }) => eventType)
-        await until("relay and broker have met", async () => (await ready()).rabbitmq?.status === "ok")
-        await broker.rabbitmq.settle()
-        const ids: Array<string> = []
-        const kills = 1 * SCALE
-        for (let kill = 0; kill < kills; kill++) {
-          for (let n = 0; n < 20; n++) ids.push(await send(good))
-          await broker.rabbitmq.kill()
-          for (let n = 0; n < 20; n++) ids.push(await send(good))
-          await until("it is told that the broker is away", async () => (await ready()).rabbitmq?.status === "away")
-          if (kill === 0) {
-            await until("an alert says so", async () => (await alerts()).includes("posthaste.broker.away"))
+          const callOps = api(server.url!, "ops")
+          const target = await callOps("POST", "/alert-targets", { type: "webhook", url, events: ["broker"] })
+          const alerts = async () =>
+            (
+              await callOps<{ items: ReadonlyArray<{ eventType: string }> }>(
+                "GET",
+                `/outbound/messages?to=${target.body["id"]}`
+              )
+            ).body.items.map(({ eventType }) => eventType)
+          await until("relay and broker have met", async () => (await ready()).rabbitmq?.status === "ok")
+          await broker.rabbitmq.settle()
+          const ids: Array<string> = []
+          const kills = 1 * SCALE
+          for (let kill = 0; kill < kills; kill++) {
+            for (let n = 0; n < 20; n++) ids.push(await send(good))
+            await broker.rabbitmq.kill()
+            for (let n = 0; n < 20; n++) ids.push(await send(good))
+            await until("it is told that the broker is away", async () => (await ready()).rabbitmq?.status === "away")
+            if (kill === 0) {
+              await until("an alert says so", async () => (await alerts()).includes("posthaste.broker.away"))
+            }
+            await broker.rabbitmq.start()
           }
-          await broker.rabbitmq.start()
-        }
-        await until("an alert says that it is back", async () => (await alerts()).includes("posthaste.broker.back"))
-        const dead = await send(bad, { correlationId: "tx_xyz" })
-        await until("all is told", () => {
-          const last = new Set(
-            events.got
-              .map(({ body }) => body as Event)
-              .filter(({ type }) => ["posthaste.MessageDelivered", "posthaste.MessageFailed"].includes(type))
-              .map(({ subject }) => subject)
-          )
-          return [...ids, dead].every((id) => last.has(id)) && deadLetters.got.length > 0
-        })
+          await until("an alert says that it is back", async () => (await alerts()).includes("posthaste.broker.back"))
+          const dead = await send(bad, { correlationId: "tx_xyz" })
+          await until("all is told", () => {
+            const last = new Set(
+              events.got
+                .map(({ body }) => body as Event)
+                .filter(({ type }) => ["posthaste.MessageDelivered", "posthaste.MessageFailed"].includes(type))
+                .map(({ subject }) => subject)
+            )
+            return [...ids, dead].every((id) => last.has(id)) && deadLetters.got.length > 0
+          })
 
-        const seen = new Map<string, Array<Event>>()
-        for (const { body } of events.got) {
-          const event = body as Event
-          const before = seen.get(event.subject) ?? []
-          // At least once: a consumer drops what it knows by its id.
-          if (!before.some(({ id }) => id === event.id)) seen.set(event.subject, [...before, event])
-        }
-        expect(new Set(seen.keys())).toEqual(new Set([...ids, dead]))
-        for (const [id, told] of seen) {
-          const facts = (
-            await call<{ items: ReadonlyArray<Record<string, unknown>> }>("GET", `/outbound/messages/${id}/events`)
-          ).body.items
-          expect(told.map(({ type, sequence, status, data }) => ({ type, sequence, status, data }))).toEqual(
-            facts.map(({ type, version, status, data }) => ({
-              type: `posthaste.${type}`,
-              sequence: String(version),
-              status,
-              data
-            }))
-          )
-        }
-        const [first] = events.got
-        expect(first).toMatchObject({
-          routingKey: "acme.webhook.QUEUED",
-          contentType: "application/cloudevents+json",
-          body: { specversion: "1.0", source: "/posthaste/acme", sequence: "1", datacontenttype: "application/json" }
-        })
-        expect(deadLetters.got[0]).toMatchObject({ routingKey: "acme.webhook.FAILED" })
-        expect(deadLetters.got[0]!.body).toEqual({
-          original_topic: "order.paid",
-          original_message: { order: 17 },
-          error: "answered 404",
-          retry_count: 1,
-          failed_at: expect.stringMatching(/^\d{4}-/),
-          correlation_id: "tx_xyz"
-        })
-        events.close()
-        deadLetters.close()
-        receiver.close()
+          const seen = new Map<string, Array<Event>>()
+          for (const { body } of events.got) {
+            const event = body as Event
+            const before = seen.get(event.subject) ?? []
+            // At least once: a consumer drops what it knows by its id.
+            if (!before.some(({ id }) => id === event.id)) seen.set(event.subject, [...before, event])
+          }
+          expect(new Set(seen.keys())).toEqual(new Set([...ids, dead]))
+          for (const [id, told] of seen) {
+            const facts = (
+              await call<{ items: ReadonlyArray<Record<string, unknown>> }>("GET", `/outbound/messages/${id}/events`)
+            ).body.items
+            expect(told.map(({ type, sequence, status, data }) => ({ type, sequence, status, data }))).toEqual(
+              facts.map(({ type, version, status, data }) => ({
+                type: `posthaste.${type}`,
+                sequence: String(version),
+                status,
+                data
+              }))
+            )
+          }
+          const [first] = events.got
+          expect(first).toMatchObject({
+            routingKey: "acme.webhook.QUEUED",
+            contentType: "application/cloudevents+json",
+            body: { specversion: "1.0", source: "/posthaste/acme", sequence: "1", datacontenttype: "application/json" }
+          })
+          expect(deadLetters.got[0]).toMatchObject({ routingKey: "acme.webhook.FAILED" })
+          expect(deadLetters.got[0]!.body).toEqual({
+            original_topic: "order.paid",
+            original_message: { order: 17 },
+            error: "answered 404",
+            retry_count: 1,
+            failed_at: expect.stringMatching(/^\d{4}-/),
+            correlation_id: "tx_xyz"
+          })
+          events.close()
+          deadLetters.close()
+          receiver.close()
 
-        async function ready() {
-          const response = await fetch(`${server.url}/readyz`)
-          return (await response.json()) as { rabbitmq?: { status: string } }
-        }
-      })
-    })
+          async function ready() {
+            const response = await fetch(`${server.url}/readyz`)
+            return (await response.json()) as { rabbitmq?: { status: string } }
+          }
+        })
+      }),
+    5 * PATIENCE_MS
   )
 
   it.live("begin when there is a broker, or with the oldest where that is asked for, and go on where they stand", () =>

@@ -16,6 +16,7 @@ import { Effect } from "effect"
 import { installed } from "./installed.ts"
 import { lastingPort } from "./lastingPort.ts"
 import { noteProcess, ownDirectory } from "./leftovers.ts"
+import { PATIENCE_MS } from "./until.ts"
 
 export interface RabbitMQ {
   readonly url: string
@@ -47,7 +48,8 @@ export interface RabbitMQ {
   readonly log: () => string
 }
 
-const READY_WITHIN_MS = 120_000
+/** A quiet machine needs four seconds. */
+const READY_WITHIN_MS = 2 * PATIENCE_MS
 const STARTS_MAX = 3
 
 /** One of its own for as long as the scope is open. `program` is RabbitMQ's own `rabbitmq-server`. */
