@@ -8,6 +8,7 @@ import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Orgs, unset } from "../../../src/application/ports/Orgs.ts"
 import { type Before, Retention } from "../../../src/application/ports/Retention.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
+import { makeEndpoint } from "../destinations/samples.ts"
 import { ended, projected } from "../replays/deadLetterSamples.ts"
 import {
   delivered,
@@ -138,7 +139,8 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
         yield* store.append([{ ...start.entry, at: inMillis(-4 * HOUR) }])
         const taken = settled(start.after, sentOnly)
         yield* store.append([{ ...taken.entry, at: inMillis(-4 * HOUR) }])
-        yield* projected([older, younger, replayed, taken.after])
+        const youngSent = yield* ended(sentOnly, inMillis(-HOUR), { orgId, acceptedAt: inMillis(-HOUR) })
+        yield* projected([older, younger, replayed, taken.after, youngSent])
         const again = next(replayed, { type: "ReplayMessage", now: now(), reason: null })
         yield* store.append([again.entry])
         expect((yield* sweepAll(100)).reduce((a, b) => a + b)).toBe(0)
@@ -147,8 +149,26 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
         expect((yield* store.load(older.id)).version).toBe(0)
         expect((yield* store.load(taken.after.id)).version).toBe(0)
         expect((yield* store.load(younger.id)).version).toBe(younger.version)
+        expect((yield* store.load(youngSent.id)).version).toBe(youngSent.version)
         expect((yield* store.load(replayed.id)).version).toBe(again.after.version)
-        expect((yield* (yield* MessageViews).stats(orgId)).byStatus).toMatchObject({ FAILED: 2, SENT: 0 })
+        expect((yield* (yield* MessageViews).stats(orgId)).byStatus).toMatchObject({ FAILED: 2, SENT: 1 })
+      })
+    )
+
+    test(
+      "keeps a dead letter that holds the place of its ordering key",
+      Effect.gen(function* () {
+        const orgId = newOrg()
+        const { id: destination } = yield* makeEndpoint(orgId, { onDeadLetter: "block" })
+        const wishes = { orgId, destination, acceptedAt: inMillis(-4 * HOUR) }
+        const plain = yield* ended(refused(), inMillis(-3 * HOUR), wishes)
+        const holding = yield* ended(refused(), inMillis(-3 * HOUR), { ...wishes, orderingKey: "one" })
+        yield* projected([plain, holding])
+        const removed = yield* sweepAll(100, inMillis(-2 * HOUR))
+        expect(removed.reduce((a, b) => a + b)).toBe(1)
+        const store = yield* EventStore
+        expect((yield* store.load(plain.id)).version).toBe(0)
+        expect((yield* store.load(holding.id)).version).toBe(holding.version)
       })
     )
 
