@@ -18,7 +18,7 @@ import { NOBODY } from "../../../domain/audit/entry.ts"
 import { OrgId } from "../../../domain/ids.ts"
 import { hashOf, isSameHash, isWellFormed, storedHash } from "../keys/apiKey.ts"
 import { addressOf, isIn, type Networks, networksOf } from "./callers.ts"
-import { Door } from "./door.ts"
+import { Door, keyHashOf } from "./door.ts"
 import {
   forbidden,
   invalidRequest,
@@ -127,10 +127,11 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
       /** Null for the operator. */
       const holderOf = Effect.fnUntraced(function* (
         key: string,
-        address: string | null
+        request: HttpServerRequest.HttpServerRequest
       ): Effect.fn.Return<Holder | null, Refusal> {
+        const address = addressOf(request, trustedProxies)
         if (key === "") return yield* unauthorized("Send the header authorization: Bearer <API key>.")
-        const hashed = hashOf(key)
+        const hashed = keyHashOf(request.source, key)
         const now = yield* Clock.currentTimeMillis
         const stored = storedHash(hashed)
         if (isOperator(operatorKeys, hashed)) {
@@ -168,7 +169,7 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
       const callerOf = Effect.fnUntraced(function* (credential: Redacted.Redacted, endpoint: Asked) {
         const request = yield* HttpServerRequest.HttpServerRequest
         const address = addressOf(request, trustedProxies)
-        const holder = yield* holderOf(Redacted.value(credential), address)
+        const holder = yield* holderOf(Redacted.value(credential), request)
         const may = (scope: Scope) => holder === null || allows(holder.scopes, scope)
         const route = routeNameOf(endpoint, destinations)
         const needed = scopeOfRoute[route] ?? "admin"
@@ -218,7 +219,7 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
           apiKey: (handler, { credential }) =>
             Effect.matchEffect(
               Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-                holderOf(Redacted.value(credential), addressOf(request, trustedProxies))
+                holderOf(Redacted.value(credential), request)
               ),
               {
                 onFailure: refuse,

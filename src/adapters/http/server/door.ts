@@ -3,7 +3,7 @@
  * requests are taken up in turns (turns.ts). A key that was good lately stands for its org; everybody else asks as their address, so that
  * strangers wait behind strangers.
  */
-import type { IncomingHttpHeaders, IncomingMessage } from "node:http"
+import type { IncomingMessage } from "node:http"
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { Headers } from "effect/http"
 import { Askers } from "../../../application/askers.ts"
@@ -19,6 +19,18 @@ export class Door extends Context.Service<
   { readonly turns: Turns; readonly keys: WrongKeys; readonly pace: Pace; readonly takeUp: TakeUp }
 >()("posthaste/adapters/http/server/door/Door") {}
 
+const hashed = Symbol("the hash of a request's key")
+
+/** The hash of a key that came with the request: the door asks for it, and then who lets the caller in. It is made once. */
+export const keyHashOf = (request: object, key: string): Buffer => {
+  const kept: { [hashed]?: { readonly key: string; readonly hash: Buffer } } = request
+  const known = kept[hashed]
+  if (known?.key === key) return known.hash
+  const hash = hashOf(key)
+  kept[hashed] = { key, hash }
+  return hash
+}
+
 export const layer = (proxies: Networks | null) =>
   Layer.effect(
     Door,
@@ -28,13 +40,15 @@ export const layer = (proxies: Networks | null) =>
       const turns = makeTurns()
       const keys = makeWrongKeys()
       const pace = makePace(askers)
-      const orgOf = ({ authorization, "x-org-id": named }: IncomingHttpHeaders): string | null => {
+      const orgOf = (request: IncomingMessage): string | null => {
+        const { authorization, "x-org-id": named } = request.headers
         const key = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1]
-        const org = key === undefined ? undefined : keys.orgOf(storedHash(hashOf(key)), Date.now())
+        const org = key === undefined ? undefined : keys.orgOf(storedHash(keyHashOf(request, key)), Date.now())
         return org === null ? `${named}` : (org ?? null)
       }
-      const whoAsks = ({ headers, socket }: IncomingMessage): string => {
-        const org = orgOf(headers)
+      const whoAsks = (request: IncomingMessage): string => {
+        const { headers, socket } = request
+        const org = orgOf(request)
         if (org !== null) {
           askers.asked(org, Number(clock.monotonicTimeNanosUnsafe()) / 1e6)
           return org
