@@ -213,6 +213,17 @@ describe("what counts as a secret of a destination", () => {
     ).toBe("/in?token=***&v=2 *** *** messageId")
   })
 
+  it("is a parameter as it was written, however that was", () => {
+    const open = openOf(http, { url: `${url}?token=a+b%2fc~d%21e%zz` })
+    expect(marks("a+b%2fc~d%21e%zz", http, open)).toBe("***")
+  })
+
+  it("is no place for the id of a message in a URL", () => {
+    const open = openOf(http, { url, reconcile: { url: `${url}?id=order-{messageId}&as=%7BmessageId%7D` } })
+    const text = "order-{messageId} {messageId} %7BmessageId%7D"
+    expect(marks(text, http, open)).toBe(text)
+  })
+
   it("is the secret of a signature in each of its forms, and one before it", () => {
     const text = "a plain text that both sides share"
     const secret = `whsec_${base64(text)}`
