@@ -2,9 +2,9 @@
  * How a route is called: one request, tried again while that is safe, and answered with what the service answered or with a
  * named error.
  *
- * A call is tried again after 429, 503 and a broken connection, if a repetition can't do it twice: reads, changes that end in
- * the same state, and everything that has an idempotency key, which is made here unless the caller brings one. Any other POST
- * is repeated after 429 only, where nothing was done.
+ * A call is tried again after 408, 429, 503 and a broken connection, if a repetition can't do it twice: reads, changes that
+ * end in the same state, and everything that has an idempotency key, which is made here unless the caller brings one. Any other
+ * POST is repeated after 429 only, where nothing was done.
  */
 import { ConnectionError, ProblemError, problemErrorOf, TimeoutError } from "./errors.ts"
 import { webCrypto } from "./webCrypto.ts"
@@ -168,10 +168,13 @@ const pagesOf = <Item>(page: (cursor?: string) => Promise<Page<Item>>): Pages<It
   }
 })
 
+/** 408: it did not arrive in time, as when the service stood still while it came. */
+const mayPass: ReadonlySet<number> = new Set([408, 503])
+
 /** How long to wait before the next try, or null when there must be none. */
 export const waitBefore = (error: unknown, tried: number, isRepeatable: boolean): number | null => {
   if (error instanceof ProblemError) {
-    if (error.status !== 429 && !(error.status === 503 && isRepeatable)) return null
+    if (error.status !== 429 && !(mayPass.has(error.status) && isRepeatable)) return null
     if ((error.retryAfterMs ?? 0) > RETRY_AFTER_MAX_MS) return null
     return Math.max(error.retryAfterMs ?? 0, backoff(tried))
   }

@@ -145,6 +145,7 @@ describe("a refusal", () => {
 
 describe("a call is tried again", () => {
   it.each([
+    ["408", problem(408)],
     ["429", problem(429)],
     ["503", problem(503)],
     ["no answer", hangUp]
@@ -183,7 +184,7 @@ describe("a call is tried again", () => {
   })
 
   it("not when it may have been done, and has no key that would tell", async () => {
-    for (const answer of [problem(503), hangUp]) {
+    for (const answer of [problem(408), problem(503), hangUp]) {
       say(answer)
       asked = []
       await client()
