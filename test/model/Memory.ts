@@ -188,16 +188,31 @@ export const bodyIn = ({ bodies, sharing, eventBodies }: Tables, id: MessageId):
 export const eraseIn = ({ bodies, sharing, responses }: Tables, id: MessageId): boolean =>
   [bodies.delete(id), sharing.delete(id), responses.delete(id)].includes(true)
 
+/** The version of the last fact of a journal; 0 where there is none. */
+export const versionOf = ({ journals }: Tables, journal: string): number => journals.get(journal)?.at(-1)?.version ?? 0
+
+/** A fact that stands in the feed; undefined once it is forgotten. */
+export const factAt = (
+  { journals, streams }: Tables,
+  { stream, messageId, version }: Tables["feed"][number]
+): StoredRow | undefined => {
+  if (messageId !== null) return streams.get(messageId)?.[version - 1]
+  const facts = journals.get(stream)
+  return facts?.[version - (facts[0]?.version ?? 1)]
+}
+
 /** On top of what is there: whoever calls has looked. */
 export const addToJournal = (
-  { journals, feed }: Tables,
+  tables: Tables,
   journal: JournalName,
   facts: ReadonlyArray<RecordedFact>,
   at: DateTime.Utc,
-  actor: string | null
+  actor: string | null,
+  last = versionOf(tables, journal)
 ): void => {
+  const { journals, feed } = tables
   const history = journals.get(journal) ?? []
-  const added = facts.map(({ name, data }, index) => ({ name, data, at, actor, version: history.length + index + 1 }))
+  const added = facts.map(({ name, data }, index) => ({ name, data, at, actor, version: last + index + 1 }))
   journals.set(journal, [...history, ...added])
   for (const { version } of added) feed.push({ stream: journal, messageId: null, version })
 }

@@ -25,6 +25,7 @@ import { receiptInboxContract } from "../contracts/receipts/receiptInboxContract
 import { replaysContract } from "../contracts/replays/replaysContract.ts"
 import { commandInboxContract } from "../contracts/requests/commandInboxContract.ts"
 import { destinationLivesContract } from "../contracts/retention/destinationLivesContract.ts"
+import { frontsContract } from "../contracts/retention/frontsContract.ts"
 import { retentionContract } from "../contracts/retention/retentionContract.ts"
 import { eventStoreContract } from "../contracts/store/eventStoreContract.ts"
 import { journalsContract } from "../contracts/store/journalsContract.ts"
@@ -54,6 +55,7 @@ receiptInboxContract("memory", MemoryPorts.layer)
 replaysContract("memory", MemoryPorts.layer)
 retentionContract("memory", MemoryPorts.layer)
 destinationLivesContract("memory", MemoryPorts.layer)
+frontsContract("memory", MemoryPorts.layer)
 circuitsContract("memory", MemoryPorts.layer)
 backlogsContract("memory", MemoryPorts.layer)
 destinationHealthContract("memory", MemoryPorts.layer)

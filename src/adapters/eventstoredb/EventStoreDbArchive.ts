@@ -4,7 +4,7 @@
  * PostgreSQL and copied from there.
  */
 import { Effect, BigInt as Integers, Layer, Order } from "effect"
-import { Archive, type ArchivedFact, NotContinued } from "../../application/ports/Archive.ts"
+import { Archive, type ArchivedFact, mayBeginWith, NotContinued } from "../../application/ports/Archive.ts"
 import type { LoggedFact } from "../../application/ports/EventStore.ts"
 import { type JournalName, Journals } from "../../application/ports/Journals.ts"
 import { Ledger } from "../../application/ports/Ledger.ts"
@@ -35,10 +35,13 @@ export const layer = Layer.effect(
     const keys = yield* StreamKeys
     const services = yield* Effect.context<EventStoreDb | StreamKeys>()
 
-    /** One after the other. */
+    /** One after the other. A front that was forgotten may still be there for a while. */
     const factsOf = Effect.fnUntraced(function* (streams: ReadonlyArray<string>) {
       const read = yield* Effect.forEach(streams, (stream) => db.read(stream), { concurrency: STREAMS_AT_ONCE })
-      return (yield* opened(keys, read.flat())).map(loggedOf)
+      const journals = streams.filter((stream) => messageOf(stream) === null)
+      const begins = journals.length === 0 ? new Map<string, number>() : yield* ledger.knownJournals(journals)
+      const left = read.flat().filter(({ stream, revision }) => revision + 1 >= (begins.get(stream) ?? 1))
+      return (yield* opened(keys, left)).map(loggedOf)
     })
 
     const byStream = Effect.fnUntraced(function* (after: LoggedFact | null, limit: number) {
@@ -88,10 +91,12 @@ export const layer = Layer.effect(
       const journal = facts[0]!.stream as JournalName
       const there = yield* journals.load(journal)
       for (const { stream, version, at, actor, name, data } of facts) {
-        const same = there[version - 1]
-        const isThere = same?.name === name && same.data === data
+        const fact = { stream, version, at, actor, name, data }
+        const same = there.find((each) => each.version === version)
+        const begins = there.length === 0 && version > 1 && mayBeginWith(fact) && (yield* ledger.beginJournal(fact))
+        const isThere = begins || (same?.name === name && same.data === data)
         const written = isThere
-          ? yield* Effect.provideContext(write(journal, [same]), services)
+          ? yield* Effect.provideContext(write(journal, [fact]), services)
           : (yield* journals.append(journal, version - 1, [{ name, data }], at, actor)) === "Appended"
         if (!written) return yield* new NotContinued({ stream, version })
       }

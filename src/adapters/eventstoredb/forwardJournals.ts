@@ -5,6 +5,7 @@
  * The place and the id of a copy are made of the journal and the fact's version: several processes may copy the same fact, and
  * it is there once. Most facts are copied when they are written (EventStoreDbJournals.ts); the rest are found here.
  */
+import { jsonEvent } from "@eventstore/db-client"
 import { Effect } from "effect"
 import { background } from "../../application/background.ts"
 import type { Position } from "../../application/ports/EventStore.ts"
@@ -45,11 +46,11 @@ const copyFrom = Effect.fnUntraced(function* (holder: string, from: Position | n
 const copy = Effect.fnUntraced(function* (journal: string, facts: ReadonlyArray<JournalEntry>) {
   const ordered = facts.toSorted((a, b) => a.version - b.version)
   if (yield* write(journal, ordered)) return
-  const copied = (yield* (yield* EventStoreDb).read(journal)).length
+  const copied = (yield* (yield* EventStoreDb).read(journal)).at(-1)?.revision ?? -1
   const all = yield* (yield* Journals).load(journal as JournalName)
   yield* write(
     journal,
-    all.filter(({ version }) => version > copied && version <= ordered.at(-1)!.version)
+    all.filter(({ version }) => version > copied + 1 && version <= ordered.at(-1)!.version)
   )
 })
 
@@ -60,9 +61,38 @@ export const write = Effect.fnUntraced(function* (journal: string, facts: Readon
   for (let i = 0; i < facts.length; i += TOGETHER) {
     const some = facts.slice(i, i + TOGETHER)
     const identified = some.map((fact) => ({ ...fact, id: eventId(journal, fact.version, COPY) }))
-    const events = yield* eventsOf(journal, key, identified)
-    const { type } = yield* db.append(journal, some[0]!.version - 1, events)
-    if (type === "WrongExpectedVersion") return false
+    const base = some[0]!.version - 1
+    const written = db.append(journal, base, yield* eventsOf(journal, key, identified))
+    if ((yield* written).type === "Appended") continue
+    if (base === 0 || !(yield* fillFront(journal, base))) return false
+    if ((yield* written).type === "WrongExpectedVersion") return false
   }
+  return true
+})
+
+/** No fact has such a name, so nobody reads it for one. */
+const FRONT = "front"
+/** They are small: so many are written as quickly as a few facts. */
+const FRONTS_AT_ONCE = 100
+
+/**
+ * Gives a stream that has no facts yet the revisions of a front that was forgotten before it was copied: events that say nothing, and hides
+ * them. False where there are facts.
+ */
+const fillFront = Effect.fnUntraced(function* (journal: string, base: number) {
+  const db = yield* EventStoreDb
+  for (let filled = 0; filled < base; ) {
+    const there = yield* db.read(journal, filled, FRONTS_AT_ONCE)
+    if (there.some(({ type }) => type !== FRONT)) return false
+    filled += there.length
+    const more = Math.min(FRONTS_AT_ONCE, base - filled)
+    if (there.length > 0 || more === 0) continue
+    const events = Array.from({ length: more }, (_, n) =>
+      jsonEvent({ id: eventId(journal, filled + n + 1, FRONT), type: FRONT, data: {} })
+    )
+    if ((yield* db.append(journal, filled, events)).type === "WrongExpectedVersion") return false
+    filled += more
+  }
+  yield* db.beginAt(journal, base)
   return true
 })

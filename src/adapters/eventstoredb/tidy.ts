@@ -1,6 +1,6 @@
 /**
  * Removes what is not needed any more: marks of applied changes that the log was followed beyond, reservations that a crash
- * left behind, and the streams of forgotten messages.
+ * left behind, the streams of forgotten messages, and forgotten fronts of journals.
  */
 import { Effect } from "effect"
 import { Ledger } from "../../application/ports/Ledger.ts"
@@ -16,6 +16,7 @@ export const tidy = Effect.fnUntraced(function* (followedTo: bigint) {
   const ledger = yield* Ledger
   yield* ledger.tidy(followedTo)
   yield* removeForgotten
+  yield* removeFronts
   const left = yield* ledger.leftBehind(AT_ONCE)
   const never = yield* Effect.filter(left, ({ id, messageId }) =>
     Effect.map(db.read(streamOf(messageId)), (events) => events.every((event) => event.id !== id))
@@ -34,5 +35,19 @@ export const removeForgotten = Effect.gen(function* () {
       discard: true
     })
     yield* ledger.forgot(forgotten)
+  }
+})
+
+export const removeFronts = Effect.gen(function* () {
+  const db = yield* EventStoreDb
+  const ledger = yield* Ledger
+  for (;;) {
+    const fronts = yield* ledger.forgottenFronts(AT_ONCE)
+    if (fronts.length === 0) return
+    yield* Effect.forEach(fronts, ({ stream, version }) => db.beginAt(stream, version - 1), {
+      concurrency: REMOVALS_AT_ONCE,
+      discard: true
+    })
+    yield* ledger.forgotFronts(fronts)
   }
 })

@@ -15,6 +15,7 @@ import {
   SPREAD_MAX_MS,
   WINDOW_MIN_MS
 } from "../../domain/delivery/rateLimit.ts"
+import { endless } from "../../domain/endless.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import { endedWell } from "../../domain/message/view.ts"
 
@@ -72,6 +73,8 @@ const constants: Readonly<Record<string, string>> = {
   writtenWithinMs: String(WRITTEN_WITHIN_MS),
   claimedBodyMax: String(CLAIMED_BODY_MAX),
   lookedThrough: String(LOOKED_THROUGH),
+  endless: [...endless.keys()].join("|"),
+  rests: [...endless.values()].flat().join("|"),
   endedWell: endedWell.map(text).join(", ")
 }
 

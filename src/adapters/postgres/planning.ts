@@ -44,6 +44,8 @@ export const planning: Readonly<Record<string, Planning>> = {
   forget_events: byIndex,
   forget_destinations: byIndex,
   forget_lanes: byIndex,
+  resting_fronts: { ...inIndexOrder, ...once },
+  forget_fronts: byIndex,
   holds_nothing: byIndex,
   claim_receipts: { ...inIndexOrder, ...once },
   forget_entries: byIndex,

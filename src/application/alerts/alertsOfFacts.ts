@@ -235,7 +235,9 @@ const circuitAlert = Effect.fnUntraced(function* (
   // Whether a reset closes an opened circuit depends on the facts before it.
   const history =
     fact.type === "CircuitReset"
-      ? (yield* (yield* Circuits).load(subject.id)).facts.slice(0, version).map((dated) => dated.fact)
+      ? (yield* (yield* Circuits).load(subject.id)).facts.flatMap((dated) =>
+          dated.version > version ? [] : dated.fact
+        )
       : [fact]
   return circuitNews(history) === "closed" ? circuitClosed(about) : null
 })

@@ -14,7 +14,10 @@ export const noteChange = (
       decide: Effect.fnUntraced(function* (history: ReadonlyArray<JournalFact>) {
         const at = yield* DateTime.now
         const facts = changed(history, at)
-        return { entry: facts.length === 0 ? null : { expected: history.length, facts, at }, answer: null }
+        return {
+          entry: facts.length === 0 ? null : { expected: history.at(-1)?.version ?? 0, facts, at },
+          answer: null
+        }
       }),
       append: appendToJournal(journal)
     },

@@ -81,11 +81,11 @@ export const orgsOf = (
 ) => {
   const known = bounded<string, OrgId>(ORGS_MAX)
 
-  /** The first fact of every journal names its org, except a circuit's: its org is that of its destination. */
+  /** The first fact of every journal that is there names its org, except a circuit's: its org is that of its destination. */
   const ofJournal = Effect.fnUntraced(function* (journal: JournalName) {
     const [kind, id] = halvesOf(journal)
     if (kind === "circuit") return isUuid(id) ? yield* circuits.orgOf(DestinationId.make(id)) : null
-    const [first] = yield* journals.load(journal)
+    const [first] = yield* journals.load(journal, { after: 0, limit: 1 })
     return first === undefined ? null : orgIn(first.data)
   })
 

@@ -8,7 +8,7 @@ import { EventStore } from "../ports/EventStore.ts"
 import { Projections } from "../ports/Projections.ts"
 
 /** Facts stand in the log in the order in which they were committed: one may be older than another that stands before it, by less than this. */
-const COMMITTED_WITHIN = Duration.minutes(1)
+export const COMMITTED_WITHIN = Duration.minutes(1)
 
 export const readUntil = Effect.gen(function* () {
   const store = yield* EventStore

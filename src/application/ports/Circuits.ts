@@ -17,14 +17,14 @@ export interface Report {
 }
 
 export interface CircuitHistory {
-  readonly facts: ReadonlyArray<{ readonly at: DateTime.Utc; readonly fact: CircuitFact }>
+  readonly facts: ReadonlyArray<{ readonly version: number; readonly at: DateTime.Utc; readonly fact: CircuitFact }>
   readonly now: DateTime.Utc
 }
 
 /** The circuit as it is, for whoever decides on it. */
 export interface PresentCircuit {
   readonly circuit: Circuit
-  /** The number of its facts. */
+  /** The version of its last fact. */
   readonly generation: number
   /** The store's clock: all workers measure how long a circuit stays open with the same one. */
   readonly now: DateTime.Utc
@@ -34,13 +34,13 @@ export interface PresentCircuit {
  * The circuit of each destination: its facts, on the journal `circuit-<destination>`, and its state, which
  * `Queue.claim` and the gate of `EventStore.append` obey.
  *
- * - `append` is a compare-and-set on the generation, the number of facts: of several writers at the same generation one
+ * - `append` is a compare-and-set on the generation, the version of the last fact: of several writers at the same generation one
  *   succeeds. Facts and state change in one transaction, so they never disagree, whatever crashes when.
  * - `report` adds to the count of failures of a closed circuit, and widens the limit of a circuit that was just closed.
  *   A report of an older generation changes nothing and is not answered. It changes no status: that takes facts, which
  *   the reporting worker decides from the answer.
  * - `giveBack` returns the permit of a probe that showed nothing. Another probe may start a little later.
- * - A circuit without facts is closed.
+ * - A circuit without facts is closed. `load` answers what retention has left.
  * - `present` folds the last facts alone, however many there are: a destination that is down for years has one every few minutes.
  *
  * The one fact that is not written here is `CircuitProbed`: `Queue.claim` writes it when it hands out a probe.

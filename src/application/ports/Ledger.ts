@@ -2,6 +2,7 @@ import { Context, type DateTime } from "effect"
 import type { EventId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
 import type { FromStore } from "../errors.ts"
+import type { ArchivedFact } from "./Archive.ts"
 import type { Append, KeyHolder, Position, StreamVersion } from "./EventStore.ts"
 import type { NewEvent, PublishResult } from "./Events.ts"
 import type { JournalFact } from "./Journals.ts"
@@ -64,6 +65,12 @@ export interface OldDead {
   readonly version: StreamVersion
 }
 
+/** What is before a version of a journal that goes on for ever; the journal rests after the fact of that version. */
+export interface JournalFront {
+  readonly stream: string
+  readonly version: StreamVersion
+}
+
 /** The stream of a message or of an event, by its name and by the id of what it is about. */
 export interface ForgottenStream {
   readonly id: string
@@ -109,7 +116,10 @@ export class Ledger extends Context.Service<
     readonly takenBy: (orgId: OrgId, key: string) => FromStore<KeyHolder | null>
     /** Which of these messages belong to this installation; others may share the log. */
     readonly known: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlySet<MessageId>>
-    readonly knownJournals: (names: ReadonlyArray<string>) => FromStore<ReadonlySet<string>>
+    /** Of these journals those that there are, each with the version that it begins with: its front may be forgotten. */
+    readonly knownJournals: (names: ReadonlyArray<string>) => FromStore<ReadonlyMap<string, StreamVersion>>
+    /** Stores the first fact of a journal whose front was forgotten elsewhere. False, and nothing happens, where the journal has facts. */
+    readonly beginJournal: (fact: ArchivedFact) => FromStore<boolean>
     /** Takes or keeps a follower's place; null while another process has it. */
     readonly follow: (follower: Follower, holder: string) => FromStore<{ readonly position: Position | null } | null>
     readonly advance: (follower: Follower, holder: string, step: FollowerStep) => FromStore<boolean>
@@ -144,6 +154,23 @@ export class Ledger extends Context.Service<
     /** Streams that retention has forgotten and that still exist. */
     readonly forgotten: (limit: number) => FromStore<ReadonlyArray<ForgottenStream>>
     readonly forgot: (streams: ReadonlyArray<ForgottenStream>) => FromStore<void>
+    /** Of the next journals those whose front is old enough (see Retention.sweepFronts), and where to go on. */
+    readonly restingFronts: (
+      restedBefore: DateTime.Utc,
+      from: string | null,
+      limit: number
+    ) => FromStore<{ readonly fronts: ReadonlyArray<JournalFront>; readonly next: string | null }>
+    /**
+     * Forgets these, but for what somebody has yet to read or owes: `place` is where the fact of that version stands in the log that is
+     * read. Answers how many facts went; null, and nothing happens, while a sweep is under way.
+     */
+    readonly forgetFronts: (
+      restedBefore: DateTime.Utc,
+      fronts: ReadonlyArray<JournalFront & { readonly place: Position }>
+    ) => FromStore<number | null>
+    /** Journals whose front retention has forgotten and that still have it, with the version that they are to begin with. */
+    readonly forgottenFronts: (limit: number) => FromStore<ReadonlyArray<JournalFront>>
+    readonly forgotFronts: (fronts: ReadonlyArray<JournalFront>) => FromStore<void>
     /** Intents that are older than a day. */
     readonly leftBehind: (
       limit: number

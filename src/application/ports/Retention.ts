@@ -36,6 +36,11 @@ export interface Sweep {
  * each channel's journals; a destination of another channel stays. The caller knows that all readers of the log have read up to the
  * time. Lanes that are nobody's, and as if nothing had ever been in them, go too.
  *
+ * `sweepFronts` forgets the fronts of journals that go on for ever (see domain/endless.ts): in each, what was before the last fact of
+ * before a time after which it rests, with its entries in the audit. Versions stay, so the state that the rest tells stays the same, and
+ * so does everybody's place. It answers how many facts went. Nothing goes that somebody owes, or has yet to read who keeps a place in the
+ * log: a projection, also one that is built anew, alerts, and the outlet, unless nobody has held that since the time.
+ *
  * Each sweep examines at most `limit` of them in one short transaction. While one sweep is under way another one does
  * nothing and answers null.
  */
@@ -50,6 +55,7 @@ export class Retention extends Context.Service<
       from: string | null,
       limit: number
     ) => FromStore<Sweep | null>
+    readonly sweepFronts: (restedBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
     readonly sweepDeeds: (doneBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
   }
 >()("posthaste/application/ports/Retention") {}

@@ -25,13 +25,16 @@ const FIRST_AFTER = Duration.minutes(1)
 export interface Lives {
   /** Of what ended well; null: for ever. */
   readonly keep: Duration.Duration | null
-  /** Of dead letters, of deeds, and of destinations from when they were removed; null: for ever. */
+  /** Of dead letters, of deeds, of destinations from when they were removed, and of the fronts of journals that go on for ever; null: for ever. */
   readonly keepDead: Duration.Duration | null
   /** The most that an org's own settings may say; null: there is no most. */
   readonly daysMax: number | null
 }
 
-/** One pass over all messages, then over all events, deeds and removed destinations; answers how many it deleted. It stops early when another process does the same. */
+/**
+ * One pass over all messages, then over all events, deeds, removed destinations and journals that go on for ever; answers how many it
+ * deleted. It stops early when another process does the same.
+ */
 export const forgetEnded = Effect.fnUntraced(function* ({ keep, keepDead, daysMax }: Lives) {
   const retention = yield* Retention
   const now = yield* DateTime.now
@@ -40,7 +43,7 @@ export const forgetEnded = Effect.fnUntraced(function* ({ keep, keepDead, daysMa
   const messages = yield* sweepAll(retention.sweep, before)
   // An event goes once its messages are gone.
   const events = yield* sweepAll(retention.sweepEvents, before)
-  if (before.dead === null) return { messages, events, deeds: 0, destinations: 0 }
+  if (before.dead === null) return { messages, events, deeds: 0, destinations: 0, fronts: 0 }
   const deeds = yield* sweepAll(retention.sweepDeeds, before.dead)
   const journals = new Map([...(yield* Channels)].map(([name, { journal }]) => [name, journal]))
   const destinations = yield* sweepAll(
@@ -48,7 +51,8 @@ export const forgetEnded = Effect.fnUntraced(function* ({ keep, keepDead, daysMa
     DateTime.min(before.dead, yield* readUntil),
     FEW
   )
-  return { messages, events, deeds, destinations }
+  const fronts = yield* sweepAll(retention.sweepFronts, before.dead)
+  return { messages, events, deeds, destinations, fronts }
 })
 
 const sweepAll = Effect.fnUntraced(function* <Old>(
@@ -72,11 +76,11 @@ const sweepAll = Effect.fnUntraced(function* <Old>(
 export const retain = (lives: Lives) => {
   const share = lives.keep === null ? EVERY : Duration.divideUnsafe(lives.keep, SHARE)
   const every = Duration.clamp(share, { minimum: OFTEN, maximum: EVERY })
-  const pass = Effect.flatMap(forgetEnded(lives), ({ messages, events, deeds, destinations }) =>
-    messages + events + deeds + destinations === 0
+  const pass = Effect.flatMap(forgetEnded(lives), ({ messages, events, deeds, destinations, fronts }) =>
+    messages + events + deeds + destinations + fronts === 0
       ? Effect.void
       : Effect.logInfo(
-          `${messages} messages, ${events} events, ${deeds} journals of deeds and ${destinations} removed destinations were forgotten`
+          `${messages} messages, ${events} events, ${deeds} journals of deeds, ${destinations} removed destinations and ${fronts} facts of other journals were forgotten`
         )
   )
   return Effect.andThen(

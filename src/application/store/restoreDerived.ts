@@ -97,7 +97,7 @@ const restoreJournal = Effect.fnUntraced(function* (stream: string, facts: Reado
     const circuit = judgeCircuit(facts)
     if (Result.isFailure(circuit)) return yield* new Unlawful({ stream, ...circuit.failure })
     const destination = stream.slice("circuit-".length) as DestinationId
-    yield* derived.restoreCircuits([{ destination, state: stateOf(circuit.success, facts.length) }])
+    yield* derived.restoreCircuits([{ destination, state: stateOf(circuit.success, facts.at(-1)!.version) }])
   }
   const event = eventOf(stream)
   if (event !== null) {

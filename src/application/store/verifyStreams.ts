@@ -191,14 +191,14 @@ const isCircuitWrong = Effect.fnUntraced(function* (stream: string, facts: Reado
   const circuit = judgeCircuit(facts)
   if (Result.isFailure(circuit)) return false
   const [state] = yield* (yield* Circuits).states([stream.slice(CIRCUIT.length) as DestinationId])
-  const { status, generation } = stateOf(circuit.success, facts.length)
+  const { status, generation } = stateOf(circuit.success, facts.at(-1)!.version)
   return state!.status !== status || state!.generation !== generation
 })
 
 const wrongCircuit = (stream: string, facts: ReadonlyArray<LoggedFact>): Violation => ({
   rule: "wrong-circuit",
   stream,
-  version: facts.length,
+  version: facts.at(-1)!.version,
   detail: "its lane obeys another state than its facts tell"
 })
 

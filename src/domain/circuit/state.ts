@@ -9,7 +9,7 @@ import { IN_FLIGHT_FIRST } from "./policy.ts"
 
 export interface CircuitState {
   readonly status: CircuitStatus
-  /** Number of the circuit's facts. Every change of the circuit is a compare-and-set on it. */
+  /** The version of the circuit's last fact. Every change of the circuit is a compare-and-set on it. */
   readonly generation: number
   readonly failures: number
   /** Until when the lane hands out nothing: the end of the open time, or of the probe's permit. Null otherwise. */

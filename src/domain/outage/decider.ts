@@ -25,7 +25,10 @@ export const initial: Outage = initialTransition(outageMachine)[0]
 export const step = (outage: Outage, fact: OutageFact): Outage | null =>
   outage.can(fact) ? transition(outageMachine, outage, fact)[0] : null
 
-export const { evolve, replay } = foldOf(initial, step, ({ value }) => value)
+/** After it, it is as if nothing had ever been. */
+export const rests = ["BrokerBack"] as const
+
+export const { evolve, replay } = foldOf(initial, step, ({ value }) => value, rests)
 
 /**
  * No facts while the look shows what is already known. `reach` is null while no process tries to reach the broker: that

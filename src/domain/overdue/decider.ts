@@ -36,7 +36,10 @@ export const initial: Overdue = initialTransition(overdueMachine)[0]
 export const step = (overdue: Overdue, fact: OverdueFact): Overdue | null =>
   overdue.can(fact) ? transition(overdueMachine, overdue, fact)[0] : null
 
-export const { evolve, replay } = foldOf(initial, step, ({ value }) => value)
+/** After it, it is as if nothing had ever been. */
+export const rests = ["OverdueEnded"] as const
+
+export const { evolve, replay } = foldOf(initial, step, ({ value }) => value, rests)
 
 /** No facts while the look shows what is already known. */
 export const decide = (

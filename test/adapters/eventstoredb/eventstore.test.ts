@@ -19,6 +19,7 @@ import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
 import { destinationLivesContract } from "../../contracts/retention/destinationLivesContract.ts"
+import { frontsContract } from "../../contracts/retention/frontsContract.ts"
 import { retentionContract } from "../../contracts/retention/retentionContract.ts"
 import { eventStoreContract } from "../../contracts/store/eventStoreContract.ts"
 import { journalsContract } from "../../contracts/store/journalsContract.ts"
@@ -62,5 +63,6 @@ describe.concurrent("a store in EventStoreDB", () => {
   replaysContract("eventstoredb, sealed,", sealed)
   circuitsContract("eventstoredb", ports)
   destinationLivesContract("eventstoredb", ports)
+  frontsContract("eventstoredb", ports)
   erasuresContract("eventstoredb, sealed,", sealed)
 })

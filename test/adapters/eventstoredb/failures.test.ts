@@ -8,6 +8,8 @@ import pg from "pg"
 import * as EventStoreDb from "../../../src/adapters/eventstoredb/EventStoreDb.ts"
 import * as EventStoreDbEventStore from "../../../src/adapters/eventstoredb/EventStoreDbEventStore.ts"
 import * as EventStoreDbPorts from "../../../src/adapters/eventstoredb/EventStoreDbPorts.ts"
+import * as EventStoreDbRetention from "../../../src/adapters/eventstoredb/EventStoreDbRetention.ts"
+import { tidy } from "../../../src/adapters/eventstoredb/tidy.ts"
 import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
 import { mendMessages } from "../../../src/application/deliver/mendMessages.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
@@ -652,6 +654,45 @@ describe("a dead letter whose life is over", () => {
 })
 
 describe("a journal that was written in Postgres", () => {
+  test(
+    "loses its front there too, at once or when somebody tidies up, and never before it was copied",
+    Effect.gen(function* () {
+      const { crippled, process, server, sql } = yield* world()
+      const alone = yield* crippled()
+      const stream = `circuit-${newLane()}` as const
+      const held = { name: "CircuitHeld@1", data: '{"reason":null}' }
+      const reset = { name: "CircuitReset@1", data: '{"reason":null}' }
+      yield* Context.get(alone, Journals).append(stream, 0, [held, reset, held, reset], now(), null)
+      const everybodyReads = sql("update posthaste.projection set position = '9223372036854775807/9223372036854775807'")
+      const alertsRead = sql("update posthaste.alert_progress set position = '9223372036854775807/9223372036854775807'")
+      yield* Effect.andThen(everybodyReads, alertsRead)
+      const ofAlone = Effect.provide(
+        Retention,
+        EventStoreDbRetention.layer.pipe(Layer.provide(EventStoreDb.layer(Redacted.make(server.url), "fail")))
+      )
+      const { sweepFronts } = yield* Effect.provideContext(ofAlone, alone)
+      expect(yield* sweepFronts(inMillis(60_000), null, 100)).toEqual({ removed: 0, next: null })
+      const postgres = sql(`select version from posthaste.event where stream = '${stream}' order by version`)
+      const there = Effect.sync(() => eventsOf(server, stream).map(({ revision }) => revision + 1))
+      const context = yield* process
+      const sweep = Context.get(context, Retention).sweepFronts(inMillis(60_000), null, 100)
+      yield* until(Effect.retry(sweep, { times: 20 }), (swept) => swept?.removed === 3)
+      expect(yield* postgres).toEqual([{ version: 4 }])
+      yield* until(there, (versions) => versions.join() === "4")
+
+      // The next one dies before it can tell the server.
+      yield* Context.get(context, Journals).append(stream, 4, [held, reset], now(), null)
+      yield* until(there, (versions) => versions.join() === "4,5,6")
+      yield* sql(`insert into posthaste.forgotten_front values ('${stream}', 6)`)
+      yield* tidy(0n).pipe(
+        Effect.provide(EventStoreDb.layer(Redacted.make(server.url), "fail")),
+        Effect.provideContext(alone),
+        Effect.retry({ times: 20 })
+      )
+      yield* until(there, (versions) => versions.join() === "6")
+    })
+  )
+
   test(
     "is copied to a stream of its name, in order and once",
     Effect.gen(function* () {

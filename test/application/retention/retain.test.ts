@@ -38,6 +38,7 @@ const answering = (answers: ReadonlyArray<Sweep | null | "unavailable">) => {
         expect(journals.get("webhook")).toBe("endpoint")
         return { removed: 4, next: null }
       }),
+    sweepFronts: () => Effect.succeed({ removed: 7, next: null }),
     sweepDeeds: (before) =>
       Effect.sync(() => {
         deedsBefore.push(DateTime.toEpochMillis(before))
@@ -66,7 +67,7 @@ describe("forgetting", () => {
       ])
       const pass = yield* Effect.forkChild(forgetEnded(week).pipe(Effect.provide(layer)))
       yield* TestClock.adjust("10 seconds")
-      expect(yield* Fiber.join(pass)).toEqual({ messages: 1_003, events: 2, deeds: 1, destinations: 4 })
+      expect(yield* Fiber.join(pass)).toEqual({ messages: 1_003, events: 2, deeds: 1, destinations: 4, fronts: 7 })
       expect(asked.map(({ from }) => from)).toEqual([null, "a", "b"])
       expect(new Set(asked.map(({ endedBefore }) => endedBefore))).toEqual(new Set([23 * day]))
       expect(asked[1]!.at).toBeGreaterThan(asked[0]!.at)
@@ -84,7 +85,8 @@ describe("forgetting", () => {
         messages: 0,
         events: 2,
         deeds: 0,
-        destinations: 0
+        destinations: 0,
+        fronts: 0
       })
       expect(deedsBefore).toEqual([35 * day])
     })
@@ -130,7 +132,8 @@ describe("forgetting", () => {
         messages: 0,
         events: 2,
         deeds: 1,
-        destinations: 4
+        destinations: 4,
+        fronts: 7
       })
       expect(asked).toHaveLength(1)
     })

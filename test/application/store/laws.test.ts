@@ -44,3 +44,59 @@ describe("a journal of a kind that is not known here", () => {
     )
   })
 })
+
+describe("a journal whose front was forgotten", () => {
+  const judged = (kind: string, facts: ReadonlyArray<readonly [version: number, name: string, data?: string]>) => {
+    const stream = `${kind}-${id}`
+    return judgeJournal(
+      stream,
+      facts.map(([version, name, data = '{"reason":null,"orgId":"acme"}']) => ({
+        ...written(stream, name, data),
+        version
+      })),
+      destinations
+    )
+  }
+
+  it("begins with a fact after which it rests, and goes on from there", () => {
+    for (const facts of [
+      [
+        [4, "CircuitReset@1"],
+        [5, "CircuitHeld@1"],
+        [6, "CircuitReset@1"]
+      ],
+      [
+        [4, "CircuitClosed@1"],
+        [5, "CircuitHeld@1"]
+      ]
+    ] as const) {
+      expect(Result.isSuccess(judged("circuit", facts))).toBe(true)
+    }
+    expect(Result.isSuccess(judged("overdue", [[2, "OverdueEnded@1"]]))).toBe(true)
+    expect(Result.isSuccess(judged("outage", [[8, "BrokerBack@1"]]))).toBe(true)
+  })
+
+  it("breaks the law where it begins with any other, has a gap, or goes on as if it did not rest", () => {
+    const breaks = (facts: Parameters<typeof judged>[1], breach: object) =>
+      expect(judged("circuit", facts)).toMatchObject(Result.fail(breach))
+    breaks([[4, "CircuitHeld@1"]], { rule: "missing-version", version: 1 })
+    breaks(
+      [
+        [4, "CircuitReset@1"],
+        [6, "CircuitHeld@1"]
+      ],
+      { rule: "missing-version", version: 5 }
+    )
+    breaks(
+      [
+        [4, "CircuitReset@1"],
+        [5, "CircuitReset@1"]
+      ],
+      { rule: "illegal-fact", version: 5 }
+    )
+    breaks([[4, "CircuitReset@1", "{}"]], { rule: "unreadable-fact", version: 4 })
+    // Nothing was before it.
+    breaks([[1, "CircuitReset@1"]], { rule: "illegal-fact", version: 1 })
+    expect(judged("key", [[4, "CircuitReset@1"]])).toMatchObject(Result.fail({ rule: "missing-version", version: 1 }))
+  })
+})

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { can, initial, replay } from "../../../src/domain/circuit/decider.ts"
+import { can, evolve, initial, replay } from "../../../src/domain/circuit/decider.ts"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import type { CircuitStatus } from "../../../src/domain/circuit/machine.ts"
 import { circuitDefaults, openWaitMs, widened } from "../../../src/domain/circuit/policy.ts"
@@ -188,7 +188,8 @@ describe("the law", () => {
   })
 
   it("does not survive an impossible history", () => {
-    expect(() => replay([closed])).toThrow("CircuitClosed cannot follow CLOSED")
+    expect(() => evolve(initial, closed)).toThrow("CircuitClosed cannot follow CLOSED")
+    expect(() => replay([closed, closed])).toThrow("CircuitClosed cannot follow CLOSED")
   })
 })
 

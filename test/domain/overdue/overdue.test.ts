@@ -94,6 +94,8 @@ describe("overdue", () => {
   })
 
   it("that never began can't end", () => {
-    expect(() => replay([{ type: "OverdueEnded", orgId: acme }])).toThrow("OverdueEnded cannot follow CALM")
+    const ended = { type: "OverdueEnded", orgId: acme } as const
+    expect(() => evolve(initial, ended)).toThrow("OverdueEnded cannot follow CALM")
+    expect(() => replay([ended, ended])).toThrow("OverdueEnded cannot follow CALM")
   })
 })

@@ -33,6 +33,7 @@ export const layer = Layer.effect(
       load: (destination) =>
         Effect.sync(() => ({
           facts: (tables.journals.get(`circuit-${destination}`) ?? []).map((row) => ({
+            version: row.version,
             at: row.at,
             fact: Result.getOrThrow(fromRecorded(row))
           })),
@@ -42,7 +43,7 @@ export const layer = Layer.effect(
         Effect.sync(() => {
           const rows = tables.journals.get(`circuit-${destination}`) ?? []
           const facts = rows.map((row) => Result.getOrThrow(fromRecorded(row)))
-          return { circuit: replay(facts), generation: rows.length, now: now() }
+          return { circuit: replay(facts), generation: rows.at(-1)?.version ?? 0, now: now() }
         }),
       states: (destinations) => Effect.sync(() => destinations.map(stateOf)),
       report: (reports) =>

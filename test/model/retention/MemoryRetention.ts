@@ -3,9 +3,11 @@ import { DateTime, Duration, Effect, Equal, Layer } from "effect"
 import type { RetentionDays } from "../../../src/application/ports/Orgs.ts"
 import { type Before, Retention } from "../../../src/application/ports/Retention.ts"
 import { journalsOf } from "../../../src/domain/destination/changes.ts"
+import { endless } from "../../../src/domain/endless.ts"
 import { journalOf } from "../../../src/domain/event/event.ts"
 import type { DestinationId, MessageId, OrgId, ReplayId } from "../../../src/domain/ids.ts"
 import { endedWell, type MessageView } from "../../../src/domain/message/view.ts"
+import { halvesOf } from "../../../src/domain/streams.ts"
 import { untouched } from "../deliver/lanes.ts"
 import { liveViews } from "../log/runs.ts"
 import { eraseIn, Memory, type Tables } from "../Memory.ts"
@@ -34,6 +36,13 @@ const isPointedAt = (tables: Tables, destination: DestinationId): boolean =>
   [...tables.streams.values()].some(
     ([first]) => first !== undefined && JSON.parse(first.data).destination === destination
   )
+
+/** How much of the feed everybody has read who keeps a place in it. */
+const readBy = ({ runs, alerting, factOutlet: { begun, position, until } }: Tables, since: DateTime.Utc): number => {
+  const isHeld = begun && until !== null && !DateTime.isLessThan(until, since)
+  const positions = [...runs.map(({ position }) => position), alerting.position, ...(isHeld ? [position] : [])]
+  return Math.min(...positions.map((position) => Number(position ?? 0)))
+}
 
 /** Those that are nobody's, and as a message would make them anew. */
 const forgetLanes = (tables: Tables): void => {
@@ -94,6 +103,30 @@ export const layer = Layer.effect(
             forgetJournal(tables, journalOf(id))
           }
           return { removed: gone.length, next: seen.length < limit ? null : seen.at(-1)![0] }
+        }),
+      sweepFronts: (restedBefore, from, limit) =>
+        Effect.sync(() => {
+          const seen = [...tables.journals.keys()]
+            .filter((name) => endless.has(halvesOf(name)[0]) && (from === null || name > from))
+            .toSorted()
+            .slice(0, limit)
+          const read = readBy(tables, restedBefore)
+          const isHeld = (journal: string, rest: number) =>
+            tables.feed.findLastIndex(({ stream, version }) => stream === journal && version <= rest) >= read ||
+            [...tables.streamsAside.values()].some(({ stream }) => stream === journal)
+          let removed = 0
+          for (const name of seen) {
+            const facts = tables.journals.get(name)!
+            const rests = endless.get(halvesOf(name)[0])!
+            const rest = facts.findLastIndex(
+              ({ name, at }) => rests.includes(name.split("@")[0]!) && DateTime.isLessThan(at, restedBefore)
+            )
+            if (rest < 1 || isHeld(name, facts[rest]!.version)) continue
+            tables.journals.set(name, facts.slice(rest))
+            forgetJournal(tables, name, facts[rest]!.version)
+            removed += rest
+          }
+          return { removed, next: seen.length < limit ? null : seen.at(-1)! }
         }),
       sweepDestinations: (removedBefore, journals, from, limit) =>
         Effect.sync(() => {

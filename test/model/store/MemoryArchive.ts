@@ -1,21 +1,22 @@
 /** The log of all facts, grouped by stream, over plain maps. Positions are places in the log. */
 import { Effect, Layer, Order } from "effect"
-import { Archive, type ArchivedFact, NotContinued } from "../../../src/application/ports/Archive.ts"
+import { Archive, type ArchivedFact, mayBeginWith, NotContinued } from "../../../src/application/ports/Archive.ts"
 import type { LoggedFact } from "../../../src/application/ports/EventStore.ts"
 import type { JournalName } from "../../../src/application/ports/Journals.ts"
 import { messageOf } from "../../../src/domain/streams.ts"
-import { addToJournal, Memory, type StoredRow, type Tables } from "../Memory.ts"
+import { addToJournal, factAt, Memory, type Tables, versionOf } from "../Memory.ts"
 
-const rowsOf = (tables: Tables, stream: string): ReadonlyArray<StoredRow> => {
+const lastOf = (tables: Tables, stream: string): number => {
   const id = messageOf(stream)
-  return (id === null ? tables.journals.get(stream) : tables.streams.get(id)) ?? []
+  return id === null ? versionOf(tables, stream) : (tables.streams.get(id)?.length ?? 0)
 }
 
 /** By stream, as a text sorts. */
 const factsIn = (tables: Tables): ReadonlyMap<string, ReadonlyArray<LoggedFact>> => {
   const streams = new Map<string, Array<LoggedFact>>()
-  for (const [place, { stream, messageId, version }] of tables.feed.entries()) {
-    const row = rowsOf(tables, stream)[version - 1]
+  for (const [place, entry] of tables.feed.entries()) {
+    const { stream, messageId, version } = entry
+    const row = factAt(tables, entry)
     if (row === undefined) continue
     const { name, data, at, actor } = row
     const facts = streams.get(stream) ?? []
@@ -25,10 +26,10 @@ const factsIn = (tables: Tables): ReadonlyMap<string, ReadonlyArray<LoggedFact>>
   return new Map([...streams].toSorted(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-const write = (tables: Tables, { stream, name, data, at, actor }: ArchivedFact): void => {
+const write = (tables: Tables, { stream, version, name, data, at, actor }: ArchivedFact): void => {
   const messageId = messageOf(stream)
   if (messageId === null) {
-    addToJournal(tables, stream as JournalName, [{ name, data }], at, actor)
+    addToJournal(tables, stream as JournalName, [{ name, data }], at, actor, version - 1)
     return
   }
   const rows = tables.streams.get(messageId) ?? []
@@ -62,7 +63,8 @@ export const layer = Layer.effect(
       restore: (facts) =>
         Effect.suspend(() => {
           for (const fact of facts) {
-            if (fact.version !== rowsOf(tables, fact.stream).length + 1) {
+            const last = lastOf(tables, fact.stream)
+            if (fact.version !== last + 1 && (last > 0 || !mayBeginWith(fact))) {
               return Effect.fail(new NotContinued({ stream: fact.stream, version: fact.version }))
             }
             write(tables, fact)

@@ -19,7 +19,7 @@ import { laneOf } from "../deliver/lanes.ts"
 import { standInLine, stepOut } from "../deliver/lines.ts"
 import { endAside } from "../deliver/MemorySetAside.ts"
 import { announceDueWork, putWaiting, removeWaiting } from "../deliver/waiting.ts"
-import { Memory, type StoredRow, type Tables } from "../Memory.ts"
+import { factAt, Memory, type StoredRow, type Tables } from "../Memory.ts"
 
 const stored = (row: StoredRow, version: number): StoredFact => ({
   version,
@@ -139,8 +139,7 @@ export const layer = Layer.effect(
         const facts: Array<LoggedFact> = []
         for (let at = after === null ? 0 : Number(after); at < tables.feed.length && facts.length < limit; at++) {
           const { stream, messageId, version } = tables.feed[at]!
-          const rows = messageId === null ? tables.journals.get(stream) : tables.streams.get(messageId)
-          const row = rows?.[version - 1]
+          const row = factAt(tables, tables.feed[at]!)
           // Forgotten since (see MemoryRetention.ts).
           if (row === undefined) continue
           const { name, data, actor } = row

@@ -44,8 +44,9 @@ export const newestFirst = <A extends Row>(
 
 export const forgetEntries = (tables: Tables, id: MessageId): void => forgetJournal(tables, streamOf(id))
 
-export const forgetJournal = ({ audit, timelines }: Tables, name: string): void => {
+/** Those of versions before one. */
+export const forgetJournal = ({ audit, timelines }: Tables, name: string, before = Number.POSITIVE_INFINITY): void => {
   for (const rows of [...audit.values(), ...timelines.values()]) {
-    for (const [place, { stream }] of rows) if (stream === name) rows.delete(place)
+    for (const [place, { stream, version }] of rows) if (stream === name && version < before) rows.delete(place)
   }
 }

@@ -3,6 +3,7 @@
  *
  * - A write names the state it expects of its stream. The same event ids at that very place again are a
  *   success that writes nothing.
+ * - The metadata of a stream, in `$$` and its name, says from which revision on it is read (`$tb`). The others stay in `$all`.
  * - A deleted stream reads as unknown, its events stay in `$all`, and its revisions go on where they were; a
  *   tombstoned one never opens again.
  * - `$all` is in the order of writing. Its positions are sparse, like the real ones: nobody may count with them.
@@ -34,8 +35,12 @@ interface Stream {
   readonly events: Array<Recorded>
   /** Revisions below it are deleted. */
   from: number
+  /** Until the next event. */
+  deleted: boolean
   tombstoned: boolean
 }
+
+const newStream = (): Stream => ({ events: [], from: 0, deleted: false, tombstoned: false })
 
 const POSITIONS_APART = 137n
 
@@ -63,7 +68,7 @@ export class EventLog {
     if (stream?.tombstoned === true) return { type: "Tombstoned" }
     const known = stream?.events ?? []
     const last = known.length - 1
-    const isThere = stream !== undefined && stream.from < known.length
+    const isThere = stream !== undefined && !stream.deleted && known.length > 0
     const holds =
       expected === "any" ||
       (expected === "streamExists" && isThere) ||
@@ -82,7 +87,7 @@ export class EventLog {
       }
     }
     if (!holds) return { type: "WrongExpectedVersion", current: isThere ? last : null }
-    const target = stream ?? { events: [], from: 0, tombstoned: false }
+    const target = stream ?? newStream()
     this.#streams.set(name, target)
     for (const event of events) {
       const recorded: Recorded = {
@@ -94,6 +99,14 @@ export class EventLog {
       }
       target.events.push(recorded)
       this.all.push(recorded)
+    }
+    if (events.length > 0) target.deleted = false
+    const set = name.startsWith("$$") ? events.at(-1) : undefined
+    if (set !== undefined) {
+      const about = this.#streams.get(name.slice(2)) ?? newStream()
+      this.#streams.set(name.slice(2), about)
+      const from = (JSON.parse(Buffer.from(set.data).toString("utf8")) as { readonly $tb?: number }).$tb
+      if (from !== undefined) about.from = from
     }
     if (events.length > 0) for (const listener of [...this.#listeners]) listener()
     return {
@@ -110,9 +123,10 @@ export class EventLog {
   }
 
   delete(name: string, how: "softly" | "forEver"): void {
-    const stream = this.#streams.get(name) ?? { events: [], from: 0, tombstoned: false }
+    const stream = this.#streams.get(name) ?? newStream()
     this.#streams.set(name, stream)
     stream.from = stream.events.length
+    stream.deleted = true
     if (how === "forEver") stream.tombstoned = true
   }
 

@@ -12,7 +12,7 @@ import type { BatchId, Claim } from "../../../src/application/ports/Queue.ts"
 import type { DestinationId, MessageId, ReplayId } from "../../../src/domain/ids.ts"
 import type { FactOf, MessageFact, MessageQueued } from "../../../src/domain/message/facts.ts"
 import { fromRecorded } from "../../../src/domain/message/recorded.ts"
-import { Memory, type Tables } from "../../model/Memory.ts"
+import { factAt, Memory, type Tables, versionOf } from "../../model/Memory.ts"
 import { EPOCH } from "../clock.ts"
 import type { Process } from "../process.ts"
 import type { World } from "../world.ts"
@@ -117,7 +117,7 @@ export class Oracle {
   }
 
   gaveBack(lane: DestinationId, generation: number): void {
-    if (this.#tables.journals.get(`circuit-${lane}`)?.length === generation) this.#destinations.gaveBack(lane)
+    if (versionOf(this.#tables, `circuit-${lane}`) === generation) this.#destinations.gaveBack(lane)
   }
 
   /** The database has lost its last commits: leases, and what lanes were asked to wait. No fact is among them. */
@@ -211,7 +211,7 @@ export class Oracle {
    * the batches that the call gave up.
    */
   afterStoreCall(released: ReadonlyArray<BatchId> = []): void {
-    const { feed, streams, journals } = this.#tables
+    const { feed, streams } = this.#tables
     this.#replayJobs.look()
     this.#destinations.look(this.#laneIds, (lane) => this.#lines.free(lane))
     for (; this.#read < feed.length; this.#read++) {
@@ -224,7 +224,7 @@ export class Oracle {
         if (entry !== undefined) this.#shown.after(messageId, entry, fact, row.at)
         continue
       }
-      const row = journals.get(stream)![version - 1]!
+      const row = factAt(this.#tables, feed[this.#read]!)!
       if (stream.startsWith("circuit-")) this.#destinations.circuitFact(stream.slice(8) as DestinationId, row)
       if (stream.startsWith("replay-")) this.#replayJobs.journalFact(stream.slice(7), row)
     }

@@ -4,7 +4,7 @@
  */
 import type { MessageId } from "../../../src/domain/ids.ts"
 import { liveGeneration } from "../../model/log/runs.ts"
-import type { Tables } from "../../model/Memory.ts"
+import { factAt, type Tables } from "../../model/Memory.ts"
 import { EPOCH } from "../clock.ts"
 import type { World } from "../world.ts"
 import type { Ledger } from "./ledger.ts"
@@ -18,6 +18,8 @@ export class Readers {
   readonly #world: World
   readonly #tables: Tables
   readonly #ledger: Ledger
+  /** Places in the feed of facts that were forgotten: a projection that is built anew later finds none there. */
+  readonly #gone = new Set<number>()
 
   constructor(world: World, tables: Tables, ledger: Ledger) {
     this.#world = world
@@ -55,14 +57,48 @@ export class Readers {
     }
   }
 
+  /**
+   * Retention forgets the fronts of journals: whoever asks for a circuit, which `said` does, hears the same as before, what is left begins
+   * with a fact after which the circuit rests, and nothing goes that a reader has yet to read, or stays in what was made of it.
+   */
+  forgotten(forget: () => number, said: () => ReadonlyMap<string, string>): void {
+    const before = said()
+    const facts = forget()
+    if (facts > 0) this.#world.tally("the front of a journal was forgotten")
+    const { feed, journals, runs, streamsAside, audit } = this.#tables
+    const after = said()
+    for (const [stream, told] of before) {
+      const law = "I37 a journal without its front says the same"
+      this.#check(law, after.get(stream) === told, () => `${stream}: ${told} became ${after.get(stream)}`)
+    }
+    for (const [stream, left] of journals) {
+      const [first] = left
+      const mayBegin =
+        !stream.startsWith("circuit-") || first?.version === 1 || /^Circuit(Closed|Reset)@/.test(first?.name ?? "")
+      const hasAll = left.every(({ version }, n) => version === (first?.version ?? 1) + n)
+      const law = "I37 a journal is whole, or begins where its circuit rests"
+      this.#check(law, mayBegin && hasAll, () => `${stream} begins with ${first?.version} ${first?.name}`)
+      for (const rows of audit.values()) {
+        const rest = [...rows.values()].filter((row) => row.stream === stream && row.version < (left[0]?.version ?? 0))
+        this.#check("I37 the audit tells nothing that was forgotten", rest.length === 0, () => stream)
+      }
+    }
+    const read = Math.min(...runs.map(({ position }) => Number(position ?? 0)))
+    const owed = new Set([...streamsAside.values()].map(({ stream }) => stream))
+    for (const [place, entry] of feed.entries()) {
+      if (entry.messageId !== null || factAt(this.#tables, entry) !== undefined) continue
+      const isRead = this.#gone.has(place) || (place < read && !owed.has(entry.stream))
+      this.#check("I37 nothing is forgotten that has yet to be read", isRead, () => `${entry.stream} ${entry.version}`)
+      this.#gone.add(place)
+    }
+  }
+
   /** For a while nothing was wrong but that some streams could not be read. */
   whileUnreadable(behindMax: number): void {
     const { feed, runs } = this.#tables
-    const old = feed.filter(({ stream, messageId, version }) => {
-      const row = (messageId === null ? this.#tables.journals.get(stream) : this.#tables.streams.get(messageId))![
-        version - 1
-      ]!
-      return row.at.epochMilliseconds <= EPOCH + this.#world.timeline.now - behindMax
+    const old = feed.filter((entry) => {
+      const row = factAt(this.#tables, entry)
+      return row === undefined || row.at.epochMilliseconds <= EPOCH + this.#world.timeline.now - behindMax
     }).length
     for (const { name, position, live } of runs) {
       if (!live) continue

@@ -18,7 +18,7 @@ import { WorkSignal } from "../WorkSignal.ts"
 const GIVEN_BACK_MS = 1_000
 
 // One row at least, so that the clock is told also of a circuit without facts.
-const loadStatement = prepared`select (extract(epoch from clock_timestamp()) * 1000)::bigint, (extract(epoch from e.at) * 1000)::bigint, e.name, e.data
+const loadStatement = prepared`select (extract(epoch from clock_timestamp()) * 1000)::bigint, (extract(epoch from e.at) * 1000)::bigint, e.name, e.data, e.version
     from (select 1) one left join event e on e.stream_id = $1 order by e.version`
 // From the last fact that says all: found from the end of the stream, by its key.
 const presentStatement = prepared`select (extract(epoch from clock_timestamp()) * 1000)::bigint, coalesce(l.failures, 0), e.version, e.name, e.data
@@ -45,10 +45,16 @@ export const layer = Layer.effect(
     const load = (destination: DestinationId) =>
       reading(lookups.rows(loadStatement, [streamIdOf(`circuit-${destination}`)]), (rows) => ({
         now: DateTime.makeUnsafe(Number(rows[0]![0])),
-        facts: rows.flatMap(([_, at, name, data]) =>
+        facts: rows.flatMap(([_, at, name, data, version]) =>
           name == null || data == null
             ? []
-            : [{ at: DateTime.makeUnsafe(Number(at)), fact: Result.getOrThrow(fromRecorded({ name, data })) }]
+            : [
+                {
+                  version: Number(version),
+                  at: DateTime.makeUnsafe(Number(at)),
+                  fact: Result.getOrThrow(fromRecorded({ name, data }))
+                }
+              ]
         )
       }))
 

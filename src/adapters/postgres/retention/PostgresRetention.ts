@@ -1,12 +1,13 @@
 /**
- * Sweeps by `forget_ended`, `forget_events`, `forget_deeds` and `forget_destinations`; a cursor is the time and the id of the last one looked at, and of messages
- * the org before them.
+ * Sweeps by `forget_ended`, `forget_events`, `forget_deeds` and `forget_destinations`; a cursor is the time and the id of the last one looked
+ * at, and of messages the org before them. Fronts of journals are the matter of fronts.ts.
  */
 import { DateTime, Effect, Layer } from "effect"
 import { type Before, Retention } from "../../../application/ports/Retention.ts"
 import { journalsOf } from "../../../domain/destination/changes.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { streamIdOf } from "../store/PostgresJournals.ts"
+import { forgetFronts, restingFronts } from "./fronts.ts"
 
 const sweepStatement = prepared`select removed::text, next_org, to_json(next_created) #>> '{}', next_id::text
     from forget_ended($1, $2, $3, $4, $5, $6::timestamptz, $7::uuid, $8)`
@@ -59,6 +60,11 @@ export const layer = Layer.effect(
       sweepInOrder(sweepEventsStatement, valuesOf(before), from, limit)
     const sweepDeeds: Retention["Service"]["sweepDeeds"] = (doneBefore, from, limit) =>
       sweepInOrder(sweepDeedsStatement, [DateTime.formatIso(doneBefore)], from, limit)
+    const sweepFronts: Retention["Service"]["sweepFronts"] = Effect.fnUntraced(function* (restedBefore, from, limit) {
+      const { fronts, next } = yield* restingFronts(bulk, restedBefore, from, limit)
+      const removed = yield* forgetFronts(bulk, restedBefore, fronts)
+      return removed === null ? null : { removed, next }
+    })
     const sweepDestinations: Retention["Service"]["sweepDestinations"] = Effect.fnUntraced(function* (
       removedBefore,
       prefixes,
@@ -85,6 +91,6 @@ export const layer = Layer.effect(
       ])
       return row![0] === null ? null : { removed: Number(row![0]), next }
     }, unavailable)
-    return Retention.of({ sweep, sweepEvents, sweepDeeds, sweepDestinations })
+    return Retention.of({ sweep, sweepEvents, sweepDeeds, sweepFronts, sweepDestinations })
   })
 )

@@ -15,6 +15,7 @@ import { messageOf } from "../../../domain/streams.ts"
 import { publishedEvent, publishingBy } from "../events/PostgresEvents.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
+import { forgetFronts, restingFronts } from "../retention/fronts.ts"
 import { placeIn } from "../retention/PostgresRetention.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
 import { WorkSignal } from "../WorkSignal.ts"
@@ -39,7 +40,11 @@ const knownStatement = prepared`select u.id from unnest($1::uuid[]) u(id)
     where exists (select 1 from event e where e.stream_id = u.id)
       or exists (select 1 from copied_fact k where k.stream_id = u.id)
       or exists (select 1 from append_intent i where i.message_id = u.id)`
-const knownJournalsStatement = prepared`select u.name from unnest($1::uuid[], $2::text[]) u(id, name) where exists (select 1 from event e where e.stream_id = u.id)`
+const knownJournalsStatement = prepared`select u.name, e.version from unnest($1::uuid[], $2::text[]) u(id, name)
+    cross join lateral (select e.version from event e where e.stream_id = u.id order by e.stream_id, e.version limit 1) e`
+const beginJournalStatement = prepared`insert into event (stream_id, stream, tx, at, actor, version, name, data)
+    select $1, $2, log_tx(), $3, $4, $5, $6, $7::json where not exists (select from event e where e.stream_id = $1)
+    on conflict do nothing returning true`
 const followStatement = prepared`update log_follower set holder = $2, lease_until = statement_timestamp() + ${LEASE_MS} * interval '1 millisecond'
     where name = $1 and (holder = $2 or lease_until < statement_timestamp()) returning position`
 const followedStatement = prepared`select sum(facts) from log_follower`
@@ -58,7 +63,9 @@ const uncopiedSinceStatement = prepared`select (extract(epoch from e.at) * 1000)
     where f.name = 'journals' order by e.tx, e.position limit 1`
 const messagesAfterStatement = prepared`select 'message-' || stream_id from message_fact
     where version = 1 and stream_id > $1::uuid order by stream_id limit $2`
-const journalNamesStatement = prepared`select stream from event where version = 1 and stream is not null and stream_id > $1::uuid
+// By their first facts: the front of some was forgotten.
+const journalNamesStatement = prepared`select stream from event e where stream is not null and stream_id > $1::uuid
+    and not exists (select from event b where b.stream_id = e.stream_id and b.version < e.version)
     order by stream_id limit $2`
 const expectHistoryStatement = prepared`with copies as (
       insert into copied_fact (stream_id, at, version, name, data, actor)
@@ -88,6 +95,9 @@ const adoptStatement = prepared`with copies as (
 const NOBODY = "00000000-0000-0000-0000-000000000000"
 const forgottenStatement = prepared`select message_id, coalesce(stream, 'message-' || message_id) from forgotten_stream limit $1`
 const forgotStatement = prepared`delete from forgotten_stream where message_id = any ($1::uuid[])`
+const forgottenFrontsStatement = prepared`select stream, version from forgotten_front limit $1`
+const forgotFrontsStatement = prepared`delete from forgotten_front f using unnest($1::text[], $2::int[]) u(stream, version)
+    where f.stream = u.stream and f.version = u.version`
 const oldDeadStatement = prepared`select id, version from dead_elsewhere($1, $2, $3, $4, $5::timestamptz, $6::uuid, $7, $8::timestamptz, $9::uuid)`
 const forgetDeadStatement = prepared`select forget_dead($1::uuid[])`
 const leftBehindStatement = prepared`select event_id, message_id from append_intent where at < statement_timestamp() - interval '1 day' order by at limit $1`
@@ -164,8 +174,12 @@ export const layer = Layer.effect(
       knownJournals: (names) =>
         reading(
           lookups.rows(knownJournalsStatement, [names.map((name) => streamIdOf(name as JournalName)), names]),
-          (rows) => new Set(rows.map(([name]) => name!))
+          (rows) => new Map(rows.map(([name, version]) => [name!, Number(version)]))
         ),
+      beginJournal: ({ stream, version, at, actor, name, data }) => {
+        const fact = [streamIdOf(stream as JournalName), stream, DateTime.formatIso(at), actor, version, name, data]
+        return reading(durable.rows(beginJournalStatement, fact), (rows) => rows.length > 0)
+      },
       follow: (follower, holder) =>
         reading(queue.rows(followStatement, [follower, holder]), ([row]) =>
           row === undefined ? null : { position: row[0] ?? null }
@@ -220,6 +234,21 @@ export const layer = Layer.effect(
           rows.map(([id, stream]) => ({ id: id!, stream: stream! }))
         ),
       forgot: (streams) => unavailable(queue.rows(forgotStatement, [streams.map(({ id }) => id)])).pipe(Effect.asVoid),
+      forgottenFronts: (limit) =>
+        reading(reads.rows(forgottenFrontsStatement, [limit]), (rows) =>
+          rows.map(([stream, version]) => ({ stream: stream!, version: Number(version) }))
+        ),
+      forgotFronts: (fronts) =>
+        Effect.asVoid(
+          unavailable(
+            queue.rows(forgotFrontsStatement, [
+              fronts.map(({ stream }) => stream),
+              fronts.map(({ version }) => version)
+            ])
+          )
+        ),
+      restingFronts: (restedBefore, from, limit) => restingFronts(bulk, restedBefore, from, limit),
+      forgetFronts: (restedBefore, fronts) => forgetFronts(bulk, restedBefore, fronts),
       oldDead: ({ now, dead, daysMax }, from, next) => {
         const values = [DateTime.formatIso(now), daysMax, dead && DateTime.formatIso(dead)]
         const places = [placeIn(from), placeIn(next)].flatMap(([org = null, at = null, id = null]) => [org, at, id])

@@ -8,26 +8,32 @@ import * as PostgresEvents from "../../../../src/adapters/postgres/events/Postgr
 import * as PostgresBodies from "../../../../src/adapters/postgres/messages/PostgresBodies.ts"
 import * as Postgres from "../../../../src/adapters/postgres/Postgres.ts"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
+import * as PostgresRetention from "../../../../src/adapters/postgres/retention/PostgresRetention.ts"
 import * as WorkSignal from "../../../../src/adapters/postgres/WorkSignal.ts"
 import { LogReader } from "../../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../../src/application/log/projections/keepProjections.ts"
+import { Archive } from "../../../../src/application/ports/Archive.ts"
 import { EventStore } from "../../../../src/application/ports/EventStore.ts"
+import { Retention } from "../../../../src/application/ports/Retention.ts"
 import type { Violation } from "../../../../src/application/store/disagreements.ts"
 import { exportStreams } from "../../../../src/application/store/exportStreams.ts"
-import { importStreams } from "../../../../src/application/store/importStreams.ts"
+import { importStreams, settleIn } from "../../../../src/application/store/importStreams.ts"
 import { ownLog } from "../../../../src/application/store/logStream.ts"
 import { repairQueueBy } from "../../../../src/application/store/repairQueueBy.ts"
 import { verifyStreams } from "../../../../src/application/store/verifyStreams.ts"
 import * as Channels from "../../../../src/setup/channels.ts"
-import { opened } from "../../../contracts/sample.ts"
+import { inMillis, opened } from "../../../contracts/sample.ts"
+import { cutJournals } from "../../../contracts/store/cutJournals.ts"
 import { type Populated, populated } from "../../../contracts/store/everyPlace.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
 
 const portsOn = (url: Redacted.Redacted) => {
-  const working = Layer.mergeAll(PostgresQueue.layer, PostgresBodies.layer, PostgresEvents.layer).pipe(
-    Layer.provide(WorkSignal.layer),
-    Layer.provide(Postgres.layer({ url }))
-  )
+  const working = Layer.mergeAll(
+    PostgresQueue.layer,
+    PostgresBodies.layer,
+    PostgresEvents.layer,
+    PostgresRetention.layer
+  ).pipe(Layer.provide(WorkSignal.layer), Layer.provide(Postgres.layer({ url })))
   return Layer.provideMerge(LogReader.layer, Layer.mergeAll(PostgresPorts.truth({ url }), working, Channels.unused))
 }
 
@@ -90,6 +96,48 @@ describe("a check of all streams", () => {
         expect([before.violations, after.violations]).toEqual([[], []])
         const { facts } = yield* (yield* EventStore).extent
         expect(after.verified).toEqual({ facts, streams: 19, messages: 14, waiting: 9, bodiless: 0 })
+      })
+    ))
+
+  test("finds nothing wrong with journals whose fronts were forgotten here, nor where they are moved to", (url) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const sql = yield* sqlOn(url)
+        const { lane, facts } = cutJournals()
+        const reset = facts[0]!
+        const lines = yield* inStore(
+          url,
+          Effect.gen(function* () {
+            yield* populated
+            yield* (yield* Archive).restore(facts)
+            yield* (yield* Archive).restore([{ ...reset, version: 25 }])
+            yield* settleIn
+            yield* Effect.promise(() =>
+              sql(`update posthaste.alert_progress set position = (
+              select tx || ':' || position from posthaste.event order by tx desc, position desc limit 1)`)
+            )
+            expect(yield* (yield* Retention).sweepFronts(inMillis(60_000), null, 100)).toEqual({
+              removed: 2,
+              next: null
+            })
+            expect((yield* verify).violations).toEqual([])
+            return yield* exported(true)
+          })
+        )
+        expect(
+          lines.filter((line) => line.includes(`circuit-${lane}`)).map((line) => JSON.parse(line).version)
+        ).toEqual([25])
+        const other = yield* freshDatabase
+        yield* inStore(
+          other,
+          Effect.gen(function* () {
+            yield* imported(lines)
+            expect((yield* verify).violations).toEqual([])
+            expect(yield* exported(true)).toEqual(lines)
+          })
+        )
+        const circuits = (yield* sqlOn(other))(`select circuit, generation from posthaste.lane where lane = '${lane}'`)
+        expect(yield* Effect.promise(() => circuits)).toMatchObject([{ circuit: "CLOSED", generation: 25 }])
       })
     ))
 
