@@ -28,6 +28,7 @@ describe("messages to an AMQP target", () => {
             await broker.client.queueBind({ queue, exchange, routingKey: "order.*" })
           }
           await declare()
+          await broker.rabbitmq.settle()
           const made = await call("POST", "/amqp-targets", {
             url: broker.rabbitmq.url,
             exchange,

@@ -33,7 +33,8 @@ export interface RabbitMQ {
   readonly startApp: () => Promise<void>
   /**
    * Makes what was declared outlive a SIGKILL. RabbitMQ 3.10 writes the registry of quorum queues to disk minutes
-   * later: a broker that is killed before never finds the leader of a new queue again. Stopping its application writes it.
+   * later: a broker that is killed before never finds the leader of a new queue again. One that is killed soon after a
+   * declaration may have forgotten the binding of a durable queue. Stopping its application writes both.
    */
   readonly settle: () => Promise<void>
   /** Connections that publish are blocked until the alarm is cleared. */
