@@ -168,7 +168,7 @@ const pagesOf = <Item>(page: (cursor?: string) => Promise<Page<Item>>): Pages<It
   }
 })
 
-/** 408: it did not arrive in time, as when the service stood still while it came. */
+/** 408: it did not arrive in time, as over a network that stood still. */
 const mayPass: ReadonlySet<number> = new Set([408, 503])
 
 /** How long to wait before the next try, or null when there must be none. */

@@ -136,8 +136,8 @@ const accepted = (entry: Entry, id: string, askedAt: number, api: string) => {
 }
 
 const isAccepted = (status: number) => status === 200 || status === 201
-/** Asked again, it may be accepted. A process that stood still while a request came wakes up when its time is over, and says 408. */
-const isForLater = (status: number) => status === 503 || status === 429 || status === 408
+/** Asked again, it may be accepted. */
+const isForLater = (status: number) => status === 503 || status === 429
 
 const witness = {
   begin: async ({ seed, apis, key, org, clients: count, pauseMs }: Begin) => {

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { connect, type PeerCertificate } from "node:tls"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { selfSigned } from "../adapters/channels/net/certificate.ts"
+import { selfSigned, signed } from "../adapters/channels/net/certificate.ts"
 import { posthaste } from "../servers/commandLine.ts"
 import { freshDatabase } from "../servers/freshDatabase.ts"
 import { runToEnd } from "../servers/posthaste.ts"
@@ -68,10 +68,11 @@ describe("the API with a certificate", () => {
       const database = Redacted.value(yield* freshDatabase)
       const home = yield* directory
       const [certificate, key] = [join(home, "tls.crt"), join(home, "tls.key")]
-      const [first, second] = [selfSigned("posthaste.example", true), selfSigned("renewed.example", true)]
+      // The renewed one comes from an authority, by way of another one: callers trust the first, and are shown the second.
+      const [first, second] = [selfSigned("posthaste.example", true), signed("renewed.example", true)]
       put(certificate, first.cert)
       put(key, first.key)
-      const both = first.cert + second.cert
+      const both = first.cert + second.root
       const server = yield* product(database, {
         POSTHASTE_TLS_CERT_FILE: certificate,
         POSTHASTE_TLS_KEY_FILE: key,
@@ -85,7 +86,7 @@ describe("the API with a certificate", () => {
         expect((await meet(url, both, { maxVersion: "TLSv1.2" })).protocol).toBe("TLSv1.2")
         const old = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT:@SECLEVEL=0" }
         await expect(meet(url, both, old)).rejects.toThrow()
-        await expect(meet(url, second.cert)).rejects.toThrow(/self-signed/)
+        await expect(meet(url, second.root)).rejects.toThrow(/self-signed/)
         await expect(fetch(`${url.replace("https", "http")}/healthz`)).rejects.toThrow()
 
         // The command line trusts an authority that Node is told of.
@@ -107,12 +108,13 @@ describe("the API with a certificate", () => {
         const { ask, close } = asking(both)
         const before = await fingerprintOf(url, both)
         expect(await ask(`${url}/healthz`)).toMatchObject({ status: 200, reused: false })
-        put(certificate, second.cert)
+        put(certificate, second.cert + second.between)
         await expect.poll(() => server.printed()).toContain("stays as it was: POSTHASTE_TLS_KEY_FILE is not the key of")
         expect(await fingerprintOf(url, both)).toBe(before)
         put(key, second.key)
         await expect.poll(() => fingerprintOf(url, both)).not.toBe(before)
         await expect.poll(() => server.printed()).toContain("the certificate of the API was renewed")
+        expect((await meet(url, second.root)).certificate.subject.CN).toBe("renewed.example")
         // Who was connected stays so.
         expect(await ask(`${url}/healthz`)).toMatchObject({ status: 200, reused: true })
         close()

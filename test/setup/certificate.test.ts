@@ -53,6 +53,12 @@ describe("the files of a certificate", () => {
     ["are missing their key", { key: "/nowhere/a.key" }, KEY_FILE, /can't be read: ENOENT/],
     ["hold something else", { certificate: file("no.crt", "hello") }, CERTIFICATE_FILE, /holds no certificate in PEM/],
     ["hold a key that is none", { key: file("no.key", "hello") }, KEY_FILE, /holds no private key in PEM/],
+    [
+      "hold what is broken behind their certificate",
+      { certificate: file("broken.crt", `${pair.cert}${pair.cert.replace(/^M.{20}/m, "M".repeat(21))}`) },
+      CERTIFICATE_FILE,
+      /holds certificates that can't be used together/
+    ],
     ["hold another's key", { key: file("other.key", other.key) }, KEY_FILE, /is not the key of the first certificate/],
     [
       "hold what has expired",

@@ -9,7 +9,7 @@ import * as EmbeddedPostgres from "../../../src/adapters/embedded-postgres/Embed
 import { migrateAt } from "../../../src/adapters/postgres/Postgres.ts"
 import { startupErrorOf } from "../../../src/setup/startupError.ts"
 import { temporaryDirectory } from "../../servers/leftovers.ts"
-import { selfSigned } from "../channels/net/certificate.ts"
+import { signed } from "../channels/net/certificate.ts"
 
 const home = temporaryDirectory()
 const scope = Scope.makeUnsafe()
@@ -17,8 +17,13 @@ const file = (name: string) => join(home, name)
 let plain: URL
 
 beforeAll(async () => {
-  const own = selfSigned("localhost")
-  const files = { "server.crt": own.cert, "server.key": own.key, "another.crt": selfSigned("localhost").cert }
+  const [own, another] = [signed("localhost", ["localhost"]), signed("localhost", ["localhost"])]
+  const files = {
+    "server.crt": own.cert + own.between,
+    "server.key": own.key,
+    "root.crt": own.root,
+    "another.crt": another.root
+  }
   const account = await Effect.runPromise(accountFor([home], null))
   for (const [name, text] of Object.entries(files)) {
     writeFileSync(file(name), text, { mode: 0o600 })
@@ -45,8 +50,8 @@ const migrated = (url: string, schema: string) =>
   Effect.runPromiseExit(Effect.scoped(migrateAt(Redacted.make(url), schema)))
 
 describe("sslmode=verify-full", () => {
-  it("works with the certificate of the server, and the connection is encrypted", async () => {
-    const url = urlWith("localhost", "server.crt")
+  it("works with the authority of the server's certificate, by way of the one between, and the connection is encrypted", async () => {
+    const url = urlWith("localhost", "root.crt")
     expect(Exit.isSuccess(await migrated(url, "posthaste"))).toBe(true)
     const client = new pg.Client({ connectionString: url })
     await client.connect()
@@ -56,8 +61,8 @@ describe("sslmode=verify-full", () => {
   })
 
   it.each([
-    ["another certificate", "localhost", "another.crt"],
-    ["another name than the certificate's", "127.0.0.1", "server.crt"]
+    ["another authority", "localhost", "another.crt"],
+    ["another name than the certificate's", "127.0.0.1", "root.crt"]
   ])("refuses %s, in one line", async (_, host, certificate) => {
     const exit = await migrated(urlWith(host, certificate), "refused")
     expect(Exit.isFailure(exit)).toBe(true)

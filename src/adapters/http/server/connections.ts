@@ -17,15 +17,19 @@ import {
 import { createServer as createSecureServer } from "node:https"
 import type { Socket } from "node:net"
 import { Redacted } from "effect"
+import { type CallersTimes, lateCallers } from "./lateCallers.ts"
+import { watchLoop } from "./loopTime.ts"
 import { pageHeaders, SafeResponse } from "./securityHeaders.ts"
 
 const seconds = (count: number) => count * 1000
 
-export interface ConnectionLimits {
+export interface ConnectionLimits extends CallersTimes {
   /** Of all callers together. */
   readonly connectionsMax: number
   /** Of one address; a proxy of the operator's may have as many as there are. */
   readonly perAddressMax: number
+  /** How long a connection is kept that asks nothing. */
+  readonly idleMs: number
   /** How long an answer may wait for its reader. */
   readonly answerReadWithinMs: number
   readonly isProxy: (address: string) => boolean
@@ -41,6 +45,10 @@ export interface ConnectionLimits {
 export const limitsDefault: ConnectionLimits = {
   connectionsMax: 4_000,
   perAddressMax: 1_000,
+  headersWithinMs: seconds(10),
+  requestWithinMs: seconds(30),
+  // Longer than the usual idle time of a proxy in front, so that the proxy closes first.
+  idleMs: seconds(65),
   answerReadWithinMs: seconds(30),
   isProxy: () => false,
   roomPerSecondMax: 50,
@@ -58,9 +66,9 @@ const statusOf = (code: string | undefined): number => {
   }
 }
 
-const refuse = (error: NodeJS.ErrnoException, socket: Socket): void => {
+const refuse = (error: NodeJS.ErrnoException, socket: Socket, hears: boolean): void => {
   // Only to what Node's parser and its clocks refuse: a connection that broke, or whose TLS failed, hears nothing.
-  if (!/^(?:HPE|ERR_HTTP)_/.test(error.code ?? "") || !socket.writable) {
+  if (!hears || !/^(?:HPE|ERR_HTTP)_/.test(error.code ?? "") || !socket.writable) {
     socket.destroy()
     return
   }
@@ -82,6 +90,9 @@ const refuse = (error: NodeJS.ErrnoException, socket: Socket): void => {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
   socket.end([`HTTP/1.1 ${status} ${title}`, ...lines, "", body].join("\r\n"))
 }
+
+/** How often Node looks for what took too long. */
+const CHECK_EVERY_MS = seconds(5)
 
 /** How long a stop waits for requests under way. Appends take milliseconds; a slow caller could take for ever. */
 const STOP_MAX = seconds(10)
@@ -136,6 +147,23 @@ interface Connection {
   underWay: number
   /** Of their answers, those that are written and wait to be read. */
   unread: number
+  /** Of the last request whose headers came. */
+  last: Exchange | null
+}
+
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
+/** The request whose body is on its way. */
+const arrivingOf = ({ last }: Connection): Exchange | null => (last === null || last.request.complete ? null : last)
+
+/** Whether a refusal of what arrives now can't be taken for the answer to something else, or for a part of it. */
+const hearsRefusal = (connection: Connection): boolean => {
+  const arriving = arrivingOf(connection)
+  if (arriving === null) return connection.underWay === 0
+  return connection.underWay === 1 && !arriving.response.headersSent
 }
 
 /** Also to one whose caller waits to be told that it may send the body. */
@@ -144,7 +172,12 @@ const onRequest = (server: Server, listener: (request: IncomingMessage, response
   server.on("checkContinue", listener)
 }
 
+/** Of Node: a handshake or a request that took too long. */
+const tooLate: ReadonlySet<string | undefined> = new Set(["ERR_TLS_HANDSHAKE_TIMEOUT", "ERR_HTTP_REQUEST_TIMEOUT"])
+
 const watchConnections = (server: Server, limits: ConnectionLimits): void => {
+  const loop = watchLoop(limits.requestWithinMs + CHECK_EVERY_MS)
+  const late = lateCallers(server, limits, loop)
   const all = new Pool()
   const byAddress = new Map<string, Pool>()
   const byName = new Map<string, Connection>()
@@ -211,7 +244,8 @@ const watchConnections = (server: Server, limits: ConnectionLimits): void => {
       state: "fresh",
       since: performance.now(),
       underWay: 0,
-      unread: 0
+      unread: 0,
+      last: null
     }
     const name = nameOf(socket)
     byName.set(name, connection)
@@ -223,10 +257,14 @@ const watchConnections = (server: Server, limits: ConnectionLimits): void => {
     socket.once("close", () => leave(connection, address, name))
   }
 
+  const connectionOf = (socket: Socket) => bySocket.get(socket) ?? byName.get(nameOf(socket))
+
   const follow = (request: IncomingMessage, response: ServerResponse) => {
-    const connection = bySocket.get(request.socket) ?? byName.get(nameOf(request.socket))
+    late.asked(request)
+    const connection = connectionOf(request.socket)
     if (connection === undefined) return
     bySocket.set(request.socket, connection)
+    connection.last = { request, response }
     connection.underWay += 1
     // Who asks more instead of reading gains no time.
     if (connection.unread === 0) become(connection, "arriving")
@@ -247,9 +285,16 @@ const watchConnections = (server: Server, limits: ConnectionLimits): void => {
     })
   }
 
+  const refuseOn = (error: NodeJS.ErrnoException, socket: Socket) => {
+    const connection = connectionOf(socket)
+    const end = () => refuse(error, socket, connection === undefined || hearsRefusal(connection))
+    if (!tooLate.has(error.code)) return end()
+    late.judge(socket, connection === undefined ? null : (arrivingOf(connection)?.request ?? null), end)
+  }
+
   const sweep = setInterval(
     () => {
-      const before = performance.now() - limits.answerReadWithinMs
+      const before = performance.now() - limits.answerReadWithinMs - loop.stoodStillMs()
       for (const connection of all.byState.unread) {
         if (connection.since > before) break
         connection.socket.destroy()
@@ -258,11 +303,17 @@ const watchConnections = (server: Server, limits: ConnectionLimits): void => {
     Math.min(seconds(2), limits.answerReadWithinMs)
   ).unref()
 
-  // Node asks it before it makes a socket of a connection that it accepted.
+  // Node asks it before it makes a socket of a connection that it accepted. It is the `blockList` of `net.createServer`, which
+  // `http.createServer` does not pass on, and the event `connection` comes when the socket is made.
   Object.assign(server, { blockList: { check: (address: string) => !mayCome(address) } })
   server.on("connection", admit)
+  server.on("clientError", refuseOn)
   onRequest(server, follow)
-  server.once("close", () => clearInterval(sweep))
+  server.once("close", () => {
+    clearInterval(sweep)
+    late.stop()
+    loop.stop()
+  })
 }
 
 /**
@@ -289,15 +340,14 @@ const stopSoon = (server: Server): void => {
   }
 }
 
-const options = {
-  headersTimeout: seconds(10),
-  requestTimeout: seconds(30),
-  connectionsCheckingInterval: seconds(5),
-  // Longer than the usual idle time of a proxy in front, so that the proxy closes first.
-  keepAliveTimeout: seconds(65),
+const optionsOf = ({ headersWithinMs, requestWithinMs, idleMs }: ConnectionLimits): ServerOptions => ({
+  headersTimeout: headersWithinMs,
+  requestTimeout: requestWithinMs,
+  connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, Math.ceil(headersWithinMs / 2)),
+  keepAliveTimeout: idleMs,
   maxHeaderSize: 16 * 1024,
   ServerResponse: SafeResponse
-} satisfies ServerOptions
+})
 
 /** In PEM. */
 export interface Certificate {
@@ -319,12 +369,12 @@ const secureContextOf = ({ certificate, key }: Certificate) => ({
   minVersion: "TLSv1.2" as const
 })
 
-const makeSecureServer = ({ certificate, whenRenewed }: Tls): Server => {
+const makeSecureServer = ({ certificate, whenRenewed }: Tls, limits: ConnectionLimits): Server => {
   const server = createSecureServer({
-    ...options,
+    ...optionsOf(limits),
     ...secureContextOf(certificate),
     ALPNProtocols: ["http/1.1"],
-    handshakeTimeout: options.headersTimeout
+    handshakeTimeout: limits.headersWithinMs
   })
   whenRenewed((renewed) => server.setSecureContext(secureContextOf(renewed)))
   return server
@@ -355,14 +405,14 @@ const inTurn = (server: Server, takeUp: TakeUp): void => {
 }
 
 export const makeServer = (
-  limits: Partial<ConnectionLimits> = {},
+  given: Partial<ConnectionLimits> = {},
   tls: Tls | null = null,
   takeUp: TakeUp | null = null
 ): Server => {
-  const server = tls === null ? createServer(options) : makeSecureServer(tls)
-  watchConnections(server, { ...limitsDefault, ...limits })
+  const limits = { ...limitsDefault, ...given }
+  const server = tls === null ? createServer(optionsOf(limits)) : makeSecureServer(tls, limits)
+  watchConnections(server, limits)
   stopSoon(server)
-  server.on("clientError", refuse)
   if (takeUp !== null) inTurn(server, takeUp)
   return server
 }

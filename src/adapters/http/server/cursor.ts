@@ -113,7 +113,6 @@ export const pageOfAll = <Item, Json, E, R>(
 /** No org has this name, so its cursors lead nowhere else. */
 const nobody = "" as OrgId
 
-/** A list that is never long comes in one page, in the form of every other. */
 /** A page of what is in memory as a whole; a cursor says how many come before it. */
 export const partOf = <Item>(all: ReadonlyArray<Item>, { cursor, limit }: Page): Items<Item> => {
   const from = Number(cursor ?? 0)
@@ -121,4 +120,5 @@ export const partOf = <Item>(all: ReadonlyArray<Item>, { cursor, limit }: Page):
   return { items: all.slice(from, next), nextCursor: next < all.length ? String(next) : null }
 }
 
+/** A list that is never long comes in one page, in the form of every other. */
 export const onePage = <Item>(items: ReadonlyArray<Item>): Items<Item> => ({ items, nextCursor: null })

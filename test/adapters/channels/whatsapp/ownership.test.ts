@@ -55,6 +55,7 @@ describe("the ownership of a phone number", () => {
     [200, "<html>"],
     [200, '{"error":{"code":190}}'],
     [404, "not here"],
+    [400, '{"error":{"code":2,"is_transient":true}}'],
     [500, '{"error":{"code":1}}'],
     [429, '{"error":{"code":4}}'],
     [302, "elsewhere"]

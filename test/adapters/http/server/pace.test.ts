@@ -1,6 +1,6 @@
 /** What an org sends in batches leaves others as much time as it takes, while there are others. */
 import { describe, expect, it } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { makePace } from "../../../../src/adapters/http/server/pace.ts"
 import { makeAskers } from "../../../../src/application/askers.ts"
@@ -44,6 +44,41 @@ describe("batches of an org", () => {
       const from = yield* Clock.currentTimeMillis
       for (const org of ["a", "b"]) askers.asked(org, yield* monotonicNow)
       expect(yield* begun(pace, "b", 1)).toEqual([from])
+    })
+  )
+
+  it.effect("wait for each other also where they come at the same time", () =>
+    Effect.gen(function* () {
+      const askers = makeAskers()
+      const pace = makePace(askers)
+      for (const org of ["a", "b"]) askers.asked(org, yield* monotonicNow)
+      const at: Array<number> = []
+      const piece = Effect.andThen(
+        Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sync(() => at.push(now))),
+        Effect.sleep("5 millis")
+      )
+      for (let n = 0; n < 3; n++) yield* Effect.forkChild(pace.paced("a", piece), { startImmediately: true })
+      yield* TestClock.adjust("1 second")
+      expect(at).toEqual([0, 10, 20])
+    })
+  )
+
+  it.effect("wait no second for one that took long, and as long for one that failed as for one that did not", () =>
+    Effect.gen(function* () {
+      const askers = makeAskers()
+      const pace = makePace(askers)
+      const waited = Effect.fnUntraced(function* (before: Effect.Effect<void, string>) {
+        yield* Effect.forkChild(Effect.ignore(pace.paced("a", before)), { startImmediately: true })
+        yield* TestClock.adjust("1 minute")
+        for (const org of ["a", "b"]) askers.asked(org, yield* monotonicNow)
+        yield* pace.paced("a", Effect.void)
+        const from = yield* Clock.currentTimeMillis
+        const next = yield* Effect.forkChild(pace.paced("a", Clock.currentTimeMillis), { startImmediately: true })
+        yield* TestClock.adjust("1 minute")
+        return (yield* Fiber.join(next)) - from
+      })
+      expect(yield* waited(Effect.sleep("30 seconds"))).toBe(1_000)
+      expect(yield* waited(Effect.andThen(Effect.sleep("100 millis"), Effect.fail("no")))).toBe(200)
     })
   )
 })

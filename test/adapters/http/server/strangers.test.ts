@@ -73,6 +73,17 @@ describe("many connections", () => {
     await expect.poll(() => connectionsOf(server), PATIENCE).toBe(3)
   })
 
+  it("of one address that have ended leave their places to its next ones", async () => {
+    const server = await listening({ perAddressMax: 2 })
+    server.on("request", (_, response) => response.end("yes"))
+    for (let round = 0; round < 2; round++) {
+      const two = await Promise.all([caller(portOf(server), get()), caller(portOf(server), get())])
+      for (const { got } of two) await expect.poll(got, PATIENCE).toContain("yes")
+      for (const { socket } of two) socket.destroy()
+      await expect.poll(() => connectionsOf(server), PATIENCE).toBe(0)
+    }
+  })
+
   it("of one address make room so often in a second, and those beyond are closed before anything is made for them", async () => {
     let now = 0
     const server = await listening({ perAddressMax: 2, roomPerSecondMax: 1, now: () => now })
@@ -89,7 +100,44 @@ describe("many connections", () => {
     now = 1_000
     const fifth = await caller(port)
     await expect.poll(second.isClosed, PATIENCE).toBe(true)
+    const sixth = await caller(port)
+    await expect.poll(sixth.isClosed, PATIENCE).toBe(true)
     expect([third.isClosed(), fifth.isClosed()]).toEqual([false, false])
+  })
+
+  it("take the place of one that asks nothing now before that of one that is still sending", async () => {
+    const server = await listening({ perAddressMax: 2 })
+    let isSending = false
+    server.on("request", (request, response) => {
+      if (request.method === "GET") response.end("yes")
+      else isSending = true
+    })
+    const port = portOf(server)
+    const sending = await caller(port, "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\na")
+    await expect.poll(() => isSending, PATIENCE).toBe(true)
+    const idle = await caller(port, get())
+    await expect.poll(idle.got, PATIENCE).toContain("yes")
+    const next = await caller(port, get())
+    await expect.poll(next.got, PATIENCE).toContain("yes")
+    await expect.poll(idle.isClosed, PATIENCE).toBe(true)
+    expect(sending.isClosed()).toBe(false)
+  })
+
+  it("never take the place of the second request of a connection whose first is answered", async () => {
+    const server = await listening({ connectionsMax: 1 })
+    const waiting: Array<() => void> = []
+    server.on("request", (request, response) => {
+      request.resume()
+      if (request.url === "/first") response.end("first")
+      else waiting.push(() => response.end("second"))
+    })
+    const busy = await caller(portOf(server), get("/first") + get("/second"))
+    await expect.poll(() => waiting.length, PATIENCE).toBe(1)
+    await expect.poll(busy.got, PATIENCE).toContain("first")
+    const late = await caller(portOf(server), get())
+    await expect.poll(late.isClosed, PATIENCE).toBe(true)
+    waiting[0]!()
+    await expect.poll(busy.got, PATIENCE).toContain("second")
   })
 
   it("never take the place of a request that is being worked on", async () => {
@@ -148,6 +196,48 @@ describe("slow callers", () => {
       }, PATIENCE)
       .toBe(true)
     expect((await served.call("GET", "/healthz")).status).toBe(200)
+  })
+})
+
+describe("a refusal of what is no HTTP, or comes too slowly", () => {
+  const begun = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nx"
+  const working = async (limits: Parameters<typeof makeServer>[0] = {}) => {
+    const server = await listening(limits)
+    const answers: Array<() => void> = []
+    server.on("request", (request, response) => {
+      request.resume()
+      answers.push(() => response.end("done"))
+    })
+    return { port: portOf(server), answers }
+  }
+
+  it("is heard by who waits for nothing else", async () => {
+    const { port, answers } = await working()
+    const { socket, got } = await caller(port, get())
+    await expect.poll(() => answers.length, PATIENCE).toBe(1)
+    answers[0]!()
+    await expect.poll(got, PATIENCE).toContain("done")
+    socket.write("NONSENSE\r\n\r\n")
+    await expect.poll(got, PATIENCE).toContain("HTTP/1.1 400 ")
+  })
+
+  it("is never taken for the answer to a request that came before", async () => {
+    const { port, answers } = await working({ headersWithinMs: 200, requestWithinMs: 200 })
+    for (const next of ["NONSENSE\r\n\r\n", begun, "GET / HT"]) {
+      const { got, isClosed } = await caller(port, `${get()}${next}`)
+      await expect.poll(isClosed, PATIENCE).toBe(true)
+      expect(got()).toBe("")
+    }
+    expect(answers.length).toBe(4)
+  })
+
+  it("does not stand in the middle of an answer that has begun", async () => {
+    const server = await listening({ headersWithinMs: 200, requestWithinMs: 200 })
+    server.on("request", (_, response) => response.write("some"))
+    const { got, isClosed } = await caller(portOf(server), begun)
+    await expect.poll(isClosed, PATIENCE).toBe(true)
+    expect(got()).toContain("some")
+    expect(got()).not.toContain("408")
   })
 })
 

@@ -47,6 +47,16 @@ describe("a turn of the loop", () => {
     expect(turn()).toEqual(["a1"])
   })
 
+  it("takes up nothing of one before what the same one asked for earlier, however little it is", () => {
+    const { ask, turn, begun } = turning()
+    ask("a", "small0")
+    ask("a", "large", PIECE)
+    ask("a", "small1")
+    expect(begun()).toEqual(["small0"])
+    expect(turn()).toEqual(["large"])
+    expect(turn()).toEqual(["small1"])
+  })
+
   it("has room for several, and those who wait take turns", () => {
     const { ask, turn, begun } = turning()
     const who = ["a", "b", "c", "d", "e", "f"]

@@ -33,6 +33,15 @@ describe("wrong keys", () => {
     expect(six.mayAsk("2001:db8:1:3::1", "a", 0)).toBe(true)
   })
 
+  it("are remembered of so many addresses, and those that were wrong longest ago are forgotten first", () => {
+    const once = { burst: 1, perSecond: 0 }
+    const keys = makeWrongKeys({ perAddress: once, all: { burst: 100_000, perSecond: 0 } })
+    const address = (n: number) => `10.0.${n >> 8}.${n & 255}`
+    for (let n = 0; n < 9_999; n++) keys.wrong(address(n), "a", 0)
+    for (const n of [0, 9_999, 10_000]) keys.wrong(address(n), "a", 0)
+    expect([0, 1, 2, 10_000].map((n) => keys.mayAsk(address(n), "a", 0))).toEqual([false, true, false, false])
+  })
+
   it("do not shut out a key that was good lately, whoever else is at its address", () => {
     const keys = makeWrongKeys(limits)
     keys.good("mine", acme, 0)
