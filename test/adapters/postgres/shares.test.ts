@@ -3,8 +3,7 @@
  * holds connections, accepting and settling have their own.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Redacted } from "effect"
-import pg from "pg"
+import { Effect, Fiber, Layer, type Redacted } from "effect"
 import * as Postgres from "../../../src/adapters/postgres/Postgres.ts"
 import { sharing } from "../../../src/adapters/postgres/shares.ts"
 import * as PostgresEventStore from "../../../src/adapters/postgres/store/PostgresEventStore.ts"
@@ -14,6 +13,7 @@ import { Askers } from "../../../src/application/askers.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { newOrg, opened } from "../../contracts/sample.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
+import { session } from "../../servers/session.ts"
 import { PATIENCE_MS } from "../../servers/until.ts"
 
 /** A piece of work that ends when it is told to. */
@@ -81,66 +81,67 @@ const storeAt = (url: Redacted.Redacted) =>
 
 const BLOCKED = "select pg_advisory_xact_lock_shared(4711)"
 
+/** In a database of its own, where `BLOCKED` waits until `unblock`. */
+const whileBlocked = <A, E, R, P, F>(
+  portsAt: (url: Redacted.Redacted) => Layer.Layer<P, F>,
+  body: (unblock: Effect.Effect<unknown>) => Effect.Effect<A, E, R>
+) =>
+  Effect.gen(function* () {
+    const url = yield* freshDatabase
+    const holder = yield* session(url)
+    yield* Effect.promise(() => holder.query("select pg_advisory_lock(4711)"))
+    const unblock = Effect.promise(() => holder.query("select pg_advisory_unlock_all()"))
+    return yield* body(unblock).pipe(Effect.provide(Layer.fresh(portsAt(url))))
+  })
+
+/** So many of them at once for each pool, and how many were answered. */
+const blocked = Effect.fnUntraced(function* (pools: ReadonlyArray<Postgres.Connections>, each: number) {
+  let answered = 0
+  const all = Array.from({ length: each }).flatMap(() => pools)
+  const asked = Effect.forEach(
+    all,
+    (pool) => Effect.tap(pool.rows({ text: BLOCKED }, []), () => Effect.sync(() => answered++)),
+    { concurrency: "unbounded", discard: true }
+  )
+  return { fiber: yield* Effect.forkChild(asked, { startImmediately: true }), answered: () => answered }
+})
+
 describe.each(["reads", "lookups"] as const)("the connections for %s", (kind) => {
   it.live("answer another org and Posthaste itself while one org's two hundred slow lists wait", () =>
-    Effect.gen(function* () {
-      const url = yield* freshDatabase
-      const client = new pg.Client({ connectionString: Redacted.value(url) })
-      yield* Effect.promise(() => client.connect())
-      yield* Effect.promise(() => client.query("select pg_advisory_lock(4711)"))
-      yield* Effect.gen(function* () {
+    whileBlocked(
+      (url) => Postgres.layer({ url, answersWithinMs: PATIENCE_MS }),
+      Effect.fnUntraced(function* (unblock) {
         const { [kind]: reads } = yield* Postgres.Postgres
-        const [slow, other] = [newOrg(), newOrg()]
-        let answered = 0
-        const lists = yield* Effect.forkChild(
-          Effect.forEach(
-            Array.from({ length: 200 }, (_, n) => n),
-            () => Effect.tap(reads.rows({ text: BLOCKED }, []), () => Effect.sync(() => answered++)),
-            { concurrency: "unbounded", discard: true }
-          ).pipe(Effect.provideService(AskedFor, slow)),
-          { startImmediately: true }
-        )
+        const lists = yield* Effect.provideService(blocked([reads], 200), AskedFor, newOrg())
         const one = reads.rows({ text: "select 1" }, [])
+        const other = newOrg()
         for (let n = 0; n < 20; n++) {
           expect(yield* Effect.provideService(one, AskedFor, other)).toEqual([["1"]])
           expect(yield* one).toEqual([["1"]])
         }
-        expect(answered).toBe(0)
-        yield* Effect.promise(() => client.query("select pg_advisory_unlock_all()"))
-        yield* Fiber.join(lists)
-        expect(answered).toBe(200)
-      }).pipe(Effect.provide(Layer.fresh(Postgres.layer({ url, answersWithinMs: PATIENCE_MS }))))
-      yield* Effect.promise(() => client.end())
-    })
+        expect(lists.answered()).toBe(0)
+        yield* unblock
+        yield* Fiber.join(lists.fiber)
+        expect(lists.answered()).toBe(200)
+      })
+    )
   )
 })
 
 describe("an append", () => {
   it.live("waits for no statement of another kind, such as those of replays that are asked for again and again", () =>
-    Effect.gen(function* () {
-      const url = yield* freshDatabase
-      const client = new pg.Client({ connectionString: Redacted.value(url) })
-      yield* Effect.promise(() => client.connect())
-      yield* Effect.promise(() => client.query("select pg_advisory_lock(4711)"))
-      yield* Effect.gen(function* () {
-        const pools = yield* Postgres.Postgres
+    whileBlocked(
+      storeAt,
+      Effect.fnUntraced(function* (unblock) {
+        const { durable, queue, derived, bulk } = yield* Postgres.Postgres
         const { append } = yield* EventStore
-        let answered = 0
-        const others = yield* Effect.forkChild(
-          Effect.forEach(
-            Array.from({ length: 8 }).flatMap(() => [pools.durable, pools.queue, pools.derived, pools.bulk]),
-            (pool) => Effect.tap(pool.rows({ text: BLOCKED }, []), () => Effect.sync(() => answered++)),
-            { concurrency: "unbounded", discard: true }
-          ),
-          { startImmediately: true }
-        )
+        const others = yield* blocked([durable, queue, derived, bulk], 8)
         expect(yield* append([opened().entry])).toEqual([{ type: "Appended", version: 1 }])
-        expect(answered).toBe(0)
-        yield* Effect.promise(() => client.query("select pg_advisory_unlock_all()"))
-        yield* Fiber.join(others)
-      }).pipe(Effect.provide(Layer.fresh(storeAt(url))))
-      yield* Effect.promise(() => client.end())
-    })
+        expect(others.answered()).toBe(0)
+        yield* unblock
+        yield* Fiber.join(others.fiber)
+      })
+    )
   )
 
   it.live("waits for no more of another org's large texts than small messages take", () =>

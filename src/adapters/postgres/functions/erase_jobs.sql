@@ -12,7 +12,7 @@ begin
     or r.selection #>> '{waiting,correlationId}' = any (p_texts)
     or (r.selection::jsonb -> 'ids') ?| p_messages::text[]);
   if cardinality(v_jobs) = 0 then return true; end if;
-  -- A journal begins at the time of its request, under which it is found (event_deed).
+  -- A journal begins at the time of its request, under which it is found (event_deeds).
   select coalesce(array_agg(e.stream_id), '{}') into v_journals from replay r
     join event e on e.version = 1 and e.stream ~ '^(access|command|replay)-' and e.at = r.requested_at and e.stream = 'replay-' || r.id
     where r.id = any (v_jobs);

@@ -1,13 +1,14 @@
 /** What only sessions that wait for each other can show: everybody who writes locks in one order, so nobody waits in a circle. */
 import { it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
-import pg from "pg"
+import { Effect } from "effect"
+import type pg from "pg"
 import { describe, expect } from "vitest"
 import { appendStatement, appendValues } from "../../../../src/adapters/postgres/store/append.ts"
 import type { Append } from "../../../../src/application/ports/EventStore.ts"
 import { DestinationId, MessageId } from "../../../../src/domain/ids.ts"
 import { opened, started } from "../../../contracts/sample.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
+import { session } from "../../../servers/session.ts"
 import { until } from "../../../servers/until.ts"
 
 const idOf = (nth: number) => `0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a0${nth}`
@@ -17,16 +18,7 @@ const inLine = (destination: DestinationId, orderingKey: string) => opened({ des
 
 /** Sessions that append by hand, and one that looks at who waits. */
 const sessions = Effect.gen(function* () {
-  const url = Redacted.value(yield* freshDatabase)
-  const connect = Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new pg.Client(url)
-      await client.connect()
-      await client.query("set search_path = posthaste")
-      return client
-    }),
-    (client) => Effect.promise(() => client.end())
-  )
+  const connect = session(yield* freshDatabase)
   const clients = yield* Effect.all(Array.from({ length: 5 }, () => connect))
   const watcher = clients.pop()!
   const append = (client: pg.Client, entries: ReadonlyArray<Append>) =>
