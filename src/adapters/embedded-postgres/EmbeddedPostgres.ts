@@ -43,6 +43,10 @@ const settingsDefault = {
   max_connections: "60",
   shared_buffers: "128MB",
   max_wal_size: "2GB",
+  // So many segments are kept and written over, which costs nothing; new ones must be made (see `initialize`).
+  min_wal_size: "256MB",
+  // Otherwise no more than a segment.
+  wal_buffers: "4MB",
   // All rows of the queue tables are replaced within seconds.
   autovacuum_naptime: "10s",
   jit: "off",

@@ -112,8 +112,10 @@ export const layer = (options: Options) =>
       const schema = options.schema ?? SCHEMA_DEFAULT
       const server = yield* acquireServer(options.url, schema)
       const own = server.pool(migrating).pg
-      yield* (options.asItIs ? requireMigrated(own, schema) : migrate(own, schema)).pipe(Effect.mapError(queryFailed))
-      if (!options.asItIs) yield* Effect.flatMap(continueLog(own), say)
+      const begin = options.asItIs
+        ? Effect.mapError(requireMigrated(own, schema), queryFailed)
+        : Effect.andThen(Effect.mapError(migrate(own, schema), queryFailed), Effect.flatMap(continueLog(own), say))
+      yield* unlessSilent(server, begin)
       const { answersWithinMs } = options
       const pools = Record.map(kinds, (kind) =>
         server.pool(answersWithinMs === undefined ? kind : { ...kind, answersWithinMs })
@@ -162,11 +164,40 @@ const say = (restored: Restored | undefined) =>
 /** Nobody can say how long a migration takes, or waits for another process that migrates. */
 const migrating: Kind = { connections: 1, answersWithinMs: null }
 
+/**
+ * Work whose statements have no deadline fails when the server is silent: meanwhile another connection, made when the work begins, asks
+ * whether it answers at all.
+ */
+export const unlessSilent = <A, E>(
+  server: Pick<Server, "connect">,
+  work: Effect.Effect<A, E>,
+  { everyMs, withinMs } = { everyMs: ASKED_EVERY_MS, withinMs: 2 * ASKED_EVERY_MS }
+): Effect.Effect<A, E | QueryFailed> =>
+  Effect.raceFirst(
+    work,
+    Effect.acquireUseRelease(
+      Effect.promise(() => server.connect({ application_name: "posthaste start" }).catch(() => null)),
+      (client) =>
+        // Why nobody connects is the work's to say.
+        client === null
+          ? Effect.never
+          : Effect.callback<never, QueryFailed>((silent) => {
+              const question = { text: "select 1", query_timeout: withinMs }
+              const timer = setInterval(
+                () => client.query(question).catch((cause) => silent(Effect.fail(queryFailed(cause)))),
+                everyMs
+              )
+              return Effect.sync(() => clearInterval(timer))
+            }),
+      (client) => Effect.sync(() => client?.connection.stream.destroy())
+    )
+  )
+
 /** Only brings the database up to date; answers the names of the schema's files and functions that ran. */
 export const migrateAt = (url: Redacted.Redacted, schema: string) =>
   Effect.scoped(
     Effect.flatMap(acquireServer(url, schema), (server) =>
-      Effect.mapError(migrate(server.pool(migrating).pg, schema), queryFailed)
+      unlessSilent(server, Effect.mapError(migrate(server.pool(migrating).pg, schema), queryFailed))
     )
   )
 

@@ -3,7 +3,8 @@
  *
  * - A statement has a deadline in the server (`statement_timeout`) and, a second later, one here. Whoever misses the one here
  *   has not met a slow statement, because the server would have said so. It has met a silent connection, as a failover leaves
- *   it that closes nothing. Then every connection of every pool is made anew, and what waits on an old one fails at once.
+ *   it that closes nothing. Then every connection of every pool is made anew, and what waits on an old one fails within a second.
+ *   An answer that came while this process stood still is read before anybody is called silent.
  * - The same happens when the server says that it goes away, or may only be read any more.
  * - A statement that the server rolled back for the sake of another one, to end a deadlock, is asked again.
  * - A connection is made to the host that worked last. Where that one can't be reached, or may only be read, the next one is tried.
@@ -86,9 +87,15 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
   const renew = (why: string) => {
     age += 1
     say(`${why}: all connections to it are made anew`)
-    const now = performance.now()
-    for (const { age: theirs, since, giveUp } of asked)
-      if (theirs < age && now - since >= ALSO_SILENT_MS) giveUp(new Error(why))
+    const renewed = age
+    const giveUpWhoWaited = (ms: number) => {
+      const askedBy = performance.now() - ms
+      for (const { age: theirs, since, giveUp } of asked)
+        if (theirs < renewed && since <= askedBy) giveUp(new Error(why))
+    }
+    giveUpWhoWaited(ALSO_SILENT_MS)
+    // The deadline of one that was asked a moment ago may be minutes away.
+    setTimeout(() => setImmediate(giveUpWhoWaited, 0), ALSO_SILENT_MS).unref()
   }
 
   const moveOnFrom = (tried: number) => {
@@ -197,15 +204,18 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
           } else if (again && (code === null || isGoing)) ask(query, answered, false, nth)
           else answered(failure, [] as Rows)
         }
+        // A timer comes before what has arrived, and what it hands to `setImmediate` after it.
+        const giveUp = (withinMs: number) => {
+          if (!asked.has(statement)) return
+          const silence = `the database did not answer within ${(withinMs + SPARE_MS) / 1000} s`
+          if (mine === age) renew(silence)
+          settle(new Error(silence))
+        }
         const statement: Asked = { age: mine, since: performance.now(), giveUp: settle }
         const timer =
           answersWithinMs === null
             ? undefined
-            : setTimeout(() => {
-                const silence = `the database did not answer within ${(answersWithinMs + SPARE_MS) / 1000} s`
-                if (mine === age) renew(silence)
-                settle(new Error(silence))
-              }, answersWithinMs + SPARE_MS)
+            : setTimeout(() => setImmediate(giveUp, answersWithinMs), answersWithinMs + SPARE_MS)
         asked.add(statement)
         client.once("error", settle)
         client.query(query, settle as (error: Error, result: pg.QueryResult) => void)

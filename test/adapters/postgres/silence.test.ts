@@ -2,9 +2,13 @@
 import { once } from "node:events"
 import { type AddressInfo, createServer } from "node:net"
 import { it } from "@effect/vitest"
-import { Effect, Exit, Layer, Logger, Redacted, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Logger, Redacted, Scope } from "effect"
+import type pg from "pg"
 import { describe, expect } from "vitest"
 import * as Postgres from "../../../src/adapters/postgres/Postgres.ts"
+import { connectionsOf, unlessSilent } from "../../../src/adapters/postgres/Postgres.ts"
+import { serverAt } from "../../../src/adapters/postgres/pool.ts"
+import { SCHEMA_DEFAULT } from "../../../src/adapters/postgres/schemaName.ts"
 import { administer } from "../../servers/administer.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
 import { proxyTo } from "../../servers/proxy.ts"
@@ -42,6 +46,18 @@ const proxiedWith = (answersWithinMs: number) =>
     return { url, proxy, postgres: yield* connect(through(url, [proxy.port]), answersWithinMs) }
   })
 const proxied = proxiedWith(DEADLINE_MS)
+
+/** Without the pools of the product. */
+const proxiedServer = Effect.gen(function* () {
+  const url = Redacted.value(yield* freshDatabase)
+  const { hostname, port } = new URL(url)
+  const proxy = yield* proxyTo({ host: hostname, port: Number(port) })
+  const server = yield* Effect.acquireRelease(
+    Effect.sync(() => serverAt(through(url, [proxy.port]), SCHEMA_DEFAULT, () => {})),
+    ({ close }) => Effect.promise(close)
+  )
+  return { url, proxy, server }
+})
 
 /** Greets like a server that only reads, and knows nothing else. */
 const standby = Effect.acquireRelease(
@@ -115,6 +131,61 @@ describe("a connection that fell silent", () => {
         concurrency: 2
       })
       expect(new Set(asked.map(({ cause }) => (cause as Error).message)).size).toBe(1)
+    })
+  )
+
+  it.live("fails what was asked on another a moment before, however long that may take", () =>
+    Effect.gen(function* () {
+      const { proxy, server } = yield* proxiedServer
+      const [short, long] = [DEADLINE_MS, 3_600_000].map((answersWithinMs) =>
+        connectionsOf(server.pool({ connections: 1, answersWithinMs }))
+      )
+      for (const pool of [short!, long!]) yield* pool.query(one, [])
+      proxy.fallSilent(false)
+      const first = yield* Effect.forkChild(Effect.flip(short!.query(one, [])))
+      yield* Effect.sleep(DEADLINE_MS + 500)
+      const failed = yield* Effect.flip(long!.query(one, []))
+      expect(String(failed.cause)).toContain("did not answer within 1.5 s")
+      yield* Fiber.join(first)
+    })
+  )
+
+  it.live("is not thought of when we stood still ourselves while the answer came", () =>
+    Effect.gen(function* () {
+      // Without the proxy, which would stand still too.
+      const postgres = yield* connect(Redacted.value(yield* freshDatabase))
+      yield* postgres.durable.query(one, [])
+      const keepTheLoop = Effect.sync(() =>
+        // Once it is asked. What comes next in a turn of the loop are its timers, and then what has arrived.
+        setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, DEADLINE_MS + 1_500))
+      )
+      const [rows] = yield* Effect.all([postgres.durable.query(one, []), keepTheLoop], { concurrency: 2 })
+      expect(rows).toEqual(answer)
+      expect(postgres.log).toEqual([])
+    })
+  )
+
+  it.live("fails work without a deadline too, such as a migration, and no work of a server that answers", () =>
+    Effect.gen(function* () {
+      const { proxy, server } = yield* proxiedServer
+      const connected = yield* Deferred.make<void>()
+      const seen = {
+        connect: async (settings: pg.ClientConfig) => {
+          const client = await server.connect(settings)
+          Deferred.doneUnsafe(connected, Effect.void)
+          return client
+        }
+      }
+      const pool = server.pool({ connections: 1, answersWithinMs: null }).pg
+      const slow = Effect.tryPromise(() => pool.query("select 1 as one from pg_sleep(0.3)"))
+      const often = { everyMs: 20, withinMs: PATIENCE_MS }
+      expect((yield* unlessSilent(server, slow, often)).rows).toEqual(answer)
+
+      const endless = Effect.tryPromise(() => pool.query("select pg_sleep(3600)"))
+      const begun = yield* Effect.forkChild(Effect.flip(unlessSilent(seen, endless, { everyMs: 20, withinMs: 500 })))
+      yield* Deferred.await(connected)
+      proxy.fallSilent(false)
+      expect(String((yield* Fiber.join(begun)).cause)).toContain("timeout")
     })
   )
 
