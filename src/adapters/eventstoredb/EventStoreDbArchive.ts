@@ -15,7 +15,7 @@ import { isCopiedAsStored } from "./copies.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
 import { TOGETHER, write } from "./forwardJournals.ts"
 import { loggedOf, readLog } from "./readLog.ts"
-import { eventsOf, keyFor, opened } from "./sealedFacts.ts"
+import { eventsWithKey, opened } from "./sealedFacts.ts"
 import { eventId, newWriting } from "./streams.ts"
 
 const STREAMS_AT_ONCE = 32
@@ -81,7 +81,7 @@ export const layer = Layer.effect(
       yield* ledger.expectHistory(id, facts.at(-1)!.version, facts.length, facts.filter(isCopiedAsStored))
       const writing = newWriting()
       const identified = facts.map((fact) => ({ ...fact, id: eventId(stream, fact.version, writing) }))
-      const events = yield* eventsOf(stream, yield* keyFor(keys, stream, facts), identified)
+      const events = yield* eventsWithKey(keys, stream, identified)
       const { type } = yield* db.append(stream, version - 1, events)
       if (type !== "Appended") return yield* notContinued
     })

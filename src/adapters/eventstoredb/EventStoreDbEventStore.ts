@@ -25,15 +25,13 @@ import type { StoreUnavailable } from "../../application/errors.ts"
 import { type Append, type AppendResult, EventStore } from "../../application/ports/EventStore.ts"
 import { type Intent, Ledger, type Reservation, type Stored } from "../../application/ports/Ledger.ts"
 import { StreamKeys } from "../../application/ports/StreamKeys.ts"
-import { isPersonal } from "../../domain/erasure/erased.ts"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
-import type { MessageFact } from "../../domain/message/facts.ts"
 import { toRecorded } from "../../domain/message/recorded.ts"
 import { streamOf } from "../../domain/streams.ts"
 import { isCopied } from "./copies.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
 import { readLog } from "./readLog.ts"
-import { eventsOf, opened } from "./sealedFacts.ts"
+import { areAnyPersonal, eventsOf, type Judged, judged, opened } from "./sealedFacts.ts"
 import { eventId, newWriting, type ReadEvent, storedFactOf } from "./streams.ts"
 
 const STREAMS_AT_ONCE = 32
@@ -75,8 +73,8 @@ export const layer = Layer.effect(
       return taken === null || !(yield* isStored(taken.messageId)) ? null : taken
     })
 
-    const apply = (entry: Append, ids: ReadonlyArray<string>, logAt: bigint | null, begun: string) => {
-      const stored = storedOf(entry, ids, logAt)
+    const apply = (entry: Append, facts: ReadonlyArray<Judged>, logAt: bigint | null, begun: string) => {
+      const stored = storedOf(entry, facts, logAt)
       return stored === null ? Effect.void : ledger.apply(stored, begun).pipe(Effect.retry(applyAgain))
     }
 
@@ -85,10 +83,10 @@ export const layer = Layer.effect(
       const planned = entries.map((entry) => {
         const writing = newWriting()
         const stream = streamOf(entry.messageId)
-        return { entry, stream, ids: entry.facts.map((_, n) => eventId(stream, entry.expected + n + 1, writing)) }
+        return { entry, stream, facts: entry.facts.map((_, n) => judged(factToStore(stream, entry, n, writing))) }
       })
       const intents = planned.map(
-        ({ entry, ids }): Intent => ({ id: ids[0]!, entry, isPersonal: entry.facts.some(isPersonalIn(entry)) })
+        ({ entry, facts }): Intent => ({ id: facts[0]!.fact.id, entry, isPersonal: () => areAnyPersonal(facts) })
       )
       const reservations = yield* ledger.reserve(intents)
       return planned.map((plan, n): Planned => ({ ...plan, reservation: reservations[n]! }))
@@ -97,19 +95,19 @@ export const layer = Layer.effect(
     const appendOne = Effect.fnUntraced(function* ({
       entry,
       stream,
-      ids,
+      facts,
       reservation
     }: Planned): Effect.fn.Return<AppendResult, StoreUnavailable> {
       if (reservation.type === "Taken") return yield* repeat(entry, reservation)
       if (reservation.type !== "Reserved") return reservation
-      const events = yield* eventsOf(stream, reservation.key, recordedIn(entry, ids))
+      const events = yield* eventsOf(stream, reservation.key, facts)
       const written = yield* db.append(stream, entry.expected, events)
       if (written.type === "Appended") {
-        yield* apply(entry, ids, written.logAt, reservation.begun)
+        yield* apply(entry, facts, written.logAt, reservation.begun)
         return { type: "Appended", version: entry.expected + entry.facts.length }
       }
       if (entry.opening !== null || entry.response !== null || entry.queue?.type === "Wait")
-        yield* ledger.withdraw([ids[0]!])
+        yield* ledger.withdraw([facts[0]!.fact.id])
       const { opening } = entry
       // Another request has stored the message that we reserved, under our id.
       return opening?.idempotency != null && entry.expected === 0
@@ -158,37 +156,32 @@ export const layer = Layer.effect(
   })
 )
 
-/** An entry, the ids its events will have, and what the ledger said. */
+/** An entry, its facts as they will be stored, and what the ledger said. */
 interface Planned {
   readonly entry: Append
   readonly stream: string
-  readonly ids: ReadonlyArray<string>
+  readonly facts: ReadonlyArray<Judged>
   readonly reservation: Reservation
 }
 
 const streamIn = (events: ReadonlyArray<ReadEvent>) => ({ version: events.length, facts: events.map(storedFactOf) })
 
-const isPersonalIn =
-  ({ actor }: Append) =>
-  (fact: MessageFact) =>
-    isPersonal(toRecorded(fact), actor)
-
-const recordedIn = ({ facts, expected, at, actor }: Append, ids: ReadonlyArray<string>) =>
-  facts.map((fact, n) => ({
-    ...{ id: ids[n]!, version: expected + n + 1, ...toRecorded(fact), at, actor },
-    correlationId: fact.type === "MessageQueued" ? fact.correlationId : null
-  }))
+const factToStore = (stream: string, { facts, expected, at, actor }: Append, n: number, writing: string) => {
+  const fact = facts[n]!
+  const version = expected + n + 1
+  const { name, data } = toRecorded(fact)
+  const correlationId = fact.type === "MessageQueued" ? fact.correlationId : null
+  return { id: eventId(stream, version, writing), version, name, data, at, actor, correlationId }
+}
 
 /** Null when nothing is stored beside the facts and they do not change the queue. */
-const storedOf = (entry: Append, ids: ReadonlyArray<string>, logAt: bigint | null): Stored | null => {
-  const { messageId, expected, facts, at, actor, queue, opening, response } = entry
+const storedOf = (entry: Append, stored: ReadonlyArray<Judged>, logAt: bigint | null): Stored | null => {
+  const { messageId, expected, facts, queue, opening, response } = entry
   const version = expected + facts.length
   const erased = facts.some(({ type }) => type === "MessageBodyErased") ? version : null
-  const copies = facts.flatMap((fact, n) =>
-    isCopied(fact) ? [{ version: expected + n + 1, ...toRecorded(fact), at, actor }] : []
-  )
+  const copies = facts.flatMap((fact, n) => (isCopied(fact) ? stored[n]!.fact : []))
   const isSilent = queue === null && opening === null && response === null && erased === null && copies.length === 0
-  return isSilent ? null : { ids: ids.slice(0, 1), messageId, copies, erased, queue, version, expected, logAt }
+  return isSilent ? null : { ids: [stored[0]!.fact.id], messageId, copies, erased, queue, version, expected, logAt }
 }
 
 /** The indices of entries, in rounds: two entries of one stream, or with one key, are never in the same round. */

@@ -13,7 +13,7 @@ import { type JournalFact, type JournalName, Journals } from "../../application/
 import { type JournalEntry, Ledger } from "../../application/ports/Ledger.ts"
 import { StreamKeys } from "../../application/ports/StreamKeys.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
-import { eventsOf, keyFor } from "./sealedFacts.ts"
+import { eventsWithKey } from "./sealedFacts.ts"
 import { COPY, eventId } from "./streams.ts"
 
 const AT_ONCE = 500
@@ -57,12 +57,12 @@ const copy = Effect.fnUntraced(function* (journal: string, facts: ReadonlyArray<
 /** False when the stream does not go on there. */
 export const write = Effect.fnUntraced(function* (journal: string, facts: ReadonlyArray<JournalFact>) {
   const db = yield* EventStoreDb
-  const key = yield* keyFor(yield* StreamKeys, journal, facts)
+  const keys = yield* StreamKeys
+  const identified = facts.map((fact) => ({ ...fact, id: eventId(journal, fact.version, COPY) }))
+  const events = yield* eventsWithKey(keys, journal, identified)
   for (let i = 0; i < facts.length; i += TOGETHER) {
-    const some = facts.slice(i, i + TOGETHER)
-    const identified = some.map((fact) => ({ ...fact, id: eventId(journal, fact.version, COPY) }))
-    const base = some[0]!.version - 1
-    const written = db.append(journal, base, yield* eventsOf(journal, key, identified))
+    const base = facts[i]!.version - 1
+    const written = db.append(journal, base, events.slice(i, i + TOGETHER))
     if ((yield* written).type === "Appended") continue
     if (base === 0 || !(yield* fillFront(journal, base))) return false
     if ((yield* written).type === "WrongExpectedVersion") return false

@@ -14,7 +14,7 @@ import { Effect, Redacted } from "effect"
 import { StoreUnavailable } from "../../application/errors.ts"
 import type { JournalFact } from "../../application/ports/Journals.ts"
 import type { StreamKey, StreamKeys } from "../../application/ports/StreamKeys.ts"
-import { erasedActor, erasedFact, isErasable, isPersonal } from "../../domain/erasure/erased.ts"
+import { erasedActor, isErasable, isPersonal, leftOf } from "../../domain/erasure/erased.ts"
 import { circumstancesOf, eventOf, type ReadEvent, recordedOf } from "./streams.ts"
 
 const NONCE_BYTES = 12
@@ -23,31 +23,69 @@ const TAG_BYTES = 16
 /** The key of one stream; null where its facts are not sealed. */
 type Key = StreamKey | null
 
-/** Facts of one stream, with the ids of their events. */
+/** A fact that is to be an event. */
+export interface FactToStore extends JournalFact {
+  readonly id: string
+  readonly correlationId?: string | null
+}
+
+/** Whether facts say anything of a person is found out when somebody asks, and once: most appends of a service that seals nothing never do. */
+export interface Judged {
+  readonly fact: FactToStore
+  readonly judgement: () => Judgement
+}
+
+interface Judgement {
+  readonly said: unknown
+  /** What an erasure leaves of it and of who commanded it. */
+  readonly left: unknown
+  readonly actor: string | null
+  readonly isPersonal: boolean
+}
+
+export const judged = (fact: FactToStore): Judged => {
+  let known: Judgement | null = null
+  return { fact, judgement: () => (known ??= judgementOf(fact)) }
+}
+
+const judgementOf = (fact: FactToStore): Judgement => {
+  const said: unknown = JSON.parse(fact.data)
+  const left = leftOf(fact.name, said)
+  const actor = erasedActor(fact.actor)
+  return { said, left, actor, isPersonal: left !== said || actor !== fact.actor }
+}
+
+export const areAnyPersonal = (facts: ReadonlyArray<Judged>): boolean =>
+  facts.some(({ judgement }) => judgement().isPersonal)
+
+/** Facts of one stream. */
 export const eventsOf = Effect.fnUntraced(function* (
   stream: string,
   key: Key,
-  facts: ReadonlyArray<JournalFact & { readonly id: string; readonly correlationId?: string | null }>
+  facts: ReadonlyArray<Judged>
 ): Effect.fn.Return<ReadonlyArray<EventData>, StoreUnavailable> {
   if (key === "Shut") return yield* Effect.fail(new StoreUnavailable({ cause: stream, says: SHUT }))
-  return facts.map((fact) => {
-    const { id, version, at, actor } = fact
-    if (key === null || !isPersonal(fact, actor)) return eventOf(id, fact, fact)
+  return facts.map(({ fact, judgement }) => {
+    const { id, name, version, at, actor, correlationId } = fact
+    if (key === null) return eventOf(id, name, JSON.parse(fact.data), { at, actor, correlationId })
+    const { said, left, isPersonal, actor: known } = judgement()
+    if (!isPersonal) return eventOf(id, name, said, { at, actor, correlationId })
     const sealed = key === "Erased" ? null : sealedWith(Redacted.value(key), `${stream}/${version}`, fact)
-    return eventOf(id, erasedFact(fact), { at, actor: erasedActor(actor), sealed })
+    return eventOf(id, name, left, { at, actor: known, sealed })
   })
 })
 
 const SHUT = "the key that facts are sealed with does not open: is an encryption key missing?"
 
-/** The key to write facts of journals with, and of messages that are restored. */
-export const keyFor = Effect.fnUntraced(function* (
+/** Facts of a journal, or of a message that is restored. */
+export const eventsWithKey = Effect.fnUntraced(function* (
   keys: StreamKeys["Service"],
   stream: string,
-  facts: ReadonlyArray<JournalFact>
+  given: ReadonlyArray<FactToStore>
 ) {
-  const isNeeded = isErasable(stream) && facts.some((fact) => isPersonal(fact, fact.actor))
-  return isNeeded ? ((yield* keys.make([stream])).get(stream) ?? null) : null
+  const facts = given.map(judged)
+  const isNeeded = isErasable(stream) && areAnyPersonal(facts)
+  return yield* eventsOf(stream, isNeeded ? ((yield* keys.make([stream])).get(stream) ?? null) : null, facts)
 })
 
 /** These events with what is sealed in them, where their keys are. */

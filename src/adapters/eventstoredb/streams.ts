@@ -4,7 +4,7 @@
  * is the matter of sealedFacts.ts.
  */
 import { createHash, randomUUID } from "node:crypto"
-import { type EventData, jsonEvent } from "@eventstore/db-client"
+import { type EventData, type JSONType, jsonEvent } from "@eventstore/db-client"
 import { DateTime, Result } from "effect"
 import { fromRecorded } from "../../domain/message/recorded.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
@@ -51,16 +51,17 @@ export const COPY = "copy"
 interface Circumstances {
   readonly at: DateTime.Utc
   readonly actor: string | null
-  readonly correlationId?: string | null
+  readonly correlationId?: string | null | undefined
   /** What was taken out of the fact. */
   readonly sealed?: string | null
 }
 
-export const eventOf = (id: string, { name, data }: RecordedFact, about: Circumstances): EventData =>
+/** `said` is the fact's JSON, parsed. */
+export const eventOf = (id: string, name: string, said: unknown, about: Circumstances): EventData =>
   jsonEvent({
     id,
     type: name,
-    data: JSON.parse(data),
+    data: said as JSONType,
     metadata: {
       at: DateTime.formatIso(about.at),
       actor: about.actor,

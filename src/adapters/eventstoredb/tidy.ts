@@ -3,7 +3,7 @@
  * left behind, the streams of forgotten messages, and forgotten fronts of journals.
  */
 import { Effect } from "effect"
-import { Ledger } from "../../application/ports/Ledger.ts"
+import { type JournalFront, Ledger } from "../../application/ports/Ledger.ts"
 import { streamOf } from "../../domain/streams.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
 
@@ -24,30 +24,29 @@ export const tidy = Effect.fnUntraced(function* (followedTo: bigint) {
   if (never.length > 0) yield* ledger.withdraw(never.map(({ id }) => id))
 })
 
+/** Stretch by stretch, until none is left: each is gone there before the ledger hears of it. */
+const removing = Effect.fnUntraced(function* <A, B, E, R, E2, R2, E3, R3>(
+  some: Effect.Effect<ReadonlyArray<A>, E, R>,
+  remove: (one: A) => Effect.Effect<B, E2, R2>,
+  removed: (some: ReadonlyArray<A>) => Effect.Effect<void, E3, R3>
+) {
+  for (;;) {
+    const stretch = yield* some
+    if (stretch.length === 0) return
+    yield* Effect.forEach(stretch, remove, { concurrency: REMOVALS_AT_ONCE, discard: true })
+    yield* removed(stretch)
+  }
+})
+
 export const removeForgotten = Effect.gen(function* () {
   const db = yield* EventStoreDb
   const ledger = yield* Ledger
-  for (;;) {
-    const forgotten = yield* ledger.forgotten(AT_ONCE)
-    if (forgotten.length === 0) return
-    yield* Effect.forEach(forgotten, ({ stream }) => db.remove(stream), {
-      concurrency: REMOVALS_AT_ONCE,
-      discard: true
-    })
-    yield* ledger.forgot(forgotten)
-  }
+  yield* removing(ledger.forgotten(AT_ONCE), ({ stream }) => db.remove(stream), ledger.forgot)
 })
 
 export const removeFronts = Effect.gen(function* () {
   const db = yield* EventStoreDb
   const ledger = yield* Ledger
-  for (;;) {
-    const fronts = yield* ledger.forgottenFronts(AT_ONCE)
-    if (fronts.length === 0) return
-    yield* Effect.forEach(fronts, ({ stream, version }) => db.beginAt(stream, version - 1), {
-      concurrency: REMOVALS_AT_ONCE,
-      discard: true
-    })
-    yield* ledger.forgotFronts(fronts)
-  }
+  const cut = ({ stream, version }: JournalFront) => db.beginAt(stream, version - 1)
+  yield* removing(ledger.forgottenFronts(AT_ONCE), cut, ledger.forgotFronts)
 })

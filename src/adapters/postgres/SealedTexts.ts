@@ -1,18 +1,27 @@
 /**
  * Texts that are stored sealed where POSTHASTE_SEAL_BODIES says so: bodies, answers of destinations, the hashes of requests (whoever
- * guesses a short body could check the guess by its hash), and requests that were refused after their caller had gone. The keys of facts
- * in EventStoreDB (PostgresStreamKeys.ts) are such texts too, and always sealed.
+ * guesses a short body could check the guess by its hash), requests that were refused after their caller had gone, and receipts that wait
+ * to be applied. The keys of facts in EventStoreDB (PostgresStreamKeys.ts) are such texts too, and always sealed.
  *
  * - A text is sealed with AES-256-GCM and a random nonce. What it belongs to is bound into it: moved to another message, attempt
  *   or key it does not open.
- * - The key is a data key: each process makes its own, and keeps it in `data_key`, sealed with the newest encryption key. So
- *   a new encryption key costs a row for each process there was, however many texts there are.
+ * - The key is a data key: a process makes its own, or takes the one that another made in the last day, and keeps it in `data_key`,
+ *   sealed with the newest encryption key. So a new encryption key costs some rows a day that there was, however many texts there are,
+ *   and however often processes started. No row goes: whether a text still needs it only a look at all texts could tell.
  * - The data key goes with every statement that stores texts, and is written by the one that finds it missing. So no
  *   text is without its key, also where the database has lost its last commits, was restored, or is another server now.
  * - What is sealed is opened whatever the setting says, and what was stored in the clear stays readable: the setting may change at
  *   any time. A sealed text begins with U+0001; so does a clear one that would begin with it anyway, with another mark behind.
  */
-import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes, randomUUID } from "node:crypto"
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  type KeyObject,
+  randomBytes,
+  randomUUID
+} from "node:crypto"
 import { Context, Effect, Layer, Redacted, Result } from "effect"
 import type { Sealing } from "./destinations/sealing.ts"
 import { Postgres, prepared, type QueryFailed, type Statement } from "./Postgres.ts"
@@ -35,7 +44,9 @@ export const kinds = {
   /** A refused command, by its id. */
   refused: "r",
   /** The key of a stream, by the id of the stream. */
-  streamKey: "s"
+  streamKey: "s",
+  /** A provider's receipt, by its account. */
+  receipt: "p"
 } as const
 export type Kind = keyof typeof kinds
 
@@ -63,6 +74,11 @@ export interface Texts {
   readonly writing: (statement: Statement) => Writing
   /** Before `open`: reads the keys that these name. */
   readonly prepare: (stored: ReadonlyArray<string | null | undefined>) => Effect.Effect<void, QueryFailed>
+  /**
+   * What stands beside a sealed text for a word of it, so that the text is found by whoever knows the word and has the key. Only with the
+   * key that sealed `stored`, after `prepare`; throws `TextDoesNotOpen`.
+   */
+  readonly hashed: (stored: string, word: string) => string
   /** The text that was stored; throws `TextDoesNotOpen`. `ids`: of what it may belong to. */
   readonly open: (stored: string, ids: { readonly [kind in Kind]?: string | undefined }) => string
 }
@@ -83,6 +99,9 @@ export const clearTexts: Texts = {
     if (!isMarked(stored)) return stored
     if (stored[1] === CLEAR) return stored.slice(2)
     throw new TextDoesNotOpen(NO_KEY)
+  },
+  hashed: () => {
+    throw new TextDoesNotOpen(NO_KEY)
   }
 }
 
@@ -96,6 +115,8 @@ const TAG_BYTES = 16
 const KEY_BYTES = 32
 /** Random nonces of one key may come so often and no more (NIST SP 800-38D allows 2^32). */
 const TEXTS_MAX = 2 ** 30
+/** Of a key that others have too: two hundred starts in a day may go so far. */
+const SHARED_TEXTS_MAX = 2 ** 24
 
 interface DataKey {
   readonly id: string
@@ -141,7 +162,17 @@ const openedWith = (key: KeyObject, stored: string, mark: string, id: string): s
   return decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES), undefined, "utf8") + decipher.final("utf8")
 }
 
+/** Behind its two marks a sealed text begins with so many characters that its data key alone decides; the next one is shared with the nonce. */
+export const KEY_CHARACTERS = 21
+
+/** The id of the data key that a sealed text names. */
+export const dataKeyIn = (stored: string): string =>
+  keyIn(stored).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
+
 const keysStatement = prepared`select replace(id::text, '-', ''), id, sealed from data_key where id = any ($1::uuid[])`
+
+const youngestStatement = prepared`select id, sealed from data_key
+    where sealed_by = $1 and at > clock_timestamp() - interval '1 day' order by at desc, id limit 1`
 
 const WITH = "with "
 
@@ -184,14 +215,17 @@ export const layer = <E>(sealing: Effect.Effect<Sealing | null, E>, seals: boole
         }
       })
 
+      const keyOf = (stored: string): KeyObject => {
+        const key = known.get(keyIn(stored))
+        if (key !== undefined) return key
+        throw new TextDoesNotOpen("the key that it was sealed with is not there, or does not open")
+      }
       const open: Texts["open"] = (stored, ids) => {
         if (!isSealed(stored)) return clearTexts.open(stored, ids)
         const mark = stored[1]!
         const id = ids[nameOf[mark] as Kind]
-        const key = known.get(keyIn(stored))
         if (id === undefined) throw new TextDoesNotOpen("it is sealed as something else than it is")
-        if (key === undefined)
-          throw new TextDoesNotOpen("the key that it was sealed with is not there, or does not open")
+        const key = keyOf(stored)
         try {
           return openedWith(key, stored, mark, id)
         } catch {
@@ -202,7 +236,9 @@ export const layer = <E>(sealing: Effect.Effect<Sealing | null, E>, seals: boole
       const reading = {
         prepare: (stored: Parameters<Texts["prepare"]>[0]) =>
           stored.some(isAnySealed) ? prepare(stored) : Effect.void,
-        open
+        open,
+        hashed: (stored: string, word: string) =>
+          createHmac("sha256", keyOf(stored)).update(`word:${word}`).digest("base64")
       }
       if (!seals && !makesKeys) return { ...clearTexts, ...reading }
 
@@ -215,7 +251,18 @@ export const layer = <E>(sealing: Effect.Effect<Sealing | null, E>, seals: boole
         known.set(key.idBytes.toString("hex"), key.key)
         return { key, values: [key.id, sealed, keys.ids[0]] as const, texts: 0 }
       }
-      let own = newKey()
+      /** Null also where the database does not answer now, or somebody changed the row: then the process has a key of its own. */
+      const anothers = Effect.gen(function* () {
+        const [row] = yield* lookups.rows(youngestStatement, [keys.ids[0]])
+        const [id, sealed] = row ?? []
+        if (id == null || sealed == null) return null
+        const bytes = Result.try(() => keys.open(Buffer.from(sealed, "base64"), keyBelongsTo(id)))
+        if (Result.isFailure(bytes)) return null
+        const key = dataKeyOf(id, Buffer.from(Redacted.value(bytes.success), "base64"))
+        known.set(key.idBytes.toString("hex"), key.key)
+        return { key, values: [id, sealed, keys.ids[0]] as const, texts: TEXTS_MAX - SHARED_TEXTS_MAX }
+      })
+      let own = (yield* Effect.orElseSucceed(anothers, () => null)) ?? newKey()
       return {
         ...reading,
         seals,

@@ -12,17 +12,12 @@
  *
  * While several orgs ask, each has so much under way and no more: a large statement is short again, and what one org brings never
  * takes all statements. What has no room in a statement goes before those whose orgs had a part in it, however much these bring.
- *
- * Answers are given so many in one turn of the event loop: each lets a fiber run on, and hundreds of these would keep everybody waiting.
- * Orgs take turns at these, too: who has one answer does not get it after a hundred of another org's.
  */
 import { type Cause, Clock, Deferred, Effect, Exit, type Scope } from "effect"
 import { Askers } from "../../application/askers.ts"
 import type { OrgId } from "../../domain/ids.ts"
+import { type Answers, answer, cut, type Part, partsOf } from "./groupParts.ts"
 import type { QueryFailed } from "./Postgres.ts"
-
-/** Answers of one turn of the event loop. */
-const ANSWERED_AT_ONCE = 32
 
 export interface Group<A, B> {
   readonly keyOf: (item: A) => string
@@ -40,26 +35,6 @@ export interface Group<A, B> {
   readonly run: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, QueryFailed>
 }
 
-interface Answers<B> {
-  readonly answered: (answers: ReadonlyArray<B>) => void
-  readonly failed: (cause: Cause.Cause<QueryFailed>) => void
-}
-
-/** What one caller waits for. */
-interface Answered {
-  readonly who: OrgId | null
-  readonly give: () => void
-}
-
-/** What goes together: a call, or as much of it as a statement can hold. */
-interface Part<A, B> extends Answers<B> {
-  readonly who: OrgId | null
-  readonly weight: number
-  readonly items: ReadonlyArray<A>
-  /** The call that it is a part of; null: it is all of it. */
-  readonly call: object | null
-}
-
 export const groupCommit = <A, B>({
   keyOf,
   orgOf = () => null,
@@ -75,6 +50,7 @@ export const groupCommit = <A, B>({
 > =>
   Effect.gen(function* () {
     const fork = yield* Effect.context<never>().pipe(Effect.map((context) => Effect.runForkWith(context)))
+    const measures = { keyOf, weightOf }
     let pending: Array<Part<A, B>> = []
     let running = 0
     let scheduled = false
@@ -89,47 +65,6 @@ export const groupCommit = <A, B>({
     const closed = yield* Deferred.make<void>()
     let closing = false
 
-    /** Cut only where a statement is full or would have a key twice. */
-    const cut = (items: ReadonlyArray<A>, most: number): ReadonlyArray<ReadonlyArray<A>> => {
-      const pieces: Array<Array<A>> = []
-      let keys = new Set<string>()
-      let room = most
-      for (const item of items) {
-        const key = keyOf(item)
-        if (keys.size === 0 || weightOf(item) > room || keys.has(key)) {
-          pieces.push([])
-          keys = new Set()
-          room = most
-        }
-        keys.add(key)
-        room -= weightOf(item)
-        pieces.at(-1)!.push(item)
-      }
-      return pieces
-    }
-
-    /** A part for each of the pieces. They answer once, when the last of them is answered. */
-    const partsOf = (
-      pieces: ReadonlyArray<ReadonlyArray<A>>,
-      who: OrgId | null,
-      { answered, failed }: Answers<B>
-    ): ReadonlyArray<Part<A, B>> => {
-      const answers = new Array<ReadonlyArray<B>>(pieces.length)
-      let left = pieces.length
-      return pieces.map((items, i) => ({
-        items,
-        who,
-        call: pieces.length === 1 ? null : answers,
-        weight: weigh(items),
-        answered: (its) => {
-          answers[i] = its
-          left -= 1
-          if (left === 0) answered(answers.flat())
-        },
-        failed
-      }))
-    }
-
     const schedule = () => {
       if (scheduled || pending.length === 0 || running >= atOnce) return
       scheduled = true
@@ -138,8 +73,6 @@ export const groupCommit = <A, B>({
         start()
       })
     }
-
-    const weigh = (items: ReadonlyArray<A>) => items.reduce((sum, item) => sum + weightOf(item), 0)
 
     const hasShare = ({ who, weight }: Part<A, B>): boolean => {
       const own = who === null ? 0 : (weightUnderWay.get(who) ?? 0)
@@ -208,50 +141,20 @@ export const groupCommit = <A, B>({
       const items = parts.flatMap((part) => part.items)
       return Effect.flatMap(Effect.exit(Effect.suspend(() => run(items))), (exit): Effect.Effect<void> => {
         if (Exit.isFailure(exit) && items.length > 1 && isUnreadable(exit.cause)) {
-          const single = parts.flatMap((part) =>
-            partsOf(
-              Array.from(part.items, (item) => [item]),
-              part.who,
-              part
-            )
-          )
+          const single = parts.flatMap((part) => {
+            const pieces = part.items.map((item) => [item])
+            return partsOf(pieces, part.who, part, measures)
+          })
           return Effect.andThen(
             Effect.forEach(single, (part) => ask([part], () => {}), { discard: true }),
             Effect.sync(ended)
           )
         }
         ended()
-        if (Exit.isSuccess(exit)) return answer(answeredBy(parts, exit.value))
+        if (Exit.isSuccess(exit)) return answer(parts, exit.value)
         for (const { failed } of parts) failed(exit.cause)
         return Effect.void
       })
-    }
-
-    /** Each part with its answers. Where they don't go in one turn, one of each org comes first, then a second of each. */
-    const answeredBy = (parts: ReadonlyArray<Part<A, B>>, answers: ReadonlyArray<B>): ReadonlyArray<Answered> => {
-      let from = 0
-      const all = parts.map(({ who, items, answered }) => {
-        const its = answers.slice(from, from + items.length)
-        from += items.length
-        return { who, give: () => answered(its) }
-      })
-      if (all.length <= ANSWERED_AT_ONCE) return all
-      const places = new Map<OrgId | null, number>()
-      const placed = all.map((one) => {
-        const place = places.get(one.who) ?? 0
-        places.set(one.who, place + 1)
-        return { one, place }
-      })
-      return placed.sort((a, b) => a.place - b.place).map(({ one }) => one)
-    }
-
-    const answer = (all: ReadonlyArray<Answered>): Effect.Effect<void> => {
-      for (const { give } of all.slice(0, ANSWERED_AT_ONCE)) give()
-      if (all.length <= ANSWERED_AT_ONCE) return Effect.void
-      return Effect.andThen(
-        nextTurn,
-        Effect.suspend(() => answer(all.slice(ANSWERED_AT_ONCE)))
-      )
     }
 
     // What was accepted is asked before the connections close.
@@ -275,15 +178,13 @@ export const groupCommit = <A, B>({
             if (who !== null) askers.asked(who, now)
             // An attempt's start and its outcome come alone, and are most of what comes.
             if (items.length === 1) pending.push({ items, who, call: null, weight: weightOf(items[0]!), ...answers })
-            else
-              pending.push(...partsOf(cut(items, who !== null && askers.areSeveral(now) ? ofOne : max), who, answers))
+            else {
+              const pieces = cut(items, who !== null && askers.areSeveral(now) ? ofOne : max, measures)
+              pending.push(...partsOf(pieces, who, answers, measures))
+            }
             schedule()
           })
   })
-
-const nextTurn = Effect.callback<void>((resume) => {
-  setImmediate(() => resume(Effect.void))
-})
 
 const isUnreadable = (cause: Cause.Cause<QueryFailed>): boolean =>
   cause.reasons.some((reason) => reason._tag === "Fail" && reason.error.code?.startsWith("22") === true)

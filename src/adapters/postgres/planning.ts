@@ -43,6 +43,7 @@ export const planning: Readonly<Record<string, Planning>> = {
   free_shared_bodies: byIndex,
   forget_events: byIndex,
   forget_destinations: byIndex,
+  look_through: { ...inIndexOrder, ...once },
   forget_lanes: byIndex,
   resting_fronts: { ...inIndexOrder, ...once },
   forget_fronts: byIndex,

@@ -21,8 +21,8 @@ export const watchBrokerOnce = Effect.fnUntraced(function* () {
   yield* Effect.forEach(
     targets,
     ({ id, orgId, events }) =>
-      noteChange(`outage-${id}`, (history, now) => {
-        const outage = replay(history.map((stored) => Result.getOrThrow(fromRecorded(stored))))
+      noteChange(`outage-${id}`, (last, now) => {
+        const outage = replay(last === null ? [] : [Result.getOrThrow(fromRecorded(last))])
         return decide(outage, orgId, { now, reach, watches: events.includes("broker") }).map(toRecorded)
       }),
     { discard: true, concurrency: 4 }

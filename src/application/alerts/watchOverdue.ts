@@ -33,8 +33,8 @@ export const watchOverdueOnce = Effect.fnUntraced(function* () {
 const limitOf = ({ events, oldestDueSeconds }: AlertTarget) => (events.includes("oldestDue") ? oldestDueSeconds : null)
 
 const record = (target: AlertTarget, oldest: OldestDue | null) =>
-  noteChange(`overdue-${target.id}`, (history, now) => {
-    const overdue = replay(history.map((stored) => Result.getOrThrow(fromRecorded(stored))))
+  noteChange(`overdue-${target.id}`, (last, now) => {
+    const overdue = replay(last === null ? [] : [Result.getOrThrow(fromRecorded(last))])
     return decide(overdue, target.orgId, { now, oldest, limitSeconds: limitOf(target) }).map(toRecorded)
   })
 

@@ -7,7 +7,8 @@
  * - An org takes seven eighths of the idle places at most, and in lanes that are not quick three quarters of what such lanes
  *   may still have. So an org whose lanes all hang, also after they were quick, leaves places to every other org.
  * - A lane has at most as many messages under way as places are idle: a lane that hangs takes half at most.
- * - A new lane may try one message also when the lanes of its org that hang have used up its share.
+ * - A new lane may try one message also when the lanes of its org that hang have used up its share, as long as more places are idle
+ *   than such trials are under way: however many orgs' new lanes hang, some places are left for quick lanes.
  *
  * A message that failed keeps its place in its lane until the failure is reported, without an actor. So a worker lets no more
  * requests through to a destination that is down than it may have under way, however fast the answers and slow the reports.
@@ -77,6 +78,7 @@ export const makePlaces = (count: number, now: () => number): Places => {
   const carefulMax = count - (count >> 2)
   let busy = 0
   let careful = 0
+  let trials = 0
 
   const free = (lane: LaneShare) => Math.min(lane.capacity, lane.limit) - lane.underWay - lane.unreported
 
@@ -91,7 +93,7 @@ export const makePlaces = (count: number, now: () => number): Places => {
   }
 
   const mayTry = ({ tookMs, underWay, org }: LaneShare, idle: number) =>
-    tookMs === null && underWay === 0 && org.trials < idle / 4
+    tookMs === null && underWay === 0 && org.trials < idle / 4 && trials < idle
 
   const setQuick = (lane: LaneShare, isQuick: boolean) => {
     if (lane.isQuick === isQuick) return
@@ -118,6 +120,7 @@ export const makePlaces = (count: number, now: () => number): Places => {
         if (lane.underWay >= shared || org.careful >= 3 * shared) {
           lane.isTried = true
           org.trials += 1
+          trials += 1
         }
         org.careful += 1
         careful += 1
@@ -131,7 +134,10 @@ export const makePlaces = (count: number, now: () => number): Places => {
       lane.tookMs = lane.tookMs === null ? last : (1 - LAST) * lane.tookMs + LAST * last
       lane.movedAt = now()
       judge(lane)
-      if (lane.isTried) lane.org.trials -= 1
+      if (lane.isTried) {
+        lane.org.trials -= 1
+        trials -= 1
+      }
       lane.isTried = false
       lane.underWay -= 1
       lane.org.underWay -= 1

@@ -5,7 +5,7 @@
 import { Effect, Option, Result, Schema } from "effect"
 import { DestinationId, isUuid, type MessageId, OrgId } from "../../domain/ids.ts"
 import { fromRecorded, queuedOf } from "../../domain/message/recorded.ts"
-import type { StoredFact } from "../../domain/message/view.ts"
+import { endings, type StoredFact } from "../../domain/message/view.ts"
 import { halvesOf, streamOf } from "../../domain/streams.ts"
 import type { Archive } from "../ports/Archive.ts"
 import type { Circuits } from "../ports/Circuits.ts"
@@ -19,11 +19,15 @@ export type LoggedStream = Pick<LoggedFact, "stream" | "messageId" | "version" |
 type Store = EventStore["Service"]
 
 const STREAMS_MAX = 20_000
+/** The part of them that may have ended while more wait than there is room for: what a few pages have. */
+const ENDED_PART = 0.2
+/** The part of a full memory that is forgotten at once. */
+const FORGOTTEN_PART = 0.05
 /** After this many facts, about a millisecond, other fibers run. */
 const YIELD_EVERY = 200
 
-export const streamsOf = (store: Store) => {
-  const known = bounded<MessageId, Array<StoredFact>>(STREAMS_MAX)
+export const streamsOf = (store: Store, max = STREAMS_MAX) => {
+  const known = recentStreams(max)
   /** Of pages: several readers ask about the same one. */
   const answers = new WeakMap<ReadonlyArray<LoggedFact>, ReadonlyMap<MessageId, History>>()
   const histories = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
@@ -37,18 +41,20 @@ export const streamsOf = (store: Store) => {
       if (id === null || unknown.has(id)) continue
       const stream = known.get(id) ?? []
       // Another reader, further on in the log, may have read the fact already.
-      if (logged.version === stream.length + 1) stream.push(decoded(logged))
+      if (logged.version === stream.length + 1) {
+        stream.push(decoded(logged))
+        known.keep(id, stream)
+      }
       if (logged.version > stream.length) {
         unknown.add(id)
         streams.delete(id)
         continue
       }
-      if (stream.length === 1) known.set(id, stream)
       streams.set(id, stream)
     }
     if (unknown.size > 0) {
       for (const [id, { facts: history }] of yield* store.loadMany([...unknown])) {
-        known.set(id, [...history])
+        known.keep(id, [...history])
         streams.set(id, history)
       }
     }
@@ -133,6 +139,30 @@ export const orgsOf = (
   })
 }
 
+/**
+ * The streams that had a fact last. Of more than there is room for, those that ended go first: most of them have no more facts to come.
+ * While more messages wait than there is room for, each would otherwise be forgotten just before its next fact is read.
+ */
+const recentStreams = (max: number) => {
+  const open = new Map<MessageId, Array<StoredFact>>()
+  const ended = new Map<MessageId, Array<StoredFact>>()
+  const forget = (id: MessageId): void => {
+    open.delete(id)
+    ended.delete(id)
+  }
+  return {
+    get: (id: MessageId) => open.get(id) ?? ended.get(id),
+    forget,
+    /** Called anew with each fact. */
+    keep: (id: MessageId, stream: Array<StoredFact>): void => {
+      forget(id)
+      const last = stream.at(-1)!.fact.type
+      ;(endings.has(last) ? ended : open).set(id, stream)
+      if (open.size + ended.size > max) forgetOldest(ended.size > max * ENDED_PART ? ended : open, max)
+    }
+  }
+}
+
 /** A cache of the last `max` entries. It is asked about every fact of the log: an effect for each would cost more. */
 const bounded = <Key, Value>(max: number) => {
   const entries = new Map<Key, Value>()
@@ -145,11 +175,19 @@ const bounded = <Key, Value>(max: number) => {
       }
       return value
     },
-    forget: (key: Key): void => void entries.delete(key),
     set: (key: Key, value: Value): void => {
       entries.delete(key)
       entries.set(key, value)
-      if (entries.size > max) entries.delete(entries.keys().next().value!)
+      if (entries.size > max) forgetOldest(entries, max)
     }
+  }
+}
+
+/** Some at once: each look for the oldest entry passes by those that were deleted before it. */
+const forgetOldest = <Key>(entries: Map<Key, unknown>, max: number): void => {
+  let some = Math.ceil(max * FORGOTTEN_PART)
+  for (const key of entries.keys()) {
+    entries.delete(key)
+    if (--some === 0) return
   }
 }

@@ -104,6 +104,8 @@ export class DerivedRows extends Context.Service<
     ) => FromStore<{ readonly audit: Entries; readonly activity: Entries }>
     /** Bodies that nobody has, and bodies that messages should have and that are not there, in words. */
     readonly brokenBodies: FromStore<ReadonlyArray<{ readonly eventId: EventId; readonly detail: string }>>
+    /** Keys that stored texts are sealed with and that are not there: nobody can open these texts. */
+    readonly lostKeys: FromStore<ReadonlyArray<{ readonly key: string; readonly detail: string }>>
     readonly restoreEvents: (events: ReadonlyArray<RestoredEvent>) => FromStore<void>
     /** That events became these messages. */
     readonly restoreFanOut: (messages: ReadonlyArray<RestoredMessageOfEvent>) => FromStore<void>

@@ -29,6 +29,8 @@ export class Journals extends Context.Service<
   {
     /** Empty for a journal without facts. With `part` the facts after a version, no more than `limit`. */
     readonly load: (journal: JournalName, part?: StreamPart) => FromStore<ReadonlyArray<JournalFact>>
+    /** Null for a journal without facts. It reads no other fact, however many there are. */
+    readonly last: (journal: JournalName) => FromStore<JournalFact | null>
     readonly append: (
       journal: JournalName,
       expected: StreamVersion,

@@ -13,8 +13,8 @@ import type { StreamKey } from "./StreamKeys.ts"
 export interface Intent {
   readonly id: string
   readonly entry: Append
-  /** Whether its facts say something of a person. */
-  readonly isPersonal: boolean
+  /** Whether its facts say something of a person; asked only where that matters. */
+  readonly isPersonal: () => boolean
 }
 
 export type Reservation =

@@ -5,6 +5,7 @@
  *   queue     each message waits exactly where its facts say, and no other row waits
  *   views     each row of the list is the fold of its stream, as far as it has been read
  *   bodies    erased bodies are gone, and no row belongs to a message without a stream
+ *   keys      each stored text that is sealed names a data key that is there
  *   events    each is in the list, its body is there as long as somebody has it, and no longer
  *   circuits  each lane obeys the circuit that its facts tell
  *   audit     each entry of `audit` and `activity` is what its fact makes of it (entries.ts)
@@ -113,6 +114,9 @@ export const verifyStreams = Effect.fnUntraced(function* <E, R>(
   }
   for (const { eventId, detail } of yield* derived.brokenBodies) {
     yield* hooks.violation({ rule: "wrong-event", stream: `event-${eventId}`, version: null, detail })
+  }
+  for (const { key, detail } of yield* derived.lostKeys) {
+    yield* hooks.violation({ rule: "no-data-key", stream: `data key ${key}`, version: null, detail })
   }
   for (const detail of yield* derived.wrongCounts) {
     yield* hooks.violation({ rule: "wrong-counts", stream: "stats", version: null, detail })

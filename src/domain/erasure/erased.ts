@@ -10,29 +10,50 @@ export const ERASED = "erased"
 /** Details by which a message could be found, or its people be known. */
 const details = ["dossierId", "orderingKey", "correlationId", "metadata"] as const
 
+/** What an erased fact does not even have. */
+const traces = ["traceparent", "routingKey"] as const
+
 export const erasedFact = ({ name, data }: RecordedFact): RecordedFact => {
   const said: unknown = JSON.parse(data)
+  const left = leftOf(name, said)
+  return left === said ? { name, data } : { name, data: JSON.stringify(left) }
+}
+
+/** The same of a fact whose JSON is parsed. What says nothing of a person is the very thing that was given. */
+export const leftOf = (name: string, said: unknown): unknown => {
   // Facts that no release can read are erased too: they may be of any shape.
-  if (!isObject(said)) return { name, data: "null" }
-  const erased: Record<string, unknown> = { ...said }
+  if (!isObject(said)) return null
+  let left: Record<string, unknown> | null = null
+  const replace = (field: string, by: unknown) => {
+    left ??= { ...said }
+    left[field] = by
+  }
   // What a dossier's consent refused stays with its dossier, as the consent does.
   const isBlocked = name.startsWith("MessageBlocked@")
-  for (const field of details) if (field in said && !(isBlocked && field === "dossierId")) erased[field] = null
-  // What names a destination names no person.
-  if (namesPerson(said["to"])) erased["to"] = ERASED
-  if ("providerMessageId" in said) erased["providerMessageId"] = null
-  if (isObject(said["error"])) {
-    erased["error"] = { ...said["error"], message: ERASED }
+  for (const field of details) {
+    if (said[field] != null && !(isBlocked && field === "dossierId")) replace(field, null)
   }
+  // What names a destination names no person.
+  const { to, providerMessageId, error, reason, selection } = said
+  if (namesPerson(to) && to !== ERASED) replace("to", ERASED)
+  if (providerMessageId != null) replace("providerMessageId", null)
+  if (isObject(error) && error["message"] !== ERASED) replace("error", { ...error, message: ERASED })
   const type = name.slice(0, name.indexOf("@"))
-  if (freely.has(type) && "reason" in said) erased["reason"] = null
+  if (reason != null && freely.has(type)) replace("reason", null)
   // What was refused names fields as their caller named them.
-  if (type === "CommandRefused") Object.assign(erased, { key: null, detail: ERASED })
-  if (type === "ReplayRequested" && isObject(said["selection"]))
-    erased["selection"] = erasedSelection(said["selection"])
-  delete erased["traceparent"]
-  delete erased["routingKey"]
-  return { name, data: JSON.stringify(erased) }
+  if (type === "CommandRefused" && (said["key"] !== null || said["detail"] !== ERASED)) {
+    replace("key", null)
+    replace("detail", ERASED)
+  }
+  if (type === "ReplayRequested" && isObject(selection)) {
+    const erased = erasedSelection(selection)
+    if (JSON.stringify(erased) !== JSON.stringify(selection)) replace("selection", erased)
+  }
+  if (traces.some((field) => field in said)) {
+    left ??= { ...said }
+    for (const field of traces) delete left[field]
+  }
+  return left ?? said
 }
 
 /** Who came by a broker is known by the key of the command. */
@@ -40,7 +61,7 @@ export const erasedActor = (actor: string | null): string | null => (actor?.star
 
 /** Whether a fact says anything that an erasure would replace. */
 export const isPersonal = (fact: RecordedFact, actor: string | null): boolean =>
-  erasedActor(actor) !== actor || erasedFact(fact).data !== JSON.stringify(JSON.parse(fact.data))
+  erasedActor(actor) !== actor || erasedFact(fact).data !== fact.data
 
 /** Journals that an erasure may change; those of settings, circuits and consents tell of nobody, or stay. */
 export const isErasable = (stream: string): boolean => /^(blocked|command|event|message|replay)-/.test(stream)

@@ -171,7 +171,8 @@ const endedAtOf = (history: ReadonlyArray<StoredFact>): DateTime.Utc | null => {
   return null
 }
 
-const endings: ReadonlySet<MessageFact["type"]> = new Set([
+/** After one of them a message has come to its end, until it is replayed. */
+export const endings: ReadonlySet<MessageFact["type"]> = new Set([
   "MessageDelivered",
   "MessageFailed",
   "MessageDeadLettered",

@@ -1,6 +1,6 @@
 /** What facts in EventStoreDB say of a person: who can read it, who can't, and what becomes of it when its key is thrown away. */
 import { randomUUID } from "node:crypto"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect, it, vi } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted, type Scope } from "effect"
 import pg from "pg"
 import * as EventStoreDb from "../../../src/adapters/eventstoredb/EventStoreDb.ts"
@@ -10,6 +10,7 @@ import * as EventStoreDbEventStore from "../../../src/adapters/eventstoredb/Even
 import * as EventStoreDbEvents from "../../../src/adapters/eventstoredb/EventStoreDbEvents.ts"
 import * as EventStoreDbJournals from "../../../src/adapters/eventstoredb/EventStoreDbJournals.ts"
 import { write as copyJournal } from "../../../src/adapters/eventstoredb/forwardJournals.ts"
+import { areAnyPersonal, judged, eventsOf as sealedEventsOf } from "../../../src/adapters/eventstoredb/sealedFacts.ts"
 import { rekey } from "../../../src/adapters/postgres/destinations/rekey.ts"
 import { sealing } from "../../../src/adapters/postgres/destinations/sealing.ts"
 import * as Postgres from "../../../src/adapters/postgres/Postgres.ts"
@@ -175,14 +176,14 @@ describe("facts in EventStoreDB that are sealed", () => {
       const message = opened({ to: PHONE })
       yield* Effect.gen(function* () {
         const { reserve, withdraw } = yield* Ledger
-        const asked = () => reserve([{ id: randomUUID(), entry: message.entry, isPersonal: true }])
+        const asked = () => reserve([{ id: randomUUID(), entry: message.entry, isPersonal: () => true }])
         const [one, other] = yield* Effect.all([asked(), asked()], { concurrency: 2 })
         const keyIn = (of: typeof one) => Redacted.value((of[0] as { key: Redacted.Redacted<Uint8Array> }).key)
         expect(keyIn(one)).toHaveLength(32)
         expect(keyIn(one)).toEqual(keyIn(other))
         yield* write(message)
         // One that is never written leaves none.
-        const never = { id: randomUUID(), entry: opened({ to: PHONE }).entry, isPersonal: true }
+        const never = { id: randomUUID(), entry: opened({ to: PHONE }).entry, isPersonal: () => true }
         yield* reserve([never])
         const kept = yield* sql("select count(*)::int from stream_key")
         yield* withdraw([never.id])
@@ -192,6 +193,42 @@ describe("facts in EventStoreDB that are sealed", () => {
       yield* write(start, settled(start.after, saying(PHONE))).pipe(Effect.provide(process({ sealsFacts: false })))
       expect(traces()).toEqual([])
       expect(yield* sql("select count(*)::int from stream_key")).toEqual([{ count: 1 }])
+    })
+  )
+
+  test(
+    "are not judged where nothing is sealed, not even where somebody asks for a key that nobody has",
+    Effect.gen(function* () {
+      const { process, server } = yield* world
+      yield* Effect.gen(function* () {
+        const neverAsked = () => {
+          throw new Error("somebody asked whether they say anything of a person")
+        }
+        const [answer] = yield* (yield* Ledger).reserve([
+          { id: randomUUID(), entry: opened({ to: PHONE }).entry, isPersonal: neverAsked }
+        ])
+        expect(answer).toMatchObject({ type: "Reserved", key: null })
+        const message = yield* write(opened({ to: PHONE }))
+        expect(json(eventsOf(server, streamOf(message.id))[0]!.data)).toMatchObject({ to: PHONE })
+      }).pipe(Effect.provide(process({ sealsFacts: false })))
+    })
+  )
+
+  test(
+    "are parsed once, whoever asks whether they say anything of a person",
+    Effect.gen(function* () {
+      const saying = { name: "MessageCancelled@1", data: '{"reason":"Erikalotte","traceparent":"1-2"}' }
+      const silent = { name: "AttemptStarted@1", data: '{"epoch":1,"attempt":1}' }
+      const facts = [saying, silent].map((fact, n) =>
+        judged({ id: randomUUID(), version: n + 1, at: now(), actor: null, ...fact })
+      )
+      const parse = vi.spyOn(JSON, "parse")
+      expect([areAnyPersonal(facts), areAnyPersonal(facts.slice(1))]).toEqual([true, false])
+      const events = yield* sealedEventsOf("message-1", Redacted.make(new Uint8Array(32)), facts)
+      const texts = parse.mock.calls.map(([text]) => text)
+      parse.mockRestore()
+      expect(texts).toEqual([saying.data, silent.data])
+      expect(events.map(({ data }) => data)).toEqual([{ reason: null }, { epoch: 1, attempt: 1 }])
     })
   )
 

@@ -47,10 +47,18 @@ const calledIn = (sql: string): ReadonlySet<string> => {
 }
 
 let own: ReadonlySet<string>
+/** Numbers of locks by what they are for: of many lanes, of many lines, and of many orgs. */
+let locks: ReadonlyArray<Readonly<Record<"lane" | "line" | "org", string>>>
 beforeAll(async () => {
   const { url, template } = await postgres()
   const client = new pg.Client({ connectionString: inDatabase(url, template) })
   await client.connect()
+  await client.query("set search_path = posthaste")
+  const named = await client.query(
+    `select lane_bucket(id) - lock_key(0) as lane, line_bucket(id, 'a') - lock_key(0) as line, org_lock(id::text) - lock_key(0) as org
+      from (select gen_random_uuid() as id from generate_series(1, 5000)) ids`
+  )
+  locks = named.rows
   const known = await client.query<{ name: string }>(
     "select proname as name from pg_proc where pronamespace = 'pg_catalog'::regnamespace union select word from pg_get_keywords()"
   )
@@ -117,5 +125,15 @@ describe("functions of the database", () => {
       [...text.matchAll(/name in \(([^)]*@[^)]*)\)/g)].map(([, list]) => list!.replaceAll("'", "").split(", "))
     )
     expect(named).toEqual([telling, telling, telling])
+  })
+
+  it("name locks apart: those of lanes, of lines and of orgs have numbers of their own", () => {
+    const bounds = (["lane", "line", "org"] as const).map((kind) => {
+      const numbers = locks.map((one) => Number(one[kind]))
+      return [Math.min(...numbers), Math.max(...numbers)]
+    })
+    // By their upper bits, which all come up in so many draws.
+    expect(bounds.map(([least]) => least! >> 6)).toEqual([1, 2, 4])
+    expect(bounds.map(([, most]) => most! >> 6)).toEqual([1, 3, 7])
   })
 })

@@ -617,6 +617,21 @@ describe("overdue", () => {
   )
 
   test(
+    "is looked for without reading more of a target's journal than its last fact",
+    Effect.gen(function* () {
+      const [target, shop] = [yield* webhookTarget(), yield* endpoint()]
+      yield* waiting(shop)
+      yield* TestClock.adjust("2 minutes")
+      const journals = yield* Journals
+      const unread = Journals.of({ ...journals, load: () => Effect.die("the whole journal was read") })
+      for (const expected of [["OverdueBegan@1"], ["OverdueBegan@1"]]) {
+        yield* Effect.provideService(watchOverdueOnce(), Journals, unread)
+        expect(yield* history(target)).toEqual(expected)
+      }
+    })
+  )
+
+  test(
     "is judged by each target's own limit, and of its own org",
     Effect.gen(function* () {
       const patient = yield* webhookTarget(acme, { oldestDueSeconds: 3_600 })

@@ -258,7 +258,47 @@ describe("the inbox", () => {
       10,
       Array.from({ length: 600 }, (_, n) => `a${n}`)
     )
-    expect(waitingRoom.room().isFull).toBe(true)
+    const over = waitingRoom.room()
+    expect([over.isFull, over.lanes.get(b)]).toEqual([true, 0])
+  })
+
+  it("counts no more what it gave back", () => {
+    const waitingRoom = makeWaitingRoom<string>(1, () => now)
+    for (let round = 0; round < 5; round++) {
+      waitingRoom.offer(a, org, 10, Array(400).fill("a"))
+      expect(waitingRoom.withdraw(a, () => true)).toHaveLength(400)
+    }
+    expect(waitingRoom.room()).toMatchObject({ fullOrgs: new Set(), isFull: false })
+  })
+
+  it("takes a quick lane for quick although one of its messages took very long, and for slow after another one", () => {
+    const waitingRoom = makeWaitingRoom<string>(8, () => now)
+    const isSlowAfter = (tookMs: number) => {
+      waitingRoom.offer(a, org, 1, ["a"])
+      takeAll(waitingRoom)
+      waitingRoom.ended(a, tookMs)
+      // Of a lane that holds nothing only a slow one is remembered.
+      return waitingRoom.room().lanes.has(a)
+    }
+    expect([10, 60_000, 60_000].map(isSlowAfter)).toEqual([false, false, true])
+  })
+
+  it("keeps places for quick lanes also when lanes hang that were quick before, and new ones of many orgs", () => {
+    const waitingRoom = makeWaitingRoom<string>(16, () => now)
+    const other = OrgId.make("other")
+    waitingRoom.offer(a, org, 100, ["a"])
+    waitingRoom.offer(b, other, 100, ["b"])
+    takeAll(waitingRoom)
+    for (const quick of [a, b]) waitingRoom.ended(quick, 10)
+    waitingRoom.offer(a, org, 100, Array(20).fill("a"))
+    expect(takeAll(waitingRoom)).toHaveLength(8)
+    now += 5_000
+    waitingRoom.room()
+    // However many orgs have new lanes, which may hang as well.
+    for (let n = 10; n < 30; n++) waitingRoom.offer(lane(n), OrgId.make(`org-${n}`), 100, Array(20).fill("new"))
+    expect(new Set(takeAll(waitingRoom))).toEqual(new Set(["new"]))
+    waitingRoom.offer(b, other, 100, ["b"])
+    expect(takeAll(waitingRoom)).toEqual(["b"])
   })
 
   it("lets a lone lane use an only actor", () => {

@@ -7,17 +7,19 @@ import { Senders } from "../../../src/application/deliver/Senders.ts"
 import { commandCircuit } from "../../../src/application/destinations/commandCircuit.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { keepProjections } from "../../../src/application/log/projections/keepProjections.ts"
-import { endMessages } from "../../../src/application/messages/endMessages.ts"
+import { endMessages, endMessagesOnce } from "../../../src/application/messages/endMessages.ts"
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
-import { Telemetry, unwatched } from "../../../src/application/ports/Telemetry.ts"
+import { type Stored, Telemetry, unwatched } from "../../../src/application/ports/Telemetry.ts"
 import { outcomeOfStatus } from "../../../src/domain/delivery/classify.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
 import type { MessageFact, MessageQueued } from "../../../src/domain/message/facts.ts"
 import { makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
-import { inMillis, newOrg, opened, type StorePorts } from "../../contracts/sample.ts"
+import { ended, projected } from "../../contracts/replays/deadLetterSamples.ts"
+import { inMillis, newOrg, next, opened, type StorePorts } from "../../contracts/sample.ts"
+import { refused } from "../../contracts/written.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 import { simulateTime } from "../../simulatedTime.ts"
 
@@ -163,6 +165,81 @@ describe("a message whose time is over", () => {
         yield* Effect.sleep("3 seconds")
         expect(yield* statuses(ids)).toEqual(["DEAD_LETTER", "DEAD_LETTER"])
         expect(sent).toEqual([])
+      })
+    )
+  )
+})
+
+describe("one look for messages whose time is over", () => {
+  const long = () => ({ acceptedAt: inMillis(-5_000), dueAt: inMillis(-5_000), retry: aged(1_000) })
+
+  /** What is told one by one, and what at once. */
+  const looking = <A, E>(
+    body: (
+      single: ReadonlyArray<Stored>,
+      inBulk: ReadonlyArray<ReadonlyArray<Stored>>
+    ) => Effect.Effect<A, E, StorePorts>
+  ) => {
+    const single: Array<Stored> = []
+    const inBulk: Array<ReadonlyArray<Stored>> = []
+    return Effect.suspend(() => body(single, inBulk)).pipe(
+      Effect.provideService(Telemetry, {
+        ...unwatched,
+        stored: (subject, facts) => single.push({ subject, facts }),
+        storedInBulk: (all) => inBulk.push(all)
+      }),
+      Effect.provide(MemoryPorts.layer)
+    )
+  }
+
+  it.live("ends them all, however many they are, and goes past those of which the list knows too little", () =>
+    looking(
+      Effect.fnUntraced(function* (single, inBulk) {
+        const store = yield* EventStore
+        const orgId = newOrg()
+        const all = Array.from({ length: 1_100 }, () => opened({ orgId, ...long() }))
+        yield* store.append(all.map(({ entry }) => entry))
+        const dead = yield* ended(refused(), inMillis(0), { orgId, retry: aged(1_000) })
+        const replayed = next(dead, { type: "ReplayMessage", now: inMillis(-5_000), reason: null })
+        yield* store.append([replayed.entry])
+        yield* projected([...all, replayed].map(({ after }) => after))
+        // The list does not know yet that one was cancelled and one is gone.
+        const [cancelled, gone] = all
+        yield* store.append([next(cancelled!.after, { type: "CancelMessage", reason: null }).entry])
+        const without = EventStore.of({
+          ...store,
+          loadMany: (ids) => store.loadMany(ids.filter((id) => id !== gone!.after.id))
+        })
+        const look = Effect.provideService(endMessagesOnce(), EventStore, without)
+        expect(yield* look).toBe(1_099)
+        expect(inBulk.map((told) => told.length)).toEqual([1_099])
+        expect(inBulk[0]!.filter(({ subject }) => subject.epoch === 2).map(({ subject }) => subject.messageId)).toEqual(
+          [dead.id]
+        )
+        // The list is as it was: nothing ends twice.
+        expect(yield* look).toBe(0)
+        expect([single, inBulk.length]).toEqual([[], 1])
+      })
+    )
+  )
+
+  it.live("leaves those that change all the time to the next one", () =>
+    looking(
+      Effect.fnUntraced(function* (single, inBulk) {
+        const store = yield* EventStore
+        const [one, two, three] = [opened(long()), opened(long()), opened(long())]
+        yield* store.append([one, two, three].map(({ entry }) => entry))
+        yield* projected([one.after])
+        const overtaken = EventStore.of({
+          ...store,
+          append: (entries) => Effect.succeed(entries.map(() => ({ type: "VersionConflict" }) as const))
+        })
+        expect(yield* Effect.provideService(endMessagesOnce(), EventStore, overtaken)).toBe(0)
+        expect(yield* endMessagesOnce()).toBe(1)
+        expect([single.length, inBulk.length]).toEqual([1, 0])
+        yield* projected([two.after, three.after])
+        expect(yield* endMessagesOnce()).toBe(2)
+        expect([single.length, inBulk.map((told) => told.length)]).toEqual([1, [2]])
       })
     )
   )

@@ -21,6 +21,7 @@ import { Replays } from "../../../src/application/ports/Replays.ts"
 import { Retention } from "../../../src/application/ports/Retention.ts"
 import { Timelines } from "../../../src/application/ports/Timelines.ts"
 import * as Access from "../../../src/domain/access/facts.ts"
+import * as Command from "../../../src/domain/command/facts.ts"
 import type { ConsentOf } from "../../../src/domain/consent/consent.ts"
 import * as Consented from "../../../src/domain/consent/facts.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
@@ -370,11 +371,20 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
           yield* journals.append(`replay-${opening.id}`, 0, [Replayed.toRecorded(fact)], requestedAt, null)
           return opening.id
         })
+        const refusedCommand = (at: DateTime.Utc) => {
+          const about = { command: "SendMessage", key: null, problem: "validation", status: 422, detail: "no" } as const
+          const fact = { type: "CommandRefused", orgId, ...about } as const
+          return journals.append(`command-${randomUUID()}`, 0, [Command.toRecorded(fact)], at, null)
+        }
         for (const at of [long, long, short]) {
           yield* seen(at)
           yield* blocked(at)
+          yield* refusedCommand(at)
         }
         const [over, running, young] = [yield* replay(long), yield* replay(long), yield* replay(short)]
+        // However many facts it has, it is one deed.
+        const completed = Replayed.toRecorded({ type: "ReplayCompleted" })
+        yield* journals.append(`replay-${over}`, 1, [completed], long, null)
         yield* replays.close(over)
         yield* replays.close(young)
         yield* commandCircuit(orgId, DestinationId.make(randomUUID()), { type: "HoldCircuit", reason: "a hunch" })
@@ -388,7 +398,7 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
           removed += sweep!.removed
           from = sweep!.next
         } while (from !== null)
-        expect(removed).toBe(5)
+        expect(removed).toBe(7)
         expect(yield* replays.get(orgId, over)).toBeNull()
         expect(yield* journals.load(`replay-${over}`)).toEqual([])
         for (const id of [running, young]) {

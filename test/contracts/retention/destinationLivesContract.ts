@@ -113,6 +113,19 @@ export const destinationLivesContract = <E>(name: string, layer: Layer.Layer<Sto
     )
 
     test(
+      "keeps one of which something was told since",
+      Effect.gen(function* () {
+        const journals = yield* Journals
+        const [quiet, told] = [yield* makeEndpoint(newOrg()), yield* makeEndpoint(newOrg())]
+        for (const each of [quiet, told]) yield* removed(each)
+        const held = { name: "CircuitHeld@1", data: '{"reason":null}' }
+        yield* journals.append(`circuit-${told.id}`, 0, [held], inMillis(2 * HOUR), null)
+        expect(yield* swept(1)).toBe(1)
+        expect(yield* knownOf([quiet, told])).toEqual([told])
+      })
+    )
+
+    test(
       "keeps one as long as a message points at it, wherever the message is",
       Effect.gen(function* () {
         const store = yield* EventStore

@@ -284,6 +284,9 @@ export const frontsContract = <E>(name: string, layer: Layer.Layer<Ports, E>) =>
         expect(yield* swept(1)).toBe(1)
         expect(yield* versionsOf(`circuit-${owed}`)).toEqual([1, 2])
         expect(yield* versionsOf(`circuit-${other}`)).toEqual([2])
+        // Where they are copied, they stay too.
+        const copies = (yield* (yield* Archive).streams([stream])).get(stream)
+        expect(copies?.map(({ version }) => version)).toEqual([1, 2])
 
         yield* asides.madeUp({ name: "messages", generation }, { stream, versions: [1] })
         expect(yield* swept(1)).toBe(1)

@@ -17,7 +17,9 @@ export const journalsContract = <E>(name: string, layer: Layer.Layer<Journals | 
     test(
       "are empty until somebody writes",
       Effect.gen(function* () {
-        expect(yield* (yield* Journals).load(journal())).toEqual([])
+        const journals = yield* Journals
+        const one = journal()
+        expect([yield* journals.load(one), yield* journals.last(one)]).toEqual([[], null])
       })
     )
 
@@ -34,6 +36,8 @@ export const journalsContract = <E>(name: string, layer: Layer.Layer<Journals | 
           [1, 2, 3].map((n) => ({ ...fact(n), version: n, at, actor: "operator" }))
         )
         expect(yield* journals.load(other)).toHaveLength(1)
+        expect(yield* journals.last(one)).toEqual({ ...fact(3), version: 3, at, actor: "operator" })
+        expect(yield* journals.last(other)).toEqual({ ...fact(9), version: 1, at, actor: null })
         const part = (after: number, limit: number) =>
           Effect.map(journals.load(one, { after, limit }), (facts) => facts.map(({ version }) => version))
         expect([yield* part(0, 1), yield* part(1, 9), yield* part(1, 1), yield* part(3, 9)]).toEqual([

@@ -3,6 +3,9 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import {
   attemptsMaxOf,
+  DEFER_MAX_MS,
+  deferWaitMs,
+  laneWaitMs,
   presets,
   RETRY_AFTER_MAX_MS,
   RetryPolicy,
@@ -34,6 +37,12 @@ describe("the presets", () => {
   it("exponential doubles from a second and stops at 30 s", () => {
     expect(waitsOf(presets.exponential)).toEqual([1_000, 2_000, 4_000, 8_000, 16_000])
     expect(waitsOf({ ...presets.exponential, attemptsMax: 8 }).slice(4)).toEqual([16_000, 30_000, 30_000])
+  })
+
+  it("payments does the same, each wait about as long", () => {
+    const payments = { ...presets.payments, attemptsMax: 8 }
+    expect(waitsOf(payments)).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000])
+    expect([0, 1].map((die) => retryWaitMs(payments, 1, die))).toEqual([500, 1_500])
   })
 
   it("are themselves policies that anybody could send", () => {
@@ -129,6 +138,35 @@ describe("a Retry-After", () => {
   })
 })
 
+describe("a deferral", () => {
+  it("is as long as it was asked for, within a week", () => {
+    expect(DEFER_MAX_MS).toBe(7 * 24 * 3_600_000)
+    expect([-1, 0.6, 1_000, DEFER_MAX_MS + 1].map(deferWaitMs)).toEqual([0, 1, 1_000, DEFER_MAX_MS])
+  })
+
+  it("holds a whole lane for an hour at most", () => {
+    expect([-1, 1_000, 3_600_001].map(laneWaitMs)).toEqual([0, 1_000, 3_600_000])
+  })
+})
+
+describe("a policy at its bounds", () => {
+  const year = 366 * 24 * 3_600_000
+
+  it.each<[string, RetryPolicyType]>([
+    ["the least schedule", { strategy: "schedule", waitsMs: [0], attemptsMax: 1, ageMaxMs: 0, jitter: [0, 0] }],
+    [
+      "the most of a schedule",
+      { strategy: "schedule", waitsMs: Array(99).fill(year), ageMaxMs: year, jitter: [10, 10] }
+    ],
+    ["the least factor", { strategy: "exponential", baseMs: 0, capMs: 0, factor: 1 }],
+    ["the greatest factor", { strategy: "exponential", baseMs: year, capMs: year, factor: 100, attemptsMax: 100 }]
+  ])("is accepted: %s", (_, policy) => {
+    expect(Schema.decodeUnknownSync(RetryPolicy)(policy)).toEqual(policy)
+    const longest = retryWaitMs(policy, attemptsMaxOf(policy), 0.999)
+    expect(longest).toBeLessThanOrEqual(10 * year)
+  })
+})
+
 describe("a policy that makes no sense is refused, naming the field", () => {
   const schedule = { strategy: "schedule", waitsMs: [1_000] }
   const fixed = { strategy: "fixed", baseMs: 1_000 }
@@ -148,12 +186,15 @@ describe("a policy that makes no sense is refused, naming the field", () => {
     ["a base that is not a number", { ...fixed, baseMs: Number.NaN }, `["baseMs"]`],
     ["a negative cap", { ...fixed, capMs: -1 }, `["capMs"]`],
     ["a factor that shrinks", { ...fixed, factor: 0.5 }, `["factor"]`],
+    ["a factor beyond a hundred", { ...fixed, factor: 101 }, `["factor"]`],
     ["no attempt at all", { ...fixed, attemptsMax: 0 }, `["attemptsMax"]`],
     ["attempts without end", { ...schedule, attemptsMax: 101 }, `["attemptsMax"]`],
     ["a negative age", { ...schedule, ageMaxMs: -1 }, `["ageMaxMs"]`],
     ["jitter with one factor", { ...fixed, jitter: [1] }, `["jitter"]`],
     ["jitter from high to low", { ...fixed, jitter: [2, 1] }, `["jitter"]`],
-    ["jitter into the past", { ...fixed, jitter: [-1, 1] }, `["jitter"][0]`]
+    ["jitter into the past", { ...fixed, jitter: [-1, 1] }, `["jitter"][0]`],
+    ["jitter beyond ten times", { ...fixed, jitter: [1, 11] }, `["jitter"][1]`],
+    ["an age beyond a year", { ...schedule, ageMaxMs: year + 1 }, `["ageMaxMs"]`]
   ])("%s", (_, policy, field) => {
     const decoded = Schema.decodeUnknownResult(RetryPolicy)(policy)
     expect(Result.isFailure(decoded)).toBe(true)

@@ -1,7 +1,7 @@
 import { DateTime, Result } from "effect"
 import { describe, expect, it } from "vitest"
 import { DEFER_MAX_MS, RETRY_AFTER_MAX_MS } from "../../../src/domain/delivery/retry.ts"
-import { can, decide, evolve, initial, replay } from "../../../src/domain/message/decider.ts"
+import { can, decide, endsAt, evolve, initial, replay } from "../../../src/domain/message/decider.ts"
 import type { MessageFact } from "../../../src/domain/message/facts.ts"
 import { given } from "./given.ts"
 import * as the from "./samples.ts"
@@ -63,6 +63,8 @@ describe("a queued message", () => {
       // It grows old from when it may be sent.
       openedAt: noonPlus(500)
     })
+    const retried = [queued(), started(1), failed(1, noonPlus(60_000)), hurried]
+    expect(replay(retried).progress).toMatchObject({ attempt: 1, dueAt: noonPlus(500), openedAt: noon })
   })
 
   it("is not hurried when it is due, and no other message is", () => {
@@ -372,6 +374,13 @@ describe("a message with an age limit", () => {
       .in("SENDING")
   })
 
+  it("ends for no other reason while it waits", () => {
+    expect(can(replay([young]), deadLettered("too old"))).toBe(true)
+    for (const reason of ["attempts used up", "too old to retry", "outcome unknown"] as const) {
+      expect(can(replay([young]), deadLettered(reason))).toBe(false)
+    }
+  })
+
   it("is not ended before its time, nor while an attempt is under way or in doubt, nor after its end", () => {
     for (const history of [
       [young],
@@ -412,6 +421,32 @@ describe("a message with an age limit", () => {
     given(queued({ retry: { strategy: "fixed", baseMs: 1, ageMaxMs: days(90) } }))
       .when(end(days(90)))
       .thenRejectedIn("QUEUED")
+  })
+
+  it("says when it ends while it waits: at its expiry or by its age, whichever comes first", () => {
+    const ends = (...history: ReadonlyArray<MessageFact>) => endsAt(replay(history))
+    expect(ends(young)).toEqual(noonPlus(10_000))
+    expect(ends({ ...young, expiresAt: noonPlus(9_999) })).toEqual(noonPlus(9_999))
+    expect(ends({ ...young, expiresAt: noonPlus(10_001) })).toEqual(noonPlus(10_000))
+    expect(ends(young, started(1))).toBeNull()
+    expect(ends(young, the.cancelled)).toBeNull()
+    // A year that everybody can write down.
+    const last = DateTime.makeUnsafe("9999-12-31T23:59:59.999Z")
+    expect(ends({ ...young, dueAt: DateTime.subtract(last, { seconds: 1 }) })).toEqual(last)
+  })
+
+  it("is not ended when it waits although it was taken, as it could while receipts ended no message that waits", () => {
+    const taken = given(
+      young,
+      started(1),
+      the.received("sent", { providerMessageId: "p1" }),
+      failed(1, noonPlus(10_000))
+    )
+    taken.when(end(99_000)).thenRejectedIn("QUEUED")
+    taken
+      .when(the.startAttempt(noonPlus(99_000)))
+      .then({ type: "AttemptSucceeded", attempt: 1, status: null, providerMessageId: "p1", durationMs: 0 })
+      .in("SENT")
   })
 
   it("counts from the time a scheduled message is first due", () => {

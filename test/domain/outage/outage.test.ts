@@ -47,6 +47,14 @@ describe("a broker that was lost", () => {
     expect(look(outage, ["away", 1_000_000], false)).toEqual([back])
   })
 
+  it("is told by the last fact alone, as by all of them", () => {
+    const all = [lost, back, lost, back]
+    for (let count = 0; count <= all.length; count++) {
+      const history = all.slice(0, count)
+      expect(replay(history.slice(-1)).value).toBe(replay(history).value)
+    }
+  })
+
   it("is lost once, and back once", () => {
     expect(() => evolve(outage, lost)).toThrow("BrokerLost")
     expect(() => evolve(replay([lost, back]), back)).toThrow("BrokerBack")

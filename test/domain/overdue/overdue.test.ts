@@ -89,6 +89,8 @@ describe("overdue", () => {
           expect(type).toBe(index % 2 === 0 ? "OverdueBegan" : "OverdueEnded")
         })
         expect(replay(history).value).toBe(overdue.value)
+        // The last one tells all.
+        expect(replay(history.slice(-1)).value).toBe(overdue.value)
       })
     )
   })

@@ -135,6 +135,8 @@ export const layer = Layer.effect(
       ),
       // Counted when somebody asks.
       wrongCounts: Effect.succeed([]),
+      // Nothing is sealed here.
+      lostKeys: Effect.succeed([]),
       eventRows: (ids) =>
         Effect.sync(
           () =>

@@ -12,6 +12,7 @@ export const layer = Layer.effect(
         Effect.sync(() =>
           (tables.journals.get(journal) ?? []).filter(({ version }) => version > after).slice(0, limit)
         ),
+      last: (journal) => Effect.sync(() => tables.journals.get(journal)?.at(-1) ?? null),
       append: (journal, expected, facts, at, actor) =>
         Effect.sync(() => {
           if (versionOf(tables, journal) !== expected) return "VersionConflict"

@@ -46,6 +46,7 @@ interface Options {
   readonly now?: () => number
   readonly deadlineMs?: number
   readonly tryMs?: number
+  readonly otherFamilyMs?: number
 }
 
 interface Kept {
@@ -127,7 +128,8 @@ export const makeResolver = ({
   resolvConf = "/etc/resolv.conf",
   now = () => performance.now(),
   deadlineMs = DEADLINE_MS,
-  tryMs = TRY_MS
+  tryMs = TRY_MS,
+  otherFamilyMs = OTHER_FAMILY_MS
 }: Options = {}): Resolve => {
   const kept = new Map<string, Kept>()
   const asking = new Map<string, Array<Asker>>()
@@ -171,7 +173,7 @@ export const makeResolver = ({
         if (parts.length === 2) return end()
         if (addresses.length === 0) return
         clearTimeout(timer)
-        timer = setTimeout(end, OTHER_FAMILY_MS)
+        timer = setTimeout(end, otherFamilyMs)
       }
     resolver.resolve4(name, { ttl: true }, part(4))
     resolver.resolve6(name, { ttl: true }, part(6))

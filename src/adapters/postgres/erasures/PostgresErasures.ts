@@ -1,6 +1,6 @@
 /** Erasures as rows, carried out by the functions erase_streams and erase_requests. */
 import { hash } from "node:crypto"
-import { DateTime, Duration, Effect, Layer } from "effect"
+import { DateTime, Duration, Effect, Layer, Result } from "effect"
 import { CommandedBy } from "../../../application/commandedBy.ts"
 import { type Erasure, type ErasureJob, Erasures } from "../../../application/ports/Erasures.ts"
 import { OWN_KEYS } from "../../../application/requests/messageRequests.ts"
@@ -9,6 +9,7 @@ import { type EventId, isUuid, type MessageId, type OrgId } from "../../../domai
 import { pageOf } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
 import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgres.ts"
+import { KEY_CHARACTERS, SealedTexts } from "../SealedTexts.ts"
 import { appendToJournalSql, appendToJournalValues } from "../store/appendToJournal.ts"
 
 const columns = `id, org_id as "orgId", by_field as by, reason, messages, forgotten, events, requested_at as "requestedAt", ended_at as "endedAt"`
@@ -25,7 +26,10 @@ const takeStatement = prepared`update erasure set next_at = clock_timestamp() + 
     where id = (select id from erasure where ended_at is null and next_at <= clock_timestamp() order by next_at limit 1 for update skip locked)
     returning ${columns}, values_sought as sought`
 const backStatement = prepared`update erasure set next_at = clock_timestamp() + $2::int * interval '1 ms' where id = $1`
-const eraseStatement = unprepared`select erase_streams($1, $2, $3, $4) as done`
+const eraseStatement = unprepared`select erase_streams($1, $2, $3, $4, $5) as done`
+/** One of each data key. */
+const sealedReceiptsStatement = unprepared`select min(raw) from receipt_inbox where org_id = $1 and names is not null group by left(raw, ${2 + KEY_CHARACTERS})`
+const namesStatement = unprepared`select unnest(names_of_people($1::uuid[]))`
 const requestsStatement = unprepared`select erase_requests($1, $2, $3, $4) as done`
 const closeStatement = prepared`with closed as (
       update erasure set ended_at = $2, values_sought = null where id = $1 and ended_at is null returning id, messages, events
@@ -57,6 +61,21 @@ export const layer = ({ streams }: { readonly streams: "here" | "sealed" | "clea
     Erasures,
     Effect.gen(function* () {
       const { durable, reads, bulk } = yield* Postgres
+
+      const texts = yield* SealedTexts
+      /** What sealed receipts about these messages are found by. Those of keys that are not there nobody can open, or finds. */
+      const receiptNames = Effect.fnUntraced(function* (orgId: OrgId, messages: ReadonlyArray<MessageId>) {
+        const sealed = (yield* unavailable(bulk.rows(sealedReceiptsStatement, [orgId]))).map(([raw]) => raw!)
+        if (sealed.length === 0) return []
+        yield* unavailable(texts.prepare(sealed))
+        const names = (yield* unavailable(bulk.rows(namesStatement, [messages]))).map(([name]) => name!)
+        return sealed.flatMap((raw) =>
+          Result.getOrElse(
+            Result.try(() => names.map((name) => texts.hashed(raw, name))),
+            () => []
+          )
+        )
+      })
 
       const factValues = (id: string, fact: ErasureFact, at: DateTime.Utc, actor: string | null) =>
         appendToJournalValues(`erasure-${id}`, [toRecorded(fact)], at, actor)
@@ -95,8 +114,11 @@ export const layer = ({ streams }: { readonly streams: "here" | "sealed" | "clea
           const ids = new Set([...messages, ...alerts, ...owed].map(({ id }) => id))
           return { messages: [...ids].slice(0, limit), events: events.map(({ id }) => id) }
         }),
-        erase: ({ id, orgId }, messages, events) =>
-          reading(bulk.query<{ done: boolean }>(eraseStatement, [id, orgId, messages, events]), ([row]) => row!.done),
+        erase: Effect.fnUntraced(function* ({ id, orgId }, messages, events) {
+          const values = [id, orgId, messages, events, yield* receiptNames(orgId, messages)]
+          const [row] = yield* unavailable(bulk.query<{ done: boolean }>(eraseStatement, values))
+          return row!.done
+        }),
         back: (id, pause) => Effect.asVoid(unavailable(durable.query(backStatement, [id, Duration.toMillis(pause)]))),
         close: Effect.fnUntraced(function* ({ id, orgId, by, sought }: ErasureJob) {
           const [erased] = yield* unavailable(bulk.query<{ done: boolean }>(requestsStatement, [id, orgId, by, sought]))

@@ -38,7 +38,8 @@ begin
     v_last := coalesce((select tx from event order by tx desc, position desc limit 1), 0);
     update log_base set base = greatest(base, v_last - v_next) + 4294967296;
     return query insert into restoration (noticed_at, saved_at, why, waiting)
-      select clock_timestamp(), (select at from event order by tx desc, position desc limit 1), v_why,
+      -- Facts that were written at the same time stand in any order.
+      select clock_timestamp(), (select max(l.at) from (select at from event order by tx desc, position desc limit 10000) l), v_why,
         (select count(*) from ready) + (select count(*) from line_entry where state = 'WAITING')
           + (select coalesce(sum(cardinality(messages)), 0) from claim)
       where v_last > 0

@@ -1,7 +1,9 @@
 -- The one place where a stored fact is changed: it keeps its shape, and what it says of a person is replaced. Messages must have ended,
 -- and their bodies be erased. In one transaction with all that is derived from the facts, and with what stands beside them. Answers
--- false, and changes nothing, while a job that is for them has not begun (erase_jobs).
-create or replace function erase_streams(p_erasure uuid, p_org text, p_messages uuid[], p_events uuid[]) returns boolean
+-- false, and changes nothing, while a job that is for them has not begun (erase_jobs). Receipts that are sealed are found by p_names: the
+-- hashes of names_of_people.
+create or replace function erase_streams(p_erasure uuid, p_org text, p_messages uuid[], p_events uuid[], p_names text[] default '{}')
+returns boolean
 language plpgsql volatile as $$
 declare
   v_journals uuid[];
@@ -25,13 +27,9 @@ begin
   insert into erased_stream (stream_id) select unnest(p_messages || v_journals) on conflict do nothing;
 
   -- What a provider reports of them later is nobody's.
-  select array_agg(distinct n.name) into v_names from (
-    select e.data ->> 'providerMessageId' as name from message_fact e where e.stream_id = any (p_messages)
-    union all select e.data ->> 'to' from message_fact e
-      where e.stream_id = any (p_messages) and e.version = 1 and e.data ->> 'to' is distinct from e.data ->> 'destination'
-  ) n where n.name is not null and n.name <> 'erased';
+  v_names := names_of_people(p_messages);
   delete from receipt_inbox r where r.org_id = p_org
-    and exists (select 1 from unnest(v_names) n where position(n in r.raw) > 0);
+    and case when r.names is null then exists (select 1 from unnest(v_names) n where position(n in r.raw) > 0) else r.names && p_names end;
 
   select array_agg(l.lane), array_agg(l.line) into v_lanes, v_lines from (
     select t.lane, t.line from line_entry t where t.message_id = any (p_messages)

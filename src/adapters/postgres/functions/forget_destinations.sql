@@ -15,9 +15,8 @@ begin
   if not pg_try_advisory_xact_lock(lock_key(1)) then return null; end if;
   -- As in forget_ended: whoever holds facts that were read before does not write them once this has committed.
   perform 1 from projection order by name, generation for update;
+  update looked_through set goes_on = false where destination = any (p_ids) and goes_on;
   v_generation := (select generation from projection where name = 'messages' and live);
-  -- Of a channel whose messages name somebody else, those of before the removal are looked through: that is none, or few, where messages
-  -- have a life. A destination whose org has many of them stays.
   v_ids := array(
     select d.id from destination d
     where d.id = any (p_ids) and d.removed_at < p_before
@@ -27,15 +26,13 @@ begin
         where u.owner = d.id)
       and not exists (select from message_view v
         where v.generation = v_generation and v.org_id = d.org_id and v.recipient = d.id::text)
-      and (select count(*) < {{lookedThrough}} and count(*) filter (where l.view ->> 'destination' = d.id::text) = 0 from (
-        select v.view from message_view v
-        where v.generation = v_generation and v.org_id = d.org_id and v.created_at < d.removed_at + interval '1 minute'
-        order by v.created_at, v.id limit {{lookedThrough}}) l)
       and not exists (
         select from stream_aside s cross join lateral (
           select e.data from event e where e.stream_id = substr(s.stream, 9)::uuid and e.version = 1
           union all select c.data from copied_fact c where c.stream_id = substr(s.stream, 9)::uuid and c.version = 1) f
         where s.reader = 'messages' and s.stream like 'message-%' and f.data ->> 'destination' = d.id::text));
+  -- Of a channel whose messages name somebody else, those of before the removal are looked through, a stretch with each call.
+  v_ids := array(select i from unnest(v_ids) i where look_through(i, v_generation));
   -- Whoever is about to put a message into the lane holds its bucket. Two statements, so that the second one sees what was put in
   -- before the lock was taken; who comes later finds no lane and makes one.
   v_ids := array(select i from unnest(v_ids) i where pg_try_advisory_xact_lock(lane_bucket(i)));
@@ -45,13 +42,14 @@ begin
   delete from event where stream_id = any (v_streams);
   insert into forgotten_message (message_id) select unnest(v_streams) on conflict do nothing;
   -- Journals are copied to where the streams of messages are.
-  if exists (select 1 from copied_fact) then
+  if streams_elsewhere() then
     insert into forgotten_stream (message_id, stream) select * from unnest(v_streams, v_journals) on conflict do nothing;
   end if;
   delete from health h using projection p where p.name = 'health' and h.generation = p.generation and h.destination = any (v_ids);
   delete from health_bucket h using projection p where p.name = 'health' and h.generation = p.generation and h.destination = any (v_ids);
   delete from alert_notice where destination = any (v_ids) or target_id = any (v_ids);
   delete from lane where lane = any (v_ids);
+  delete from looked_through where destination = any (v_ids);
   delete from destination where id = any (v_ids);
   return cardinality(v_ids);
 end $$;

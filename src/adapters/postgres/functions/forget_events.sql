@@ -38,7 +38,7 @@ begin
   delete from stream_key where stream_id = any (v_streams);
   insert into forgotten_message (message_id) select unnest(v_streams) on conflict do nothing;
   -- Journals are copied to where the streams of messages are.
-  if exists (select 1 from copied_fact) then
+  if streams_elsewhere() then
     insert into forgotten_stream (message_id, stream) select g, 'event-' || g from unnest(v_gone) g on conflict do nothing;
   end if;
   return query select cardinality(v_gone), case when cardinality(v_seen) = p_limit then v_at end,

@@ -28,7 +28,7 @@ begin
         (select max(array[e.tx, e.position]::numeric[]) from event e where e.stream_id = u.id and e.version <= u.version));
   delete from audit a using unnest(v_ids, v_versions) u(id, version), projection p
     where p.name = 'audit' and a.generation = p.generation and a.stream_id = u.id and a.version < u.version;
-  -- They go there too.
+  -- The fronts of journals that are in EventStoreDB go there too.
   insert into forgotten_front as f (stream, version)
     select u.stream, u.version from unnest(p_ids, p_streams, p_versions, p_places) u(id, stream, version, place)
     where u.place is not null and u.id = any (v_ids)

@@ -48,12 +48,15 @@ begin
     perform pg_logical_emit_message(true, current_schema(), 'an attempt starts');
   end if;
 
-  -- The first key that anybody brings is the message's. Whoever brought another one, or none, is told it: null once it was thrown away.
-  if exists (select 1 from unnest(v_asked) a where a.personal) then
+  -- The first key that anybody brings is the message's. Whoever may need it and brought another one, or none, is told it: null once it
+  -- was thrown away.
+  if exists (select 1 from unnest(v_asked) a where a.fact_key is not null) then
     insert into stream_key (stream_id, sealed)
       select distinct on (a.message) a.message, a.fact_key from unnest(v_asked) a
       where a.fact_key is not null and a.n <> all (v_refused) order by a.message, a.n
     on conflict do nothing;
+  end if;
+  if exists (select 1 from unnest(v_asked) a where a.personal) and exists (select 1 from stream_key) then
     return query
       select a.n, 'key', null::uuid, k.sealed, null::bigint from unnest(v_asked) a join stream_key k on k.stream_id = a.message
       where a.personal and a.n <> all (v_refused) and k.sealed is distinct from a.fact_key;

@@ -3,7 +3,7 @@
 create or replace function throw_keys_away(p_erasure uuid, p_streams uuid[]) returns void
 language plpgsql volatile as $$
 begin
-  if not exists (select from copied_fact) and not exists (select from log_follower where holder is not null) then return; end if;
+  if not streams_elsewhere() then return; end if;
   insert into erased_elsewhere (stream_id, stream, erasure)
     select u.id, coalesce(e.stream, 'message-' || u.id), p_erasure
     from unnest(p_streams) u(id) left join event e on e.stream_id = u.id and e.version = 1

@@ -1,43 +1,38 @@
 /**
  * Seals what was stored in the clear before POSTHASTE_SEAL_BODIES was set: bodies, answers, hashes of requests, and requests that were
- * refused. Stretch by stretch in the order of the keys of each table; what is sealed is passed over, so a run that was cut off is
- * repeated. A row that changes meanwhile stays as whoever changed it wrote it. May run beside working processes.
+ * refused; but for receipts, which soon go. Stretch by stretch in the order of the keys of each table; what is sealed is passed over, so
+ * a run that was cut off is repeated. A row that changes meanwhile stays as whoever changed it wrote it. May run beside working
+ * processes.
  */
 import { Effect, Schedule } from "effect"
 import type { StoreUnavailable } from "../../../application/errors.ts"
-import type { EventId, MessageId, OrgId } from "../../../domain/ids.ts"
+import type { OrgId } from "../../../domain/ids.ts"
 import { Postgres, prepared, unavailable, unprepared } from "../Postgres.ts"
-import { clearTexts, SealedTexts, type Texts } from "../SealedTexts.ts"
+import { clearTexts, type Kind, SealedTexts, type Texts } from "../SealedTexts.ts"
+import type { SealedTable } from "../store/lostKeys.ts"
 import { storedHash } from "../store/storedTexts.ts"
 
-interface Table {
-  readonly name: string
-  readonly key: ReadonlyArray<readonly [column: string, type: string]>
-  /** The text to be sealed, and the column that shows whether it is. */
+interface Table extends SealedTable {
+  /** The text to be sealed. */
   readonly text: string
-  readonly shown: string
   readonly sealed: (texts: Texts, key: ReadonlyArray<string>, text: string) => string
   /** `n.sealed` in its place. */
   readonly set: string
 }
 
+const bodies = (name: string, id: string, kind: Kind): Table => ({
+  name,
+  key: [[id, "uuid"]],
+  text: "body",
+  shown: "body",
+  sealed: (texts, [id], text) => texts.seal(kind, id!, text),
+  set: "body = n.sealed"
+})
+
+/** Where texts are that were in the clear before. */
 const tables: ReadonlyArray<Table> = [
-  {
-    name: "body",
-    key: [["message_id", "uuid"]],
-    text: "body",
-    shown: "body",
-    sealed: (texts, [id], text) => texts.seal("body", id as MessageId, text),
-    set: "body = n.sealed"
-  },
-  {
-    name: "shared_body",
-    key: [["event_id", "uuid"]],
-    text: "body",
-    shown: "body",
-    sealed: (texts, [id], text) => texts.seal("eventBody", id as EventId, text),
-    set: "body = n.sealed"
-  },
+  bodies("body", "message_id", "body"),
+  bodies("shared_body", "event_id", "eventBody"),
   {
     name: "response",
     key: [
@@ -77,6 +72,13 @@ const tables: ReadonlyArray<Table> = [
     sealed: (texts, [id], text) => texts.seal("refused", id!, text),
     set: "request = sealed_request(t.request, n.sealed)"
   }
+]
+
+/** Wherever a sealed text is for longer than an append takes. */
+export const sealedTables: ReadonlyArray<SealedTable> = [
+  ...tables,
+  { name: "stream_key", key: [["stream_id", "uuid"]], shown: "sealed" },
+  { name: "receipt_inbox", key: [["id", "bigint"]], shown: "raw" }
 ]
 
 const ROWS_AT_ONCE = 1_000

@@ -19,7 +19,11 @@ const sweepDeedsStatement = prepared`select removed::text, to_json(next_at) #>> 
 const removedStatement = prepared`select id, channel, to_json(removed_at) #>> '{}' from destination
     where removed_at < $1 and ($2::timestamptz is null or (removed_at, id) > ($2, $3::uuid)) order by removed_at, id limit $4`
 const forgetDestinationsStatement = prepared`select forget_destinations($1, $2::uuid[], $3::uuid[], $4::uuid[], $5::text[])`
+const goesOnStatement = prepared`select from looked_through where destination = any ($1::uuid[]) and goes_on limit 1`
 const forgetLanesStatement = prepared`select forget_lanes($1)`
+
+/** Before the first destination that was removed. */
+const FIRST = "-infinity/00000000-0000-0000-0000-000000000000"
 
 /** The parts of a cursor. */
 export const placeIn = (cursor: string | null) => (cursor ?? "").split("/").map((part) => (part === "" ? null : part))
@@ -89,7 +93,10 @@ export const layer = Layer.effect(
         journals.map(({ journal }) => streamIdOf(journal)),
         journals.map(({ journal }) => journal)
       ])
-      return row![0] === null ? null : { removed: Number(row![0]), next }
+      if (row![0] === null) return null
+      // The same ones again, for the next stretch of their messages.
+      const [further] = yield* bulk.rows(goesOnStatement, [removed.map(([id]) => id)])
+      return { removed: Number(row![0]), next: further === undefined ? next : (from ?? FIRST) }
     }, unavailable)
     return Retention.of({ sweep, sweepEvents, sweepDeeds, sweepFronts, sweepDestinations })
   })

@@ -16,7 +16,9 @@ import type { Wait } from "../../../domain/message/place.ts"
 import { isDead } from "../../../domain/message/view.ts"
 import { ReplaySelection } from "../../../domain/replay/facts.ts"
 import { messageOf } from "../../../domain/streams.ts"
+import { sealedTables } from "../messages/sealClear.ts"
 import { Postgres, prepared, reading, type Statement, unavailable, unprepared } from "../Postgres.ts"
+import { lostKeysIn } from "./lostKeys.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
 // One statement, so all it answers is of one moment. A batch names messages it has settled until it is released:
@@ -247,6 +249,7 @@ export const layer = Layer.effect(
       brokenLines: reading(bulk.rows(brokenLinesStatement, []), (rows) =>
         rows.map(([lane, line]) => ({ lane: lane as DestinationId, line: line! }))
       ),
+      lostKeys: yield* lostKeysIn(sealedTables),
       wrongCounts: reading(bulk.rows(wrongCountsStatement, []), (rows) =>
         rows.map(
           ([org, channel, status, counted, are]) => `${org} ${channel} ${status}: ${counted} counted, ${are} listed`

@@ -4,12 +4,14 @@
  */
 import { createHash } from "node:crypto"
 import { DateTime, Effect, Layer } from "effect"
-import { type JournalName, Journals } from "../../../application/ports/Journals.ts"
+import { type JournalFact, type JournalName, Journals } from "../../../application/ports/Journals.ts"
 import type { RecordedFact } from "../../../domain/recorded.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 
 const loadStatement = prepared`select version, (extract(epoch from at) * 1000)::bigint, name, data, actor from event
     where stream_id = $1 and version > $2 order by version limit $3`
+const lastStatement = prepared`select version, (extract(epoch from at) * 1000)::bigint, name, data, actor from event
+    where stream_id = $1 order by version desc limit 1`
 // The `where` refuses a stale or impossible `expected`; the primary key refuses the second of two racers, and
 // with the first of its rows refused none of an append is written (see the count).
 const appendStatement = prepared`with fact as (
@@ -38,6 +40,14 @@ export const streamIdOf = (journal: JournalName): string => {
   return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
 }
 
+const factOf = ([version, at, name, data, actor]: ReadonlyArray<string | null>): JournalFact => ({
+  version: Number(version),
+  at: DateTime.makeUnsafe(Number(at)),
+  name: name!,
+  data: data!,
+  actor: actor ?? null
+})
+
 export const layer = Layer.effect(
   Journals,
   Effect.gen(function* () {
@@ -45,13 +55,11 @@ export const layer = Layer.effect(
     return Journals.of({
       load: (journal, part) =>
         reading(lookups.rows(loadStatement, [streamIdOf(journal), part?.after ?? 0, part?.limit ?? null]), (rows) =>
-          rows.map(([version, at, name, data, actor]) => ({
-            version: Number(version),
-            at: DateTime.makeUnsafe(Number(at)),
-            name: name!,
-            data: data!,
-            actor: actor ?? null
-          }))
+          rows.map(factOf)
+        ),
+      last: (journal) =>
+        reading(lookups.rows(lastStatement, [streamIdOf(journal)]), ([row]) =>
+          row === undefined ? null : factOf(row)
         ),
       append: (journal, expected, facts: ReadonlyArray<RecordedFact>, at, actor) =>
         reading(

@@ -281,9 +281,15 @@ const asked = (texts: Texts, { id, entry, isPersonal }: Intent, n: number) => ({
   key: entry.opening?.idempotency?.key ?? null,
   hash: entry.opening?.idempotency == null ? null : storedHash(texts, entry.opening.idempotency),
   ...answered(texts, entry),
-  personal: isPersonal,
-  fact_key: isPersonal && texts.makesKeys ? newKey(texts, entry.messageId) : null
+  ...keyed(texts, entry, isPersonal)
 })
+
+/** Where streams get no keys, some may have one from when they did: whoever has one is told it. */
+const keyed = (texts: Texts, { messageId }: Append, isPersonal: () => boolean) => {
+  if (!texts.makesKeys) return { personal: true, fact_key: null }
+  const personal = isPersonal()
+  return { personal, fact_key: personal ? newKey(texts, messageId) : null }
+}
 
 /** The line that the message enters with this entry; whoever stands in one already keeps the place. */
 const entered = ({ facts, queue }: Append) =>
@@ -308,7 +314,7 @@ const answered = (texts: Texts, { messageId, response }: Append) => {
   return { epoch, attempt, response: body, headers }
 }
 
-/** Only those are named that may not be appended, or whose message has another key; the last row is the time. */
+/** Only those are named that may not be appended, or whose message has another key than the entry brought; the last row is the time. */
 const reservationsOf = (
   texts: Texts,
   intents: ReadonlyArray<Intent>,

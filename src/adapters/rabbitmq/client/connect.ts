@@ -8,6 +8,7 @@
 import type { Socket } from "node:net"
 import { Deferred, Duration, Effect, Exit, Redacted, Schema, type Scope } from "effect"
 import { AMQPConnectionError, Connection, type ConnectionOptions } from "rabbitmq-client"
+import { areUsedUp } from "../../channels/net/descriptors.ts"
 
 /** Why there is no connection. The codes are those of domain/delivery/classify.ts. */
 export class NotConnected extends Schema.TaggedError<NotConnected>()("NotConnected", {
@@ -167,8 +168,7 @@ const notConnected = (error: unknown): NotConnected => {
   // What judged the address has named the reason.
   if (code === "dns_failed" || code === "forbidden_address" || code === "no_descriptors")
     return new NotConnected({ code, detail })
-  if (code === "EMFILE" || code === "ENFILE" || code === "ENOBUFS")
-    return new NotConnected({ code: "no_descriptors", detail })
+  if (areUsedUp(error)) return new NotConnected({ code: "no_descriptors", detail })
   if (error instanceof AMQPConnectionError) {
     // NOT_ALLOWED: there is no such virtual host, or not for this user.
     if (code === "ACCESS_REFUSED" || code === "NOT_ALLOWED") return new NotConnected({ code: "login_refused", detail })

@@ -11,8 +11,10 @@ interface Records {
 
 export interface Zone {
   /** A function is told how often its name was asked for before, by the type of the question. */
-  readonly [name: string]: Records | "silent" | "fails" | ((before: number) => Records)
+  readonly [name: string]: Entry | ((before: number, type: "A" | "AAAA") => Entry | undefined)
 }
+
+type Entry = Records | "silent" | "fails"
 
 const servers: Array<dgram.Socket> = []
 afterEach(() => {
@@ -33,11 +35,12 @@ export const nameserver = async (zone: Zone) => {
     }
     const type = question.readUInt16BE(at + 1)
     const name = labels.join(".").toLowerCase()
-    const asking = `${type === 1 ? "A" : "AAAA"} ${name}`
+    const typeName = type === 1 ? "A" : "AAAA"
+    const asking = `${typeName} ${name}`
     const before = asked.filter((question) => question === asking).length
     asked.push(asking)
     const found = zone[name]
-    const entry = typeof found === "function" ? found(before) : found
+    const entry = typeof found === "function" ? found(before, typeName) : found
     if (entry === "silent") return
     const records =
       typeof entry === "object" ? (type === 1 ? (entry.a ?? []) : entry.aaaa === undefined ? [] : [entry.aaaa]) : []

@@ -15,7 +15,8 @@ const files = (hosts: string, resolvConf = "") => {
 
 const resolving = (options: Parameters<typeof makeResolver>[0]) => {
   // The nameserver shares this process: on a busy machine its answers take their time.
-  const resolve = makeResolver({ ...files(""), deadlineMs: 100_000, tryMs: 50_000, ...options })
+  const patient = { deadlineMs: 100_000, tryMs: 50_000, otherFamilyMs: 100_000 }
+  const resolve = makeResolver({ ...files(""), ...patient, ...options })
   return (name: string) =>
     new Promise<ReadonlyArray<Address> | string>((settle) =>
       resolve(name, (error, addresses) =>
@@ -96,6 +97,30 @@ describe("a name", () => {
     expect(times("long.test")).toBe(2)
   })
 
+  it("is kept no longer than the shorter TTL of its two families", async () => {
+    const { servers, asked } = await nameserver({
+      "shop.test": (_, type) => ({
+        a: ["192.0.2.1"],
+        aaaa: "20010db8000000000000000000000001",
+        ttl: type === "A" ? 40 : 10
+      })
+    })
+    let now = 0
+    const resolve = resolving({ servers, now: () => now })
+    for (const at of [0, 9_999, 10_000]) {
+      now = at
+      expect(await resolve("shop.test")).toHaveLength(2)
+    }
+    expect(asked.filter((question) => question === "A shop.test")).toHaveLength(2)
+  })
+
+  it("has the addresses of one family a moment after they came, when nobody answers for the other", async () => {
+    const { servers } = await nameserver({ "shop.test": (_, type) => (type === "A" ? { a: ["192.0.2.1"] } : "silent") })
+    const never = 3_600_000
+    const resolve = resolving({ servers, deadlineMs: never, tryMs: never, otherFamilyMs: 10 })
+    expect(await resolve("shop.test")).toEqual([{ address: "192.0.2.1", family: 4 }])
+  })
+
   it("that failed is asked for again a moment later", async () => {
     const zone: Record<string, Zone[string]> = {}
     const { servers, asked } = await nameserver(zone)
@@ -137,5 +162,24 @@ describe("a name", () => {
       "A orders.shop.svc.test",
       "A api.example.test"
     ])
+  })
+
+  it("is not asked for in another form when the nameserver fails, or when its time is over", async () => {
+    const settings = files("", "search shop.svc.test\n")
+    let now = 0
+    const hour = 3_600_000
+    const { servers, asked } = await nameserver({
+      "broken.shop.svc.test": "fails",
+      broken: { a: ["192.0.2.1"] },
+      "slow.shop.svc.test": () => {
+        now = hour
+        return undefined
+      },
+      slow: "silent"
+    })
+    const resolve = resolving({ servers, ...settings, now: () => now, deadlineMs: hour, tryMs: hour })
+    expect(await resolve("broken")).toBe("ESERVFAIL")
+    expect(asked).not.toContain("A broken")
+    expect(await resolve("slow")).toMatch(/no nameserver/)
   })
 })

@@ -1,7 +1,6 @@
 /** What a database dump shows of a destination's secrets: nothing, wherever they are moved to. */
 import { expect, it } from "@effect/vitest"
 import { DateTime, Effect, Exit, Redacted } from "effect"
-import pg from "pg"
 import { describe } from "vitest"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
 import { type Destination, Destinations } from "../../../../src/application/ports/Destinations.ts"
@@ -15,6 +14,7 @@ import {
   whatsapp
 } from "../../../contracts/destinations/samples.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
+import { session } from "../../../servers/session.ts"
 
 const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
 const secret = "sk_live_not_to_be_found_anywhere"
@@ -35,14 +35,7 @@ const withDestinations = <A, E>(
   Effect.scoped(
     Effect.gen(function* () {
       const url = yield* freshDatabase
-      const database = yield* Effect.acquireRelease(
-        Effect.promise(async () => {
-          const client = new pg.Client({ connectionString: Redacted.value(url) })
-          await client.connect()
-          return client
-        }),
-        (client) => Effect.promise(() => client.end())
-      )
+      const database = yield* session(url)
       return yield* Effect.gen(function* () {
         const headers = { authorization: secret }
         const url = `https://shop.example/hook?tenant=5&sig=${secret}`

@@ -5,43 +5,30 @@
 import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, Redacted, Schedule, type Scope } from "effect"
-import pg from "pg"
+import type pg from "pg"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
 import type { StoreUnavailable } from "../../../../src/application/errors.ts"
 import { EventStore, type LoggedFact } from "../../../../src/application/ports/EventStore.ts"
 import { Projections } from "../../../../src/application/ports/Projections.ts"
 import { opened, started } from "../../../contracts/sample.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
-import { PATIENCE_MS } from "../../../servers/until.ts"
+import { session } from "../../../servers/session.ts"
+import { PATIENCE_MS, pause, until } from "../../../servers/until.ts"
 
 const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
-const SECONDS = 4
-const ENOUGH = { committed: 500, undone: 5 }
-
-const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
-
-const client = (url: string, application: string) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const one = new pg.Client({ connectionString: url, application_name: application })
-      await one.connect()
-      return one
-    }),
-    (one) => Effect.promise(() => one.end())
-  )
+/** Transactions of each slow writer. */
+const ROUNDS = 8
 
 const test = (
   rule: string,
-  body: (url: string) => Effect.Effect<void, StoreUnavailable, EventStore | Projections | Scope.Scope>
+  body: (url: Redacted.Redacted) => Effect.Effect<void, StoreUnavailable, EventStore | Projections | Scope.Scope>
 ) =>
   it.live(
     rule,
     () =>
       Effect.gen(function* () {
         const url = yield* freshDatabase
-        yield* Effect.scoped(body(Redacted.value(url))).pipe(
-          Effect.provide(PostgresPorts.layer({ url, encryptionKey }))
-        )
+        yield* Effect.scoped(body(url)).pipe(Effect.provide(PostgresPorts.layer({ url, encryptionKey })))
       }),
     300_000
   )
@@ -59,50 +46,72 @@ describe("the log under slow commits", () => {
   test("shows a reader every fact that was committed, once, and nothing that was not", (url) =>
     Effect.gen(function* () {
       const store = yield* EventStore
-      const shared = Array.from({ length: 4 }, () => ({ name: `test-${randomUUID()}`, id: randomUUID() }))
+      const shared = Array.from({ length: 2 }, () => ({ name: `test-${randomUUID()}`, id: randomUUID() }))
       const committed = new Set<string>()
-      const undone = new Set<string>()
-      const began = performance.now()
-      const past = (ms: number) => performance.now() - began > ms
-      let overAt = Number.POSITIVE_INFINITY
-      /** After some seconds. On a slow machine, once there is enough to judge. */
-      const isOver = () => {
-        if (past(SECONDS * 1_000) && committed.size > ENOUGH.committed && undone.size > ENOUGH.undone)
-          overAt = Math.min(overAt, performance.now())
-        return performance.now() >= overAt
+      /** How often something was committed on each of the shared streams. */
+      const commits = shared.map(() => 0)
+      /** Up to where the reader has come that trusts the sequence alone. */
+      let passed = 0
+      let slowAreDone = false
+
+      /** The place of the fact, null where somebody else wrote that version. */
+      const write = async (one: pg.Client, stream: { readonly name: string; readonly id: string }) => {
+        const { rows } = await one.query(
+          `insert into event (stream_id, stream, tx, at, version, name, data)
+            select $1, $2, log_tx(), now(), coalesce(max(version), 0) + 1, 'Tested@1', '{}'
+            from event where stream_id = $1
+          on conflict do nothing returning version, position`,
+          [stream.id, stream.name]
+        )
+        const [row] = rows
+        return row === undefined
+          ? null
+          : { fact: place({ stream: stream.name, version: row.version }), position: Number(row.position) }
       }
 
-      /** Takes its place in the order early, writes to streams that others write to as well, and commits late or not at all. */
+      /** Commits again and again on the streams that slow writers write to as well. */
+      const brisk = yield* session(url, "brisk writer")
+      const briskWriter = Effect.promise(async () => {
+        for (let i = 0; !slowAreDone; i++) {
+          const nth = i % shared.length
+          const written = await write(brisk, shared[nth]!)
+          if (written !== null) {
+            committed.add(written.fact)
+            commits[nth]! += 1
+          }
+          await pause(1)
+        }
+      })
+
+      /**
+       * Takes its place in the order early. Others, who came later, commit on the same stream first; and it commits only when somebody
+       * has read beyond its own, or not at all.
+       */
       const slowWriter = Effect.fnUntraced(function* (n: number) {
-        const one = yield* client(url, `slow writer ${n}`)
+        const one = yield* session(url, `slow writer ${n}`)
         yield* Effect.promise(async () => {
-          for (let i = 0; !isOver(); i++) {
+          for (let i = 0; i < ROUNDS; i++) {
             await one.query("begin")
             await one.query("select pg_current_xact_id()")
-            // Some long enough for others, who came later, to commit on the same stream first.
-            await pause(Math.random() < 0.3 ? 250 : Math.random() * 10)
-            const written: Array<string> = []
-            for (const stream of [shared[i % shared.length]!, { name: `test-${randomUUID()}`, id: randomUUID() }]) {
-              const { rows } = await one.query(
-                `insert into posthaste.event (stream_id, stream, tx, at, version, name, data)
-                  select $1, $2, posthaste.log_tx(), now(), coalesce(max(version), 0) + 1, 'Tested@1', '{}'
-                  from posthaste.event where stream_id = $1
-                on conflict do nothing returning version`,
-                [stream.id, stream.name]
-              )
-              for (const { version } of rows) written.push(place({ stream: stream.name, version }))
-              await pause(Math.random() * 40)
-            }
-            const isUndone = Math.random() < 0.2
+            const own = (await write(one, { name: `test-${randomUUID()}`, id: randomUUID() }))!
+            const nth = (n + i) % shared.length
+            const before = commits[nth]!
+            // The one that was under way may have begun earlier.
+            await until("a later commit on the same stream", () => commits[nth]! >= before + 2)
+            await until("a reader beyond the fact", () => passed > own.position)
+            let both = await write(one, shared[nth]!)
+            while (both === null) both = await write(one, shared[nth]!)
+            await pause((7 * n + 13 * i) % 40)
+            const isUndone = i % 4 === 3
             await one.query(isUndone ? "rollback" : "commit")
-            for (const fact of written) (isUndone ? undone : committed).add(fact)
+            if (!isUndone) for (const { fact } of [own, both]) committed.add(fact)
           }
         })
       })
 
       /** What the product itself writes meanwhile. */
       const quickWriter = Effect.gen(function* () {
-        while (!isOver()) {
+        while (!slowAreDone) {
           const queued = opened()
           const begun = started(queued.after)
           for (const { entry } of [queued, begun]) {
@@ -114,42 +123,46 @@ describe("the log under slow commits", () => {
       })
 
       const seen: Array<LoggedFact> = []
+      const last = opened().entry
+      /** To the fact that was written when all others were done. */
       const subscriber = Effect.gen(function* () {
         let after: string | null = null
-        for (;;) {
-          const hasEnded = performance.now() > overAt + 1_000
+        while (seen.at(-1)?.messageId !== last.messageId) {
           const page: ReadonlyArray<LoggedFact> = yield* store.readAll(after, 50)
           seen.push(...page)
           after = page.at(-1)?.position ?? after
-          if (page.length === 0 && hasEnded && seen.length >= committed.size) return
-          if (performance.now() > overAt + PATIENCE_MS) return
           if (page.length < 50) yield* Effect.sleep("2 millis")
         }
       })
 
       /** One that trusts the sequence alone, to know that this run would have misled it. */
-      const naive = yield* client(url, "naive reader")
+      const naive = yield* session(url, "naive reader")
       const naively = new Set<string>()
       const naiveSubscriber = Effect.promise(async () => {
-        let after = "0"
-        while (performance.now() < overAt + 1_000) {
+        while (!slowAreDone) {
           const { rows } = await naive.query(
-            "select coalesce(stream, 'message-' || stream_id) as stream, version, position from posthaste.event where position > $1 order by position limit 50",
-            [after]
+            "select coalesce(stream, 'message-' || stream_id) as stream, version, position from event where position > $1 order by position limit 50",
+            [passed]
           )
           for (const row of rows) naively.add(place(row))
-          after = rows.at(-1)?.position ?? after
+          passed = Number(rows.at(-1)?.position ?? passed)
           if (rows.length < 50) await pause(2)
         }
       })
 
+      const slowWriters = Effect.all(
+        Array.from({ length: 4 }, (_, n) => Effect.scoped(slowWriter(n))),
+        { concurrency: "unbounded" }
+      ).pipe(Effect.ensuring(Effect.sync(() => (slowAreDone = true))))
+      const writers = Effect.all([slowWriters, briskWriter, quickWriter, quickWriter, naiveSubscriber], {
+        concurrency: "unbounded"
+      })
       yield* Effect.all(
         [
-          ...Array.from({ length: 5 }, (_, n) => Effect.scoped(slowWriter(n))),
-          quickWriter,
-          quickWriter,
           subscriber,
-          naiveSubscriber
+          Effect.andThen(writers, store.append([last])).pipe(
+            Effect.andThen(Effect.sync(() => committed.add(place({ stream: `message-${last.messageId}`, version: 1 }))))
+          )
         ],
         { concurrency: "unbounded" }
       )
@@ -187,7 +200,7 @@ describe("the log under slow commits", () => {
       const store = yield* EventStore
       const { stall } = yield* Projections
       const forAMoment = Duration.millis(200)
-      const one = yield* client(url, "the nightly report")
+      const one = yield* session(url, "the nightly report")
       const before = DateTime.nowUnsafe()
       yield* Effect.promise(async () => {
         await one.query("begin")
@@ -214,10 +227,10 @@ describe("the log under slow commits", () => {
   test("is not kept waiting by who only reads", (url) =>
     Effect.gen(function* () {
       const store = yield* EventStore
-      const one = yield* client(url, "a long look")
+      const one = yield* session(url, "a long look")
       yield* Effect.promise(async () => {
         await one.query("begin isolation level repeatable read")
-        await one.query("select count(*) from posthaste.event")
+        await one.query("select count(*) from event")
       })
       yield* store.append([opened().entry])
       yield* eventually(store.readAll(null, 10), (facts) => facts.length === 1)
@@ -235,9 +248,9 @@ describe("the log under slow commits", () => {
       })
       const before = [yield* append, yield* append]
       const read = yield* eventually(store.readAll(null, 10), (facts) => facts.length === 2)
-      const one = yield* client(url, "the move")
+      const one = yield* session(url, "the move")
       // What a server with lower transaction ids is given: more than all that is stored.
-      yield* Effect.promise(() => one.query("update posthaste.log_base set base = base + 1000000000000"))
+      yield* Effect.promise(() => one.query("update log_base set base = base + 1000000000000"))
       const after = [yield* append, yield* append]
       const whole = yield* eventually(store.readAll(null, 10), (facts) => facts.length === 4)
       expect(whole.map(({ messageId }) => messageId)).toEqual([...before, ...after])

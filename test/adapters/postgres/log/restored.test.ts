@@ -1,22 +1,27 @@
 /** A database on another server than before, which counts its transactions anew: what is written there is read. */
 import { it } from "@effect/vitest"
-import { Effect, Layer, Logger, Redacted } from "effect"
-import pg from "pg"
+import { DateTime, Effect, Layer, Logger, Redacted } from "effect"
+import type pg from "pg"
 import { describe, expect } from "vitest"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
 import { EventStore } from "../../../../src/application/ports/EventStore.ts"
 import { Queue } from "../../../../src/application/ports/Queue.ts"
+import { Restorations } from "../../../../src/application/ports/Restorations.ts"
 import * as Channels from "../../../../src/setup/channels.ts"
 import { asWorker } from "../../../contracts/deliver/claims.ts"
 import { newLane, opened, type StorePorts } from "../../../contracts/sample.ts"
 import { administer } from "../../../servers/administer.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
+import { session } from "../../../servers/session.ts"
 import { until } from "../../../servers/until.ts"
 
 const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
 
 /** A start of a Posthaste on the database: what `work` answers, and what the log says of a restore. */
-const start = Effect.fnUntraced(function* <A, E>(url: Redacted.Redacted, work: Effect.Effect<A, E, StorePorts>) {
+const start = Effect.fnUntraced(function* <A, E>(
+  url: Redacted.Redacted,
+  work: Effect.Effect<A, E, StorePorts | Restorations>
+) {
   const lines: Array<string> = []
   const log = Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])
   const ports = Layer.merge(PostgresPorts.layer({ url, encryptionKey }), Channels.unused)
@@ -43,17 +48,6 @@ const run = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   return { ...answer, restored }
 })
 
-/** A connection beside Posthaste. */
-const aside = (url: Redacted.Redacted) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new pg.Client({ connectionString: Redacted.value(url), options: "-c search_path=posthaste" })
-      await client.connect()
-      return client
-    }),
-    (client) => Effect.promise(() => client.end())
-  )
-
 const oneValue = async (client: pg.Client, sql: string): Promise<unknown> =>
   Object.values((await client.query<object>(sql)).rows[0] ?? {})[0]
 
@@ -67,7 +61,7 @@ describe("the log of a database", () => {
         const first = yield* run(url)
         expect(first.restored).toEqual([])
         yield* Effect.promise(() => administer(Redacted.value(url), change))
-        const client = yield* aside(url)
+        const client = yield* session(url)
         const before = Number(yield* Effect.promise(() => oneValue(client, "select max(tx) from event")))
         const second = yield* run(url)
         const after = Number(yield* Effect.promise(() => oneValue(client, "select max(tx) from event")))
@@ -109,9 +103,11 @@ describe("the log of a database", () => {
           yield* (yield* Queue).claim({ ...asWorker("one"), limit: 1 })
         })
       )
-      const client = yield* aside(url)
+      const client = yield* session(url)
+      // The last one was begun a second before the one before it.
       yield* Effect.promise(() =>
-        client.query("update event set at = at - interval '1 day' where position < (select max(position) from event)")
+        client.query(`update event set at = at - case nth when 1 then interval '1 second' when 2 then interval '0' else interval '1 day' end
+          from (select position as place, row_number() over (order by position desc) as nth from event) o where position = place`)
       )
       const last = (yield* Effect.promise(() => oneValue(client, "select max(at) from event"))) as Date
       yield* Effect.promise(() => client.query(ANOTHER_SERVER))
@@ -134,7 +130,7 @@ describe("the log of a database", () => {
     Effect.gen(function* () {
       const url = yield* freshDatabase
       yield* run(url)
-      const [writer, noticing, watching] = [yield* aside(url), yield* aside(url), yield* aside(url)]
+      const [writer, noticing, watching] = [yield* session(url), yield* session(url), yield* session(url)]
       yield* Effect.promise(async () => {
         await writer.query(ANOTHER_SERVER)
         const highest = 9_000_000_000
@@ -157,15 +153,90 @@ describe("the log of a database", () => {
     })
   )
 
+  it.live("goes on above a server's count that has come just to what is stored, and not before", () =>
+    Effect.gen(function* () {
+      const url = yield* freshDatabase
+      yield* run(url)
+      const client = yield* session(url)
+      const whyWith = (above: number) =>
+        Effect.promise(async () => {
+          // The count stands still for this transaction, whatever others do.
+          await client.query("begin isolation level repeatable read")
+          const count = "(select base from log_base) + pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+          await client.query(`update event set tx = ${count} + ${above}`)
+          const why = await oneValue(client, "select why from continue_log()")
+          await client.query("rollback")
+          return why
+        })
+      expect(yield* whyWith(-1)).toBeUndefined()
+      expect(yield* whyWith(0)).toContain("counts transactions below what is stored")
+    })
+  )
+
+  it.live("never sinks, also where all that was stored is forgotten", () =>
+    Effect.gen(function* () {
+      const url = yield* freshDatabase
+      yield* run(url)
+      const client = yield* session(url)
+      const high = 20_000_000_000
+      yield* Effect.promise(async () => {
+        await client.query(`delete from event; update log_base set base = ${high}, timeline = timeline + 1`)
+        await client.query("select continue_log()")
+        expect(Number(await oneValue(client, "select log_tx()"))).toBeGreaterThan(high + 4e9)
+      })
+    })
+  )
+
+  it.live("is raised once by two starts at the same time", () =>
+    Effect.gen(function* () {
+      const url = yield* freshDatabase
+      yield* run(url)
+      const [one, other, watching] = [yield* session(url), yield* session(url), yield* session(url)]
+      yield* Effect.promise(async () => {
+        await one.query(ANOTHER_SERVER)
+        await one.query("begin")
+        expect((await one.query("select * from continue_log()")).rows).toHaveLength(1)
+        const pid = Number(await oneValue(other, "select pg_backend_pid()"))
+        const second = other.query("select * from continue_log()")
+        await until("the wait for the first", () =>
+          oneValue(watching, `select cardinality(pg_blocking_pids(${pid})) > 0`).then((waits) => waits === true)
+        )
+        await one.query("commit")
+        expect((await second).rows).toEqual([])
+      })
+    })
+  )
+
+  it.live("was restored as often as it was, and the first time is named first", () =>
+    Effect.gen(function* () {
+      const url = yield* freshDatabase
+      const client = yield* session(url)
+      const savedAt: Array<Date> = []
+      for (let times = 0; times < 2; times++) {
+        yield* run(url)
+        savedAt.push((yield* Effect.promise(() => oneValue(client, "select max(at) from event"))) as Date)
+        yield* Effect.promise(() => client.query(ANOTHER_SERVER))
+      }
+      const { answer } = yield* start(
+        url,
+        Effect.flatMap(Restorations, ({ all }) => all)
+      )
+      expect(answer.map(({ savedAt }) => DateTime.toEpochMillis(savedAt))).toEqual(savedAt.map(Number))
+      const noticedAt = answer.map(({ noticedAt }) => DateTime.toEpochMillis(noticedAt))
+      expect(noticedAt).toEqual(noticedAt.toSorted((a, b) => a - b))
+    })
+  )
+
   it.live("goes on where its user may not ask the server who it is", () =>
     Effect.gen(function* () {
       const url = yield* freshDatabase
       yield* run(url)
-      const client = yield* aside(url)
+      const client = yield* session(url)
       yield* Effect.promise(async () => {
-        const known = "select system_identifier || ' ' || timeline from log_base"
+        await client.query("update log_base set backup = '2026-01-01'")
+        const known = "select concat_ws(' ', system_identifier, timeline, backup) from log_base"
         const before = await oneValue(client, known)
-        expect(before).toMatch(/^\d+ \d+$/)
+        expect(before).toMatch(/^\d+ \d+ 2026-01-01/)
         const role = `plain_${crypto.randomUUID().replaceAll("-", "")}`
         await client.query(`create role ${role}; grant all on schema posthaste to ${role};
           grant all on all tables in schema posthaste to ${role}; grant execute on all functions in schema posthaste to ${role};

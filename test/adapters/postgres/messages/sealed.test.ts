@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto"
 import { expect, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Latch, Layer, Redacted } from "effect"
-import pg from "pg"
 import { describe } from "vitest"
 import { rekey } from "../../../../src/adapters/postgres/destinations/rekey.ts"
 import { sealing } from "../../../../src/adapters/postgres/destinations/sealing.ts"
@@ -10,17 +9,24 @@ import { sealClear } from "../../../../src/adapters/postgres/messages/sealClear.
 import * as Postgres from "../../../../src/adapters/postgres/Postgres.ts"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
 import * as SealedTexts from "../../../../src/adapters/postgres/SealedTexts.ts"
+import { LogReader } from "../../../../src/application/log/LogReader.ts"
 import { Bodies } from "../../../../src/application/ports/Bodies.ts"
 import { CommandInbox } from "../../../../src/application/ports/CommandInbox.ts"
+import { Erasures } from "../../../../src/application/ports/Erasures.ts"
 import { EventStore, type UsedKey } from "../../../../src/application/ports/EventStore.ts"
 import { Events } from "../../../../src/application/ports/Events.ts"
 import { Ledger } from "../../../../src/application/ports/Ledger.ts"
 import { CLAIMED_BODY_MAX, Queue } from "../../../../src/application/ports/Queue.ts"
+import { ReceiptInbox } from "../../../../src/application/ports/ReceiptInbox.ts"
+import { verifyStreams } from "../../../../src/application/store/verifyStreams.ts"
 import { EventId, MessageId, OrgId } from "../../../../src/domain/ids.ts"
 import * as Channels from "../../../../src/setup/channels.ts"
 import { bodiesContract } from "../../../contracts/messages/bodiesContract.ts"
-import { newMessageId, next, now, opened, settled, started, unreachable } from "../../../contracts/sample.ts"
+import { ended } from "../../../contracts/replays/deadLetterSamples.ts"
+import { newLane, newMessageId, next, now, opened, settled, started, unreachable } from "../../../contracts/sample.ts"
+import { refused } from "../../../contracts/written.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
+import { session } from "../../../servers/session.ts"
 
 type Key = Redacted.Redacted<Uint8Array>
 const keyOf = (byte: number): Key => Redacted.make(new Uint8Array(32).fill(byte))
@@ -37,14 +43,7 @@ bodiesContract(
 /** A database, its ports with this or that key, and SQL on it. */
 const aDatabase = Effect.gen(function* () {
   const url = yield* freshDatabase
-  const client = yield* Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new pg.Client({ connectionString: Redacted.value(url), options: "-c search_path=posthaste" })
-      await client.connect()
-      return client
-    }),
-    (client) => Effect.promise(() => client.end())
-  )
+  const client = yield* session(url)
   const sql = (text: string, values: ReadonlyArray<unknown> = []) =>
     Effect.promise(async () => (await client.query<Record<string, string>>(text, [...values])).rows)
   const under = (keys: readonly [Key, ...ReadonlyArray<Key>], sealsBodies = true) =>
@@ -53,6 +52,7 @@ const aDatabase = Effect.gen(function* () {
         Layer.merge(Channels.unused)
       )
     )
+  const aDayLater = sql("update data_key set at = at - interval '1 day'")
   /** Everything that is stored, as text. */
   const everything = Effect.gen(function* () {
     const tables = yield* sql("select tablename as name from pg_tables where schemaname = 'posthaste'")
@@ -65,7 +65,7 @@ const aDatabase = Effect.gen(function* () {
         Layer.provideMerge(SealedTexts.layer(Effect.succeed(sealing(old)), true), Layer.fresh(Postgres.layer({ url })))
       )
     )
-  return { url, sql, under, everything, sealClearTexts }
+  return { url, sql, under, aDayLater, everything, sealClearTexts }
 })
 
 const hashOf = (text: string) => createHash("sha256").update(text).digest("hex")
@@ -205,7 +205,7 @@ describe("sealed texts", () => {
       const [again, twice] = yield* Effect.gen(function* () {
         const ledger = yield* Ledger
         const reserve = ({ entry }: ReturnType<typeof next>) =>
-          ledger.reserve([{ id: newMessageId(), entry, isPersonal: false }])
+          ledger.reserve([{ id: newMessageId(), entry, isPersonal: () => false }])
         for (const step of first.steps) yield* reserve(step)
         yield* ledger.owe([event])
         const repeat = opened({ orgId: acme, idempotency: used("key-1", '"mark of the body"') })
@@ -316,12 +316,13 @@ describe("sealed texts", () => {
 
   it.live("need the key that their data key names, also large ones", () =>
     Effect.gen(function* () {
-      const { under, sql, url } = yield* aDatabase
+      const { under, sql, url, aDayLater } = yield* aDatabase
       const large = answered(`"${"x".repeat(CLAIMED_BODY_MAX)}"`, "ok")
       yield* append(...large.steps).pipe(Effect.provide(under([old])))
       const refused = yield* Effect.flip(Layer.build(under([young])))
       expect((refused as Error).message).toMatch(/no encryption key that is given sealed the secrets of this database/)
-      // A process that was started before the others had a newer key.
+      // A process that was started before the others had a newer key, and that does not have the data key yet.
+      yield* aDayLater
       yield* Effect.gen(function* () {
         yield* rekey(young, [old], () => Effect.void).pipe(Effect.provide(Layer.fresh(Postgres.layer({ url }))))
         const claimed = onceEach((yield* claim)!.messages)
@@ -361,14 +362,166 @@ describe("sealed texts", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("have one data key for all processes that start within a day, and another one after that", () =>
+    Effect.gen(function* () {
+      const { under, sql, aDayLater, everything } = yield* aDatabase
+      const count = Effect.map(sql("select count(*)::int as count from data_key"), ([row]) => Number(row!["count"]))
+      const first = answered('"first"', "a")
+      yield* append(...first.steps).pipe(Effect.provide(under([old])))
+      yield* append(...answered('"second"', "b").steps).pipe(Effect.provide(under([old])))
+      expect(yield* count).toBe(1)
+      // It goes with what it seals, also where somebody else brought it.
+      yield* append(...answered('"third"', "c").steps).pipe(
+        (work) => Effect.andThen(sql("truncate data_key"), work),
+        Effect.provide(under([old]))
+      )
+      expect(yield* count).toBe(1)
+      expect(
+        yield* Effect.provide(
+          Effect.flatMap(Bodies, ({ load }) => load(first.id)),
+          under([old])
+        )
+      ).toBe('"first"')
+      // One that an older encryption key has sealed is for reading.
+      yield* append(...answered('"fourth"', "d").steps).pipe(Effect.provide(under([young, old])))
+      expect(yield* count).toBe(2)
+      yield* aDayLater
+      yield* append(...answered('"fifth"', "e").steps).pipe(Effect.provide(under([young, old])))
+      expect(yield* count).toBe(3)
+      // Nobody works with one that was changed, and what is sealed meanwhile opens.
+      yield* sql("update data_key set sealed = 'AAAA' where at > clock_timestamp() - interval '1 day'")
+      const last = answered('"last"', "f")
+      yield* append(...last.steps).pipe(Effect.provide(under([young, old])))
+      expect(
+        yield* Effect.provide(
+          Effect.flatMap(Bodies, ({ load }) => load(last.id)),
+          under([young, old])
+        )
+      ).toBe('"last"')
+      expect((yield* everything).filter((row) => /"(first|second|third|fourth|fifth|last)"/.test(row))).toEqual([])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("whose data key is gone are named by a check, table by table, and nothing else is", () =>
+    Effect.gen(function* () {
+      const { url, under, sql, aDayLater } = yield* aDatabase
+      const mine = answered('"mine"', "thanks", "k")
+      yield* append(...mine.steps).pipe(Effect.provide(under([old])))
+      const [lost] = yield* sql("select id from data_key")
+      yield* aDayLater
+      const theirs = anEvent('"theirs"', "k")
+      yield* Effect.flatMap(Events, ({ publish }) => publish([theirs.event])).pipe(Effect.provide(under([old])))
+      // In the clear, and yet it begins as what is sealed does.
+      yield* append(opened({ orgId: acme, body: '\u0001b"odd"' })).pipe(Effect.provide(under([old], false)))
+      const check = Effect.gen(function* () {
+        const named: Array<string> = []
+        yield* verifyStreams({
+          violation: ({ rule, stream, detail }) =>
+            Effect.sync(() => rule === "no-data-key" && named.push(`${stream}: ${detail}`)),
+          progress: () => Effect.void
+        })
+        return named.toSorted()
+      }).pipe(
+        Effect.provide(
+          Layer.fresh(
+            Layer.provideMerge(
+              Layer.merge(LogReader.layer, Channels.unused),
+              PostgresPorts.truth({ url, sealing: Effect.succeed(sealing(old)) })
+            )
+          )
+        )
+      )
+      expect(yield* check).toEqual([])
+      yield* sql("delete from data_key where id = $1", [lost!["id"]])
+      expect(yield* check).toEqual(
+        [
+          ["body", mine.id],
+          ["response", mine.id],
+          ["idempotency", acme]
+        ]
+          .map(
+            ([table, example]) =>
+              `data key ${lost!["id"]}: 1 of ${table}, among them that of ${example}, can't be opened: the key is not there`
+          )
+          .toSorted()
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("hide receipts that wait, hand them out as they came, and are found there by an erasure", () =>
+    Effect.gen(function* () {
+      const { under, sql, everything, aDayLater } = yield* aDatabase
+      const phone = "4915177700017"
+      const account = newLane()
+      /** As Meta reports. */
+      const about = (to: string, name: string) => ({
+        ...{ orgId: acme, account },
+        raw: JSON.stringify({ id: `wamid.of-${name}`, recipient_id: to, errors: [{ title: `+${to} is no number` }] })
+      })
+      const add = (...receipts: ReadonlyArray<ReturnType<typeof about>>) =>
+        Effect.flatMap(ReceiptInbox, (inbox) => inbox.add(receipts))
+      const claimed = Effect.flatMap(ReceiptInbox, ({ claim }) => claim(100, Duration.minutes(1)))
+      const rawOf = (receipts: ReadonlyArray<{ readonly raw: string }>) => receipts.map(({ raw }) => raw).toSorted()
+      const isDue = sql("update receipt_inbox set due_at = clock_timestamp()")
+
+      const ofPerson = [about(phone, "first"), about(phone, "second"), about("4915177700018", "text-of-4915177700017-")]
+      const ofOther = [about("4930222", "another"), about("493", "third")]
+      yield* Effect.provide(add(ofPerson[0]!, ofPerson[0]!, ofOther[0]!), under([old]))
+      yield* aDayLater
+      // With another data key, in the clear, and once more.
+      yield* Effect.provide(add(ofPerson[1]!, ofOther[1]!, ofPerson[0]!), under([old]))
+      const spelled = (text: string) => [
+        text,
+        ...["hex", "base64"].map((form) =>
+          Buffer.from(text)
+            .toString(form as "hex")
+            .slice(0, -2)
+        )
+      ]
+      const marks = [phone, "wamid.of", "4930222"].flatMap(spelled)
+      expect((yield* everything).filter((row) => marks.some((mark) => row.includes(mark)))).toEqual([])
+      yield* Effect.provide(add(ofPerson[2]!), under([old], false))
+
+      yield* Effect.gen(function* () {
+        const held = yield* claimed
+        expect(rawOf(held)).toEqual(rawOf([...ofPerson, ...ofOther]))
+        expect(new Set(held.map(({ account }) => account))).toEqual(new Set([account]))
+        const person = yield* ended(refused(), now(), { orgId: acme, to: phone, dossierId: "mine" })
+        const erasures = yield* Erasures
+        yield* erasures.open({
+          ...{ id: newMessageId(), orgId: acme, by: "dossierId", reason: null },
+          sought: ["mine"]
+        })
+        const job = (yield* erasures.take(Duration.minutes(1)))!
+        expect(yield* erasures.erase(job, [person.id], [])).toBe(true)
+        yield* isDue
+        expect(rawOf(yield* claimed)).toEqual(rawOf(ofOther))
+
+        // One that does not open holds up none, and is handed out when its key is back.
+        const [lost] = yield* sql("delete from data_key where at < clock_timestamp() - interval '1 day' returning *")
+        yield* isDue
+        yield* Effect.gen(function* () {
+          expect(rawOf(yield* claimed)).toEqual(rawOf([ofOther[1]!]))
+          yield* sql("insert into data_key (id, sealed, sealed_by, at) values ($1, $2, $3, $4)", [
+            ...[lost!["id"], lost!["sealed"], lost!["sealed_by"], lost!["at"]]
+          ])
+          expect(yield* claimed).toEqual([])
+          yield* isDue
+          expect(rawOf(yield* claimed)).toEqual(rawOf(ofOther))
+        }).pipe(Effect.provide(under([old])))
+      }).pipe(Effect.provide(under([old])))
+    }).pipe(Effect.scoped)
+  )
+
   it.live(
     "are left as they are by another key: the keys of the processes are sealed anew, and the old key can go",
     () =>
       Effect.gen(function* () {
-        const { under, sql, url } = yield* aDatabase
+        const { under, sql, url, aDayLater } = yield* aDatabase
         const mine = answered('"mine"', "thanks", "k")
         for (const steps of [mine.steps, answered('"other"', "b").steps]) {
           yield* append(...steps).pipe(Effect.provide(under([old])))
+          yield* aDayLater
         }
         const texts =
           "select body from body union all select body from response union all select request_hash from idempotency order by 1"

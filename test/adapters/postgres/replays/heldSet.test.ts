@@ -1,7 +1,7 @@
 /** The set of a replay is found step by step: no request waits for it, and no step counts that began before another one ended the search. */
 import { it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted } from "effect"
-import pg from "pg"
+import type pg from "pg"
 import { describe, expect } from "vitest"
 import * as NodeFingerprint from "../../../../src/adapters/node/NodeFingerprint.ts"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
@@ -15,6 +15,7 @@ import { listed } from "../../../contracts/replays/openings.ts"
 import { newOrg, now } from "../../../contracts/sample.ts"
 import { refused } from "../../../contracts/written.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
+import { session } from "../../../servers/session.ts"
 
 const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
 
@@ -29,16 +30,7 @@ const withHolder = <A, E, R>(test: (holder: pg.Client) => Effect.Effect<A, E, R>
   Effect.gen(function* () {
     const url = yield* freshDatabase
     const ports = PostgresPorts.layer({ url, encryptionKey }).pipe(Layer.merge(Channels.unused))
-    const opened = Effect.acquireRelease(
-      Effect.promise(async () => {
-        const client = new pg.Client(Redacted.value(url))
-        await client.connect()
-        await client.query("set search_path = posthaste")
-        return client
-      }),
-      (client) => Effect.promise(() => client.end())
-    )
-    return yield* Effect.flatMap(opened, test).pipe(
+    return yield* Effect.flatMap(session(url), test).pipe(
       Effect.scoped,
       Effect.provide(Layer.merge(ports, NodeFingerprint.layer))
     )

@@ -4,7 +4,6 @@
  */
 import { it } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted } from "effect"
-import pg from "pg"
 import { describe, expect } from "vitest"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
 import { Circuits } from "../../../../src/application/ports/Circuits.ts"
@@ -19,21 +18,14 @@ import { makeEndpoint, webhook } from "../../../contracts/destinations/samples.t
 import { sweepDestinations } from "../../../contracts/retention/destinationLivesContract.ts"
 import { inMillis, newLane, newOrg, opened } from "../../../contracts/sample.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
+import { session } from "../../../servers/session.ts"
 
 const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
 
 /** A database of its own, and a session beside the store. */
 const store = Effect.gen(function* () {
   const url = yield* freshDatabase
-  const client = yield* Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new pg.Client(Redacted.value(url))
-      await client.connect()
-      await client.query("set search_path = posthaste")
-      return client
-    }),
-    (client) => Effect.promise(() => client.end())
-  )
+  const client = yield* session(url)
   const ports = yield* Layer.build(Layer.merge(PostgresPorts.layer({ url, encryptionKey }), Channels.unused))
   const ask = (text: string, values: ReadonlyArray<unknown> = []) =>
     Effect.promise(async () => (await client.query({ text, values: [...values], rowMode: "array" })).rows)
@@ -65,6 +57,50 @@ describe("the lane of a destination that was removed", () => {
 })
 
 describe("a lane that is nobody's", () => {
+  it.live("stays while a message is there, wherever it is, and while an append is about to put one there", () =>
+    Effect.gen(function* () {
+      const { ports, ask, lanes } = yield* store
+      const lane = newLane()
+      yield* ask("insert into lane (lane, ready_at) values ($1, 'infinity')", [lane])
+      const message = "gen_random_uuid()"
+      const swept = Effect.andThen(Effect.provideContext(sweep, ports), lanes)
+      for (const [table, row] of [
+        ["ready", `(lane, due_at, message_id, version, epoch, attempt) values ($1, now(), ${message}, 1, 1, 0)`],
+        [
+          "line_entry",
+          `(message_id, lane, line, state, due_at, version, epoch, attempt) values (${message}, $1, 'a', 'WAITING', now(), 1, 1, 0)`
+        ],
+        [
+          "claim",
+          `(batch, worker, lease_until, messages, lanes, dues, versions, epochs, attempts)
+            values (${message}, 'w', now(), array[${message}], array[$1::uuid], array[now()], '{1}', '{1}', '{0}')`
+        ],
+        ["set_aside", `(message_id, lane, reason, detail) values (${message}, $1, 'failed', 'a bug')`],
+        // Nobody knows where it belongs.
+        [
+          "set_aside",
+          `(message_id, lane, reason, detail) select ${message}, null, 'failed', 'a bug' where $1::uuid is not null`
+        ],
+        [
+          "owed_message",
+          `(message_id, event_id, name, data, at)
+            values (${message}, ${message}, 'MessageQueued@1', json_build_object('destination', $1::uuid), now())`
+        ]
+      ] as const) {
+        yield* ask(`insert into ${table} ${row}`, [lane])
+        expect([table, yield* swept]).toEqual([table, new Set([lane])])
+        yield* ask(`delete from ${table}`)
+        // Whoever puts a message into a lane wakes it.
+        yield* ask("update lane set ready_at = 'infinity'")
+      }
+      yield* ask("begin")
+      yield* ask("select pg_advisory_xact_lock_shared(lane_bucket($1))", [lane])
+      expect(yield* swept).toEqual(new Set([lane]))
+      yield* ask("rollback")
+      expect(yield* swept).toEqual(new Set())
+    })
+  )
+
   it.live("goes once it holds nothing, unless its circuit or a deferral tells something of it", () =>
     Effect.gen(function* () {
       const { ports, ask, lanes } = yield* store

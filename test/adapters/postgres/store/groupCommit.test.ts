@@ -1,10 +1,10 @@
 import { it } from "@effect/vitest"
-import { Effect, Exit, Latch } from "effect"
+import { Clock, Effect, Exit, Latch } from "effect"
 import { describe, expect } from "vitest"
 import { groupCommit } from "../../../../src/adapters/postgres/groupCommit.ts"
 import { QueryFailed } from "../../../../src/adapters/postgres/Postgres.ts"
 import { weightOf } from "../../../../src/adapters/postgres/store/append.ts"
-import { Askers } from "../../../../src/application/askers.ts"
+import { Askers, makeAskers } from "../../../../src/application/askers.ts"
 import { OrgId } from "../../../../src/domain/ids.ts"
 import { opened } from "../../../contracts/sample.ts"
 
@@ -81,13 +81,13 @@ describe("a group commit", () => {
           Effect.suspend(() => {
             underWay.push(...items)
             most = Math.max(most, underWay.filter((item) => item.startsWith("a")).length)
-            return Effect.delay(
-              Effect.sync(() => {
-                for (const item of items) underWay.splice(underWay.indexOf(item), 1)
-                return items
-              }),
-              "5 millis"
-            )
+            const ended = Effect.sync(() => {
+              for (const item of items) underWay.splice(underWay.indexOf(item), 1)
+              return items
+            })
+            // Alone, both statements are under way before one ends.
+            const mayEnd = Effect.repeat(Effect.sleep("1 millis"), { until: () => areSeveral || most === 20 })
+            return Effect.andThen(mayEnd, ended)
           })
       }).pipe(Effect.provideService(Askers, { asked: () => {}, areSeveral: () => areSeveral }))
       const askAll = (calls: ReadonlyArray<ReadonlyArray<string>>) =>
@@ -139,6 +139,46 @@ describe("a group commit", () => {
       const statements = yield* statementsOf(["a0*", "a1*", "b0", "b1"], 2)
       expect(statements.slice(0, 2)).toEqual([["a0*"], ["b0", "b1"]])
     }).pipe(amongOthers, Effect.scoped)
+  )
+
+  it.live("has one item with a key under way, and asks for the next with it when that is answered", () =>
+    Effect.gen(function* () {
+      const underWay = new Set<string>()
+      const met: Array<string> = []
+      const ask = yield* groupCommit<string, string>({
+        ...{ keyOf: (item: string) => item, atOnce: 2, max: 10 },
+        run: (items) =>
+          Effect.suspend(() => {
+            for (const item of items) {
+              if (underWay.has(item)) met.push(item)
+              underWay.add(item)
+            }
+            const ended = Effect.sync(() => {
+              for (const item of items) underWay.delete(item)
+              return items
+            })
+            return Effect.delay(ended, "1 millis")
+          })
+      })
+      const calls = Array.from({ length: 6 }, () => ["x"]).concat([["y"], ["x", "y"]])
+      expect(yield* Effect.forEach(calls, ask, { concurrency: "unbounded" })).toEqual(calls)
+      expect(met).toEqual([])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("tells who asks that another org asks too", () =>
+    Effect.gen(function* () {
+      const askers = makeAskers()
+      const ask = yield* groupCommit<string, string>({
+        ...{ keyOf: (item: string) => item, orgOf: (item: string) => OrgId.make(item[0]!) },
+        ...{ atOnce: 1, max: 10, run: Effect.succeed }
+      }).pipe(Effect.provideService(Askers, askers))
+      const now = Effect.map(Clock.Clock, (clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1e6)
+      yield* ask(["a0"])
+      expect(askers.areSeveral(yield* now)).toBe(false)
+      yield* ask(["b0"])
+      expect(askers.areSeveral(yield* now)).toBe(true)
+    }).pipe(Effect.scoped)
   )
 
   it("weighs a message by its text", () => {
