@@ -15,24 +15,22 @@
  *
  * It fails when a message was lost or doubled.
  */
-import { parseArgs } from "node:util"
 import { Effect, Exit, Scope } from "effect"
 import pg from "pg"
 import { Connection } from "rabbitmq-client"
 import { rabbitmq } from "../test/servers/rabbitmq.ts"
+import { number, scriptFlags, someOf, whole } from "../test/servers/scriptFlags.ts"
 import { openDatabases, query } from "./databases.ts"
 import { monotonicNow } from "./monotonicNow.ts"
 import { openAccount, startPosthaste } from "./posthaste.ts"
 
-const { values: given } = parseArgs({
-  options: {
-    only: { type: "string", default: "amqp,sql" },
-    messages: { type: "string", default: "40000" },
-    seconds: { type: "string", default: "10" },
-    rate: { type: "string", default: "5000" }
-  }
+const given = scriptFlags({
+  only: someOf(["amqp", "sql"]),
+  messages: whole(40_000),
+  seconds: number(10),
+  rate: whole(5_000, [0, 1_000_000])
 })
-const parts = new Set(given.only.split(","))
+const parts = new Set(given.only)
 const PUBLISHERS = 8
 const UNCONFIRMED = 64
 const CALLERS = 8
@@ -64,7 +62,7 @@ const requestOf = (to: string, id: string) =>
   })
 
 const amqp = async () => {
-  const count = Number(given.messages)
+  const count = given.messages
   const scope = Scope.makeUnsafe()
   const broker = await Effect.runPromise(Scope.provide(rabbitmq, scope))
   const databaseUrl = await databases.create("amqp")
@@ -124,10 +122,10 @@ interface Called {
 
 /** Callers for as long as it takes, each transaction the next of `calls`; answers of each how long its transactions took, and how many were committed. */
 const callers = async (url: string, calls: ReadonlyArray<Called>) => {
-  const rate = Number(given.rate)
+  const rate = given.rate
   const measured = calls.map(() => ({ durations: [] as Array<number>, committed: 0 }))
   const began = monotonicNow()
-  const until = began + Number(given.seconds) * 1000
+  const until = began + given.seconds * 1000
   let begun = 0
   await Promise.all(
     Array.from({ length: CALLERS }, async () => {

@@ -5,33 +5,34 @@
  *
  *   --messages 1000000   of everybody else. They are copies of messages that were delivered, row by row, as Posthaste wrote them
  *   --own 1000           of the person, half over WhatsApp and half over a webhook whose receiver repeats what it is told
+ *   --eventstore         with the streams in the stand-in for EventStoreDB and POSTHASTE_SEAL_FACTS=true: all events that were ever written
+ *                        are searched too. Of everybody else's messages PostgreSQL alone has copies
  *   --dump pg_dump       the program; it must not be older than the server (BENCH_DATABASE_URL names another server)
  */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { parseArgs } from "node:util"
 import { Effect } from "effect"
 import * as StandInMeta from "../demo/meta/StandInMeta.ts"
+import { type StandIn, startEventStore } from "../test/servers/eventStore.ts"
 import { temporaryDirectory } from "../test/servers/leftovers.ts"
+import { on, scriptFlags, text, whole } from "../test/servers/scriptFlags.ts"
 import { spellingsOf } from "../test/servers/spellings.ts"
 import { openDatabases, query, settle } from "./databases.ts"
 import { monotonicNow } from "./monotonicNow.ts"
 import { openEndpoint, openOrg, startPosthaste } from "./posthaste.ts"
 
-const { values: given } = parseArgs({
-  options: {
-    messages: { type: "string", default: "1000000" },
-    own: { type: "string", default: "1000" },
-    dump: { type: "string", default: "pg_dump" }
-  }
+const given = scriptFlags({
+  messages: whole(1_000_000),
+  own: whole(1_000),
+  eventstore: on,
+  dump: text("a program", "pg_dump")
 })
-const others = Number(given.messages)
-const own = Number(given.own)
+const { messages: others, own } = given
 const LIMIT_SECONDS = 60
 const AT_ONCE = 500
 /** Rows are copied on so many connections. */
@@ -175,13 +176,32 @@ const found = async (databaseUrl: string, directory: string) => {
   return { bytes, count, first }
 }
 
+/** Events of the stand-in that have anything of the person. */
+const traces = ({ log }: StandIn): number => {
+  const spellings = [...new Set(marks.flatMap(spellingsOf))].map((spelling) => spelling.toLowerCase())
+  return log.all.filter(({ stream, data, metadata }) => {
+    const event = [stream, Buffer.from(data), Buffer.from(metadata)].join(" ").toLowerCase()
+    return spellings.some((spelling) => event.includes(spelling))
+  }).length
+}
+
+/** The most memory a process had since it began, or since `resetPeak`. */
+const peakMiB = (pid: number) =>
+  Math.round(Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024)
+const resetPeak = (pid: number) => writeFileSync(`/proc/${pid}/clear_refs`, "5")
+
 const run = Effect.gen(function* () {
   const meta = yield* StandInMeta.start({})
   yield* Effect.promise(async () => {
+    const eventStore = given.eventstore ? await startEventStore() : null
     const databases = await openDatabases()
     try {
       const databaseUrl = await databases.create("erasure")
-      const settings = { WHATSAPP_BASE_URL: meta.url, POSTHASTE_RETENTION_DAYS: "0" }
+      const settings = {
+        WHATSAPP_BASE_URL: meta.url,
+        POSTHASTE_RETENTION_DAYS: "0",
+        ...(eventStore !== null && { EVENTSTORE_URL: eventStore.url, POSTHASTE_SEAL_FACTS: "true" })
+      }
       const service = await startPosthaste({ databaseUrl, settings })
       const receiver = await repeating()
       const key = await openOrg(service.url)
@@ -248,6 +268,7 @@ const run = Effect.gen(function* () {
       const mib = (bytes: number) => `${(bytes / 2 ** 20).toFixed(0)} MiB`
       say(`before: ${before.count} lines of a dump of ${mib(before.bytes)} have something of the person`)
 
+      resetPeak(service.pid)
       const requested = monotonicNow()
       const { id } = await call<{ id: string }>("POST", "/erasures", { metadata: { customer: "customer-4711" } })
       let erasure = { status: "RUNNING", messages: 0, events: 0 }
@@ -256,15 +277,20 @@ const run = Effect.gen(function* () {
         return erasure.status === "COMPLETED"
       })
       const took = seconds(requested)
-      say(`${erasure.messages} messages and ${erasure.events} events erased among ${others} in ${took.toFixed(1)} s`)
+      say(
+        `${erasure.messages} messages and ${erasure.events} events erased among ${others} in ${took.toFixed(1)} s, at most ${peakMiB(service.pid)} MiB`
+      )
       const after = await found(databaseUrl, directory)
       say(`after: ${after.count} lines of a dump of ${mib(after.bytes)} have something of the person`)
       if (after.count > 0) say(after.first)
+      const events = eventStore === null ? 0 : traces(eventStore)
+      if (eventStore !== null) say(`${events} of ${eventStore.log.all.length} events have something of the person`)
       const left = await listedBy(call, listed)
       await service.stop()
       receiver.server.close()
       if (
         after.count > 0 ||
+        events > 0 ||
         took > LIMIT_SECONDS ||
         left.length > 0 ||
         before.count === 0 ||
@@ -272,6 +298,7 @@ const run = Effect.gen(function* () {
       )
         process.exitCode = 1
     } finally {
+      eventStore?.down()
       await databases.close()
     }
   })

@@ -10,7 +10,7 @@
  *
  * It fails when a message was lost.
  */
-import { parseArgs } from "node:util"
+import { number, scriptFlags, whole } from "../test/servers/scriptFlags.ts"
 import type { Client } from "./client.ts"
 import { openDatabases } from "./databases.ts"
 import { fill, openAccount, startPosthaste } from "./posthaste.ts"
@@ -19,16 +19,9 @@ import { startRemote } from "./remote.ts"
 import type { Sink } from "./sink.ts"
 import type { StandInPart } from "./standIn.ts"
 
-const { values: given } = parseArgs({
-  options: {
-    messages: { type: "string", default: "10000" },
-    seconds: { type: "string", default: "10" },
-    repeat: { type: "string", default: "2" }
-  }
-})
+const given = scriptFlags({ messages: whole(10_000), seconds: number(10), repeat: whole(2) })
 const bytes = 300
-const count = Number(given.messages)
-const seconds = Number(given.seconds)
+const { messages: count, seconds } = given
 const connections = 32
 const patienceMs = 20_000
 
@@ -73,7 +66,7 @@ try {
   const name = process.env["EVENTSTORE_URL"] === undefined ? "EventStoreDB (stand-in)" : "EventStoreDB"
   const ratios: Array<{ accepts: number; deliveries: number }> = []
   console.log(`${"streams in".padEnd(28)}${"accepts/s".padStart(10)}${"deliveries/s".padStart(14)}`)
-  for (let n = 0; n < Number(given.repeat); n++) {
+  for (let n = 0; n < given.repeat; n++) {
     const postgres = await measure({}, sinkUrl)
     const other = await measure({ EVENTSTORE_URL: streams }, sinkUrl)
     console.log(row("PostgreSQL", postgres))

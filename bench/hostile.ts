@@ -11,6 +11,8 @@
  *   beside       the hostile org does harm to Posthaste
  *   the machine  the hostile org sends the same, as often in a second as it just could, to a server that only reads and answers
  *
+ * Each harm has an org of its own, which is suspended but for "beside": what one harm leaves behind is no part of other figures.
+ *
  * What "beside" has beyond "the machine" is Posthaste's part: the event loop, whose delay is printed with it, and the database.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
@@ -19,6 +21,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { startPosthaste, stop } from "../test/servers/posthaste.ts"
+import { scriptFlags } from "../test/servers/scriptFlags.ts"
 import { asked } from "./asked.ts"
 import { type HostileOrg, harmsOfOrgs } from "./hostileOrg.ts"
 import type { IdleServer } from "./idleServer.ts"
@@ -27,6 +30,7 @@ import { startRemote } from "./remote.ts"
 import { percentile } from "./statistics.ts"
 import type { TwoFaced } from "./twoFaced.ts"
 
+scriptFlags({}, (words) => harmsOfOrgs.some((name) => name.includes(words)))
 const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 10)
 const PER_SECOND = 50
 /** Of the hostile org, waiting in its lists. */
@@ -59,7 +63,7 @@ const keyOf = async (orgId: string): Promise<string> =>
 const receiver = startRemote<TwoFaced>("twoFaced.ts")
 const hostile = startRemote<HostileOrg>("hostileOrg.ts")
 const url = await receiver.ask("listen")
-const [good, bad] = [await keyOf("good"), await keyOf("bad")]
+const good = await keyOf("good")
 const endpoint = (await call("POST", "/webhook-endpoints", good, { url: `${url}/good` }))["id"] as unknown as string
 
 /** How late the event loop of Posthaste was while `work` was done. */
@@ -118,6 +122,12 @@ const neighbour = async (): Promise<Figures> => {
   }
 }
 
+/** Suspended, it is sent nothing; the lists may lag behind for a moment more. */
+const suspend = async (org: string, suspended: string | null) => {
+  await call("PUT", `/orgs/${org}`, operator, { suspended })
+  await sleep(3_000)
+}
+
 const residentMB = () =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${posthaste.process.pid}/status`, "utf8"))![1]) / 1024)
 
@@ -140,21 +150,24 @@ const beyond = (beside: Figures, machine: Figures) =>
 
 const idle = startRemote<IdleServer>("idleServer.ts")
 const elsewhere = startRemote<HostileOrg>("hostileOrg.ts")
-await hostile.ask("open", { url: posthaste.url, key: bad, receiver: url, messages: MESSAGES })
-await elsewhere.ask("open", { url: await idle.ask("listen"), key: bad, receiver: url, messages: 0 })
+await elsewhere.ask("open", { url: await idle.ask("listen"), key: "none", receiver: url, messages: 0 })
 await neighbour()
 const wanted = process.argv.slice(2)
 console.log(`${SECONDS * PER_SECOND} messages of the neighbour in each situation; (… ×) is p99 beside that of "alone"`)
 for (const name of harmsOfOrgs.filter((name) => wanted.length === 0 || wanted.some((words) => name.includes(words)))) {
   console.log(name)
+  const org = `hostile-${harmsOfOrgs.indexOf(name)}`
+  await hostile.ask("open", { url: posthaste.url, key: await keyOf(org), receiver: url, messages: MESSAGES })
+  await suspend(org, "measured without it")
   const [alone, loopAlone] = await watched(neighbour())
   told("alone", alone, alone, loopAlone)
+  await suspend(org, null)
   await hostile.ask("begin", { name })
   await sleep(2_000)
   const [beside, loop] = await watched(neighbour())
   const { told: answers, perSecond } = await hostile.ask("end")
   told("beside", beside, alone, `${loop}; ${answers}`)
-  await sleep(1_000)
+  await suspend(org, "measured without it")
   await elsewhere.ask("begin", { name, most: perSecond })
   await sleep(1_000)
   const machine = await neighbour()

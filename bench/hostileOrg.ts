@@ -22,13 +22,13 @@ interface Scene {
   readonly messages: number
 }
 
-let pool: Pool
+let pool: Pool | undefined
 let headers: Record<string, string>
 let hanging: ReadonlyArray<string> = []
 let refused: string
 
 const ask = async (method: "GET" | "POST", path: string, body?: string) => {
-  const answer = await pool.request({ method, path: `/api/v1${path}`, headers, ...(body !== undefined && { body }) })
+  const answer = await pool!.request({ method, path: `/api/v1${path}`, headers, ...(body !== undefined && { body }) })
   const text = await answer.body.text()
   counts.set(answer.statusCode, (counts.get(answer.statusCode) ?? 0) + 1)
   return { status: answer.statusCode, text }
@@ -114,6 +114,7 @@ let underWay: Promise<unknown> = Promise.resolve()
 const hostileOrg = {
   /** Sets the scene: endpoints that hang, one that nobody listens at, and its dead letters. */
   open: async ({ url, key, receiver, messages }: Scene): Promise<void> => {
+    await pool?.close()
     pool = new Pool(url, { connections: 256, headersTimeout: 60_000, bodyTimeout: 60_000 })
     headers = { authorization: `Bearer ${key}`, "content-type": "application/json" }
     hanging = await many(200, (n) => endpoint({ url: `${receiver}/hangs/${n}`, timeoutMs: 28_000 }))

@@ -8,25 +8,20 @@
  *   --stretch 20      seconds of a line
  */
 import { setTimeout as sleep } from "node:timers/promises"
-import { parseArgs } from "node:util"
 import pg from "pg"
 import { Pool } from "undici"
+import { scriptFlags, whole } from "../test/servers/scriptFlags.ts"
 import { openDatabases, query } from "./databases.ts"
 import { monotonicNow } from "./monotonicNow.ts"
 import { messageRequest, openAccount, operatorText, startPosthaste } from "./posthaste.ts"
 import { startRemote } from "./remote.ts"
 import type { Sink } from "./sink.ts"
 
-const { values: given } = parseArgs({
-  options: {
-    perSecond: { type: "string", default: "500" },
-    hold: { type: "string", default: "180" },
-    stretch: { type: "string", default: "20" }
-  }
-})
-const perSecond = Number(given.perSecond)
-const holdSeconds = Number(given.hold)
-const stretchSeconds = Number(given.stretch)
+const {
+  perSecond,
+  hold: holdSeconds,
+  stretch: stretchSeconds
+} = scriptFlags({ perSecond: whole(500), hold: whole(180), stretch: whole(20) })
 const BYTES = 300
 const BATCH = 25
 const queueTables = ["ready", "lane", "claim"]

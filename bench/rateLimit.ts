@@ -3,11 +3,13 @@
  * all processes busy. The endpoint answers at once. Prints what it got ÷ its limit, and the fullest second by the receiver's clock.
  */
 import type { RateLimit } from "../src/domain/delivery/rateLimit.ts"
+import { scriptFlags } from "../test/servers/scriptFlags.ts"
 import { openDatabases } from "./databases.ts"
 import { fill, openEndpoint, openOrg, startPosthaste } from "./posthaste.ts"
 import { startRemote } from "./remote.ts"
 import type { Sink } from "./sink.ts"
 
+scriptFlags({})
 const WORKERS = Number(process.env["BENCH_WORKERS"] ?? 2)
 const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 20)
 const BUSY = 60_000

@@ -5,7 +5,7 @@
  * `--facts N` another size · `--apart` the projector in a process of its own · `--cpu-prof DIR` profiles the projector
  */
 import { setTimeout as sleep } from "node:timers/promises"
-import { parseArgs } from "node:util"
+import { on, scriptFlags, text, whole } from "../test/servers/scriptFlags.ts"
 import type { Client, Sent } from "./client.ts"
 import { cpuSeconds } from "./cpuTime.ts"
 import { type Databases, openDatabases, query, settle } from "./databases.ts"
@@ -14,13 +14,7 @@ import { type Account, openAccount, operatorCall, startPosthaste } from "./posth
 import { type Remote, startRemote } from "./remote.ts"
 import { percentile } from "./statistics.ts"
 
-const { values: asked } = parseArgs({
-  options: {
-    facts: { type: "string", default: "1000000" },
-    apart: { type: "boolean", default: false },
-    "cpu-prof": { type: "string" }
-  }
-})
+const asked = scriptFlags({ facts: whole(1_000_000), apart: on, "cpu-prof": text("a directory", null) })
 
 /** The log is of messages long gone, which nobody shall forget while they are counted. */
 const settings = { POSTHASTE_RETENTION_DAYS: "0" }
@@ -110,7 +104,7 @@ const latencies = (sent: ReadonlyMap<string, Sent>) => {
 const measure = async (databases: Databases, facts: number) => {
   const databaseUrl = await databases.create("rebuild")
   const profile = asked["cpu-prof"]
-  const execArgv = profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`]
+  const execArgv = profile === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`]
   const first = await startPosthaste({ databaseUrl, roles: "api" })
   const account = await openAccount(first.url, "http://127.0.0.1:9/")
   await first.stop()
@@ -185,7 +179,7 @@ const databases = await openDatabases()
 try {
   const { total, firstMs, rebuildMs, idle, busy, swapped, identical, rows, nodeCpu, postgresCpu } = await measure(
     databases,
-    Number(asked.facts)
+    asked.facts
   )
   const each = (seconds: number | null) => (seconds === null ? "?" : ((seconds * 1e6) / total).toFixed(1))
   const ms = (value: number) => `${value.toFixed(1)} ms`

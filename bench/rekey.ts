@@ -13,21 +13,18 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { parseArgs } from "node:util"
 import { Redacted } from "effect"
 import pg from "pg"
 import { headersOf, parametersOf, secretOf } from "../src/adapters/postgres/destinations/sealedValues.ts"
 import { sealing } from "../src/adapters/postgres/destinations/sealing.ts"
+import { scriptFlags, whole } from "../test/servers/scriptFlags.ts"
 import { openDatabases, query } from "./databases.ts"
 import { monotonicNow } from "./monotonicNow.ts"
 import { startPosthaste } from "./posthaste.ts"
 
-const { values: given } = parseArgs({
-  options: { secrets: { type: "string", default: "100000" }, kills: { type: "string", default: "2" } }
-})
+const { secrets, kills } = scriptFlags({ secrets: whole(100_000), kills: whole(2, [0, 1_000]) })
 const EACH = 4
-const targets = Math.ceil(Number(given.secrets) / EACH)
-const kills = Number(given.kills)
+const targets = Math.ceil(secrets / EACH)
 const AT_ONCE = 1_000
 const ORG = "bench"
 

@@ -18,7 +18,7 @@
 import { mkdir, writeFile } from "node:fs/promises"
 import { cpus, loadavg, totalmem } from "node:os"
 import { resolve } from "node:path"
-import { parseArgs } from "node:util"
+import { on, scriptFlags, someOf, text, whole } from "../test/servers/scriptFlags.ts"
 import { measureAccepts } from "./accepts.ts"
 import { measureClaims } from "./claims.ts"
 import { openDatabases } from "./databases.ts"
@@ -34,25 +34,22 @@ import type { Sink } from "./sink.ts"
 import { measureStock } from "./stock.ts"
 import { collecting, scraping } from "./watched.ts"
 
-const { values: given } = parseArgs({
-  options: {
-    only: { type: "string", default: "a,b,c,d,e,f,g,h,i,j,m" },
-    messages: { type: "string" },
-    repeat: { type: "string" },
-    reply: { type: "string", default: "" },
-    quick: { type: "boolean", default: false },
-    json: { type: "boolean", default: false },
-    "cpu-prof": { type: "string" }
-  }
+const given = scriptFlags({
+  only: someOf(["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "m"]),
+  messages: whole(null),
+  repeat: whole(null),
+  reply: text("a text", ""),
+  quick: on,
+  json: on,
+  "cpu-prof": text("a directory", null)
 })
 
-const parts = new Set(given.only.split(","))
-for (const part of parts) if (!/^[a-jm]$/.test(part)) throw new Error(`there is no part "${part}": a to j, and m`)
+const parts = new Set<string>(given.only)
 const size = given.quick
   ? { messages: 4000, repeat: 1, warmUpSeconds: 1, seconds: 2, waiting: [1000, 20_000], hangMs: 1000 }
   : { messages: 40_000, repeat: 3, warmUpSeconds: 4, seconds: 20, waiting: [10_000, 1_000_000], hangMs: 10_000 }
-const messages = Number(given.messages ?? size.messages)
-const repeat = Number(given.repeat ?? size.repeat)
+const messages = given.messages ?? size.messages
+const repeat = given.repeat ?? size.repeat
 const bytes = 300
 
 const progress = (line: string): void => void process.stderr.write(`${line}\n`)
@@ -134,7 +131,7 @@ try {
   if (databases.settings["fsync"] !== "on" || databases.settings["synchronous_commit"] !== "on")
     throw new Error("the server must run with fsync and synchronous_commit on: without them nothing here is durable")
   const sinkUrl = await sink.ask("listen", { reply: given.reply, bytes })
-  const cpuProf = given["cpu-prof"] === undefined ? null : resolve(given["cpu-prof"])
+  const cpuProf = given["cpu-prof"] === null ? null : resolve(given["cpu-prof"])
   const report = await measure({ databases, sink, sinkUrl, count: messages, bytes, cpuProf })
   const json = JSON.stringify({ ...report, ratios: ratios(report) }, null, 2)
   const results = new URL("results/", import.meta.url)

@@ -10,7 +10,6 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { parseArgs } from "node:util"
 import { Effect, Redacted } from "effect"
 import { sealing } from "../src/adapters/postgres/destinations/sealing.ts"
 import { migrateAt } from "../src/adapters/postgres/Postgres.ts"
@@ -18,11 +17,11 @@ import * as PostgresPorts from "../src/adapters/postgres/PostgresPorts.ts"
 import { SCHEMA_DEFAULT } from "../src/adapters/postgres/schemaName.ts"
 import { MessageData } from "../src/application/ports/MessageData.ts"
 import type { MessageId } from "../src/domain/ids.ts"
+import { scriptFlags, whole } from "../test/servers/scriptFlags.ts"
 import { openDatabases, query, settle } from "./databases.ts"
 import { monotonicNow } from "./monotonicNow.ts"
 
-const { values: asked } = parseArgs({ options: { messages: { type: "string", default: "1000000" } } })
-const messages = Number(asked.messages)
+const { messages } = scriptFlags({ messages: whole(1_000_000) })
 const [old, young] = [3, 9].map((byte) => Buffer.alloc(32, byte).toString("base64")) as [string, string]
 
 const unsealed = `select (select count(*) from posthaste.body where body not like E'\\x01%')

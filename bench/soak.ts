@@ -8,8 +8,8 @@
  *   --keep 1           for how many minutes messages are kept that ended well
  */
 import { setTimeout as sleep } from "node:timers/promises"
-import { parseArgs } from "node:util"
 import { Pool } from "undici"
+import { number, scriptFlags, whole } from "../test/servers/scriptFlags.ts"
 import { cpuSeconds } from "./cpuTime.ts"
 import { openDatabases, query } from "./databases.ts"
 import { monotonicNow } from "./monotonicNow.ts"
@@ -17,16 +17,11 @@ import { messageRequest, openAccount, operatorText, startPosthaste } from "./pos
 import { startRemote } from "./remote.ts"
 import type { Sink } from "./sink.ts"
 
-const { values: given } = parseArgs({
-  options: {
-    minutes: { type: "string", default: "10" },
-    perSecond: { type: "string", default: "1000" },
-    keep: { type: "string", default: "1" }
-  }
-})
-const minutes = Number(given.minutes)
-const perSecond = Number(given.perSecond)
-const keepMinutes = Number(given.keep)
+const {
+  minutes,
+  perSecond,
+  keep: keepMinutes
+} = scriptFlags({ minutes: number(10, [0.1, 10_000]), perSecond: whole(1_000), keep: number(1, [0.1, 10_000]) })
 const BYTES = 300
 const BATCH = 100
 const SAMPLES = 12

@@ -13,9 +13,11 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { Worker } from "node:worker_threads"
 import { leaveNothingBehind, temporaryDirectory } from "../test/servers/leftovers.ts"
 import { startPosthaste, stop } from "../test/servers/posthaste.ts"
+import { scriptFlags } from "../test/servers/scriptFlags.ts"
 import { asked } from "./asked.ts"
 import { harms } from "./harms.ts"
 
+scriptFlags({})
 const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 10)
 const PER_SECOND = 50
 

@@ -15,8 +15,11 @@ import { Cause, Console, Effect, Redacted, Schema } from "effect"
 import { freePort } from "../src/adapters/embedded-postgres/freePort.ts"
 import { isSignedBy } from "../src/setup/sample.ts"
 import { startupErrorOf } from "../src/setup/startupError.ts"
+import { scriptFlags } from "../test/servers/scriptFlags.ts"
 import * as StandInMeta from "./meta/StandInMeta.ts"
 import * as SampleReceiver from "./SampleReceiver.ts"
+
+scriptFlags({})
 
 class DemoFailed extends Schema.TaggedError<DemoFailed>()("DemoFailed", { message: Schema.String }) {}
 

@@ -17,7 +17,10 @@ import { Connection } from "rabbitmq-client"
 import * as EmbeddedPostgres from "../../src/adapters/embedded-postgres/EmbeddedPostgres.ts"
 import { freePort } from "../../src/adapters/embedded-postgres/freePort.ts"
 import { startupErrorOf } from "../../src/setup/startupError.ts"
+import { scriptFlags } from "../../test/servers/scriptFlags.ts"
 import * as RabbitMQ from "./RabbitMQ.ts"
+
+scriptFlags({})
 
 class ServiceEnded extends Schema.TaggedError<ServiceEnded>()("ServiceEnded", { message: Schema.String }) {}
 

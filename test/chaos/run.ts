@@ -17,34 +17,26 @@ import { randomInt } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
 import { leaveNothingBehind, removeLeftovers, temporaryDirectory } from "../servers/leftovers.ts"
 import { inOwnGroup } from "../servers/ownGroup.ts"
+import { number, on, scriptFlags, someOf, text, whole } from "../servers/scriptFlags.ts"
 import { campaign, type Report } from "./campaign.ts"
-import { type Kind, kinds } from "./plan.ts"
+import { kinds } from "./plan.ts"
 
 const RECOVERED_WITHIN_MS = 15_000
 const SHOWN_MAX = 20
 
-const { values: given } = parseArgs({
-  options: {
-    minutes: { type: "string", default: "10" },
-    seed: { type: "string" },
-    only: { type: "string", default: kinds.join() },
-    postgres: { type: "string" },
-    keep: { type: "boolean", default: false }
-  }
+const given = scriptFlags({
+  minutes: number(10, [0.1, 10_000]),
+  seed: whole(null, [0, 999_999_999]),
+  only: someOf(kinds),
+  postgres: text("a directory", null),
+  keep: on
 })
-const numberOf = (name: string, text: string) => {
-  if (!/^\d+(\.\d+)?$/.test(text)) throw new Error(`--${name} is a number, not ${JSON.stringify(text)}`)
-  return Number(text)
-}
-const only = given.only.split(",")
-for (const kind of only)
-  if (!kinds.includes(kind as Kind)) throw new Error(`there is no fault "${kind}": ${kinds.join()}`)
-const seed = given.seed === undefined ? randomInt(1_000_000) : numberOf("seed", given.seed)
+const { only } = given
+const seed = given.seed ?? randomInt(1_000_000)
 
-const lastsMs = numberOf("minutes", given.minutes) * 60_000
+const lastsMs = given.minutes * 60_000
 
 await inOwnGroup()
 
@@ -67,10 +59,10 @@ const report = await campaign({
   home,
   seed,
   isOver: (_, passedMs) => isStopped || passedMs > lastsMs,
-  kinds: only as ReadonlyArray<Kind>,
+  kinds: only,
   faultLastsMaxMs: 20_000,
   roles: ["api,worker,projector,relay", "api,worker", "worker,projector"],
-  programs: given.postgres ?? null,
+  programs: given.postgres,
   smallDisk: only.includes("fillDisk"),
   leaseMs: 5_000,
   clients: 8,

@@ -6,27 +6,23 @@
  */
 import { randomBytes } from "node:crypto"
 import { rmSync } from "node:fs"
-import { parseArgs } from "node:util"
 import { leaveNothingBehind, temporaryDirectory } from "../servers/leftovers.ts"
 import { metaThatRefuses } from "../servers/metaThatRefuses.ts"
 import { startPosthaste, stop } from "../servers/posthaste.ts"
+import { scriptFlags, text, whole } from "../servers/scriptFlags.ts"
 import { fuzz } from "./fuzz.ts"
 
-const { values } = parseArgs({
-  options: {
-    requests: { type: "string", default: "100000" },
-    seed: { type: "string", default: "1" },
-    "at-once": { type: "string", default: "8" },
-    url: { type: "string" }
-  }
+const {
+  requests,
+  seed,
+  "at-once": atOnce,
+  url
+} = scriptFlags({
+  requests: whole(100_000),
+  seed: whole(1, [0, 999_999_999]),
+  "at-once": whole(8, [1, 1_000]),
+  url: text("a URL", null)
 })
-
-const whole = (name: "requests" | "seed" | "at-once"): number => {
-  if (/^\d{1,9}$/.test(values[name])) return Number(values[name])
-  console.error(`--${name} must be a whole number, not "${values[name]}"`)
-  process.exit(2)
-}
-const [requests, seed, atOnce] = [whole("requests"), whole("seed"), whole("at-once")]
 
 const HANGS_AFTER_MS = 2000
 
@@ -35,7 +31,7 @@ leaveNothingBehind()
 const directory = temporaryDirectory()
 const key = process.env["POSTHASTE_OPERATOR_KEY"] ?? randomBytes(24).toString("base64url")
 const own =
-  values.url === undefined
+  url === null
     ? await startPosthaste({
         POSTHASTE_DATA_DIR: directory,
         POSTHASTE_OPERATOR_KEY: key,
@@ -48,7 +44,7 @@ const own =
 
 const since = performance.now()
 const report = await fuzz({
-  url: own?.url ?? values.url!,
+  url: own?.url ?? url!,
   key,
   org: "fuzz",
   requests,
