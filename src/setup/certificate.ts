@@ -9,7 +9,7 @@ import { readFile } from "node:fs/promises"
 import { isIP } from "node:net"
 import { createSecureContext } from "node:tls"
 import { Effect, Redacted, Result, type Scope } from "effect"
-import type { Certificate, Tls } from "../adapters/http/server/connections.ts"
+import type { Certificate, Tls } from "../adapters/http/server/makeServer.ts"
 
 export interface CertificateFiles {
   readonly certificate: string

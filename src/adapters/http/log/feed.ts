@@ -19,9 +19,9 @@ import type { OrgId } from "../../../domain/ids.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg, Caller } from "../server/auth.ts"
-import { endless } from "../server/connections.ts"
 import { cursorsOf } from "../server/cursor.ts"
 import { answer, tooManyFeeds } from "../server/problem.ts"
+import { endless } from "../server/stopSoon.ts"
 
 export interface FeedOptions {
   readonly heartbeat: Duration.Duration

@@ -1,25 +1,16 @@
 /**
- * The listening socket and its limits. Whoever is slow, silent or many is disconnected before it costs others anything, and a
- * request that Node's parser refuses gets a problem of the same form as every other refusal.
+ * The limits of a server's connections. Whoever is slow, silent or many is disconnected before it costs others anything.
  *
  * A connection is always in one state (`State`). When there are too many, of one address or in all, one makes room: first
  * those that have never asked anything, then those that ask nothing now, then those that do not finish sending their request, then
  * those that do not read their answer. A connection whose request is being worked on is never taken for another.
  */
-import {
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerOptions,
-  type ServerResponse,
-  STATUS_CODES
-} from "node:http"
-import { createServer as createSecureServer } from "node:https"
+import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
-import { Redacted } from "effect"
 import { type CallersTimes, lateCallers } from "./lateCallers.ts"
 import { watchLoop } from "./loopTime.ts"
-import { pageHeaders, SafeResponse } from "./securityHeaders.ts"
+import { onRequest } from "./onRequest.ts"
+import { refuseNotHttp } from "./refuseNotHttp.ts"
 
 const seconds = (count: number) => count * 1000
 
@@ -55,50 +46,8 @@ export const limitsDefault: ConnectionLimits = {
   now: () => performance.now()
 }
 
-const statusOf = (code: string | undefined): number => {
-  switch (code) {
-    case "HPE_HEADER_OVERFLOW":
-      return 431
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return 408
-    default:
-      return 400
-  }
-}
-
-const refuse = (error: NodeJS.ErrnoException, socket: Socket, hears: boolean): void => {
-  // Only to what Node's parser and its clocks refuse: a connection that broke, or whose TLS failed, hears nothing.
-  if (!hears || !/^(?:HPE|ERR_HTTP)_/.test(error.code ?? "") || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const status = statusOf(error.code)
-  const title = STATUS_CODES[status]!
-  const body = JSON.stringify({
-    type: "urn:posthaste:problem:not-http",
-    title,
-    status,
-    detail: "The request could not be read as HTTP/1.1.",
-    errors: []
-  })
-  const headers = {
-    ...pageHeaders,
-    "content-type": "application/problem+json",
-    "content-length": Buffer.byteLength(body),
-    connection: "close"
-  }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
-  socket.end([`HTTP/1.1 ${status} ${title}`, ...lines, "", body].join("\r\n"))
-}
-
 /** How often Node looks for what took too long. */
-const CHECK_EVERY_MS = seconds(5)
-
-/** How long a stop waits for requests under way. Appends take milliseconds; a slow caller could take for ever. */
-const STOP_MAX = seconds(10)
-
-/** Answers that never end by themselves. A stop ends them: subscribers reconnect with the last id they saw. */
-export const endless = new WeakSet<ServerResponse>()
+export const CHECK_EVERY_MS = seconds(5)
 
 /** What a connection does now, in the order in which connections make room for others. */
 const states = ["fresh", "idle", "arriving", "unread", "working"] as const
@@ -166,16 +115,10 @@ const hearsRefusal = (connection: Connection): boolean => {
   return connection.underWay === 1 && !arriving.response.headersSent
 }
 
-/** Also to one whose caller waits to be told that it may send the body. */
-const onRequest = (server: Server, listener: (request: IncomingMessage, response: ServerResponse) => void): void => {
-  server.on("request", listener)
-  server.on("checkContinue", listener)
-}
-
 /** Of Node: a handshake or a request that took too long. */
 const tooLate: ReadonlySet<string | undefined> = new Set(["ERR_TLS_HANDSHAKE_TIMEOUT", "ERR_HTTP_REQUEST_TIMEOUT"])
 
-const watchConnections = (server: Server, limits: ConnectionLimits): void => {
+export const watchConnections = (server: Server, limits: ConnectionLimits): void => {
   const loop = watchLoop(limits.requestWithinMs + CHECK_EVERY_MS)
   const late = lateCallers(server, limits, loop)
   const all = new Pool()
@@ -287,7 +230,7 @@ const watchConnections = (server: Server, limits: ConnectionLimits): void => {
 
   const refuseOn = (error: NodeJS.ErrnoException, socket: Socket) => {
     const connection = connectionOf(socket)
-    const end = () => refuse(error, socket, connection === undefined || hearsRefusal(connection))
+    const end = () => refuseNotHttp(error, socket, connection === undefined || hearsRefusal(connection))
     if (!tooLate.has(error.code)) return end()
     late.judge(socket, connection === undefined ? null : (arrivingOf(connection)?.request ?? null), end)
   }
@@ -314,105 +257,4 @@ const watchConnections = (server: Server, limits: ConnectionLimits): void => {
     late.stop()
     loop.stop()
   })
-}
-
-/**
- * Makes a server close soon after it is told to. Node's own `close` lets connections that were busy at that moment stay in
- * keep-alive afterwards, and stops watching for slow requests.
- */
-const stopSoon = (server: Server): void => {
-  const underWay = new Set<ServerResponse>()
-  onRequest(server, (_, response) => {
-    underWay.add(response)
-    response.on("close", () => underWay.delete(response))
-  })
-  const close = server.close.bind(server)
-  server.close = (callback) => {
-    close(callback)
-    for (const response of underWay) if (endless.has(response)) response.destroy()
-    const since = performance.now()
-    const sweep = setInterval(() => {
-      if (underWay.size === 0 || performance.now() - since > STOP_MAX) server.closeAllConnections()
-      else server.closeIdleConnections()
-    }, 20)
-    server.once("close", () => clearInterval(sweep))
-    return server
-  }
-}
-
-const optionsOf = ({ headersWithinMs, requestWithinMs, idleMs }: ConnectionLimits): ServerOptions => ({
-  headersTimeout: headersWithinMs,
-  requestTimeout: requestWithinMs,
-  connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, Math.ceil(headersWithinMs / 2)),
-  keepAliveTimeout: idleMs,
-  maxHeaderSize: 16 * 1024,
-  ServerResponse: SafeResponse
-})
-
-/** In PEM. */
-export interface Certificate {
-  /** The server's own first, then what leads to its authority. */
-  readonly certificate: string
-  readonly key: Redacted.Redacted
-}
-
-/** TLS from the first byte. */
-export interface Tls {
-  readonly certificate: Certificate
-  /** Is called with each later certificate: connections that begin from then on get it. */
-  readonly whenRenewed: (renew: (renewed: Certificate) => void) => void
-}
-
-const secureContextOf = ({ certificate, key }: Certificate) => ({
-  cert: certificate,
-  key: Redacted.value(key),
-  minVersion: "TLSv1.2" as const
-})
-
-const makeSecureServer = ({ certificate, whenRenewed }: Tls, limits: ConnectionLimits): Server => {
-  const server = createSecureServer({
-    ...optionsOf(limits),
-    ...secureContextOf(certificate),
-    ALPNProtocols: ["http/1.1"],
-    handshakeTimeout: limits.headersWithinMs
-  })
-  whenRenewed((renewed) => server.setSecureContext(secureContextOf(renewed)))
-  return server
-}
-
-/** Calls `begin` when it is the request's turn. */
-export type TakeUp = (request: IncomingMessage, begin: () => void) => void
-
-/** Whoever listens for requests from now on hears of each when it is taken up. */
-const inTurn = (server: Server, takeUp: TakeUp): void => {
-  type Listener = (request: IncomingMessage, response: ServerResponse) => void
-  const [on, off] = [server.on.bind(server), server.off.bind(server)]
-  const later = new WeakMap<Listener, Listener>()
-  const isRequest = (event: string) => event === "request" || event === "checkContinue"
-  Object.assign(server, {
-    on: (event: string, listener: Listener) => {
-      if (!isRequest(event)) return on(event, listener)
-      const whenTakenUp: Listener = (request, response) =>
-        takeUp(request, () => {
-          // Its caller may have gone while it waited.
-          if (!response.destroyed) listener(request, response)
-        })
-      later.set(listener, whenTakenUp)
-      return on(event, whenTakenUp)
-    },
-    off: (event: string, listener: Listener) => off(event, later.get(listener) ?? listener)
-  })
-}
-
-export const makeServer = (
-  given: Partial<ConnectionLimits> = {},
-  tls: Tls | null = null,
-  takeUp: TakeUp | null = null
-): Server => {
-  const limits = { ...limitsDefault, ...given }
-  const server = tls === null ? createServer(optionsOf(limits)) : makeSecureServer(tls, limits)
-  watchConnections(server, limits)
-  stopSoon(server)
-  if (takeUp !== null) inTurn(server, takeUp)
-  return server
 }

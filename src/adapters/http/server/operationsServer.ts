@@ -6,7 +6,7 @@ import { once } from "node:events"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Effect, Schema } from "effect"
 import type { Trouble } from "../../../application/processes/Troubles.ts"
-import { makeServer } from "./connections.ts"
+import { makeServer } from "./makeServer.ts"
 import type { MetricsText } from "./metrics.ts"
 
 export interface Readiness {

@@ -2,7 +2,7 @@
 import { once } from "node:events"
 import type { AddressInfo } from "node:net"
 import { Redacted } from "effect"
-import { makeServer, type Tls } from "../../../../src/adapters/http/server/connections.ts"
+import { makeServer, type Tls } from "../../../../src/adapters/http/server/makeServer.ts"
 import { selfSigned } from "../../channels/net/certificate.ts"
 
 const limits = JSON.parse(process.argv[2]!) as Parameters<typeof makeServer>[0]

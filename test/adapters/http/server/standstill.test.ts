@@ -9,8 +9,8 @@ import { type AddressInfo, connect, type Socket } from "node:net"
 import { join } from "node:path"
 import { connect as connectSecurely } from "node:tls"
 import { afterEach, expect, it } from "vitest"
-import { makeServer } from "../../../../src/adapters/http/server/connections.ts"
 import { watchLoop } from "../../../../src/adapters/http/server/loopTime.ts"
+import { makeServer } from "../../../../src/adapters/http/server/makeServer.ts"
 import { compileCache } from "../../../servers/posthaste.ts"
 
 const PATIENCE = { timeout: 60_000, interval: 20 }

@@ -4,7 +4,7 @@ import { once } from "node:events"
 import type { Server } from "node:http"
 import { type AddressInfo, connect, type Socket } from "node:net"
 import { afterEach, describe, expect, it } from "vitest"
-import { makeServer } from "../../../../src/adapters/http/server/connections.ts"
+import { makeServer } from "../../../../src/adapters/http/server/makeServer.ts"
 import { start } from "../served.ts"
 
 let servers: Array<Server> = []
