@@ -1,7 +1,7 @@
 /**
  * The connection, and the only file that calls the client. Private to this adapter.
  *
- * A start looks whether the server is there and lets us in (findServer.ts). When a call waits and nothing at all is heard
+ * A start looks whether the server is there and lets us in (awaitServer.ts). When a call waits and nothing at all is heard
  * meanwhile, the server stands still, as a frozen leader does: the client, which would stay with it for twenty seconds, is
  * told to look for another one, and whoever waits is answered within two seconds.
  *
@@ -25,8 +25,10 @@ import { ErrorType, type EventData, EventStoreDBClient, jsonEvent, NO_STREAM } f
 import services from "@eventstore/db-client/generated/streams_grpc_pb.js"
 import type { ReadReq, ReadResp } from "@eventstore/db-client/generated/streams_pb.js"
 import { Cause, Context, Effect, Layer, Queue, Redacted, Schedule, type Scope, Semaphore } from "effect"
-import { StoreUnavailable } from "../../application/errors.ts"
-import { EventStoreDbFailed, find, type Where, whereIn } from "./findServer.ts"
+import type { StoreUnavailable } from "../../application/errors.ts"
+import { type Patience, untilLetIn, untilThere } from "./awaitServer.ts"
+import { isAbsent, isFinal, isSilence, noAnswer, typeOf, unavailable, unavailableStatus } from "./clientErrors.ts"
+import { whereIn } from "./findServer.ts"
 import { allRequest, commitOf, eventOf, type LogPosition, type News, newsOf, streamRequest } from "./requests.ts"
 import type { ReadEvent } from "./streams.ts"
 
@@ -116,9 +118,6 @@ interface Internals {
 }
 
 type ReadCall = ReturnType<InstanceType<typeof services.StreamsClient>["read"]>
-
-/** What a start does while the server is not there. */
-export type Patience = "wait" | "fail"
 
 export const layer = (url: Redacted.Redacted, patience: Patience) =>
   Layer.effect(
@@ -317,57 +316,6 @@ export const layer = (url: Redacted.Redacted, patience: Patience) =>
 
 /** Nobody writes it. */
 const NO_STREAM_AT_ALL = "posthaste-is-anybody-there"
-const LOOK_AGAIN = "1 second"
-
-const untilThere = (where: Where, patience: Patience) =>
-  waiting(
-    patience,
-    Effect.flatMap(
-      Effect.promise(() => find(where)),
-      (found) =>
-        found.type === "Wrong"
-          ? Effect.fail(new EventStoreDbFailed({ message: found.says }))
-          : Effect.succeed(found.type === "There" ? null : found.says)
-    )
-  )
-
-/** Whether user and password are right shows at the first question. */
-const untilLetIn = (where: Where, question: Effect.Effect<unknown, StoreUnavailable>, patience: Patience) =>
-  waiting(
-    patience,
-    question.pipe(
-      Effect.as(null),
-      Effect.catch(({ cause }) =>
-        typeOf(cause) === ErrorType.ACCESS_DENIED
-          ? Effect.fail(
-              new EventStoreDbFailed({
-                message:
-                  where.user === null
-                    ? "EventStoreDB wants a user and a password: name them in EVENTSTORE_URL, as esdb://user:password@host:2113"
-                    : `EventStoreDB does not accept the user ${where.user} with the password in EVENTSTORE_URL`
-              })
-            )
-          : Effect.succeed(saysOf(cause))
-      )
-    )
-  )
-
-/** `look` answers null, or why it is to be waited. That is said when it begins and when it is over. */
-const waiting = Effect.fnUntraced(function* (
-  patience: Patience,
-  look: Effect.Effect<string | null, EventStoreDbFailed>
-) {
-  let said: string | null = null
-  for (;;) {
-    const why = yield* look
-    if (why === null)
-      return said === null ? undefined : yield* Effect.logInfo("EventStoreDB is there: the start goes on")
-    if (patience === "fail") return yield* new EventStoreDbFailed({ message: why })
-    if (why !== said) yield* Effect.logWarning(`${why}: the start waits for it`)
-    said = why
-    yield* Effect.sleep(LOOK_AGAIN)
-  }
-})
 
 /** Each host of a cluster is asked for so many seconds at most where the others are. */
 const GOSSIP_SECONDS = 1
@@ -385,31 +333,6 @@ const connect = (url: Redacted.Redacted): EventStoreDBClient => {
 
 const ignore = () => {}
 
-const unavailable = (cause: unknown) => new StoreUnavailable({ cause, says: saysOf(cause) })
-
-const saysOf = (cause: unknown): string =>
-  typeOf(cause) === ErrorType.ACCESS_DENIED
-    ? "EventStoreDB does not accept the user and password in EVENTSTORE_URL"
-    : `EventStoreDB does not answer (${wordsOf(cause)})`
-
-const noAnswer = new Error("no answer in time")
-
-/**
- * Nobody has said it: the time was over, or the client had given the channel up, as it does of all calls when one of them finds
- * the server silent. Taken for an answer, that would let each caller wait for the silences of all others.
- */
-const isSilence = (cause: unknown): boolean =>
-  cause === noAnswer || typeOf(cause) === ErrorType.DEADLINE_EXCEEDED || isOwnEnd(cause)
-const isOwnEnd = (cause: unknown): boolean =>
-  cause instanceof Error && /channel (closed|has been shut down)/i.test(cause.message)
-
-/** As the client knows a server that can't be reached. */
-const unavailableStatus = { code: 14, details: "no answer", metadata: undefined }
-
-/** In one line, without what a library adds. */
-const wordsOf = (cause: unknown): string =>
-  cause instanceof Error ? cause.message.split("\n", 1)[0]!.slice(0, 200) : String(cause)
-
 /** Before a call is made, the client may look for a server for long. */
 const within =
   (millis: number) =>
@@ -420,34 +343,3 @@ const within =
     })
 
 const call = <A>(made: () => Promise<A>) => within(CALL_MS)(Effect.tryPromise({ try: made, catch: unavailable }))
-
-const UNAUTHENTICATED = 16
-
-/** The client's own name for an error; of a read that was made here, what the server's answer says. */
-const typeOf = (cause: unknown): unknown => {
-  if (typeof cause !== "object" || cause === null) return null
-  if ("type" in cause) return cause.type
-  const { metadata, code } = cause as {
-    readonly code?: unknown
-    readonly metadata?: { readonly get?: (name: string) => ReadonlyArray<unknown> }
-  }
-  return metadata?.get?.("exception")[0] ?? (code === UNAUTHENTICATED ? ErrorType.ACCESS_DENIED : null)
-}
-
-/** Asking again would be answered the same. Everything else may or may not have been carried out. */
-const finals: ReadonlySet<unknown> = new Set([
-  ErrorType.WRONG_EXPECTED_VERSION,
-  ErrorType.ACCESS_DENIED,
-  ErrorType.INVALID_ARGUMENT,
-  ErrorType.MAXIMUM_APPEND_SIZE_EXCEEDED,
-  ErrorType.STREAM_DELETED
-])
-const isFinal = (cause: unknown): boolean => finals.has(typeOf(cause))
-
-/** A stream that was removed, for now or for good, reads like one that never was. */
-const absents: ReadonlySet<unknown> = new Set([
-  ErrorType.STREAM_NOT_FOUND,
-  ErrorType.STREAM_DELETED,
-  ErrorType.WRONG_EXPECTED_VERSION
-])
-const isAbsent = (cause: unknown): boolean => absents.has(typeOf(cause))

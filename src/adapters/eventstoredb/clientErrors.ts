@@ -1,0 +1,59 @@
+/** What the client's errors mean. */
+import { ErrorType } from "@eventstore/db-client"
+import { StoreUnavailable } from "../../application/errors.ts"
+
+export const unavailable = (cause: unknown) => new StoreUnavailable({ cause, says: saysOf(cause) })
+
+export const saysOf = (cause: unknown): string =>
+  typeOf(cause) === ErrorType.ACCESS_DENIED
+    ? "EventStoreDB does not accept the user and password in EVENTSTORE_URL"
+    : `EventStoreDB does not answer (${wordsOf(cause)})`
+
+export const noAnswer = new Error("no answer in time")
+
+/**
+ * Nobody has said it: the time was over, or the client had given the channel up, as it does of all calls when one of them finds
+ * the server silent. Taken for an answer, that would let each caller wait for the silences of all others.
+ */
+export const isSilence = (cause: unknown): boolean =>
+  cause === noAnswer || typeOf(cause) === ErrorType.DEADLINE_EXCEEDED || isOwnEnd(cause)
+const isOwnEnd = (cause: unknown): boolean =>
+  cause instanceof Error && /channel (closed|has been shut down)/i.test(cause.message)
+
+/** As the client knows a server that can't be reached. */
+export const unavailableStatus = { code: 14, details: "no answer", metadata: undefined }
+
+/** In one line, without what a library adds. */
+const wordsOf = (cause: unknown): string =>
+  cause instanceof Error ? cause.message.split("\n", 1)[0]!.slice(0, 200) : String(cause)
+
+const UNAUTHENTICATED = 16
+
+/** The client's own name for an error; of a read that was made here, what the server's answer says. */
+export const typeOf = (cause: unknown): unknown => {
+  if (typeof cause !== "object" || cause === null) return null
+  if ("type" in cause) return cause.type
+  const { metadata, code } = cause as {
+    readonly code?: unknown
+    readonly metadata?: { readonly get?: (name: string) => ReadonlyArray<unknown> }
+  }
+  return metadata?.get?.("exception")[0] ?? (code === UNAUTHENTICATED ? ErrorType.ACCESS_DENIED : null)
+}
+
+/** Asking again would be answered the same. Everything else may or may not have been carried out. */
+const finals: ReadonlySet<unknown> = new Set([
+  ErrorType.WRONG_EXPECTED_VERSION,
+  ErrorType.ACCESS_DENIED,
+  ErrorType.INVALID_ARGUMENT,
+  ErrorType.MAXIMUM_APPEND_SIZE_EXCEEDED,
+  ErrorType.STREAM_DELETED
+])
+export const isFinal = (cause: unknown): boolean => finals.has(typeOf(cause))
+
+/** A stream that was removed, for now or for good, reads like one that never was. */
+const absents: ReadonlySet<unknown> = new Set([
+  ErrorType.STREAM_NOT_FOUND,
+  ErrorType.STREAM_DELETED,
+  ErrorType.WRONG_EXPECTED_VERSION
+])
+export const isAbsent = (cause: unknown): boolean => absents.has(typeOf(cause))
