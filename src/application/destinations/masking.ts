@@ -10,8 +10,8 @@ import { Redacted } from "effect"
 import { MASKED } from "../../domain/delivery/exchange.ts"
 import type { AnyChannel, Reply } from "../ports/Channels.ts"
 import type { OpenDestination } from "../ports/Destinations.ts"
-import { textsIn } from "./destinations.ts"
 import type { Setting } from "./fields.ts"
+import { textsIn } from "./hiddenTexts.ts"
 
 /** What is shorter is found in everything. */
 const SECRET_MIN = 4

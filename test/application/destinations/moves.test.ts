@@ -1,11 +1,8 @@
 /** A destination takes no secret along to a place that it did not call before, unless whoever moves it knows the secret. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Result } from "effect"
-import {
-  changeDestination,
-  createDestination,
-  shownSettings
-} from "../../../src/application/destinations/destinations.ts"
+import { changeDestination, createDestination } from "../../../src/application/destinations/destinations.ts"
+import { shownSettings } from "../../../src/application/destinations/hiddenTexts.ts"
 import type { AnyChannel } from "../../../src/application/ports/Channels.ts"
 import { type Destination, Destinations } from "../../../src/application/ports/Destinations.ts"
 import { maskedUrl } from "../../../src/domain/delivery/exchange.ts"

@@ -9,11 +9,11 @@ import { retryPolicyOf } from "../../../application/accept/addressing.ts"
 import {
   changeDestination,
   createDestination,
-  readDestination,
-  shownSettings
+  readDestination
 } from "../../../application/destinations/destinations.ts"
 import { Retry } from "../../../application/destinations/fields.ts"
 import { healthOf } from "../../../application/destinations/health.ts"
+import { shownSettings } from "../../../application/destinations/hiddenTexts.ts"
 import { objectionsToWishes } from "../../../application/events/catalogue.ts"
 import { Freshness } from "../../../application/log/Freshness.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"

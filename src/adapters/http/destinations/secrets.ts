@@ -2,7 +2,7 @@
 import { type DateTime, Effect, Layer, type Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { rotateSecret, rotatingSecretOf, showSecret } from "../../../application/destinations/destinations.ts"
+import { rotateSecret, rotatingSecretOf, showSecret } from "../../../application/destinations/secrets.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"

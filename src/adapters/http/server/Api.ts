@@ -2,7 +2,7 @@
  * The API as data. Routes, decoding, the OpenAPI document and the docs page are all made from it, so they always agree.
  */
 import { HttpApi, OpenApi } from "effect/http-api"
-import { rotatingSecretOf } from "../../../application/destinations/destinations.ts"
+import { rotatingSecretOf } from "../../../application/destinations/secrets.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { alertTargetsApi } from "../alerts/alertTargetsApi.ts"
 import { dossiersApi } from "../consents/dossiersApi.ts"
