@@ -400,7 +400,8 @@ const keep = Effect.fnUntraced(function* ({ worker, lease }: WorkerSettings, hel
     )
     for (const heldBatch of held) {
       if (renewed.has(heldBatch.batch)) heldBatch.renewed(askedAt)
-      else heldBatch.lose()
+      // One whose last message ended meanwhile is not lost: this worker let it go itself.
+      else if (heldBatch.remaining > 0) heldBatch.lose()
     }
   })
   const pause = Duration.divideUnsafe(lease, 3)

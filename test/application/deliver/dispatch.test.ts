@@ -9,6 +9,7 @@ import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import type { OutboundMessage, Reply } from "../../../src/application/ports/Channels.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { CLAIMED_BODY_MAX, Queue } from "../../../src/application/ports/Queue.ts"
+import { Telemetry, unwatched } from "../../../src/application/ports/Telemetry.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { type MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { makeEndpoint } from "../../contracts/destinations/samples.ts"
@@ -326,6 +327,111 @@ describe("a lease", () => {
           expect(sent).toHaveLength(1)
         })
     )
+  )
+})
+
+describe("the loss of a lease", () => {
+  /** Runs a worker with one message under way, whose renewals and releases the test lets through, and answers how many were lost. */
+  const lostWhile = (
+    body: (at: {
+      readonly message: MessageId
+      readonly endAttempt: Effect.Effect<unknown>
+      readonly renewing: Effect.Effect<void>
+      readonly answerRenewal: Effect.Effect<unknown>
+      readonly answerRelease: Effect.Effect<unknown>
+    }) => Effect.Effect<void, never, StorePorts>
+  ) =>
+    Effect.gen(function* () {
+      const attemptEnds = yield* Deferred.make<void>()
+      const renewing = yield* Deferred.make<void>()
+      const renewalAnswers = yield* Deferred.make<void>()
+      const releaseAnswers = yield* Deferred.make<void>()
+      let lost = 0
+      return yield* withWorker(
+        () => Effect.as(Deferred.await(attemptEnds), delivered),
+        () =>
+          Effect.gen(function* () {
+            const queue = yield* Queue
+            // The store answers what it finds when it is let, and its answers can be late.
+            const late: Queue["Service"] = {
+              ...queue,
+              renew: (...renewal) =>
+                Deferred.succeed(renewing, undefined).pipe(
+                  Effect.andThen(Deferred.await(renewalAnswers)),
+                  Effect.andThen(queue.renew(...renewal))
+                ),
+              release: (...release) => Effect.tap(queue.release(...release), () => Deferred.await(releaseAnswers))
+            }
+            const telemetry = {
+              ...unwatched,
+              leaseLost: () => {
+                lost += 1
+              }
+            }
+            yield* worker({ lease: "30 seconds" }).pipe(
+              Effect.provideService(Queue, late),
+              Effect.provideService(Telemetry, telemetry)
+            )
+            const [message] = yield* put(opened())
+            yield* until(message!.id, "AttemptStarted")
+            yield* body({
+              message: message!.id,
+              endAttempt: Deferred.succeed(attemptEnds, undefined),
+              renewing: Deferred.await(renewing),
+              answerRenewal: Deferred.succeed(renewalAnswers, undefined),
+              answerRelease: Deferred.succeed(releaseAnswers, undefined)
+            })
+            yield* Effect.sleep("1 second")
+            const counted = lost
+            for (const door of [attemptEnds, renewalAnswers, releaseAnswers]) yield* Deferred.succeed(door, undefined)
+            return counted
+          })
+      )
+    })
+
+  it.live("is told when another worker took the batch over", () =>
+    Effect.gen(function* () {
+      const lost = yield* lostWhile(
+        Effect.fnUntraced(function* ({ renewing, answerRenewal }) {
+          yield* renewing
+          yield* Effect.sleep("1 minute")
+          expect(yield* Effect.orDie((yield* Queue).takeOver("another", Duration.minutes(1), 10))).toHaveLength(1)
+          yield* answerRenewal
+        })
+      )
+      expect(lost).toBe(1)
+    })
+  )
+
+  it.live("is not told of a batch that ended while its renewal was on its way", () =>
+    Effect.gen(function* () {
+      const lost = yield* lostWhile(
+        Effect.fnUntraced(function* ({ message, renewing, endAttempt, answerRelease, answerRenewal }) {
+          yield* renewing
+          yield* answerRelease
+          yield* endAttempt
+          yield* Effect.orDie(until(message, "MessageDelivered"))
+          yield* Effect.sleep("1 second")
+          yield* answerRenewal
+        })
+      )
+      expect(lost).toBe(0)
+    })
+  )
+
+  it.live("is not told of a batch whose release is still unanswered", () =>
+    Effect.gen(function* () {
+      const lost = yield* lostWhile(
+        Effect.fnUntraced(function* ({ message, renewing, endAttempt, answerRenewal }) {
+          yield* renewing
+          yield* endAttempt
+          yield* Effect.orDie(until(message, "MessageDelivered"))
+          yield* Effect.sleep("1 second")
+          yield* answerRenewal
+        })
+      )
+      expect(lost).toBe(0)
+    })
   )
 })
 
