@@ -5,16 +5,16 @@
  */
 import { randomBytes } from "node:crypto"
 import type { IncomingHttpHeaders } from "node:http"
-import { Effect, type Redacted, type Scope } from "effect"
+import { Effect, Option, type Redacted, Schema, type Scope } from "effect"
 import * as SampleReceiver from "../../demo/SampleReceiver.ts"
 import { generateSecret, verify } from "../adapters/channels/webhook/signature.ts"
-import { generateKey, hashOf, prefixOf, storedHash } from "../adapters/http/keys/apiKey.ts"
+import { generateKey, hashOf, isWellFormed, prefixOf, storedHash } from "../adapters/http/keys/apiKey.ts"
 import { settingsOf } from "../application/destinations/destinations.ts"
 import { ApiKeys } from "../application/ports/ApiKeys.ts"
 import { Channels } from "../application/ports/Channels.ts"
 import { type Destination, Destinations } from "../application/ports/Destinations.ts"
 import { DestinationId, OrgId } from "../domain/ids.ts"
-import { type DataFileFailed, dataFile, readOrCreate } from "./dataFiles.ts"
+import { DataFileFailed, dataFile, readOrCreate } from "./dataFiles.ts"
 
 export const firstOrg = OrgId.make("default")
 
@@ -24,6 +24,12 @@ export const firstOrgKey = Effect.fnUntraced(function* (dataDir: string) {
   const file = dataFile(dataDir, "default-org-key")
   const known = yield* file.read
   if (known !== null) {
+    if (!isWellFormed(known)) {
+      const problem = known === "" ? "is empty" : "was cut off"
+      return yield* new DataFileFailed({
+        message: `${file.path} ${problem}: bring it back from a backup, or delete it and the next start makes another`
+      })
+    }
     const holder = yield* keys.holderOf(storedHash(hashOf(known)))
     return holder?.orgId === firstOrg && !holder.revoked ? known : null
   }
@@ -102,8 +108,8 @@ export const sampleEndpoint = Effect.fnUntraced(function* ({ dataDir, url, trust
   const destinations = yield* Destinations
   const channel = (yield* Channels).get("webhook")!
   const file = dataFile(dataDir, "sample-endpoint-id")
-  const known = yield* file.read
-  const endpoint = known === null ? null : yield* destinations.forSending(firstOrg, DestinationId.make(known))
+  const known = Option.getOrNull(Schema.decodeUnknownOption(DestinationId)(yield* file.read))
+  const endpoint = known === null ? null : yield* destinations.forSending(firstOrg, known)
   if (endpoint !== null) {
     const { id, version, settings } = endpoint.destination
     trust(endpoint.secrets["secret"]!)

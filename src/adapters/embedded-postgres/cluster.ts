@@ -15,7 +15,7 @@ import { join, resolve } from "node:path"
 import { Effect, Redacted, Result } from "effect"
 import { type Account, accountFor, commandAs, run } from "./account.ts"
 import { EmbeddedPostgresFailed } from "./EmbeddedPostgresFailed.ts"
-import { runningOriginalOf } from "./postmaster.ts"
+import { formerPlaceOf } from "./postmaster.ts"
 import { findPrograms, type Programs } from "./programs.ts"
 
 /** The major version of the programs; a data directory belongs to one major version. */
@@ -58,10 +58,10 @@ export const prepareCluster = Effect.fn("embedded.prepareCluster")(function* (
   const password = yield* passwordIn(passwordFile, owner !== null)
   const cluster = { home, data, log, passwordFile, password, programs, account }
   if (owner === null) yield* initialize(cluster, sync)
-  const original = runningOriginalOf(data)
-  if (original !== null) {
+  const former = formerPlaceOf(data)
+  if (former?.isInUse) {
     return yield* new EmbeddedPostgresFailed({
-      message: `${data} was copied from ${original} while PostgreSQL ran there, and such a copy may be torn: stop that one and copy again`
+      message: `${data} was copied from ${former.directory} while PostgreSQL ran there, and such a copy may be torn: stop that one and copy again`
     })
   }
   const version = (yield* files(() => readFileSync(join(data, "PG_VERSION"), "utf8"))).trim()
@@ -69,6 +69,11 @@ export const prepareCluster = Effect.fn("embedded.prepareCluster")(function* (
     return yield* new EmbeddedPostgresFailed({
       message: `The data in ${data} is PostgreSQL ${version}'s and this is PostgreSQL ${MAJOR_VERSION}: dump it with ${version} and choose another POSTHASTE_DATA_DIR`
     })
+  }
+  if (former !== null) {
+    yield* Effect.logWarning(
+      `${data} was at ${former.directory} before, where its PostgreSQL did not end in order: if it was copied while that ran, it may be torn, so stop Posthaste there and copy again`
+    )
   }
   yield* files(() => rotate(log))
   return cluster

@@ -23,13 +23,14 @@ export const postmasterOf = (cluster: string): Postmaster | null => {
 }
 
 /**
- * The directory from which `cluster` was copied, when the server that wrote the copied `postmaster.pid` still runs there. What was
- * copied under a running server may be torn, so it is no data to start on.
+ * Where the server last ran that left its `postmaster.pid` in `cluster`, when that was another directory. What was copied under a running
+ * server may be torn, so it is no data to start on while that server still runs. Later nobody can tell such a copy from data that
+ * were moved after a crash.
  */
-export const runningOriginalOf = (cluster: string): string | null => {
+export const formerPlaceOf = (cluster: string): { readonly directory: string; readonly isInUse: boolean } | null => {
   const [pid, directory] = linesOf(fileOf(cluster))
-  if (directory === undefined || real(directory) === real(cluster) || !isPostgres(Number(pid))) return null
-  return directoryOf(Number(pid), cluster) === real(directory) ? directory : null
+  if (!directory || real(directory) === real(cluster)) return null
+  return { directory, isInUse: isPostgres(Number(pid)) && directoryOf(Number(pid), cluster) === real(directory) }
 }
 
 /**

@@ -1,6 +1,16 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import pg from "pg"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
@@ -217,6 +227,29 @@ describe("the embedded server", () => {
     expect(copied.failure).toContain(`was copied from ${join(original, "postgres")} while PostgreSQL ran there`)
     directory = original
     expect(await ask(first.url, "select 1 as one")).toEqual([{ one: 1 }])
+  })
+
+  it("says once that its data come from a place where it did not end in order", async () => {
+    const moveTo = (name: string) => {
+      const to = join(directory, "..", name)
+      renameSync(directory, to)
+      directory = to
+    }
+    const first = await serve()
+    const before = join(directory, "postgres")
+    first.child.kill("SIGKILL")
+    await first.exited
+    await killPostmaster()
+    moveTo("moved")
+    const moved = await serve()
+    expect(moved.failure).toBeNull()
+    expect(moved.printed()).toContain(`was at ${before} before, where its PostgreSQL did not end in order`)
+    await endByCtrlC(moved)
+    // What was stopped first, and moved or copied then, is whole.
+    moveTo("stopped")
+    const stopped = await serve()
+    expect(stopped.failure).toBeNull()
+    expect(stopped.printed()).not.toContain("did not end in order")
   })
 
   it("says that its password is gone instead of waiting", async () => {
