@@ -4,10 +4,12 @@
  * then one question is asked with user and password. What no waiting cures ends the start, in one line that says what to
  * change; a server that is not there is waited for.
  */
+import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { type ClientHttp2Session, connect as connectHttp2, type SecureClientSessionOptions } from "node:http2"
 import { isIP } from "node:net"
 import { resolve } from "node:path"
+import { createSecureContext } from "node:tls"
 import { parseConnectionString } from "@eventstore/db-client/dist/Client/parseConnectionString.js"
 import { Effect, Redacted, Schema } from "effect"
 
@@ -39,10 +41,11 @@ export const whereIn = (url: Redacted.Redacted): Effect.Effect<Where, EventStore
       const user = defaultCredentials?.username ?? null
       if (tls === false) return { hosts, user, tls: null }
       const files = {
-        ...(tlsCAFile === undefined ? {} : { ca: fileOf("tlsCAFile", tlsCAFile) }),
-        ...(userCertFile === undefined ? {} : { cert: fileOf("userCertFile", userCertFile) }),
+        ...(tlsCAFile === undefined ? {} : { ca: certificateIn("tlsCAFile", tlsCAFile) }),
+        ...(userCertFile === undefined ? {} : { cert: certificateIn("userCertFile", userCertFile) }),
         ...(userKeyFile === undefined ? {} : { key: fileOf("userKeyFile", userKeyFile) })
       }
+      if (!isPair(files)) throw failed("userKeyFile names no private key in PEM that belongs to the userCertFile")
       return { hosts, user, tls: files }
     },
     catch: (error) => (error instanceof EventStoreDbFailed ? error : failed((error as Error).message))
@@ -64,6 +67,26 @@ const fileOf = (option: string, path: string): Buffer => {
     return readFileSync(resolve(path))
   } catch (error) {
     throw failed(`${option} names ${resolve(path)}, which can't be read (${(error as NodeJS.ErrnoException).code})`)
+  }
+}
+
+/** Of a file that holds none, TLS would say only that the server can't be verified. */
+const certificateIn = (option: string, path: string): Buffer => {
+  const text = fileOf(option, path)
+  try {
+    new X509Certificate(text)
+    return text
+  } catch {
+    throw failed(`${option} names ${resolve(path)}, which holds no certificate in PEM`)
+  }
+}
+
+const isPair = (files: { readonly cert?: Buffer; readonly key?: Buffer }): boolean => {
+  try {
+    createSecureContext(files)
+    return true
+  } catch {
+    return false
   }
 }
 

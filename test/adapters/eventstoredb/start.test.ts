@@ -121,6 +121,33 @@ describe("a start with EventStoreDB", () => {
     })
   )
 
+  it.live("names a file that holds no certificate, and a key that is not the certificate's", () =>
+    Effect.gen(function* () {
+      const { directory, file } = yield* files
+      const { port } = yield* eventStore({ secured })
+      const put = (name: string, text: string) => {
+        writeFileSync(join(directory, name), text)
+        return join(directory, name)
+      }
+      const [junk, empty, ownKey] = [put("junk.crt", "no certificate"), put("empty.crt", ""), put("own.key", key)]
+      const another = selfSigned("localhost")
+      const anotherKey = put("another.key", another.key)
+      const started = (options: string) => said(`esdb://admin:changeit@localhost:${port}?tls=true&${options}`)
+      for (const path of [junk, empty]) {
+        const holdsNone = `names ${path}, which holds no certificate in PEM`
+        expect(yield* started(`tlsCAFile=${path}`)).toBe(`EVENTSTORE_URL: tlsCAFile ${holdsNone}`)
+        const asClient = `tlsCAFile=${file}&userCertFile=${path}&userKeyFile=${ownKey}`
+        expect(yield* started(asClient)).toBe(`EVENTSTORE_URL: userCertFile ${holdsNone}`)
+      }
+      for (const path of [junk, empty, anotherKey]) {
+        expect(yield* started(`tlsCAFile=${file}&userCertFile=${file}&userKeyFile=${path}`)).toBe(
+          "EVENTSTORE_URL: userKeyFile names no private key in PEM that belongs to the userCertFile"
+        )
+      }
+      expect(yield* started(`tlsCAFile=${file}&userCertFile=${file}&userKeyFile=${ownKey}`)).toBe("let in")
+    })
+  )
+
   it.live("does with one host that answers, and tells one that takes connections and says nothing from it", () =>
     Effect.gen(function* () {
       const { port } = yield* eventStore({ secured })
