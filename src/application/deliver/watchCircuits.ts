@@ -79,7 +79,6 @@ export const watchCircuits = (
       // A success beside it does not repair the destination.
       error: error ?? known?.error ?? null
     })
-    news.openUnsafe()
   }
 
   const learnt = (destination: DestinationId, state: CircuitState) => {
@@ -174,9 +173,10 @@ export const watchCircuits = (
       if (isFailure) {
         watched.add(claimed.lane)
         unreported.set(claimed.lane, (unreported.get(claimed.lane) ?? 0) + 1)
-        news.openUnsafe()
       }
       add(claimed, evidence, outcome === null ? null : openingErrorOf(outcome))
+      // Whoever waits for this goes on at once, inside of this call: a failure must be there to be reported by then.
+      news.openUnsafe()
       return isFailure
     },
     flush,

@@ -1,6 +1,6 @@
 /** What a worker reports to circuits, observation by observation, on the memory store. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { watchCircuits } from "../../../src/application/deliver/watchCircuits.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
@@ -110,6 +110,37 @@ describe("what a worker reports of a destination", () => {
       yield* watch.flush.pipe(Effect.provideService(Circuits, changing))
       expect(yield* facts(lane)).toEqual([opened, reset])
     }))
+
+  test("keeps the place of a failure until that failure was reported, also when the reporter had nothing to do", (lane) =>
+    Effect.gen(function* () {
+      const circuits = yield* Circuits
+      const asked = yield* Deferred.make<number>()
+      const answers = yield* Deferred.make<void>()
+      const slow: Circuits["Service"] = {
+        ...circuits,
+        report: (reports) =>
+          Deferred.succeed(asked, reports[0]!.failures).pipe(
+            Effect.andThen(Deferred.await(answers)),
+            Effect.andThen(circuits.report(reports))
+          )
+      }
+      const freed: Array<number> = []
+      const watch = watchCircuits(
+        policy,
+        () => Effect.void,
+        (_, failures) => freed.push(failures)
+      )
+      yield* Effect.forkScoped(Effect.provideService(watch.run, Circuits, slow))
+      // It waits for something to report.
+      yield* Effect.yieldNow
+      watch.observe(of(lane), down)
+      expect(yield* Deferred.await(asked)).toBe(1)
+      yield* Effect.yieldNow
+      expect(freed).toEqual([])
+      yield* Deferred.succeed(answers, undefined)
+      while (freed.length === 0) yield* Effect.yieldNow
+      expect(freed).toEqual([1])
+    }).pipe(Effect.scoped))
 
   test("is told to the worker too", (lane) =>
     Effect.gen(function* () {
