@@ -10,10 +10,11 @@ import { type BatchId, Queue } from "../../../src/application/ports/Queue.ts"
 import { QueueRepair } from "../../../src/application/ports/QueueRepair.ts"
 import { PAUSES_MS, SetAside, type Unprocessable } from "../../../src/application/ports/SetAside.ts"
 import { judgeMessage } from "../../../src/application/store/laws.ts"
-import type { MessageId } from "../../../src/domain/ids.ts"
+import { type MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { placeOf } from "../../../src/domain/message/place.ts"
 import { viewOf } from "../../../src/domain/message/view.ts"
 import { streamOf } from "../../../src/domain/streams.ts"
+import { makeEndpoint } from "../destinations/samples.ts"
 import {
   delivered,
   inMillis,
@@ -79,6 +80,20 @@ export const setAsideContract = <E>(name: string, layer: Layer.Layer<StorePorts,
         expect((yield* setAside.list({ cursor: null, limit: 9 })).items).toEqual([
           { ...found, stream: streamOf(one!.id), parts: ["queue"] }
         ])
+      })
+    )
+
+    test(
+      "belongs to the org of its destination, where its facts can't say to whom",
+      Effect.gen(function* () {
+        const setAside = yield* SetAside
+        const orgId = OrgId.make("acme")
+        const { id: lane } = yield* makeEndpoint(orgId)
+        const [one, other] = yield* put([{ orgId, destination: lane }, {}])
+        yield* setAside.put(yield* claimed, [broken(one!), broken(other!)])
+        const found = yield* setAside.find([one!.id, other!.id])
+        // Nobody ever set up the destination of the other.
+        expect([found.get(one!.id)?.orgId, found.get(other!.id)?.orgId]).toEqual([orgId, null])
       })
     )
 

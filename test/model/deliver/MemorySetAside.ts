@@ -71,8 +71,10 @@ export const layer = Layer.effect(
             if (waitsInLine(tables, messageId)) continue
             const before = setAside.get(messageId)
             const tries = (before?.tries ?? 0) + 1
+            const whose =
+              orgId ?? before?.orgId ?? (lane === null ? undefined : tables.destinations.get(lane)?.destination.orgId)
             setAside.set(messageId, {
-              ...{ messageId, orgId: orgId ?? before?.orgId ?? null, lane: lane ?? before?.lane ?? null },
+              ...{ messageId, orgId: whose ?? null, lane: lane ?? before?.lane ?? null },
               ...{ reason, detail, tries, since: before?.since ?? now(), triedAt: null },
               againAt: inMillis(PAUSES_MS[Math.min(tries, PAUSES_MS.length) - 1]!)
             })

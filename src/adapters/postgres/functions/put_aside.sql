@@ -1,6 +1,6 @@
 -- Sets messages aside: out of the batch that holds them, or, without a batch, as they are. Only what is in the batch is taken, so a
 -- repeated call does nothing, and one that comes after a takeover has no effect. A message that waits for its turn in its line is
--- where it belongs: what became of it in that batch is over.
+-- where it belongs: what became of it in that batch is over. Where its facts can't be read, its lane says whose it is.
 create or replace function put_aside(
   p_batch uuid, p_messages uuid[], p_orgs text[], p_lanes uuid[], p_reasons text[], p_details text[], p_pauses_ms bigint[]
 ) returns void
@@ -22,7 +22,7 @@ begin
       where c.batch = p_batch;
   end if;
   insert into set_aside as s (message_id, org_id, lane, reason, detail, since, again_at)
-    select u.message, u.org, u.lane, u.reason, u.detail, v_now, v_now + p_pauses_ms[1] * interval '1 millisecond'
+    select u.message, coalesce(u.org, (select l.org_id from lane l where l.lane = u.lane)), u.lane, u.reason, u.detail, v_now, v_now + p_pauses_ms[1] * interval '1 millisecond'
     from unnest(p_messages, p_orgs, p_lanes, p_reasons, p_details) u(message, org, lane, reason, detail)
     where (p_batch is null or u.message = any (v_claim.messages))
       and not exists (select 1 from line_entry t where t.message_id = u.message and t.state = 'WAITING')
