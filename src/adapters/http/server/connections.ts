@@ -7,6 +7,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
+import { full } from "./CountedRequest.ts"
 import { type CallersTimes, lateCallers } from "./lateCallers.ts"
 import { watchLoop } from "./loopTime.ts"
 import { onRequest } from "./onRequest.ts"
@@ -24,6 +25,8 @@ export interface ConnectionLimits extends CallersTimes {
   /** How long an answer may wait for its reader. */
   readonly answerReadWithinMs: number
   readonly isProxy: (address: string) => boolean
+  /** How many requests a caller may send on one connection before it has their answers. One more closes it. */
+  readonly underWayMax: number
   /**
    * How many connections of one address make room for its next ones, in a second; of all addresses together ten times as many. Beyond,
    * new ones are closed before anything is made for them: who opens thousands has a small part of the loop for it.
@@ -42,6 +45,7 @@ export const limitsDefault: ConnectionLimits = {
   idleMs: seconds(65),
   answerReadWithinMs: seconds(30),
   isProxy: () => false,
+  underWayMax: 16,
   roomPerSecondMax: 50,
   now: () => performance.now()
 }
@@ -92,8 +96,8 @@ interface Connection {
   readonly pools: ReadonlyArray<Pool>
   state: State
   since: number
-  /** Requests that were not answered to the end: a caller may send several before it reads. */
-  underWay: number
+  /** Answers that have not ended: a caller may send several requests before it reads. */
+  readonly underWay: Set<ServerResponse>
   /** Of their answers, those that are written and wait to be read. */
   unread: number
   /** Of the last request whose headers came. */
@@ -111,8 +115,8 @@ const arrivingOf = ({ last }: Connection): Exchange | null => (last === null || 
 /** Whether a refusal of what arrives now can't be taken for the answer to something else, or for a part of it. */
 const hearsRefusal = (connection: Connection): boolean => {
   const arriving = arrivingOf(connection)
-  if (arriving === null) return connection.underWay === 0
-  return connection.underWay === 1 && !arriving.response.headersSent
+  if (arriving === null) return connection.underWay.size === 0
+  return connection.underWay.size === 1 && !arriving.response.headersSent
 }
 
 /** Of Node: a handshake or a request that took too long. */
@@ -186,7 +190,7 @@ export const watchConnections = (server: Server, limits: ConnectionLimits): void
       pools: [all, own],
       state: "fresh",
       since: performance.now(),
-      underWay: 0,
+      underWay: new Set(),
       unread: 0,
       last: null
     }
@@ -197,7 +201,11 @@ export const watchConnections = (server: Server, limits: ConnectionLimits): void
       pool.byState.fresh.add(connection)
       pool.count += 1
     }
-    socket.once("close", () => leave(connection, address, name))
+    socket.once("close", () => {
+      leave(connection, address, name)
+      // Node tells those behind the first only where it was the parser that read the connection's end.
+      for (const response of connection.underWay) response.destroy()
+    })
   }
 
   const connectionOf = (socket: Socket) => bySocket.get(socket) ?? byName.get(nameOf(socket))
@@ -208,7 +216,8 @@ export const watchConnections = (server: Server, limits: ConnectionLimits): void
     if (connection === undefined) return
     bySocket.set(request.socket, connection)
     connection.last = { request, response }
-    connection.underWay += 1
+    connection.underWay.add(response)
+    if (connection.underWay.size >= limits.underWayMax) full.add(request.socket)
     // Who asks more instead of reading gains no time.
     if (connection.unread === 0) become(connection, "arriving")
     let isUnread = false
@@ -222,9 +231,10 @@ export const watchConnections = (server: Server, limits: ConnectionLimits): void
       if (connection.unread === 1) become(connection, "unread")
     })
     response.on("close", () => {
-      connection.underWay -= 1
+      if (connection.underWay.size === limits.underWayMax) full.delete(request.socket)
+      connection.underWay.delete(response)
       if (isUnread) connection.unread -= 1
-      become(connection, connection.unread > 0 ? "unread" : connection.underWay > 0 ? "working" : "idle")
+      become(connection, connection.unread > 0 ? "unread" : connection.underWay.size > 0 ? "working" : "idle")
     })
   }
 

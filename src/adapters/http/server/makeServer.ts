@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from "node:http"
 import { createServer as createSecureServer } from "node:https"
 import { Redacted } from "effect"
+import { CountedRequest } from "./CountedRequest.ts"
 import { CHECK_EVERY_MS, type ConnectionLimits, limitsDefault, watchConnections } from "./connections.ts"
 import { SafeResponse } from "./securityHeaders.ts"
 import { stopSoon } from "./stopSoon.ts"
@@ -12,6 +13,7 @@ const optionsOf = ({ headersWithinMs, requestWithinMs, idleMs }: ConnectionLimit
   connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, Math.ceil(headersWithinMs / 2)),
   keepAliveTimeout: idleMs,
   maxHeaderSize: 16 * 1024,
+  IncomingMessage: CountedRequest,
   ServerResponse: SafeResponse
 })
 
@@ -49,7 +51,7 @@ const makeSecureServer = ({ certificate, whenRenewed }: Tls, limits: ConnectionL
 /** Calls `begin` when it is the request's turn. */
 export type TakeUp = (request: IncomingMessage, begin: () => void) => void
 
-/** Whoever listens for requests from now on hears of each when it is taken up. */
+/** Whoever listens for requests from now on hears of each when it is taken up, and nobody upgrades a connection. */
 const inTurn = (server: Server, takeUp: TakeUp): void => {
   type Listener = (request: IncomingMessage, response: ServerResponse) => void
   const [on, off] = [server.on.bind(server), server.off.bind(server)]
@@ -57,6 +59,7 @@ const inTurn = (server: Server, takeUp: TakeUp): void => {
   const isRequest = (event: string) => event === "request" || event === "checkContinue"
   Object.assign(server, {
     on: (event: string, listener: Listener) => {
+      if (event === "upgrade") return server
       if (!isRequest(event)) return on(event, listener)
       const whenTakenUp: Listener = (request, response) =>
         takeUp(request, () => {

@@ -163,6 +163,32 @@ describe("many connections", () => {
   })
 })
 
+describe("requests of one connection that come before the answers", () => {
+  it("are answered in their order, as many as may be under way", async () => {
+    const server = await listening({ underWayMax: 3 })
+    const answers: Array<() => void> = []
+    server.on("request", ({ url }, response) => answers.push(() => response.end(`answer ${url}.`)))
+    const { got } = await caller(portOf(server), get("/1") + get("/2") + get("/3"))
+    await expect.poll(() => answers.length, PATIENCE).toBe(3)
+    for (const answer of answers.toReversed()) answer()
+    await expect.poll(() => got().match(/answer \/\d/g), PATIENCE).toEqual(["answer /1", "answer /2", "answer /3"])
+  })
+
+  it("close it when there is one more, and no others of the same piece are heard of", async () => {
+    const heard: Array<string> = []
+    const server = await listening({ underWayMax: 3 }, null, ({ url }, begin) => {
+      heard.push(url!)
+      begin()
+    })
+    const closed: Array<string> = []
+    server.on("request", ({ url }, response) => response.on("close", () => closed.push(url!)))
+    const { isClosed } = await caller(portOf(server), ["/1", "/2", "/3", "/4", "/5", "/6"].map(get).join(""))
+    await expect.poll(isClosed, PATIENCE).toBe(true)
+    expect(heard).toEqual(["/1", "/2", "/3"])
+    await expect.poll(() => closed.toSorted(), PATIENCE).toEqual(["/1", "/2", "/3"])
+  })
+})
+
 describe("slow callers", () => {
   it("that do not read their answer are disconnected", async () => {
     const server = await listening({ answerReadWithinMs: 200 })
@@ -175,11 +201,12 @@ describe("slow callers", () => {
 
   it("that read pages slowly take no more than their share of memory, and the rest is told to come later", async () => {
     const served = await start()
-    const stuck = await caller(Number(new URL(served.url).port))
-    stuck.socket.pause()
-    stuck.socket.write(get("/docs").repeat(40))
+    const port = Number(new URL(served.url).port)
+    const stuck = await Promise.all([1, 2, 3].map(() => caller(port)))
+    for (const { socket } of stuck) socket.pause()
+    for (const { socket } of stuck) socket.write(get("/docs").repeat(16))
     await expect.poll(async () => (await fetch(`${served.url}/docs`)).status, PATIENCE).toBe(503)
-    stuck.socket.destroy()
+    for (const { socket } of stuck) socket.destroy()
     await expect.poll(async () => (await fetch(`${served.url}/docs`)).status, PATIENCE).toBe(200)
   })
 
@@ -188,7 +215,7 @@ describe("slow callers", () => {
     const stuck = await caller(Number(new URL(served.url).port))
     stuck.socket.pause()
     // More than a connection holds in its buffers.
-    stuck.socket.write(get("/docs").repeat(20))
+    stuck.socket.write(get("/docs").repeat(8))
     await expect
       .poll(async () => {
         if (!stuck.isClosed()) stuck.socket.write(get("/healthz"))
