@@ -16,6 +16,7 @@ import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
+import { Orgs, unset } from "../../../src/application/ports/Orgs.ts"
 import { Projections, type Run } from "../../../src/application/ports/Projections.ts"
 import { Replays } from "../../../src/application/ports/Replays.ts"
 import { Retention } from "../../../src/application/ports/Retention.ts"
@@ -25,7 +26,7 @@ import * as Command from "../../../src/domain/command/facts.ts"
 import type { ConsentOf } from "../../../src/domain/consent/consent.ts"
 import * as Consented from "../../../src/domain/consent/facts.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
-import { DestinationId, type OrgId } from "../../../src/domain/ids.ts"
+import { DestinationId, OrgId } from "../../../src/domain/ids.ts"
 import * as Replayed from "../../../src/domain/replay/facts.ts"
 import { makeEndpoint, webhook } from "../destinations/samples.ts"
 import { ended, projected as inLists } from "../replays/deadLetterSamples.ts"
@@ -225,6 +226,25 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
           correlationId: "c",
           actor: "operator"
         })
+      })
+    )
+
+    test(
+      "has an entry for each change of an org, whatever the operator called it, also where nothing else is written with it",
+      Effect.gen(function* () {
+        for (const orgId of [randomUUID().slice(0, 8), randomUUID(), `team-${randomUUID()}`].map((id) =>
+          OrgId.make(id)
+        )) {
+          yield* Effect.provideService(
+            Effect.flatMap(Orgs, (orgs) => orgs.set(orgId, { ...unset, suspended: "unpaid" })),
+            CommandedBy,
+            "operator"
+          )
+          yield* projected()
+          expect(yield* entriesOf(orgId)).toMatchObject([
+            { operation: "UPDATED", subject: { type: "org", id: orgId }, actor: "operator", channel: null }
+          ])
+        }
       })
     )
 

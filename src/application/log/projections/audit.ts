@@ -13,7 +13,8 @@ import {
   entryOfErasure,
   entryOfEvent,
   entryOfMessage,
-  entryOfReplay
+  entryOfReplay,
+  type Subject
 } from "../../../domain/audit/entry.ts"
 import { fromRecorded as circuitFact } from "../../../domain/circuit/facts.ts"
 import { activityOf } from "../../../domain/consent/activity.ts"
@@ -34,10 +35,14 @@ import type { Projection } from "./Projection.ts"
 /** After this many entries, about a millisecond, other fibers run. */
 const YIELD_EVERY = 500
 
+const ORGS = "org-"
 const UUID_LENGTH = 36
 
-/** The prefix of a stream's name, before the id. */
-const kindOf = ({ stream }: LoggedFact): string => stream.slice(0, -UUID_LENGTH - 1)
+/** A journal's name is `<kind>-<id>`. Every id is a UUID but an org's, which is the name that the operator gave it. */
+const subjectOf = ({ stream }: LoggedFact): Subject =>
+  stream.startsWith(ORGS)
+    ? { type: "org", id: stream.slice(ORGS.length) }
+    : { type: stream.slice(0, -UUID_LENGTH - 1), id: stream.slice(-UUID_LENGTH) }
 
 /** A circuit's facts do not name its org, nor do a replay's facts after the first. */
 const isUnsigned = (fact: LoggedFact) => fact.stream.startsWith("circuit-") || fact.stream.startsWith("replay-")
@@ -57,8 +62,8 @@ const entryOf = (
     return opening?.type === "MessageQueued" && fact !== undefined ? entryOfMessage(messageId, opening, fact) : null
   }
   if (isAboutConsent(logged)) return entryOfDossier(Result.getOrThrow(dossierFact(logged)))
-  const type = kindOf(logged)
-  const id = stream.slice(-UUID_LENGTH)
+  const subject = subjectOf(logged)
+  const { type, id } = subject
   const orgId = orgs.get(stream)
   switch (type) {
     case "access":
@@ -74,7 +79,7 @@ const entryOf = (
     default:
       // Each channel has its own prefix for the journals of its destinations.
       return isConfigurationFact(logged.name)
-        ? entryOfConfiguration({ type, id }, Result.getOrThrow(configurationFact(logged)))
+        ? entryOfConfiguration(subject, Result.getOrThrow(configurationFact(logged)))
         : null
   }
 }
@@ -97,7 +102,7 @@ export const auditRowsOf = Effect.fnUntraced(function* (facts: ReadonlyArray<Log
 
 export const audit: Projection<AuditTrail> = {
   name: "audit",
-  version: 1,
+  version: 2,
   project: Effect.fnUntraced(function* (facts) {
     const rows = yield* auditRowsOf(facts)
     const { project } = yield* AuditTrail
