@@ -65,7 +65,7 @@ export const readPayload = (
 type AddFault = (field: string, reason: string) => null
 
 const fromOf = (from: unknown, addFault: AddFault): string | null =>
-  typeof from === "string" && from !== ""
+  typeof from === "string" && /^[\w-]{1,64}$/.test(from)
     ? from
     : addFault("payloadJson.from", "must be the id of a WhatsApp account, or its phoneNumberId")
 

@@ -55,6 +55,9 @@ describe("a payload", () => {
     ["components that are no array", "t", { language: "en", components: {} }, ["payloadJson.components"]],
     ["a field that is none", "t", { language: "en", parameters: [] }, ["payloadJson.parameters"]],
     ["a sender that is none", "t", { language: "en", from: 17 }, ["payloadJson.from"]],
+    ["a sender that no database can look for", "t", { language: "en", from: "1\0" }, ["payloadJson.from"]],
+    ["a sender that is half a character", "t", { language: "en", from: "\ud800" }, ["payloadJson.from"]],
+    ["a sender that is longer than an id", "t", { language: "en", from: "1".repeat(65) }, ["payloadJson.from"]],
     [
       "several faults",
       "t",
