@@ -16,6 +16,9 @@ export const FAULTS_MAX = 20
 /** A value with more places than this may be wrong in all of them: its decoding ends at the first fault. */
 const PLACES_MAX = 2_000
 
+/** What a record holds whose schema says no number, and what a request may hold beyond its fields before it is refused for the first of it. */
+const ENTRIES_MAX = 1_000
+
 const strictly = { errors: "all", onExcessProperty: "error" } as const
 const untilTheFirst = { errors: "first", onExcessProperty: "error" } as const
 
@@ -113,8 +116,13 @@ const extentOf = (given: SchemaAST.AST, value: unknown, path: string): Extent =>
   }
   if (SchemaAST.isObjects(ast) && !Array.isArray(value)) {
     const keys = Object.keys(value)
-    const most = limitOf(ast, "maxProperties")
+    const isRecord = ast.indexSignatures.length > 0
+    const most = Math.min(limitOf(ast, "maxProperties"), isRecord ? ENTRIES_MAX : Number.POSITIVE_INFINITY)
     if (keys.length > most) return refused(path, `must have at most ${most} entries, not ${keys.length}`)
+    if (!isRecord && keys.length > ast.propertySignatures.length + ENTRIES_MAX) {
+      const unknown = keys.find((key) => ast.propertySignatures.every(({ name }) => name !== key))!
+      return refused(fieldName(path, [unknown]), "is not a field of this request")
+    }
     const entries = value as Readonly<Record<string, unknown>>
     const named = ast.propertySignatures.filter(({ name }) => Object.hasOwn(value, name))
     return sumOf(named, keys.length, ({ name, type }) => extentOf(type, entries[String(name)], fieldName(path, [name])))

@@ -1,7 +1,7 @@
 /** However much a caller sends, decoding it and saying what is wrong with it stays small. */
-import { Result } from "effect"
+import { Result, Schema } from "effect"
 import { describe, expect, test } from "vitest"
-import { FAULTS_MAX } from "../../../src/application/requests/decoding.ts"
+import { decoderOf, FAULTS_MAX } from "../../../src/application/requests/decoding.ts"
 import { decodeEntry } from "../../../src/application/requests/messageRequests.ts"
 import { invalidFields } from "../../../src/application/requests/problem.ts"
 
@@ -37,6 +37,29 @@ describe("what is decoded", () => {
     const metadata = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`k${index}`, 1]))
     expect(faultsOf({ metadata })).toEqual([
       { field: "messages[0].metadata", reason: "must have at most 50 entries, not 100000" }
+    ])
+  })
+
+  test("ends at the number of a record's entries also where its schema says none", () => {
+    const decode = decoderOf(Schema.Struct({ headers: Schema.Record(Schema.String, Schema.String) }))
+    const entries = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`k${index}`, 1]))
+    let looks = 0
+    const headers = new Proxy(entries, {
+      get: (target, key) => {
+        looks++
+        return Reflect.get(target, key) as unknown
+      }
+    })
+    expect(decode({ headers })).toEqual(
+      Result.fail([{ field: "headers", reason: "must have at most 1000 entries, not 10000" }])
+    )
+    expect(looks).toBe(0)
+  })
+
+  test("ends at the first field that is none where there are thousands, before the fields that are", () => {
+    const unknown = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`k${index}`, 1]))
+    expect(faultsOf({ orderingKey: 1, ...unknown })).toEqual([
+      { field: "messages[0].k0", reason: "is not a field of this request" }
     ])
   })
 
