@@ -2,15 +2,17 @@
 create or replace function erase_rows(p_streams uuid[]) returns void
 language plpgsql volatile as $$
 begin
+  -- From the row itself: steps of all projections come by here, and one that waited for the step that lists the message would write
+  -- back what it read before it.
   update message_view v set dossier_id = null, correlation_id = null, entries = null,
-      recipient = e.view ->> 'to', view = e.view::json
-    from (
-      select m.id, m.generation, erased_fact('', m.view)::jsonb
-          || case when json_typeof(m.view -> 'lastError') = 'object'
-              then jsonb_build_object('lastError', (m.view -> 'lastError')::jsonb || '{"message": "erased"}') else '{}' end as view
-      from message_view m where m.id = any (p_streams)
-    ) e
-    where v.id = e.id and v.generation = e.generation;
+      (recipient, view) = (
+        select e.view ->> 'to', e.view::json
+        from (
+          select erased_fact('', v.view)::jsonb
+            || case when json_typeof(v.view -> 'lastError') = 'object'
+                then jsonb_build_object('lastError', (v.view -> 'lastError')::jsonb || '{"message": "erased"}') else '{}' end as view
+        ) e)
+    where v.id = any (p_streams);
   -- What a dossier's consent refused stays with its dossier, as the consent does.
   update audit a set dossier_id = case when a.operation = 'BLOCKED_BY_POLICY' then a.dossier_id end, correlation_id = null,
       actor = case when a.actor like 'amqp:%' then 'amqp' else a.actor end,
