@@ -149,7 +149,7 @@ export type CancelWaitingRequest = {
 }
 
 export type Cause = {
-  readonly reason: "SET_ASIDE" | "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
+  readonly reason: "SET_ASIDE" | "ORG_SUSPENDED" | "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
   readonly says: string
   readonly since: string | null
   readonly until: string | null
@@ -671,7 +671,7 @@ export type Explanation = {
   readonly id: string
   readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
   readonly at: string
-  readonly reason: "SET_ASIDE" | "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
+  readonly reason: "SET_ASIDE" | "ORG_SUSPENDED" | "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
   readonly says: string
   readonly since: string | null
   readonly until: string | null

@@ -7,8 +7,15 @@ import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
 import { type CircuitSituation, closed, type DatedCircuitFact, situationOf } from "../../domain/circuit/situation.ts"
 import { journalOf } from "../../domain/destination/changes.ts"
 import { fromRecorded as configurationFact } from "../../domain/destination/facts.ts"
-import { type Disabling, disablingIn, isRemovedIn, type Pause, pauseIn } from "../../domain/destination/situation.ts"
-import type { ChannelName, DestinationId } from "../../domain/ids.ts"
+import {
+  type Disabling,
+  disablingIn,
+  isRemovedIn,
+  type Pause,
+  pauseIn,
+  suspensionIn
+} from "../../domain/destination/situation.ts"
+import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import { upTo } from "../messages/readMessage.ts"
 import { Channels } from "../ports/Channels.ts"
 import { type JournalFact, Journals } from "../ports/Journals.ts"
@@ -34,6 +41,12 @@ export const configurationHistory = Effect.fnUntraced(function* (channelName: Ch
   const facts = channel === undefined ? [] : yield* (yield* Journals).load(journalOf(channel, destination))
   return decoded(configurationFact, facts)
 })
+
+/** Why nothing of the org goes, now or as it was known at a time; null while it is not suspended. */
+export const readSuspension = (orgId: OrgId, at: DateTime.Utc | null) =>
+  Effect.flatMap(Journals, ({ load }) =>
+    Effect.map(load(`org-${orgId}`), (facts) => suspensionIn(upTo(decoded(configurationFact, facts), at)))
+  )
 
 /** As it is now, or as it was known at a time. */
 export const readSituation = Effect.fnUntraced(function* (

@@ -1,6 +1,6 @@
 /**
  * Where a message is, why, and what comes next (domain/message/explanation/), now or as it was known at an earlier time. Of
- * an earlier time the facts tell pauses and circuits; the queue, the rate limit and the workers are known only as they are
+ * an earlier time the facts tell suspensions, pauses and circuits; the queue, the rate limit and the workers are known only as they are
  * now, and the answer names what it does not know.
  */
 import { DateTime, Effect } from "effect"
@@ -10,7 +10,7 @@ import { type Explanation, explain } from "../../domain/message/explanation/expl
 import { isWaiting } from "../../domain/message/explanation/waiting.ts"
 import type { Message } from "../../domain/message/transitions.ts"
 import { viewOf } from "../../domain/message/view.ts"
-import { readSituation } from "../destinations/situation.ts"
+import { readSituation, readSuspension } from "../destinations/situation.ts"
 import { Backlogs } from "../ports/Backlogs.ts"
 import { Destinations } from "../ports/Destinations.ts"
 import { EventStore } from "../ports/EventStore.ts"
@@ -28,6 +28,7 @@ export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mes
   const message = replay(history.map(({ fact }) => fact))
   const { channel, destination } = opening
   const situation = yield* readSituation(channel, destination, at)
+  const suspension = yield* readSuspension(orgId, at)
   const present =
     at === null
       ? yield* presentOf(orgId, id, destination, message)
@@ -35,12 +36,12 @@ export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mes
   const setAside = at === null ? ((yield* (yield* SetAside).find([id])).get(id) ?? null) : null
   const moment = at ?? (yield* DateTime.now)
   const restorations = yield* (yield* Restorations).all
-  return explain(id, history, { ...situation, ...present, setAside, restorations }, moment)!
+  return explain(id, history, { ...situation, ...present, suspension, setAside, restorations }, moment)!
 })
 
 type Present = Parameters<typeof explain>[2]
 
-const nothingKnown: Omit<Present, "pause" | "disabling" | "circuit" | "restorations" | "unknown"> = {
+const nothingKnown: Omit<Present, "suspension" | "pause" | "disabling" | "circuit" | "restorations" | "unknown"> = {
   rateLimit: null,
   before: null,
   ahead: null,

@@ -1,6 +1,6 @@
 /**
- * Whether a destination is paused or disabled, since when, by whom and why; and how it was called. Folded from the facts
- * of its journal.
+ * Whether a destination is paused or disabled, or its org suspended, since when, by whom and why; and how it was called. Folded from
+ * the facts of their journals.
  */
 import type { DateTime } from "effect"
 import type { Call } from "../delivery/exchange.ts"
@@ -34,6 +34,21 @@ export interface Disabling {
 export const disablingIn = (history: ReadonlyArray<DatedConfigurationFact>): Disabling | null => {
   const last = history.findLast(({ fact: { type } }) => type === "DestinationDisabled" || type === "DestinationEnabled")
   return last?.fact.type === "DestinationDisabled" ? { since: last.at, reason: last.fact.reason } : null
+}
+
+export interface Suspension {
+  readonly since: DateTime.Utc
+  readonly reason: string
+}
+
+/** Of the journal of an org. Null while it is not suspended. */
+export const suspensionIn = (history: ReadonlyArray<DatedConfigurationFact>): Suspension | null => {
+  const changes = history.flatMap(({ at, fact }) =>
+    fact.type === "OrgChanged" ? [{ at, reason: fact.suspended }] : []
+  )
+  const reason = changes.at(-1)?.reason ?? null
+  const first = changes[changes.findLastIndex((change) => change.reason === null) + 1]
+  return first === undefined || reason === null ? null : { since: first.at, reason }
 }
 
 export const isRemovedIn = (history: ReadonlyArray<DatedConfigurationFact>): boolean =>

@@ -12,6 +12,7 @@ import * as the from "./samples.ts"
 const id = MessageId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0b01")
 const other = MessageId.make("0198f0a2-3c52-7c43-8b1a-6d2f6f1f0b02")
 const calm: Surroundings = {
+  suspension: null,
   pause: null,
   disabling: null,
   circuit: closed,
@@ -67,6 +68,17 @@ const everyReason: Readonly<Record<Reason, Said>> = {
     around: { setAside: { since: the.noonPlus(1_000), againAt: the.noonPlus(61_000) }, pause: paused },
     can: ["resume", "cancel"],
     is: { since: the.noonPlus(1_000), until: the.noonPlus(61_000), waitsFor: "operator" }
+  },
+  ORG_SUSPENDED: {
+    facts: [the.queued()],
+    around: { suspension: { since: the.noonPlus(3_000), reason: "unpaid" }, pause: paused },
+    can: ["resume", "cancel"],
+    is: {
+      says: "the operator has suspended the org (unpaid): its messages wait until it may go on",
+      since: the.noonPlus(3_000),
+      until: null,
+      waitsFor: "operator"
+    }
   },
   BEHIND_ANOTHER: {
     facts: [the.queued({ orderingKey: "a" })],

@@ -5,6 +5,7 @@ import type { StoredFact } from "../view.ts"
 
 export const reasons = [
   "SET_ASIDE",
+  "ORG_SUSPENDED",
   "BEHIND_ANOTHER",
   "NO_WORKER",
   "DISABLED",

@@ -83,6 +83,8 @@ const nextOf = ({ status, progress }: Message, { reason }: Cause): string => {
   switch (reason) {
     case "SET_ASIDE":
       return "it is tried again by itself, or when an operator wants it"
+    case "ORG_SUSPENDED":
+      return "nothing, until the operator lets the org go on, or the message is too old"
     case "BEHIND_ANOTHER":
       return "it goes when the message before it has ended"
     case "NO_WORKER":

@@ -2,7 +2,7 @@
 import type { DateTime } from "effect"
 import type { CircuitSituation } from "../../circuit/situation.ts"
 import type { RateLimit } from "../../delivery/rateLimit.ts"
-import type { Disabling, Pause } from "../../destination/situation.ts"
+import type { Disabling, Pause, Suspension } from "../../destination/situation.ts"
 import type { MessageId } from "../../ids.ts"
 import type { MessageStatus } from "../machine.ts"
 import type { Restoration } from "./restoration.ts"
@@ -10,6 +10,8 @@ import type { Restoration } from "./restoration.ts"
 export interface Surroundings {
   /** Posthaste can't process it; absent: nobody looked. */
   readonly setAside?: { readonly since: DateTime.Utc; readonly againAt: DateTime.Utc } | null
+  /** Of the org. */
+  readonly suspension: Suspension | null
   readonly pause: Pause | null
   readonly disabling: Disabling | null
   readonly circuit: CircuitSituation

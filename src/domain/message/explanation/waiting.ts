@@ -40,11 +40,22 @@ export const causesToWait = (
   return causes.length > 0 ? causes : [dueNow(around, dueAt)]
 }
 
-/** What holds back every message of the destination or of its line. */
+/** What holds back every message of the org, of the destination or of its line. */
 export const holdsOf = (
-  { before, workers, pause, disabling, circuit }: Surroundings,
+  { suspension, before, workers, pause, disabling, circuit }: Surroundings,
   at: DateTime.Utc
 ): ReadonlyArray<Cause> => [
+  ...(suspension === null
+    ? []
+    : [
+        {
+          reason: "ORG_SUSPENDED",
+          says: `the operator has suspended the org (${suspension.reason}): its messages wait until it may go on`,
+          since: suspension.since,
+          until: null,
+          waitsFor: "operator"
+        } as const
+      ]),
   ...(before === null
     ? []
     : [

@@ -68,6 +68,30 @@ describe("the explanation of a message", () => {
     expect((await explain(id, `?at=${before}`)).json).toMatchObject({ status: "QUEUED", reason: "DUE", also: [] })
   })
 
+  it("says that the org is suspended, since when and why, now and of an earlier time", async () => {
+    const org = "suspended"
+    const place = await endpoint(org)
+    const { id } = (await send({ channel: "webhook", to: place, payloadJson: 1 }, { org })).json as { id: string }
+    const set = (body: object) => call("PUT", `/api/v1/orgs/${org}`, { body })
+    expect((await explain(id, "", org)).json["reason"]).toBe("DUE")
+    await set({ suspended: "unpaid" })
+    const { since } = (await explain(id, "", org)).json as { since: string }
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    const during = new Date().toISOString()
+    await set({ suspended: "unpaid since March", name: "Later" })
+    const suspended = { reason: "ORG_SUSPENDED", waitsFor: "operator", since, also: [] }
+    expect((await explain(id, "", org)).json).toMatchObject({
+      ...suspended,
+      says: expect.stringContaining("(unpaid since March)")
+    })
+    await set({})
+    expect((await explain(id, "", org)).json["reason"]).toBe("DUE")
+    expect((await explain(id, `?at=${during}`, org)).json).toMatchObject({
+      ...suspended,
+      says: expect.stringContaining("(unpaid)")
+    })
+  })
+
   it("names no pause of a destination that was removed", async () => {
     const place = await endpoint()
     const id = await accept({ to: place })
