@@ -8,8 +8,8 @@
 
 import { BACKSLASH, CLOSE_LIST, CLOSE_OBJECT, COMMA, isSpace, OPEN_LIST, OPEN_OBJECT, QUOTE } from "./rawJson.ts"
 
-/** Looked through in one step: a millisecond or so. */
-const STEP_BYTES = 256 * 1024
+/** Looked through in one step: half a millisecond at most. */
+const STEP_BYTES = 128 * 1024
 
 export interface List {
   /** Where the first entries begin and end, in turns. */
@@ -70,6 +70,10 @@ export const findEntries = (bytes: Uint8Array, most: number): Search => {
       if (inString) {
         if (code === QUOTE) inString = false
         else if (code === BACKSLASH) at++
+        // The rest of the text, in a third of the time.
+        else while (at + 1 < stepEnd && bytes[at + 1] !== QUOTE && bytes[at + 1] !== BACKSLASH) at++
+      } else if (parts[code] === 0) {
+        // A number, a word or a space.
       } else if (code === QUOTE) inString = true
       else if (code === COMMA) {
         if (depth === 2 && list !== null) entry(list, at)
@@ -77,7 +81,7 @@ export const findEntries = (bytes: Uint8Array, most: number): Search => {
         depth++
         if (depth === 1) inObject = code === OPEN_OBJECT
         else if (depth === 2 && inObject && code === OPEN_LIST) begin(at + 1)
-      } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
+      } else {
         if (depth === 2 && list !== null) end(list, at)
         depth--
       }
@@ -96,6 +100,10 @@ export const findEntries = (bytes: Uint8Array, most: number): Search => {
 
   return { step, found }
 }
+
+/** Outside of strings, what parts and nests has a 1; half of all bytes or more are something else. */
+const parts = new Uint8Array(256)
+for (const code of [QUOTE, COMMA, OPEN_OBJECT, OPEN_LIST, CLOSE_OBJECT, CLOSE_LIST]) parts[code] = 1
 
 const utf8 = new TextEncoder()
 

@@ -46,9 +46,9 @@ describe("the entries of a batch", () => {
     expect(found(`{"a":[${"1,".repeat(5_000)}1]}`, 3)?.lists).toEqual([{ count: 5_001, entries: ["1", "1", "1"] }])
   })
 
-  it("are looked for a quarter of a mebibyte at a time", () => {
+  it("are looked for an eighth of a mebibyte at a time", () => {
     const whole = found(`{"a":["${"x,".repeat(400_000)}","\\\\",2]}`)!
-    expect(whole.steps).toBe(4)
+    expect(whole.steps).toBe(7)
     expect(whole.lists[0]!.count).toBe(3)
   })
 

@@ -18,7 +18,7 @@ import type { OrgId } from "../../../domain/ids.ts"
 import { ActingOrg } from "./auth.ts"
 import { atPaceOf, pieceOf } from "./door.ts"
 import { invalidFields, invalidRequest, type Problem, tooLarge } from "./problem.ts"
-import { limits, readJsonBytes } from "./requestBody.ts"
+import { isLarge, limits, useJsonBytes } from "./requestBody.ts"
 import { PIECE } from "./turns.ts"
 import { asLargeBatch } from "./underWay.ts"
 
@@ -57,9 +57,7 @@ export const answerBatch = <Asked, Outcome, E1, R1, E2, R2, R3>(
   kind: Kind<Asked, Outcome, E1, R1, E2, R2, R3>
 ) => {
   const answer = answerInPieces(request, kind)
-  // Whoever does not say how much it sends may send a lot.
-  const isLarge = Number(request.headers["content-length"] ?? limits.batch) > limits.single
-  return isLarge ? asLargeBatch(answer) : answer
+  return isLarge(request) ? asLargeBatch(answer) : answer
 }
 
 const answerInPieces = Effect.fnUntraced(function* <Asked, Outcome, E1, R1, E2, R2, R3>(
@@ -67,10 +65,11 @@ const answerInPieces = Effect.fnUntraced(function* <Asked, Outcome, E1, R1, E2, 
   { name, decodeBody, admit, decode, undecoded, accept, answerTo }: Kind<Asked, Outcome, E1, R1, E2, R2, R3>
 ) {
   const orgId = yield* ActingOrg
-  const bytes = yield* readJsonBytes(request, limits.batch)
-  const entries = yield* entriesOf(orgId, bytes, name, decodeBody)
+  const { entries, bytes } = yield* useJsonBytes(request, limits.batch, orgId, (bytes) =>
+    Effect.map(entriesOf(orgId, bytes, name, decodeBody), (entries) => ({ entries, bytes: bytes.length }))
+  )
   const values = entries.map((entry) => (Result.isSuccess(entry) ? entry.success.value : null))
-  yield* admit(orgId, bytes.length, values)
+  yield* admit(orgId, bytes, values)
   const asked: Array<Result.Result<Asked, Problem>> = []
   yield* inPieces(orgId, entries.length, (index) => {
     const entry = entries[index]!

@@ -1,37 +1,82 @@
-/** A body that takes the event loop for long is decoded in a turn of its org, by its bytes; a small one at once. */
+/**
+ * A body that takes the event loop for long is decoded in a turn of its org, by its bytes; a small one at once. One of many bytes is
+ * received in turns too, and leaves no memory to be collected.
+ */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Exit } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Door, layer } from "../../../../src/adapters/http/server/door.ts"
-import { limits, readJson } from "../../../../src/adapters/http/server/requestBody.ts"
+import { limits, readJson, useJsonBytes } from "../../../../src/adapters/http/server/requestBody.ts"
 import { PIECE } from "../../../../src/adapters/http/server/turns.ts"
 import { AskedFor } from "../../../../src/application/askedFor.ts"
 import { OrgId } from "../../../../src/domain/ids.ts"
 
-/** The turns that reading a text of so many bytes takes, of whom and how much of each. */
-const turnsFor = (bytes: number, org: OrgId | null) =>
+type Taken = ReadonlyArray<readonly [who: string, weight: number]>
+
+/** The turns that `effect` takes, of whom and how much of each. */
+const withTurns = <A, E>(effect: Effect.Effect<A, E, Door>) =>
   Effect.gen(function* () {
-    const taken: Array<readonly [string, number]> = []
+    const taken: Array<Taken[number]> = []
     const turns = {
       take: (who: string, weight: number, begin: () => void) => {
         taken.push([who, weight])
         begin()
       }
     }
+    const door = yield* Door
+    const exit = yield* Effect.exit(Effect.provideService(effect, Door, { ...door, turns }))
+    return { exit, taken: taken as Taken }
+  }).pipe(Effect.provide(layer(null)))
+
+/** The turns that reading a text of so many bytes takes. */
+const turnsFor = (bytes: number, org: OrgId | null) =>
+  Effect.gen(function* () {
     const request = new Request("http://posthaste.example", {
       method: "POST",
       // What asks for another protocol is read by means that a request without a socket has, too.
       headers: { "content-type": "application/json", upgrade: "h2c" },
       body: JSON.stringify("x".repeat(bytes - 2))
     })
-    const door = yield* Door
-    const json = yield* readJson(HttpServerRequest.fromWeb(request), limits.single).pipe(
-      Effect.provideService(Door, { ...door, turns }),
-      Effect.provideService(AskedFor, org)
-    )
-    expect(json.text).toHaveLength(bytes)
+    const read = readJson(HttpServerRequest.fromWeb(request), limits.single)
+    const { exit, taken } = yield* withTurns(Effect.provideService(read, AskedFor, org))
+    expect((yield* exit).text).toHaveLength(bytes)
     return taken
-  }).pipe(Effect.provide(layer(null)))
+  })
+
+const CHUNK = 64 * 1024
+
+/** `count` pieces of a body, which come two in one piece of memory where they share it. */
+const chunksOf = (count: number, shares = false): ReadonlyArray<Uint8Array<ArrayBuffer>> =>
+  Array.from({ length: count }, (_, n) => n).flatMap((n) => {
+    if (!shares) return [new Uint8Array(CHUNK).fill(n)]
+    const both = new ArrayBuffer(2 * CHUNK)
+    return n % 2 === 1 ? [] : [0, 1].map((half) => new Uint8Array(both, half * CHUNK, CHUNK).fill(n + half))
+  })
+
+const isWhole = (bytes: Uint8Array) => Effect.succeed(Buffer.concat(chunksOf(16)).equals(bytes))
+
+/** What `use` makes of them, and the turns that receiving them took. */
+const used = <A, E>(
+  chunks: ReadonlyArray<Uint8Array<ArrayBuffer>>,
+  { announced = chunks.length * CHUNK, limit = limits.batch }: { announced?: number | null; limit?: number },
+  use: (bytes: Uint8Array) => Effect.Effect<A, E>
+) => {
+  const request = new Request("http://posthaste.example", {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(announced !== null && { "content-length": String(announced) })
+    },
+    body: new ReadableStream({
+      start: (controller) => {
+        for (const chunk of chunks) controller.enqueue(chunk)
+        controller.close()
+      }
+    }),
+    duplex: "half"
+  } as RequestInit)
+  return withTurns(useJsonBytes(HttpServerRequest.fromWeb(request), limit, "acme", use))
+}
 
 describe("a body", () => {
   it.effect("waits for a turn of its org that is as long as the body", () =>
@@ -42,6 +87,40 @@ describe("a body", () => {
       expect(yield* turnsFor(limits.single / 2, acme)).toEqual([["acme", PIECE / 2]])
       expect(yield* turnsFor(limits.single, acme)).toEqual([["acme", PIECE]])
       expect(yield* turnsFor(limits.single, null)).toEqual([])
+    })
+  )
+
+  it.effect("of many bytes is received in turns of its org, whether or not it was announced", () =>
+    Effect.gen(function* () {
+      for (const announced of [16 * CHUNK, null]) {
+        const { exit, taken } = yield* used(chunksOf(16), { announced }, isWhole)
+        expect(yield* exit).toBe(true)
+        expect(taken).toEqual(Array(4).fill(["acme", PIECE]))
+      }
+      const { exit } = yield* used(chunksOf(16), { announced: null, limit: 15 * CHUNK }, isWhole)
+      expect(Exit.findError(exit)).toMatchObject({ success: { body: { status: 413 } } })
+    })
+  )
+
+  it.effect("of many bytes leaves no memory behind, however its use ends", () =>
+    Effect.gen(function* () {
+      for (const use of [Effect.void, Effect.fail("no")]) {
+        const chunks = chunksOf(16)
+        let whole: ArrayBufferLike | undefined
+        yield* used(chunks, {}, (bytes) => {
+          whole = bytes.buffer
+          return use
+        })
+        expect([...chunks.map(({ buffer }) => buffer), whole as ArrayBuffer].map(({ detached }) => detached)).toEqual(
+          Array(17).fill(true)
+        )
+      }
+    })
+  )
+
+  it.effect("of many bytes may come in pieces that share their memory", () =>
+    Effect.gen(function* () {
+      expect(yield* (yield* used(chunksOf(16, true), {}, isWhole)).exit).toBe(true)
     })
   )
 })
