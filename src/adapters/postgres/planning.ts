@@ -48,6 +48,8 @@ export const planning: Readonly<Record<string, Planning>> = {
   resting_fronts: { ...inIndexOrder, ...once },
   forget_fronts: byIndex,
   holds_nothing: byIndex,
+  ready_in: { ...inIndexOrder, ...once },
+  behind_in: { ...inIndexOrder, ...once },
   claim_receipts: { ...inIndexOrder, ...once },
   forget_entries: byIndex,
   forget_views: byIndex,

@@ -14,9 +14,7 @@ import { Postgres, prepared, reading } from "../Postgres.ts"
 
 /** Of the lane `name`; whoever waits behind another of its line is not in `ready`. */
 const backlogOf = (name: string) => `least(${WAITING_MAX},
-      (select count(*) from (select 1 from ready r where r.lane = ${name} limit ${WAITING_MAX}) waiting)
-      + (select count(*) from (select 1 from line_entry e where e.lane = ${name} and e.state = 'WAITING' limit ${WAITING_MAX}) behind)
-    )::int as waiting,
+      ready_in(${name}, ${WAITING_MAX}) + behind_in(${name}, ${WAITING_MAX}))::int as waiting,
     (select r.due_at from ready r where r.lane = ${name} order by r.lane, r.due_at, r.message_id limit 1) as "oldestDueAt"`
 // A worker holds few batches, of some hundred messages each.
 const held = `select h.lane, count(*)::int as n from claim c cross join lateral unnest(c.lanes) h(lane) group by h.lane`
@@ -61,10 +59,7 @@ const conditions: ReadonlyArray<readonly [keyof BacklogFilter, string]> = [
   ["channel", "d.channel ="],
   ["paused", "d.paused ="],
   ["circuit", "coalesce(l.circuit, 'CLOSED') ="],
-  [
-    "waiting",
-    "(exists (select 1 from ready r where r.lane = d.id) or exists (select 1 from line_entry e where e.lane = d.id and e.state = 'WAITING')) ="
-  ]
+  ["waiting", "(ready_in(d.id, 1) + behind_in(d.id, 1) > 0) ="]
 ]
 
 export const layer = Layer.effect(

@@ -31,9 +31,7 @@ const countsStatement = prepared`select
       where l.ready_at <= clock_timestamp()) as "oldestDueSeconds",
     (select coalesce(json_object_agg(lower(circuit), count), '{}') from (
       select circuit, count(*) from lane group by circuit) as c) as circuits,
-    (select coalesce(json_object_agg(id, waiting), '{}') from unnest($1::uuid[]) as id
-      cross join lateral (select count(*) as waiting from (
-        select from ready r where r.lane = id limit 100000) as counted) as c) as destinations,
+    (select coalesce(json_object_agg(id, ready_in(id, 100000)), '{}') from unnest($1::uuid[]) as id) as destinations,
     (select count(*)::float8 from (
       select from refused_command where at > clock_timestamp() - interval '15 minutes' limit 100000) as r) as "refusedCommands"`
 
