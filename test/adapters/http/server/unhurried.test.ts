@@ -20,8 +20,24 @@ describe("refusals for asking too much", () => {
       yield* TestClock.adjust("999 millis")
       expect(answered()).toBe(50)
       yield* TestClock.adjust("1 millis")
+      expect(answered()).toBe(51)
+      yield* TestClock.adjust("18 millis")
       expect(answered()).toBe(60)
       expect((yield* refusals(50))()).toBe(50)
+    }).pipe(Effect.provideService(Unhurried, makeUnhurried()))
+  )
+
+  it.effect("that waited together are answered one after the other, two milliseconds apart", () =>
+    Effect.gen(function* () {
+      const answered = yield* refusals(250)
+      yield* TestClock.adjust("1000 millis")
+      expect(answered()).toBe(51)
+      yield* TestClock.adjust("2 millis")
+      expect(answered()).toBe(52)
+      yield* TestClock.adjust("98 millis")
+      expect(answered()).toBe(101)
+      yield* TestClock.adjust("298 millis")
+      expect(answered()).toBe(250)
     }).pipe(Effect.provideService(Unhurried, makeUnhurried()))
   )
 
