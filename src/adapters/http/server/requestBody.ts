@@ -63,29 +63,27 @@ const hasBody = ({ "content-length": length, "transfer-encoding": encoding }: He
   encoding !== undefined || (length !== undefined && length !== "0")
 
 /** The bytes of a body that says it is JSON. */
-const readJsonBytes = Effect.fnUntraced(function* (
+const readJsonBytes = (
   request: HttpServerRequest.HttpServerRequest,
   limitBytes: number
-): Effect.fn.Return<Uint8Array, Problem> {
-  yield* asJson(request, limitBytes)
+): Effect.Effect<Uint8Array, Problem> => {
   const { headers } = request
+  const refusal = refusalOf(headers, limitBytes)
+  if (refusal !== null) return Effect.fail(refusal)
   const isPlain = headers["expect"] === undefined && headers["upgrade"] === undefined
-  return yield* (isPlain ? received : receivedAnyhow)(request, limitBytes)
-})
+  return (isPlain ? received : receivedAnyhow)(request, limitBytes)
+}
 
-/** What its headers say of the body is no reason to refuse it. */
-const asJson = Effect.fnUntraced(function* (
-  { headers }: HttpServerRequest.HttpServerRequest,
-  limitBytes: number
-): Effect.fn.Return<void, Problem> {
+/** What the headers of a request say against reading its body as JSON. */
+const refusalOf = (headers: Headers.Headers, limitBytes: number): Problem | null => {
   if (!isJson(headers["content-type"])) {
-    return yield* unsupportedMediaType("Send the body with content-type: application/json.")
+    return unsupportedMediaType("Send the body with content-type: application/json.")
   }
   if (headers["content-encoding"] !== undefined && headers["content-encoding"] !== "identity") {
-    return yield* unsupportedMediaType("Send the body without content-encoding.")
+    return unsupportedMediaType("Send the body without content-encoding.")
   }
-  if (Number(headers["content-length"] ?? 0) > limitBytes) return yield* tooLarge(limitBytes)
-})
+  return Number(headers["content-length"] ?? 0) > limitBytes ? tooLarge(limitBytes) : null
+}
 
 /** Whether the body may have more bytes than that of a single request. Whoever does not say how many it sends may send a lot. */
 export const isLarge = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
@@ -97,10 +95,11 @@ export const useJsonBytes = <A, E, R>(
   limitBytes: number,
   org: string,
   use: (bytes: Uint8Array) => Effect.Effect<A, E, R>
-): Effect.Effect<A, E | Problem, R | Door> =>
-  isLarge(request)
-    ? Effect.andThen(asJson(request, limitBytes), useReceived(request, limitBytes, org, use))
-    : Effect.flatMap(readJsonBytes(request, limitBytes), use)
+): Effect.Effect<A, E | Problem, R | Door> => {
+  if (!isLarge(request)) return Effect.flatMap(readJsonBytes(request, limitBytes), use)
+  const refusal = refusalOf(request.headers, limitBytes)
+  return refusal === null ? useReceived(request, limitBytes, org, use) : Effect.fail(refusal)
+}
 
 /** Received of a large body in one turn of its org. */
 const RECEIVED_AT_ONCE = 256 * 1024
