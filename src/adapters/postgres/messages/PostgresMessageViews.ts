@@ -96,6 +96,7 @@ export const layer = Layer.effect(
         `generation = ${liveGeneration("messages")}`,
         isOf(org, values),
         ...conditionsOf(conditions, filter, values),
+        ...(orgId === null || filter.channel === undefined ? [] : [wasUsed(orgId, filter.channel, values)]),
         ...entry,
         ...acceptedUnder(org, idempotencyKey, values),
         ...beyond("created_at, id", ["timestamptz", "uuid"], page, values)
@@ -211,6 +212,11 @@ const conditions: ReadonlyArray<readonly [Exclude<keyof MessageFilter, "metadata
   ["attempts", "(view ->> 'attempts')::int >="],
   ["errorCode", "error_code ="]
 ]
+
+/** No index has the channel: for one that the org never sent to, all its messages would be looked through. */
+const wasUsed = (org: OrgId, channel: ChannelName, values: Array<unknown>): string =>
+  `exists (select from message_count c where c.generation = ${liveGeneration("messages")}
+    and c.org_id = $${values.push(org)} and c.channel = $${values.push(channel)})`
 
 /** As `project_messages` keeps it. */
 const hasEntry = (

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as PostgresMessageViews from "../../../../src/adapters/postgres/messages/PostgresMessageViews.ts"
 import { Postgres } from "../../../../src/adapters/postgres/Postgres.ts"
 import { type MessageFilter, MessageViews, narrows } from "../../../../src/application/ports/MessageViews.ts"
-import { OrgId } from "../../../../src/domain/ids.ts"
+import { ChannelName, OrgId } from "../../../../src/domain/ids.ts"
 import { inMillis } from "../../../contracts/sample.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
 
@@ -136,6 +136,13 @@ describe("the list of messages", () => {
     expect(types).not.toContain("Seq Scan")
     expect(looked(nodes, "message_view")).toBeLessThan(300)
     expect(looked(nodes, "idempotency")).toBeLessThan(5)
+  })
+
+  it("looks at no message for a channel that the org never sent to, and at a page of one that it does", async () => {
+    const lookedAt = async (channel: ChannelName) =>
+      looked(await plansOf(({ list }) => list(OrgId.make("acme"), { channel }, page)), "message_view")
+    expect(await lookedAt(ChannelName.make("amqp"))).toBe(0)
+    expect(await lookedAt(ChannelName.make("webhook"))).toBeLessThan(300)
   })
 
   it("is tried with every field that narrows it", () => {
