@@ -110,6 +110,8 @@ export interface Swarm {
   readonly workers: number
   /** How many of the workers also keep the projections and do replays. */
   readonly keepers: number
+  /** How many facts a projection takes at once: with few, it is behind by several pages all the time. */
+  readonly factsAtOnce: number
   readonly apis: number
   readonly concurrency: number
   readonly leaseMs: number
@@ -309,6 +311,7 @@ export const draw = (dice: Dice): Swarm => {
     disturbances: kinds,
     disturbanceMs: dice.pick([300, 1_500, 5_000]),
     stopWhileAsking: dice.chance(0.5) ? 0 : dice.next() * 0.02,
-    skewMs: dice.pick([0, 0, 50, 3_000])
+    skewMs: dice.pick([0, 0, 50, 3_000]),
+    factsAtOnce: dice.pick([2_000, 3])
   }
 }

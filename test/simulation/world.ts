@@ -14,7 +14,7 @@ import { repairQueue } from "../../src/application/deliver/repairQueue.ts"
 import { Senders } from "../../src/application/deliver/Senders.ts"
 import { settingsOf } from "../../src/application/destinations/destinations.ts"
 import { LogReader } from "../../src/application/log/LogReader.ts"
-import { keepProjections } from "../../src/application/log/projections/keepProjections.ts"
+import { FactsAtOnce, keepProjections } from "../../src/application/log/projections/keepProjections.ts"
 import { endMessages } from "../../src/application/messages/endMessages.ts"
 import { Circuits } from "../../src/application/ports/Circuits.ts"
 import { Fingerprint } from "../../src/application/ports/Fingerprint.ts"
@@ -380,7 +380,8 @@ export class World {
     process.schedule(() => {
       this.trace(process, `starts, its clock ${process.wallOffset} ms ahead`)
       if (n < swarm.keepers) {
-        process.start(Effect.provide(keepProjections, LogReader.layer), services)
+        const projecting = Effect.provideService(keepProjections, FactsAtOnce, swarm.factsAtOnce)
+        process.start(Effect.provide(projecting, LogReader.layer), services)
         process.start(endMessages, services)
         if (this.troubles.length > 0) process.start(repairQueue({ holder: process.name, ...repairs }), services)
         if (swarm.operations.includes("replay")) process.start(replayDeadLetters, services)

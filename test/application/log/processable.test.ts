@@ -9,7 +9,7 @@ import { alertOnFactsOnce, alertOnOwed } from "../../../src/application/alerts/a
 import { readFeed } from "../../../src/application/log/feed.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { letOutFacts, type OutgoingFact } from "../../../src/application/log/letOutFacts.ts"
-import { keepProjections } from "../../../src/application/log/projections/keepProjections.ts"
+import { FactsAtOnce, keepProjections } from "../../../src/application/log/projections/keepProjections.ts"
 import { readProjection, rebuildProjection } from "../../../src/application/log/projections/rebuild.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
@@ -20,10 +20,13 @@ import type { MessageId } from "../../../src/domain/ids.ts"
 import { streamOf } from "../../../src/domain/streams.ts"
 import { makeEndpoint } from "../../contracts/destinations/samples.ts"
 import { delivered, newOrg, opened, type Step, settled, started, unreachable } from "../../contracts/sample.ts"
-import { write } from "../../contracts/written.ts"
+import { put, write } from "../../contracts/written.ts"
 import { liveRows } from "../../model/log/runs.ts"
 import * as Memory from "../../model/Memory.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
+
+const PAGE = 20
+const inPages = Effect.provideService(keepProjections, FactsAtOnce, PAGE)
 
 const layer = LogReader.layer.pipe(
   Layer.provideMerge(MemoryPorts.layerShared),
@@ -109,6 +112,32 @@ describe("a projection", () => {
       if (kind === "unreadable") expect(yield* audited(orgId)).toBe(2 * rowsBefore)
       yield* Fiber.interrupt(next)
     }).pipe(Effect.provide(layer))
+  )
+
+  it.effect.each(breakings)(
+    "writes all others of a page where it looks ahead to what can't be processed (%s)",
+    (kind) =>
+      Effect.gen(function* () {
+        const orgId = newOrg()
+        const [queued, begun, done] = story(orgId)
+        const [other, ...rest] = story(orgId)
+        yield* put(Array.from({ length: PAGE - 2 }, () => ({ orgId })))
+        yield* write(queued, other, begun, done, ...rest)
+        const mend = yield* breakFact(kind, queued.after.id, 2)
+        const keeper = yield* Effect.forkChild(inPages)
+        yield* TestClock.adjust("3 seconds")
+        const views = yield* MessageViews
+        const counts = Effect.map(views.stats(orgId), ({ byStatus }) => byStatus)
+        expect(yield* counts).toMatchObject({ QUEUED: kind === "unreadable" ? PAGE - 1 : PAGE - 2, DELIVERED: 1 })
+        expect((yield* readProjection("messages")).live).toMatchObject({ facts: PAGE + 6 })
+        yield* Fiber.interrupt(keeper)
+        yield* mend
+        const next = yield* Effect.forkChild(Effect.provide(inPages, Layer.fresh(LogReader.layer)))
+        yield* TestClock.adjust("2 minutes")
+        expect(yield* counts).toMatchObject({ QUEUED: PAGE - 2, DELIVERED: 2 })
+        expect(yield* parts).toEqual([])
+        yield* Fiber.interrupt(next)
+      }).pipe(Effect.provide(layer))
   )
 
   it.effect("sets aside a journal that it can't read, and nothing beside it", () =>

@@ -12,7 +12,7 @@
  * A process whose fold is older than the rows leaves the rows alone. A process whose fold is newer updates the live
  * rows in its own way until the rebuilt rows are there: fresh rows are worth more than uniform ones.
  */
-import { Clock, DateTime, Duration, Effect, Semaphore } from "effect"
+import { Clock, Context, DateTime, Duration, Effect, Semaphore } from "effect"
 import { background } from "../../background.ts"
 import { EventStore, type LoggedFact } from "../../ports/EventStore.ts"
 import { Projections, type Run, type Stall, type Step } from "../../ports/Projections.ts"
@@ -23,8 +23,10 @@ import { projections } from "./all.ts"
 import type { Projection } from "./Projection.ts"
 import { beginBuild, viewOf } from "./rebuild.ts"
 
-const FOLLOW_AT_ONCE = 2_000
-const BUILD_AT_ONCE = 2_000
+/** How many facts a step takes at most. Tests want many small steps. */
+export const FactsAtOnce = Context.Reference<number>("posthaste/application/log/projections/FactsAtOnce", {
+  defaultValue: () => 2_000
+})
 /** Facts collect during the pause, and cost less together. */
 const PAUSE_BUSY = Duration.millis(100)
 const PAUSE_OVERTAKEN = Duration.seconds(1)
@@ -64,6 +66,28 @@ const take = Effect.fnUntraced(function* <R>(
   return { ...run, position, facts: run.facts + facts.length }
 })
 
+/**
+ * One step with a full page: there is more behind it, and what memory has of its streams is brought up to the next page first. So a
+ * message with facts in both is written once, as the later page leaves it. Both pages are read and folded anyway, and the log keeps
+ * a few of them, so this reads and keeps no more.
+ */
+const takeFull = Effect.fnUntraced(function* <R>(
+  projection: Projection<R>,
+  run: Run,
+  asides: Asides,
+  facts: ReadonlyArray<LoggedFact>
+) {
+  const log = yield* LogReader
+  yield* log.streams(facts).pipe(
+    Effect.andThen(log.read(facts.at(-1)!.position, facts.length)),
+    Effect.flatMap(log.streams),
+    // What can't be read or processed is dealt with in its own step.
+    Effect.catchDefect(() => Effect.void),
+    Effect.ignore
+  )
+  return yield* take(projection, run, asides, facts)
+})
+
 /** Makes up for what the run owes, as far as it can be processed by now. */
 const makeUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, run: Run, asides: Asides) {
   if (run.position === null) return
@@ -87,6 +111,7 @@ const makeUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, run: R
 const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtATime: Semaphore.Semaphore) {
   const log = yield* LogReader
   const clock = yield* Clock.Clock
+  const atOnce = yield* FactsAtOnce
   let run = viewOf(projection.name, yield* (yield* Projections).runs).live ?? (yield* beginBuild(projection))
   const asides = yield* asidesOf(run)
   let lookAt = 0n
@@ -100,14 +125,15 @@ const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtA
       yield* makeUp(projection, live, asides)
       lookAt = now + LOOK_EVERY_NANOS
     }
-    const facts = yield* log.read(run.position, FOLLOW_AT_ONCE)
+    const facts = yield* log.read(run.position, atOnce)
     if (facts.length === 0) {
       yield* Effect.timeoutOption(log.news(run.position), LOOK_EVERY)
       continue
     }
-    const isFull = facts.length === FOLLOW_AT_ONCE
-    const step = take(projection, run, asides, facts)
-    const next = yield* isFull ? oneAtATime.withPermits(1)(step) : step
+    const isFull = facts.length === atOnce
+    const next = yield* isFull
+      ? oneAtATime.withPermits(1)(takeFull(projection, run, asides, facts))
+      : take(projection, run, asides, facts)
     if (next === null) break
     run = next
     if (!isFull) yield* Effect.sleep(PAUSE_BUSY)
@@ -139,14 +165,15 @@ const build = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtAT
 const catchUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, from: Run, oneAtATime: Semaphore.Semaphore) {
   const log = yield* LogReader
   const { swap } = yield* Projections
+  const atOnce = yield* FactsAtOnce
   let run = from
   const asides = yield* asidesOf(run)
   let isNear = false
   for (;;) {
-    const facts = yield* log.read(run.position, BUILD_AT_ONCE)
-    isNear = facts.length < BUILD_AT_ONCE
+    const facts = yield* log.read(run.position, atOnce)
+    isNear = facts.length < atOnce
     if (!isNear) {
-      const next = yield* oneAtATime.withPermits(1)(take(projection, run, asides, facts))
+      const next = yield* oneAtATime.withPermits(1)(takeFull(projection, run, asides, facts))
       if (next === null) return false
       run = next
       continue
@@ -209,7 +236,7 @@ export const projectOnce = Effect.fnUntraced(function* () {
   let news = 0
   for (const projection of projections) {
     const run = viewOf(projection.name, yield* (yield* Projections).runs).live ?? (yield* beginBuild(projection))
-    const facts = yield* (yield* EventStore).readAll(run.position, FOLLOW_AT_ONCE)
+    const facts = yield* (yield* EventStore).readAll(run.position, yield* FactsAtOnce)
     const asides = yield* asidesOf(run)
     yield* makeUp(projection, run, asides)
     if (facts.length > 0) yield* take(projection, run, asides, facts)

@@ -2,18 +2,26 @@ import { it } from "@effect/vitest"
 import { DateTime, Duration, Effect, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
+import { StoreUnavailable } from "../../../../src/application/errors.ts"
 import { LogReader } from "../../../../src/application/log/LogReader.ts"
-import { keepProjections, projectOnce } from "../../../../src/application/log/projections/keepProjections.ts"
+import {
+  FactsAtOnce,
+  keepProjections,
+  projectOnce
+} from "../../../../src/application/log/projections/keepProjections.ts"
 import { rebuildProjection } from "../../../../src/application/log/projections/rebuild.ts"
 import { AuditTrail } from "../../../../src/application/ports/AuditTrail.ts"
 import { EventStore } from "../../../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../../../src/application/ports/MessageViews.ts"
 import { Projections, type Stall } from "../../../../src/application/ports/Projections.ts"
 import { Timelines } from "../../../../src/application/ports/Timelines.ts"
+import type { MessageId } from "../../../../src/domain/ids.ts"
 import { viewOf } from "../../../../src/domain/message/view.ts"
 import { delivered, newOrg, opened, settled, started, unreachable } from "../../../contracts/sample.ts"
-import { write } from "../../../contracts/written.ts"
+import { put, write } from "../../../contracts/written.ts"
 import * as MemoryPorts from "../../../model/MemoryPorts.ts"
+
+const PAGE = 20
 
 const ports = Layer.provideMerge(LogReader.layer, MemoryPorts.layer)
 /** Of the projection `messages`, which stands for all. */
@@ -68,6 +76,85 @@ describe("a projection", () => {
       const another = Effect.provide(projectOnce(), Layer.fresh(LogReader.layer))
       yield* Effect.all([projectOnce(), another], { concurrency: 2 })
       expect((yield* (yield* MessageViews).stats(orgId)).byStatus.QUEUED).toBe(2)
+    }).pipe(Effect.provide(ports))
+  )
+})
+
+const inPages = Effect.provideService(keepProjections, FactsAtOnce, PAGE)
+
+/** A message whose facts lie in the first page of the log and in the next one, and many others beside it. */
+const overTwoPages = Effect.gen(function* () {
+  const orgId = newOrg()
+  const [queued, first, failed, second, done] = story(orgId)
+  yield* put(Array.from({ length: PAGE - 2 }, () => ({ orgId })))
+  yield* write(queued!, first!)
+  yield* write(failed!, second!, done!)
+  return { orgId, id: queued!.after.id }
+})
+
+/** Which version of the message each step of the projection gave, and how far that step went. */
+const watching = (id: MessageId) =>
+  Effect.map(MessageViews, (views) => {
+    const given: Array<{ readonly facts: number; readonly version: number | undefined }> = []
+    const watched = Layer.succeed(MessageViews, {
+      ...views,
+      project: (step, rows) => {
+        given.push({ facts: step.facts, version: rows.find((row) => row.id === id)?.version })
+        return views.project(step, rows)
+      }
+    })
+    return { given, watched }
+  })
+
+describe("a projection that is behind by more than a page", () => {
+  it.effect.each(["follows", "is built anew"])(
+    "and %s writes a message with facts in two pages once, as it is after both",
+    (kind) =>
+      Effect.gen(function* () {
+        const { orgId, id } = yield* overTwoPages
+        if (kind === "is built anew") {
+          while ((yield* projectOnce()) > 0) {}
+          yield* rebuildProjection("messages")
+        }
+        const { given, watched } = yield* watching(id)
+        // A process that has read nothing yet.
+        const reader = Layer.fresh(LogReader.layer)
+        const keeper = yield* Effect.forkChild(Effect.provide(inPages, Layer.merge(watched, reader)))
+        yield* TestClock.adjust("5 seconds")
+        // What is written already is not written again (see MessageViews).
+        expect(given).toEqual([
+          { facts: PAGE, version: 6 },
+          { facts: 4, version: 6 }
+        ])
+        const [view] = (yield* (yield* MessageViews).list(orgId, { status: "DELIVERED" }, { cursor: null, limit: 9 }))
+          .items
+        expect([view]).toEqual(yield* folds([view!]))
+        expect(yield* runs).toMatchObject([{ live: true, facts: PAGE + 4 }])
+        yield* Fiber.interrupt(keeper)
+      }).pipe(Effect.provide(ports))
+  )
+
+  it.effect("writes its page where the next one can't be read", () =>
+    Effect.gen(function* () {
+      const { id } = yield* overTwoPages
+      const store = yield* EventStore
+      const first = yield* store.readAll(null, PAGE)
+      const end = first.at(-1)!.position
+      let isBroken = true
+      const broken = Layer.succeed(EventStore, {
+        ...store,
+        readAll: (after, limit) =>
+          isBroken && after === end ? Effect.fail(new StoreUnavailable({ cause: "gone" })) : store.readAll(after, limit)
+      })
+      const { given, watched } = yield* watching(id)
+      const reader = Layer.provide(Layer.fresh(LogReader.layer), broken)
+      const keeper = yield* Effect.forkChild(Effect.provide(inPages, Layer.merge(watched, reader)))
+      yield* TestClock.adjust("5 seconds")
+      expect(given).toEqual([{ facts: PAGE, version: 2 }])
+      isBroken = false
+      yield* TestClock.adjust("5 seconds")
+      expect(given.slice(1)).toEqual([{ facts: 4, version: 6 }])
+      yield* Fiber.interrupt(keeper)
     }).pipe(Effect.provide(ports))
   )
 })
