@@ -17,6 +17,7 @@ import {
 } from "../../domain/delivery/rateLimit.ts"
 import { endless } from "../../domain/endless.ts"
 import type { MessageId } from "../../domain/ids.ts"
+import { statuses } from "../../domain/message/machine.ts"
 import { endedWell } from "../../domain/message/view.ts"
 
 /** A lane that gives so many in one visit has more soon. */
@@ -75,6 +76,7 @@ const constants: Readonly<Record<string, string>> = {
   lookedThrough: String(LOOKED_THROUGH),
   endless: [...endless.keys()].join("|"),
   rests: [...endless.values()].flat().join("|"),
+  statuses: statuses.map(text).join(", "),
   endedWell: endedWell.map(text).join(", ")
 }
 

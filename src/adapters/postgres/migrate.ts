@@ -4,8 +4,9 @@
  * dropped when their file is gone. Each transaction takes one lock, looks, and does one thing, so that several starts at
  * once do the same as one.
  *
- * A file that is one `create index concurrently if not exists` runs outside of a transaction: its table is written meanwhile, also by
- * processes of an older release. Of several starts one builds; what a crash left of an index is built anew.
+ * A file that is one `create index concurrently if not exists`, or one `drop index concurrently if exists`, runs outside of a transaction:
+ * its table is read and written meanwhile, also by processes of an older release. Of several starts one does it; what a crash left of an
+ * index is built, or dropped, anew.
  *
  * A database that a newer release brought further is refused rather than guessed at, and so is one on which another file
  * ran under a number we know. SQL names nothing but tables and functions: the schema is the `search_path` of the
@@ -37,11 +38,12 @@ const filesIn = (folder: string): ReadonlyArray<SqlFile> =>
       return { name, sql, checksum }
     })
 
-/** What a file builds that has to run outside of a transaction. */
-const builtIn = (sql: string) => /^create index concurrently if not exists (\w+) on /m.exec(sql)?.[1] ?? null
+/** The index that a file builds or drops outside of a transaction. */
+const indexIn = (sql: string) =>
+  /^(?:create index concurrently if not exists|drop index concurrently if exists) (\w+)/m.exec(sql)?.[1] ?? null
 
 const numbered = () =>
-  filesIn("schema").map((file) => ({ ...file, number: Number(file.name.slice(0, 4)), builds: builtIn(file.sql) }))
+  filesIn("schema").map((file) => ({ ...file, number: Number(file.name.slice(0, 4)), index: indexIn(file.sql) }))
 
 type Migration = ReturnType<typeof numbered>[number]
 const functions = () => filesIn("functions")
@@ -56,7 +58,7 @@ export const migrate = (pool: pg.Pool, schema = SCHEMA_DEFAULT): Effect.Effect<R
         for (;;) {
           const next = await whenLocksAreFree(client, () => inTransaction(client, schema, () => runNext(client)))
           if (next === null) break
-          if (next.builds === null || (await build(client, schema, next, next.builds)))
+          if (next.index === null || (await besideOthers(client, schema, next, next.index)))
             ran.push(`schema/${next.name}.sql`)
         }
         ran.push(
@@ -73,11 +75,16 @@ export const migrate = (pool: pg.Pool, schema = SCHEMA_DEFAULT): Effect.Effect<R
   })
 
 /**
- * Answers false where another start did it meanwhile. Whoever builds holds the lock of a sweep: one that wants a table for itself would
- * wait for the index, and everybody who writes to that table would wait behind it. It belongs to the connection, for there is no
+ * Answers false where another start did it meanwhile. Whoever builds or drops holds the lock of a sweep: one that wants a table for itself
+ * would wait for the index, and everybody who writes to that table would wait behind it. It belongs to the connection, for there is no
  * transaction; nobody waits for it within a statement, because the index waits for all who are in one.
  */
-const build = async (client: pg.PoolClient, schema: string, file: Migration, index: string): Promise<boolean> => {
+const besideOthers = async (
+  client: pg.PoolClient,
+  schema: string,
+  file: Migration,
+  index: string
+): Promise<boolean> => {
   // As in lock_key, which may not be there yet.
   const lock = "(hashtext($1)::bigint << 16) + 1"
   while (!(await client.query<{ is: boolean }>(`select pg_try_advisory_lock(${lock}) as is`, [schema])).rows[0]!.is) {
@@ -142,7 +149,7 @@ const inTransaction = async <A>(client: pg.PoolClient, schema: string, work: () 
   return result
 }
 
-/** Null when there is none left. One that builds an index has yet to run. */
+/** Null when there is none left. One that builds or drops an index has yet to run. */
 const runNext = async (client: pg.PoolClient): Promise<Migration | null> => {
   const known = numbered()
   const done = await client.query<{ number: number; checksum: string }>(
@@ -159,7 +166,7 @@ const runNext = async (client: pg.PoolClient): Promise<Migration | null> => {
   // Not only what comes after the last one: a number that was still missing when that one ran is run too.
   const next = known.find(({ number }) => done.rows.every((ran) => ran.number !== number))
   if (next === undefined) return null
-  if (next.builds === null) {
+  if (next.index === null) {
     await running(client, next)
     await record(client, next)
   }

@@ -47,7 +47,7 @@ const TURN = Duration.minutes(1)
 
 /** Where a pass is. Each part begins again with the next pass. */
 interface Pass {
-  messages: MessageId | null | "done"
+  messages: string | null | "done"
   lines: string | null | "done"
   lanes: string | null | "done"
 }

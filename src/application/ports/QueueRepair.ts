@@ -40,9 +40,9 @@ export class QueueRepair extends Context.Service<
     readonly takeTurn: (holder: string, lease: Duration.Duration) => FromStore<boolean>
     /** `after` is the `next` of the call before; null begins. */
     readonly lost: (
-      after: MessageId | null,
+      after: string | null,
       limit: number
-    ) => FromStore<{ readonly ids: ReadonlyArray<MessageId>; readonly next: MessageId | null }>
+    ) => FromStore<{ readonly ids: ReadonlyArray<MessageId>; readonly next: string | null }>
     readonly stillLost: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlyArray<MessageId>>
     readonly mendLines: (after: string | null, limit: number) => FromStore<Looked>
     readonly mendLanes: (after: string | null, limit: number) => FromStore<Looked>

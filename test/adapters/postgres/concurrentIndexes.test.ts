@@ -172,3 +172,74 @@ describe("while an index is built", () => {
     })
   )
 })
+
+describe("while an index is dropped", () => {
+  const drops = ["schema/0118_no_index_of_open_messages.sql", "schema/0119_no_index_of_all_messages.sql"]
+  const asBefore = `
+    create index message_view_open on message_view (generation, id) where status in ('QUEUED', 'SENDING');
+    create index message_view_of_org on message_view (generation, org_id, created_at, id) with (fillfactor = 50);
+    delete from migration where number in (118, 119)`
+
+  it.live("whoever reads or writes its table goes on, however long another one has been reading", () =>
+    Effect.gen(function* () {
+      const pool = yield* poolAt(yield* freshDatabase)
+      const fresh = yield* schemaOf(pool)
+      yield* rows(pool, asBefore)
+      const reader = yield* Effect.acquireRelease(
+        Effect.promise(() => pool.connect()),
+        (client) => Effect.sync(() => client.release(true))
+      )
+      yield* rows(reader, "begin; select count(*) from message_view")
+      const start = Effect.runPromise(migrate(pool))
+      const waiting =
+        "select from pg_stat_activity where query like '%drop index concurrently if%' and pid <> pg_backend_pid() and wait_event_type = 'Lock'"
+      const dropping = "select from pg_index where indexrelid = 'message_view_open'::regclass and not indisvalid"
+      yield* Effect.promise(() =>
+        until(
+          "the drop to wait",
+          async () => (await pool.query(waiting)).rowCount === 1 && (await pool.query(dropping)).rowCount === 1
+        )
+      )
+      yield* rows(pool, "set lock_timeout = '1 s'; select count(*) from message_view")
+      yield* rows(pool, "set lock_timeout = '1 s'; update message_view set version = version")
+      yield* rows(reader, "commit")
+      expect(yield* Effect.promise(() => start)).toEqual(drops)
+      expect(yield* schemaOf(pool)).toEqual(fresh)
+    })
+  )
+
+  it.live("a crash leaves nothing that the next start does not drop", () =>
+    Effect.gen(function* () {
+      const pool = yield* poolAt(yield* freshDatabase)
+      const fresh = yield* schemaOf(pool)
+      yield* rows(pool, asBefore)
+      yield* rows(pool, "update pg_index set indisvalid = false where indexrelid = 'message_view_open'::regclass")
+      expect(yield* migrate(pool)).toEqual(drops)
+      expect(yield* schemaOf(pool)).toEqual(fresh)
+    })
+  )
+})
+
+describe("messages under way that an earlier release listed", () => {
+  it.live("are found by the index of those that have not ended", () =>
+    Effect.gen(function* () {
+      const pool = yield* poolAt(yield* freshDatabase)
+      yield* rows(
+        pool,
+        `create index message_view_open on message_view (generation, id) where status in ('QUEUED', 'SENDING');
+          delete from migration where number in (117, 118);
+          insert into message_view (id, generation, org_id, version, status, channel, recipient, created_at, ends_at, view)
+            select gen_random_uuid(), 1, 'acme', 2, s.status, 'webhook', 'e', now(), s.ends_at, '{}'
+            from (values ('SENDING', null), ('QUEUED', timestamptz '2030-01-01 00:00Z'), ('SENT', null)) s(status, ends_at)`
+      )
+      yield* migrate(pool)
+      expect(
+        yield* rows(pool, "select status, extract(year from ends_at)::text as ends from message_view order by 1")
+      ).toEqual([
+        { status: "QUEUED", ends: "2030" },
+        { status: "SENDING", ends: "Infinity" },
+        { status: "SENT", ends: null }
+      ])
+    })
+  )
+})

@@ -235,11 +235,15 @@ export const setAsideContract = <E>(name: string, layer: Layer.Layer<StorePorts,
       "is looked for in stretches",
       Effect.gen(function* () {
         const repair = yield* QueueRepair
-        const samples = yield* put([{}, {}, {}])
+        const queue = yield* Queue
+        const samples = yield* put([{}, {}, { expiresAt: inMillis(3_600_000) }, {}, {}])
+        // Those under way too, however many.
+        const batch = yield* claimed
+        yield* write(...samples.slice(3).map((sample) => started(sample, { fence: batch })))
         yield* listed(samples)
-        yield* lose()
+        yield* queue.release(batch, [])
         const found: Array<MessageId> = []
-        let after: MessageId | null = null
+        let after: string | null = null
         do {
           const { ids, next }: Effect.Success<ReturnType<typeof repair.lost>> = yield* repair.lost(after, 2)
           expect(ids.length).toBeLessThanOrEqual(2)

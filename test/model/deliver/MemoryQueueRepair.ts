@@ -113,7 +113,7 @@ export const layer = Layer.effect(
           const { rows, next } = page(open, ({ id }) => id, after, limit)
           return {
             ids: rows.flatMap(({ id }) => (isLost(tables, id) ? [id] : [])),
-            next: next as MessageId | null
+            next
           }
         }),
       stillLost: (ids) =>

@@ -9,6 +9,8 @@ import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgre
 import { WorkSignal } from "../WorkSignal.ts"
 
 const NOBODY = "00000000-0000-0000-0000-000000000000"
+/** Before the first message that has not ended. */
+const FIRST = `-infinity/${NOBODY}`
 
 const turnStatement = prepared`insert into queue_repair as r (holder, until)
     values ($1, clock_timestamp() + $2::int * interval '1 millisecond')
@@ -19,12 +21,12 @@ const turnStatement = prepared`insert into queue_repair as r (holder, until)
 // One statement, so all it says is of one moment: a message that moves is where it was, or where it goes. Of a million that wait only
 // the lost ones are named, and each document is read once: half of PostgreSQL's work, and nearly all of ours.
 const lostAmong = (open: string, answer: string) => `with open as materialized (
-      select v.id, d.destination as lane, least(d."nextAttemptAt", d."expiresAt") as due
+      select v.ends_at, v.id, d.destination as lane, least(d."nextAttemptAt", d."expiresAt") as due
       from message_view v
       cross join lateral json_to_record(v.view) d(destination uuid, "nextAttemptAt" timestamptz, "expiresAt" timestamptz)
-      where v.generation = ${liveGeneration("messages")} and v.status in ('QUEUED', 'SENDING') and ${open}
+      where v.generation = ${liveGeneration("messages")} and v.ends_at is not null and ${open}
     ), held as materialized (select distinct m.id from claim c cross join unnest(c.messages) m(id))
-    select ${answer} from (select o.id, (
+    select ${answer} from (select o.ends_at, o.id, (
         not exists (select 1 from ready r where r.lane = o.lane and r.due_at = o.due and r.message_id = o.id)
         and not exists (select 1 from held h where h.id = o.id)
         and not exists (select 1 from line_entry t where t.message_id = o.id and t.state = 'WAITING')
@@ -32,8 +34,8 @@ const lostAmong = (open: string, answer: string) => `with open as materialized (
       ) as lost from open o) looked`
 const lostIds = "string_agg(id::text, ' ' order by id) filter (where lost)"
 const lostStatement = prepared`${lostAmong(
-  "v.id > $1::uuid order by v.id limit $2",
-  `${lostIds}, count(*), (array_agg(id order by id desc))[1]`
+  "(v.ends_at, v.id) > ($1::timestamptz, $2::uuid) order by v.ends_at, v.id limit $3",
+  `${lostIds}, count(*), (array_agg((to_json(ends_at) #>> '{}') || '/' || id order by ends_at desc, id desc))[1]`
 )}`
 const stillLostStatement = prepared`${lostAmong("v.id = any ($1::uuid[])", lostIds)}`
 const idsIn = (named: string | null | undefined) => (named == null ? [] : (named.split(" ") as Array<MessageId>))
@@ -80,9 +82,9 @@ export const layer = Layer.effect(
       takeTurn: (holder, lease) =>
         reading(queue.rows(turnStatement, [holder, Math.round(Duration.toMillis(lease))]), (rows) => rows.length > 0),
       lost: (after, limit) =>
-        reading(reads.rows(lostStatement, [after ?? NOBODY, limit]), ([row]) => ({
+        reading(reads.rows(lostStatement, [...(after ?? FIRST).split("/"), limit]), ([row]) => ({
           ids: idsIn(row![0]),
-          next: Number(row![1]) < limit ? null : (row![2] as MessageId)
+          next: Number(row![1]) < limit ? null : row![2]!
         })),
       stillLost: (ids) => reading(reads.rows(stillLostStatement, [literal(ids)]), ([row]) => idsIn(row![0])),
       mendLines: (after, limit) => {

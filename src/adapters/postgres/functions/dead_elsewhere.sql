@@ -15,9 +15,9 @@ begin
   return query
     select v.id, v.version from message_view v
     where v.generation = v_generation and v.org_id = p_org and v.created_at < p_dead
-      and (p_created is null or (v.created_at, v.id) > (p_created, p_id))
+      and (v.created_at, v.id) > (coalesce(p_created, '-infinity'), coalesce(p_id, '00000000-0000-0000-0000-000000000000'))
       and (p_next_org is distinct from p_org or (v.created_at, v.id) <= (p_next_created, p_next_id))
-      and (v.status in ('FAILED', 'DEAD_LETTER') and v.ended_at < p_dead or v.status = 'SENT')
+      and v.status in ('FAILED', 'DEAD_LETTER', 'SENT') and (v.status = 'SENT' or v.ended_at < p_dead)
       and exists (select from copied_fact c where c.stream_id = v.id)
       and not exists (select from line_entry l where l.message_id = v.id);
 end $$;

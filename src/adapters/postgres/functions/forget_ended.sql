@@ -35,10 +35,13 @@ begin
     max(v.created_at), (array_agg(v.id order by v.created_at desc, v.id desc))[1]
     into v_seen, v_ids, v_dead, p_created, p_id
     from (
-      select id, status, created_at, ended_at from message_view
-      where generation = v_generation and org_id = p_org and created_at < greatest(p_before, p_dead)
-        and (p_created is null or (created_at, id) > (p_created, p_id))
-      order by generation desc, org_id desc, created_at, id limit p_limit
+      select l.* from unnest(array[{{endedWell}}, 'FAILED', 'DEAD_LETTER', 'SENT']) s(status) cross join lateral (
+        select m.id, m.status, m.created_at, m.ended_at from message_view m
+        where m.generation = v_generation and m.org_id = p_org and m.status = s.status
+          and m.created_at < greatest(p_before, p_dead)
+          and (m.created_at, m.id) > (coalesce(p_created, '-infinity'), coalesce(p_id, '00000000-0000-0000-0000-000000000000'))
+        order by m.created_at, m.id limit p_limit
+      ) l order by l.created_at, l.id limit p_limit
     ) v;
   if cardinality(v_dead) > 0 then
     -- What can still move may have moved since the projection read it, or be moving now: nobody appends until this is over.

@@ -19,9 +19,12 @@ begin
       (array_agg(s.id order by s.created_at desc, s.id desc))[1]
     into v_seen, v_named, v_created, v_id
     from (
-      select v.created_at, v.id, v.view ->> 'destination' = p_destination::text as names from message_view v
-      where v.generation = p_generation and v.org_id = v_org and v.created_at < v_until and (v.created_at, v.id) > (v_created, v_id)
-      order by v.created_at, v.id limit {{lookedThrough}}) s;
+      select l.* from unnest(array[{{statuses}}]) a(status) cross join lateral (
+        select v.created_at, v.id, v.view ->> 'destination' = p_destination::text as names from message_view v
+        where v.generation = p_generation and v.org_id = v_org and v.status = a.status and v.created_at < v_until
+          and (v.created_at, v.id) > (v_created, v_id)
+        order by v.created_at, v.id limit {{lookedThrough}}
+      ) l order by l.created_at, l.id limit {{lookedThrough}}) s;
   if not v_named and v_seen = {{lookedThrough}} then
     insert into looked_through (destination, generation, created_at, message_id, goes_on)
       values (p_destination, p_generation, v_created, v_id, true)

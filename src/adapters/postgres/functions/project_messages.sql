@@ -29,7 +29,9 @@ begin
     insert into message_view (generation, id, org_id, version, status, channel, recipient, event_type, dossier_id,
         correlation_id, created_at, ended_at, ends_at, error_code, entries, replay_id, view)
       select p_generation, n.id, n.org_id, n.version, n.status, n.channel, n.recipient, n.event_type, n.dossier_id,
-        n.correlation_id, n.created_at, n.ended_at, n.ends_at, n.error_code,
+        n.correlation_id, n.created_at, n.ended_at,
+        -- Every message that has not ended has one, and none that has.
+        case when n.status in ('QUEUED', 'SENDING') then coalesce(n.ends_at, 'infinity') end, n.error_code,
         case when n.metadata is not null then
           array(select md5(concat_ws(E'\x1f', n.org_id, e.key, e.value))::uuid from jsonb_each_text(n.metadata::jsonb) e)
         end, n.replay_id, n.view::json

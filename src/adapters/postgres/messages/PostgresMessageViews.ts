@@ -1,6 +1,12 @@
 /** The list projection: rows to search and counters to sum, written by `project_messages`. */
 import { DateTime, Effect, Layer, Schema } from "effect"
-import { countsOf, type DeadCount, type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
+import {
+  countsOf,
+  type DeadCount,
+  type MessageFilter,
+  MessageViews,
+  narrows
+} from "../../../application/ports/MessageViews.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
 import type { ChannelName, MessageId, OrgId, ReplayId } from "../../../domain/ids.ts"
 import type { MessageStatus } from "../../../domain/message/machine.ts"
@@ -12,7 +18,7 @@ import { clearing, liveGeneration } from "../log/generations.ts"
 import { stepping } from "../log/projectionRows.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { isDeadLetter } from "../replays/deadLetters.ts"
-import { each, isOf, type OneAfterTheOther, orgIn, pageOfAllOrgs } from "./ofAllOrgs.ts"
+import { each, isOf, type OneAfterTheOther, orgIn, pageOfAllOrgs, someOf, someOfEachStatus } from "./pages.ts"
 
 const CALL =
   "project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16::timestamptz[], $17, $18, $19::uuid[], $20)"
@@ -88,7 +94,8 @@ export const layer = Layer.effect(
         )
       )
 
-    const list = (orgId: OrgId | null, { metadata, idempotencyKey, ...filter }: MessageFilter, page: Page) => {
+    const list = (orgId: OrgId | null, asked: MessageFilter, page: Page) => {
+      const { metadata, idempotencyKey, ...filter } = asked
       const values: Array<unknown> = [page.limit + 1]
       const org = orgId ?? each
       const entry = hasEntry(org, metadata, values)
@@ -101,13 +108,13 @@ export const layer = Layer.effect(
         ...acceptedUnder(org, idempotencyKey, values),
         ...beyond("created_at, id", ["timestamptz", "uuid"], page, values)
       ].join(" and ")
-      const text =
-        orgId === null
-          ? pageOfAllOrgs(where, ["created_at", "id"], "$1", {
-              ...(filter.status !== undefined && { statuses: [filter.status] }),
-              first: entry[0]
-            })
-          : `select view from message_view where ${where} order by created_at desc, id desc limit $1`
+      const columns = ["created_at", "id"] as const
+      const isNarrow = narrows.some((field) => asked[field] !== undefined)
+      const some = isNarrow
+        ? someOf(where, columns, orgId === null ? entry[0] : undefined)
+        : someOfEachStatus(where, columns)
+      const among = filter.status === undefined ? undefined : [filter.status]
+      const text = orgId === null ? pageOfAllOrgs(some, columns, "$1", among) : some("$1")
       return pageOfViews(text, values, page, "createdAt")
     }
 
@@ -117,10 +124,9 @@ export const layer = Layer.effect(
         isDeadLetter(orgId ?? each, filter, values),
         ...beyond("ended_at, id", ["timestamptz", "uuid"], page, values)
       ].join(" and ")
-      const text =
-        orgId === null
-          ? pageOfAllOrgs(where, ["ended_at", "id"], "$1", { statuses: ["FAILED", "DEAD_LETTER"] })
-          : `select view from message_view where ${where} order by ended_at desc, id desc limit $1`
+      const columns = ["ended_at", "id"] as const
+      const some = someOf(where, columns)
+      const text = orgId === null ? pageOfAllOrgs(some, columns, "$1", ["FAILED", "DEAD_LETTER"]) : some("$1")
       return pageOfViews(text, values, page, "endedAt")
     }
 

@@ -3,7 +3,7 @@ import type { OrgId } from "../../../domain/ids.ts"
 import type { DeadLetterFilter, WaitingFilter } from "../../../domain/replay/facts.ts"
 import { conditionsOf } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
-import { isOf, type OneAfterTheOther } from "../messages/ofAllOrgs.ts"
+import { isOf, type OneAfterTheOther } from "../messages/pages.ts"
 
 const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
   ["channel", "channel ="],

@@ -40,7 +40,7 @@ const lookStatement = prepared`with live as materialized (
       ), coalesce(h.n, 0), exists (select 1 from set_aside x where x.message_id = a.id and x.again_at is not null), t.lane, t.line, t.state, coalesce(b.body is not null or s.event_id is not null, false),
       (select position from live), v.view, v.org_id, v.version, v.status, v.channel,
       v.recipient, v.event_type, v.dossier_id, v.correlation_id, (extract(epoch from v.created_at) * 1000)::bigint,
-      (extract(epoch from v.ended_at) * 1000)::bigint, v.error_code, (extract(epoch from v.ends_at) * 1000)::bigint
+      (extract(epoch from v.ended_at) * 1000)::bigint, v.error_code, (extract(epoch from nullif(v.ends_at, 'infinity')) * 1000)::bigint
     from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) a(id, lane, due_ms, version, epoch, attempt)
     left join held h on h.id = a.id
     left join line_entry t on t.message_id = a.id and t.state <> 'RESERVED'
