@@ -67,6 +67,7 @@ export const planning: Readonly<Record<string, Planning>> = {
   report_outcomes: byIndex,
   reserve_appends: byIndex,
   forget_ended: { enable_seqscan: "off", ...once },
+  dead_elsewhere: { ...inIndexOrder, ...once },
   withdraw_intents: { enable_seqscan: "off" },
   throw_keys_away: { ...byIndex, ...once }
 }

@@ -13,11 +13,14 @@ begin
   p_org := coalesce(p_org, (select min(c.org_id) from message_count c where c.generation = v_generation));
   p_dead := forgotten_before(p_org, 'deadLetterDays', p_now, p_days_max, p_dead);
   return query
-    select v.id, v.version from message_view v
-    where v.generation = v_generation and v.org_id = p_org and v.created_at < p_dead
-      and (v.created_at, v.id) > (coalesce(p_created, '-infinity'), coalesce(p_id, '00000000-0000-0000-0000-000000000000'))
-      and (p_next_org is distinct from p_org or (v.created_at, v.id) <= (p_next_created, p_next_id))
-      and v.status in ('FAILED', 'DEAD_LETTER', 'SENT') and (v.status = 'SENT' or v.ended_at < p_dead)
+    select v.id, v.version from unnest(array['FAILED', 'DEAD_LETTER', 'SENT']) a(status) cross join lateral (
+      select m.id, m.version, m.ended_at from message_view m
+      where m.generation = v_generation and m.org_id = p_org and m.status = a.status and m.created_at < p_dead
+        and (m.created_at, m.id) > (coalesce(p_created, '-infinity'), coalesce(p_id, '00000000-0000-0000-0000-000000000000'))
+        and (p_next_org is distinct from p_org or (m.created_at, m.id) <= (p_next_created, p_next_id))
+      order by m.created_at, m.id
+    ) v
+    where (a.status = 'SENT' or v.ended_at < p_dead)
       and exists (select from copied_fact c where c.stream_id = v.id)
       and not exists (select from line_entry l where l.message_id = v.id);
 end $$;
