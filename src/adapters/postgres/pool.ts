@@ -7,7 +7,8 @@
  *   An answer that came while this process stood still is read before anybody is called silent.
  * - The same happens when the server says that it goes away, or may only be read any more.
  * - A statement that the server rolled back for the sake of another one, to end a deadlock, is asked again.
- * - A connection is made to the host that worked last. Where that one can't be reached, or may only be read, the next one is tried.
+ * - A connection is made to the host that worked last. Where that one fell silent, can't be reached, or may only be read, the next one
+ *   is tried.
  * - The system asks on idle connections whether the other end is there, so that also a statement without a deadline finds out.
  */
 import { Result } from "effect"
@@ -208,7 +209,11 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
         const giveUp = (withinMs: number) => {
           if (!asked.has(statement)) return
           const silence = `the database did not answer within ${(withinMs + SPARE_MS) / 1000} s`
-          if (mine === age) renew(silence)
+          if (mine === age) {
+            // It may be frozen, and then whoever connects to it waits in vain. A host that only reads says so at once.
+            moveOnFrom(host)
+            renew(silence)
+          }
           settle(new Error(silence))
         }
         const statement: Asked = { age: mine, since: performance.now(), giveUp: settle }

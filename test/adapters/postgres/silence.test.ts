@@ -266,6 +266,23 @@ describe("several hosts", () => {
     })
   )
 
+  it.live("are tried from the next one on when the one that was used fell silent", () =>
+    Effect.gen(function* () {
+      const url = Redacted.value(yield* freshDatabase)
+      const { hostname, port } = new URL(url)
+      const frozen = yield* proxyTo({ host: hostname, port: Number(port) })
+      const promoted = yield* proxyTo({ host: hostname, port: Number(port) })
+      const { durable, queue } = yield* connect(through(url, [frozen.port, promoted.port]))
+      for (const pool of [durable, queue]) yield* pool.query(one, [])
+      const made = frozen.made()
+      // Whoever connects to it waits in vain, for seconds.
+      frozen.fallSilent(true)
+      yield* Effect.flip(durable.query(one, []))
+      for (const pool of [durable, queue]) expect(yield* pool.query(one, [])).toEqual(answer)
+      expect([frozen.made() - made, promoted.made()]).toEqual([0, 2])
+    })
+  )
+
   it.live("that all only read are no database", () =>
     Effect.gen(function* () {
       const url = Redacted.value(yield* freshDatabase)
