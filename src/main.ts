@@ -72,8 +72,11 @@ import type { Role } from "./setup/values.ts"
 /** How long a stop waits for sends that are under way before it abandons them visibly. */
 const GRACE = Duration.seconds(20)
 
-/** A stop that takes longer ends all the same, whatever it waits for: a crash at that moment would lose nothing either. */
-const STOPPED_WITHIN_MS = 33_000
+/**
+ * A stop that takes longer ends all the same, whatever it waits for: a crash at that moment would lose nothing either. The process needs a
+ * moment more, and the documentation says 33 s.
+ */
+const STOPPED_WITHIN_MS = 32_000
 
 const inBackground = <A, E, R>(loop: Effect.Effect<A, E, R>) => Layer.effectDiscard(Effect.forkScoped(loop))
 

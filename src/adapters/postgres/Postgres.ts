@@ -158,7 +158,7 @@ const say = (restored: Restored | undefined) =>
     ? Effect.void
     : Effect.logWarning(
         `the database was restored, moved or promoted: ${restored.why}. It knows what was stored until ${restored.saved_at.toISOString()}, ` +
-          `and its log goes on above that. ${restored.waiting} messages waited or were under way then: they may have been sent since, and are sent again under the same ids`
+          `and its log goes on above that. Messages that waited or were under way then: ${restored.waiting}. They may have been sent since, and are sent again under the same ids`
       )
 
 /** Nobody can say how long a migration takes, or waits for another process that migrates. */

@@ -17,8 +17,9 @@ export const Time = Schema.String.check(
   })
 ).pipe(Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.dateTimeUtcFromString))
 
-/** A field that may be left out; null means the same. */
-export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+/** A field that may be left out; null means the same. What it must be is said in the words of its schema. */
+export const optional = <S extends Schema.Constraint>(schema: S) =>
+  Schema.optionalKey(Schema.NullOr(schema).annotate({ message: schema.ast.annotations?.["message"] as string }))
 
 /** Why somebody commands something; any command may leave it out. */
 export const Reason = Schema.Struct({ reason: optional(text(500)) })

@@ -63,6 +63,15 @@ describe("what is decoded", () => {
     ])
   })
 
+  test("is told in the words of the field what it must be, also where the field may be null", () => {
+    expect(faultsOf({ retry: "patient" })).toEqual([
+      {
+        field: "messages[0].retry",
+        reason: expect.stringMatching(/^must be \{"strategy": .* \{"preset": "webhook" \|/)
+      }
+    ])
+  })
+
   test("ends at the first fault where very many are possible", () => {
     const unknown = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`k${index}`, 1]))
     expect(faultsOf(unknown)).toHaveLength(1)

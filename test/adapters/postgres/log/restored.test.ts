@@ -112,7 +112,7 @@ describe("the log of a database", () => {
       const last = (yield* Effect.promise(() => oneValue(client, "select max(at) from event"))) as Date
       yield* Effect.promise(() => client.query(ANOTHER_SERVER))
       const { restored } = yield* start(url, Effect.void)
-      expect(restored).toEqual([expect.stringContaining("4 messages waited or were under way then")])
+      expect(restored).toEqual([expect.stringContaining("waited or were under way then: 4.")])
       expect(restored[0]).toContain(`until ${last.toISOString()}`)
     })
   )
