@@ -23,7 +23,9 @@ const BROKEN = "must be UTF-8 without NUL, percent-encoded"
 const problemOf = (url: string, allowedMethods: AllowedMethods): Problem | null => {
   const mark = url.indexOf("?")
   const path = mark === -1 ? url : url.slice(0, mark)
-  if (path.includes("//") || path.split("/").some(isDots)) return notFound()
+  if (path.includes("//") || path.includes(";") || path.split("/").some(isDots)) return notFound()
+  // The router would read both as the path without them.
+  if (path.length > 1 && path.endsWith("/")) return notFound()
   if (path.includes("%")) {
     // A fixed part that is spelled with escapes: the router would read it as the path it stands for.
     if (allowedMethods(path).length === 0) return notFound()

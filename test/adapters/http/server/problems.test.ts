@@ -219,7 +219,7 @@ describe("a path", () => {
 
   it.each([
     ["DELETE", messages, ["POST", "GET"]],
-    ["PUT", `${messages}/${nobody}/`, ["GET"]],
+    ["PUT", `${messages}/${nobody}`, ["GET"]],
     ["GET", `${messages}/${nobody}/cancel`, ["POST"]],
     ["POST", "/healthz", ["GET"]],
     ["POST", "/openapi.json", ["GET"]],

@@ -127,6 +127,10 @@ function bodyFieldsOf(operation: Json) {
 describe("the path of a request", () => {
   it.each([
     "//api/v1/outbound/messages",
+    "/api/v1/outbound/messages/",
+    "/api/v1/outbound/messages;x",
+    "/api/v1/orgs/;x=1",
+    "/docs/",
     "/api//v1/outbound/messages",
     "/api/v1/outbound/./messages",
     "/api/v1/dossiers/%2e%2e/activity",
