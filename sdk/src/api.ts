@@ -883,6 +883,7 @@ export type OrgLimits = {
   readonly waiting?: number | undefined
   readonly destinations?: number | undefined
   readonly replays?: number | undefined
+  readonly feeds?: number | undefined
 }
 
 export type OrgRetention = {

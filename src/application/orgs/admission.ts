@@ -44,12 +44,20 @@ export class Admission extends Context.Service<
       what: "destinations" | "replays",
       isRepeat: Asked["isRepeat"]
     ) => Effect.Effect<void, LimitReached | StoreUnavailable>
+    /** To follow one more feed of a process, where it follows `followed`; `share` is what an org without a limit may follow. */
+    readonly follow: (
+      org: OrgId,
+      followed: number,
+      share: number
+    ) => Effect.Effect<void, LimitReached | StoreUnavailable>
   }
 >()("posthaste/application/orgs/Admission") {}
 
 /** How long counts are remembered. */
 const COUNTED_MS = 2_000
 const WAITING_AFTER_SECONDS = 5
+/** Feeds are followed for long. */
+const FEED_AFTER_SECONDS = 30
 const ORGS_MAX = 10_000
 
 interface Bucket {
@@ -140,6 +148,12 @@ export const layer = (standard: Limits) =>
         return yield* new LimitReached({ of: "org", limit: what, allowed, afterSeconds: null })
       })
 
-      return Admission.of({ accept, another })
+      const follow = Effect.fnUntraced(function* (org: OrgId, followed: number, share: number) {
+        const allowed = { feeds: share, ...standard, ...(yield* orgs.settingsOf(org)).limits }.feeds
+        if (followed < allowed) return
+        return yield* new LimitReached({ of: "org", limit: "feeds", allowed, afterSeconds: FEED_AFTER_SECONDS })
+      })
+
+      return Admission.of({ accept, another, follow })
     })
   )

@@ -4,7 +4,7 @@ import type { OrgId } from "../../domain/ids.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 
 /** What an org may have or do at most; a limit that is not named is the installation's own, or none. */
-export const limitNames = ["acceptsPerSecond", "bytesPerSecond", "waiting", "destinations", "replays"] as const
+export const limitNames = ["acceptsPerSecond", "bytesPerSecond", "waiting", "destinations", "replays", "feeds"] as const
 export type LimitName = (typeof limitNames)[number]
 export type Limits = { readonly [name in LimitName]?: number }
 

@@ -13,6 +13,7 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { type FeedFact, type FeedFilter, readFeed, typeOf } from "../../../application/log/feed.ts"
 import { LogReader } from "../../../application/log/LogReader.ts"
+import { Admission } from "../../../application/orgs/admission.ts"
 import { ApiKeys } from "../../../application/ports/ApiKeys.ts"
 import type { Position } from "../../../application/ports/EventStore.ts"
 import type { OrgId } from "../../../domain/ids.ts"
@@ -28,7 +29,7 @@ export interface FeedOptions {
   /** How long sent data may take to leave; after twice that time the subscriber is disconnected. */
   readonly patience: Duration.Duration
   readonly subscribersMax: number
-  /** So that one org can't take all of them. */
+  /** So that one org can't take all of them; the operator may set another number for an org. */
   readonly subscribersOfOrgMax: number
 }
 
@@ -150,9 +151,8 @@ const follow = (options: FeedOptions, untilRevoked: UntilRevoked) => {
     const { seal, open } = yield* cursorsOf(LIST)
     const seen = lastEventId === undefined ? null : yield* open(lastEventId)
     const position = seen === null ? yield* log.end : seen === BEGINNING ? null : seen
-    if (subscribers >= options.subscribersMax || (ofOrg.get(orgId) ?? 0) >= options.subscribersOfOrgMax) {
-      return yield* tooManyFeeds()
-    }
+    if (subscribers >= options.subscribersMax) return yield* tooManyFeeds()
+    yield* (yield* Admission).follow(orgId, ofOrg.get(orgId) ?? 0, options.subscribersOfOrgMax)
     const response = NodeHttpServerRequest.toServerResponse(request) as ServerResponse
     endless.add(response)
     const encoder = new TextEncoder()

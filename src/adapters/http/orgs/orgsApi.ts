@@ -13,7 +13,8 @@ const means: Record<LimitName, string> = {
   bytesPerSecond: "Bytes of request bodies that each process accepts in a second.",
   waiting: "Messages that wait.",
   destinations: "Destinations of all kinds.",
-  replays: "Replays that have work left."
+  replays: "Replays that have work left.",
+  feeds: "Feeds that are followed in each process, in place of the 100 that an org may follow."
 }
 const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000 }))
 type Counts<Name extends LimitName> = Record<Name, Schema.optionalKey<typeof count>>

@@ -232,6 +232,17 @@ describe("the feed", () => {
     await receivedInAll(org, begun, 200)
   })
 
+  it("is followed by as many of an org as the operator lets it", async () => {
+    const org = "bounded"
+    await call("PUT", `/api/v1/orgs/${org}`, { body: { limits: { feeds: 1 } } })
+    await follow(org)
+    const another = await call("GET", "/api/v1/feed", { org })
+    expect([another.status, another.json["type"]]).toEqual([429, "urn:posthaste:problem:limit-reached"])
+    expect(another.headers.get("ratelimit-limit")).toBe("1")
+    expect(another.headers.get("retry-after")).toBe("30")
+    await follow("another-org")
+  })
+
   it("refuses an id it never gave out, a filter it does not know, and more subscribers than it can take", async () => {
     const headers = { "last-event-id": "MTIz" }
     expect(await call("GET", "/api/v1/feed", { headers })).toMatchObject({ status: 400 })
