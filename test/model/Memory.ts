@@ -54,6 +54,7 @@ export interface Found {
 }
 
 export interface SetAsideRow extends Omit<SetAsideMessage, "againAt"> {
+  readonly version: number
   readonly againAt: DateTime.Utc | null
   readonly triedAt: DateTime.Utc | null
 }

@@ -138,6 +138,7 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
   const projections = Context.get(world.store, Projections)
   const replays = Context.get(world.store, Replays)
   const archive = Context.get(world.store, Archive)
+  const setAside = Context.get(world.store, SetAside)
 
   /** What the oracle must know of a call, in the same step. */
   const told = <A>(work: Effect.Effect<A, StoreUnavailable>, tell: (answer: A) => void) =>
@@ -159,15 +160,22 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
       messages: claim.messages.filter(({ messageId }) => !isIllegible(messageId)),
       unreadable: claim.messages
         .filter(({ messageId }) => isIllegible(messageId))
-        .map(({ messageId, lane, terms }) => ({
-          ...{ messageId, lane, terms, orgId: null },
+        .map(({ messageId, lane, terms, version }) => ({
+          ...{ messageId, lane, terms, version, orgId: null },
           ...{ reason: "unreadable", detail: "version 1" }
         }))
     }
   }
 
   return world.store.pipe(
-    Context.add(SetAside, everyCall("setAside", Context.get(world.store, SetAside))),
+    Context.add(
+      SetAside,
+      everyCall("setAside", {
+        ...setAside,
+        lookedAt: (after, limit) =>
+          told(setAside.lookedAt(after, limit), () => after === null && world.oracle.hands.looksThroughAsides())
+      })
+    ),
     Context.add(QueueRepair, everyCall("repair", Context.get(world.store, QueueRepair))),
     Context.add(Archive, {
       ...archive,
@@ -175,9 +183,10 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
         call(
           "archive",
           Effect.map(archive.streams(names), (streams) => {
-            const all = [...streams].map(([name, facts]) => {
-              return [name, seen(facts)] as const
-            })
+            // Facts of kinds that are known are among those that can't be read.
+            const all = [...streams].map(
+              ([name, facts]) => [name, [...seen(facts.slice(0, 1)), ...facts.slice(1)]] as const
+            )
             return new Map(all)
           })
         )

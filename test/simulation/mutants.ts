@@ -480,6 +480,8 @@ export const mutants = {
     })
   },
 
+  "keeps what was delivered set aside": settingAside(() => ({ end: () => Effect.void })),
+
   "answers that a message is set aside before that is on the disk": (store, { commits }) => {
     commits.asynchronous.add("setAside")
     return store

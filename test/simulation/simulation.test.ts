@@ -91,6 +91,7 @@ const runAll = () => {
         "a batch was taken over",
         "a crash of the database took commits back",
         "a message was set aside",
+        "the queue was repaired by hand",
         "a lost message was put back",
         "a projection went on past what it can't read",
         "a worker stopped cleanly",

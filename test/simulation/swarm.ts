@@ -222,10 +222,14 @@ export const stubborn = (lane: LaneDraw): LaneDraw => ({
 
 const noFaults: FaultRates = { failBefore: 0, failAfter: 0, slow: 0, freeze: 0, crashBefore: 0, crashAfter: 0 }
 
-/**
- * The same swarm for long, where nothing goes wrong but what its troubles are, and destinations hardly answer: messages stay on
- * their way, and no process is away when it should repair.
- */
+/** The same swarm, where nothing goes wrong but what its troubles are: no process is away when it should repair. */
+export const calm = (swarm: Swarm): Swarm => ({
+  ...swarm,
+  ...{ store: noFaults, channel: noFaults, rareFaults: 0, databaseCrashes: 0, disturbances: [], operations: [] },
+  ...{ lostRequests: 0, lostAnswers: 0, lostWakeUps: 0, stopWhileAsking: 0 }
+})
+
+/** The same swarm for long, before destinations that hardly answer: messages stay on their way. */
 export const hesitant = (swarm: Swarm): Swarm => ({
   ...swarm,
   healAtMs: Math.max(swarm.healAtMs, 12_000),
@@ -233,9 +237,7 @@ export const hesitant = (swarm: Swarm): Swarm => ({
     ...lane,
     retry: { strategy: "fixed", baseMs: 100, attemptsMax: 100, jitter: [1, 1] },
     behaviours: { ...lane.behaviours, ok: 1, hang: 60, putOff: 30 }
-  })),
-  ...{ store: noFaults, channel: noFaults, rareFaults: 0, databaseCrashes: 0, disturbances: [], operations: [] },
-  ...{ lostRequests: 0, lostAnswers: 0, lostWakeUps: 0, stopWhileAsking: 0 }
+  }))
 })
 
 /** What befalls the store itself, and what the queue must recover from by itself. */

@@ -10,6 +10,7 @@
 import { Clock, Context, DateTime, Duration, Effect, Exit, Layer } from "effect"
 import * as NodeFingerprint from "../../src/adapters/node/NodeFingerprint.ts"
 import { dispatch } from "../../src/application/deliver/dispatch.ts"
+import { mendMessages } from "../../src/application/deliver/mendMessages.ts"
 import { repairQueue } from "../../src/application/deliver/repairQueue.ts"
 import { Senders } from "../../src/application/deliver/Senders.ts"
 import { settingsOf } from "../../src/application/destinations/destinations.ts"
@@ -43,6 +44,7 @@ import { type Machinery, Process } from "./process.ts"
 import { channelOf } from "./receivers.ts"
 import { RunQueue } from "./scheduler.ts"
 import {
+  calm,
   draw,
   drawTroubles,
   drawUnreadable,
@@ -103,7 +105,7 @@ const RARE_CALL_CRASHES = 0.5
 
 /** In one world of sixteen destinations hardly do anything but put off, for so long. */
 const STUBBORN_FOR_MS = 40_000
-/** In another one somebody has what is set aside tried again so often, while the other messages are on their way. */
+/** In another one somebody has what is set aside tried again so often, and repairs the queue by hand, while messages are on their way. */
 const TRIED_AGAIN_EVERY_MS = 250
 
 export class World {
@@ -151,7 +153,10 @@ export class World {
     this.seed = seed
     this.dice = makeDice(seed)
     this.#isTriedAgain = seed % 16 === 11
-    const swarm = this.#isTriedAgain ? hesitant(draw(this.dice)) : draw(this.dice)
+    const drawn = draw(this.dice)
+    // Half of these worlds have the ordinary faults too.
+    const isCalm = seed % 32 === 11
+    const swarm = this.#isTriedAgain ? hesitant(isCalm ? calm(drawn) : drawn) : drawn
     this.troubleDice = makeDice(seed + 1_000_003)
     const drawTrouble = this.#isTriedAgain ? drawUnreadable : drawTroubles
     this.troubles = drawTrouble(this.troubleDice, swarm.healAtMs)
@@ -561,11 +566,11 @@ export class World {
     this.#watch(settledAt, this.timeline.now + this.#bound())
   }
 
-  /** A release that reads everything was started, and whoever started it tries again what was set aside. */
+  /** A release that reads everything was started, and whoever started it tries again what was set aside and has not ended. */
   #readAll(): void {
     if (this.unreadable.size > 0) this.trace(null, "everything can be read")
     this.unreadable.clear()
-    if (this.troubles.length > 0) this.timeline.after(5_000, () => Effect.runSync(this.#tryAgain))
+    if (this.troubles.length > 0) this.timeline.after(5_000, () => this.#tryAgain())
   }
 
   /** Longest a message may take once nothing goes wrong: one wait, two leases and the clocks' disagreement. */
@@ -593,13 +598,29 @@ export class World {
   #tryAgainLater(): void {
     this.timeline.after(TRIED_AGAIN_EVERY_MS, () => {
       if (this.healed) return
-      Effect.runSync(this.#tryAgain)
+      this.#tryAgain()
+      this.#repairByHand()
       this.#tryAgainLater()
     })
   }
 
-  get #tryAgain() {
-    return Effect.orDie(Context.get(this.store, SetAside).tryAgain(null))
+  /** What has ended is left alone: nobody has to ask that it is set aside no longer. */
+  #tryAgain(): void {
+    Effect.runSync(Effect.orDie(Context.get(this.store, SetAside).tryAgain(this.oracle.open())))
+  }
+
+  /**
+   * While releases are mixed, one of them puts back what the other one sets aside, wherever it is: one that can't read a message has no
+   * other way with it, although a worker of the other one may be at it.
+   */
+  #repairByHand(): void {
+    const { troubleDice } = this
+    const process = troubleDice.pick([...this.#workers.values()].filter(({ process }) => process.alive))?.process
+    const id = troubleDice.pick(this.oracle.open().filter((each) => this.unreadable.has(each)))
+    if (process === undefined || id === undefined) return
+    const ports = faultyPorts(this, process, troubleDice.chance(0.5))
+    process.schedule(() => process.start(Effect.ignore(mendMessages([id], { strays: true })), ports))
+    this.tally("the queue was repaired by hand")
   }
 
   #watch(settledAt: number, until: number): void {

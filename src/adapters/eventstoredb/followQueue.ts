@@ -166,6 +166,7 @@ const unprocessableAt = (messageId: MessageId, version: number, defect: unknown)
   messageId,
   orgId: null,
   lane: null,
+  version,
   reason: "unlawful",
   detail: `version ${version}: ${defect instanceof Error ? defect.message : defect}`
 })

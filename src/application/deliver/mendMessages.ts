@@ -13,6 +13,7 @@ import type { AbandonedMessage } from "../ports/Queue.ts"
 import { type Placed, QueueRepair } from "../ports/QueueRepair.ts"
 import { SetAside, type Unprocessable } from "../ports/SetAside.ts"
 import { type Breach, judgeMessage } from "../store/laws.ts"
+import { hasEnded } from "./endAsides.ts"
 
 export interface Mended {
   /** Those that were not where they should be, and are now. */
@@ -32,8 +33,10 @@ export const mendMessages = Effect.fnUntraced(function* (
     // It was forgotten, or never stored.
     if (facts === undefined) continue
     const judgement = judgeMessage(facts)
-    if (Result.isFailure(judgement)) setAside.push(unprocessable(messageId, facts, judgement.failure))
-    else {
+    if (Result.isFailure(judgement)) {
+      // What has ended needs nobody: to set it aside again would hide that from whoever strikes it off.
+      if (!hasEnded(facts)) setAside.push(unprocessable(messageId, facts, judgement.failure))
+    } else {
       const { version, position } = facts.at(-1)!
       placed.push({ messageId, version, position, place: placeOf(judgement.success.tracked) })
     }
@@ -56,13 +59,14 @@ export const sayAside = (messageId: MessageId, reason: Unprocessable["reason"], 
 
 /** A message on which Posthaste failed. Whether its facts are to blame is found out when it is tried again. */
 export const failedOn = (
-  { messageId, lane }: Pick<AbandonedMessage, "messageId" | "lane">,
+  { messageId, lane, version }: Pick<AbandonedMessage, "messageId" | "lane" | "version">,
   orgId: OrgId | null,
   defect: unknown
 ): Unprocessable => ({
   messageId,
   orgId,
   lane,
+  version,
   reason: "failed",
   detail: defect instanceof Error ? `${defect.name}: ${defect.message}` : String(defect)
 })
@@ -80,6 +84,7 @@ const unprocessable = (
     orgId: queued?.orgId ?? null,
     lane: queued?.destination ?? null,
     reason: rule === "unreadable-fact" ? "unreadable" : "unlawful",
-    detail: `version ${version}: ${detail}`
+    detail: `version ${version}: ${detail}`,
+    version: facts.at(-1)!.version
   }
 }

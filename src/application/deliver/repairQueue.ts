@@ -3,6 +3,7 @@
  * did to the queue, a running service finds and mends it within minutes. One process does it at a time, in bounded stretches.
  *
  *   set aside  a message whose time has come is tried again: its facts say where it belongs
+ *   over       one that somebody has processed since it was set aside is so no longer
  *   messages   one that has not ended, as the list knows it, is in a lane, in a line, in a batch or set aside
  *   lines      the head of each is given to the queue
  *   lanes      none sleeps past its first message
@@ -17,6 +18,7 @@ import { background } from "../background.ts"
 import { QueueRepair } from "../ports/QueueRepair.ts"
 import { SetAside } from "../ports/SetAside.ts"
 import { Telemetry } from "../ports/Telemetry.ts"
+import { endAsides } from "./endAsides.ts"
 import { mendMessages } from "./mendMessages.ts"
 
 export interface RepairSettings {
@@ -40,6 +42,8 @@ export const repairDefaults: Omit<RepairSettings, "holder"> = {
 const MESSAGES_AT_ONCE = 5_000
 const LINES_AT_ONCE = 1_000
 const MENDED_AT_ONCE = 200
+/** The streams of all of them are read. */
+const ASIDES_AT_ONCE = 200
 /** More that are missing at once are not looked for: the list is far behind then, and most of them have ended. */
 const MISSING_MAX = 10_000
 /** Longer than any stretch and its pause. */
@@ -47,12 +51,13 @@ const TURN = Duration.minutes(1)
 
 /** Where a pass is. Each part begins again with the next pass. */
 interface Pass {
+  asides: MessageId | null | "done"
   messages: string | null | "done"
   lines: string | null | "done"
   lanes: string | null | "done"
 }
 
-const begin = (): Pass => ({ messages: null, lines: null, lanes: null })
+const begin = (): Pass => ({ asides: null, messages: null, lines: null, lanes: null })
 
 /** Runs until interrupted. */
 export const repairQueue = ({ holder, pause, rest, missingFor }: RepairSettings) => {
@@ -72,6 +77,7 @@ export const repairQueue = ({ holder, pause, rest, missingFor }: RepairSettings)
     yield* mend(yield* (yield* SetAside).due(MENDED_AT_ONCE), true)
     yield* lookAgain(now)
     if (now < restUntil) return
+    if (pass.asides !== "done") pass.asides = (yield* endAsides(pass.asides, ASIDES_AT_ONCE)) ?? "done"
     if (pass.messages !== "done" && missing.size < MISSING_MAX) {
       const { ids, next } = yield* repair.lost(pass.messages, MESSAGES_AT_ONCE)
       for (const id of ids) if (!missing.has(id)) missing.set(id, now)

@@ -18,9 +18,17 @@ export interface Unprocessable {
   readonly reason: SetAsideReason
   /** What went wrong, in words for whoever repairs it. */
   readonly detail: string
+  /** The stream's version when it was looked at: later facts are somebody's who could process it. */
+  readonly version: number
 }
 
-export interface SetAsideMessage extends Unprocessable {
+/** How far the facts of a message that is set aside were looked at; null where nobody has kept it. */
+export interface LookedAt {
+  readonly messageId: MessageId
+  readonly version: number | null
+}
+
+export interface SetAsideMessage extends Omit<Unprocessable, "version"> {
   readonly since: DateTime.Utc
   /** How often it was set aside in a row. */
   readonly tries: number
@@ -51,6 +59,9 @@ export const PAUSES_MS: ReadonlyArray<number> = [1, 4, 15, 60, 240].map((minutes
  * - `due` answers messages whose time to be tried again has come, each to one caller for a minute. Mending one ends that it is
  *   set aside; a message that is set aside again within a day has been tried once more.
  * - `tryAgain` brings that time to now, of these messages or of everything that is listed, and answers how many streams there are.
+ * - `lookedAt` answers the next messages that are set aside; `after` is its `next` of the call before, and null begins. `end` strikes those
+ *   off that nobody has looked at again since. A fact that moves nothing in the queue, as the success of a message without an ordering key,
+ *   ends nothing by itself, so somebody has to look (deliver/endAsides.ts).
  */
 export class SetAside extends Context.Service<
   SetAside,
@@ -62,5 +73,10 @@ export class SetAside extends Context.Service<
     /** Of all orgs, by stream; with those that only readers of the log set aside. */
     readonly list: (page: PageRequest) => FromStore<Page<SetAsideStream>>
     readonly tryAgain: (ids: ReadonlyArray<MessageId> | null) => FromStore<number>
+    readonly lookedAt: (
+      after: MessageId | null,
+      limit: number
+    ) => FromStore<{ readonly messages: ReadonlyArray<LookedAt>; readonly next: MessageId | null }>
+    readonly end: (messages: ReadonlyArray<LookedAt>) => FromStore<void>
   }
 >()("posthaste/application/ports/SetAside") {}

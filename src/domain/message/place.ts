@@ -3,6 +3,7 @@
  * restored when only the facts are left. It follows `queueChange` fact by fact, so both always agree.
  */
 import { initial } from "./decider.ts"
+import type { MessageFact } from "./facts.ts"
 import { type QueueChange, queueChange } from "./queueChange.ts"
 import { type Message, step } from "./transitions.ts"
 import type { StoredFact } from "./view.ts"
@@ -51,3 +52,28 @@ export const placeOf = ({ message: { status, progress }, wait }: TrackedMessage)
   }
   return { type: "Out", dead: status === "FAILED" || status === "DEAD_LETTER" }
 }
+
+/** What the kind of a fact alone says of the place of its message; null: that stays. What leaves no attempt is stored with an ending. */
+const placeSaid: Readonly<Record<MessageFact["type"], "Waiting" | "Out" | null>> = {
+  MessageQueued: "Waiting",
+  MessageReplayed: "Waiting",
+  MessageHurried: "Waiting",
+  AttemptDeferred: "Waiting",
+  AttemptUnresolved: "Waiting",
+  AttemptFailed: "Waiting",
+  AttemptAbandoned: "Waiting",
+  AttemptSucceeded: "Out",
+  MessageDelivered: "Out",
+  MessageFailed: "Out",
+  MessageDeadLettered: "Out",
+  MessageCancelled: "Out",
+  MessageExpired: "Out",
+  AttemptStarted: null,
+  MessageBodyErased: null,
+  MessageDismissed: null,
+  ReceiptRecorded: null
+}
+
+/** The same of a stored name, also where the fact can't be read. A kind that this release does not know says nothing. */
+export const placeSaidBy = (name: string): "Waiting" | "Out" | null =>
+  placeSaid[name.slice(0, name.indexOf("@")) as MessageFact["type"]] ?? null

@@ -3,18 +3,21 @@ import { it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { describe, expect } from "vitest"
 import { dispatch } from "../../../src/application/deliver/dispatch.ts"
+import { mendMessages } from "../../../src/application/deliver/mendMessages.ts"
 import { recover } from "../../../src/application/deliver/recover.ts"
 import { repairDefaults, repairQueue } from "../../../src/application/deliver/repairQueue.ts"
 import { Senders } from "../../../src/application/deliver/Senders.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
+import { Archive } from "../../../src/application/ports/Archive.ts"
 import { type AppendResult, EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
-import { SetAside } from "../../../src/application/ports/SetAside.ts"
+import { PAUSES_MS, SetAside } from "../../../src/application/ports/SetAside.ts"
 import { Telemetry, unwatched } from "../../../src/application/ports/Telemetry.ts"
 import type { MessageQueued } from "../../../src/domain/message/facts.ts"
-import { delivered, newLane, opened, started } from "../../contracts/sample.ts"
+import { asWorker } from "../../contracts/deliver/claims.ts"
+import { delivered, newLane, opened, settled, started } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 import { simulateTime } from "../../simulatedTime.ts"
 
@@ -130,6 +133,63 @@ describe("a message that Posthaste fails on", () => {
       expect((yield* typesOf(broken)).at(-1)).toBe("MessageDelivered")
       expect((yield* setAside.list({ cursor: null, limit: 9 })).items).toEqual([])
     }).pipe(Effect.scoped, Effect.provide(MemoryPorts.layer))
+  )
+})
+
+describe("a message that is set aside although somebody processes it", () => {
+  it.live("is listed no longer within minutes of its delivery, whatever its next try", () =>
+    Effect.gen(function* () {
+      const store = yield* EventStore
+      const queue = yield* Queue
+      const setAside = yield* SetAside
+      const { after, entry } = opened()
+      yield* store.append([entry])
+      const batch = (yield* queue.claim(asWorker("w")))!.batch
+      const begun = started(after, { fence: batch })
+      yield* store.append([begun.entry])
+      // A process of another release could not read it, again and again: it is tried in four hours.
+      const about = {
+        messageId: after.id,
+        orgId: null,
+        lane: after.lane,
+        reason: "unreadable",
+        detail: "version 1"
+      } as const
+      for (const _ of PAUSES_MS) yield* setAside.put(null, [{ ...about, version: 2 }])
+      yield* Effect.forkScoped(repairQueue({ ...repairDefaults, holder: "one" }))
+      yield* Effect.sleep("5 minutes")
+      expect((yield* setAside.find([after.id])).size).toBe(1)
+      yield* store.append([settled(begun.after, delivered, { fence: batch }).entry])
+      yield* queue.release(batch, [])
+      yield* Effect.sleep("3 minutes")
+      expect((yield* setAside.list({ cursor: null, limit: 9 })).items).toEqual([])
+    }).pipe(Effect.scoped, Effect.provide(MemoryPorts.layer))
+  )
+})
+
+describe("a message that can't be read", () => {
+  it.live("is set aside, but not when the names of its facts say that it has ended", () =>
+    Effect.gen(function* () {
+      const archive = yield* Archive
+      const [open, ended] = [opened(), opened()]
+      const begun = started(ended.after)
+      const entries = [open.entry, ended.entry, begun.entry, settled(begun.after, delivered).entry]
+      for (const entry of entries) yield* (yield* EventStore).append([entry])
+      const unheard: Archive["Service"] = {
+        ...archive,
+        streams: (names) =>
+          Effect.map(
+            archive.streams(names),
+            (streams) =>
+              new Map(
+                [...streams].map(([name, [first, ...rest]]) => [name, [{ ...first!, name: "Unheard@1" }, ...rest]])
+              )
+          )
+      }
+      const ids = [open.after.id, ended.after.id]
+      yield* mendMessages(ids).pipe(Effect.provideService(Archive, unheard))
+      expect([...(yield* (yield* SetAside).find(ids)).keys()]).toEqual([open.after.id])
+    }).pipe(Effect.provide(MemoryPorts.layer))
   )
 })
 

@@ -1,6 +1,7 @@
 /** What every store promises about messages that can't be processed, and about messages that are in no place of the queue. */
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, type Layer } from "effect"
+import { endAsides } from "../../../src/application/deliver/endAsides.ts"
 import { mendMessages } from "../../../src/application/deliver/mendMessages.ts"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Archive } from "../../../src/application/ports/Archive.ts"
@@ -19,6 +20,7 @@ import {
   delivered,
   inMillis,
   newLane,
+  newMessageId,
   next,
   type Sample,
   type StorePorts,
@@ -32,7 +34,11 @@ import { asWorker, claimAll, minute } from "./claims.ts"
 
 const broken = ({ id, lane }: Sample): Unprocessable => ({
   ...{ messageId: id, orgId: null, lane, reason: "failed" },
-  detail: "it broke"
+  ...{ detail: "it broke", version: 1 }
+})
+
+const isAside = Effect.fnUntraced(function* ({ id }: Sample) {
+  return (yield* (yield* SetAside).find([id])).size > 0
 })
 
 const claimed = Effect.map(
@@ -186,6 +192,103 @@ export const setAsideContract = <E>(name: string, layer: Layer.Layer<StorePorts,
         yield* write(next(cancelled!, { type: "CancelMessage", reason: null }))
         expect((yield* setAside.find([cancelled!.id])).size).toBe(0)
         expect(yield* claimAll).toEqual([ahead!.id])
+      })
+    )
+
+    test(
+      "is set aside no longer once somebody has delivered it, though that moves nothing in the queue",
+      Effect.gen(function* () {
+        const setAside = yield* SetAside
+        const [one, settledBefore, other] = yield* put([{}, {}, {}])
+        const batch = yield* claimed
+        const begun = [one!, settledBefore!, other!].map((each) => started(each, { fence: batch }))
+        yield* write(...begun)
+        yield* setAside.put(null, [
+          { ...broken(one!), version: 2 },
+          { ...broken(other!), version: 2 }
+        ])
+        yield* endAsides(null, 9)
+        // So far nobody has said where it goes.
+        expect([yield* isAside(one!), yield* isAside(other!)]).toEqual([true, true])
+        const steps = begun.map(({ after }) => settled(after, delivered, { fence: batch }))
+        yield* write(steps[0]!, steps[1]!)
+        // Its batch still names it.
+        yield* setAside.put(batch, [broken(settledBefore!)])
+        expect([yield* isAside(one!), yield* isAside(settledBefore!)]).toEqual([true, true])
+        expect(yield* endAsides(null, 9)).toBe(null)
+        expect(yield* Effect.forEach([one!, settledBefore!, other!], isAside)).toEqual([false, false, true])
+        expect((yield* setAside.list({ cursor: null, limit: 9 })).items).toMatchObject([{ messageId: other!.id }])
+        // Somebody looked at all there is, and could not tell that it had ended.
+        yield* setAside.put(null, [{ ...broken(one!), version: steps[0]!.after.version }])
+        yield* endAsides(null, 9)
+        expect(yield* isAside(one!)).toBe(false)
+      })
+    )
+
+    test(
+      "is set aside no longer once later facts gave it a place, and not by those that were looked at",
+      Effect.gen(function* () {
+        const setAside = yield* SetAside
+        const wish = { retry: { strategy: "fixed", baseMs: 3_600_000, attemptsMax: 9, jitter: [1, 1] } } as const
+        const [waiting, aside] = yield* put([wish, wish])
+        const batch = yield* claimed
+        const begun = [waiting!, aside!].map((each) => started(each, { fence: batch }))
+        yield* write(...begun)
+        const failed = begun.map(({ after }) => settled(after, unreachable(), { fence: batch }))
+        yield* write(...failed)
+        // Whoever looked last looked at all there is of the one, and long ago at the other.
+        yield* setAside.put(batch, [
+          { ...broken(waiting!), version: 1 },
+          { ...broken(aside!), version: failed[1]!.after.version }
+        ])
+        yield* endAsides(null, 9)
+        expect([yield* isAside(waiting!), yield* isAside(aside!)]).toEqual([false, true])
+        // What was looked at earlier and comes later changes nothing of it.
+        yield* setAside.put(null, [broken(aside!)])
+        yield* endAsides(null, 9)
+        expect(yield* isAside(aside!)).toBe(true)
+      })
+    )
+
+    test(
+      "stays so when somebody looked at it again meanwhile",
+      Effect.gen(function* () {
+        const setAside = yield* SetAside
+        const [one] = yield* put([{}])
+        yield* setAside.put(null, [broken(one!)])
+        const { messages } = yield* setAside.lookedAt(null, 9)
+        expect(messages).toEqual([{ messageId: one!.id, version: 1 }])
+        yield* setAside.put(null, [{ ...broken(one!), version: 2 }])
+        yield* setAside.end(messages)
+        expect(yield* isAside(one!)).toBe(true)
+        yield* setAside.end([{ messageId: one!.id, version: 2 }])
+        expect(yield* isAside(one!)).toBe(false)
+      })
+    )
+
+    test(
+      "is looked for in stretches, and gone with a stream that was forgotten",
+      Effect.gen(function* () {
+        const setAside = yield* SetAside
+        const samples = yield* put([{}, {}, {}])
+        const never = { ...broken(samples[0]!), messageId: newMessageId() }
+        yield* setAside.put(null, [...samples.map(broken), never])
+        const found: Array<MessageId> = []
+        let after: MessageId | null = null
+        do {
+          const { messages, next }: Effect.Success<ReturnType<typeof setAside.lookedAt>> = yield* setAside.lookedAt(
+            after,
+            2
+          )
+          expect(messages.length).toBeLessThanOrEqual(2)
+          found.push(...messages.map(({ messageId }) => messageId))
+          after = next
+        } while (after !== null)
+        const ids = samples.map(({ id }) => id)
+        expect(found).toEqual([...ids, never.messageId].toSorted())
+        yield* endAsides(null, 9)
+        const left = yield* setAside.lookedAt(null, 9)
+        expect(left.messages.map(({ messageId }) => messageId)).toEqual(ids.toSorted())
       })
     )
 

@@ -104,7 +104,7 @@ export const erasuresContract = <E>(name: string, layer: Layer.Layer<StorePorts,
         const outlet = { name: "outlet", generation: 0 }
         const why = { reason: "unreadable", detail: "version 2: somebody is no number" } as const
         for (const { id, lane } of [gone, stays]) {
-          yield* setAside.put(null, [{ messageId: id, orgId, lane, ...why }])
+          yield* setAside.put(null, [{ messageId: id, orgId, lane, version: 2, ...why }])
           yield* asides.owe(outlet, [{ stream: streamOf(id), versions: [2], ...why }])
         }
         yield* open(orgId, "mine")

@@ -86,7 +86,8 @@ export const streamsAsideContract = <E>(name: string, layer: Layer.Layer<StorePo
         const asides = yield* StreamsAside
         const setAside = yield* SetAside
         const [id, other] = [newMessageId(), newMessageId()].toSorted()
-        yield* setAside.put(null, [{ messageId: id!, orgId: null, lane: null, reason: "failed", detail: "it broke" }])
+        const broke = { reason: "failed", detail: "it broke" } as const
+        yield* setAside.put(null, [{ messageId: id!, orgId: null, lane: null, version: 2, ...broke }])
         yield* asides.owe(outlet, [aside(id!, 2)])
         yield* asides.owe({ name: "alerts", generation: 0 }, [aside(id!, 2)])
         yield* asides.owe(outlet, [{ ...aside(other!, 1), stream: `replay-${other}` }, aside(other!, 7)])

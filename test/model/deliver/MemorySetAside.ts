@@ -23,7 +23,7 @@ export const endAside = ({ setAside }: Tables, id: MessageId, isOut: boolean, at
 const waitsInLine = ({ lines }: Tables, id: MessageId): boolean =>
   [...lines.values()].flat().some(({ message, state }) => message.messageId === id && state === "WAITING")
 
-const shown = ({ triedAt: _, ...row }: SetAsideRow): ReadonlyArray<SetAsideMessage> =>
+const shown = ({ triedAt: _, version: __, ...row }: SetAsideRow): ReadonlyArray<SetAsideMessage> =>
   row.againAt === null ? [] : [{ ...row, againAt: row.againAt }]
 
 /** Each stream once; the queue says why, where it knows. */
@@ -67,7 +67,7 @@ export const layer = Layer.effect(
             const left = claim.messages.filter((held) => taken.every(({ messageId }) => messageId !== held.messageId))
             claims.set(batch, { ...claim, messages: left })
           }
-          for (const { messageId, orgId, lane, reason, detail } of taken) {
+          for (const { messageId, orgId, lane, reason, detail, version } of taken) {
             if (waitsInLine(tables, messageId)) continue
             const before = setAside.get(messageId)
             const tries = (before?.tries ?? 0) + 1
@@ -76,6 +76,8 @@ export const layer = Layer.effect(
             setAside.set(messageId, {
               ...{ messageId, orgId: whose ?? null, lane: lane ?? before?.lane ?? null },
               ...{ reason, detail, tries, since: before?.since ?? now(), triedAt: null },
+              // Who looked earlier may come later.
+              version: Math.max(version, before?.version ?? 0),
               againAt: inMillis(PAUSES_MS[Math.min(tries, PAUSES_MS.length) - 1]!)
             })
           }
@@ -106,6 +108,21 @@ export const layer = Layer.effect(
         Effect.sync(() => {
           const rows = listedIn(tables).filter(({ stream }) => cursor === null || stream > cursor)
           return { items: rows.slice(0, limit), nextCursor: rows.length > limit ? rows[limit - 1]!.stream : null }
+        }),
+      lookedAt: (after, limit) =>
+        Effect.sync(() => {
+          const messages = [...setAside.values()]
+            .filter(({ messageId, againAt }) => againAt !== null && (after === null || messageId > after))
+            .toSorted((a, b) => (a.messageId < b.messageId ? -1 : 1))
+            .slice(0, limit)
+            .map(({ messageId, version }) => ({ messageId, version }))
+          return { messages, next: messages.length < limit ? null : messages.at(-1)!.messageId }
+        }),
+      end: (messages) =>
+        Effect.sync(() => {
+          for (const { messageId, version } of messages) {
+            if (isAside(tables, messageId) && setAside.get(messageId)?.version === version) setAside.delete(messageId)
+          }
         }),
       tryAgain: (ids) =>
         Effect.sync(() => {

@@ -28,6 +28,9 @@ export class Hands {
   /** Since when each waiting message has been in its lane. */
   #waitingSince = new Map<string, number>()
 
+  /** Messages that were set aside and had ended when somebody began to look, and how often that was so. */
+  #endedAside: ReadonlyMap<MessageId, number> = new Map()
+
   /** Messages that the queue lost, and until when it may be without them. */
   readonly #lost = new Map<MessageId, number>()
 
@@ -138,6 +141,30 @@ export class Hands {
     this.#leases = new Map([...claims].map(([batch, { until }]) => [batch, millis(until)]))
   }
 
+  /** Names of the messages that are set aside, also of those that have ended. */
+  aside(): ReadonlyArray<string> {
+    return [...this.#tables.setAside.values()].flatMap(({ messageId, againAt }) =>
+      againAt === null ? [] : [this.#world.nameOf(messageId)]
+    )
+  }
+
+  /**
+   * Somebody begins to look through what is set aside. Once nothing goes wrong any more, one look finds what has ended, whoever was there
+   * to process it; the look before may have been under way when it ended.
+   */
+  looksThroughAsides(): void {
+    const looks = this.#endedAside
+    const found = new Map<MessageId, number>()
+    this.#endedAside = found
+    for (const { messageId, againAt } of this.#tables.setAside.values()) {
+      if (againAt === null || !this.#world.healed || !endings.has(this.#ledger.get(messageId)?.status ?? "QUEUED"))
+        continue
+      const times = (looks.get(messageId) ?? 0) + 1
+      found.set(messageId, times)
+      this.#check("I6 what has ended is set aside no longer", times <= 2, () => this.#world.nameOf(messageId))
+    }
+  }
+
   /** Nothing has gone wrong for a while: what is due starts, and leases that ran out are taken over. */
   whileHealthy(waitMax: number, scanMax: number): void {
     const now = EPOCH + this.#world.timeline.now
@@ -181,12 +208,8 @@ export class Hands {
     this.#check("I21 nobody stands in line at the end", state.length === 0, () =>
       state.map(({ message }) => this.#world.nameOf(message.messageId)).join(" ")
     )
-    const aside = [...this.#tables.setAside.values()].filter(
-      ({ messageId, againAt }) => againAt !== null && !endings.has(this.#ledger.get(messageId)?.status ?? "DELIVERED")
-    )
-    this.#check("I6 nothing is set aside at the end", aside.length === 0, () =>
-      aside.map(({ messageId }) => this.#world.nameOf(messageId)).join(" ")
-    )
+    const aside = this.aside()
+    this.#check("I6 nothing is set aside at the end", aside.length === 0, () => aside.join(" "))
     this.#check("I26 nothing is held at the end", claims.size === 0, () => [...claims.keys()].join(" "))
   }
 }

@@ -487,6 +487,11 @@ export class Oracle {
 
   // -------------------------------------------------------------------------------------------- the end
 
+  /** Messages that have not ended. */
+  open(): ReadonlyArray<MessageId> {
+    return [...this.#ledger].filter(([_, { status }]) => !endings.has(status)).map(([id]) => id)
+  }
+
   /** Names of the messages that have not come to an ending. */
   unfinished(): ReadonlyArray<string> {
     return [...this.#ledger]
@@ -498,6 +503,7 @@ export class Oracle {
   looseEnds(): ReadonlyArray<string> {
     return [
       ...this.#replayJobs.unfinished(),
+      ...this.hands.aside().map((name) => `${name} is set aside`),
       ...[...this.#tables.claims.keys()].map((batch) => `batch ${batch} is held`),
       ...this.readers.unfinished(),
       ...this.#tables.runs.filter(({ live }) => !live).map(({ name }) => `${name} is being built`)

@@ -223,10 +223,11 @@ const claimedOf = (rows: ReadonlyArray<ClaimedRow>, texts: Texts): Omit<Claim, "
   }
 }
 
-const unreadableIn = ([messageId, lane, , , , , name, , , terms]: ClaimedRow, error: unknown) => ({
+const unreadableIn = ([messageId, lane, , version, , , name, , , terms]: ClaimedRow, error: unknown) => ({
   messageId,
   orgId: null,
   lane,
+  version,
   terms: terms === undefined ? plain : termsOf(terms),
   reason: "unreadable" as const,
   detail:

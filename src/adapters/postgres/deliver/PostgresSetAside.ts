@@ -2,6 +2,7 @@
 import type { DateTime } from "effect"
 import { Effect, Layer } from "effect"
 import {
+  type LookedAt,
   PAUSES_MS,
   SetAside,
   type SetAsideMessage,
@@ -17,7 +18,7 @@ import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgre
 
 const DETAIL_MAX = 1_000
 
-const putStatement = prepared`select put_aside($1::uuid, $2::uuid[], $3::text[], $4::uuid[], $5::text[], $6::text[], $7::bigint[])`
+const putStatement = prepared`select put_aside($1::uuid, $2::uuid[], $3::text[], $4::uuid[], $5::text[], $6::text[], $7::bigint[], $8::int[])`
 const forgetStatement = prepared`delete from set_aside where again_at is null and tried_at < clock_timestamp() - interval '1 day'`
 const dueStatement = prepared`update set_aside s set again_at = clock_timestamp() + interval '1 minute'
     where s.message_id in (
@@ -45,6 +46,10 @@ const tryAgainStatement = unprepared`with messages as (
     update stream_aside set again_at = clock_timestamp()
       where $1::uuid[] is null or stream = any (array(select 'message-' || m from unnest($1::uuid[]) m)) returning stream
   ) select stream from messages union select stream from streams`
+const lookedAtStatement = prepared`select message_id as "messageId", version from set_aside
+    where again_at is not null and ($1::uuid is null or message_id > $1) order by message_id limit $2`
+const endStatement = prepared`delete from set_aside s using unnest($1::uuid[], $2::int[]) u(message, version)
+    where s.message_id = u.message and s.version is not distinct from u.version and s.again_at is not null`
 
 interface Row {
   readonly messageId: string
@@ -95,7 +100,8 @@ export const layer = Layer.effect(
               messages.map(({ lane }) => lane),
               messages.map(({ reason }) => reason),
               messages.map(({ detail }) => detail.replaceAll("\u0000", "\ufffd").slice(0, DETAIL_MAX)),
-              literal(PAUSES_MS)
+              literal(PAUSES_MS),
+              messages.map(({ version }) => version)
             ])
           ).pipe(Effect.asVoid)
 
@@ -117,7 +123,16 @@ export const layer = Layer.effect(
         reading(reads.query<StreamRow>(listStatement, [cursor, limit + 1]), (rows) =>
           pageOf(rows, { cursor, limit }, streamIn, ({ stream }) => stream)
         ),
-      tryAgain: (ids) => reading(durable.rows(tryAgainStatement, [ids]), (rows) => rows.length)
+      tryAgain: (ids) => reading(durable.rows(tryAgainStatement, [ids]), (rows) => rows.length),
+      lookedAt: (after, limit) =>
+        reading(queue.query<LookedAt>(lookedAtStatement, [after, limit]), (messages) => ({
+          messages,
+          next: messages.length < limit ? null : messages.at(-1)!.messageId
+        })),
+      end: (messages) =>
+        unavailable(
+          queue.rows(endStatement, [messages.map(({ messageId }) => messageId), messages.map(({ version }) => version)])
+        ).pipe(Effect.asVoid)
     })
   })
 )

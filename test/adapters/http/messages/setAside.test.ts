@@ -18,7 +18,8 @@ const aside = async (reason: "failed" | "unreadable") => {
     orgId: OrgId.make("acme"),
     lane: null,
     reason,
-    detail: "version 2: odd"
+    detail: "version 2: odd",
+    version: 2
   }
   await putAside(about)
   return id
