@@ -28,8 +28,9 @@ export const leftOf = (name: string, said: unknown): unknown => {
     left ??= { ...said }
     left[field] = by
   }
+  const [type = ""] = name.split("@")
   // What a dossier's consent refused stays with its dossier, as the consent does.
-  const isBlocked = name.startsWith("MessageBlocked@")
+  const isBlocked = type === "MessageBlocked"
   for (const field of details) {
     if (said[field] != null && !(isBlocked && field === "dossierId")) replace(field, null)
   }
@@ -38,7 +39,6 @@ export const leftOf = (name: string, said: unknown): unknown => {
   if (namesPerson(to) && to !== ERASED) replace("to", ERASED)
   if (providerMessageId != null) replace("providerMessageId", null)
   if (isObject(error) && error["message"] !== ERASED) replace("error", { ...error, message: ERASED })
-  const type = name.slice(0, name.indexOf("@"))
   if (reason != null && freely.has(type)) replace("reason", null)
   // What was refused names fields as their caller named them.
   if (type === "CommandRefused" && (said["key"] !== null || said["detail"] !== ERASED)) {

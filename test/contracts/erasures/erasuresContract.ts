@@ -13,7 +13,7 @@ import { StreamsAside } from "../../../src/application/ports/StreamsAside.ts"
 import { loadReplay } from "../../../src/application/replays/replays.ts"
 import type { ErasureField } from "../../../src/domain/erasure/facts.ts"
 import type { OrgId, ReplayId } from "../../../src/domain/ids.ts"
-import type { ReplaySelection } from "../../../src/domain/replay/facts.ts"
+import { type ReplaySelection, toRecorded as replayFact } from "../../../src/domain/replay/facts.ts"
 import { streamOf } from "../../../src/domain/streams.ts"
 import { ended, projected } from "../replays/deadLetterSamples.ts"
 import { listed } from "../replays/openings.ts"
@@ -165,11 +165,21 @@ export const erasuresContract = <E>(name: string, layer: Layer.Layer<StorePorts,
         expect(yield* close("dossierId", "mine")).toBe(false)
         expect(yield* saidOf(own[0]!.id)).toContain("of-somebody")
         yield* Effect.forEach([...own.slice(0, 2), ...others], loadReplay)
+        const journals = yield* Journals
+        // Commanded over a broker, where a command is known by its key.
+        const called = { type: "ReplayCancelled", reason: "somebody called" } as const
+        for (const { id } of [own[0]!, others[0]!]) {
+          const version = (yield* journals.last(`replay-${id}`))!.version
+          const facts = [replayFact(called)]
+          expect(yield* journals.append(`replay-${id}`, version, facts, now(), "amqp:of-somebody")).toBe("Appended")
+        }
+        const actorOf = (id: ReplayId) => Effect.map(journals.last(`replay-${id}`), (fact) => fact!.actor)
         const before = yield* Effect.forEach(others, ({ id }) => saidOf(id))
         const job = (yield* erasures.take(LEASE))!
         expect(yield* erasures.erase(job, [gone.id], [])).toBe(true)
         expect(yield* erasures.close(job)).toBe(true)
         for (const { id } of own.slice(0, 2)) expect(yield* saidOf(id)).not.toMatch(/somebody/)
+        expect([yield* actorOf(own[0]!.id), yield* actorOf(others[0]!.id)]).toEqual(["amqp", "amqp:of-somebody"])
         expect(yield* saidOf(own[2]!.id)).toMatch("4915177700017")
 
         // By what is sought, also where there is no message.

@@ -44,7 +44,7 @@ const forgetDetails = (tables: Tables, id: string): void => {
     for (const [place, row] of rows) {
       if (!row.stream.endsWith(id)) continue
       const { to: _, providerMessageId: __, reason: ___, message: ____, ...details } = row.details
-      rows.set(place, { ...row, correlationId: null, dossierId: null, details })
+      rows.set(place, { ...row, actor: erasedActor(row.actor), correlationId: null, dossierId: null, details })
     }
   }
   for (const rows of tables.timelines.values()) {
@@ -56,7 +56,11 @@ const eraseEventFacts = (tables: Tables, id: EventId): void => {
   const journal = journalOf(id)
   tables.journals.set(
     journal,
-    (tables.journals.get(journal) ?? []).map((fact) => ({ ...fact, ...erasedFact(fact) }))
+    (tables.journals.get(journal) ?? []).map((fact) => ({
+      ...fact,
+      ...erasedFact(fact),
+      actor: erasedActor(fact.actor)
+    }))
   )
   for (const [key, { eventId }] of tables.eventKeys) if (eventId === id) tables.eventKeys.delete(key)
   forgetDetails(tables, id)
@@ -83,7 +87,7 @@ const eraseJobs = (
     const facts = tables.journals.get(journal(row.job.id))!
     tables.journals.set(
       journal(row.job.id),
-      facts.map((fact) => ({ ...fact, ...erasedFact(fact) }))
+      facts.map((fact) => ({ ...fact, ...erasedFact(fact), actor: erasedActor(fact.actor) }))
     )
     row.job = { ...row.job, selection: erasedSelection(row.job.selection) as ReplaySelection, reason: null }
     row.idempotency = null

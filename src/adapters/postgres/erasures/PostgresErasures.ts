@@ -26,9 +26,11 @@ const takeStatement = prepared`update erasure set next_at = clock_timestamp() + 
     where id = (select id from erasure where ended_at is null and next_at <= clock_timestamp() order by next_at limit 1 for update skip locked)
     returning ${columns}, values_sought as sought`
 const backStatement = prepared`update erasure set next_at = clock_timestamp() + $2::int * interval '1 ms' where id = $1`
-const eraseStatement = unprepared`select erase_streams($1, $2, $3, $4, $5) as done`
+const eraseStatement = unprepared`select erase_streams($1, $2, $3, $4, $5, $6) as done`
+/** The beginning of a sealed text, which names its data key. */
+const SEALED_BY = 2 + KEY_CHARACTERS
 /** One of each data key. */
-const sealedReceiptsStatement = unprepared`select min(raw) from receipt_inbox where org_id = $1 and names is not null group by left(raw, ${2 + KEY_CHARACTERS})`
+const sealedReceiptsStatement = unprepared`select min(raw) from receipt_inbox where org_id = $1 and names is not null group by left(raw, ${SEALED_BY})`
 const namesStatement = unprepared`select unnest(names_of_people($1::uuid[]))`
 const requestsStatement = unprepared`select erase_requests($1, $2, $3, $4) as done`
 const closeStatement = prepared`with closed as (
@@ -63,18 +65,23 @@ export const layer = ({ streams }: { readonly streams: "here" | "sealed" | "clea
       const { durable, reads, bulk } = yield* Postgres
 
       const texts = yield* SealedTexts
-      /** What sealed receipts about these messages are found by. Those of keys that are not there nobody can open, or finds. */
+      /**
+       * What sealed receipts about these messages are found by, and the beginnings of all that were looked at. Those of keys that are not
+       * there nobody can open, or finds.
+       */
       const receiptNames = Effect.fnUntraced(function* (orgId: OrgId, messages: ReadonlyArray<MessageId>) {
         const sealed = (yield* unavailable(bulk.rows(sealedReceiptsStatement, [orgId]))).map(([raw]) => raw!)
-        if (sealed.length === 0) return []
+        const keys = sealed.map((raw) => raw.slice(0, SEALED_BY))
+        if (sealed.length === 0) return { names: [], keys }
         yield* unavailable(texts.prepare(sealed))
         const names = (yield* unavailable(bulk.rows(namesStatement, [messages]))).map(([name]) => name!)
-        return sealed.flatMap((raw) =>
+        const hashes = sealed.flatMap((raw) =>
           Result.getOrElse(
             Result.try(() => names.map((name) => texts.hashed(raw, name))),
             () => []
           )
         )
+        return { names: hashes, keys }
       })
 
       const factValues = (id: string, fact: ErasureFact, at: DateTime.Utc, actor: string | null) =>
@@ -115,7 +122,8 @@ export const layer = ({ streams }: { readonly streams: "here" | "sealed" | "clea
           return { messages: [...ids].slice(0, limit), events: events.map(({ id }) => id) }
         }),
         erase: Effect.fnUntraced(function* ({ id, orgId }, messages, events) {
-          const values = [id, orgId, messages, events, yield* receiptNames(orgId, messages)]
+          const { names, keys } = yield* receiptNames(orgId, messages)
+          const values = [id, orgId, messages, events, names, keys]
           const [row] = yield* unavailable(bulk.query<{ done: boolean }>(eraseStatement, values))
           return row!.done
         }),

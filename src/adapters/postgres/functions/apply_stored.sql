@@ -22,7 +22,7 @@ begin
   insert into copied_fact (stream_id, at, version, name, data, actor)
     select s.message, 'epoch'::timestamptz + c.at_ms * interval '1 millisecond', c.version, c.name,
       case when k.stream_id is null then c.data else erased_fact(c.name, c.data) end,
-      case when k.stream_id is not null and c.actor like 'amqp:%' then 'amqp' else c.actor end
+      case when k.stream_id is null then c.actor else erased_actor(c.actor) end
     from unnest(v_stored) s
       left join stream_key k on k.stream_id = s.message and k.sealed is null
       cross join json_to_recordset(s.copies) c(version int, name text, data json, at_ms bigint, actor text)

@@ -22,7 +22,7 @@ begin
       and e.at <= (select max(c.at) + interval '1 minute' from refused_command c where c.id = any (v_commands)));
   perform throw_keys_away(p_erasure, v_streams);
   insert into erased_stream (stream_id) select unnest(v_streams) on conflict do nothing;
-  update event e set data = erased_fact(e.name, e.data) where e.stream_id = any (v_streams);
+  update event e set data = erased_fact(e.name, e.data), actor = erased_actor(e.actor) where e.stream_id = any (v_streams);
   perform erase_rows(v_streams);
   delete from refused_command c where c.id = any (v_commands);
   return not exists (select from erased_elsewhere x where x.erasure = p_erasure);

@@ -15,7 +15,7 @@ begin
     where v.id = any (p_streams);
   -- What a dossier's consent refused stays with its dossier, as the consent does.
   update audit a set dossier_id = case when a.operation = 'BLOCKED_BY_POLICY' then a.dossier_id end, correlation_id = null,
-      actor = case when a.actor like 'amqp:%' then 'amqp' else a.actor end,
+      actor = erased_actor(a.actor),
       details = (erased_fact('', a.details)::jsonb
         || case when (a.details::jsonb) ? 'message' then '{"message": "erased"}' else '{}' end::jsonb
         || case when a.operation in ('CANCELLED', 'DISMISSED', 'REPLAYED', 'ERASED') or a.subject_type = 'replay' then '{"reason": null}' else '{}' end::jsonb)::json

@@ -1,9 +1,11 @@
 -- The one place where a stored fact is changed: it keeps its shape, and what it says of a person is replaced. Messages must have ended,
 -- and their bodies be erased. In one transaction with all that is derived from the facts, and with what stands beside them. Answers
 -- false, and changes nothing, while a job that is for them has not begun (erase_jobs). Receipts that are sealed are found by p_names: the
--- hashes of names_of_people.
-create or replace function erase_streams(p_erasure uuid, p_org text, p_messages uuid[], p_events uuid[], p_names text[] default '{}')
-returns boolean
+-- hashes of names_of_people, for each of the data keys with which those texts begin that are in p_keys. Answers false, too, while there is
+-- a receipt of another key: it came since somebody looked, and once these messages are erased nobody knows by which names to look.
+create or replace function erase_streams(
+  p_erasure uuid, p_org text, p_messages uuid[], p_events uuid[], p_names text[] default '{}', p_keys text[] default null
+) returns boolean
 language plpgsql volatile as $$
 declare
   v_journals uuid[];
@@ -14,13 +16,15 @@ declare
   v_woken uuid[];
   v_dues timestamptz[];
 begin
+  -- Every projector takes its row first too: a step that comes after this sees what was erased.
+  perform 1 from projection order by name, generation for update;
+  if p_keys is not null and exists (select from receipt_inbox r where r.org_id = p_org and r.names is not null
+      and not exists (select from unnest(p_keys) k where starts_with(r.raw, k))) then return false; end if;
   select array_agg(distinct t.text) into v_texts from message_fact e
     cross join lateral (values (e.data ->> 'to'), (e.data ->> 'correlationId')) t(text)
     where e.stream_id = any (p_messages) and e.version = 1 and t.text is not null and t.text <> 'erased'
       and t.text is distinct from e.data ->> 'destination';
   if not erase_jobs(p_erasure, p_org, p_messages, v_texts) then return false; end if;
-  -- Every projector takes its row first too: a step that comes after this sees what was erased.
-  perform 1 from projection order by name, generation for update;
   select coalesce(array_agg(p.stream_id), '{}') into v_journals from publication p where p.org_id = p_org and p.id = any (p_events);
   perform throw_keys_away(p_erasure, p_messages || v_journals);
   delete from erased_stream where at < clock_timestamp() - interval '1 day';
@@ -36,10 +40,9 @@ begin
     union select (e.data ->> 'destination')::uuid, e.data ->> 'orderingKey' from message_fact e
       where e.stream_id = any (p_messages) and e.version = 1 and e.data ->> 'orderingKey' is not null) l;
 
-  -- Who came by a broker is known by the key of the command.
-  update event e set data = erased_fact(e.name, e.data), actor = case when e.actor like 'amqp:%' then 'amqp' else e.actor end
+  update event e set data = erased_fact(e.name, e.data), actor = erased_actor(e.actor)
     where e.stream_id = any (p_messages || v_journals);
-  update copied_fact e set data = erased_fact(e.name, e.data), actor = case when e.actor like 'amqp:%' then 'amqp' else e.actor end
+  update copied_fact e set data = erased_fact(e.name, e.data), actor = erased_actor(e.actor)
     where e.stream_id = any (p_messages);
   delete from append_intent where message_id = any (p_messages);
   delete from body where message_id = any (p_messages);

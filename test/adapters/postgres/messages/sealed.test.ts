@@ -1,7 +1,7 @@
 /** Texts that are stored sealed: what a thief of the database finds, what opens and what does not, and how keys rotate. */
 import { createHash } from "node:crypto"
 import { expect, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Latch, Layer, Redacted } from "effect"
+import { Duration, Effect, Exit, Fiber, Latch, Layer, Redacted, Schedule } from "effect"
 import { describe } from "vitest"
 import { rekey } from "../../../../src/adapters/postgres/destinations/rekey.ts"
 import { sealing } from "../../../../src/adapters/postgres/destinations/sealing.ts"
@@ -509,6 +509,46 @@ describe("sealed texts", () => {
           yield* isDue
           expect(rawOf(yield* claimed)).toEqual(rawOf(ofOther))
         }).pipe(Effect.provide(under([old])))
+      }).pipe(Effect.provide(under([old])))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("hide no receipt from an erasure that comes while its stretch begins, sealed with another key", () =>
+    Effect.gen(function* () {
+      const { under, sql, url, aDayLater } = yield* aDatabase
+      const phone = "4915177700017"
+      const add = (name: string) =>
+        Effect.flatMap(ReceiptInbox, (inbox) =>
+          inbox.add([
+            { orgId: acme, account: newLane(), raw: JSON.stringify({ id: `wamid.${name}`, recipient_id: phone }) }
+          ])
+        ).pipe(Effect.provide(under([old])))
+      yield* add("first")
+      yield* aDayLater
+      yield* Effect.gen(function* () {
+        const person = yield* ended(refused(), now(), { orgId: acme, to: phone, dossierId: "mine" })
+        const erasures = yield* Erasures
+        yield* erasures.open({
+          ...{ id: newMessageId(), orgId: acme, by: "dossierId", reason: null },
+          sought: ["mine"]
+        })
+        const job = (yield* erasures.take(Duration.minutes(1)))!
+        // A projector is in the middle of a step, so the stretch waits; which keys there are it has looked up before.
+        const projector = yield* session(url)
+        yield* Effect.promise(() => projector.query("begin; select from projection for update"))
+        const stretch = yield* Effect.forkScoped(erasures.erase(job, [person.id], []))
+        const waits = sql(
+          "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%erase_streams%'"
+        )
+        yield* Effect.repeat(waits, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") })
+        yield* add("second")
+        yield* Effect.promise(() => projector.query("commit"))
+        const left = Effect.map(sql("select from receipt_inbox"), (rows) => rows.length)
+        if (!(yield* Fiber.join(stretch))) {
+          expect(yield* left).toBe(2)
+          expect(yield* erasures.erase(job, [person.id], [])).toBe(true)
+        }
+        expect(yield* left).toBe(0)
       }).pipe(Effect.provide(under([old])))
     }).pipe(Effect.scoped)
   )
