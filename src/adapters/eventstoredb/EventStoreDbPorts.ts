@@ -24,16 +24,17 @@ const followers = Layer.effectDiscard(
   })
 )
 
-/** Over all ports of Postgres but the event store, of which it replaces some. */
-export const layer = (url: Redacted.Redacted) =>
-  Layer.mergeAll(
-    EventStoreDbArchive.layer,
-    EventStoreDbJournals.layer,
-    EventStoreDbRetention.layer,
-    EventStoreDbErasures.layer,
-    followers,
-    EventStoreDbEvents.layer
-  ).pipe(Layer.provideMerge(EventStoreDbEventStore.layer), Layer.provide(EventStoreDb.layer(url, "wait")))
+/** Over a connection, and all ports of Postgres but the event store, of which it replaces some. */
+export const ports = Layer.mergeAll(
+  EventStoreDbArchive.layer,
+  EventStoreDbJournals.layer,
+  EventStoreDbRetention.layer,
+  EventStoreDbErasures.layer,
+  followers,
+  EventStoreDbEvents.layer
+).pipe(Layer.provideMerge(EventStoreDbEventStore.layer))
+
+export const layer = (url: Redacted.Redacted) => ports.pipe(Layer.provide(EventStoreDb.layer(url, "wait")))
 
 /** What reads, checks and moves the ground truth itself, over the same of Postgres. It follows nothing. */
 export const truth = (url: Redacted.Redacted) =>

@@ -25,6 +25,7 @@ import { eventStoreContract } from "../../contracts/store/eventStoreContract.ts"
 import { journalsContract } from "../../contracts/store/journalsContract.ts"
 import { eventStoreUrl } from "../../servers/eventStoreUrl.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
+import * as patient from "./patient.ts"
 
 const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
 const scope = Scope.makeUnsafe()
@@ -36,7 +37,8 @@ const portsOf = (seals: { readonly sealsBodies?: boolean; readonly sealsFacts?: 
     Effect.gen(function* () {
       const url = yield* freshDatabase
       const streams = Redacted.make(yield* Effect.promise(() => server))
-      return EventStoreDbPorts.layer(streams).pipe(
+      return EventStoreDbPorts.ports.pipe(
+        Layer.provide(patient.layer(streams)),
         Layer.provideMerge(PostgresPorts.withoutStreams({ url, encryptionKey, ...seals })),
         Layer.merge(Channels.unused)
       )
