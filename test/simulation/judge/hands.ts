@@ -91,6 +91,7 @@ export class Hands {
     }
     this.#waitingSince = since
     for (const { messages } of this.#tables.claims.values()) messages.forEach(count)
+    const placed = new Set(hands.keys())
     // Whatever is set aside is in the hands of whoever tries it again. A batch that had settled it long ago may have been the one
     // to set it aside: that takes it from nobody else.
     for (const { messageId, againAt } of this.#tables.setAside.values()) {
@@ -111,7 +112,8 @@ export class Hands {
         what
       )
       if (endings.has(entry.status) || entry.status === "SENT") continue
-      if (this.#mayBeLost(id, hands.has(rowKey(id, entry.queuedAt)))) continue
+      // An old batch may set aside what the queue has lost, and is not believed: then it is lost still.
+      if (this.#mayBeLost(id, placed.has(rowKey(id, entry.queuedAt)))) continue
       const isBehind = entry.line !== null && this.#lines.isBehind(entry.line, id)
       this.#check(
         isBehind ? "I21 who stands behind waits in the line" : "I6 nothing is in nobody's hands",
