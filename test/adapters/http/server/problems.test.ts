@@ -25,12 +25,14 @@ const expectProblem = (answer: Answer, status: number) => {
 }
 
 /** Exactly these bytes, and whatever comes back until the far side closes. */
-const raw = (bytes: string | Buffer): Promise<string> =>
+/** What is answered until the connection ends, or, with `part`, until that was said. */
+const raw = (bytes: string | Buffer, part?: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(url).port), "127.0.0.1", () => socket.write(bytes))
     let text = ""
     socket.on("data", (data) => {
       text += data.toString()
+      if (part !== undefined && text.includes(part)) socket.destroy()
     })
     socket.on("close", () => resolve(text))
     socket.on("error", reject)
@@ -181,7 +183,8 @@ describe("a body", () => {
   it("is read of who would rather speak HTTP/2, as curl --http2 asks", async () => {
     const body = `{"channel":"webhook","to":"${to}","payloadJson":1}`
     const answer = await raw(
-      `POST ${messages} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAoAAAAAIAAAAA\r\nauthorization: Bearer ${OPERATOR}\r\nx-org-id: acme\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+      `POST ${messages} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAoAAAAAIAAAAA\r\nauthorization: Bearer ${OPERATOR}\r\nx-org-id: acme\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      '"status":"QUEUED"'
     )
     expect(answer).toMatch(/^HTTP\/1\.1 201 /)
   })
