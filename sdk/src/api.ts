@@ -1403,10 +1403,7 @@ export interface Api {
     /** Make a key that acts for an org. A key that makes another can give it no more than it has itself. */
     create(body: CreateApiKey, options?: CallOptions): Promise<NewApiKey>
     /** List the keys that were not revoked: of all orgs or of one, or of the own org. */
-    list(query?: { orgId?: string | undefined }, options?: CallOptions): Promise<{
-      readonly items: ReadonlyArray<ApiKey>
-      readonly nextCursor: string | null
-    }>
+    list(query?: { orgId?: string | undefined; limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<ApiKey>
     /** Revoke a key. It is refused everywhere within a second, and what it follows ends. */
     revoke(id: string, options?: CallOptions): Promise<void>
   }
@@ -1659,7 +1656,7 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   apiKeys: {
     create: ["POST","/api/v1/api-keys","body"],
-    list: ["GET","/api/v1/api-keys","query"],
+    list: ["GET","/api/v1/api-keys","query pages"],
     revoke: ["DELETE","/api/v1/api-keys/{id}"]
   },
   projections: {

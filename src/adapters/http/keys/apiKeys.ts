@@ -6,7 +6,7 @@ import { ApiKeys } from "../../../application/ports/ApiKeys.ts"
 import { isUuid, type OrgId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
 import { ManagingKey } from "../server/auth.ts"
-import { onePage } from "../server/cursor.ts"
+import { type PageQuery, pageOfAll, partOf } from "../server/cursor.ts"
 import { answer, forbidden, invalidFields, notFound } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
 import { generateKey, hashOf, prefixOf, storedHash } from "./apiKey.ts"
@@ -52,8 +52,14 @@ const create = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
   return HttpServerResponse.jsonUnsafe({ ...stored, key }, { status: 201 })
 })
 
-const list = Effect.fnUntraced(function* (named: OrgId | null) {
-  return onePage(yield* (yield* ApiKeys).list(yield* orgOf(named)))
+const list = Effect.fnUntraced(function* ({
+  orgId: named,
+  ...query
+}: PageQuery & { readonly orgId?: OrgId | undefined }) {
+  const orgId = yield* orgOf(named ?? null)
+  const keys = yield* ApiKeys
+  const page = (part: Parameters<typeof partOf>[1]) => Effect.map(keys.list(orgId), (all) => partOf(all, part))
+  return yield* pageOfAll("api-keys", query, page, (key) => key)
 })
 
 const revoke = Effect.fnUntraced(function* (id: string) {
@@ -64,6 +70,6 @@ const revoke = Effect.fnUntraced(function* (id: string) {
 export const layer = HttpApiBuilder.group(Api, "apiKeys", (handlers) =>
   handlers
     .handleRaw("create", ({ request }) => answer(create(request)))
-    .handle("list", ({ query }) => answer(list(query.orgId ?? null)))
+    .handle("list", ({ query }) => answer(list(query)))
     .handle("revoke", ({ params }) => answer(revoke(params.id)))
 )

@@ -9,7 +9,7 @@ import { limitsOf } from "../orgs/orgsApi.ts"
 import { KeyAccess } from "../server/auth.ts"
 import { networksOf } from "../server/callers.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"
-import { listOf, Moment, optional, Text, Time } from "../server/fields.ts"
+import { listOf, Moment, optional, paging, Text, Time } from "../server/fields.ts"
 
 const scope = Schema.Literals(scopes)
 const network = text(64).check(
@@ -60,7 +60,7 @@ const create = HttpApiEndpoint.post("create", "/api-keys", {
 )
 
 const list = HttpApiEndpoint.get("list", "/api-keys", {
-  query: { orgId: Schema.optionalKey(OrgId) },
+  query: { orgId: Schema.optionalKey(OrgId), ...paging },
   success: listOf(Key)
 }).annotateMerge(about("List the keys that were not revoked: of all orgs or of one, or of the own org."))
 

@@ -42,6 +42,18 @@ describe("an API key", () => {
     expect((await call("DELETE", `${keys}/nonsense`, { org: null })).status).toBe(404)
   })
 
+  it("is listed in pages, as everything is", async () => {
+    for (let n = 0; n < 3; n++) await makeKey("paged")
+    const names = async (query: string) => {
+      const { json } = await call("GET", `${keys}?orgId=paged&${query}`, { org: null })
+      return { count: json["items"].length as number, next: json["nextCursor"] as string | null }
+    }
+    const first = await names("limit=2")
+    expect(first).toEqual({ count: 2, next: expect.any(String) })
+    expect(await names(`limit=2&cursor=${first.next}`)).toEqual({ count: 1, next: null })
+    expect((await call("GET", `${keys}?cursor=2`, { org: null })).status).toBe(400)
+  })
+
   it("is shown with its last use", async () => {
     const key = await makeKey("lately")
     const listed = async () => (await call("GET", `${keys}?orgId=lately`, { org: null })).json["items"][0]
