@@ -183,7 +183,7 @@ const goesOn = async (server: OwnPostgres, url: string, why: string, saved: Read
   try {
     const call = api(running.url!, ORG)
     expect(running.printed()).toContain(`the database was restored, moved or promoted: ${why}`)
-    expect(running.printed()).toContain(`${saved.length} messages waited or were under way then`)
+    expect(running.printed()).toContain(`waited or were under way then: ${saved.length}.`)
 
     const restoredOf = async (id: string) =>
       (

@@ -8,9 +8,10 @@
  *
  * - A stream that readers fail on is judged, and named in the log, once for all of them (see processable.ts).
  *
- * Memory is bounded and only saves work: every answer is the store's.
+ * Memory is bounded and only saves work: every answer is the store's, as it was ten minutes ago at most. Facts are erased and forgotten
+ * there, and what guards the rows against those who have read them before ends after a day.
  */
-import { Cache, Context, Duration, Effect, Exit, Layer } from "effect"
+import { Cache, Clock, Context, Duration, Effect, Exit, Layer } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { forEverybody } from "../askedFor.ts"
 import type { FromStore } from "../errors.ts"
@@ -29,6 +30,11 @@ export class LogReader extends Context.Service<
     readonly read: (after: Position | null, limit: number) => FromStore<ReadonlyArray<LoggedFact>>
     /** Answers when `read` may have more. Call it after an empty answer. */
     readonly news: (after: Position | null) => FromStore<void>
+    /**
+     * A reader begins that retention knows of from now on: nothing it has yet to read is forgotten in the store any more. What was read
+     * before it began may have been, so it is read again. Once for each name.
+     */
+    readonly begin: (reader: string) => Effect.Effect<void>
     /** Where the log ends now. */
     readonly end: FromStore<Position | null>
     /**
@@ -51,12 +57,35 @@ export class LogReader extends Context.Service<
       const recent = yield* tail(store)
       const far = yield* pages(store)
       const archive = yield* Archive
-      const { histories, forget } = streamsOf(store)
+      const { histories, forget, forgetAll } = streamsOf(store)
+      const readers = new Set<string>()
+      const forgetRead = Effect.andThen(
+        Effect.sync(() => {
+          recent.forget()
+          forgetAll()
+        }),
+        far.forget
+      )
+      const clock = yield* Clock.Clock
+      let forgetAt = clock.monotonicTimeNanosUnsafe() + KEPT_NANOS
+      const forgetOld = Effect.suspend(() => {
+        const now = clock.monotonicTimeNanosUnsafe()
+        if (now < forgetAt) return Effect.void
+        forgetAt = now + KEPT_NANOS
+        return forgetRead
+      })
       return LogReader.of({
         read: Effect.fnUntraced(function* (after, limit) {
-          return (yield* recent.after(after, limit)) ?? (yield* far(after, limit))
+          yield* forgetOld
+          return (yield* recent.after(after, limit)) ?? (yield* far.read(after, limit))
         }),
         news: recent.news,
+        begin: (reader) =>
+          Effect.suspend(() => {
+            if (readers.has(reader)) return Effect.void
+            readers.add(reader)
+            return forgetRead
+          }),
         end: recent.end,
         streams: histories,
         orgs: orgsOf(store, yield* Journals, yield* Circuits, archive),
@@ -65,6 +94,9 @@ export class LogReader extends Context.Service<
     })
   )
 }
+
+/** How long what was read stays in memory. */
+const KEPT_NANOS = Duration.toNanosUnsafe("10 minutes")
 
 const PAGES_MAX = 4
 
@@ -81,5 +113,8 @@ const pages = (store: EventStore["Service"]) =>
       timeToLive: (exit, { limit }) =>
         Exit.isSuccess(exit) && exit.value.length === limit ? Duration.infinity : Duration.zero
     }),
-    (kept) => (after: Position | null, limit: number) => Cache.get(kept, { after, limit })
+    (kept) => ({
+      read: (after: Position | null, limit: number) => Cache.get(kept, { after, limit }),
+      forget: Cache.invalidateAll(kept)
+    })
   )

@@ -63,7 +63,7 @@ export const streamsOf = (store: Store, max = STREAMS_MAX) => {
   })
   /** What is stored of it may be repaired: it is read anew the next time. */
   const forget = (id: MessageId): void => known.forget(id)
-  return { histories, forget }
+  return { histories, forget, forgetAll: known.forgetAll }
 }
 
 const decoded = ({ version, at, name, data }: LoggedFact): StoredFact => ({
@@ -153,6 +153,10 @@ const recentStreams = (max: number) => {
   return {
     get: (id: MessageId) => open.get(id) ?? ended.get(id),
     forget,
+    forgetAll: (): void => {
+      open.clear()
+      ended.clear()
+    },
     /** Called anew with each fact. */
     keep: (id: MessageId, stream: Array<StoredFact>): void => {
       forget(id)

@@ -109,5 +109,14 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
 
   const end = Effect.map(look, () => head)
 
-  return { after, news, end }
+  /** Whoever is behind reads from the store again. Numbers go on. */
+  const forget = (): void => {
+    first = last() + 1
+    facts.length = 0
+    pages.length = 0
+    numbers.clear()
+    if (hasBegun) numbers.set(head, last())
+  }
+
+  return { after, news, end, forget }
 })

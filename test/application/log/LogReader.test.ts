@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
-import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { EventStore, type LoggedFact } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { Retention } from "../../../src/application/ports/Retention.ts"
 import { ended } from "../../contracts/replays/deadLetterSamples.ts"
@@ -19,6 +19,7 @@ import {
   unreachable
 } from "../../contracts/sample.ts"
 import { write } from "../../contracts/written.ts"
+import * as Memory from "../../model/Memory.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 const reader = Layer.fresh(LogReader.layer)
@@ -102,6 +103,59 @@ describe("reading the log", () => {
       expect(waiting.pollUnsafe()).toBeUndefined()
       yield* Fiber.interrupt(waiting)
     }).pipe(Effect.provide(ports))
+  )
+})
+
+describe("what was read before", () => {
+  /** Reads all there is in small pages, with its streams. */
+  const readAll = Effect.fnUntraced(function* (log: LogReader["Service"]) {
+    const found: Array<string> = []
+    for (let after: string | null = null; ; ) {
+      const page: ReadonlyArray<LoggedFact> = yield* log.read(after, 2)
+      found.push(...page.map(({ data }) => data))
+      for (const history of (yield* log.streams(page)).values())
+        for (const { fact } of history) if (fact.type === "MessageQueued") found.push(fact.to)
+      if (page.length < 2) return found.join()
+      after = page.at(-1)!.position
+    }
+  })
+  const isKept = Effect.fnUntraced(function* (log: LogReader["Service"]) {
+    return (yield* readAll(log)).includes("4915112345678")
+  })
+
+  it.effect.each(["comes near the end", "is far from it"])(
+    "by who %s is read again when a reader begins, and every ten minutes: it may be erased by now",
+    (place) =>
+      Effect.gen(function* () {
+        const { tables } = yield* Memory.Memory
+        const log = yield* LogReader
+        // Where a process was there from the first fact on, its memory of the end reaches back to the beginning.
+        if (place === "comes near the end") yield* log.end
+        const messages = Array.from({ length: 3 }, () => opened({ to: "4915112345678" }))
+        yield* write(...messages)
+        yield* TestClock.adjust("1 second")
+        const become = (from: string, to: string) => {
+          for (const stream of tables.streams.values())
+            for (const [n, fact] of stream.entries()) stream[n] = { ...fact, data: fact.data.replaceAll(from, to) }
+        }
+        const erase = () => become("4915112345678", "erased")
+        const restore = () => become('"erased"', '"4915112345678"')
+        yield* log.begin("lists")
+        expect(yield* isKept(log)).toBe(true)
+        erase()
+        yield* log.begin("lists")
+        expect(yield* isKept(log)).toBe(true)
+        yield* log.begin("lists, built anew")
+        expect(yield* isKept(log)).toBe(false)
+        restore()
+        yield* log.begin("lists, built anew again")
+        expect(yield* isKept(log)).toBe(true)
+        erase()
+        yield* TestClock.adjust("9 minutes")
+        expect(yield* isKept(log)).toBe(true)
+        yield* TestClock.adjust("1 minute")
+        expect(yield* isKept(log)).toBe(false)
+      }).pipe(Effect.provide(Layer.provideMerge(reader, Layer.provideMerge(MemoryPorts.layerShared, Memory.layer))))
   )
 })
 

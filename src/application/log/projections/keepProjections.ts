@@ -45,6 +45,7 @@ const STALL_AFTER = Duration.seconds(10)
 type Asides = Map<string, Blame>
 
 const readerOf = ({ name, generation }: Run) => ({ name, generation })
+const nameOf = ({ name, generation }: Run) => `${name}/${generation}`
 
 const asidesOf = (run: Run) =>
   Effect.flatMap(StreamsAside, ({ of }) => Effect.map(of(readerOf(run)), (asides): Asides => new Map(asides)))
@@ -113,6 +114,7 @@ const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtA
   const clock = yield* Clock.Clock
   const atOnce = yield* FactsAtOnce
   let run = viewOf(projection.name, yield* (yield* Projections).runs).live ?? (yield* beginBuild(projection))
+  yield* log.begin(nameOf(run))
   const asides = yield* asidesOf(run)
   let lookAt = 0n
   // Another process may have begun the live rows meanwhile: `beginBuild` then answered a build beside them.
@@ -167,6 +169,7 @@ const catchUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, from:
   const { swap } = yield* Projections
   const atOnce = yield* FactsAtOnce
   let run = from
+  yield* log.begin(nameOf(run))
   const asides = yield* asidesOf(run)
   let isNear = false
   for (;;) {
