@@ -79,8 +79,7 @@ const worldsBefore: { readonly [name: string]: number } = {
   "puts off again and again for as short as it is asked": 300,
   "puts off longer each time, but never longer than three seconds": 300,
   "keeps the permit of a probe that was never sent": 140,
-  "answers that a message is set aside before that is on the disk": 1_300,
-  "answers that messages are back before that is on the disk": 220
+  "answers that a message is set aside before that is on the disk": 1_300
 }
 
 /** What only repairs can show is looked for where there are some. */
