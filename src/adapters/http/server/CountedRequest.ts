@@ -7,7 +7,7 @@ import { IncomingMessage } from "node:http"
 import type { Socket } from "node:net"
 
 /** Connections that have as many requests under way as they may. */
-export const full = new WeakSet<Socket>()
+export const fullConnections = new WeakSet<Socket>()
 
 export class CountedRequest extends IncomingMessage {
   private asksUpgrade: unknown
@@ -15,7 +15,7 @@ export class CountedRequest extends IncomingMessage {
 
   constructor(socket: Socket) {
     super(socket)
-    this.isTooMany = full.has(socket)
+    this.isTooMany = fullConnections.has(socket)
   }
 
   get upgrade(): unknown {

@@ -7,7 +7,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
-import { full } from "./CountedRequest.ts"
+import { fullConnections } from "./CountedRequest.ts"
 import { type CallersTimes, lateCallers } from "./lateCallers.ts"
 import { watchLoop } from "./loopTime.ts"
 import { onRequest } from "./onRequest.ts"
@@ -217,7 +217,7 @@ export const watchConnections = (server: Server, limits: ConnectionLimits): void
     bySocket.set(request.socket, connection)
     connection.last = { request, response }
     connection.underWay.add(response)
-    if (connection.underWay.size >= limits.underWayMax) full.add(request.socket)
+    if (connection.underWay.size >= limits.underWayMax) fullConnections.add(request.socket)
     // Who asks more instead of reading gains no time.
     if (connection.unread === 0) become(connection, "arriving")
     let isUnread = false
@@ -231,7 +231,7 @@ export const watchConnections = (server: Server, limits: ConnectionLimits): void
       if (connection.unread === 1) become(connection, "unread")
     })
     response.on("close", () => {
-      if (connection.underWay.size === limits.underWayMax) full.delete(request.socket)
+      if (connection.underWay.size === limits.underWayMax) fullConnections.delete(request.socket)
       connection.underWay.delete(response)
       if (isUnread) connection.unread -= 1
       become(connection, connection.unread > 0 ? "unread" : connection.underWay.size > 0 ? "working" : "idle")
