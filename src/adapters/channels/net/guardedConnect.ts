@@ -15,7 +15,7 @@ import type { FailureCode } from "../../../domain/delivery/classify.ts"
 import { type AddressGuard, type AddressRules, literalAddress, portOf } from "./addressGuard.ts"
 import { areUsedUp } from "./descriptors.ts"
 import { type EgressProxy, tunnel } from "./egressProxy.ts"
-import { makeResolver, type Resolve } from "./resolver.ts"
+import { type Address, makeResolver, type Resolve } from "./resolver.ts"
 
 /** One for all channels: what one has asked, another need not ask again. */
 const systemResolve = makeResolver()
@@ -61,11 +61,26 @@ export interface Steps {
   tlsMs?: number
 }
 
+/** Gives it up. */
+interface Begun {
+  readonly destroy: () => void
+}
+
 /**
  * Gives up a connection that is being made. Null when none was started: the callback got the reason. The steps are noted
  * as they are done.
  */
-export type Connect = (callback: Connected, steps: Steps) => { readonly destroy: () => void } | null
+export type Connect = (callback: Connected, steps: Steps) => Begun | null
+
+/** One way to addresses that were judged. What comes after its end is nobody's. */
+type Way = (addresses: ReadonlyArray<Address>, to: Destination) => Begun
+
+interface Destination {
+  readonly steps: Steps
+  readonly completed: (step: Exclude<keyof Steps, "address">) => void
+  readonly end: Connected
+  readonly isOver: () => boolean
+}
 
 const withPort = (address: string, port: number): string => `${net.isIPv6(address) ? `[${address}]` : address}:${port}`
 
@@ -100,40 +115,34 @@ export const guardedConnect = (
 
   const lookup = guardedLookup(guard, port, resolve)
 
-  const secured = {
+  const secured = () => ({
     servername,
     ALPNProtocols: ["http/1.1"],
-    ...(secureContext === undefined ? {} : { secureContext })
+    ...(secureContext === undefined ? {} : { secureContext }),
+    ...(session === undefined ? {} : { session })
+  })
+  const keepSession = (socket: net.Socket) => {
+    socket.on("session", (latest: Buffer) => {
+      session = latest
+    })
   }
 
-  /** Judges the address first; the proxy connects to that. */
-  const throughProxy = (way: EgressProxy, callback: Connected, steps: Steps) => {
-    const completed = stopwatch(steps)
-    let tunnelling: { readonly destroy: () => void } | null = null
-    let socket: net.Socket | null = null
-    let done = false
-    const end = (...result: Parameters<Connected>) => {
-      if (done) return
-      done = true
-      callback(...result)
-    }
-    const to = (address: string) => {
+  const throughProxy =
+    (proxy: EgressProxy): Way =>
+    (addresses, { steps, completed, end, isOver }) => {
+      let socket: net.Socket | null = null
+      // There is one try: most proxies have a way to IPv4, not all to IPv6.
+      const { address } = addresses.find(({ family }) => family === 4) ?? addresses[0]!
       steps.address = withPort(address, port)
-      tunnelling = tunnel(way, address, port, (code, plain) => {
+      const tunnelling = tunnel(proxy, address, port, (code, plain) => {
         if (plain === null) return end(new NotConnected(code), null)
-        if (done) return plain.destroy()
+        if (isOver()) return plain.destroy()
         completed("connectMs")
         socket = plain
         if (!secure) return end(null, plain)
-        const secureSocket = tls.connect({
-          ...secured,
-          socket: plain,
-          ...(session === undefined ? {} : { session })
-        })
+        const secureSocket = tls.connect({ ...secured(), socket: plain })
         socket = secureSocket
-        secureSocket.on("session", (latest: Buffer) => {
-          session = latest
-        })
+        keepSession(secureSocket)
         secureSocket.once("secureConnect", () => {
           completed("tlsMs")
           end(null, secureSocket)
@@ -141,54 +150,27 @@ export const guardedConnect = (
         secureSocket.on("error", (error) => end(new NotConnected("tls_failed", error), null))
         secureSocket.once("close", () => end(new NotConnected("tls_failed"), null))
       })
+      const destroy = () => {
+        tunnelling.destroy()
+        socket?.destroy()
+      }
+      return { destroy }
     }
-    const destroy = () => {
-      done = true
-      tunnelling?.destroy()
-      socket?.destroy()
-    }
-    if (literal !== null) to(literal)
-    else {
-      lookup(url.hostname, { all: true }, (error, found) => {
-        if (done) return
-        if (error !== null) return end(error as NotConnected, null)
-        completed("dnsMs")
-        const addresses = found as ReadonlyArray<{ readonly address: string; readonly family: number }>
-        // There is one try: most proxies have a way to IPv4, not all to IPv6.
-        to((addresses.find(({ family }) => family === 4) ?? addresses[0]!).address)
-      })
-    }
-    return { destroy }
-  }
 
-  return (callback, steps) => {
-    if (literal !== null && !guard.allows(literal, port)) {
-      callback(new NotConnected("forbidden_address"), null)
-      return null
-    }
-    if (proxy !== null) return throughProxy(proxy, callback, steps)
-    const completed = stopwatch(steps)
+  const direct: Way = (addresses, { steps, completed, end }) => {
     const target = {
       host: literal ?? url.hostname,
       port,
-      lookup: ((hostname, options, done) =>
-        lookup(hostname, options, (error, ...found) => {
-          if (error === null) completed("dnsMs")
-          done(error, ...found)
-        })) satisfies net.LookupFunction,
+      lookup: ((_hostname, { all }, found) =>
+        all === true
+          ? found(null, [...addresses])
+          : found(null, addresses[0]!.address, addresses[0]!.family)) satisfies net.LookupFunction,
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: 60_000
     }
-    const socket = secure
-      ? tls.connect({
-          ...target,
-          ...secured,
-          ...(session === undefined ? {} : { session })
-        })
-      : net.connect(target)
+    const socket = secure ? tls.connect({ ...target, ...secured() }) : net.connect(target)
     let reached = false
-    let done = false
 
     // The first listener, so that not even a TLS hello goes to an address that was not judged.
     socket.prependOnceListener("connect", () => {
@@ -197,28 +179,51 @@ export const guardedConnect = (
       steps.address = withPort(socket.remoteAddress ?? "", port)
       if (!guard.allows(socket.remoteAddress ?? "", port)) socket.destroy(new NotConnected("forbidden_address"))
     })
-    socket.on("session", (latest: Buffer) => {
-      session = latest
-    })
+    keepSession(socket)
     socket.once(secure ? "secureConnect" : "connect", () => {
-      if (done || socket.destroyed) return
+      if (socket.destroyed) return
       if (secure) completed("tlsMs")
-      done = true
-      callback(null, socket)
+      end(null, socket)
     })
     socket.on("error", (error) => {
-      if (done) return
-      done = true
-      callback(
-        error instanceof NotConnected
-          ? error
-          : new NotConnected(
-              areUsedUp(error) ? "no_descriptors" : secure && reached ? "tls_failed" : "connection_failed",
-              error
-            ),
-        null
-      )
+      const code = areUsedUp(error) ? "no_descriptors" : secure && reached ? "tls_failed" : "connection_failed"
+      end(error instanceof NotConnected ? error : new NotConnected(code, error), null)
     })
     return socket
+  }
+
+  const way = proxy === null ? direct : throughProxy(proxy)
+
+  return (callback, steps) => {
+    if (literal !== null && !guard.allows(literal, port)) {
+      callback(new NotConnected("forbidden_address"), null)
+      return null
+    }
+    const completed = stopwatch(steps)
+    let isOver = false
+    let begun: Begun | null = null
+    const end: Connected = (...result) => {
+      if (isOver) return
+      isOver = true
+      callback(...result)
+    }
+    const begin = (addresses: ReadonlyArray<Address>) => {
+      begun = way(addresses, { steps, completed, end, isOver: () => isOver })
+    }
+    if (literal !== null) begin([{ address: literal, family: net.isIP(literal) }])
+    else {
+      // Nothing is made for a name that nobody knows: what TLS needs was half of what such an attempt cost.
+      lookup(url.hostname, { all: true }, (error, found) => {
+        if (isOver) return
+        if (error !== null) return end(error as NotConnected, null)
+        completed("dnsMs")
+        begin(found as ReadonlyArray<Address>)
+      })
+    }
+    const destroy = () => {
+      isOver = true
+      begun?.destroy()
+    }
+    return { destroy }
   }
 }
