@@ -12,6 +12,8 @@ import { BODY_MAX, bodyText } from "./responseBody.ts"
 import type { Destination } from "./tries.ts"
 
 const NANOS_PER_MILLI = 1_000_000
+/** Of a body that comes in crumbs the beginning is kept: each of them takes a hundred bytes of memory, however small it is. */
+const PIECES_MAX = 4_096
 
 /** The result, and whether any byte of the request may have left: only then can the request have had an effect. */
 export interface Tried extends Reply {
@@ -101,6 +103,7 @@ export const makeAttempt = (
       headers = answeredHeaders
     },
     received: (chunk) => {
+      if (chunks.length === PIECES_MAX) return false
       const room = BODY_MAX - size
       chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk)
       size += Math.min(chunk.length, room)

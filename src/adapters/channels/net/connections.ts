@@ -14,6 +14,7 @@
  * It builds on undici's `Client` (one connection, its parser, its keep-alive hints) and not on its pool:
  * that one keeps requests that were given up in its queue and can't abandon a connection being made.
  */
+import type { Socket } from "node:net"
 import tls, { type SecureContext } from "node:tls"
 import { Client, type Dispatcher } from "undici"
 import type { FailureCode } from "../../../domain/delivery/classify.ts"
@@ -25,9 +26,17 @@ const CONNECTIONS_MAX = 1_024
 /** Below the 5 s after which Node, uvicorn and Apache hang up, so that a request rarely meets a closing connection. */
 const KEEP_ALIVE_MS = 4_000
 const RESPONSE_HEADERS_MAX = 16 * 1024
+/**
+ * What may come over a connection for one request, in bytes and in interim answers. The parser reads on for as long as bytes come: blank
+ * lines, interim answers and what stands beside the size of a chunk may never end. So 80 connections kept the event loop for two seconds
+ * at a time.
+ */
+const ANSWER_MAX = 512 * 1024
+const INTERIM_MAX = 1_000
 
 /** Of every connection that is closed: undici would make an error for each, with a stack that takes longer than the closing. */
 const closed = new Error("closed")
+const tooMuch = new Error("the answer never ends")
 
 /** A request under way and its result so far, as seen by the connection that carries it. */
 export interface Exchange {
@@ -190,6 +199,10 @@ class Connection implements Dispatcher.DispatchHandler {
   #exchange: Exchange | null = null
   #controller: Dispatcher.DispatchController | null = null
   #answering = false
+  #interim = 0
+  #socket: Socket | null = null
+  /** Over the connection before this exchange. */
+  #readBefore = 0
   #closed = false
   /** Of the connection it has. */
   #steps: Steps = {}
@@ -201,8 +214,9 @@ class Connection implements Dispatcher.DispatchHandler {
         this.#steps = {}
         this.#exchange?.connecting(this.#steps)
         this.#connecting = connect((error, socket) => {
-          if (error === null) callback(null, socket)
-          else callback(error, null)
+          if (error !== null) return callback(error, null)
+          this.#bound(socket)
+          callback(null, socket)
         }, this.#steps)
       },
       allowH2: false,
@@ -222,7 +236,21 @@ class Connection implements Dispatcher.DispatchHandler {
     this.#exchange = exchange
     this.#controller = null
     this.#answering = false
+    this.#interim = 0
+    this.#readBefore = this.#socket?.bytesRead ?? 0
     this.#client.dispatch(exchange.request, this)
+  }
+
+  /** The client reads until nothing is left to read. */
+  #bound(socket: Socket): void {
+    this.#socket = socket
+    this.#readBefore = socket.bytesRead
+    const read = socket.read.bind(socket)
+    socket.read = (size) => {
+      if (socket.bytesRead - this.#readBefore <= ANSWER_MAX) return read(size)
+      socket.destroy(tooMuch)
+      return null
+    }
   }
 
   /** True when this connection carried the exchange. */
@@ -252,11 +280,12 @@ class Connection implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(
-    _controller: Dispatcher.DispatchController,
+    controller: Dispatcher.DispatchController,
     status: number,
     headers: Readonly<Record<string, string | string[] | undefined>>
   ): void {
     if (status >= 200) this.#exchange!.answered(status, headers)
+    else if (++this.#interim > INTERIM_MAX) controller.abort(tooMuch)
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -268,7 +297,7 @@ class Connection implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
-    const broken = this.#answering || isParserError(error)
+    const broken = this.#answering || error === tooMuch || isParserError(error)
     this.#end(error instanceof NotConnected ? error.code : broken ? "response_broken" : "connection_failed")
   }
 

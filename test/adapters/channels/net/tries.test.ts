@@ -158,6 +158,81 @@ describe("a far side that breaks off", () => {
   )
 })
 
+describe("a far side that never stops talking", () => {
+  /** Writes these bytes again and again, for as long as they are taken; answers how many were. */
+  const flooding = (beginning: string, again: string) => {
+    let taken = 0
+    const request = (socket: Socket) => {
+      socket.write(beginning)
+      const bytes = Buffer.from(again.repeat(Math.ceil((64 * KIB) / again.length)))
+      const more = () => {
+        while (!socket.destroyed && socket.write(bytes)) taken += bytes.length
+      }
+      socket.on("drain", more)
+      more()
+    }
+    return { request, taken: () => taken }
+  }
+  const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+  it.live.each([
+    ["interim answers", "", "HTTP/1.1 102 Processing\r\n\r\n"],
+    ["blank lines before the answer", "", "\r\n"]
+  ] as const)("in %s is cut off, and its answer is broken", ([, beginning, again]) =>
+    Effect.gen(function* () {
+      const { request, taken } = flooding(beginning, again)
+      const { reply, far } = yield* postTo({ request })
+      expect(reply.outcome).toMatchObject({ type: "Unreachable", status: null, error: { code: "response_broken" } })
+      yield* until(() => far.open.size === 0)
+      // What the kernel holds for both sides comes on top.
+      expect(taken()).toBeLessThan(32 * KIB * KIB)
+    })
+  )
+
+  it.live.each([
+    ["what stands beside the size of a chunk", `${chunked}4;`, "a"],
+    ["zeros before the size of a chunk", `${chunked}0`, "0"]
+  ] as const)("in %s is cut off, and yes is yes", ([, beginning, again]) =>
+    Effect.gen(function* () {
+      const { request, taken } = flooding(beginning, again)
+      const { reply, far } = yield* postTo({ request })
+      expect(reply.outcome).toMatchObject({ type: "Accepted", status: 200 })
+      yield* until(() => far.open.size === 0)
+      expect(taken()).toBeLessThan(32 * KIB * KIB)
+    })
+  )
+
+  it.live("in interim answers that are few bytes and too many is cut off before the answer", () =>
+    Effect.gen(function* () {
+      const { reply } = yield* postTo({
+        request: (socket) => {
+          socket.write("HTTP/1.1 102 P\r\n\r\n".repeat(2_000))
+          answer(socket, 200)
+        }
+      })
+      expect(reply.outcome).toMatchObject({ type: "Unreachable", status: null, error: { code: "response_broken" } })
+    })
+  )
+
+  it.live("in crumbs is listened to for some thousands of them", () =>
+    Effect.gen(function* () {
+      const { reply } = yield* postTo({
+        request: (socket) => void socket.write(`${chunked}${"1\r\na\r\n".repeat(10_000)}0\r\n\r\n`)
+      })
+      expect(reply).toMatchObject({ outcome: { type: "Accepted", status: 200 }, responseBody: "a".repeat(4_096) })
+    })
+  )
+
+  it.live("takes nothing from the next answer over the same connection", () =>
+    Effect.gen(function* () {
+      const far = yield* receiver({ request: (socket) => answer(socket, 200, {}, "x".repeat(60 * KIB)) })
+      const post = yield* posting()
+      for (let n = 0; n < 20; n++) expect((yield* post(destinationAt(far.url))).responseBody).toHaveLength(60 * KIB)
+      expect(far.connections()).toBe(1)
+    })
+  )
+})
+
 describe("a try that came to nothing", () => {
   const nowhere: Resolve = (_host, callback) => callback(new Error("NXDOMAIN"), [])
   const plain = { connection: (socket: Socket) => void socket.end("not TLS") }
