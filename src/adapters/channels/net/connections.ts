@@ -18,6 +18,7 @@ import type { Socket } from "node:net"
 import tls, { type SecureContext } from "node:tls"
 import { Client, type Dispatcher } from "undici"
 import type { FailureCode } from "../../../domain/delivery/classify.ts"
+import { ciphers } from "./ciphers.ts"
 import { type Connect, type ConnectOptions, guardedConnect, NotConnected, type Steps } from "./guardedConnect.ts"
 
 export const CONNECTIONS_PER_DESTINATION_MAX = 128
@@ -84,7 +85,7 @@ export const makeConnections = (
   let everybodys: SecureContext | undefined
   const contextFor = ({ url, secureContext }: Exchange): SecureContext | undefined => {
     if (secureContext !== undefined || url.protocol !== "https:") return secureContext
-    everybodys ??= tls.createSecureContext()
+    everybodys ??= tls.createSecureContext({ ciphers })
     return everybodys
   }
   const poolOf = (exchange: Exchange): Pool => {

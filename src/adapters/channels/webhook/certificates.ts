@@ -3,11 +3,12 @@
  * the endpoint's certificate must be signed by. A private key comes in one text with its certificate, is taken out and
  * sealed like every secret, and is never shown.
  */
-import { createPrivateKey, X509Certificate } from "node:crypto"
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto"
 import { createSecureContext, type SecureContext } from "node:tls"
 import { Redacted, Schema } from "effect"
 import type { SecretField } from "../../../application/ports/Channels.ts"
 import type { Secrets } from "../../../application/ports/Destinations.ts"
+import { ciphers } from "../net/ciphers.ts"
 
 export interface Certificates {
   /** PEM; null: those that Node trusts. */
@@ -54,6 +55,16 @@ const certificatesIn = (pem: string): ReadonlyArray<X509Certificate> | null => {
 export const checkAuthority = (pem: string | null): string | null =>
   pem === null || certificatesIn(pem) !== null ? null : "must be certificates in PEM, and nothing else"
 
+/** RSA of 15,360 bits keeps the one thread for 150 ms at each handshake, of 4,096 for 3. */
+const RSA_BITS_MAX = 4_096
+const curves: ReadonlySet<string | undefined> = new Set(["prime256v1", "secp384r1", "secp521r1"])
+const quickKeys = `it may be RSA of up to ${RSA_BITS_MAX} bits, ECDSA on P-256, P-384 or P-521, or Ed25519`
+
+const signsQuickly = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean => {
+  if (type === "rsa" || type === "rsa-pss") return (details?.modulusLength ?? Number.POSITIVE_INFINITY) <= RSA_BITS_MAX
+  return type === "ed25519" || (type === "ec" && curves.has(details?.namedCurve))
+}
+
 /** `key`: as given; undefined: not given now. */
 export const checkClient = (pem: string | null, key: string | undefined): string | null => {
   if (pem === null) return null
@@ -61,7 +72,9 @@ export const checkClient = (pem: string | null, key: string | undefined): string
   if (certificates === null) return "must be a certificate in PEM with its private key, and what leads to its authority"
   if (key === undefined) return "must bring its private key, in PEM behind the certificate"
   try {
-    return certificates[0]!.checkPrivateKey(createPrivateKey(key))
+    const privateKey = createPrivateKey(key)
+    if (!signsQuickly(privateKey)) return `has a private key that takes long to sign with: ${quickKeys}`
+    return certificates[0]!.checkPrivateKey(privateKey)
       ? null
       : "must bring the private key of its first certificate, not another"
   } catch {
@@ -79,6 +92,7 @@ export const secureContextOf = (
   if (clientCertificate !== null && key === undefined) return "the private key of its client certificate is missing"
   try {
     return createSecureContext({
+      ciphers,
       ...(caCertificate !== null && { ca: caCertificate }),
       ...(clientCertificate !== null && { cert: clientCertificate, key: Redacted.value(key!) })
     })

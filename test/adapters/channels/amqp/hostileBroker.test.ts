@@ -8,6 +8,7 @@ import fc from "fast-check"
 import type { OutboundMessage } from "../../../../src/application/ports/Channels.ts"
 import { DestinationId, MessageId, OrgId } from "../../../../src/domain/ids.ts"
 import { amqp, destinationOf, senderKnowing } from "../../../contracts/destinations/samples.ts"
+import { ciphersOffered, usual, withGroupsOfTheFarSide } from "../net/hello.ts"
 
 const org = OrgId.make("acme")
 
@@ -45,6 +46,25 @@ const sentTo = (answer: (socket: Socket) => void) =>
       return (yield* sender.send(message)).outcome
     })
   )
+
+describe("a target over TLS", () => {
+  it.live("is offered no key exchange in which the far side names the group", () =>
+    Effect.gen(function* () {
+      const offered = yield* ciphersOffered((port) =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const url = `amqps://shop@127.0.0.1:${port}/`
+            const destination = destinationOf(amqp, org, { url, exchange: "e", timeoutMs: 2_000 })
+            const open = Effect.succeed({ destination, secrets: {}, previousSecrets: [] })
+            return yield* (yield* senderKnowing(amqp, () => open)).send(message)
+          })
+        )
+      )
+      expect(offered).toContain(usual)
+      expect(offered.filter((cipher) => withGroupsOfTheFarSide.includes(cipher))).toEqual([])
+    })
+  )
+})
 
 const frame = (type: number, channel: number, payload: Buffer): Buffer => {
   const head = Buffer.alloc(7)

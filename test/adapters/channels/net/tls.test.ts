@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { vi } from "vitest"
 import type { Resolve } from "../../../../src/adapters/channels/net/resolver.ts"
 import { selfSigned } from "./certificate.ts"
+import { ciphersOffered, usual, withGroupsOfTheFarSide } from "./hello.ts"
 import { receiver, until } from "./receiver.ts"
 import { destinationAt, posting } from "./trying.ts"
 
@@ -101,6 +102,14 @@ describe("a request over TLS", () => {
           expect(made).toHaveBeenCalledTimes(1)
         })
       )
+  )
+
+  it.live("offers no key exchange in which the far side names the group", () =>
+    Effect.gen(function* () {
+      const offered = yield* ciphersOffered((port) => Effect.scoped(postTo(`https://hooks.example:${port}/`)))
+      expect(offered).toContain(usual)
+      expect(offered.filter((cipher) => withGroupsOfTheFarSide.includes(cipher))).toEqual([])
+    })
   )
 
   it.live("is not sent when nobody trusts the certificate", () =>
