@@ -9,10 +9,11 @@
  * A fact whose stream can't be processed comes as it is stored, without its message, to subscribers who choose by nothing that the
  * message would say.
  */
-import { Effect } from "effect"
+import { Array as Arr, Effect } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
 import type { MessageStatus } from "../../domain/message/machine.ts"
 import { type MessageView, type StoredFact, timeline } from "../../domain/message/view.ts"
+import type { StoreUnavailable } from "../errors.ts"
 import type { LoggedFact, Position } from "../ports/EventStore.ts"
 import type { MessageFilter } from "../ports/MessageViews.ts"
 import { LogReader } from "./LogReader.ts"
@@ -36,8 +37,8 @@ export interface FeedFact {
   readonly message: FeedMessage | null
 }
 
-export interface FeedPage {
-  readonly items: ReadonlyArray<FeedFact>
+export interface FeedPage<A> {
+  readonly items: ReadonlyArray<A>
   /** The position after which the next page begins. */
   readonly position: Position | null
   /** The log has no newer facts at all, of any org. */
@@ -48,11 +49,24 @@ const AT_ONCE = 200
 
 export const typeOf = ({ name }: Pick<LoggedFact, "name">): string => name.slice(0, name.indexOf("@"))
 
-/** The org's matching facts among the next facts of the log. */
-export const readFeed = Effect.fnUntraced(function* (orgId: OrgId, filter: FeedFilter, after: Position | null) {
+/** As many facts are a piece of work of a millisecond or two. */
+export const PIECE_OF_FACTS = 25
+
+/**
+ * The org's matching facts among the next facts of the log, each as `tell` tells it. Before each piece of the work it waits for `turn`:
+ * an org with many subscribers far back in the log would otherwise keep everybody else waiting for as long as they read.
+ */
+export const readFeed = Effect.fnUntraced(function* <A, R>(
+  orgId: OrgId,
+  filter: FeedFilter,
+  after: Position | null,
+  turn: Effect.Effect<void, never, R>,
+  tell: (fact: FeedFact) => A
+): Effect.fn.Return<FeedPage<A>, StoreUnavailable, LogReader | R> {
   const log = yield* LogReader
+  yield* turn
   const facts = yield* log.read(after, AT_ONCE)
-  if (facts.length === 0) return { items: [], position: after, isEnd: true } satisfies FeedPage
+  if (facts.length === 0) return { items: [], position: after, isEnd: true }
   const orgs = yield* log.orgs(facts)
   const mine = facts.filter(
     (fact) =>
@@ -60,16 +74,19 @@ export const readFeed = Effect.fnUntraced(function* (orgId: OrgId, filter: FeedF
       (filter.stream === undefined || fact.stream === filter.stream) &&
       (filter.type === undefined || typeOf(fact) === filter.type)
   )
-  const { answer, asides } = yield* processable(mine, messagesOf)
-  const aside = new Set(asides.map(({ stream }) => stream))
-  const items: Array<FeedFact> = []
-  for (const logged of mine) {
-    const message = logged.messageId === null || aside.has(logged.stream) ? null : answer.get(logged)
-    // The message was forgotten between the two reads.
-    if (message === undefined) continue
-    if (isWanted(filter, message)) items.push({ logged, message })
+  const items: Array<A> = []
+  for (const [nth, some] of Arr.chunksOf(mine, PIECE_OF_FACTS).entries()) {
+    if (nth > 0) yield* turn
+    const { answer, asides } = yield* processable(some, messagesOf)
+    const aside = new Set(asides.map(({ stream }) => stream))
+    for (const logged of some) {
+      const message = logged.messageId === null || aside.has(logged.stream) ? null : answer.get(logged)
+      // The message was forgotten between the two reads.
+      if (message === undefined) continue
+      if (isWanted(filter, message)) items.push(tell({ logged, message }))
+    }
   }
-  return { items, position: facts.at(-1)!.position, isEnd: false } satisfies FeedPage
+  return { items, position: facts.at(-1)!.position, isEnd: false }
 })
 
 /** The message after each of these facts; of one that was forgotten meanwhile there is none. */

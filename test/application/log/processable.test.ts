@@ -6,7 +6,7 @@ import { describe, expect } from "vitest"
 import * as WebhookAlerts from "../../../src/adapters/channels/webhook/WebhookAlerts.ts"
 import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { alertOnFactsOnce, alertOnOwed } from "../../../src/application/alerts/alertOnFacts.ts"
-import { readFeed } from "../../../src/application/log/feed.ts"
+import { type FeedFilter, readFeed } from "../../../src/application/log/feed.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { letOutFacts, type OutgoingFact } from "../../../src/application/log/letOutFacts.ts"
 import { FactsAtOnce, keepProjections } from "../../../src/application/log/projections/keepProjections.ts"
@@ -14,6 +14,7 @@ import { readProjection, rebuildProjection } from "../../../src/application/log/
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import type { Alerting } from "../../../src/application/ports/Destinations.ts"
+import type { Position } from "../../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { SetAside } from "../../../src/application/ports/SetAside.ts"
 import type { MessageId } from "../../../src/domain/ids.ts"
@@ -301,15 +302,17 @@ describe("the feed", () => {
       yield* breakFact(kind, queued.after.id, 2)
       // A process that has read nothing yet, and one that begins after the facts that it could read.
       const fresh = <A, E, R>(read: Effect.Effect<A, E, R>) => Effect.provide(read, Layer.fresh(LogReader.layer))
-      const { items } = yield* fresh(readFeed(orgId, {}, null))
+      const read = (filter: FeedFilter, after: Position | null) =>
+        readFeed(orgId, filter, after, Effect.void, (fact) => fact)
+      const { items } = yield* fresh(read({}, null))
       expect(items.map(({ logged, message }) => [logged.version, message?.id ?? null])).toEqual([
         [1, null],
         [2, null],
         [1, other.after.id]
       ])
-      const later = yield* fresh(readFeed(orgId, {}, items[0]!.logged.position))
+      const later = yield* fresh(read({}, items[0]!.logged.position))
       expect(later.items.map(({ message }) => message?.id ?? null)).toEqual([null, other.after.id])
-      const chosen = yield* fresh(readFeed(orgId, { channel: "webhook" }, null))
+      const chosen = yield* fresh(read({ channel: "webhook" }, null))
       expect(chosen.items.map(({ message }) => message?.id)).toEqual([other.after.id])
     }).pipe(Effect.provide(layer))
   )

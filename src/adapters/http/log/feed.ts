@@ -21,8 +21,10 @@ import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg, Caller } from "../server/auth.ts"
 import { cursorsOf } from "../server/cursor.ts"
+import { Door, pieceOf } from "../server/door.ts"
 import { answer, tooManyFeeds } from "../server/problem.ts"
 import { endless } from "../server/stopSoon.ts"
+import { PIECE } from "../server/turns.ts"
 
 export interface FeedOptions {
   readonly heartbeat: Duration.Duration
@@ -70,12 +72,13 @@ const next = (orgId: OrgId, filter: FeedFilter, { heartbeat }: FeedOptions, seal
     const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(heartbeat)
     let position = from
     for (;;) {
-      const page = yield* readFeed(orgId, filter, position)
+      const turn = pieceOf(orgId, PIECE)
+      const page = yield* readFeed(orgId, filter, position, turn, (fact) => [fact.logged.position, eventOf(seal, fact)])
       position = page.position
       const place = { position, begun }
       if (page.items.length > 0) {
-        const rest = page.items.at(-1)!.logged.position === position ? "" : comment(seal, position, "up to here")
-        return [page.items.map((item) => eventOf(seal, item)).join("") + rest, place] as const
+        const rest = page.items.at(-1)![0] === position ? "" : comment(seal, position, "up to here")
+        return [page.items.map(([, event]) => event).join("") + rest, place] as const
       }
       const left = until - (yield* Clock.currentTimeMillis)
       if (left <= 0) return [comment(seal, position, "nothing new for you"), place] as const
@@ -159,7 +162,8 @@ const follow = (options: FeedOptions, untilRevoked: UntilRevoked) => {
     const events = Stream.unfold({ position, begun: false } as Place, next(orgId, filter, options, seal)).pipe(
       Stream.catchTag("StoreUnavailable", () => Stream.succeed(": the store does not answer, come back\n\n")),
       Stream.map((text) => encoder.encode(text)),
-      Stream.provideService(LogReader, log)
+      Stream.provideService(LogReader, log),
+      Stream.provideService(Door, yield* Door)
     )
     const watched = Stream.unwrap(
       Effect.gen(function* () {
