@@ -10,6 +10,7 @@ import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
 import { changeDestination, createDestination } from "../destinations/destinations.ts"
 import { type Fault, type PageRequest, SecretsNeeded } from "../errors.ts"
+import { LimitReached } from "../orgs/admission.ts"
 import { AlertFormats } from "../ports/AlertFormats.ts"
 import { Channels } from "../ports/Channels.ts"
 import { type Alerting, type AlertTargetType, type Destination, Destinations } from "../ports/Destinations.ts"
@@ -48,11 +49,25 @@ export interface AlertTargetRequest {
   readonly routingKey?: Redacted.Redacted
 }
 
+/**
+ * Of an org. Each alert goes to all of them and is a message of its own: with 1,500, the dead letters of 20 endpoints were 30,000 messages
+ * at once, and the alerts of other orgs waited behind them.
+ */
+export const ALERT_TARGETS_MAX = 20
+
+/** Those that are made at the same moment may be more. */
+const another = Effect.fnUntraced(function* (orgId: OrgId) {
+  const { items } = yield* listAlertTargets(orgId, { cursor: null, limit: ALERT_TARGETS_MAX })
+  if (items.length < ALERT_TARGETS_MAX) return
+  return yield* new LimitReached({ of: "org", limit: "alertTargets", allowed: ALERT_TARGETS_MAX, afterSeconds: null })
+})
+
 export const createAlertTarget = Effect.fnUntraced(function* (
   orgId: OrgId,
   type: AlertTargetType,
   request: AlertTargetRequest
 ) {
+  yield* another(orgId)
   const format = (yield* AlertFormats)[type]
   const limit = request.oldestDueSeconds ?? null
   const alerting: Alerting = {

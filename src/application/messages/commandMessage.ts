@@ -5,7 +5,7 @@
  */
 import { DateTime, Effect, Result, Schema } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
-import { decide, type MessageCommand, replay } from "../../domain/message/decider.ts"
+import { decide, type MessageCommand, mayBeReopened, replay } from "../../domain/message/decider.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import type { Message } from "../../domain/message/transitions.ts"
 import { viewOf } from "../../domain/message/view.ts"
@@ -24,7 +24,9 @@ type CommandAt = (now: DateTime.Utc) => MessageCommand
 /** The law forbids the command in this status; `allowed` names the commands that it allows. */
 export class CommandRefused extends Schema.TaggedError<CommandRefused>()("CommandRefused", {
   status: Schema.String,
-  allowed: Schema.Array(Schema.Literals(callerCommands))
+  allowed: Schema.Array(Schema.Literals(callerCommands)),
+  /** It had as many replays as a message may have. */
+  wasReplayedOften: Schema.Boolean
 }) {}
 
 /** Other writers changed the message at every try. Nothing was done; asking again will help. */
@@ -88,7 +90,7 @@ const decideFor = (orgId: OrgId, id: MessageId, commandAt: CommandAt, body: stri
         const now = yield* DateTime.now
         const decided = decide(message, commandAt(now))
         if (Result.isFailure(decided)) {
-          return yield* new CommandRefused({ status: message.status, allowed: allowedIn(message, now) })
+          return yield* refusalIn(message, now)
         }
         const facts = decided.success
         const opening = body === null ? null : { body, idempotency: null }
@@ -112,7 +114,14 @@ const decideFor = (orgId: OrgId, id: MessageId, commandAt: CommandAt, body: stri
     )
   )
 
-export const allowedIn = (message: Message, now: DateTime.Utc): ReadonlyArray<CallerCommand> =>
+export const refusalIn = (message: Message, now: DateTime.Utc): CommandRefused =>
+  new CommandRefused({
+    status: message.status,
+    allowed: allowedIn(message, now),
+    wasReplayedOften: !mayBeReopened(message)
+  })
+
+const allowedIn = (message: Message, now: DateTime.Utc): ReadonlyArray<CallerCommand> =>
   callerCommands.filter((type) => {
     const decided = decide(message, { type, now, reason: null })
     return Result.isSuccess(decided) && decided.success.length > 0

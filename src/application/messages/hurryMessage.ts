@@ -21,7 +21,7 @@ import { CommandedBy } from "../commandedBy.ts"
 import { entryOf } from "../entry.ts"
 import { type BatchId, Queue } from "../ports/Queue.ts"
 import { Telemetry } from "../ports/Telemetry.ts"
-import { allowedIn, CommandRefused, MessageBusy } from "./commandMessage.ts"
+import { MessageBusy, refusalIn } from "./commandMessage.ts"
 import { loadStream } from "./readMessage.ts"
 
 /** Another message of its ordering key goes first, or a worker has it already. */
@@ -46,7 +46,7 @@ const hurryOnce = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
   const now = yield* DateTime.now
   const decided = decide(message, { type: "HurryMessage", now })
   if (Result.isFailure(decided)) {
-    return yield* new CommandRefused({ status: message.status, allowed: allowedIn(message, now) })
+    return yield* refusalIn(message, now)
   }
   const facts = decided.success
   if (facts.length === 0) return viewOf(id, history)!

@@ -200,14 +200,16 @@ const commandNames: Record<CallerCommand, string> = {
   DismissMessage: "dismiss"
 }
 
-const commandRefused = ({ status, allowed }: CommandRefused) =>
+const commandRefused = ({ status, allowed, wasReplayedOften }: CommandRefused) =>
   problem(
     409,
     "command-refused",
     "The message's status does not allow this"
   )(
     !allowed.includes("ReplayMessage") && (status === "FAILED" || status === "DEAD_LETTER")
-      ? `The message is ${status} and its body was erased: a replay must bring another in payloadJson.`
+      ? wasReplayedOften
+        ? `The message is ${status} and was replayed as often as a message may be: resend it as a new one.`
+        : `The message is ${status} and its body was erased: a replay must bring another in payloadJson.`
       : allowed.length === 0
         ? `The message is ${status}; it takes no command now.`
         : `The message is ${status}; allowed now: ${allowed.map((command) => commandNames[command]).join(", ")}.`

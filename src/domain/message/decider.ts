@@ -86,6 +86,16 @@ const addsNothing = (message: Message, command: MessageCommand): boolean => {
   return (command.type === "RecordReceipt" || command.type === "EraseBody") && message.status !== "NEW"
 }
 
+/**
+ * How many epochs a message may have, and how many attempts in all of them. Its history is read whole by whoever asks for it or changes
+ * it: with 1,600 facts eight readers kept everybody else waiting for seconds. To send it once more makes a new one.
+ */
+const EPOCHS_MAX = 100
+const ATTEMPTS_IN_ALL_MAX = 1_000
+
+export const mayBeReopened = ({ progress: { epoch, attemptsMax } }: Message): boolean =>
+  epoch < EPOCHS_MAX && epoch * attemptsMax < ATTEMPTS_IN_ALL_MAX
+
 const isDueAt = ({ status, progress: { dueAt } }: Message, now: DateTime.Utc): boolean =>
   status === "QUEUED" && dueAt !== null && DateTime.isLessThanOrEqualTo(dueAt, now)
 
@@ -108,6 +118,7 @@ const proposed = (message: Message, command: MessageCommand): ReadonlyArray<Mess
     case "DismissMessage":
       return message.progress.dismissed ? [] : [{ type: "MessageDismissed", reason: command.reason }]
     case "ReplayMessage":
+      if (!mayBeReopened(message)) return []
       return [
         {
           type: "MessageReplayed",

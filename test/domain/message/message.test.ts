@@ -1,5 +1,6 @@
 import { DateTime, Result } from "effect"
 import { describe, expect, it } from "vitest"
+import type { RetryPolicy } from "../../../src/domain/delivery/retry.ts"
 import { DEFER_MAX_MS, RETRY_AFTER_MAX_MS } from "../../../src/domain/delivery/retry.ts"
 import { can, decide, endsAt, evolve, initial, replay } from "../../../src/domain/message/decider.ts"
 import type { MessageFact } from "../../../src/domain/message/facts.ts"
@@ -618,6 +619,34 @@ describe("an attempt whose worker went away", () => {
 })
 
 describe("a replay", () => {
+  /** Each run of the message ended at its first attempt. */
+  const afterRuns = (runs: number, retry: RetryPolicy): ReadonlyArray<MessageFact> =>
+    Array.from({ length: runs }, (_, n): ReadonlyArray<MessageFact> => {
+      const [, ...ending] = the.endings.FAILED
+      const begun = n === 0 ? queued({ retry }) : the.replayed(n + 1)
+      return [begun, ...ending.map((fact) => (fact.type === "AttemptStarted" ? { ...fact, epoch: n + 1 } : fact))]
+    }).flat()
+
+  it("opens no hundred-and-first run: the history is read whole by whoever asks", () => {
+    const once: RetryPolicy = { strategy: "fixed", baseMs: 0, attemptsMax: 1 }
+    given(...afterRuns(99, once))
+      .when(the.replayMessage())
+      .then(the.replayed(100))
+    given(...afterRuns(100, once))
+      .when(the.replayMessage())
+      .thenRejectedIn("FAILED")
+  })
+
+  it("opens none where a thousand attempts may have been made", () => {
+    const often: RetryPolicy = { strategy: "fixed", baseMs: 0, attemptsMax: 100 }
+    given(...afterRuns(9, often))
+      .when(the.replayMessage())
+      .then(the.replayed(10))
+    given(...afterRuns(10, often))
+      .when(the.replayMessage())
+      .thenRejectedIn("FAILED")
+  })
+
   it.each(["FAILED", "DEAD_LETTER"] as const)(
     "opens the next epoch of a %s message with all its attempts",
     (status) => {
