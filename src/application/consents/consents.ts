@@ -21,7 +21,7 @@ import { appendToJournal, command, type Patience } from "../command.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { StoreUnavailable } from "../errors.ts"
 import { Channels } from "../ports/Channels.ts"
-import { Journals } from "../ports/Journals.ts"
+import { type JournalFact, Journals } from "../ports/Journals.ts"
 
 /** One recorded answer. */
 export interface Answer {
@@ -34,31 +34,50 @@ export interface Answer {
 export interface ConsentView {
   readonly dossierId: string
   readonly channel: ChannelName
-  /** Oldest first; empty without answers. */
+  /** The last thousand of them, oldest first; empty without answers. */
   readonly answers: ReadonlyArray<Answer>
 }
 
 /** Unique for each consent: neither the name of an org nor that of a channel has a colon. */
 const journalOf = ({ orgId, dossierId, channel }: ConsentOf) => `consent-${orgId}:${channel}:${dossierId}` as const
 
-const load = Effect.fnUntraced(function* (of: ConsentOf) {
-  const stored = yield* (yield* Journals).load(journalOf(of))
-  return stored.map((row) => ({ ...row, fact: Result.getOrThrow(fromRecorded(row)) as ConsentFact }))
+const answered = (row: JournalFact) => ({ ...row, fact: Result.getOrThrow(fromRecorded(row)) as ConsentFact })
+
+type History = ReadonlyArray<ReturnType<typeof answered>>
+
+/**
+ * The last answer, and that it was applied. It replaces all before it, and each message that names the dossier asks for it: so no more
+ * is read, however often somebody answered.
+ */
+const load = Effect.fnUntraced(function* (of: ConsentOf): Effect.fn.Return<History, StoreUnavailable, Journals> {
+  const journals = yield* Journals
+  const last = yield* journals.last(journalOf(of))
+  if (last === null) return []
+  const end = answered(last)
+  if (end.fact.type !== "WithdrawalApplied") return [end]
+  return (yield* journals.load(journalOf(of), { after: last.version - 2, limit: 2 })).map(answered)
 })
 
-type History = Effect.Success<ReturnType<typeof load>>
+/** Of the answers so many are shown. */
+export const ANSWERS_MAX = 1_000
 
 const consentIn = (history: History): Consent => replay(history.map(({ fact }) => fact))
 
 export const readConsent = Effect.fnUntraced(function* (of: ConsentOf) {
+  const journals = yield* Journals
+  const last = yield* journals.last(journalOf(of))
+  const part = { after: Math.max(0, (last?.version ?? 0) - ANSWERS_MAX), limit: ANSWERS_MAX }
+  const stored = last === null ? [] : yield* journals.load(journalOf(of), part)
   const view: ConsentView = {
     dossierId: of.dossierId,
     channel: of.channel,
-    answers: (yield* load(of)).flatMap(({ fact, at, actor }) =>
-      fact.type === "WithdrawalApplied"
-        ? []
-        : [{ granted: fact.type === "ConsentGranted", source: fact.source, at, actor }]
-    )
+    answers: stored
+      .map(answered)
+      .flatMap(({ fact, at, actor }) =>
+        fact.type === "WithdrawalApplied"
+          ? []
+          : [{ granted: fact.type === "ConsentGranted", source: fact.source, at, actor }]
+      )
   }
   return view
 })
@@ -81,7 +100,7 @@ const changeConsent = (of: ConsentOf, consentCommand: ConsentCommand, patience: 
       decide: Effect.fnUntraced(function* (history: History) {
         const before = consentIn(history)
         const facts = decide(before, of, consentCommand)
-        const entry = { expected: history.length, facts: facts.map(toRecorded), at: yield* DateTime.now }
+        const entry = { expected: history.at(-1)?.version ?? 0, facts: facts.map(toRecorded), at: yield* DateTime.now }
         return { entry: facts.length === 0 ? null : entry, answer: facts.reduce(evolve, before) }
       }),
       append: appendToJournal(journalOf(of))

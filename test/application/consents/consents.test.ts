@@ -122,6 +122,57 @@ const worker = Effect.fnUntraced(function* (far: (message: OutboundMessage) => E
 })
 const succeed = () => Effect.succeed(delivered)
 
+describe("a consent that was answered often", () => {
+  const answers = 1_200
+
+  /** How many facts of journals `work` reads. */
+  const factsRead = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
+    const journals = yield* Journals
+    let read = 0
+    const counting = Journals.of({
+      ...journals,
+      load: (journal, part) =>
+        Effect.tap(journals.load(journal, part), (facts) => Effect.sync(() => void (read += facts.length))),
+      last: (journal) => Effect.tap(journals.last(journal), () => Effect.sync(() => void (read += 1)))
+    })
+    yield* Effect.provideService(work, Journals, counting)
+    return read
+  })
+
+  const answeredOften = Effect.forEach(
+    Array.from({ length: answers }, (_, n) => n),
+    (n) => commandConsent(consentTo("webhook"), { type: "GrantConsent", source: `form ${n}` }),
+    { discard: true }
+  )
+
+  test("costs a message, another answer and a withdrawal no more than any other", (to) =>
+    Effect.gen(function* () {
+      yield* answeredOften
+      expect(yield* factsRead(accept(request(to, "webhook")))).toBe(1)
+      expect(yield* factsRead(grant("webhook"))).toBe(1)
+      yield* withdraw("webhook")
+      yield* project
+      yield* applyWithdrawalsOnce()
+      expect(yield* factsRead(accept(request(to, "webhook")))).toBe(3)
+      expect((yield* accept(request(to, "webhook")))[0]).toMatchObject({
+        type: "Blocked",
+        fact: { reason: "consent withdrawn" }
+      })
+      // The withdrawal that was applied is known with its source: saying it again is no news, and a grant is.
+      yield* withdraw("webhook")
+      expect((yield* readConsent(consentTo("webhook"))).answers.at(-1)).toMatchObject({ source: "call" })
+      yield* grant("webhook")
+      expect((yield* accept(request(to, "webhook")))[0]).toMatchObject({ type: "Accepted" })
+    }))
+
+  test("shows the last thousand answers", () =>
+    Effect.gen(function* () {
+      yield* answeredOften
+      const shown = (yield* readConsent(consentTo("webhook"))).answers.map(({ source }) => source)
+      expect([shown.length, shown[0], shown.at(-1)]).toEqual([1_000, "form 200", "form 1199"])
+    }))
+})
+
 describe("a message of a dossier", () => {
   test("is accepted on a channel to a person once the consent is there, and not before", (to) =>
     Effect.gen(function* () {
@@ -197,7 +248,8 @@ describe("a message of a dossier", () => {
   test("is not accepted while nobody can say what the consent is", (to) =>
     Effect.gen(function* () {
       const journals = yield* Journals
-      const away = { ...journals, load: () => new StoreUnavailable({ cause: "away" }) }
+      const silent = () => new StoreUnavailable({ cause: "away" })
+      const away = { ...journals, load: silent, last: silent }
       const failure = yield* Effect.flip(Effect.provideService(accept(request(to, "webhook")), Journals, away))
       expect(failure._tag).toBe("StoreUnavailable")
       yield* Effect.provideService(accepted(request(to, "webhook", { dossierId: null })), Journals, away)
@@ -267,7 +319,8 @@ describe("an attempt", () => {
       let isAway = true
       const away = Journals.of({
         ...journals,
-        load: (name) => (isAway ? new StoreUnavailable({ cause: "away" }) : journals.load(name))
+        load: (...of) => (isAway ? new StoreUnavailable({ cause: "away" }) : journals.load(...of)),
+        last: (name) => (isAway ? new StoreUnavailable({ cause: "away" }) : journals.last(name))
       })
       yield* grant("whatsapp")
       const id = yield* accepted(request(to, "whatsapp"))

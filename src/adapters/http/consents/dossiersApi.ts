@@ -28,7 +28,9 @@ const Consent = Schema.Struct({
   dossierId: Schema.String,
   channel: ChannelName,
   ...answerFields,
-  history: Schema.Array(Schema.Struct(answerFields)).annotate({ description: "Every answer, the newest first." })
+  history: Schema.Array(Schema.Struct(answerFields)).annotate({
+    description: "The last thousand answers, the newest first."
+  })
 }).annotate({ identifier: "Consent" })
 
 const Activity = Schema.Struct({
