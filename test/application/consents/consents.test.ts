@@ -129,11 +129,14 @@ describe("a consent that was answered often", () => {
   const factsRead = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
     const journals = yield* Journals
     let read = 0
+    const count = (facts: number) =>
+      Effect.sync(() => {
+        read += facts
+      })
     const counting = Journals.of({
       ...journals,
-      load: (journal, part) =>
-        Effect.tap(journals.load(journal, part), (facts) => Effect.sync(() => void (read += facts.length))),
-      last: (journal) => Effect.tap(journals.last(journal), () => Effect.sync(() => void (read += 1)))
+      load: (journal, part) => Effect.tap(journals.load(journal, part), ({ length }) => count(length)),
+      last: (journal) => Effect.tap(journals.last(journal), () => count(1))
     })
     yield* Effect.provideService(work, Journals, counting)
     return read
