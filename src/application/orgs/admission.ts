@@ -55,9 +55,13 @@ export class Admission extends Context.Service<
 
 /** How long counts are remembered. */
 const COUNTED_MS = 2_000
-const WAITING_AFTER_SECONDS = 5
-/** Feeds are followed for long. */
-const FEED_AFTER_SECONDS = 30
+/** When it may be worth asking for one more of what the org has as many of as it may. Destinations stay until somebody removes one. */
+const afterSecondsOf = { waiting: 5, replays: 30, feeds: 30, destinations: null } as const
+
+/** Where there may be none at all, no time makes room. */
+const hasAsMany = (limit: keyof typeof afterSecondsOf, allowed: number) =>
+  new LimitReached({ of: "org", limit, allowed, afterSeconds: allowed === 0 ? null : afterSecondsOf[limit] })
+
 const ORGS_MAX = 10_000
 
 interface Bucket {
@@ -116,7 +120,8 @@ export const layer = (standard: Limits) =>
             const bucket = bucketOf(`${limit} of ${name}`, perSecond)
             // What was taken before has to pass first.
             if (bucket.left <= 0) {
-              const afterSeconds = Math.floor(-bucket.left / perSecond) + 1
+              // Of nothing in a second nothing is ever left.
+              const afterSeconds = perSecond === 0 ? null : Math.floor(-bucket.left / perSecond) + 1
               return yield* new LimitReached({ of, limit, allowed: perSecond, afterSeconds })
             }
             taken.push(() => {
@@ -127,13 +132,7 @@ export const layer = (standard: Limits) =>
         if (limits.waiting !== undefined) {
           const counted = yield* countsOf(org)
           if (counted.counts.waiting + counted.since < limits.waiting) counted.since += count
-          else if (!(yield* isRepeat)) {
-            const allowed = limits.waiting
-            return yield* new LimitReached({
-              ...{ of: "org", limit: "waiting", allowed },
-              afterSeconds: WAITING_AFTER_SECONDS
-            })
-          }
+          else if (!(yield* isRepeat)) return yield* hasAsMany("waiting", limits.waiting)
         }
         for (const take of taken) take()
       })
@@ -145,13 +144,13 @@ export const layer = (standard: Limits) =>
       ) {
         const allowed = { ...standard, ...(yield* orgs.settingsOf(org)).limits }[what]
         if (allowed === undefined || (yield* orgs.get(org))[what] < allowed || (yield* isRepeat)) return
-        return yield* new LimitReached({ of: "org", limit: what, allowed, afterSeconds: null })
+        return yield* hasAsMany(what, allowed)
       })
 
       const follow = Effect.fnUntraced(function* (org: OrgId, followed: number, share: number) {
         const allowed = { feeds: share, ...standard, ...(yield* orgs.settingsOf(org)).limits }.feeds
         if (followed < allowed) return
-        return yield* new LimitReached({ of: "org", limit: "feeds", allowed, afterSeconds: FEED_AFTER_SECONDS })
+        return yield* hasAsMany("feeds", allowed)
       })
 
       return Admission.of({ accept, another, follow })

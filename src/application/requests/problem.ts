@@ -61,18 +61,30 @@ export const orgSuspended = (reason: string) =>
     "org-suspended",
     "The org is suspended"
   )(`The operator has suspended this org: ${reason}. What it sent before waits.`)
-/** The headers of draft-ietf-httpapi-ratelimit-headers, in the form that clients read. */
-const limitReached = ({ of, limit, allowed, afterSeconds }: LimitReached) =>
-  problem(429, "limit-reached", `The ${of} has reached a limit`)(
-    limit.endsWith("PerSecond")
-      ? `The limit ${limit} of this ${of} is ${allowed}. Try again in ${afterSeconds} s.`
-      : `The limit ${limit} of this ${of} is ${allowed}, and it has that many.`,
-    [],
-    {
+/** Of something there is so much and no more; `afterSeconds` is when it may be worth asking again, null: not before somebody makes room. */
+export interface UsedUp {
+  readonly allowed: number
+  readonly afterSeconds: number | null
+}
+
+/**
+ * Somebody asks for too much. Whatever it is of, the answer says how much there is, that nothing is left, and after how many seconds it
+ * may be worth asking again: in the headers of draft-ietf-httpapi-ratelimit-headers, in the form that clients read.
+ */
+const tooMuch =
+  (slug: string, title: string) =>
+  (detail: string, { allowed, afterSeconds }: UsedUp) =>
+    problem(429, slug, title)(detail, [], {
       "ratelimit-limit": String(allowed),
       "ratelimit-remaining": "0",
       ...(afterSeconds !== null && { "ratelimit-reset": String(afterSeconds), "retry-after": String(afterSeconds) })
-    }
+    })
+const limitReached = ({ of, limit, allowed, afterSeconds }: LimitReached) =>
+  tooMuch("limit-reached", `The ${of} has reached a limit`)(
+    limit.endsWith("PerSecond") && afterSeconds !== null
+      ? `The limit ${limit} of this ${of} is ${allowed}. Try again in ${afterSeconds} s.`
+      : `The limit ${limit} of this ${of} is ${allowed}${allowed === 0 ? "" : ", and it has that many"}.`,
+    { allowed, afterSeconds }
   )
 export const blocked = ({ channel, reason }: MessageBlocked, path: string) =>
   problem(
@@ -137,27 +149,26 @@ export const methodNotAllowed = (allowed: ReadonlyArray<string>) =>
   problem(405, "method-not-allowed", "Method not allowed")(`Allowed here: ${allowed.join(", ")}.`, [], {
     allow: allowed.join(", ")
   })
-export const tooManyFeeds = () =>
-  problem(429, "too-many-feeds", "Too many follow the feed")("Too many follow the feed here. Try again later.", [], {
-    "retry-after": "30"
+/** Of a process, by all orgs together. They are followed for long. */
+export const tooManyFeeds = (allowed: number) =>
+  tooMuch("too-many-feeds", "Too many follow the feed")("Too many follow the feed here. Try again later.", {
+    allowed,
+    afterSeconds: 30
   })
-export const tooManyBatches = () =>
-  problem(429, "too-many-batches", "The org sends too many large batches at once")(
+export const tooManyBatches = (allowed: number) =>
+  tooMuch("too-many-batches", "The org sends too many large batches at once")(
     "Wait for the answers to the large batches that this org has sent, and send this one again. Nothing of it was accepted.",
-    [],
-    { "retry-after": "2" }
+    { allowed, afterSeconds: 2 }
   )
-export const tooManyLists = () =>
-  problem(429, "too-many-lists", "The org reads too many lists at once")(
+export const tooManyLists = (allowed: number) =>
+  tooMuch("too-many-lists", "The org reads too many lists at once")(
     "Wait for the answers to lists and counts that this org has asked for, and ask again.",
-    [],
-    { "retry-after": "2" }
+    { allowed, afterSeconds: 2 }
   )
-export const tooManyWrongKeys = () =>
-  problem(429, "too-many-wrong-keys", "Too many wrong keys came from here")(
+export const tooManyWrongKeys = (usedUp: UsedUp) =>
+  tooMuch("too-many-wrong-keys", "Too many wrong keys came from here")(
     "A key that was not good lately is not looked at now. Try again later.",
-    [],
-    { "retry-after": "10" }
+    usedUp
   )
 export const tooManyReaders = () =>
   problem(503, "too-many-readers", "Too many are reading this page")("Try again later.", [], { "retry-after": "10" })

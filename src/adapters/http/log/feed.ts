@@ -154,7 +154,7 @@ const follow = (options: FeedOptions, untilRevoked: UntilRevoked) => {
     const { seal, open } = yield* cursorsOf(LIST)
     const seen = lastEventId === undefined ? null : yield* open(lastEventId)
     const position = seen === null ? yield* log.end : seen === BEGINNING ? null : seen
-    if (subscribers >= options.subscribersMax) return yield* tooManyFeeds()
+    if (subscribers >= options.subscribersMax) return yield* tooManyFeeds(options.subscribersMax)
     yield* (yield* Admission).follow(orgId, ofOrg.get(orgId) ?? 0, options.subscribersOfOrgMax)
     const response = NodeHttpServerRequest.toServerResponse(request) as ServerResponse
     endless.add(response)

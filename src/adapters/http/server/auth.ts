@@ -138,9 +138,10 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
           wrongKeys.good(stored, null, now)
           return null
         }
-        if (!wrongKeys.mayAsk(address, stored, now)) {
+        const usedUp = wrongKeys.usedUp(address, stored, now)
+        if (usedUp !== null) {
           refusals.note(null, "unknown", address)
-          return yield* tooManyWrongKeys()
+          return yield* tooManyWrongKeys(usedUp)
         }
         const holder = isWellFormed(key) ? yield* keys.holderOf(stored) : null
         if (holder === null || holder.revoked) {

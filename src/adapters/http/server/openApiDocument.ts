@@ -40,7 +40,10 @@ type Content = Record<string, { schema: JsonSchema; example?: unknown }>
 interface Operation {
   readonly parameters?: ReadonlyArray<Parameter>
   readonly requestBody?: { readonly content: Content }
-  readonly responses: Record<string, { description: string; readonly content?: Content }>
+  readonly responses: Record<
+    string,
+    { description: string; headers?: Record<string, object>; readonly content?: Content }
+  >
   summary: string
   description?: string
 }
@@ -75,6 +78,8 @@ export const finish = (generated: Record<string, unknown>): Record<string, unkno
       description: "The headers of the request are larger than 16 KiB",
       content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } }
     }
+    const tooMuch = operation.responses["429"]
+    if (tooMuch !== undefined) tooMuch.headers = limitHeaders
     for (const { content = {} } of Object.values(operation.responses)) {
       for (const [type, each] of Object.entries(content)) {
         each.schema = withoutRepeats(each.schema)
@@ -92,6 +97,23 @@ export const finish = (generated: Record<string, unknown>): Record<string, unkno
     },
     servers: [{ url: "/", description: "The Posthaste that served this document" }]
   }
+}
+
+const integerHeader = (required: boolean, description: string) => ({
+  description,
+  required,
+  schema: { type: "integer", minimum: 0 }
+})
+
+/** What every refusal for asking too much says. */
+const limitHeaders = {
+  "RateLimit-Limit": integerHeader(true, "How much there is of what was used up."),
+  "RateLimit-Remaining": integerHeader(true, "Always 0."),
+  "RateLimit-Reset": integerHeader(false, "The same as Retry-After."),
+  "Retry-After": integerHeader(
+    false,
+    "In so many seconds it may be worth asking again. Without it waiting does not help: somebody must make room."
+  )
 }
 
 /** `Problem_1` is a copy of `Problem`: the generator makes one for each place where it differs in nothing that shows. */

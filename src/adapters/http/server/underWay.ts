@@ -37,7 +37,7 @@ export const layer = Layer.sync(UnderWay, () => {
     Effect.suspend((): Effect.Effect<A, E | Problem, R> => {
       const { atOnce, waiting, refusal } = limits[kind]
       const own = known[kind].get(org) ?? { count: 0, places: Semaphore.makeUnsafe(atOnce) }
-      if (own.count >= atOnce + waiting) return Effect.fail(refusal())
+      if (own.count >= atOnce + waiting) return Effect.fail(refusal(atOnce + waiting))
       known[kind].set(org, own)
       const count = (change: 1 | -1) =>
         Effect.sync(() => {

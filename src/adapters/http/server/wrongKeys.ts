@@ -3,6 +3,7 @@
  * connections that others' keys are looked up with. So wrong keys of one address, and of all together, are counted, and when there
  * were too many, only keys that were good a short while ago are looked up; the rest is answered 429 from memory.
  */
+import type { UsedUp } from "../../../application/requests/problem.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 
 /** A bucket: so many at once, and so many more each second. */
@@ -26,8 +27,8 @@ const GOOD_FOR_MS = 600_000
 const REMEMBERED = 10_000
 
 export interface WrongKeys {
-  /** Whether a key may be looked up now; `hash` is that of its text. */
-  readonly mayAsk: (address: string | null, hash: string, now: number) => boolean
+  /** Null when a key may be looked up now, else what was used up; `hash` is that of its text. */
+  readonly usedUp: (address: string | null, hash: string, now: number) => UsedUp | null
   readonly wrong: (address: string | null, hash: string, now: number) => void
   /** `org` is null of an operator's. */
   readonly good: (hash: string, org: OrgId | null, now: number) => void
@@ -59,17 +60,22 @@ export const makeWrongKeys = (limits: WrongKeyLimits = limitsDefault): WrongKeys
     bucket.at = now
   }
 
+  /** When nothing is left of it. */
+  const usedUpOf = (bucket: Bucket, share: Share, now: number): UsedUp | null => {
+    const beyond = usedOf(bucket, share, now) - share.burst
+    return beyond < 0 ? null : { allowed: share.burst, afterSeconds: Math.floor(beyond / share.perSecond) + 1 }
+  }
+
   const goodAt = (hash: string, now: number) => {
     const good = known.get(hash)
     return good !== undefined && good.until > now ? good : undefined
   }
 
   return {
-    mayAsk: (address, hash, now) => {
-      if (goodAt(hash, now) !== undefined) return true
+    usedUp: (address, hash, now) => {
+      if (goodAt(hash, now) !== undefined) return null
       const own = buckets.get(networkOf(address))
-      if (own !== undefined && usedOf(own, limits.perAddress, now) >= limits.perAddress.burst) return false
-      return usedOf(all, limits.all, now) < limits.all.burst
+      return (own === undefined ? null : usedUpOf(own, limits.perAddress, now)) ?? usedUpOf(all, limits.all, now)
     },
     wrong: (address, hash, now) => {
       known.delete(hash)

@@ -1,7 +1,7 @@
 /** Orgs over HTTP: only the operator sets them, limits answer 429, and a suspension stops every way in. */
 import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "vitest"
-import { field, start } from "../served.ts"
+import { field, limitIn, start } from "../served.ts"
 
 const { call, endpoint, send, project } = await start()
 const newOrg = () => `org-${randomUUID()}`
@@ -116,10 +116,21 @@ describe("orgs", () => {
     expect(event.status).toBe(429)
     const another = await call("POST", "/api/v1/webhook-endpoints", { org, body: { url: "https://shop.example/2" } })
     expect(another.status).toBe(429)
-    expect(another.headers.get("retry-after")).toBeNull()
+    expect(limitIn(another)).toEqual({ limit: "1", remaining: "0", reset: null, after: null })
     // Others have limits of their own.
     const other = newOrg()
     expect((await send({ ...request, to: await endpoint(other) }, { org: other })).status).toBe(201)
+  })
+
+  it("that may accept nothing in a second are told so, and not to come back", async () => {
+    const org = newOrg()
+    const to = await endpoint(org)
+    for (const limits of [{ acceptsPerSecond: 0 }, { bytesPerSecond: 0 }]) {
+      await set(org, { limits })
+      const refused = await send({ channel: "webhook", to, payloadJson: 1 }, { org })
+      expect(refused.status, refused.text).toBe(429)
+      expect(limitIn(refused)).toEqual({ limit: "0", remaining: "0", reset: null, after: null })
+    }
   })
 
   it("are answered what they have asked for before, also at their limits", async () => {
@@ -166,6 +177,9 @@ describe("orgs", () => {
       await call("POST", `/api/v1/outbound/messages/${first.json["id"]}/resend`, { org })
     ]
     expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 429))
+    // Replays end by themselves. Where nothing may wait, no time makes room.
+    expect(limitIn(refused[4]!)).toEqual({ limit: "1", remaining: "0", reset: "30", after: "30" })
+    expect(limitIn(refused[0]!)).toEqual({ limit: "0", remaining: "0", reset: null, after: null })
     // Another request under a key of before is told that, and not about a limit.
     const other = await send({ ...request, payloadJson: 2 }, { org, headers: { "idempotency-key": "one" } })
     expect([other.status, other.json["type"]]).toEqual([409, "urn:posthaste:problem:idempotency-key-reused"])

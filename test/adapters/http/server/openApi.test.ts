@@ -20,7 +20,10 @@ interface Operation {
   readonly summary?: string
   readonly parameters?: ReadonlyArray<{ readonly name: string; readonly in: string; readonly schema: object }>
   readonly requestBody?: { readonly content: object }
-  readonly responses: Record<string, { readonly content?: Record<string, { readonly schema: { $ref?: string } }> }>
+  readonly responses: Record<
+    string,
+    { readonly headers?: object; readonly content?: Record<string, { readonly schema: { $ref?: string } }> }
+  >
   readonly security?: ReadonlyArray<object>
 }
 
@@ -70,6 +73,19 @@ describe("the OpenAPI document", () => {
         if (Number(status) < 400) continue
         expect(response.content!["application/problem+json"]!.schema).toEqual({ $ref: "#/components/schemas/Problem" })
       }
+    }
+  })
+
+  it("names the headers of every refusal for asking too much", () => {
+    for (const { path, operation } of operations) {
+      const tooMuch = operation.responses["429"]
+      if (tooMuch === undefined) continue
+      expect(Object.keys(tooMuch.headers ?? {}), path).toEqual([
+        "RateLimit-Limit",
+        "RateLimit-Remaining",
+        "RateLimit-Reset",
+        "Retry-After"
+      ])
     }
   })
 

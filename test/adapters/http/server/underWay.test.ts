@@ -27,7 +27,10 @@ describe("large batches", () => {
       for (let n = 0; n < atOnce + waiting; n++) fibers.push(yield* send("a"))
       expect(reading.length).toBe(atOnce)
       const refused = yield* Effect.flip(asOne("batch", "a", Effect.void))
-      expect(refused).toMatchObject({ body: { status: 429, type: "urn:posthaste:problem:too-many-batches" } })
+      expect(refused).toMatchObject({
+        body: { status: 429, type: "urn:posthaste:problem:too-many-batches" },
+        headers: { "ratelimit-limit": "64", "ratelimit-remaining": "0", "ratelimit-reset": "2", "retry-after": "2" }
+      })
       expect(yield* asOne("batch", "b", Effect.succeed("read"))).toBe("read")
       // One that goes away makes room for the next, and for one more that waits.
       yield* Fiber.interrupt(fibers.shift()!)

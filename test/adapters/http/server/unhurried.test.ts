@@ -7,7 +7,9 @@ import { makeUnhurried, Unhurried } from "../../../../src/adapters/http/server/u
 
 const refusals = Effect.fnUntraced(function* (count: number) {
   let answered = 0
-  const one = Effect.tap(refuse(tooManyLists()), ({ status }) => Effect.sync(() => void (status === 429 && answered++)))
+  const one = Effect.tap(refuse(tooManyLists(20)), ({ status }) =>
+    Effect.sync(() => void (status === 429 && answered++))
+  )
   for (let n = 0; n < count; n++) yield* Effect.forkChild(one, { startImmediately: true })
   return () => answered
 })
