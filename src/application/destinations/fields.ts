@@ -6,8 +6,10 @@
  * can't hold (NUL, other control characters, half a surrogate pair) is refused at once.
  */
 import { Schema, SchemaGetter } from "effect"
-import { presets, RetryPolicy } from "../../domain/delivery/retry.ts"
+import { attemptsMaxOf, capMsOf, presets, RetryPolicy, shortestWaitMs } from "../../domain/delivery/retry.ts"
 import { onDeadLetter } from "../../domain/message/queueChange.ts"
+import type { Fault } from "../errors.ts"
+import { refuses } from "../requests/decoding.ts"
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point
 const control = /[\u0000-\u001f\u007f]/
@@ -50,16 +52,61 @@ const presetNames = ["webhook", "whatsapp", "payments", "patient"] as const sati
   keyof typeof presets
 >
 
+const AGE_MIN_MS = 1_000
+
+const isPolicy = Schema.is(RetryPolicy)
+
+/** What is asked of a policy that no message could be tried by. */
+const contradictionsIn = (given: object): ReadonlyArray<Fault> => {
+  if ("preset" in given) {
+    const others = Object.keys(given).length > 1
+    return others ? [{ field: "preset", reason: "names a whole policy: nothing may stand beside it" }] : []
+  }
+  if (!isPolicy(given)) return []
+  const { ageMaxMs, jitter } = given
+  const faults: Array<Fault> = []
+  if (given.strategy !== "schedule") {
+    const { strategy, baseMs } = given
+    const capMs = capMsOf(given)
+    if (baseMs === 0 && strategy !== "fixed")
+      faults.push({ field: "baseMs", reason: `must be above 0: waits that are ${strategy} grow from it` })
+    if (capMs < baseMs)
+      faults.push({
+        field: "capMs",
+        reason: `must not be less than baseMs: no wait would be longer than ${capMs} ms`
+      })
+  }
+  if (jitter?.[1] === 0)
+    faults.push({ field: "jitter", reason: "must leave a wait: its second factor must be above 0" })
+  if (ageMaxMs === undefined) return faults
+  const first = shortestWaitMs(given)
+  if (ageMaxMs < AGE_MIN_MS)
+    faults.push({
+      field: "ageMaxMs",
+      reason: `must be ${AGE_MIN_MS} or more: a message would be too old before it is sent`
+    })
+  else if (attemptsMaxOf(given) > 1 && ageMaxMs < first)
+    faults.push({ field: "ageMaxMs", reason: `must leave time for a retry: the first comes after ${first} ms or more` })
+  return faults
+}
+
+const judged = refuses(contradictionsIn)
+
 /** A policy by its name. What is stored and shown is the policy, so it stays what it was when it was named. */
 const namedRetry = <Name extends (typeof presetNames)[number]>(name: Name) =>
-  Schema.Struct({ preset: Schema.Literal(name) }).pipe(
-    Schema.decodeTo(Schema.toType(RetryPolicy), {
-      decode: SchemaGetter.transform(() => presets[name]),
-      encode: SchemaGetter.forbidden(() => "a policy is shown as what it is")
-    })
-  )
+  Schema.Struct({ preset: Schema.Literal(name) })
+    .annotate(judged)
+    .pipe(
+      Schema.decodeTo(Schema.toType(RetryPolicy), {
+        decode: SchemaGetter.transform(() => presets[name]),
+        encode: SchemaGetter.forbidden(() => "a policy is shown as what it is")
+      })
+    )
 
-export const Retry = Schema.Union([...RetryPolicy.members, ...presetNames.map(namedRetry)]).annotate({
+export const Retry = Schema.Union([
+  ...RetryPolicy.members.map((member) => member.annotate(judged)),
+  ...presetNames.map(namedRetry)
+]).annotate({
   identifier: "RetryPolicy",
   expected: "a retry policy",
   message: `must be {"strategy": "schedule", "waitsMs": […]} or {"strategy": "exponential" | "linear" | "fixed", "baseMs": …} or {"preset": ${presetNames.map((name) => `"${name}"`).join(" | ")}}`

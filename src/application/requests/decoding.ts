@@ -32,23 +32,45 @@ export const decoderOf = <A>(schema: Schema.ConstraintDecoder<A>): Decode<A> => 
     const { places, tooLong } = extentOf(schema.ast, value, path)
     if (tooLong !== null) return Result.fail([tooLong])
     const decode = places > PLACES_MAX ? decodeFirst : decodeAll
-    const unholdable = unholdableIn(schema.ast, value, path)
+    const { faults, judged } = seenIn(schema.ast, value, path)
     const result = Result.mapError(decode(value), (error) => faultsOf(error.issue, path))
-    if (unholdable.length === 0) return result
+    if (faults.length === 0) return result
     const others = Result.isFailure(result) ? result.failure : []
-    const named = new Set(unholdable.map(({ field }) => field))
-    return Result.fail([...unholdable, ...others.filter(({ field }) => !named.has(field))].slice(0, FAULTS_MAX))
+    const isSaid = (field: string) =>
+      faults.some((fault) => fault.field === field) || judged.some((place) => isWithin(field, place))
+    return Result.fail([...faults, ...others.filter(({ field }) => !isSaid(field))].slice(0, FAULTS_MAX))
   }
 }
+
+/** All is within the request itself. */
+const isWithin = (field: string, place: string): boolean =>
+  place === "" || field === place || field.startsWith(`${place}.`)
 
 const VERBATIM = "verbatim"
 
 /** The annotation of a value that is kept and delivered as it was written, and read by nobody here. */
 export const verbatim = { [VERBATIM]: true } as const
 
-/** The texts, and the names of entries, that can't be stored. At most `FAULTS_MAX`. */
-const unholdableIn = (schema: SchemaAST.AST, value: unknown, path: string): ReadonlyArray<Fault> => {
+const REFUSES = "refuses"
+
+type Refuses = (given: object) => ReadonlyArray<Fault>
+
+/**
+ * The annotation of an object whose fields may contradict each other: `judge` says which can't be, with their places in the object, and
+ * nothing else is said of it then. It judges what is asked for and never what was stored, so it may become stricter.
+ */
+export const refuses = (judge: Refuses) => ({ [REFUSES]: judge })
+
+interface Seen {
+  readonly faults: ReadonlyArray<Fault>
+  /** The objects of which a fault says all there is to say. */
+  readonly judged: ReadonlyArray<string>
+}
+
+/** The texts, and the names of entries, that can't be stored, and fields that contradict each other. At most `FAULTS_MAX`. */
+const seenIn = (schema: SchemaAST.AST, value: unknown, path: string): Seen => {
   const found: Array<Fault> = []
+  const judged: Array<string> = []
   const look = (given: SchemaAST.AST | undefined, at: unknown, where: string): void => {
     if (found.length >= FAULTS_MAX || given?.annotations?.[VERBATIM] === true) return
     if (typeof at === "string") {
@@ -62,6 +84,12 @@ const unholdableIn = (schema: SchemaAST.AST, value: unknown, path: string): Read
       for (const [index, item] of at.entries()) look(rest?.elements[index] ?? rest?.rest[0], item, `${where}[${index}]`)
       return
     }
+    const contradictions = (ast?.annotations?.[REFUSES] as Refuses | undefined)?.(at) ?? []
+    if (contradictions.length > 0) {
+      judged.push(where)
+      for (const { field, reason } of contradictions) found.push({ field: fieldName(where, [field]), reason })
+      return
+    }
     const fields = ast !== undefined && SchemaAST.isObjects(ast) ? ast.propertySignatures : []
     for (const [name, entry] of Object.entries(at)) {
       if (!isHoldable(name)) {
@@ -72,7 +100,7 @@ const unholdableIn = (schema: SchemaAST.AST, value: unknown, path: string): Read
     }
   }
   look(schema, value, path)
-  return found
+  return { faults: found, judged }
 }
 
 const isHoldable = (text: string): boolean => !text.includes("\0") && text.isWellFormed()

@@ -71,12 +71,15 @@ export const presets = {
 export const attemptsMaxOf = (policy: RetryPolicy): number =>
   policy.attemptsMax ?? (policy.strategy === "schedule" ? policy.waitsMs.length + 1 : ATTEMPTS_DEFAULT)
 
+/** No computed wait of it is longer. */
+export const capMsOf = ({ capMs = CAP_DEFAULT_MS }: typeof ComputedRetry.Type): number => capMs
+
 /** The wait after failure number `failure` (1, 2, …) before any jitter. */
 const plainWaitMs = (policy: RetryPolicy, failure: number): number => {
   if (policy.strategy === "schedule") {
     return policy.waitsMs[Math.min(failure, policy.waitsMs.length) - 1]!
   }
-  const cap = policy.capMs ?? CAP_DEFAULT_MS
+  const cap = capMsOf(policy)
   switch (policy.strategy) {
     case "exponential":
       return Math.min(policy.baseMs * (policy.factor ?? 2) ** (failure - 1), cap)
@@ -105,6 +108,9 @@ export const retryWaitMs = (
   const wait = Math.round(plainWaitMs(policy, failure) * (low + (high - low) * die))
   return retryAfterMs === null ? wait : Math.max(wait, Math.min(retryAfterMs, RETRY_AFTER_MAX_MS))
 }
+
+/** The least that a message waits for its first retry. */
+export const shortestWaitMs = (policy: RetryPolicy): number => retryWaitMs(policy, 1, 0)
 
 /** The bound for the reason of a deferral, such as a sender's bad standing: no such reason lasts for ever. */
 export const DEFER_MAX_MS = 7 * 24 * 3600 * 1000

@@ -72,6 +72,13 @@ describe("what is decoded", () => {
     ])
   })
 
+  test("is told one reason where a policy is named and written out, beside what else is wrong", () => {
+    expect(faultsOf({ retry: { preset: "webhook", strategy: "fixed", colour: 1 }, orderingKey: 1 })).toEqual([
+      { field: "messages[0].retry.preset", reason: "names a whole policy: nothing may stand beside it" },
+      { field: "messages[0].orderingKey", reason: expect.any(String) }
+    ])
+  })
+
   test("ends at the first fault where very many are possible", () => {
     const unknown = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`k${index}`, 1]))
     expect(faultsOf(unknown)).toHaveLength(1)

@@ -15,7 +15,10 @@ export const fields: Readonly<Record<string, readonly [means: string, example?: 
   actions: ["What a person can do, each with its request."],
   actor: ["Who did it: operator, key:<id>, or the part of Posthaste.", "operator"],
   after: ["Only what came after this.", TIME],
-  ageMaxMs: ["No attempt begins when the message is older than this, in milliseconds.", 86_400_000],
+  ageMaxMs: [
+    "No attempt begins when the message is older than this, in milliseconds: 1000 or more, and time for the first retry.",
+    86_400_000
+  ],
   ahead: ["How many messages of the same destination go first.", 0],
   also: ["What else would hold it."],
   appSecret: ["The secret of Meta's app. Stored encrypted and never shown.", "0123456789abcdef0123456789abcdef"],
@@ -36,7 +39,7 @@ export const fields: Readonly<Record<string, readonly [means: string, example?: 
   byChannel: ["Counts by status for each channel.", { webhook: { DELIVERED: 4711 } }],
   byStatus: ["How many messages are in each status.", { DELIVERED: 4711, QUEUED: 3 }],
   caCertificate: ["PEM of the authority that signed the destination's certificate.", PEM],
-  capMs: ["No wait is longer than this, in milliseconds.", 30_000],
+  capMs: ["No wait is longer than this, in milliseconds. Not less than baseMs; a day when left out.", 30_000],
   channel: ["The name of a channel, as GET /channels lists them.", "webhook"],
   circuit: ["The circuit of the destination.", "CLOSED"],
   clientCertificate: ["PEM of the certificate that Posthaste shows, and its private key.", PEM],

@@ -1,8 +1,11 @@
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
+import { Orgs, unset } from "../../../../src/application/ports/Orgs.ts"
+import { OrgId } from "../../../../src/domain/ids.ts"
 import { selfSigned } from "../../channels/net/certificate.ts"
 import { field, type Json, start } from "../served.ts"
 
-const { call, makeKey, project } = await start()
+const { call, makeKey, project, run } = await start()
 const endpoints = "/api/v1/webhook-endpoints"
 const create = (body: object) => call("POST", endpoints, { body })
 
@@ -155,6 +158,69 @@ describe("a retry policy", () => {
     const answer = await call("PUT", `${endpoints}/${id}/retry-config`, { body })
     expect(answer.status).toBe(400)
     expect(field(answer)).toEqual(wrong)
+  })
+
+  const preset = ["preset", "names a whole policy: nothing may stand beside it"]
+  const DAY = 86_400_000
+  it.each([
+    ["a preset and a strategy", { preset: "patient", strategy: "fixed", baseMs: 1 }, preset],
+    ["a preset and a field of a strategy", { preset: "patient", attemptsMax: 3 }, preset],
+    ["a preset that is none, and a strategy", { preset: "none", strategy: "schedule", waitsMs: [1] }, preset],
+    [
+      "an age of nothing",
+      { strategy: "fixed", baseMs: 1, ageMaxMs: 0 },
+      ["ageMaxMs", "must be 1000 or more: a message would be too old before it is sent"]
+    ],
+    [
+      "an age before the first retry",
+      { strategy: "schedule", waitsMs: [60_000], ageMaxMs: 59_999 },
+      ["ageMaxMs", "must leave time for a retry: the first comes after 60000 ms or more"]
+    ],
+    [
+      "a longest wait that is shorter than the first",
+      { strategy: "linear", baseMs: 60_000, capMs: 30_000 },
+      ["capMs", "must not be less than baseMs: no wait would be longer than 30000 ms"]
+    ],
+    [
+      "a first wait that is longer than the longest by default",
+      { strategy: "fixed", baseMs: DAY + 1 },
+      ["capMs", `must not be less than baseMs: no wait would be longer than ${DAY} ms`]
+    ],
+    [
+      "waits that grow from nothing",
+      { strategy: "exponential", baseMs: 0 },
+      ["baseMs", "must be above 0: waits that are exponential grow from it"]
+    ],
+    [
+      "a factor that leaves no wait",
+      { strategy: "fixed", baseMs: 1, jitter: [0, 0] },
+      ["jitter", "must leave a wait: its second factor must be above 0"]
+    ]
+  ])("that contradicts itself is refused with one reason: %s", async (_, body, [wrong, reason]) => {
+    const { id } = (await create({ url: "https://a" })).json
+    const answer = await call("PUT", `${endpoints}/${id}/retry-config`, { body })
+    expect([answer.status, answer.json["errors"]]).toEqual([400, [{ field: wrong, reason }]])
+    const within = await create({ url: "https://a", retry: body, maxInFlight: 0 })
+    expect(field(within).toSorted()).toEqual(["maxInFlight", `retry.${wrong}`])
+  })
+
+  it.each([
+    { strategy: "fixed", baseMs: 0 },
+    { strategy: "fixed", baseMs: 2 * DAY, capMs: 2 * DAY },
+    { strategy: "schedule", waitsMs: [0, 60_000], ageMaxMs: 1_000 },
+    { strategy: "schedule", waitsMs: [60_000], attemptsMax: 1, ageMaxMs: 1_000 },
+    { strategy: "fixed", baseMs: 60_000, jitter: [0.5, 1], ageMaxMs: 30_000 }
+  ])("that can be meant is taken: %j", async (body) => {
+    const { id } = (await create({ url: "https://a" })).json
+    expect(await call("PUT", `${endpoints}/${id}/retry-config`, { body })).toMatchObject({ status: 200, json: body })
+  })
+
+  it("that was stored when it was not refused yet is shown and used as it is", async () => {
+    const retry = { strategy: "exponential", baseMs: 0, ageMaxMs: 0 } as const
+    await run(Effect.flatMap(Orgs, ({ set }) => set(OrgId.make("of-before"), { ...unset, retry })))
+    const { id } = (await call("POST", endpoints, { org: "of-before", body: { url: "https://a" } })).json
+    expect((await call("GET", `${endpoints}/${id}/retry-config`, { org: "of-before" })).json).toEqual(retry)
+    expect((await call("GET", "/api/v1/orgs/of-before", { org: null })).json).toMatchObject({ retry })
   })
 })
 
