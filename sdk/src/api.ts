@@ -1264,7 +1264,7 @@ export interface Api {
     body(id: string, options?: CallOptions): Promise<unknown>
     /** How many messages are in each status, per channel too, and since when the longest overdue one waits. */
     stats(options?: CallOptions): Promise<Stats>
-    /** The stored facts of a stream, such as message-<id>, circuit-<destination> or replay-<id>, as they were written. */
+    /** The stored facts of a stream, such as message-<id>, circuit-<destination> or replay-<id>, as they were written. What is not about messages needs the scope that guards it too, such as endpoints:read for a circuit. */
     stream(stream: string, query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<StreamFact>
   }
   readonly events: {

@@ -1,3 +1,15 @@
+import { recorded as access } from "../../domain/access/facts.ts"
+import { recorded as circuit } from "../../domain/circuit/facts.ts"
+import { recorded as command } from "../../domain/command/facts.ts"
+import { recorded as consent } from "../../domain/consent/facts.ts"
+import type { ConfigurationFact } from "../../domain/destination/facts.ts"
+import { recorded as erasure } from "../../domain/erasure/facts.ts"
+import { recorded as event } from "../../domain/event/facts.ts"
+import { recorded as message } from "../../domain/message/facts.ts"
+import { recorded as outage } from "../../domain/outage/facts.ts"
+import { recorded as overdue } from "../../domain/overdue/facts.ts"
+import { recorded as replay } from "../../domain/replay/facts.ts"
+
 /** What a key may do. A route says which one it needs (adapters/http/server/scopes.ts). */
 export const scopes = [
   /** Send messages, publish events, and cancel what was sent. */
@@ -28,3 +40,53 @@ export const allows = (given: Scopes, needed: Scope): boolean =>
   given === null
     ? needed !== "admin"
     : given.some((scope) => scope === "admin" || scope === needed || implied[scope]?.includes(needed) === true)
+
+/** Keys are for `admin` alone, what the operator set for the org is in its audit, and the rest is as with the routes of its thing. */
+const ofConfiguration: Record<ConfigurationFact["type"], Scope> = {
+  DestinationCreated: "endpoints:read",
+  DestinationChanged: "endpoints:read",
+  DestinationAddressed: "endpoints:read",
+  DestinationSecretsChanged: "endpoints:read",
+  DestinationSecretRotated: "endpoints:read",
+  DestinationSecretShown: "endpoints:read",
+  DestinationPaused: "endpoints:read",
+  DestinationResumed: "endpoints:read",
+  DestinationDisabled: "endpoints:read",
+  DestinationEnabled: "endpoints:read",
+  DestinationRemoved: "endpoints:read",
+  KeyCreated: "admin",
+  KeyRevoked: "admin",
+  EventTypeCreated: "endpoints:read",
+  EventTypeChanged: "endpoints:read",
+  EventTypeArchived: "endpoints:read",
+  OrgChanged: "audit:read"
+}
+
+const guarded: ReadonlyArray<readonly [recorded: object, Scope]> = [
+  [message, "messages:read"],
+  [event, "messages:read"],
+  [replay, "messages:read"],
+  [consent, "messages:read"],
+  [command, "messages:read"],
+  [circuit, "endpoints:read"],
+  [overdue, "endpoints:read"],
+  [outage, "endpoints:read"],
+  [erasure, "erasures:write"],
+  // Who saw a body, who was refused, and from where.
+  [access, "audit:read"]
+]
+
+/** The type of a fact in its name, `Type@version`. */
+const typeIn = (name: string): string => name.split("@", 1)[0]!
+
+/** Of the types of facts that this release knows. */
+export const scopeOfType: ReadonlyMap<string, Scope> = new Map([
+  ...guarded.flatMap(([recorded, scope]) => Object.keys(recorded).map((name) => [typeIn(name), scope] as const)),
+  ...Object.entries(ofConfiguration)
+])
+
+/**
+ * The scope that guards what a fact of this name says, wherever facts are shown as they are stored. One of a newer release, of which
+ * nothing is known here, is for `admin`.
+ */
+export const scopeOfFact = (name: string): Scope => scopeOfType.get(typeIn(name)) ?? "admin"

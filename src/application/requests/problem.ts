@@ -8,6 +8,7 @@ import type { ReplayRejected } from "../../domain/replay/decider.ts"
 import type { Setting } from "../destinations/fields.ts"
 import type { Fault, SecretsNeeded, StoreUnavailable } from "../errors.ts"
 import type { EventNotFound } from "../events/readEvents.ts"
+import type { Scope } from "../keys/scopes.ts"
 import type { ProjectionNotFound } from "../log/projections/rebuild.ts"
 import type { CallerCommand, CommandRefused, MessageBusy } from "../messages/commandMessage.ts"
 import type { NotInItsLane } from "../messages/hurryMessage.ts"
@@ -55,6 +56,7 @@ export const wrongVerifyToken = () =>
     "This is not how it was set up"
   )("No WhatsApp account has this hub.verify_token, or hub.mode is not subscribe.")
 export const forbidden = problem(403, "forbidden", "This key may not do that")
+export const lacking = (scope: Scope) => forbidden(`This key lacks the scope ${scope}.`)
 export const orgSuspended = (reason: string) =>
   problem(
     403,

@@ -11,6 +11,7 @@ import { Clock, DateTime, Deferred, Duration, Effect, Layer, Stream } from "effe
 import { Sse } from "effect/encoding"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { type Scope, scopeOfFact, scopeOfType } from "../../../application/keys/scopes.ts"
 import { type FeedFact, type FeedFilter, readFeed, typeOf } from "../../../application/log/feed.ts"
 import { LogReader } from "../../../application/log/LogReader.ts"
 import { Admission } from "../../../application/orgs/admission.ts"
@@ -22,7 +23,7 @@ import { Api } from "../server/Api.ts"
 import { ActingOrg, Caller } from "../server/auth.ts"
 import { cursorsOf } from "../server/cursor.ts"
 import { Door, pieceOf } from "../server/door.ts"
-import { answer, tooManyFeeds } from "../server/problem.ts"
+import { answer, lacking, tooManyFeeds } from "../server/problem.ts"
 import { endless } from "../server/stopSoon.ts"
 import { PIECE } from "../server/turns.ts"
 
@@ -64,21 +65,25 @@ interface Place {
   readonly begun: boolean
 }
 
-/** The next events to send; waits for a fact or for a heartbeat to be due. */
-const next = (orgId: OrgId, filter: FeedFilter, { heartbeat }: FeedOptions, seal: Seal) =>
+type May = (scope: Scope) => boolean
+
+/** The next events to send; waits for a fact or for a heartbeat to be due. What another scope guards is left out. */
+const next = (orgId: OrgId, filter: FeedFilter, may: May, { heartbeat }: FeedOptions, seal: Seal) =>
   Effect.fnUntraced(function* ({ position: from, begun }: Place) {
     if (!begun) return [`retry: 1000\n${comment(seal, from, "following")}`, { position: from, begun: true }] as const
     const log = yield* LogReader
     const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(heartbeat)
     let position = from
     for (;;) {
-      const turn = pieceOf(orgId, PIECE)
-      const page = yield* readFeed(orgId, filter, position, turn, (fact) => [fact.logged.position, eventOf(seal, fact)])
+      const page = yield* readFeed(orgId, filter, position, pieceOf(orgId, PIECE), (fact) =>
+        may(scopeOfFact(fact.logged.name)) ? { position: fact.logged.position, event: eventOf(seal, fact) } : null
+      )
       position = page.position
       const place = { position, begun }
-      if (page.items.length > 0) {
-        const rest = page.items.at(-1)![0] === position ? "" : comment(seal, position, "up to here")
-        return [page.items.map(([, event]) => event).join("") + rest, place] as const
+      const shown = page.items.filter((item) => item !== null)
+      if (shown.length > 0) {
+        const rest = shown.at(-1)!.position === position ? "" : comment(seal, position, "up to here")
+        return [shown.map(({ event }) => event).join("") + rest, place] as const
       }
       const left = until - (yield* Clock.currentTimeMillis)
       if (left <= 0) return [comment(seal, position, "nothing new for you"), place] as const
@@ -148,8 +153,10 @@ const follow = (options: FeedOptions, untilRevoked: UntilRevoked) => {
     filter: FeedFilter
   ) {
     const orgId = yield* ActingOrg
-    const { keyId } = yield* Caller
+    const { keyId, may } = yield* Caller
     yield* knownChannel(filter.channel)
+    const guard = filter.type === undefined ? undefined : scopeOfType.get(filter.type)
+    if (guard !== undefined && !may(guard)) return yield* lacking(guard)
     const log = yield* LogReader
     const { seal, open } = yield* cursorsOf(LIST)
     const seen = lastEventId === undefined ? null : yield* open(lastEventId)
@@ -159,7 +166,7 @@ const follow = (options: FeedOptions, untilRevoked: UntilRevoked) => {
     const response = NodeHttpServerRequest.toServerResponse(request) as ServerResponse
     endless.add(response)
     const encoder = new TextEncoder()
-    const events = Stream.unfold({ position, begun: false } as Place, next(orgId, filter, options, seal)).pipe(
+    const events = Stream.unfold({ position, begun: false } as Place, next(orgId, filter, may, options, seal)).pipe(
       Stream.catchTag("StoreUnavailable", () => Stream.succeed(": the store does not answer, come back\n\n")),
       Stream.map((text) => encoder.encode(text)),
       Stream.provideService(LogReader, log),

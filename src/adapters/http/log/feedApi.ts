@@ -27,7 +27,7 @@ const follow = HttpApiEndpoint.get("follow", "/feed", {
   OpenApi.annotations({
     summary: "Follow the facts of the org as they are stored, as server-sent events.",
     description:
-      "Each event's data is JSON: {stream, version, type, name, at, actor, data, message}, message being what the message is after the fact, or null. It goes on where Last-Event-ID says, nothing is left out; an event may come twice. A comment every 15 seconds shows that it is alive."
+      "Each event's data is JSON: {stream, version, type, name, at, actor, data, message}, message being what the message is after the fact, or null. It goes on where Last-Event-ID says, nothing is left out; an event may come twice. Facts that a scope guards which the key lacks are left out. A comment every 15 seconds shows that it is alive."
   })
 )
 

@@ -3,6 +3,7 @@ import { type DateTime, Effect, Result, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { type Acceptance, acceptMessages } from "../../../application/accept/acceptMessage.ts"
+import { scopeOfFact } from "../../../application/keys/scopes.ts"
 import { Freshness } from "../../../application/log/Freshness.ts"
 import { readStream } from "../../../application/log/readStream.ts"
 import { commandMessage, eraseMessage, replayEdited } from "../../../application/messages/commandMessage.ts"
@@ -37,7 +38,7 @@ import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
 import { type Page, type PageQuery, pageOf, partOf, projectedPageOf } from "../server/cursor.ts"
 import { HISTORY_LIMIT } from "../server/fields.ts"
-import { answer, created, idOf, invalidFields, toResponse } from "../server/problem.ts"
+import { answer, created, idOf, invalidFields, lacking, toResponse } from "../server/problem.ts"
 import {
   decoded,
   decoderOf,
@@ -209,10 +210,15 @@ const attempts = Effect.fnUntraced(function* (id: string, query: PageQuery) {
   )
 })
 
-const stream = (name: string, query: PageQuery) => {
-  const read = (orgId: OrgId, page: Page) => readStream(orgId, name, page)
-  return pageOf(`stream ${name}`, { limit: HISTORY_LIMIT, ...query }, read, factJson)
-}
+const stream = Effect.fnUntraced(function* (name: string, query: PageQuery) {
+  const { may } = yield* Caller
+  const read = Effect.fnUntraced(function* (orgId: OrgId, page: Page) {
+    const facts = yield* readStream(orgId, name, page)
+    const guard = facts.items.map((fact) => scopeOfFact(fact.name)).find((scope) => !may(scope))
+    return guard === undefined ? facts : yield* lacking(guard)
+  })
+  return yield* pageOf(`stream ${name}`, { limit: HISTORY_LIMIT, ...query }, read, factJson)
+})
 
 export const layer = HttpApiBuilder.group(Api, "messages", (handlers) =>
   handlers

@@ -319,7 +319,7 @@ const stream = HttpApiEndpoint.get("stream", "/streams/:stream", {
   error: problemOf(404)
 }).annotateMerge(
   about(
-    "The stored facts of a stream, such as message-<id>, circuit-<destination> or replay-<id>, as they were written."
+    "The stored facts of a stream, such as message-<id>, circuit-<destination> or replay-<id>, as they were written. What is not about messages needs the scope that guards it too, such as endpoints:read for a circuit."
   )
 )
 

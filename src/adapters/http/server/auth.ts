@@ -22,6 +22,7 @@ import { Door, keyHashOf } from "./door.ts"
 import {
   forbidden,
   invalidRequest,
+  lacking,
   type Problem,
   problemOf,
   refuse,
@@ -174,9 +175,7 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
         const may = (scope: Scope) => holder === null || allows(holder.scopes, scope)
         const route = routeNameOf(endpoint, destinations)
         const needed = scopeOfRoute[route] ?? "admin"
-        if (!may(needed)) {
-          return yield* forbidden(`This key lacks the scope ${needed}.`)
-        }
+        if (!may(needed)) return yield* lacking(needed)
         return {
           holder,
           route,

@@ -2,20 +2,22 @@
  * What each key may do: every route with every scope, and keys that are good no more. The routes are those of the API itself, so a
  * route without a row in the table of scopes fails here.
  */
+import { readdirSync } from "node:fs"
 import { DateTime, Effect } from "effect"
 import { beforeAll, describe, expect, it } from "vitest"
 import { generateKey, hashOf, prefixOf, storedHash } from "../../../../src/adapters/http/keys/apiKey.ts"
 import { apiWith } from "../../../../src/adapters/http/server/Api.ts"
 import { KeyAccess, OperatorAccess, OrgAccess } from "../../../../src/adapters/http/server/auth.ts"
 import { routeNameOf, scopeOfRoute } from "../../../../src/adapters/http/server/scopes.ts"
-import { type Scope, scopes } from "../../../../src/application/keys/scopes.ts"
+import { type Scope, scopeOfFact, scopeOfType, scopes } from "../../../../src/application/keys/scopes.ts"
 import { ApiKeys } from "../../../../src/application/ports/ApiKeys.ts"
 import { OrgId } from "../../../../src/domain/ids.ts"
 import { amqp, http, webhook, whatsapp } from "../../../contracts/destinations/samples.ts"
 import { termsOf } from "../../../contracts/keys/terms.ts"
+import { follow } from "../log/follow.ts"
 import { start } from "../served.ts"
 
-const { call, run } = await start()
+const { call, run, endpoint, send, url } = await start()
 
 const channels = [webhook, http, amqp, whatsapp]
 const paths = channels.map(({ path }) => path)
@@ -129,5 +131,104 @@ describe("a key", () => {
       expect((await ask(endpoint, here.key)).status, endpoint.path).not.toBe(403)
       if (!endpoint.path.includes("api-keys")) expect((await ask(endpoint, here.key, "globex")).status).toBe(403)
     }
+  })
+})
+
+/** In words of its own: which scope guards what the facts of a stream say. */
+const guardOf: Readonly<Record<string, Scope>> = {
+  message: "messages:read",
+  event: "messages:read",
+  replay: "messages:read",
+  consent: "messages:read",
+  blocked: "messages:read",
+  endpoint: "endpoints:read",
+  circuit: "endpoints:read",
+  "event-type": "endpoints:read",
+  erasure: "erasures:write",
+  access: "audit:read",
+  org: "audit:read",
+  key: "admin"
+}
+const kindOf = (stream: string) =>
+  stream.startsWith("event-type-") ? "event-type" : stream.slice(0, stream.indexOf("-"))
+
+describe("facts as they are stored", () => {
+  const org = "facts"
+  const ofOrg = (method: string, path: string, body?: unknown) =>
+    call(method, `/api/v1${path}`, { org, ...(body !== undefined && { body }) })
+
+  it("say what another scope guards to who has it, in streams and in the feed", async () => {
+    const keys = await Promise.all(
+      scopes.map(async (scope) => ({
+        scope,
+        key: (await makeKey({ scopes: ["messages:read", scope] }, org)).key
+      }))
+    )
+    const feeds = await Promise.all(keys.map(({ key }) => follow(url, org, "", null, key)))
+    const all = await follow(url, org)
+
+    const to = await endpoint(org)
+    const sent = await send({ channel: "webhook", to, payloadJson: 1, dossierId: "case" }, { org })
+    await ofOrg("GET", `/outbound/messages/${sent.json["id"]}/body`)
+    await ofOrg("POST", "/events", { eventType: "a.b", data: 1 })
+    await ofOrg("POST", "/dead-letters/replay", { filter: {} })
+    await ofOrg("POST", `/circuits/${to}/hold`, {})
+    await ofOrg("POST", "/event-types", { name: "order.paid" })
+    await ofOrg("PUT", "/dossiers/case/consents/whatsapp", { granted: true, source: "form" })
+    await ofOrg("POST", "/erasures", { correlationId: "nobody" })
+    await ofOrg("PUT", "/orgs/facts", { name: "Facts" })
+    await call("POST", "/api/v1/api-keys", { org: null, body: { orgId: org, name: "a key" } })
+
+    const kinds = [
+      "message",
+      "event",
+      "replay",
+      "consent",
+      "endpoint",
+      "circuit",
+      "event-type",
+      "erasure",
+      "access",
+      "org",
+      "key"
+    ]
+    const seenBy = ({ events }: { events: typeof all.events }) => new Set(events.map(({ data }) => kindOf(data.stream)))
+    await all.until("a fact of each kind", () => kinds.every((kind) => seenBy(all).has(kind)))
+    // Where all is told that came before, this comes last.
+    const last = await send({ channel: "webhook", to, payloadJson: 1 }, { org })
+    const streams = [...new Set(all.events.map(({ data }) => data.stream))]
+    for (const [nth, { scope, key }] of keys.entries()) {
+      const may = (guard: Scope) => lets("messages:read", guard) || lets(scope, guard)
+      const feed = feeds[nth]!
+      await feed.until("the last", () => feed.events.some(({ data }) => data.stream === `message-${last.json["id"]}`))
+      expect([scope, [...seenBy(feed)].toSorted()]).toEqual([
+        scope,
+        kinds.filter((kind) => may(guardOf[kind]!)).toSorted()
+      ])
+      for (const stream of streams) {
+        const guard = guardOf[kindOf(stream)]!
+        const answer = await call("GET", `/api/v1/streams/${encodeURIComponent(stream)}`, { key, org: null })
+        expect([scope, stream, answer.status]).toEqual([scope, stream, may(guard) ? 200 : 403])
+        if (!may(guard)) expect(answer.json["detail"]).toBe(`This key lacks the scope ${guard}.`)
+      }
+      for (const [type, guard] of [
+        ["KeyCreated", "admin"],
+        ["BodyRead", "audit:read"]
+      ] as const) {
+        if (may(guard)) continue
+        expect((await call("GET", `/api/v1/feed?type=${type}`, { key, org: null })).status, scope).toBe(403)
+      }
+    }
+    for (const feed of [...feeds, all]) feed.stop()
+  })
+
+  it("have a scope each, and a type that nobody knows is for admin", () => {
+    const types = readdirSync(new URL("../../../domain/facts/", import.meta.url)).map((name) => name.split("@")[0]!)
+    expect([...new Set(types)].toSorted()).toEqual([...scopeOfType.keys()].toSorted())
+    expect([scopeOfFact("KeyMade@1"), scopeOfFact("KeyCreated@9"), scopeOfFact("BodyRead@1")]).toEqual([
+      "admin",
+      "admin",
+      "audit:read"
+    ])
   })
 })
