@@ -2,6 +2,7 @@
 import { Effect, Option, Record, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Destination, DestinationWithHistory } from "../../sdk/src/api.ts"
+import { WAITING_MAX } from "../application/ports/Backlogs.ts"
 import { noteLateness, optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import {
   colourOf,
@@ -39,9 +40,11 @@ const holdOf = ({ pause, disabled, circuit }: Destination, now: number): string 
   ].join("; ")
 }
 
-const flowOf = ({ perSecond, drainsInSeconds }: Destination): string => {
+const flowOf = ({ waiting, perSecond, drainsInSeconds }: Destination): string => {
+  // There may be more than were counted.
+  const soonest = waiting >= WAITING_MAX ? "no sooner than " : ""
   const drains =
-    drainsInSeconds === null || drainsInSeconds === 0 ? "" : `, empty in ${distance(drainsInSeconds * 1000)}`
+    drainsInSeconds === null || drainsInSeconds === 0 ? "" : `, empty ${soonest}in ${distance(drainsInSeconds * 1000)}`
   return `${perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond)}/s${drains}`
 }
 

@@ -5,7 +5,7 @@
  */
 import { DateTime, Effect } from "effect"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
-import { type CircuitSituation, closed } from "../../domain/circuit/situation.ts"
+import type { CircuitSituation } from "../../domain/circuit/situation.ts"
 import { shownUrl } from "../../domain/delivery/exchange.ts"
 import { BUCKET_MS, type HealthBucket, type HealthSummary, summaryOf } from "../../domain/delivery/health.ts"
 import { type ConfigurationFact, isMove } from "../../domain/destination/facts.ts"
@@ -17,8 +17,9 @@ import { Channels } from "../ports/Channels.ts"
 import { Circuits } from "../ports/Circuits.ts"
 import { DestinationHealth } from "../ports/DestinationHealth.ts"
 import { type Destination, Destinations, urlIn } from "../ports/Destinations.ts"
+import { Orgs } from "../ports/Orgs.ts"
 import { commandCircuit } from "./commandCircuit.ts"
-import { circuitHistory, configurationHistory, type DestinationSituation, readSituation } from "./situation.ts"
+import { circuitHistory, configurationHistory, nothingHolds, readSituation } from "./situation.ts"
 
 export interface Overview extends Backlog {
   readonly destination: Destination
@@ -32,37 +33,43 @@ export interface Overview extends Backlog {
   readonly lastHour: Pick<HealthSummary, "succeeded" | "failed" | "successRate">
   /** Attempts that succeed now, over the last five to ten minutes. */
   readonly perSecond: number
-  /** At that rate; null while something holds it up, and when nothing succeeds. */
+  /**
+   * At that rate, from when the first is due, and as far as `waiting` is counted; null while something holds it up, be it that its org is
+   * suspended, and when nothing succeeds.
+   */
   readonly drainsInSeconds: number | null
 }
 
-const nothingHolds: DestinationSituation = { pause: null, disabling: null, circuit: closed }
-
 /** Its journals are read only where something holds it up. */
 const overviewOf = Effect.fnUntraced(function* (destination: Destination, backlog: Backlog, isHeld: boolean) {
-  const { id, channel } = destination
-  const [situation, health] = yield* Effect.all(
+  const { id, orgId, channel } = destination
+  const [situation, health, { suspended }] = yield* Effect.all(
     [
       isHeld ? readSituation(channel, id, null) : Effect.succeed(nothingHolds),
-      Effect.flatMap(DestinationHealth, ({ read }) => read(id))
+      Effect.flatMap(DestinationHealth, ({ read }) => read(id)),
+      Effect.flatMap(Orgs, ({ settingsOf }) => settingsOf(orgId))
     ],
-    { concurrency: 2 }
+    { concurrency: 3 }
   )
   const now = yield* DateTime.now
   const buckets = health?.buckets ?? []
   const { succeeded, failed, successRate } = summaryOf(buckets, DateTime.subtract(now, { hours: 1 }))
   const perSecond = rateOf(buckets, now)
   const { pause, disabling, circuit } = situation
-  const flows = pause === null && disabling === null && circuit.status === "CLOSED" && perSecond > 0
+  const isFree = pause === null && disabling === null && circuit.status === "CLOSED" && suspended === null
   const url = shownUrlOf(destination)
   const { waiting, oldestDueAt, inFlight } = backlog
   const overview: Overview = {
     ...{ destination, name: nameOf(destination, url), url, waiting, oldestDueAt, inFlight, ...situation, perSecond },
     lastHour: { succeeded, failed, successRate },
-    drainsInSeconds: flows ? Math.ceil(waiting / perSecond) : null
+    drainsInSeconds: isFree && perSecond > 0 ? Math.ceil(untilDue(backlog, now) + waiting / perSecond) : null
   }
   return overview
 })
+
+/** In seconds; 0 when one is due. */
+const untilDue = ({ oldestDueAt }: Backlog, now: DateTime.Utc): number =>
+  oldestDueAt === null ? 0 : Math.max(0, DateTime.toEpochMillis(oldestDueAt) - DateTime.toEpochMillis(now)) / 1000
 
 /** Over the present bucket and the one before it. */
 const rateOf = (buckets: ReadonlyArray<HealthBucket>, now: DateTime.Utc): number => {

@@ -26,6 +26,8 @@ export interface DestinationSituation {
   readonly circuit: CircuitSituation
 }
 
+export const nothingHolds: DestinationSituation = { pause: null, disabling: null, circuit: closed }
+
 const decoded = <Fact>(read: (fact: JournalFact) => Result.Result<Fact, unknown>, facts: ReadonlyArray<JournalFact>) =>
   facts.map((stored) => ({ at: stored.at, actor: stored.actor, fact: Result.getOrThrow(read(stored)) }))
 
@@ -62,7 +64,7 @@ export const readSituation = Effect.fnUntraced(function* (
   )
   const history = upTo(changes, at)
   const situation: DestinationSituation = isRemovedIn(history)
-    ? { pause: null, disabling: null, circuit: closed }
+    ? nothingHolds
     : { pause: pauseIn(history), disabling: disablingIn(history), circuit: situationOf(upTo(circuit, at)) }
   return situation
 })

@@ -10,7 +10,7 @@ import { type Explanation, explain } from "../../domain/message/explanation/expl
 import { isWaiting } from "../../domain/message/explanation/waiting.ts"
 import type { Message } from "../../domain/message/transitions.ts"
 import { viewOf } from "../../domain/message/view.ts"
-import { readSituation, readSuspension } from "../destinations/situation.ts"
+import { nothingHolds, readSituation, readSuspension } from "../destinations/situation.ts"
 import { Backlogs } from "../ports/Backlogs.ts"
 import { Destinations } from "../ports/Destinations.ts"
 import { EventStore } from "../ports/EventStore.ts"
@@ -27,8 +27,10 @@ export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mes
   if (opening?.type !== "MessageQueued") return yield* new MessageNotFound({ id })
   const message = replay(history.map(({ fact }) => fact))
   const { channel, destination } = opening
-  const situation = yield* readSituation(channel, destination, at)
-  const suspension = yield* readSuspension(orgId, at)
+  // Whatever holds its destination or its org up holds up what waits and nothing else.
+  const holds = isWaiting(message)
+    ? { ...(yield* readSituation(channel, destination, at)), suspension: yield* readSuspension(orgId, at) }
+    : { ...nothingHolds, suspension: null }
   const present =
     at === null
       ? yield* presentOf(orgId, id, destination, message)
@@ -36,7 +38,7 @@ export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mes
   const setAside = at === null ? ((yield* (yield* SetAside).find([id])).get(id) ?? null) : null
   const moment = at ?? (yield* DateTime.now)
   const restorations = yield* (yield* Restorations).all
-  return explain(id, history, { ...situation, ...present, suspension, setAside, restorations }, moment)!
+  return explain(id, history, { ...holds, ...present, setAside, restorations }, moment)!
 })
 
 type Present = Parameters<typeof explain>[2]

@@ -40,7 +40,8 @@ const destination = {
   }),
   perSecond: Schema.Finite.annotate({ description: "Attempts that succeed, over the last five to ten minutes." }),
   drainsInSeconds: Schema.NullOr(Schema.Int).annotate({
-    description: "How long what waits takes at that rate; null while something holds it up, and when nothing succeeds."
+    description:
+      "How long what waits takes at that rate from when the first is due; where 10,000 wait, at least so long. Null while something holds it up, a suspended org too, and when nothing succeeds."
   })
 }
 

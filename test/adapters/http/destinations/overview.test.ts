@@ -77,8 +77,36 @@ describe("destinations", () => {
     expect(flowing["lastHour"]).toEqual({ succeeded: 3, failed: 0, successRate: 1 })
     expect(flowing["perSecond"]).toBeGreaterThan(0)
     expect(flowing["drainsInSeconds"]).toBeGreaterThan(0)
-    await call("POST", `${PATH}/${id}/pause`, { org: "flow" })
-    expect((await ask("flow", `/${id}`))["drainsInSeconds"]).toBeNull()
+    const drains = async () => {
+      const [listed] = (await ask("flow"))["items"]
+      const one = await ask("flow", `/${id}`)
+      expect(one["drainsInSeconds"] === null).toBe(listed["drainsInSeconds"] === null)
+      return one["drainsInSeconds"]
+    }
+    for (const [holds, frees] of [
+      ["pause", "resume"],
+      ["hold", "reset"]
+    ] as const) {
+      await call("POST", `${PATH}/${id}/${holds}`, { org: "flow", body: {} })
+      expect(await drains(), holds).toBeNull()
+      await call("POST", `${PATH}/${id}/${frees}`, { org: "flow", body: {} })
+      expect(await drains(), frees).toBeGreaterThan(0)
+    }
+    // Whatever is right with the destination, nothing of its org goes.
+    await call("PUT", "/api/v1/orgs/flow", { body: { suspended: "unpaid" } })
+    expect(await drains()).toBeNull()
+    await call("PUT", "/api/v1/orgs/flow", { body: {} })
+    expect(await drains()).toBeGreaterThan(0)
+  })
+
+  it("are empty no sooner than what waits is due", async () => {
+    const id = await endpoint("later")
+    const deliverAt = new Date(Date.now() + 7_200_000).toISOString()
+    const later = () => send({ channel: "webhook", to: id, payloadJson: 1, deliverAt }, { org: "later" })
+    for (let n = 0; n < 3; n++) await delivered((await later()).json["id"])
+    await later()
+    await project()
+    expect((await ask("later", `/${id}`))["drainsInSeconds"]).toBeGreaterThan(3_600)
   })
 
   it("tell one by one what happened to them, by whom and why", async () => {
