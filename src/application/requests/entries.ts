@@ -2,8 +2,9 @@
  * Finds the entries of a batch in its bytes without parsing them, in steps, so that reading a batch of many megabytes never keeps others
  * waiting: each entry is then parsed for itself, and an entry that is too large is never parsed at all.
  *
- * The bytes may hold anything. What is not within a list of the outermost object is left as `outside`, with the number of the list in
- * each list's place. Together they are JSON exactly when `outside` is and every entry is.
+ * The bytes may hold anything. What is not within a list of the outermost object, or of the objects at another depth, is left as
+ * `outside`, with the number of the list in each list's place. Together they are JSON exactly when `outside` is and every entry is. There
+ * may be so much outside and no more, and each list has its brackets there: so lists without number take no memory either.
  */
 
 import { BACKSLASH, CLOSE_LIST, CLOSE_OBJECT, COMMA, isSpace, OPEN_LIST, OPEN_OBJECT, QUOTE } from "./rawJson.ts"
@@ -23,18 +24,27 @@ export interface Found {
   readonly lists: ReadonlyArray<List>
 }
 
-interface Search {
-  /** Looks on; true at the end. */
+export interface Search {
+  /** Looks on; true at the end, or where there is too much outside. */
   readonly step: () => boolean
-  /** Once the end is reached. Null: the bytes end within a list. */
-  readonly found: () => Found | null
+  /** Once nothing is left to look at. */
+  readonly found: () => Found | "EndsInAList" | "TooMuchOutside"
 }
 
-/** Finds the places of at most `most` entries of each list. */
-export const findEntries = (bytes: Uint8Array, most: number): Search => {
+interface Bounds {
+  /** Places of at most so many entries of each list are found. */
+  readonly most: number
+  readonly outsideMax: number
+  /** How deep the lists lie, counted in lists and objects: 2 are those of the outermost object. */
+  readonly depth?: number
+}
+
+export const findEntries = (bytes: Uint8Array, { most, outsideMax, depth: listDepth = 2 }: Bounds): Search => {
   const lists: Array<List> = []
   const outside: Array<Uint8Array> = []
   let outsideFrom = 0
+  let outsideBytes = 0
+  let isTooMuch = false
   let list: { places: Array<number>; count: number } | null = null
   let entryFrom = 0
   let from = 0
@@ -46,6 +56,7 @@ export const findEntries = (bytes: Uint8Array, most: number): Search => {
     list = { places: [], count: 0 }
     entryFrom = at
     outside.push(bytes.subarray(outsideFrom, at))
+    outsideBytes += at - outsideFrom
   }
 
   const entry = (list: { places: Array<number>; count: number }, end: number) => {
@@ -55,7 +66,9 @@ export const findEntries = (bytes: Uint8Array, most: number): Search => {
 
   const end = (ended: { places: Array<number>; count: number }, at: number) => {
     if (ended.count > 0 || !isBlank(bytes.subarray(entryFrom, at))) entry(ended, at)
-    outside.push(utf8.encode(String(lists.length)))
+    const number = utf8.encode(String(lists.length))
+    outside.push(number)
+    outsideBytes += number.length
     outsideFrom = at
     lists.push(ended)
     list = null
@@ -76,13 +89,13 @@ export const findEntries = (bytes: Uint8Array, most: number): Search => {
         // A number, a word or a space.
       } else if (code === QUOTE) inString = true
       else if (code === COMMA) {
-        if (depth === 2 && list !== null) entry(list, at)
+        if (depth === listDepth && list !== null) entry(list, at)
       } else if (code === OPEN_OBJECT || code === OPEN_LIST) {
         depth++
-        if (depth === 1) inObject = code === OPEN_OBJECT
-        else if (depth === 2 && inObject && code === OPEN_LIST) begin(at + 1)
+        if (depth === listDepth - 1) inObject = code === OPEN_OBJECT
+        else if (depth === listDepth && inObject && code === OPEN_LIST) begin(at + 1)
       } else {
-        if (depth === 2 && list !== null) end(list, at)
+        if (depth === listDepth && list !== null) end(list, at)
         depth--
       }
       at++
@@ -90,11 +103,13 @@ export const findEntries = (bytes: Uint8Array, most: number): Search => {
     from = at
     depthBefore = depth
     wasInString = inString
-    return at >= bytes.length
+    isTooMuch = outsideBytes + (list === null ? at - outsideFrom : 0) > outsideMax
+    return isTooMuch || at >= bytes.length
   }
 
   const found = () => {
-    if (list !== null) return null
+    if (isTooMuch) return "TooMuchOutside"
+    if (list !== null) return "EndsInAList"
     return { outside: joined([...outside, bytes.subarray(outsideFrom)]), lists }
   }
 

@@ -5,13 +5,13 @@ import { findEntries } from "../../../src/application/requests/entries.ts"
 
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
 
-const found = (json: string, most = 1_000) => {
+const found = (json: string, most = 1_000, bounds: { readonly outsideMax?: number; readonly depth?: number } = {}) => {
   const bytes = new TextEncoder().encode(json)
-  const search = findEntries(bytes, most)
+  const search = findEntries(bytes, { most, outsideMax: 1_000_000, ...bounds })
   let steps = 1
   while (!search.step()) steps++
   const all = search.found()
-  if (all === null) return null
+  if (typeof all === "string") return all
   const lists = all.lists.map(({ places, count }) => ({
     count,
     entries: Array.from({ length: places.length / 2 }, (_, n) => text(bytes.subarray(places[2 * n], places[2 * n + 1])))
@@ -38,18 +38,40 @@ describe("the entries of a batch", () => {
       ],
       steps: 1
     })
-    expect(found(`[[1,2],[3]]`)?.lists).toEqual([])
-    expect(found(`{"a":[1,2`)).toBe(null)
+    expect(found(`[[1,2],[3]]`)).toMatchObject({ lists: [] })
+    expect(found(`{"a":[1,2`)).toBe("EndsInAList")
   })
 
   it("are counted to the end, and so many of their places remembered", () => {
-    expect(found(`{"a":[${"1,".repeat(5_000)}1]}`, 3)?.lists).toEqual([{ count: 5_001, entries: ["1", "1", "1"] }])
+    expect(found(`{"a":[${"1,".repeat(5_000)}1]}`, 3)).toMatchObject({
+      lists: [{ count: 5_001, entries: ["1", "1", "1"] }]
+    })
+  })
+
+  it("are those of objects that lie deeper, where they are asked for", () => {
+    const json = `{"entry":[{"changes":[[[1]],{"statuses":[{"a":[1]},2],"b":3}]},{"changes":[{"statuses":[]}]}],"x":[[[[[1]]]]]}`
+    expect(found(json, 9, { depth: 6 })).toEqual({
+      outside: `{"entry":[{"changes":[[[1]],{"statuses":[0],"b":3}]},{"changes":[{"statuses":[1]}]}],"x":[[[[[1]]]]]}`,
+      lists: [
+        { count: 2, entries: [`{"a":[1]}`, "2"] },
+        { count: 0, entries: [] }
+      ],
+      steps: 1
+    })
+  })
+
+  it("are looked for no further once too much is outside of them, however many lists there are", () => {
+    const many = `{${`"":[],`.repeat(1_000_000)}"a":[1]}`
+    const search = findEntries(new TextEncoder().encode(many), { most: 1_000, outsideMax: 65_536 })
+    expect([search.step(), search.found()]).toEqual([true, "TooMuchOutside"])
+    expect(found(`{"a":"${"x".repeat(200)}","b":[1]}`, 9, { outsideMax: 100 })).toBe("TooMuchOutside")
+    expect(found(`{"a":[${"1,".repeat(200)}1]}`, 9, { outsideMax: 9 })).toMatchObject({ lists: [{ count: 201 }] })
+    expect(found(`{"a":[${"1,".repeat(200)}1]}`, 9, { outsideMax: 8 })).toBe("TooMuchOutside")
   })
 
   it("are looked for an eighth of a mebibyte at a time", () => {
-    const whole = found(`{"a":["${"x,".repeat(400_000)}","\\\\",2]}`)!
-    expect(whole.steps).toBe(7)
-    expect(whole.lists[0]!.count).toBe(3)
+    const whole = found(`{"a":["${"x,".repeat(400_000)}","\\\\",2]}`)
+    expect(whole).toMatchObject({ steps: 7, lists: [{ count: 3 }] })
   })
 
   it("and what is outside of them are JSON exactly when the whole is", () => {
@@ -69,8 +91,8 @@ describe("the entries of a batch", () => {
         ),
         (whole) => {
           const all = found(whole)
-          const parts = all === null ? [] : [all.outside, ...all.lists.flatMap(({ entries }) => entries)]
-          expect(all !== null && parts.every(isJson)).toBe(isJson(whole))
+          const parts = typeof all === "string" ? [""] : [all.outside, ...all.lists.flatMap(({ entries }) => entries)]
+          expect(parts.every(isJson)).toBe(isJson(whole))
         }
       ),
       { numRuns: 2_000 }

@@ -127,12 +127,12 @@ const entriesOf = Effect.fnUntraced(function* (
   name: string,
   decodeBody: Decode<unknown>
 ) {
-  const search = findEntries(bytes, BATCH_MAX)
+  const search = findEntries(bytes, { most: BATCH_MAX, outsideMax: OUTSIDE_MAX })
   do yield* pieceOf(orgId, PIECE)
   while (!search.step())
   const found = search.found()
-  if (found === null) return yield* invalidRequest("The body is not valid JSON: it ends within a list.")
-  if (found.outside.length > OUTSIDE_MAX) {
+  if (found === "EndsInAList") return yield* invalidRequest("The body is not valid JSON: it ends within a list.")
+  if (found === "TooMuchOutside") {
     const most = `at most ${OUTSIDE_MAX} bytes outside of the list ${name}`
     return yield* invalidRequest(`The body must be an object with ${most}.`)
   }
