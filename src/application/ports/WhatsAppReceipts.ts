@@ -18,12 +18,18 @@ export interface Notice {
 export class WhatsAppReceipts extends Context.Service<
   WhatsAppReceipts,
   {
-    /** The phone number ids in a body, each once. They prove nothing: they say whose secret to try. */
-    readonly numbersIn: (body: Uint8Array) => ReadonlyArray<string>
+    /**
+     * The phone number ids in a body, each once. They prove nothing: they say whose secret to try. Null where more are named than Meta
+     * would.
+     */
+    readonly numbersIn: (body: Uint8Array) => ReadonlyArray<string> | null
     /** Takes as long for a wrong signature as for the right one. */
     readonly isSigned: (body: Uint8Array, signature: string, appSecret: Redacted.Redacted) => boolean
-    /** A failure names the fault of the whole body; entries that make no sense are left out. */
-    readonly read: (body: Uint8Array) => Result.Result<ReadonlyArray<Notice>, string>
+    /**
+     * Reads in pieces of a few milliseconds, with others' turns in between: one follows each time that it yields. A failure names the
+     * fault of the whole body; entries that make no sense are left out.
+     */
+    readonly read: (body: Uint8Array) => Generator<void, Result.Result<ReadonlyArray<Notice>, string>>
     /** A failure says why this status is no receipt. */
     readonly receiptOf: (status: string) => Result.Result<Receipt, string>
   }

@@ -218,7 +218,7 @@ export const readStrangersBytes = Effect.fnUntraced(function* (
       return Effect.void
     })
   )
-  return new Uint8Array(Buffer.concat(chunks))
+  return Buffer.concat(chunks)
 })
 
 /** The decoded body, or every wrong field. */

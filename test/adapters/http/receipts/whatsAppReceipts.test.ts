@@ -1,6 +1,9 @@
 import { randomUUID } from "node:crypto"
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { type ReceiptStatus, receiptBody, signatureOf } from "../../../../demo/meta/receipts.ts"
+import { ReceiptInbox } from "../../../../src/application/ports/ReceiptInbox.ts"
+import { receiveReceipts } from "../../../../src/application/receipts/receiveReceipts.ts"
 import type { MessageFact } from "../../../../src/domain/message/facts.ts"
 import { started } from "../../../domain/message/samples.ts"
 import { start } from "../served.ts"
@@ -177,8 +180,30 @@ describe("a notice from Meta", () => {
     await applyReceipts()
     expect(await Promise.all(messages.map(statusOf))).toEqual(["DELIVERED", "DELIVERED", "SENT"])
     expect(await waiting("globex")).toEqual(nothing)
-    expect(since(before)).toContain(`phone number ${stranger.phoneNumberId} skipped: no account is proven`)
-    expect(since(before)).toContain("phone number 404 skipped")
+    expect(since(before)).toContain(`numbers ${stranger.phoneNumberId}, 404 skipped: no account is proven`)
+  })
+
+  it("that is large is read and stored in turns of the org that has proven it, so many receipts at a time", async () => {
+    const from = await account("many")
+    const at = (name: string) => update({ id: "", name, org: "many" })
+    const body = receiptBody(
+      from,
+      Array.from({ length: 1_000 }, (_, n) => at(`wamid.${n}`))
+    )
+    const turns: Array<string> = []
+    const stored: Array<number> = []
+    const answer = await posthaste.run(
+      Effect.gen(function* () {
+        const inbox = yield* ReceiptInbox
+        const add: typeof inbox.add = (receipts) => Effect.sync(() => stored.push(receipts.length))
+        const turnOf = (org: string) => Effect.sync(() => turns.push(org))
+        const call = { body: Buffer.from(body), signature: signatureOf(APP_SECRET, body), org: null, turnOf }
+        return yield* Effect.provideService(receiveReceipts(call), ReceiptInbox, { ...inbox, add })
+      })
+    )
+    expect([answer.type, stored]).toEqual(["Taken", [250, 250, 250, 250]])
+    // To look through it, to read it and to store it.
+    expect(turns).toEqual(Array<string>(Math.floor(Buffer.byteLength(body) / (128 * 1024)) + 19 + 3).fill("many"))
   })
 
   it("is believed about any number of numbers, and by none when the first hundred are strangers", async () => {
