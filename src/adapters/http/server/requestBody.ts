@@ -10,7 +10,7 @@ import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effec
 import { AskedFor } from "../../../application/askedFor.ts"
 import { type Decode, decoderOf } from "../../../application/requests/decoding.ts"
 import { isJson, type JsonText, jsonOf, SIZE_MAX, textOf } from "../../../application/requests/jsonText.ts"
-import { type Door, pieceOf } from "./door.ts"
+import { Door, pieceOf } from "./door.ts"
 import { Reason } from "./fields.ts"
 import {
   invalidFields,
@@ -70,9 +70,12 @@ const readJsonBytes = (
   const { headers } = request
   const refusal = refusalOf(headers, limitBytes)
   if (refusal !== null) return Effect.fail(refusal)
-  const isPlain = headers["expect"] === undefined && headers["upgrade"] === undefined
-  return (isPlain ? received : receivedAnyhow)(request, limitBytes)
+  return (isPlain(request) ? received : receivedAnyhow)(request, limitBytes)
 }
+
+/** Whether its caller sends it without being told to, and asks for no other protocol as it sends it. */
+const isPlain = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
+  headers["expect"] === undefined && headers["upgrade"] === undefined
 
 /** What the headers of a request say against reading its body as JSON. */
 const refusalOf = (headers: Headers.Headers, limitBytes: number): Problem | null => {
@@ -117,26 +120,82 @@ const useReceived = <A, E, R>(
 ) =>
   Effect.acquireUseRelease(
     Effect.sync(() => Buffer.allocUnsafeSlow(Number(request.headers["content-length"] ?? limitBytes))),
-    Effect.fnUntraced(function* (whole) {
-      let bytes = 0
-      let inTurn = 0
-      yield* request.stream.pipe(
-        Stream.mapError(endedEarly),
-        Stream.runForEach((chunk) => {
-          if (bytes + chunk.length > whole.length) return Effect.fail(tooLarge(limitBytes))
-          whole.set(chunk, bytes)
-          bytes += chunk.length
-          inTurn += chunk.length
-          if (chunk.length === chunk.buffer.byteLength) giveBack(chunk)
-          if (inTurn < RECEIVED_AT_ONCE) return Effect.void
-          inTurn = 0
-          return pieceOf(org, PIECE)
-        })
-      )
-      return yield* use(whole.subarray(0, bytes))
-    }),
+    (whole) =>
+      Effect.flatMap(
+        isPlain(request) ? flowing(request, limitBytes, org, whole) : pulled(request, limitBytes, org, whole),
+        (bytes) => use(whole.subarray(0, bytes))
+      ),
     (whole) => Effect.sync(() => giveBack(whole))
   )
+
+/**
+ * Takes each chunk as it comes, and answers how many bytes came. Node is not asked for what it has: it would join the chunks that wait,
+ * which over TLS are of 16 KiB, and leave all of them to the collection of garbage.
+ */
+const flowing = (request: HttpServerRequest.HttpServerRequest, limitBytes: number, org: string, whole: Uint8Array) =>
+  Effect.flatMap(Door, ({ turns }) =>
+    Effect.callback<number, Problem>((resume) => {
+      const source = NodeHttpServerRequest.toIncomingMessage(request) as IncomingMessage
+      let bytes = 0
+      let inTurn = 0
+      let isOver = false
+      const onData = (chunk: Uint8Array) => {
+        if (bytes + chunk.length > whole.length) return end(Effect.fail(tooLarge(limitBytes)))
+        whole.set(chunk, bytes)
+        bytes += chunk.length
+        inTurn += chunk.length
+        giveBackAlone(chunk)
+        if (inTurn < RECEIVED_AT_ONCE) return
+        inTurn = 0
+        source.pause()
+        turns.take(org, PIECE, () => !isOver && source.resume())
+      }
+      const onEnd = () => end(Effect.succeed(bytes))
+      const onBroken = () => end(Effect.fail(endedEarly()))
+      const leave = () => {
+        isOver = true
+        source.off("data", onData).off("end", onEnd).off("close", onBroken)
+        // What still comes is read and forgotten, so that the connection can be used again.
+        source.resume()
+      }
+      const end = (result: Effect.Effect<number, Problem>) => {
+        leave()
+        resume(result)
+      }
+      if (source.destroyed) return onBroken()
+      source.on("data", onData).on("end", onEnd).on("close", onBroken)
+      return Effect.sync(leave)
+    })
+  )
+
+/** As `flowing`, of a body that is read by other means. */
+const pulled = Effect.fnUntraced(function* (
+  request: HttpServerRequest.HttpServerRequest,
+  limitBytes: number,
+  org: string,
+  whole: Uint8Array
+) {
+  let bytes = 0
+  let inTurn = 0
+  yield* request.stream.pipe(
+    Stream.mapError(endedEarly),
+    Stream.runForEach((chunk) => {
+      if (bytes + chunk.length > whole.length) return Effect.fail(tooLarge(limitBytes))
+      whole.set(chunk, bytes)
+      bytes += chunk.length
+      inTurn += chunk.length
+      giveBackAlone(chunk)
+      if (inTurn < RECEIVED_AT_ONCE) return Effect.void
+      inTurn = 0
+      return pieceOf(org, PIECE)
+    })
+  )
+  return bytes
+})
+
+const giveBackAlone = (chunk: Uint8Array) => {
+  if (chunk.length === chunk.buffer.byteLength) giveBack(chunk)
+}
 
 /** The memory of `bytes`, which has nothing else in it, is free at once. */
 const giveBack = ({ buffer }: Uint8Array) => {
