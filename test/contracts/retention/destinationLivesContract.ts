@@ -44,11 +44,21 @@ export const sweepDestinations = Effect.fnUntraced(function* (removedBefore: Dat
   return removed
 })
 
+/** Well before a test is ended from outside, which says nothing of where it waited. */
+const SWEPT_WITHIN_MS = 240_000
+
 /** Until so many are gone: a store that copies journals elsewhere first copies them. */
 const swept = Effect.fnUntraced(function* (count: number) {
+  const until = performance.now() + SWEPT_WITHIN_MS
+  let sweeps = 0
   for (let gone = 0; ; yield* Effect.sleep("20 millis")) {
     gone += yield* sweepDestinations(later())
+    sweeps += 1
     if (gone >= count) return gone
+    if (performance.now() > until) {
+      const how = `${gone} of ${count} destinations are gone after ${sweeps} sweeps`
+      return yield* Effect.die(new Error(`${how}: the rest is kept, or journals are not copied`))
+    }
   }
 })
 
