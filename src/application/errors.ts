@@ -22,7 +22,10 @@ export class SecretsNeeded extends Schema.TaggedError<SecretsNeeded>()("SecretsN
   faults: Schema.Array(Schema.Struct({ field: Schema.String, reason: Schema.String }))
 }) {}
 
-/** One page of a list; `nextCursor` is null on the last. */
+/**
+ * One page of a list; `nextCursor` is null on the last. What is looked at for a page is bounded, so any page may have fewer items than were
+ * asked for, even none, and others follow it all the same: whoever wants all goes on until there is no cursor.
+ */
 export interface Page<A> {
   readonly items: ReadonlyArray<A>
   readonly nextCursor: string | null

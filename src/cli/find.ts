@@ -25,11 +25,8 @@ const filterFlags = {
   errorCode: optionalText("error-code", "Dead letters whose last error had this code, such as http_410"),
   createdAfter: optionalText("after", "Those that were accepted after this time"),
   createdBefore: optionalText("before", "Those that were accepted before this time"),
-  updatedAfter: optionalText(
-    "updated-after",
-    "Those to which something happened after this time; beside another filter"
-  ),
-  attempts: optionalText("attempts", "Those with at least so many attempts; beside another filter")
+  updatedAfter: optionalText("updated-after", "Those to which something happened after this time"),
+  attempts: optionalText("attempts", "Those with at least so many attempts")
 }
 
 export const find = Command.make(

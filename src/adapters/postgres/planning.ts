@@ -69,5 +69,6 @@ export const planning: Readonly<Record<string, Planning>> = {
   forget_ended: { enable_seqscan: "off", ...once },
   dead_elsewhere: { ...inIndexOrder, ...once },
   withdraw_intents: { enable_seqscan: "off" },
+  with_entry: { ...byIndex, ...once },
   throw_keys_away: { ...byIndex, ...once }
 }

@@ -26,20 +26,6 @@ export interface MessageFilter {
   readonly attempts?: number
 }
 
-/** What these select is looked through one by one: they come with a field that narrows the search. */
-export const looksThrough = ["updatedAfter", "attempts"] as const satisfies ReadonlyArray<keyof MessageFilter>
-
-export const narrows = [
-  "idempotencyKey",
-  "metadata",
-  "correlationId",
-  "dossierId",
-  "to",
-  "errorCode",
-  "eventType",
-  "status"
-] as const satisfies ReadonlyArray<keyof MessageFilter>
-
 export interface Stats {
   readonly byStatus: Readonly<Record<MessageStatus, number>>
   /** Channels without messages are absent. */
@@ -82,7 +68,7 @@ export interface DeadCount {
 export class MessageViews extends Context.Service<
   MessageViews,
   {
-    /** Newest first. Null: of all orgs. */
+    /** Newest first; a page may hold fewer than there are, see `Page`. Null: of all orgs. */
     readonly list: (orgId: OrgId | null, filter: MessageFilter, page: PageRequest) => FromStore<Page<MessageView>>
     /** Ended in FAILED or DEAD_LETTER and not replayed since; the newest dead letter first. Null: of all orgs. */
     readonly deadLetters: (

@@ -6,7 +6,7 @@ import { EventStore, type Position } from "../../../src/application/ports/EventS
 import { type MessageFilter, MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Projections } from "../../../src/application/ports/Projections.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
-import { type MessageId, OrgId } from "../../../src/domain/ids.ts"
+import { MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { type MessageView, viewOf } from "../../../src/domain/message/view.ts"
 import type { DeadLetterFilter } from "../../../src/domain/replay/facts.ts"
 import { ended, projected } from "../replays/deadLetterSamples.ts"
@@ -340,6 +340,61 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
             cursor = page.nextCursor
           } while (cursor !== null)
           expect(seen.toSorted()).toEqual(all.map((view) => view.id).toSorted())
+        })
+      )
+
+      test(
+        "is walked whole by its cursors, past however many that are not asked for, each once and also while they change",
+        Effect.gen(function* () {
+          const views = yield* MessageViews
+          const orgId = newOrg()
+          const queued = opened({ orgId, metadata: { every: "one" } })
+          yield* write(queued)
+          const one = yield* currentView(queued.after.id)
+          const rare = [3, 10_500, 11_998]
+          // The one that was accepted last has the number 0.
+          const many = Array.from({ length: 12_000 }, (_, n): MessageView => {
+            const id = MessageId.make(crypto.randomUUID())
+            const view = { ...one, id, createdAt: inMillis(-n * 1_000), orgId }
+            return rare.includes(n) ? { ...view, channel: "http", attempts: 2, version: 5 } : view
+          })
+          const at = yield* positionOf(1)
+          yield* views.project(step(null, at), many)
+          const wanted = rare.map((n) => many[n]!.id)
+          const filters: ReadonlyArray<MessageFilter> = [
+            { channel: "http" },
+            { attempts: 2, to: one.to },
+            { channel: "http", metadata: { name: "every", value: "one" } },
+            { channel: "http", status: "QUEUED" }
+          ]
+          const come: Array<MessageId> = []
+          let version = 5
+          for (const whose of [orgId, null]) {
+            for (const filter of filters) {
+              const earlier = [...come]
+              const seen: Array<MessageId> = []
+              let cursor: string | null = null
+              do {
+                const page: Effect.Success<ReturnType<typeof views.list>> = yield* views.list(whose, filter, {
+                  cursor,
+                  limit: 2
+                })
+                expect(page.items.length).toBeLessThanOrEqual(2)
+                seen.push(...page.items.map(({ id }) => id))
+                cursor = page.nextCursor
+                // What comes is not in the rest of the list, and what changes keeps its place.
+                version += 1
+                const id = MessageId.make(crypto.randomUUID())
+                come.push(id)
+                const status = version % 2 === 0 && filter.status === undefined ? "SENDING" : "QUEUED"
+                yield* views.project(step(at, at), [
+                  { ...many[3]!, id, createdAt: inMillis(version) },
+                  { ...many[10_500]!, version, status }
+                ])
+              } while (cursor !== null)
+              expect(seen.filter((id) => !earlier.includes(id))).toEqual(wanted)
+            }
+          }
         })
       )
 

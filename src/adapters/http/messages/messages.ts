@@ -12,7 +12,7 @@ import { hurryMessage } from "../../../application/messages/hurryMessage.ts"
 import { readAttempts } from "../../../application/messages/readAttempts.ts"
 import { readEvents, readMessage } from "../../../application/messages/readMessage.ts"
 import { readBody, resendMessage } from "../../../application/messages/resendMessage.ts"
-import { looksThrough, type MessageFilter, MessageViews, narrows } from "../../../application/ports/MessageViews.ts"
+import { type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
 import { Telemetry } from "../../../application/ports/Telemetry.ts"
 import { Troubles } from "../../../application/processes/Troubles.ts"
@@ -38,7 +38,7 @@ import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
 import { type Page, type PageQuery, pageOf, partOf, projectedPageOf } from "../server/cursor.ts"
 import { HISTORY_LIMIT } from "../server/fields.ts"
-import { answer, created, idOf, invalidFields, lacking, toResponse } from "../server/problem.ts"
+import { answer, created, idOf, lacking, toResponse } from "../server/problem.ts"
 import {
   decoded,
   decoderOf,
@@ -126,13 +126,6 @@ interface ListQuery extends PageQuery, Omit<MessageFilter, "metadata"> {
 const list = Effect.fnUntraced(function* ({ limit, cursor, metadata, ...rest }: ListQuery) {
   yield* knownChannel(rest.channel)
   const filter: MessageFilter = { ...rest, ...(metadata !== undefined && { metadata: entryOf(metadata) }) }
-  // What few orgs have, the others would be looked through for.
-  const wide = oneOrAll(yield* ActingOrg) === null ? ([...looksThrough, "channel"] as const) : looksThrough
-  const tooWide = wide.filter((field) => filter[field] !== undefined)
-  if (tooWide.length > 0 && narrows.every((field) => filter[field] === undefined)) {
-    const reason = `needs one of these beside it: ${narrows.join(", ")}`
-    return yield* invalidFields(tooWide.map((field) => ({ field, reason })))
-  }
   const { list } = yield* MessageViews
   const read = (orgId: OrgId, page: Page) => list(oneOrAll(orgId), filter, page)
   return yield* projectedPageOf("messages", "messages", { limit, cursor }, read, messageJson)

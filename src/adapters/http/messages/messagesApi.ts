@@ -226,16 +226,14 @@ const list = HttpApiEndpoint.get("list", "/outbound/messages", {
     correlationId: Schema.optionalKey(text(256)),
     createdAfter: Schema.optionalKey(Time),
     createdBefore: Schema.optionalKey(Time),
-    updatedAfter: Schema.optionalKey(Time).annotateKey({
-      description: "Only beside a filter that narrows the search."
-    }),
+    updatedAfter: Schema.optionalKey(Time),
     idempotencyKey: Schema.optionalKey(FoundKey),
     metadata: Schema.optionalKey(MetadataEntry),
     errorCode: Schema.optionalKey(text(256)).annotateKey({
       description: "Of dead letters: the code of the last error."
     }),
     attempts: Schema.optionalKey(Attempts).annotateKey({
-      description: "At least so many in its present epoch. Only beside a filter that narrows the search."
+      description: "At least so many in its present epoch."
     })
   },
   success: projectedListOf(Message)

@@ -118,7 +118,10 @@ export const fields: Readonly<Record<string, readonly [means: string, example?: 
   networks: ["The networks that the key may be used from; null: all.", ["10.1.0.0/16"]],
   next: ["What happens next by itself.", "attempt 2 of 6"],
   nextAttemptAt: ["When the next attempt is due; null when none is.", null],
-  nextCursor: ["The cursor of the next page; null at the end.", null],
+  nextCursor: [
+    "The cursor of the next page; null at the end. A page may have fewer items than its limit, even none, before that.",
+    null
+  ],
   nextTryAt: ["When it is tried again by itself.", TIME],
   noticedAt: ["The first start after the restore.", TIME],
   number: ["The number of the attempt within its epoch.", 1],

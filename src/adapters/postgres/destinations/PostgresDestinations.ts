@@ -26,9 +26,11 @@ import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
 import type { ChannelName, OrgId } from "../../../domain/ids.ts"
 import { isUuid } from "../../../domain/ids.ts"
 import type { OldestDue } from "../../../domain/overdue/decider.ts"
+import type { Page } from "../filtering.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { Postgres, prepared, type Statement, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
+import { type Looked, pageOfStretch, stretch } from "../stretches.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 import { headersOf, lookupHash, parametersOf, secretOf, urlOpened, urlSealed } from "./sealedValues.ts"
 import { type SealingKey, sealing } from "./sealing.ts"
@@ -120,9 +122,20 @@ const removeStatement = prepared`with changed as (
     select changed.*, ${appendToJournalSql(5)} from changed`
 const getStatement = prepared`select ${columns} from ${table} where org_id = $1 and id = $2 and ${living}`
 const sendingStatement = prepared`select ${columns} from ${table} where id = any ($1::uuid[]) and ${living}`
-const listStatement = prepared`select ${columns} from ${table}
-    where org_id = $1 and ($2::text is null or channel = $2) and (not $3 or alerting is not null) and ${living}
-      and ($4::uuid is null or id > $4) order by id limit $5`
+/** An org's destinations by id; of one channel, or those that alerts go to, are looked for among them. */
+const listed = (
+  orgId: OrgId,
+  { channel, alerting = false }: { readonly channel?: ChannelName; readonly alerting?: boolean },
+  page: Page
+) => {
+  const values: Array<unknown> = [orgId]
+  const where = ["org_id = $1", living]
+  if (page.cursor !== null) where.push(`id > $${values.push(page.cursor)}::uuid`)
+  const wanted = alerting ? ["alerting is not null"] : []
+  if (channel !== undefined) wanted.push(`channel = $${values.push(channel)}`)
+  const rows = (most: number) => `select * from ${table} where ${where.join(" and ")} order by id limit ${most}`
+  return { text: stretch({ rows, wanted, order: "id", columns }, page), values }
+}
 const namedStatement = prepared`select ${columns} from ${table}
     where org_id = $1 and channel = $2 and ($3::text is null or public_key = $3) and ${living} order by id limit 2`
 const publicKeyStatement = prepared`select ${columns} from ${table} where channel = $1 and public_key = $2 and ${living}`
@@ -297,11 +310,12 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
           const [row] = yield* read(getStatement, [orgId, id])
           return row === undefined ? null : destinationOf(row)
         }),
-        list: Effect.fnUntraced(function* (orgId, { channel = null, alerting = false }, { cursor, limit }) {
-          const rows = yield* readMany(listStatement, [orgId, channel, alerting, cursor, limit + 1])
-          const items = all(rows.slice(0, limit))
-          return { items, nextCursor: rows.length > limit ? items.at(-1)!.id : null }
-        }),
+        list: (orgId, filter, page) => {
+          const { text, values } = listed(orgId, filter, page)
+          return Effect.map(unavailable(reads.query<Row & Looked>({ text }, values)), (rows) =>
+            pageOfStretch(rows, page, destinationOf, ({ id }) => id)
+          )
+        },
         change: (kind, orgId, id, { of: judged, settings = {}, secrets = {}, lookup, alerting, call }) => {
           const given: Record<string, Redacted.Redacted> = {}
           const gone: Array<string> = []

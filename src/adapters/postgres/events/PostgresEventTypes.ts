@@ -7,6 +7,7 @@ import { ALL } from "../../../domain/event/eventTypes.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { Postgres, prepared, type Statement, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
+import { type Looked, pageOfStretch, stretch } from "../stretches.ts"
 
 const columns = `id, org_id as "orgId", name, version, description, schema::text, example::text, enforce,
     archived_at is not null as archived, created_at as "createdAt", updated_at as "updatedAt"`
@@ -27,8 +28,6 @@ const archiveStatement = prepared`with changed as (
     )
     select ${columns}, ${appendToJournalSql(3)} as noted from changed`
 const getStatement = prepared`select ${columns} from event_type where org_id = $1 and name = $2`
-const listStatement = prepared`select ${columns} from event_type
-    where org_id = $1 and ($2 or archived_at is null) and ($3::text is null or name > $3) order by name limit $4`
 const enforcedStatement = prepared`select exists (select 1 from event_type where org_id = $1 and enforce and archived_at is null) as enforced`
 // A beginning is fulfilled by any name that begins so.
 const unfulfilledStatement = prepared`select w.wish from unnest($2::text[]) w(wish)
@@ -111,11 +110,22 @@ export const layer = Layer.effect(
         return yield* write(archiveStatement, before.id, { type: "EventTypeArchived", orgId, name }, (now) => [now])
       }),
       get,
-      list: Effect.fnUntraced(function* (orgId, archived, { cursor, limit }) {
-        const rows = yield* unavailable(reads.query<EventType>(listStatement, [orgId, archived, cursor, limit + 1]))
-        const items = rows.slice(0, limit)
-        return { items, nextCursor: rows.length > limit ? items.at(-1)!.name : null }
-      }),
+      list: (orgId, archived, page) => {
+        const after = page.cursor === null ? "true" : "name > $2"
+        const rows = (most: number) =>
+          `select * from event_type where org_id = $1 and ${after} order by name limit ${most}`
+        const wanted = archived ? [] : ["archived_at is null"]
+        const text = stretch({ rows, wanted, order: "name", columns }, page)
+        const values = page.cursor === null ? [orgId] : [orgId, page.cursor]
+        return Effect.map(unavailable(reads.query<EventType & Looked>({ text }, values)), (rows) =>
+          pageOfStretch(
+            rows,
+            page,
+            ({ wanted: _, cut: __, ...type }): EventType => type,
+            ({ name }) => name
+          )
+        )
+      },
       entry: (orgId, name) => Cache.get(entries, JSON.stringify({ org: orgId, name })),
       unfulfilled: (orgId, wishes) =>
         Effect.map(

@@ -9,13 +9,14 @@ import { journalOf, viewOf } from "../../../domain/event/event.ts"
 import { wishesFulfilledBy } from "../../../domain/event/eventTypes.ts"
 import { fromRecorded, toRecorded } from "../../../domain/event/facts.ts"
 import type { DestinationId, EventId, MessageId, OrgId } from "../../../domain/ids.ts"
-import { beyond, conditionsOf, type Page, pageOf } from "../filtering.ts"
+import { beyond, type Page, pageOf } from "../filtering.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { type Connections, Postgres, prepared, type QueryFailed, reading, unavailable } from "../Postgres.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
 import { appendParameters, appendValues, WEIGHT_OF_ONE, weightOfText } from "../store/append.ts"
 import { streamIdOf } from "../store/PostgresJournals.ts"
 import { openedHash, storedHash } from "../store/storedTexts.ts"
+import { pageOfStretch, searched, stretch } from "../stretches.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 
 const matchingStatement = prepared`select id, channel, retry from matching_destinations($1, $2)`
@@ -52,6 +53,8 @@ const eventOf = ([id, at, names, data]: EventRow) => {
   return viewOf(id as EventId, DateTime.makeUnsafe(Number(at)), facts)!
 }
 const placeOf = (row: EventRow) => `${row[4]}/${row[0]}`
+/** Of the server's own text. */
+const lookedEvent = (row: EventRow) => ({ row, wanted: row[5] === "t", cut: row[6] === "t" })
 
 const decodeRetry = Schema.decodeUnknownSync(RetryPolicy)
 
@@ -148,16 +151,22 @@ export const readsOf = ({
           : { eventId: row[0] as EventId, requestHash: openedHash(texts, row[1]!, { orgId, key }, "keyOfEvent") }
     ),
   list: (orgId: OrgId, filter: EventFilter, page: Page) => {
-    const values: Array<unknown> = [orgId, page.limit + 1]
-    const where = [
-      "p.org_id = $1",
-      ...conditionsOf(conditions, filter, values),
-      ...beyond("p.at, p.id", ["timestamptz", "uuid"], page, values)
-    ]
-    const text = `select ${columns} from (
-        select * from publication p where ${where.join(" and ")} order by p.at desc, p.id desc limit $2
+    const values: Array<unknown> = [orgId]
+    const { found, wanted } = searched(filter, conditions, values)
+    const where = ["org_id = $1", ...found, ...beyond("at, id", ["timestamptz", "uuid"], page, values)].join(" and ")
+    const order = "at desc, id desc"
+    const rows = (most: number) => `select * from publication where ${where} order by ${order} limit ${most}`
+    const text = `select ${columns}, p.wanted, p.cut from (
+        ${stretch({ rows, wanted, order, columns: "id, stream_id, at" }, page)}
       ) p ${withFacts} order by p.at desc, p.id desc`
-    return reading(reads.rows({ text }, values), (rows) => pageOf(rows, page, eventOf, placeOf))
+    return reading(reads.rows({ text }, values), (rows) =>
+      pageOfStretch(
+        rows.map(lookedEvent),
+        page,
+        ({ row }) => eventOf(row),
+        ({ row }) => placeOf(row)
+      )
+    )
   },
   messagesOf: (id: EventId, page: Page) =>
     reading(reads.rows(messagesStatement, [id, page.cursor, page.limit + 1]), (rows) =>
@@ -177,13 +186,18 @@ export const readsOf = ({
   types: (orgId: OrgId) => reading(reads.rows(typesStatement, [orgId]), (rows) => rows.map(([type]) => type!))
 })
 
-const conditions: ReadonlyArray<readonly [keyof EventFilter, string]> = [
-  ["eventType", "p.event_type ="],
-  ["correlationId", "p.correlation_id ="],
-  ["dossierId", "p.dossier_id ="],
-  ["createdAfter", "p.at >"],
-  ["createdBefore", "p.at <"]
-]
+const conditions = {
+  ranges: [
+    ["createdAfter", "at >"],
+    ["createdBefore", "at <"]
+  ],
+  indexed: [
+    ["correlationId", "correlation_id ="],
+    ["dossierId", "dossier_id ="],
+    ["eventType", "event_type ="]
+  ],
+  others: []
+} as const satisfies Readonly<Record<string, ReadonlyArray<readonly [keyof EventFilter, string]>>>
 
 export const layer = Layer.effect(
   Events,

@@ -2,8 +2,9 @@
 import { Effect, Layer } from "effect"
 import { type AuditFilter, type AuditItem, type AuditRow, AuditTrail } from "../../../application/ports/AuditTrail.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
-import { beyond, conditionsOf, pageOf } from "../filtering.ts"
+import { beyond } from "../filtering.ts"
 import { Postgres, reading } from "../Postgres.ts"
+import { type Looked, pageOfStretch, searched, stretch } from "../stretches.ts"
 import { clearing, liveGeneration } from "./generations.ts"
 import { cursorOf, joined, type Place, placed, placedItem, stepping } from "./projectionRows.ts"
 
@@ -35,18 +36,23 @@ export const layer = Layer.effect(
 
     return AuditTrail.of({
       list: (orgId, filter, page) => {
-        const values: Array<unknown> = [orgId, page.limit + 1]
+        const values: Array<unknown> = [orgId]
+        const { found, wanted } = searched(filter, conditionsFor(filter), values)
         const where = [
           `generation = ${liveGeneration("audit")}`,
           "org_id = $1",
-          ...conditionsOf(conditions, filter, values),
+          ...found,
           ...beyond("at, stream_id, version", ["timestamptz", "uuid", "int"], page, values)
-        ]
-        const text = `select stream_id, version, at, org_id as "orgId", operation,
+        ].join(" and ")
+        const order = "at desc, stream_id desc, version desc"
+        const rows = (most: number) => `select * from audit where ${where} order by ${order} limit ${most}`
+        const columns = `stream_id, version, at, org_id as "orgId", operation,
             json_build_object('type', subject_type, 'id', subject_id) as subject, channel, actor,
-            correlation_id as "correlationId", dossier_id as "dossierId", details
-          from audit where ${where.join(" and ")} order by at desc, stream_id desc, version desc limit $2`
-        return reading(reads.query<Row>({ text }, values), (rows) => pageOf(rows, page, placedItem, cursorOf))
+            correlation_id as "correlationId", dossier_id as "dossierId", details`
+        const text = stretch({ rows, wanted, order, columns }, page)
+        return reading(reads.query<Row & Looked>({ text }, values), (rows) =>
+          pageOfStretch(rows, page, ({ wanted: _, cut: __, ...row }) => placedItem(row), cursorOf)
+        )
       },
       project,
       clear: clearing(derived, "audit", ["audit"])
@@ -54,13 +60,25 @@ export const layer = Layer.effect(
   })
 )
 
-const conditions: ReadonlyArray<readonly [keyof AuditFilter, string]> = [
-  ["operation", "operation ="],
-  ["actor", "actor ="],
-  ["correlationId", "correlation_id ="],
-  ["dossierId", "dossier_id ="],
-  ["messageId", "stream_id ="],
-  ["channel", "channel ="],
-  ["from", "at >="],
-  ["to", "at <"]
-]
+const OPERATION = ["operation", "operation ="] as const
+
+/** What nearly every message does has no index: it is found by the list itself. */
+const isOfEveryMessage = (operation: AuditFilter["operation"]) =>
+  operation === "CREATED" || operation === "SENT" || operation === "UPDATED"
+
+const conditionsFor = ({ operation }: AuditFilter) => {
+  const [indexed, others] = isOfEveryMessage(operation) ? [[], [OPERATION]] : [[OPERATION], []]
+  return {
+    ranges: [
+      ["from", "at >="],
+      ["to", "at <"]
+    ],
+    indexed: [
+      ["messageId", "stream_id ="],
+      ["correlationId", "correlation_id ="],
+      ["dossierId", "dossier_id ="],
+      ...indexed
+    ],
+    others: [...others, ["actor", "actor ="], ["channel", "channel ="]]
+  } satisfies Readonly<Record<string, ReadonlyArray<readonly [keyof AuditFilter, string]>>>
+}

@@ -1,24 +1,32 @@
 /** The list projection: rows to search and counters to sum, written by `project_messages`. */
 import { DateTime, Effect, Layer, Schema } from "effect"
-import {
-  countsOf,
-  type DeadCount,
-  type MessageFilter,
-  MessageViews,
-  narrows
-} from "../../../application/ports/MessageViews.ts"
+import { countsOf, type DeadCount, type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
 import type { ChannelName, MessageId, OrgId, ReplayId } from "../../../domain/ids.ts"
 import type { MessageStatus } from "../../../domain/message/machine.ts"
 import { isDead, type MessageView, MessageViewJson } from "../../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../../domain/replay/facts.ts"
-import { beyond, conditionsOf, type Page, pageOf } from "../filtering.ts"
+import { beyond, type Page, pageOf } from "../filtering.ts"
 import { literal } from "../literal.ts"
 import { clearing, liveGeneration } from "../log/generations.ts"
 import { stepping } from "../log/projectionRows.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
-import { isDeadLetter } from "../replays/deadLetters.ts"
-import { each, isOf, type OneAfterTheOther, orgIn, pageOfAllOrgs, someOf, someOfEachStatus } from "./pages.ts"
+import { deadLettersBy, isDeadLetter } from "../replays/deadLetters.ts"
+import { type Looked, pageOfStretch, searched, stretch } from "../stretches.ts"
+import {
+  type Columns,
+  each,
+  entryOf,
+  isOf,
+  latest,
+  type OneAfterTheOther,
+  orgIn,
+  pageOfAllOrgs,
+  type Rows,
+  someOf,
+  someOfEachStatus,
+  someWithEntry
+} from "./pages.ts"
 
 const CALL =
   "project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16::timestamptz[], $17, $18, $19::uuid[], $20)"
@@ -84,50 +92,68 @@ export const layer = Layer.effect(
     const { derived, reads } = yield* Postgres
     const write = stepping(derived, "messages", CALL)
 
-    const pageOfViews = (text: string, values: ReadonlyArray<unknown>, page: Page, time: "createdAt" | "endedAt") =>
-      reading(reads.query<ViewRow>({ text }, values), (rows) =>
-        pageOf(
+    const pageOfViews = (
+      orgId: OrgId | null,
+      { columns, entry, ...parts }: Listed,
+      values: ReadonlyArray<unknown>,
+      page: Page,
+      among?: ReadonlyArray<MessageStatus>
+    ) => {
+      const text =
+        orgId === null
+          ? pageOfAllOrgs({ ...parts, columns, entry }, page, among)
+          : `${entry === undefined ? "" : `with ${entry} `}${stretch({ ...parts, order: latest(columns), columns: "view" }, page)}`
+      const time = columns[0] === "created_at" ? "createdAt" : "endedAt"
+      return reading(reads.query<ViewRow & Looked>({ text }, values), (rows) =>
+        pageOfStretch(
           rows,
           page,
           ({ view }) => decode(view),
           ({ view }) => `${view[time]}/${view.id}`
         )
       )
+    }
 
     const list = (orgId: OrgId | null, asked: MessageFilter, page: Page) => {
       const { metadata, idempotencyKey, ...filter } = asked
-      const values: Array<unknown> = [page.limit + 1]
+      const { status, ...others } = filter
+      const values: Array<unknown> = []
       const org = orgId ?? each
-      const entry = hasEntry(org, metadata, values)
+      const columns = ["created_at", "id"] as const
+      const hash = hashOf(org, metadata, values)
+      const among = status === undefined ? undefined : [status]
+      const isLookedUp =
+        idempotencyKey !== undefined || conditions.indexed.some(([field]) => filter[field] !== undefined)
+      const sought: Pick<MessageFilter, Field> = isLookedUp ? filter : others
+      const { found, wanted } = searched(sought, conditions, values)
       const where = [
         `generation = ${liveGeneration("messages")}`,
         isOf(org, values),
-        ...conditionsOf(conditions, filter, values),
-        ...(orgId === null || filter.channel === undefined ? [] : [wasUsed(orgId, filter.channel, values)]),
-        ...entry,
+        ...found,
         ...acceptedUnder(org, idempotencyKey, values),
         ...beyond("created_at, id", ["timestamptz", "uuid"], page, values)
       ].join(" and ")
-      const columns = ["created_at", "id"] as const
-      const isNarrow = narrows.some((field) => asked[field] !== undefined)
-      const some = isNarrow
-        ? someOf(where, columns, orgId === null ? entry[0] : undefined)
-        : someOfEachStatus(where, columns)
-      const among = filter.status === undefined ? undefined : [filter.status]
-      const text = orgId === null ? pageOfAllOrgs(some, columns, "$1", among) : some("$1")
-      return pageOfViews(text, values, page, "createdAt")
+      const some = isLookedUp ? someOf(where, columns) : someOfEachStatus(where, columns, among)
+      const listed =
+        hash === undefined
+          ? { rows: some, wanted }
+          : {
+              rows: someWithEntry(hash, where, columns, some),
+              wanted: [`entries @> array[${hash}]`, ...wanted],
+              entry: entryOf(org, hash)
+            }
+      return pageOfViews(orgId, { ...listed, columns }, values, page, among)
     }
 
     const deadLetters = (orgId: OrgId | null, filter: DeadLetterFilter, page: Page) => {
-      const values: Array<unknown> = [page.limit + 1]
-      const where = [
-        isDeadLetter(orgId ?? each, filter, values),
-        ...beyond("ended_at, id", ["timestamptz", "uuid"], page, values)
-      ].join(" and ")
+      const values: Array<unknown> = []
       const columns = ["ended_at", "id"] as const
-      const some = someOf(where, columns)
-      const text = orgId === null ? pageOfAllOrgs(some, columns, "$1", ["FAILED", "DEAD_LETTER"]) : some("$1")
-      return pageOfViews(text, values, page, "endedAt")
+      const { found, wanted } = deadLettersBy(orgId ?? each, filter, values)
+      const where = [...found, ...beyond("ended_at, id", ["timestamptz", "uuid"], page, values)].join(" and ")
+      return pageOfViews(orgId, { rows: someOf(where, columns), wanted, columns }, values, page, [
+        "FAILED",
+        "DEAD_LETTER"
+      ])
     }
 
     const countDeadLetters = (orgId: OrgId, filter: DeadLetterFilter) => {
@@ -205,38 +231,50 @@ export const layer = Layer.effect(
   })
 )
 
-const conditions: ReadonlyArray<readonly [Exclude<keyof MessageFilter, "metadata" | "idempotencyKey">, string]> = [
-  ["status", "status ="],
-  ["channel", "channel ="],
-  ["to", "recipient ="],
-  ["eventType", "event_type ="],
-  ["dossierId", "dossier_id ="],
-  ["correlationId", "correlation_id ="],
-  ["createdAfter", "created_at >"],
-  ["createdBefore", "created_at <"],
-  ["updatedAfter", "(view ->> 'updatedAt')::timestamptz >"],
-  ["attempts", "(view ->> 'attempts')::int >="],
-  ["errorCode", "error_code ="]
-]
+type Field = Exclude<keyof MessageFilter, "metadata" | "idempotencyKey">
+type Conditions = ReadonlyArray<readonly [Field, string]>
 
-/** No index has the channel: for one that the org never sent to, all its messages would be looked through. */
-const wasUsed = (org: OrgId, channel: ChannelName, values: Array<unknown>): string =>
-  `exists (select from message_count c where c.generation = ${liveGeneration("messages")}
-    and c.org_id = $${values.push(org)} and c.channel = $${values.push(channel)})`
+const conditions = {
+  ranges: [
+    ["createdAfter", "created_at >"],
+    ["createdBefore", "created_at <"]
+  ],
+  indexed: [
+    ["correlationId", "correlation_id ="],
+    ["dossierId", "dossier_id ="],
+    ["errorCode", "error_code ="],
+    ["to", "recipient ="],
+    ["eventType", "event_type ="]
+  ],
+  others: [
+    ["status", "status ="],
+    ["channel", "channel ="],
+    ["updatedAfter", "(view ->> 'updatedAt')::timestamptz >"],
+    ["attempts", "(view ->> 'attempts')::int >="]
+  ]
+} as const satisfies Readonly<Record<string, Conditions>>
+
+/** What a page is read by. */
+interface Listed {
+  readonly rows: Rows
+  readonly wanted: ReadonlyArray<string>
+  readonly columns: Columns
+  readonly entry?: string
+}
 
 /** As `project_messages` keeps it. */
-const hasEntry = (
+const hashOf = (
   org: OrgId | OneAfterTheOther,
   entry: MessageFilter["metadata"],
   values: Array<unknown>
-): ReadonlyArray<string> => {
-  if (entry === undefined) return []
+): string | undefined => {
+  if (entry === undefined) return undefined
   const parts = [
     `${orgIn(org, values)}::text`,
     `$${values.push(entry.name)}::text`,
     `$${values.push(entry.value)}::text`
   ]
-  return [`entries @> array[md5(concat_ws(e'\\x1f', ${parts.join(", ")}))::uuid]`]
+  return `md5(concat_ws(e'\\x1f', ${parts.join(", ")}))::uuid`
 }
 
 const acceptedUnder = (

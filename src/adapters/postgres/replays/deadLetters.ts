@@ -4,6 +4,7 @@ import type { DeadLetterFilter, WaitingFilter } from "../../../domain/replay/fac
 import { conditionsOf } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
 import { isOf, type OneAfterTheOther } from "../messages/pages.ts"
+import { type Searched, searched } from "../stretches.ts"
 
 const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
   ["channel", "channel ="],
@@ -22,18 +23,35 @@ export const isDead = (orgId: OrgId | OneAfterTheOther, to: string | undefined, 
     ...(to === undefined ? [] : [`recipient = $${values.push(to)}`])
   ].join(" and ")
 
+const isDismissed = ({ dismissed }: DeadLetterFilter): string =>
+  `(view ->> 'dismissed') is ${dismissed === true ? "not " : ""}null`
+
 /** The conditions of the filter alone: those that were asked for, and whether it was dismissed. */
 export const isWanted = (filter: DeadLetterFilter, values: Array<unknown>): string =>
-  [
-    `(view ->> 'dismissed') is ${filter.dismissed === true ? "not " : ""}null`,
-    ...conditionsOf(conditions, filter, values)
-  ].join(" and ")
+  [isDismissed(filter), ...conditionsOf(conditions, filter, values)].join(" and ")
 
 export const isDeadLetter = (
   orgId: OrgId | OneAfterTheOther,
   { to, ...filter }: DeadLetterFilter,
   values: Array<unknown>
 ): string => `${isDead(orgId, to, values)} and ${isWanted(filter, values)}`
+
+const ranges = conditions.filter(([field]) => field === "after" || field === "before")
+const others = conditions.filter((condition) => !ranges.includes(condition))
+
+/** For a list, the last to die first: those that want somebody have an index, and so have all that died, of an org and to one recipient. */
+export const deadLettersBy = (
+  orgId: OrgId | OneAfterTheOther,
+  filter: DeadLetterFilter,
+  values: Array<unknown>
+): Searched => {
+  const all = [isDead(orgId, filter.to, values)]
+  const { found, wanted } = searched(filter, { ranges, indexed: [], others }, values)
+  const wantsSomebody = filter.to === undefined && filter.dismissed !== true
+  return wantsSomebody
+    ? { found: [...all, isDismissed(filter), ...found], wanted }
+    : { found: [...all, ...found], wanted: [isDismissed(filter), ...wanted] }
+}
 
 const waitingConditions: ReadonlyArray<readonly [keyof WaitingFilter, string]> = [
   ["to", "recipient ="],

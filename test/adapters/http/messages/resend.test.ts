@@ -80,10 +80,10 @@ describe("the body of a message", () => {
 })
 
 describe("the list of messages", () => {
-  it("refuses a filter that looks through everything, and says what it needs beside it", async () => {
+  it("takes each filter alone", async () => {
     const list = (query: string) => call("GET", `${messages}?${query}`)
-    expect(field(await list("attempts=2&updatedAfter=2020-01-01T00:00:00Z"))).toEqual(["updatedAfter", "attempts"])
-    expect((await list("attempts=2")).json["detail"]).toContain("correlationId")
+    expect((await list("attempts=2&updatedAfter=2020-01-01T00:00:00Z")).status).toBe(200)
+    expect((await list("attempts=2")).json["items"]).toEqual([])
     expect((await list("attempts=2&correlationId=c-1")).status).toBe(200)
     expect(field(await list("metadata=order"))).toEqual(["metadata"])
     expect(field(await list("attempts=0&status=QUEUED"))).toEqual(["attempts"])

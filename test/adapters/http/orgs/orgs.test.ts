@@ -85,7 +85,7 @@ describe("orgs", () => {
     const orgsOf = (list: { items: ReadonlyArray<{ orgId: string }> }) => list.items.map(({ orgId }) => orgId)
     expect(orgsOf((await all("/destinations?limit=200")).json as never)).toEqual(expect.arrayContaining([one, other]))
     expect((await all("/dead-letters")).status).toBe(200)
-    expect(field(await all("/outbound/messages?channel=webhook"))).toEqual(["channel"])
+    expect((await all("/outbound/messages?channel=http")).json["items"]).toEqual([])
     expect((await all("/outbound/messages?channel=webhook&correlationId=of-all")).json["items"]).toHaveLength(2)
     // Not without a name, not with a key of an org, and not where something could be changed or one thing be read.
     expect((await call("GET", "/api/v1/outbound/messages", { org: null })).status).toBe(400)

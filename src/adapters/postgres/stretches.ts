@@ -1,0 +1,87 @@
+/**
+ * Lists that filter by more than one index answers. A page looks at one stretch of its list: rows in its order, which an index gives, and
+ * no more than so many of them. It takes those that the other filters are true of. So it may have fewer items than it may hold, even
+ * none, and says where the next stretch begins: what a page reads depends on no filter, and on nothing that the server believes of the rows.
+ */
+import { conditionsOf, type Page } from "./filtering.ts"
+
+/** At most as many rows are looked at for a page. */
+export const STRETCH = 10_000
+
+type Conditions<Filter> = ReadonlyArray<readonly [keyof Filter, string]>
+
+export interface Searched {
+  /** Conditions that one index answers, in the order of the list. */
+  readonly found: ReadonlyArray<string>
+  /** Conditions on each row that it gives. */
+  readonly wanted: ReadonlyArray<string>
+}
+
+/**
+ * What was asked for. `ranges` go along the order of the list. Each of `indexed` has an index that begins with it and goes on in that order:
+ * the first that was asked for is used, so what selects least stands first.
+ */
+export const searched = <Filter extends object>(
+  filter: Filter,
+  by: {
+    readonly ranges: Conditions<Filter>
+    readonly indexed: Conditions<Filter>
+    readonly others: Conditions<Filter>
+  },
+  values: Array<unknown>
+): Searched => {
+  const first = by.indexed.find(([field]) => filter[field] !== undefined)
+  const rest = by.indexed.filter((condition) => condition !== first)
+  return {
+    found: conditionsOf(first === undefined ? by.ranges : [...by.ranges, first], filter, values),
+    wanted: conditionsOf([...rest, ...by.others], filter, values)
+  }
+}
+
+/** Whether a row is wanted, as SQL. */
+export const isWanted = (wanted: ReadonlyArray<string>): string =>
+  wanted.length === 0 ? "true" : `(${wanted.join(" and ")}) is true`
+
+/** How many rows to look at for a page: where every row is wanted, as many as it holds, and one more to know whether another follows. */
+export const lookedAt = (wanted: ReadonlyArray<string>, { limit }: Page): number =>
+  wanted.length === 0 ? limit + 1 : Math.max(STRETCH, limit + 1)
+
+/** A row of a stretch. */
+export interface Looked {
+  readonly wanted: boolean
+  /** It is the last that was looked at, and more may follow. */
+  readonly cut: boolean
+}
+
+interface Stretch {
+  readonly rows: (most: number) => string
+  readonly wanted: ReadonlyArray<string>
+  readonly order: string
+  readonly columns: string
+}
+
+/**
+ * SQL for the rows of a page, as `Looked`: those of the stretch that are wanted, and the last one where the stretch was cut. `rows` is the
+ * SQL for the first rows in `order`, `columns` is what is shown of each.
+ */
+export const stretch = ({ rows, wanted, order, columns }: Stretch, page: Page): string => {
+  const most = lookedAt(wanted, page)
+  return `select ${columns}, wanted, cut from (
+      select *, ${isWanted(wanted)} as wanted, row_number() over (order by ${order}) = ${most} as cut from (${rows(most)}) found
+    ) looked where wanted or cut order by ${order} limit ${page.limit + 1}`
+}
+
+/** The page that these rows are. */
+export const pageOfStretch = <Row extends Looked, Item>(
+  rows: ReadonlyArray<Row>,
+  { limit }: Page,
+  itemOf: (row: Row) => Item,
+  cursorOf: (last: Row) => string
+) => {
+  const shown = rows.slice(0, limit)
+  const goesOn = rows.length > limit || rows.at(-1)?.cut === true
+  return {
+    items: shown.filter(({ wanted }) => wanted).map(itemOf),
+    nextCursor: goesOn ? cursorOf(shown.at(-1)!) : null
+  }
+}
