@@ -359,8 +359,14 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
             return rare.includes(n) ? { ...view, channel: "http", attempts: 2, version: 5 } : view
           })
           const at = yield* positionOf(1)
-          yield* views.project(step(null, at), many)
-          const wanted = rare.map((n) => many[n]!.id)
+          // Of another org: between and behind.
+          const theirs = [20, 9_500, 11_500].map((n): MessageView => {
+            const id = MessageId.make(crypto.randomUUID())
+            return { ...many[3]!, id, orgId: newOrg(), createdAt: inMillis(-n * 1_000 - 500) }
+          })
+          yield* views.project(step(null, at), [...many, ...theirs])
+          const mine = rare.map((n) => many[n]!.id)
+          const all = [mine[0]!, theirs[0]!.id, theirs[1]!.id, mine[1]!, theirs[2]!.id, mine[2]!]
           const filters: ReadonlyArray<MessageFilter> = [
             { channel: "http" },
             { attempts: 2, to: one.to },
@@ -392,7 +398,7 @@ export const messageViewsContract = <E>(name: string, layer: Layer.Layer<StorePo
                   { ...many[10_500]!, version, status }
                 ])
               } while (cursor !== null)
-              expect(seen.filter((id) => !earlier.includes(id))).toEqual(wanted)
+              expect(seen.filter((id) => !earlier.includes(id))).toEqual(whose === null ? all : mine)
             }
           }
         })
