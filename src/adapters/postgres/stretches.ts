@@ -42,9 +42,18 @@ export const searched = <Filter extends object>(
 export const isWanted = (wanted: ReadonlyArray<string>): string =>
   wanted.length === 0 ? "true" : `(${wanted.join(" and ")}) is true`
 
+interface Stretch {
+  readonly rows: (most: number) => string
+  readonly wanted: ReadonlyArray<string>
+  readonly order: string
+  readonly columns: string
+  /** Where a look at a row takes more than the row. */
+  readonly most?: number
+}
+
 /** How many rows to look at for a page: where every row is wanted, as many as it holds, and one more to know whether another follows. */
-export const lookedAt = (wanted: ReadonlyArray<string>, { limit }: Page): number =>
-  wanted.length === 0 ? limit + 1 : Math.max(STRETCH, limit + 1)
+const lookedAt = ({ wanted, most = STRETCH }: Stretch, { limit }: Page): number =>
+  wanted.length === 0 ? limit + 1 : Math.max(most, limit + 1)
 
 /** A row of a stretch. */
 export interface Looked {
@@ -53,19 +62,13 @@ export interface Looked {
   readonly cut: boolean
 }
 
-interface Stretch {
-  readonly rows: (most: number) => string
-  readonly wanted: ReadonlyArray<string>
-  readonly order: string
-  readonly columns: string
-}
-
 /**
  * SQL for the rows of a page, as `Looked`: those of the stretch that are wanted, and the last one where the stretch was cut. `rows` is the
  * SQL for the first rows in `order`, `columns` is what is shown of each.
  */
-export const stretch = ({ rows, wanted, order, columns }: Stretch, page: Page): string => {
-  const most = lookedAt(wanted, page)
+export const stretch = (asked: Stretch, page: Page): string => {
+  const { rows, wanted, order, columns } = asked
+  const most = lookedAt(asked, page)
   return `select ${columns}, wanted, cut from (
       select *, ${isWanted(wanted)} as wanted, row_number() over (order by ${order}) = ${most} as cut from (${rows(most)}) found
     ) looked where wanted or cut order by ${order} limit ${page.limit + 1}`

@@ -9,6 +9,7 @@ import { OpenApi } from "effect/http-api"
 import pg from "pg"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Api } from "../../../src/adapters/http/server/Api.ts"
+import * as PostgresBacklogs from "../../../src/adapters/postgres/destinations/PostgresBacklogs.ts"
 import * as PostgresDestinations from "../../../src/adapters/postgres/destinations/PostgresDestinations.ts"
 import * as PostgresErasures from "../../../src/adapters/postgres/erasures/PostgresErasures.ts"
 import { readsOf } from "../../../src/adapters/postgres/events/PostgresEvents.ts"
@@ -22,6 +23,7 @@ import { SealedTexts } from "../../../src/adapters/postgres/SealedTexts.ts"
 import { STRETCH } from "../../../src/adapters/postgres/stretches.ts"
 import { WorkSignal } from "../../../src/adapters/postgres/WorkSignal.ts"
 import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
+import { Backlogs } from "../../../src/application/ports/Backlogs.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { Erasures } from "../../../src/application/ports/Erasures.ts"
 import { EventTypes } from "../../../src/application/ports/EventTypes.ts"
@@ -46,7 +48,16 @@ const page = { limit: 50, cursor: null }
 const of = (name: string) => ({ most: name, few: `${name}-few`, none: `${name}-none` })
 
 type Filter = Readonly<Record<string, unknown>>
-type Ports = MessageViews | AuditTrail | Destinations | Erasures | EventTypes | Replays | Timelines | Postgres
+type Ports =
+  | MessageViews
+  | AuditTrail
+  | Backlogs
+  | Destinations
+  | Erasures
+  | EventTypes
+  | Replays
+  | Timelines
+  | Postgres
 type Ask = (filter: Filter) => Effect.Effect<unknown, unknown, Ports>
 
 const ID = "01910000-0000-7000-8000-000000000000"
@@ -149,6 +160,20 @@ const lists: Readonly<Record<string, List>> = {
     filters: {},
     ask: { "an org": () => Effect.flatMap(Destinations, ({ list }) => list(acme, { alerting: true }, page)) }
   },
+  // By what waits or by the oldest, it is counted for each of the org's.
+  "/destinations": {
+    filters: {
+      sort: { most: "id" },
+      channel: messageFilters["channel"]!,
+      paused: { most: false, none: true },
+      circuit: { most: "CLOSED", none: "OPEN" },
+      waiting: { most: false, none: true }
+    },
+    ask: {
+      "an org": ({ sort: _, ...filter }) => Effect.flatMap(Backlogs, ({ list }) => list(acme, filter, "id", page)),
+      "all orgs": ({ sort: _, ...filter }) => Effect.flatMap(Backlogs, ({ list }) => list(null, filter, "id", page))
+    }
+  },
   // As `/http-targets` is, and each other channel's own.
   "/{channel}": {
     filters: {},
@@ -168,7 +193,6 @@ const wholes: Readonly<Record<string, string>> = {
   "/outbound/messages/{id}/events": "the facts of one message",
   "/outbound/messages/{id}/attempts": "the facts of one message",
   "/streams/{stream}": "the facts of one stream",
-  "/destinations": "the destinations of the org: what waits is counted for each",
   "/api-keys": "the keys of the org, and for the operator of all",
   "/orgs": "for the operator: a row of each destination, each key and each org",
   "/set-aside": "for the operator: what is set aside"
@@ -268,6 +292,7 @@ const planOf = async (ask: ReturnType<Ask>): Promise<Node> => {
   const ports = Layer.mergeAll(
     PostgresMessageViews.layer,
     PostgresAuditTrail.layer,
+    PostgresBacklogs.layer,
     PostgresDestinations.layer({ encryptionKey: Redacted.make(new Uint8Array(32)) }),
     PostgresErasures.layer({ streams: "here" }),
     PostgresEventTypes.layer,

@@ -11,6 +11,7 @@ import {
 import type { DestinationId, OrgId } from "../../../domain/ids.ts"
 import { conditionsOf, type Page, pageOf } from "../filtering.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
+import { type Looked, pageOfStretch, stretch } from "../stretches.ts"
 
 /** Of the lane `name`; whoever waits behind another of its line is not in `ready`. */
 const backlogOf = (name: string) => `least(${WAITING_MAX},
@@ -40,9 +41,8 @@ interface Row extends Backlog {
 const NEVER = "9999-12-31T00:00:00.000Z"
 
 const orders: Readonly<
-  Record<Sort, { readonly order: string; readonly beyond: string; readonly key: (row: Row) => string }>
+  Record<Exclude<Sort, "id">, { readonly order: string; readonly beyond: string; readonly key: (row: Row) => string }>
 > = {
-  id: { order: "destination", beyond: "$1::text is not null and destination > $2", key: () => "" },
   waiting: {
     order: "waiting desc, destination",
     beyond: "(waiting < $1::int or waiting = $1::int and destination > $2)",
@@ -54,6 +54,16 @@ const orders: Readonly<
     key: ({ oldestDueAt }) => (oldestDueAt === null ? NEVER : DateTime.formatIso(oldestDueAt))
   }
 }
+
+/** So many destinations are looked at for a page by id: to tell whether something waits takes some blocks for each. */
+const LANES = 1_000
+
+const conditionsById: ReadonlyArray<readonly [keyof BacklogFilter, string]> = [
+  ["channel", "channel ="],
+  ["paused", "paused ="],
+  ["circuit", "coalesce((select l.circuit from lane l where l.lane = found.id), 'CLOSED') ="],
+  ["waiting", "(ready_in(found.id, 1) + behind_in(found.id, 1) > 0) ="]
+]
 
 const conditions: ReadonlyArray<readonly [keyof BacklogFilter, string]> = [
   ["channel", "d.channel ="],
@@ -67,7 +77,30 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { reads } = yield* Postgres
 
+    /** What waits is counted for those that are shown, and for others no more than whether something does. */
+    const listById = (orgId: OrgId | null, filter: BacklogFilter, page: Page) => {
+      const values: Array<unknown> = []
+      const isLiving = "removed_at is null"
+      const where = orgId === null ? ["true"] : [isLiving, `org_id = $${values.push(orgId)}`]
+      if (page.cursor !== null) where.push(`id > $${values.push(page.cursor.slice(1))}::uuid`)
+      const wanted = [...(orgId === null ? [isLiving] : []), ...conditionsOf(conditionsById, filter, values)]
+      const rows = (most: number) => `select * from destination where ${where.join(" and ")} order by id limit ${most}`
+      const found = stretch({ rows, wanted, order: "id", columns: "id", most: LANES }, page)
+      const text = `select d.id as destination, b.*, coalesce(held.n, 0) as "inFlight", d.wanted, d.cut
+        from (${found}) d cross join lateral (select ${backlogOf("d.id")}) b left join (${held}) held on held.lane = d.id
+        order by d.id`
+      return reading(reads.query<Row & Looked>({ text }, values), (rows) =>
+        pageOfStretch(
+          rows,
+          page,
+          ({ wanted: _, cut: __, ...row }): Row => row,
+          ({ destination }) => `/${destination}`
+        )
+      )
+    }
+
     const list = (orgId: OrgId | null, filter: BacklogFilter, sort: Sort, page: Page) => {
+      if (sort === "id") return listById(orgId, filter, page)
       const { order, beyond, key } = orders[sort]
       const values: Array<unknown> = [page.limit + 1]
       const where = [
