@@ -131,6 +131,7 @@ export const layer = Layer.effect(
         isOf(org, values),
         ...found,
         ...acceptedUnder(org, idempotencyKey, values),
+        ...(filter.channel === undefined ? [] : [wasUsed(org, filter.channel, values)]),
         ...beyond("created_at, id", ["timestamptz", "uuid"], page, values)
       ].join(" and ")
       const some = isLookedUp ? someOf(where, columns) : someOfEachStatus(where, columns, among)
@@ -261,6 +262,11 @@ interface Listed {
   readonly columns: Columns
   readonly entry?: string
 }
+
+/** No index has the channel: for one that the org never sent to, all its messages would be looked at, page by page. */
+const wasUsed = (org: OrgId | OneAfterTheOther, channel: ChannelName, values: Array<unknown>): string =>
+  `exists (select from message_count c where c.generation = ${liveGeneration("messages")}
+    and c.org_id = ${orgIn(org, values)} and c.channel = $${values.push(channel)})`
 
 /** As `project_messages` keeps it. */
 const hashOf = (

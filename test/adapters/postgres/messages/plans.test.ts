@@ -11,7 +11,7 @@ import { Postgres } from "../../../../src/adapters/postgres/Postgres.ts"
 import { WorkSignal } from "../../../../src/adapters/postgres/WorkSignal.ts"
 import { type MessageFilter, MessageViews } from "../../../../src/application/ports/MessageViews.ts"
 import { QueueRepair } from "../../../../src/application/ports/QueueRepair.ts"
-import { OrgId } from "../../../../src/domain/ids.ts"
+import { ChannelName, OrgId } from "../../../../src/domain/ids.ts"
 import { inMillis } from "../../../contracts/sample.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
 
@@ -187,6 +187,13 @@ describe.each(Object.entries(beliefs))("with %s", (belief, prepare) => {
       const nodes = await plansOf(Effect.flatMap(MessageViews, ({ list }) => list(OrgId.make("acme"), {}, middle)))
       expect(looked(nodes, "message_view")).toBeLessThan(300)
       expect(looked(nodes, "message_view")).toBeGreaterThan(50)
+    })
+
+    it("looks at no message for a channel that the org never sent to", async () => {
+      const list = Effect.flatMap(MessageViews, ({ list }) =>
+        list(OrgId.make("acme"), { channel: ChannelName.make("amqp") }, page)
+      )
+      expect(looked(await plansOf(list), "message_view")).toBe(0)
     })
   })
 
