@@ -61,7 +61,7 @@ import * as Channels from "./setup/channels.ts"
 import { type Settings, settings } from "./setup/config.ts"
 import { type DatabaseAndKeys, readOrCreateDatabaseAndKeys } from "./setup/databaseAndKeys.ts"
 import { apiUrl } from "./setup/dataFiles.ts"
-import { makeAllYoung } from "./setup/heap.ts"
+import { keepHeapSmall } from "./setup/heap.ts"
 import * as Logs from "./setup/logs.ts"
 import { readinessOf } from "./setup/readiness.ts"
 import { firstOrg, firstOrgKey, sampleEndpoint } from "./setup/sample.ts"
@@ -299,7 +299,7 @@ const reportStartupError = (cause: Cause.Cause<unknown>) =>
   Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(startupErrorOf(cause))
 
 /** Runs until it is interrupted. */
-export const serve = Effect.andThen(Effect.sync(makeAllYoung), Layer.launch(main.pipe(Layer.provide(Logs.layer))))
+export const serve = Effect.andThen(Effect.sync(keepHeapSmall), Layer.launch(main.pipe(Layer.provide(Logs.layer))))
 
 if (import.meta.main) {
   NodeRuntime.runMain(Effect.tapCause(serve, reportStartupError), {
