@@ -63,22 +63,24 @@ describe("batches of an org", () => {
     })
   )
 
-  it.effect("wait no more than a second for one that took long, and as long for one that failed as for one that did not", () =>
-    Effect.gen(function* () {
-      const askers = makeAskers()
-      const pace = makePace(askers)
-      const waited = Effect.fnUntraced(function* (before: Effect.Effect<void, string>) {
-        yield* Effect.forkChild(Effect.ignore(pace.paced("a", before)), { startImmediately: true })
-        yield* TestClock.adjust("1 minute")
-        for (const org of ["a", "b"]) askers.asked(org, yield* monotonicNow)
-        yield* pace.paced("a", Effect.void)
-        const from = yield* Clock.currentTimeMillis
-        const next = yield* Effect.forkChild(pace.paced("a", Clock.currentTimeMillis), { startImmediately: true })
-        yield* TestClock.adjust("1 minute")
-        return (yield* Fiber.join(next)) - from
+  it.effect(
+    "wait no more than a second for one that took long, and as long for one that failed as for one that did not",
+    () =>
+      Effect.gen(function* () {
+        const askers = makeAskers()
+        const pace = makePace(askers)
+        const waited = Effect.fnUntraced(function* (before: Effect.Effect<void, string>) {
+          yield* Effect.forkChild(Effect.ignore(pace.paced("a", before)), { startImmediately: true })
+          yield* TestClock.adjust("1 minute")
+          for (const org of ["a", "b"]) askers.asked(org, yield* monotonicNow)
+          yield* pace.paced("a", Effect.void)
+          const from = yield* Clock.currentTimeMillis
+          const next = yield* Effect.forkChild(pace.paced("a", Clock.currentTimeMillis), { startImmediately: true })
+          yield* TestClock.adjust("1 minute")
+          return (yield* Fiber.join(next)) - from
+        })
+        expect(yield* waited(Effect.sleep("30 seconds"))).toBe(1_500)
+        expect(yield* waited(Effect.andThen(Effect.sleep("100 millis"), Effect.fail("no")))).toBe(300)
       })
-      expect(yield* waited(Effect.sleep("30 seconds"))).toBe(1_500)
-      expect(yield* waited(Effect.andThen(Effect.sleep("100 millis"), Effect.fail("no")))).toBe(300)
-    })
   )
 })
