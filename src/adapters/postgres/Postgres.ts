@@ -251,6 +251,12 @@ export const unavailable = <A, R>(effect: Effect.Effect<A, QueryFailed, R>): Eff
 export const reading = <Rows, A>(query: Effect.Effect<Rows, QueryFailed>, read: (rows: Rows) => A) =>
   unavailable(Effect.map(query, read))
 
+/** The same of what is made in pieces. */
+export const readingInPieces = <Rows, A>(
+  query: Effect.Effect<Rows, QueryFailed>,
+  read: (rows: Rows) => Effect.Effect<A>
+) => Effect.flatMap(unavailable(query), read)
+
 const LISTEN_AGAIN_MS = 1_000
 /** A connection that only listens says nothing by itself when it has fallen silent. */
 const ASKED_EVERY_MS = 15_000

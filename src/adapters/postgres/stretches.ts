@@ -1,8 +1,11 @@
 /**
- * Lists that filter by more than one index answers. A page looks at one stretch of its list: rows in its order, which an index gives, and
- * no more than so many of them. It takes those that the other filters are true of. So it may have fewer items than it may hold, even
- * none, and says where the next stretch begins: what a page reads depends on no filter, and on nothing that the server believes of the rows.
+ * Pages of lists that filter by more than one index answers, or whose rows may be large. A page looks at one stretch of its list: rows in its
+ * order, which an index gives, and no more than so many of them. It takes those that the other filters are true of. So it may have fewer
+ * items than it may hold, even none, and says where the next stretch begins: what a page reads depends on no filter, and on nothing that the
+ * server believes of the rows. Nor are more bytes of rows fetched than a page may have: it ends there, and says where the next one begins.
  */
+import { Effect } from "effect"
+import { mapInPieces } from "../../application/pieces.ts"
 import { conditionsOf, type Page } from "./filtering.ts"
 
 /** At most as many rows are looked at for a page. */
@@ -47,6 +50,8 @@ interface Stretch {
   readonly wanted: ReadonlyArray<string>
   readonly order: string
   readonly columns: string
+  /** How many bytes a row has, as SQL; without it rows are small. */
+  readonly size?: string
   /** Where a look at a row takes more than the row. */
   readonly most?: number
 }
@@ -67,24 +72,42 @@ export interface Looked {
  * SQL for the first rows in `order`, `columns` is what is shown of each.
  */
 export const stretch = (asked: Stretch, page: Page): string => {
-  const { rows, wanted, order, columns } = asked
+  const { rows, wanted, order, columns, size } = asked
   const most = lookedAt(asked, page)
-  return `select ${columns}, wanted, cut from (
+  const looked = `select * from (
       select *, ${isWanted(wanted)} as wanted, row_number() over (order by ${order}) = ${most} as cut from (${rows(most)}) found
     ) looked where wanted or cut order by ${order} limit ${page.limit + 1}`
+  return size === undefined
+    ? `select ${columns}, wanted, cut from (${looked}) shown order by ${order}`
+    : within(looked, { order, columns, size })
 }
 
-/** The page that these rows are. */
+/** The rows of a page have no more bytes together, and one more. */
+export const ROW_BYTES = 1024 * 1024
+
+/** SQL for the first rows of a page, as `Looked`, as many as have so many bytes: the one with which they have them is cut. */
+export const within = (
+  rows: string,
+  { order, columns, size }: Required<Pick<Stretch, "order" | "columns" | "size">>
+): string =>
+  `select ${columns}, wanted, cut or upto >= ${ROW_BYTES} as cut from (
+      select *, sum(size) over (order by ${order} rows unbounded preceding) as upto
+      from (select *, coalesce(${size}, 0) as size from (${rows}) rows) sized
+    ) summed where upto - size < ${ROW_BYTES} order by ${order}`
+
+/** The page that these rows are. `bytesOf` tells how many bytes there are to do with for a row. */
 export const pageOfStretch = <Row extends Looked, Item>(
   rows: ReadonlyArray<Row>,
   { limit }: Page,
   itemOf: (row: Row) => Item,
-  cursorOf: (last: Row) => string
+  cursorOf: (last: Row) => string,
+  bytesOf?: (row: Row) => number
 ) => {
   const shown = rows.slice(0, limit)
   const goesOn = rows.length > limit || rows.at(-1)?.cut === true
-  return {
-    items: shown.filter(({ wanted }) => wanted).map(itemOf),
+  const wanted = shown.filter(({ wanted }) => wanted)
+  return Effect.map(mapInPieces(wanted, itemOf, bytesOf), (items) => ({
+    items,
     nextCursor: goesOn ? cursorOf(shown.at(-1)!) : null
-  }
+  }))
 }

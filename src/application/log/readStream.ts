@@ -9,6 +9,7 @@ import type { RecordedFact } from "../../domain/recorded.ts"
 import { halvesOf } from "../../domain/streams.ts"
 import type { Page, PageRequest, StoreUnavailable } from "../errors.ts"
 import { loadStream, MessageNotFound, type MessageSetAside } from "../messages/readMessage.ts"
+import { mapInPieces } from "../pieces.ts"
 import type { EventStore } from "../ports/EventStore.ts"
 import { type JournalName, Journals } from "../ports/Journals.ts"
 import type { SetAside } from "../ports/SetAside.ts"
@@ -32,18 +33,29 @@ export const readStream = Effect.fnUntraced(function* (
     if (!isUuid(id)) return yield* new MessageNotFound({ id })
     const { facts } = yield* loadStream(orgId, MessageId.make(id))
     const part = facts.slice(after, after + limit + 1)
-    return pageOf(
-      part.map(({ version, at, fact }) => ({ version, at, ...toRecorded(fact) })),
-      limit
-    )
+    return pageOf(yield* mapInPieces(part, ({ version, at, fact }) => ({ version, at, ...toRecorded(fact) })), limit)
   }
   const { load } = yield* Journals
   const [first] = yield* load(stream as JournalName, { after: 0, limit: 1 })
   if (first === undefined) return yield* new MessageNotFound({ id: stream })
   const orgs = yield* (yield* LogReader).orgs([{ stream, messageId: null, version: 1, data: first.data }])
   if (orgs.get(stream) !== orgId) return yield* new MessageNotFound({ id: stream })
-  return pageOf(yield* load(stream as JournalName, { after, limit: limit + 1 }), limit)
+  const facts: Array<StreamFact> = []
+  for (let bytes = 0, last = after; facts.length <= limit; ) {
+    const asked = Math.min(AT_ONCE, limit + 1 - facts.length)
+    const some = yield* load(stream as JournalName, { after: last, limit: asked })
+    facts.push(...some)
+    if (some.length < asked) return pageOf(facts, limit)
+    bytes += some.reduce((sum, { data }) => sum + data.length, 0)
+    last = some.at(-1)!.version
+    if (bytes >= BYTES) return { items: facts, nextCursor: String(last) }
+  }
+  return pageOf(facts, limit)
 })
+
+/** So many facts of a journal are read at once, until a page has so many bytes. */
+const AT_ONCE = 100
+const BYTES = 1024 * 1024
 
 /** `facts` has one more than the page where another page follows. */
 const pageOf = (facts: ReadonlyArray<StreamFact>, limit: number): Page<StreamFact> => {

@@ -1,7 +1,9 @@
 /**
- * Every attempt of a message as its proof: what was called and when, which address answered what, and how long each step
+ * The attempts of a message as its proof: what was called and when, which address answered what, and how long each step
  * took. A fact names the version of the settings that its request was made from; how such a request looks, its
  * destination's journal tells. No secret is among it, because none is kept.
+ *
+ * A message may have a thousand attempts and each an answer of 64 KiB, so they come in pages, and no page reads more answers than it can hold.
  */
 import { Effect } from "effect"
 import { type Call, headersOf } from "../../domain/delivery/exchange.ts"
@@ -10,30 +12,47 @@ import type { MessageId, OrgId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import { type AttemptView, attemptsOf } from "../../domain/message/view.ts"
 import { configurationHistory } from "../destinations/situation.ts"
-import { Bodies } from "../ports/Bodies.ts"
+import type { PageRequest } from "../errors.ts"
+import { mapInPieces } from "../pieces.ts"
+import { type AttemptPlace, Bodies } from "../ports/Bodies.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Destinations } from "../ports/Destinations.ts"
 import { loadStream } from "./readMessage.ts"
 
-export const readAttempts = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
+/** A cursor says how many attempts come before it. */
+export const readAttempts = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, { cursor, limit }: PageRequest) {
   const { facts } = yield* loadStream(orgId, id)
   // A stream that was loaded is one of a message.
   const queued = facts[0]!.fact as MessageQueued
-  const attempts = attemptsOf(facts)
+  const all = attemptsOf(facts)
+  const from = Number(cursor ?? 0)
+  const attempts = all.slice(from, from + limit)
+  const [first] = attempts
   const wasCalled = attempts.some(({ exchange }) => exchange !== null)
-  const [answers, callOf] = yield* Effect.all(
+  const [{ answers, end }, callOf] = yield* Effect.all(
     [
-      Effect.flatMap(Bodies, ({ responses }) => responses(id)),
+      Effect.flatMap(Bodies, ({ responses }) => responses(id, first && placeOf(first))),
       wasCalled ? callsOf(queued) : Effect.succeed(() => null)
     ],
     { concurrency: 2 }
   )
-  return attempts.map((attempt) => ({
-    ...attempt,
-    request: requestOf(id, queued, attempt, callOf),
-    answer: answers.get(`${attempt.epoch}/${attempt.number}`) ?? null
-  }))
+  const beyond = end === null ? -1 : attempts.findIndex((attempt) => isBeyond(placeOf(attempt), end))
+  const shown = beyond === -1 ? attempts : attempts.slice(0, beyond)
+  const next = from + shown.length
+  return {
+    items: yield* mapInPieces(shown, (attempt) => ({
+      ...attempt,
+      request: requestOf(id, queued, attempt, callOf),
+      answer: answers.get(`${attempt.epoch}/${attempt.number}`) ?? null
+    })),
+    nextCursor: next < all.length ? String(next) : null
+  }
 })
+
+const placeOf = ({ epoch, number }: AttemptView): AttemptPlace => ({ epoch, attempt: number })
+
+const isBeyond = (place: AttemptPlace, end: AttemptPlace): boolean =>
+  place.epoch > end.epoch || (place.epoch === end.epoch && place.attempt > end.attempt)
 
 type CallOf = (settings: number) => Call | null
 

@@ -3,6 +3,19 @@ import type { MessageId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
 import type { AttemptResponse } from "./EventStore.ts"
 
+export type AttemptPlace = Pick<AttemptResponse, "epoch" | "attempt">
+
+/** The first answers to a message's attempts, in their order, no more of them than one request should bring into memory. */
+export interface Responses {
+  /** By `epoch/attempt`. */
+  readonly answers: ReadonlyMap<string, Pick<AttemptResponse, "body" | "headers">>
+  /** The last of them where others follow; null where these are all. */
+  readonly end: AttemptPlace | null
+}
+
+/** So many bytes of answers are read together, and one more. */
+export const RESPONSE_BYTES = 1024 * 1024
+
 /**
  * The texts that may be erased: bodies and the answers of destinations. They are written only by `EventStore.append`;
  * facts never hold them.
@@ -12,8 +25,7 @@ export class Bodies extends Context.Service<
   {
     /** The exact text to deliver; null when it was erased or never existed. */
     readonly load: (id: MessageId) => FromStore<string | null>
-    /** By `epoch/attempt`. */
-    readonly responses: (id: MessageId) => FromStore<ReadonlyMap<string, Pick<AttemptResponse, "body" | "headers">>>
+    readonly responses: (id: MessageId, from?: AttemptPlace) => FromStore<Responses>
     /** Removes body and responses. True when there was something to remove. */
     readonly erase: (id: MessageId) => FromStore<boolean>
   }

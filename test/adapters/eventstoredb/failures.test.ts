@@ -309,7 +309,7 @@ describe("a process that dies between append and queue change", () => {
       expect(eventsOf(server, streamOf(queued))).toHaveLength(3)
       const alive = yield* process
       expect(yield* claimedWithin(alive, "1 minute")).toEqual([queued.after.id])
-      expect(yield* Context.get(alive, Bodies).responses(queued.after.id)).toEqual(
+      expect((yield* Context.get(alive, Bodies).responses(queued.after.id)).answers).toEqual(
         new Map([["1/1", { body: "come back later", headers: null }]])
       )
     })

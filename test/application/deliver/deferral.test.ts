@@ -149,7 +149,7 @@ describe("a message that is put off", () => {
       Effect.gen(function* () {
         const ids = yield* put(newLane(), 1)
         yield* until(allDelivered(ids))
-        expect((yield* (yield* Bodies).responses(ids[0]!)).get("1/1")?.body).toBe("answer 2")
+        expect((yield* (yield* Bodies).responses(ids[0]!)).answers.get("1/1")?.body).toBe("answer 2")
       })
     )
   })

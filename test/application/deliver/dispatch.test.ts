@@ -524,7 +524,7 @@ describe("an erasure", () => {
           yield* erase(message!.id, orgOf(step))
           yield* Deferred.succeed(answer, undefined)
           yield* until(message!.id, "MessageDelivered")
-          expect((yield* (yield* Bodies).responses(message!.id)).size).toBe(0)
+          expect((yield* (yield* Bodies).responses(message!.id)).answers.size).toBe(0)
           expect(sent).toHaveLength(1)
         })
       )

@@ -120,7 +120,7 @@ describe("an attempt in doubt", () => {
         ])
         expect(sent).toHaveLength(1)
         expect(asked).toMatchObject([{ messageId: message!.id, destination: message!.lane, epoch: 1, attempt: 1 }])
-        expect((yield* (yield* Bodies).responses(message!.id)).get("1/1")?.body).toBe("answer")
+        expect((yield* (yield* Bodies).responses(message!.id)).answers.get("1/1")?.body).toBe("answer")
       })
     )
   )

@@ -36,7 +36,7 @@ describe("an erasure", () => {
         const view = yield* eraseMessage(acme, id, "asked to")
         expect(view).toMatchObject({ status, bodyErased: true })
         expect(yield* bodies.load(id)).toBeNull()
-        expect((yield* bodies.responses(id)).size).toBe(0)
+        expect((yield* bodies.responses(id)).answers.size).toBe(0)
         expect(yield* factsOf).toEqual([...history, { type: "MessageBodyErased", reason: "asked to" }])
       }).pipe(Effect.provide(MemoryPorts.layer))
     )
@@ -73,7 +73,7 @@ describe("an erasure", () => {
           })
       }
       yield* eraseMessage(acme, id, null).pipe(Effect.provideService(EventStore, overtaken))
-      expect((yield* bodies.responses(id)).size).toBe(0)
+      expect((yield* bodies.responses(id)).answers.size).toBe(0)
       expect((yield* factsOf).map(({ type }) => type)).toContain("AttemptSucceeded")
     }).pipe(Effect.provide(MemoryPorts.layer))
   )

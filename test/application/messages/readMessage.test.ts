@@ -74,7 +74,7 @@ describe("what happened to a message", () => {
         "SENT",
         "DELIVERED"
       ])
-      const attempts = yield* readAttempts(acme, id)
+      const { items: attempts } = yield* readAttempts(acme, id, { cursor: null, limit: 10 })
       expect(attempts.map(({ number, status, answer }) => [number, status, answer?.body ?? null])).toEqual([
         [1, 503, "try later"],
         [2, 200, null]
@@ -90,7 +90,7 @@ describe("what happened to a message", () => {
       const refusals = yield* Effect.all([
         Effect.flip(readMessage(globex, id, null)),
         Effect.flip(readEvents(globex, id)),
-        Effect.flip(readAttempts(globex, id)),
+        Effect.flip(readAttempts(globex, id, { cursor: null, limit: 10 })),
         Effect.flip(readMessage(acme, never, null))
       ])
       expect(refusals.map(({ _tag }) => _tag)).toEqual(Array(4).fill("MessageNotFound"))

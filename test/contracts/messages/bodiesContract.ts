@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
-import { Bodies } from "../../../src/application/ports/Bodies.ts"
+import { Bodies, RESPONSE_BYTES } from "../../../src/application/ports/Bodies.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { newMessageId, next, now, opened, type StorePorts, settled, started, unreachable } from "../sample.ts"
 
@@ -35,7 +35,7 @@ export const bodiesContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
         yield* (yield* EventStore).append([{ ...refused.entry, expected: 4 }])
         expect(yield* bodies.load(newMessageId())).toBeNull()
         expect(yield* bodies.load(refused.after.id)).toBeNull()
-        expect(yield* bodies.responses(refused.after.id)).toEqual(new Map())
+        expect((yield* bodies.responses(refused.after.id)).answers).toEqual(new Map())
       })
     )
 
@@ -60,12 +60,42 @@ export const bodiesContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
         for (const { entry } of [queued, first, failed, second, again]) {
           expect((yield* store.append([entry]))[0]!.type).toBe("Appended")
         }
-        expect(yield* (yield* Bodies).responses(queued.after.id)).toEqual(
+        expect((yield* (yield* Bodies).responses(queued.after.id)).answers).toEqual(
           new Map([
             ["1/1", { body: "<h1>no & no</h1>\n", headers: { server: "nginx", "x-request-id": "“r” 1" } }],
             ["1/2", { body: "", headers: null }]
           ])
         )
+      })
+    )
+
+    test(
+      "reads no more answers at once than fit, in the order of their attempts, and from any attempt on",
+      Effect.gen(function* () {
+        const store = yield* EventStore
+        const attempts = 12
+        const queued = opened({ retry: { strategy: "fixed", baseMs: 0, attemptsMax: attempts + 1, jitter: [1, 1] } })
+        yield* store.append([queued.entry])
+        let last = queued.after
+        const body = "x".repeat(RESPONSE_BYTES / 5)
+        for (let attempt = 1; attempt <= attempts; attempt++) {
+          const start = started(last)
+          const answered = { response: { epoch: 1, attempt, body, headers: { n: String(attempt) } } }
+          const failed = settled(start.after, unreachable(), answered)
+          for (const { entry } of [start, failed]) yield* store.append([entry])
+          last = failed.after
+        }
+        const read: Array<ReadonlyArray<string>> = []
+        for (let from = 1; from !== 0; ) {
+          const { answers, end } = yield* (yield* Bodies).responses(queued.after.id, { epoch: 1, attempt: from })
+          read.push([...answers.keys()])
+          from = end === null ? 0 : end.attempt + 1
+        }
+        expect(read).toEqual([
+          ["1/1", "1/2", "1/3", "1/4", "1/5"],
+          ["1/6", "1/7", "1/8", "1/9", "1/10"],
+          ["1/11", "1/12"]
+        ])
       })
     )
 
@@ -80,7 +110,7 @@ export const bodiesContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
         })
         yield* store.append([queued.entry])
         yield* store.append([failed.entry])
-        expect(yield* (yield* Bodies).responses(queued.after.id)).toEqual(new Map())
+        expect((yield* (yield* Bodies).responses(queued.after.id)).answers).toEqual(new Map())
       })
     )
 
@@ -121,7 +151,7 @@ export const bodiesContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
         for (const { entry } of [queued, other, start, failed]) yield* store.append([entry])
         expect(yield* bodies.erase(queued.after.id)).toBe(true)
         expect(yield* bodies.load(queued.after.id)).toBeNull()
-        expect(yield* bodies.responses(queued.after.id)).toEqual(new Map())
+        expect((yield* bodies.responses(queued.after.id)).answers).toEqual(new Map())
         expect(yield* bodies.erase(queued.after.id)).toBe(false)
         expect(yield* bodies.erase(newMessageId())).toBe(false)
         expect((yield* store.load(queued.after.id)).version).toBe(3)

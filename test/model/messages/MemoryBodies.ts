@@ -1,7 +1,14 @@
 /** Bodies and responses, written by the event store, read and erased here. */
 import { Effect, Layer } from "effect"
-import { Bodies } from "../../../src/application/ports/Bodies.ts"
+import { type AttemptPlace, Bodies, RESPONSE_BYTES } from "../../../src/application/ports/Bodies.ts"
 import { bodyIn, eraseIn, Memory } from "../Memory.ts"
+
+const placeIn = (key: string): AttemptPlace => {
+  const [epoch, attempt] = key.split("/")
+  return { epoch: Number(epoch), attempt: Number(attempt) }
+}
+
+const placesInOrder = (a: AttemptPlace, b: AttemptPlace) => a.epoch - b.epoch || a.attempt - b.attempt
 
 export const layer = Layer.effect(
   Bodies,
@@ -9,7 +16,23 @@ export const layer = Layer.effect(
     const { tables } = yield* Memory
     return Bodies.of({
       load: (id) => Effect.sync(() => bodyIn(tables, id)),
-      responses: (id) => Effect.sync(() => new Map(tables.responses.get(id))),
+      responses: (id, from = { epoch: 0, attempt: 0 }) =>
+        Effect.sync(() => {
+          const all = [...(tables.responses.get(id) ?? [])]
+            .map(([key, answer]) => ({ key, answer, place: placeIn(key) }))
+            .filter(({ place }) => placesInOrder(from, place) <= 0)
+            .sort((a, b) => placesInOrder(a.place, b.place))
+          let bytes = 0
+          const shown = all.filter(({ answer: { body, headers } }) => {
+            const fits = bytes < RESPONSE_BYTES
+            bytes += 1 + Buffer.byteLength(body) + (headers === null ? 0 : Buffer.byteLength(JSON.stringify(headers)))
+            return fits
+          })
+          return {
+            answers: new Map(shown.map(({ key, answer }) => [key, answer])),
+            end: shown.length < all.length ? shown.at(-1)!.place : null
+          }
+        }),
       erase: (id) => Effect.sync(() => eraseIn(tables, id))
     })
   })

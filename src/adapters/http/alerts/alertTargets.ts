@@ -18,7 +18,7 @@ import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, judged, notFound, orNotFound } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
-import { ChangeAlertTarget, CreateAlertTarget } from "./alertTargetsApi.ts"
+import { AlertTarget, ChangeAlertTarget, CreateAlertTarget } from "./alertTargetsApi.ts"
 
 const decodeAnyType = decoderOf(CreateAlertTarget)
 const isObject = (value: unknown): value is { readonly type?: unknown } => typeof value === "object" && value !== null
@@ -49,7 +49,7 @@ const requestOf = <Given extends { readonly secret?: string; readonly routingKey
   ...(routingKey !== undefined && { routingKey: Redacted.make(routingKey) })
 })
 
-const list = (query: PageQuery) => pageOf("alert-targets", query, listAlertTargets, identity)
+const list = (query: PageQuery) => pageOf("alert-targets", query, listAlertTargets, { of: AlertTarget, json: identity })
 
 const get = Effect.fnUntraced(function* (id: string) {
   return yield* orNotFound(yield* readAlertTarget(yield* ActingOrg, yield* destinationIdOf(id)))

@@ -68,7 +68,7 @@ const fields = {
   createdAt: Moment,
   updatedAt: Moment
 }
-const AlertTarget = Schema.Struct(fields).annotate({ identifier: "AlertTarget" })
+export const AlertTarget = Schema.Struct(fields).annotate({ identifier: "AlertTarget" })
 const NewAlertTarget = Schema.Struct({
   ...fields,
   secret: Schema.optionalKey(Schema.String.annotate({ description: "Of a webhook. Shown this once." }))

@@ -13,7 +13,7 @@ import { ActingOrg } from "../server/auth.ts"
 import { type Page, type PageQuery, projectedPageOf } from "../server/cursor.ts"
 import { answer, notFound } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
-import { ConsentRequest, DossierId } from "./dossiersApi.ts"
+import { Activity, ConsentRequest, DossierId } from "./dossiersApi.ts"
 
 const decodeConsent = decoderOf(ConsentRequest)
 const isDossierId = Schema.is(DossierId)
@@ -56,9 +56,11 @@ const activityJson = ({ activity, ...item }: TimelineItem) => ({ ...item, type: 
 const activity = Effect.fnUntraced(function* (dossierId: string, query: PageQuery) {
   if (!isDossierId(dossierId)) return yield* notFound()
   const { list } = yield* Timelines
-  const read = (orgId: OrgId, page: Page) => list(orgId, dossierId, page)
-  const page = yield* projectedPageOf("activity", "activity", query, read, activityJson)
-  return page.items.length === 0 && query.cursor === undefined ? yield* notFound() : page
+  const read = Effect.fnUntraced(function* (orgId: OrgId, page: Page) {
+    const timeline = yield* list(orgId, dossierId, page)
+    return timeline.items.length === 0 && page.cursor === null ? yield* notFound() : timeline
+  })
+  return yield* projectedPageOf("activity", "activity", query, read, { of: Activity, json: activityJson })
 })
 
 export const layer = HttpApiBuilder.group(Api, "dossiers", (handlers) =>

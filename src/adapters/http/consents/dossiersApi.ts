@@ -33,7 +33,7 @@ const Consent = Schema.Struct({
   })
 }).annotate({ identifier: "Consent" })
 
-const Activity = Schema.Struct({
+export const Activity = Schema.Struct({
   id: Schema.String,
   dossierId: Schema.String,
   type: Schema.Literals(activities),

@@ -13,6 +13,7 @@ import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, orNotFound } from "../server/problem.ts"
 import { readReason } from "../server/requestBody.ts"
+import { Circuit } from "./circuitsApi.ts"
 import { destinationIdOf } from "./destinations.ts"
 
 const circuitJson = ({ destination, state: { status, failures, blockedUntil } }: CircuitView) => ({
@@ -23,7 +24,7 @@ const circuitJson = ({ destination, state: { status, failures, blockedUntil } }:
   openUntil: status === "OPEN" ? blockedUntil : null
 })
 
-const list = (query: PageQuery) => pageOf("circuits", query, listCircuits, circuitJson)
+const list = (query: PageQuery) => pageOf("circuits", query, listCircuits, { of: Circuit, json: circuitJson })
 
 const get = Effect.fnUntraced(function* (id: string) {
   return circuitJson(yield* orNotFound(yield* readCircuit(yield* ActingOrg, yield* destinationIdOf(id))))

@@ -7,7 +7,7 @@ import { about, bodyErrors, byId } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, paging, Reason } from "../server/fields.ts"
 import { problemOf } from "../server/problem.ts"
 
-const Circuit = Schema.Struct({
+export const Circuit = Schema.Struct({
   id: Schema.String,
   destination: Schema.String.annotate({ description: "The destination it protects." }),
   status: Schema.Literals(circuitStatuses),

@@ -33,7 +33,8 @@ export const destinationIdOf = idOf(DestinationId)
 type Request = HttpServerRequest.HttpServerRequest
 
 /** Of what fields these are made is not known to the compiler. */
-type Decoder = Schema.ConstraintDecoder<Readonly<Record<string, unknown>>>
+type Fields = Readonly<Record<string, unknown>>
+type Decoder = Schema.ConstraintDecoder<Fields>
 
 /** Whoever wishes for events wishes for types there are, where the org's catalogue is enforced. */
 const inCatalogue = Effect.fnUntraced(function* (orgId: OrgId, settings: Readonly<Record<string, unknown>>) {
@@ -43,7 +44,7 @@ const inCatalogue = Effect.fnUntraced(function* (orgId: OrgId, settings: Readonl
 
 /** The routes of one channel's destinations. */
 export const layerOf = (channel: AnyChannel) => {
-  const { Create, Change } = shapesOf(channel)
+  const { Create, Change, Shown } = shapesOf(channel)
   const decodeCreate = decoderOf(Create as unknown as Decoder)
   const decodeChange = decoderOf(Change as unknown as Decoder)
   const decodeRetry = decoderOf(Retry)
@@ -84,7 +85,10 @@ export const layerOf = (channel: AnyChannel) => {
 
   const list = Effect.fnUntraced(function* (query: PageQuery) {
     const { list } = yield* Destinations
-    return yield* pageOf(channel.path, query, (orgId, page) => list(orgId, { channel: channel.name }, page), shown)
+    return yield* pageOf(channel.path, query, (orgId, page) => list(orgId, { channel: channel.name }, page), {
+      of: Shown as unknown as Schema.Codec<Fields>,
+      json: shown
+    })
   })
 
   const get = Effect.fnUntraced(function* (id: string) {

@@ -21,7 +21,7 @@ import { decoded, decoderOf, limits, readOptionalJson, readReason } from "../ser
 import { destinationIdOf } from "./destinations.ts"
 import { stateOf } from "./destinationsApi.ts"
 import { knownChannel } from "./knownChannel.ts"
-import { CommandAll } from "./overviewApi.ts"
+import { CommandAll, Overview as OverviewAnswer } from "./overviewApi.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
@@ -63,7 +63,7 @@ const list = Effect.fnUntraced(function* ({ limit, cursor, sort = "id", paused, 
     `destinations by ${sort}`,
     { limit, cursor },
     (orgId, page) => listOverviews(oneOrAll(orgId), filter, sort, page),
-    (overview) => jsonOf(overview, channels)
+    { of: OverviewAnswer, json: (overview) => jsonOf(overview, channels) }
   )
 })
 

@@ -45,7 +45,7 @@ const destination = {
   })
 }
 
-const Overview = Schema.Struct(destination).annotate({ identifier: "Destination" })
+export const Overview = Schema.Struct(destination).annotate({ identifier: "Destination" })
 
 const OverviewWithHistory = Schema.Struct({
   ...destination,

@@ -9,7 +9,7 @@ import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, erasureElsewhere, invalidFields, orNotFound } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
-import { ErasureRequest } from "./erasuresApi.ts"
+import { Erasure as ErasureAnswer, ErasureRequest } from "./erasuresApi.ts"
 
 const decode = decoderOf(ErasureRequest)
 
@@ -34,7 +34,7 @@ const request = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServ
 
 const list = Effect.fnUntraced(function* (query: PageQuery) {
   const { list } = yield* Erasures
-  return yield* pageOf("erasures", query, list, shown)
+  return yield* pageOf("erasures", query, list, { of: ErasureAnswer, json: shown })
 })
 
 const get = Effect.fnUntraced(function* (id: string) {

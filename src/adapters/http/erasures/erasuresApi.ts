@@ -23,7 +23,7 @@ export const ErasureRequest = Schema.Struct({
   reason: optional(text(500)).annotateKey({ description: "Kept in the audit: name nobody in it." })
 }).annotate({ identifier: "ErasureRequest" })
 
-const Erasure = Schema.Struct({
+export const Erasure = Schema.Struct({
   id: Schema.String,
   orgId: Schema.String,
   by: Schema.Literals(erasureFields).annotate({

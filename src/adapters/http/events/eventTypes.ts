@@ -11,7 +11,7 @@ import { ActingOrg } from "../server/auth.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
 import { answer, created, eventTypeTaken, invalidSchema, orNotFound } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
-import { ChangeEventType, CreateEventType } from "./eventTypesApi.ts"
+import { ChangeEventType, CreateEventType, EventTypeAnswer } from "./eventTypesApi.ts"
 
 const decodeCreate = decoderOf(CreateEventType)
 const decodeChange = decoderOf(ChangeEventType)
@@ -58,7 +58,10 @@ const get = Effect.fnUntraced(function* (name: string) {
 
 const list = Effect.fnUntraced(function* ({ archived, ...query }: PageQuery & { readonly archived?: string }) {
   const types = yield* EventTypes
-  return yield* pageOf("event-types", query, (orgId, page) => types.list(orgId, archived === "true", page), shown)
+  return yield* pageOf("event-types", query, (orgId, page) => types.list(orgId, archived === "true", page), {
+    of: EventTypeAnswer,
+    json: shown
+  })
 })
 
 const archive = Effect.fnUntraced(function* (name: string) {

@@ -28,7 +28,7 @@ export const CreateEventType = Schema.Struct({ name: EventType, ...definition })
   identifier: "CreateEventType"
 })
 
-const EventTypeAnswer = Schema.Struct({
+export const EventTypeAnswer = Schema.Struct({
   name: Schema.String,
   orgId: Schema.String,
   description: Text,

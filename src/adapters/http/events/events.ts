@@ -1,5 +1,5 @@
 /** The handlers of events: decode the request, call the application, and write its result in the API's form. */
-import { Effect, Result, Schema } from "effect"
+import { Effect, identity, Result, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { publishEvents } from "../../../application/events/publishEvents.ts"
@@ -14,14 +14,17 @@ import {
 import { BATCH_MAX, messageJson } from "../../../application/requests/messageRequests.ts"
 import { rawMember } from "../../../application/requests/rawJson.ts"
 import { EventId } from "../../../domain/ids.ts"
+import { Message } from "../messages/messagesApi.ts"
 import { admitEvents, keysIn } from "../orgs/admit.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg, Caller } from "../server/auth.ts"
 import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
 import { type PageQuery, pageOf } from "../server/cursor.ts"
+import { pieceOfBytes } from "../server/door.ts"
 import { answer, created, idOf, toResponse } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson, readReason, traceparentOf } from "../server/requestBody.ts"
+import { PublishedEvent } from "./eventsApi.ts"
 
 /** The entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(
@@ -64,12 +67,10 @@ const publishBatch = (request: Request) =>
 
 const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: EventFilter & PageQuery) {
   const { list } = yield* Events
-  return yield* pageOf(
-    "events",
-    { limit, cursor },
-    (orgId, page) => list(orgId, filter, page),
-    (event) => event
-  )
+  return yield* pageOf("events", { limit, cursor }, (orgId, page) => list(orgId, filter, page), {
+    of: PublishedEvent,
+    json: identity
+  })
 })
 
 const eventIdOf = idOf(EventId)
@@ -80,14 +81,20 @@ const get = Effect.fnUntraced(function* (text: string) {
   const id = yield* eventIdOf(text)
   const event = JSON.stringify(yield* readEvent(orgId, id))
   const body = (yield* Caller).may("bodies:read") ? yield* readBody(orgId, id) : null
-  if (body !== null) yield* noteBodyRead("event", id)
+  if (body !== null) {
+    yield* noteBodyRead("event", id)
+    yield* pieceOfBytes(orgId, body.length)
+  }
   const data = body === null ? null : rawMember(body, "data")
   return HttpServerResponse.text(`${event.slice(0, -1)},"data":${data}}`, { contentType: "application/json" })
 })
 
 const messages = Effect.fnUntraced(function* (text: string, query: PageQuery) {
   const id = yield* eventIdOf(text)
-  return yield* pageOf(`events/${id}/messages`, query, (orgId, page) => readMessages(orgId, id, page), messageJson)
+  return yield* pageOf(`events/${id}/messages`, query, (orgId, page) => readMessages(orgId, id, page), {
+    of: Message,
+    json: messageJson
+  })
 })
 
 const erase = Effect.fnUntraced(function* (request: Request, text: string) {

@@ -25,7 +25,7 @@ const eventFields = {
   bodyErased: Schema.Boolean
 }
 
-const PublishedEvent = Schema.Struct(eventFields).annotate({ identifier: "PublishedEvent" })
+export const PublishedEvent = Schema.Struct(eventFields).annotate({ identifier: "PublishedEvent" })
 const EventWithData = Schema.Struct({
   ...eventFields,
   data: Schema.Unknown.annotate({ description: "As it was written; null once it is erased." })

@@ -1,5 +1,5 @@
 /** The handlers of API keys. A key is shown once: in the answer that created it. */
-import { DateTime, Effect } from "effect"
+import { DateTime, Effect, identity } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { ApiKeys } from "../../../application/ports/ApiKeys.ts"
@@ -10,7 +10,7 @@ import { type PageQuery, pageOfAll, partOf } from "../server/cursor.ts"
 import { answer, forbidden, invalidFields, notFound } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
 import { generateKey, hashOf, prefixOf, storedHash } from "./apiKey.ts"
-import { CreateKey } from "./apiKeysApi.ts"
+import { CreateKey, Key } from "./apiKeysApi.ts"
 import { widerThan } from "./widerThan.ts"
 
 const decodeCreate = decoderOf(CreateKey)
@@ -59,7 +59,7 @@ const list = Effect.fnUntraced(function* ({
   const orgId = yield* orgOf(named ?? null)
   const keys = yield* ApiKeys
   const page = (part: Parameters<typeof partOf>[1]) => Effect.map(keys.list(orgId), (all) => partOf(all, part))
-  return yield* pageOfAll("api-keys", query, page, (key) => key)
+  return yield* pageOfAll("api-keys", query, page, { of: Key, json: identity })
 })
 
 const revoke = Effect.fnUntraced(function* (id: string) {

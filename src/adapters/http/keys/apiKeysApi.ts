@@ -45,7 +45,7 @@ const fields = {
   createdAt: Moment,
   lastUsedAt: Schema.NullOr(Moment).annotate({ description: "To the minute; null: not yet." })
 }
-const Key = Schema.Struct(fields).annotate({ identifier: "ApiKey" })
+export const Key = Schema.Struct(fields).annotate({ identifier: "ApiKey" })
 const NewKey = Schema.Struct({
   ...fields,
   key: Schema.String.annotate({ description: "Shown this once; only its hash is stored." })

@@ -7,6 +7,7 @@ import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
 import { onePage, type Page, type PageQuery, projectedPageOf } from "../server/cursor.ts"
 import { answer } from "../server/problem.ts"
+import { AuditEntry } from "./auditApi.ts"
 
 type AuditQuery = Omit<AuditFilter, "messageId"> & PageQuery & { readonly messageId?: string }
 
@@ -19,7 +20,7 @@ const list = Effect.fnUntraced(function* ({ limit, cursor, messageId, ...filter 
     if (!isUuid(messageId)) return Effect.succeed(onePage<AuditItem>([]))
     return list(orgId, { ...filter, messageId: MessageId.make(messageId) }, page)
   }
-  return yield* projectedPageOf("audit", "audit", { limit, cursor }, read, identity)
+  return yield* projectedPageOf("audit", "audit", { limit, cursor }, read, { of: AuditEntry, json: identity })
 })
 
 export const layer = HttpApiBuilder.group(Api, "audit", (handlers) =>

@@ -8,7 +8,7 @@ import { OrgAccess } from "../server/auth.ts"
 import { about } from "../server/endpoints.ts"
 import { Moment, paging, projectedListOf, Text, Time } from "../server/fields.ts"
 
-const AuditEntry = Schema.Struct({
+export const AuditEntry = Schema.Struct({
   id: Schema.String,
   orgId: Schema.String,
   at: Moment,

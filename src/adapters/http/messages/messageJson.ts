@@ -31,7 +31,7 @@ export const attemptJson = ({
   exchange,
   answer,
   ...attempt
-}: Effect.Success<ReturnType<typeof readAttempts>>[number]) => ({
+}: Effect.Success<ReturnType<typeof readAttempts>>["items"][number]) => ({
   ...attempt,
   response: { status, headers: answer?.headers ?? null, body: answer?.body || null },
   timing: exchange === null ? null : timingOf(exchange, durationMs)

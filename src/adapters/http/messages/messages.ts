@@ -37,6 +37,7 @@ import { ActingOrg, Caller, oneOrAll } from "../server/auth.ts"
 import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
 import { type Page, type PageQuery, pageOf, partOf, projectedPageOf } from "../server/cursor.ts"
+import { pieceOfBytes } from "../server/door.ts"
 import { HISTORY_LIMIT } from "../server/fields.ts"
 import { answer, created, idOf, lacking, toResponse } from "../server/problem.ts"
 import {
@@ -51,6 +52,7 @@ import {
 import { asReader } from "../server/underWay.ts"
 import { explanationJson } from "./explanationJson.ts"
 import { attemptJson, eventJson, factJson } from "./messageJson.ts"
+import { Attempt, Event, Message, StreamFact } from "./messagesApi.ts"
 
 /** The entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(
@@ -90,8 +92,10 @@ const resend = Effect.fnUntraced(function* (
 
 /** It may hold what nobody else may see: no cache keeps it. */
 const body = Effect.fnUntraced(function* (id: string) {
-  const text = yield* readBody(yield* ActingOrg, yield* messageIdOf(id))
+  const orgId = yield* ActingOrg
+  const text = yield* readBody(orgId, yield* messageIdOf(id))
   yield* noteBodyRead("message", id)
+  yield* pieceOfBytes(orgId, text.length)
   return HttpServerResponse.text(text, { contentType: "application/json", headers: { "cache-control": "no-store" } })
 })
 
@@ -128,7 +132,7 @@ const list = Effect.fnUntraced(function* ({ limit, cursor, metadata, ...rest }: 
   const filter: MessageFilter = { ...rest, ...(metadata !== undefined && { metadata: entryOf(metadata) }) }
   const { list } = yield* MessageViews
   const read = (orgId: OrgId, page: Page) => list(oneOrAll(orgId), filter, page)
-  return yield* projectedPageOf("messages", "messages", { limit, cursor }, read, messageJson)
+  return yield* projectedPageOf("messages", "messages", { limit, cursor }, read, { of: Message, json: messageJson })
 })
 
 const entryOf = (text: string) => {
@@ -191,16 +195,17 @@ const explanation = Effect.fnUntraced(function* (id: string, at: DateTime.Utc | 
 const events = Effect.fnUntraced(function* (id: string, query: PageQuery) {
   const message = yield* messageIdOf(id)
   const read = (orgId: OrgId, page: Page) => Effect.map(readEvents(orgId, message), (all) => partOf(all, page))
-  return yield* pageOf(`events of ${message}`, { limit: HISTORY_LIMIT, ...query }, read, eventJson)
+  return yield* pageOf(`events of ${message}`, { limit: HISTORY_LIMIT, ...query }, read, { of: Event, json: eventJson })
 })
 
 const attempts = Effect.fnUntraced(function* (id: string, query: PageQuery) {
   const { may } = yield* Caller
   const message = yield* messageIdOf(id)
-  const read = (orgId: OrgId, page: Page) => Effect.map(readAttempts(orgId, message), (all) => partOf(all, page))
-  return yield* pageOf(`attempts of ${message}`, { limit: HISTORY_LIMIT, ...query }, read, (attempt) =>
-    attemptJson(may("bodies:read") ? attempt : { ...attempt, answer: null })
-  )
+  const read = (orgId: OrgId, page: Page) => readAttempts(orgId, message, page)
+  return yield* pageOf(`attempts of ${message}`, { limit: HISTORY_LIMIT, ...query }, read, {
+    of: Attempt,
+    json: (attempt) => attemptJson(may("bodies:read") ? attempt : { ...attempt, answer: null })
+  })
 })
 
 const stream = Effect.fnUntraced(function* (name: string, query: PageQuery) {
@@ -210,7 +215,7 @@ const stream = Effect.fnUntraced(function* (name: string, query: PageQuery) {
     const guard = facts.items.map((fact) => scopeOfFact(fact.name)).find((scope) => !may(scope))
     return guard === undefined ? facts : yield* lacking(guard)
   })
-  return yield* pageOf(`stream ${name}`, { limit: HISTORY_LIMIT, ...query }, read, factJson)
+  return yield* pageOf(`stream ${name}`, { limit: HISTORY_LIMIT, ...query }, read, { of: StreamFact, json: factJson })
 })
 
 export const layer = HttpApiBuilder.group(Api, "messages", (handlers) =>

@@ -73,7 +73,7 @@ export const Message = Schema.Struct({
   eventId: Text.annotate({ description: "The event it tells of; null when it was sent by itself." })
 }).annotate({ identifier: "Message" })
 
-const Event = Schema.Struct({
+export const Event = Schema.Struct({
   version: Schema.Int,
   type: Schema.String,
   at: Moment,
@@ -81,7 +81,7 @@ const Event = Schema.Struct({
   status: Status
 }).annotate({ identifier: "Event" })
 
-const Attempt = Schema.Struct({
+export const Attempt = Schema.Struct({
   number: Schema.Int,
   epoch: Schema.Int,
   startedAt: Moment,
@@ -159,7 +159,7 @@ const Explanation = Schema.Struct({
   troubles
 }).annotate({ identifier: "Explanation" })
 
-const StreamFact = Schema.Struct({
+export const StreamFact = Schema.Struct({
   version: Schema.Int,
   name: Schema.String.annotate({ description: "The stored name: the type with the version of its shape." }),
   type: Schema.String,

@@ -6,6 +6,7 @@ import { MessageId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
 import { type PageQuery, pageOfAll } from "../server/cursor.ts"
 import { answer, idOf, notFound } from "../server/problem.ts"
+import { SetAsideMessage } from "./setAsideApi.ts"
 
 const setAsideJson = ({ stream, messageId, parts, lane, againAt, ...aside }: SetAsideStream) => ({
   ...{ id: messageId, stream, parts, destination: lane, nextTryAt: againAt },
@@ -13,7 +14,9 @@ const setAsideJson = ({ stream, messageId, parts, lane, againAt, ...aside }: Set
 })
 
 const list = (query: PageQuery) =>
-  Effect.flatMap(SetAside, (setAside) => pageOfAll("set-aside", query, setAside.list, setAsideJson))
+  Effect.flatMap(SetAside, (setAside) =>
+    pageOfAll("set-aside", query, setAside.list, { of: SetAsideMessage, json: setAsideJson })
+  )
 
 const retryAll = Effect.gen(function* () {
   return { messages: yield* (yield* SetAside).tryAgain(null) }

@@ -6,7 +6,7 @@ import { OperatorAccess } from "../server/auth.ts"
 import { about, byId } from "../server/endpoints.ts"
 import { listOf, Moment, paging, Text } from "../server/fields.ts"
 
-const SetAsideMessage = Schema.Struct({
+export const SetAsideMessage = Schema.Struct({
   id: Text.annotate({ description: "The message's; null where the stream is no message's." }),
   stream: Schema.String,
   parts: Schema.Array(Schema.String).annotate({

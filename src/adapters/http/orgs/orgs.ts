@@ -1,5 +1,5 @@
 /** The handlers of orgs, for the operator. */
-import { Effect } from "effect"
+import { Effect, identity } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Orgs } from "../../../application/ports/Orgs.ts"
@@ -8,12 +8,12 @@ import { Api } from "../server/Api.ts"
 import { type PageQuery, pageOfAll } from "../server/cursor.ts"
 import { answer, invalidFields } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
-import { SetOrg } from "./orgsApi.ts"
+import { Org, SetOrg } from "./orgsApi.ts"
 
 const decodeSet = decoderOf(SetOrg)
 
 const list = Effect.fnUntraced(function* (query: PageQuery) {
-  return yield* pageOfAll("orgs", query, (yield* Orgs).list, (org) => org)
+  return yield* pageOfAll("orgs", query, (yield* Orgs).list, { of: Org, json: identity })
 })
 
 const get = (id: OrgId) => Effect.flatMap(Orgs, (orgs) => orgs.get(id))

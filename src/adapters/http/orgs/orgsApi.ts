@@ -52,7 +52,7 @@ export const SetOrg = Schema.Struct({
   })
 }).annotate({ identifier: "SetOrg" })
 
-const Org = Schema.Struct({
+export const Org = Schema.Struct({
   id: Schema.String.annotate({ description: "As keys and `X-Org-Id` name it." }),
   name: Text.annotate({ description: "For people." }),
   suspended: Text.annotate({ description: "Why it is suspended; null when it is not." }),

@@ -25,7 +25,14 @@ import { type Page, type PageQuery, pageOf, projectedPageOf } from "../server/cu
 import { answer, created, idOf, invalidFields, type Problem } from "../server/problem.ts"
 import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"
 import { asReader } from "../server/underWay.ts"
-import { CancelWaitingRequest, DismissRequest, ReplayRequest, type replayDeeds } from "./deadLettersApi.ts"
+import {
+  CancelWaitingRequest,
+  DeadLetter as DeadLetterAnswer,
+  DismissRequest,
+  Replay,
+  ReplayRequest,
+  type replayDeeds
+} from "./deadLettersApi.ts"
 
 const decodeRequest = decoderOf(ReplayRequest)
 const decodeDismissal = decoderOf(DismissRequest)
@@ -58,7 +65,10 @@ const doesOf = (selection: ReplaySelection): (typeof replayDeeds)[number] => {
 const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: DeadLetterFilter & PageQuery) {
   yield* knownChannel(filter.channel)
   const read = (orgId: OrgId, page: Page) => listDeadLetters(oneOrAll(orgId), filter, page)
-  return yield* projectedPageOf("messages", "dead-letters", { limit, cursor }, read, deadLetterJson)
+  return yield* projectedPageOf("messages", "dead-letters", { limit, cursor }, read, {
+    of: DeadLetterAnswer,
+    json: deadLetterJson
+  })
 })
 
 const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
@@ -113,7 +123,7 @@ const selectionOf = ({ filter, ids }: typeof ReplayRequest.Type): Effect.Effect<
   return Effect.fail(invalidFields([{ field: "filter", reason }]))
 }
 
-const replays = (query: PageQuery) => pageOf("replays", query, listReplays, replayJson)
+const replays = (query: PageQuery) => pageOf("replays", query, listReplays, { of: Replay, json: replayJson })
 
 const replayIdOf = idOf(ReplayId)
 

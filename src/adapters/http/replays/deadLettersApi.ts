@@ -39,7 +39,7 @@ const FilterAnswer = Schema.Struct({
   before: Schema.optionalKey(Moment)
 })
 
-const DeadLetter = Schema.Struct({
+export const DeadLetter = Schema.Struct({
   ...Message.fields,
   deadLetteredAt: Moment,
   wouldReplayTo: Schema.Struct({

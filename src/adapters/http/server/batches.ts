@@ -10,22 +10,19 @@
 import { Effect, Result } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Fault } from "../../../application/errors.ts"
+import { inPieces } from "../../../application/pieces.ts"
 import type { Decode } from "../../../application/requests/decoding.ts"
 import { findEntries, type List } from "../../../application/requests/entries.ts"
 import { DEPTH_MAX, type JsonText, jsonOf, SIZE_MAX, textOf } from "../../../application/requests/jsonText.ts"
 import { BATCH_MAX } from "../../../application/requests/messageRequests.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { ActingOrg } from "./auth.ts"
-import { atPaceOf, pieceOf } from "./door.ts"
+import { atPaceOf, inTurnsOf, pieceOf } from "./door.ts"
 import { invalidFields, invalidRequest, type Problem, tooLarge } from "./problem.ts"
 import { isLarge, limits, useJsonBytes } from "./requestBody.ts"
 import { PIECE } from "./turns.ts"
 import { asLargeBatch } from "./underWay.ts"
 
-/** Parsed, decoded or answered in one piece. */
-export const AT_ONCE = 25
-/** As many bytes of entries, unless one alone has more. */
-const BYTES_AT_ONCE = 64 * 1024
 /** Accepted together: more cost each of them less, and keep others waiting for longer. */
 const ACCEPTED_AT_ONCE = 100
 /** As many bytes of these, unless one alone has more. */
@@ -56,7 +53,7 @@ export const answerBatch = <Asked, Outcome, E1, R1, E2, R2, R3>(
   request: HttpServerRequest.HttpServerRequest,
   kind: Kind<Asked, Outcome, E1, R1, E2, R2, R3>
 ) => {
-  const answer = answerInPieces(request, kind)
+  const answer = Effect.flatMap(ActingOrg, (orgId) => inTurnsOf(orgId, answerInPieces(request, kind)))
   return isLarge(request) ? asLargeBatch(answer) : answer
 }
 
@@ -71,7 +68,7 @@ const answerInPieces = Effect.fnUntraced(function* <Asked, Outcome, E1, R1, E2, 
   const values = entries.map((entry) => (Result.isSuccess(entry) ? entry.success.value : null))
   yield* admit(orgId, bytes, values)
   const asked: Array<Result.Result<Asked, Problem>> = []
-  yield* inPieces(orgId, entries.length, (index) => {
+  yield* inPieces(entries.length, (index) => {
     const entry = entries[index]!
     asked.push(Result.flatMap(entry, (json) => Result.mapError(decode(json, `${name}[${index}]`), invalidFields)))
     return Result.succeed(sizeOf(entry))
@@ -87,7 +84,7 @@ const answerInPieces = Effect.fnUntraced(function* <Asked, Outcome, E1, R1, E2, 
   }
   let next = 0
   const items: Array<string> = []
-  yield* inPieces(orgId, asked.length, (index) => {
+  yield* inPieces(asked.length, (index) => {
     const one = asked[index]!
     const { problem, ...answered } = Result.isSuccess(one)
       ? answerTo(outcomes[next++]!, `${name}[${index}].`)
@@ -149,7 +146,7 @@ const entriesOf = Effect.fnUntraced(function* (
   // Decoding has shown that it is there.
   const { places, count } = list!
   const entries: Array<Result.Result<JsonText, Problem>> = []
-  yield* inPieces(orgId, count, (index) => {
+  yield* inPieces(count, (index) => {
     const part = bytes.subarray(places[2 * index], places[2 * index + 1])
     const isLarge = part.length > SIZE_MAX
     const entry = isLarge
@@ -172,20 +169,3 @@ const listIn = (value: unknown, name: string, lists: ReadonlyArray<List>): List 
 /** A list that takes no memory for what is too much. */
 const ofLength = (count: number): ReadonlyArray<unknown> =>
   count > BATCH_MAX ? Object.assign([], { length: count }) : new Array<unknown>(count).fill(null)
-
-/** Calls `each` for each number below `count`, each piece in a turn of the org. It answers the bytes that it had to do with. */
-const inPieces = Effect.fnUntraced(function* (
-  orgId: OrgId,
-  count: number,
-  each: (index: number) => Result.Result<number, Problem>
-) {
-  let bytes = 0
-  for (let index = 0, from = 0; index < count; index++) {
-    if (index === 0 || index - from >= AT_ONCE || bytes >= BYTES_AT_ONCE) {
-      from = index
-      bytes = 0
-      yield* pieceOf(orgId, Math.ceil((Math.min(count - index, AT_ONCE) / AT_ONCE) * PIECE))
-    }
-    bytes += yield* Effect.fromResult(each(index))
-  }
-})

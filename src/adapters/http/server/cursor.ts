@@ -1,14 +1,22 @@
 /**
  * Pages of lists, and the cursor of a list in the API: the store's own cursor, signed. A cursor that was mistyped, cut,
  * made up, or given out for another list or to another org is refused: what reaches the store is what the store gave out.
+ *
+ * A page is made in pieces, each in its org's turn, and ends where it has so many bytes. An org has few large ones in memory, and those that
+ * have not left yet are among them.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { NodeHttpServerRequest } from "@effect/platform-node"
+import { Context, Effect, Layer, Redacted, Result, Schema } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { AskedFor } from "../../../application/askedFor.ts"
 import { Freshness } from "../../../application/log/Freshness.ts"
 import type { ProjectionName } from "../../../application/log/projections/Projection.ts"
+import { inPieces } from "../../../application/pieces.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { ActingOrg } from "./auth.ts"
-import { LIMIT_DEFAULT } from "./fields.ts"
+import { inTurnsOf } from "./door.ts"
+import { freshness, LIMIT_DEFAULT } from "./fields.ts"
 import { invalidRequest, type Problem } from "./problem.ts"
 import { asReader } from "./underWay.ts"
 
@@ -75,26 +83,85 @@ interface Items<Item> {
   readonly nextCursor: string | null
 }
 
+/** A page ends with the item with which its JSON has so many bytes. Its rows have half of it, so that few pages are read again. */
+export const PAGE_BYTES = 2 * 1024 * 1024
+/** A page beyond it is counted as under way until it has left. */
+const LARGE = 256 * 1024
+
+/** What one item is in the API, as data, and how what is read becomes it. */
+interface Kind<Item, Json> {
+  readonly of: Schema.Codec<Json, unknown>
+  readonly json: (item: Item) => Json
+}
+
+/** The JSON of the first of these, as many as a page may have. */
+const encoded = Effect.fnUntraced(function* <Item, Json>(items: ReadonlyArray<Item>, { of, json }: Kind<Item, Json>) {
+  const encode = encoderOf(of)
+  const texts: Array<Buffer> = []
+  let bytes = 0
+  yield* inPieces(items.length, (index) => {
+    if (bytes >= PAGE_BYTES) return Result.fail("Full")
+    const text = Buffer.from(`${index === 0 ? "" : ","}${JSON.stringify(encode(json(items[index]!)))}`)
+    bytes += text.length
+    texts.push(text)
+    return Result.succeed(text.length)
+  }).pipe(Effect.ignore)
+  return texts
+})
+
+const encoders = new WeakMap<object, (value: unknown) => unknown>()
+
+/** Making one takes longer than using it. */
+const encoderOf = (schema: Schema.ConstraintCodec<unknown>): ((value: unknown) => unknown) => {
+  const encode = encoders.get(schema) ?? Schema.encodeUnknownSync(Schema.toCodecJson(schema))
+  encoders.set(schema, encode)
+  return encode
+}
+
 /** One page of a list of the org: read with the store's own cursor, answered in the words of the API. */
 export const pageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
   list: string,
-  { limit = LIMIT_DEFAULT, cursor }: PageQuery,
+  { limit: asked = LIMIT_DEFAULT, cursor }: PageQuery,
   read: (orgId: OrgId, page: Page) => Effect.Effect<Items<Item>, E, R>,
-  json: (item: Item) => Json
+  kind: Kind<Item, Json>,
+  beside: Schema.Json = {}
 ) {
+  const orgId = yield* ActingOrg
   const { seal, open } = yield* cursorsOf(list)
-  const page = { limit, cursor: cursor === undefined ? null : yield* open(cursor) }
-  const { items, nextCursor } = yield* asReader(read(yield* ActingOrg, page))
-  return { items: items.map(json), nextCursor: nextCursor === null ? null : seal(nextCursor) }
+  const from = cursor === undefined ? null : yield* open(cursor)
+  const page = Effect.gen(function* () {
+    for (let limit = asked; ; ) {
+      const { items, nextCursor } = yield* read(orgId, { limit, cursor: from })
+      const texts = yield* encoded(items, kind)
+      if (texts.length === items.length) {
+        const end = { nextCursor: nextCursor === null ? null : seal(nextCursor), ...(beside as object) }
+        return Buffer.concat([Buffer.from('{"items":['), ...texts, Buffer.from(`],${JSON.stringify(end).slice(1)}`)])
+      }
+      // The store knows what leads on from an item only where a page ends.
+      limit = texts.length
+    }
+  })
+  const response = NodeHttpServerRequest.toServerResponse(yield* HttpServerRequest.HttpServerRequest)
+  const bytes = yield* asReader(inTurnsOf((yield* AskedFor) ?? orgId, page), ({ length }, giveBack) => {
+    if (length <= LARGE || response.closed) return false
+    response.once("close", giveBack)
+    return true
+  })
+  return HttpServerResponse.uint8Array(bytes, { contentType: "application/json" })
 })
+
+const encodeFreshness = Schema.encodeSync(Schema.toCodecJson(Schema.Struct(freshness)))
 
 /** The same, read from a projection: it says how far behind the facts it is. */
 export const projectedPageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
   projection: ProjectionName,
-  ...page: Parameters<typeof pageOf<Item, Json, E, R>>
+  list: string,
+  query: PageQuery,
+  read: (orgId: OrgId, page: Page) => Effect.Effect<Items<Item>, E, R>,
+  kind: Kind<Item, Json>
 ) {
   const freshness = yield* (yield* Freshness).of(projection)
-  return { ...(yield* pageOf(...page)), ...freshness }
+  return yield* pageOf(list, query, read, kind, encodeFreshness(freshness))
 })
 
 /** One page of a list of all orgs, for the operator. */
@@ -102,10 +169,10 @@ export const pageOfAll = <Item, Json, E, R>(
   list: string,
   query: PageQuery,
   read: (page: Page) => Effect.Effect<Items<Item>, E, R>,
-  json: (item: Item) => Json
+  kind: Kind<Item, Json>
 ) =>
   Effect.provideService(
-    pageOf(list, query, (_, page) => read(page), json),
+    pageOf(list, query, (_, page) => read(page), kind),
     ActingOrg,
     nobody
   )

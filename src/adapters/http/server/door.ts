@@ -7,11 +7,12 @@ import type { IncomingMessage } from "node:http"
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { Headers } from "effect/http"
 import { Askers } from "../../../application/askers.ts"
+import { BYTES_AT_ONCE, OwnTurn } from "../../../application/pieces.ts"
 import { hashOf, storedHash } from "../keys/apiKey.ts"
 import { addressOf, type Networks } from "./callers.ts"
 import type { TakeUp } from "./makeServer.ts"
 import { makePace, type Pace } from "./pace.ts"
-import { makeTurns, type Turns } from "./turns.ts"
+import { makeTurns, PIECE, type Turns } from "./turns.ts"
 import { makeWrongKeys, networkOf, type WrongKeys } from "./wrongKeys.ts"
 
 export class Door extends Context.Service<
@@ -64,10 +65,23 @@ export const layer = (proxies: Networks | null) =>
     })
   )
 
+const turnOf = ({ turns }: Door["Service"], who: string, weight: number) =>
+  Effect.callback<void>((resume) => turns.take(who, weight, () => resume(Effect.void)))
+
 /** Waits for the turn of `who` to do a piece of work that takes a millisecond or two. */
-export const pieceOf = (who: string, weight: number) =>
-  Effect.flatMap(Door, ({ turns }) =>
-    Effect.callback<void>((resume) => turns.take(who, weight, () => resume(Effect.void)))
+export const pieceOf = (who: string, weight: number) => Effect.flatMap(Door, (door) => turnOf(door, who, weight))
+
+/** The same for what is done with a text of so many bytes as a whole. */
+export const pieceOfBytes = (who: string, bytes: number) =>
+  pieceOf(who, Math.min(PIECE, Math.ceil((bytes / BYTES_AT_ONCE) * PIECE)))
+
+/** What it does in pieces, it does in turns of `who`. */
+export const inTurnsOf = <A, E, R>(who: string, effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Door, (door) =>
+    Effect.provideService(effect, OwnTurn, {
+      wait: (share) => turnOf(door, who, Math.ceil(share * PIECE)),
+      exceeded: (share) => door.turns.exceed(who, Math.ceil(share * PIECE))
+    })
   )
 
 /** At the pace of `org`. */

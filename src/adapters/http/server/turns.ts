@@ -12,6 +12,8 @@ const OF_ALL = 4 * PIECE
 export interface Turns {
   /** Calls `begin` in this turn of the loop, at once, or in one of the next. */
   readonly take: (who: string, weight: number, begin: () => void) => void
+  /** What was taken up weighed so much more: who took it has as much less of this turn, and all others too. */
+  readonly exceed: (who: string, weight: number) => void
 }
 
 interface Waiting {
@@ -70,5 +72,5 @@ export const makeTurns = (nextTurn: (turned: () => void) => void = setImmediate)
     }
   }
 
-  return { take }
+  return { take, exceed: use }
 }

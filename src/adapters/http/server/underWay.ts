@@ -2,7 +2,7 @@
  * How many requests of a kind one org has under way in this process. Those beyond wait in the order they came, with their bodies unread;
  * and where as many wait as may, the next is refused, so that it holds no memory either.
  */
-import { Context, Effect, Layer, Semaphore } from "effect"
+import { Context, Effect, Exit, Layer, Semaphore } from "effect"
 import { ActingOrg } from "./auth.ts"
 import { type Problem, tooManyBatches, tooManyLists } from "./problem.ts"
 
@@ -23,40 +23,54 @@ interface OfOrg {
 export class UnderWay extends Context.Service<
   UnderWay,
   {
+    /** `isKept` tells whether the place is kept beyond the effect, and then gives it back itself. */
     readonly asOne: <A, E, R>(
       kind: Kind,
       org: string,
-      effect: Effect.Effect<A, E, R>
+      effect: Effect.Effect<A, E, R>,
+      isKept?: (answer: A, giveBack: () => void) => boolean
     ) => Effect.Effect<A, E | Problem, R>
   }
 >()("posthaste/adapters/http/server/underWay/UnderWay") {}
 
 export const layer = Layer.sync(UnderWay, () => {
   const known: Readonly<Record<Kind, Map<string, OfOrg>>> = { list: new Map(), batch: new Map() }
-  const asOne = <A, E, R>(kind: Kind, org: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Problem, R> =>
+  const asOne = <A, E, R>(
+    kind: Kind,
+    org: string,
+    effect: Effect.Effect<A, E, R>,
+    isKept: (answer: A, giveBack: () => void) => boolean = () => false
+  ): Effect.Effect<A, E | Problem, R> =>
     Effect.suspend((): Effect.Effect<A, E | Problem, R> => {
       const { atOnce, waiting, refusal } = limits[kind]
       const own = known[kind].get(org) ?? { count: 0, places: Semaphore.makeUnsafe(atOnce) }
       if (own.count >= atOnce + waiting) return Effect.fail(refusal(atOnce + waiting))
       known[kind].set(org, own)
-      const count = (change: 1 | -1) =>
-        Effect.sync(() => {
-          own.count += change
-          if (own.count === 0) known[kind].delete(org)
-        })
+      const giveBack = () => {
+        own.count -= 1
+        if (own.count === 0) known[kind].delete(org)
+      }
       return Effect.acquireUseRelease(
-        count(1),
+        Effect.sync(() => {
+          own.count += 1
+        }),
         () => own.places.withPermit(effect),
-        () => count(-1)
+        (_, exit) =>
+          Effect.sync(() => {
+            if (Exit.isFailure(exit) || !isKept(exit.value, giveBack)) giveBack()
+          })
       )
     })
   return { asOne }
 })
 
 const of = (kind: Kind) =>
-  Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
+  Effect.fnUntraced(function* <A, E, R>(
+    effect: Effect.Effect<A, E, R>,
+    isKept?: (answer: A, giveBack: () => void) => boolean
+  ) {
     const { asOne } = yield* UnderWay
-    return yield* asOne(kind, yield* ActingOrg, effect)
+    return yield* asOne(kind, yield* ActingOrg, effect, isKept)
   })
 
 /** A list or a count of the org that asks. */

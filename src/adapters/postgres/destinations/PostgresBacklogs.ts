@@ -10,7 +10,7 @@ import {
 } from "../../../application/ports/Backlogs.ts"
 import type { DestinationId, OrgId } from "../../../domain/ids.ts"
 import { conditionsOf, type Page, pageOf } from "../filtering.ts"
-import { Postgres, prepared, reading } from "../Postgres.ts"
+import { Postgres, prepared, reading, readingInPieces } from "../Postgres.ts"
 import { type Looked, pageOfStretch, stretch } from "../stretches.ts"
 
 /** Of the lane `name`; whoever waits behind another of its line is not in `ready`. */
@@ -89,7 +89,7 @@ export const layer = Layer.effect(
       const text = `select d.id as destination, b.*, coalesce(held.n, 0) as "inFlight", d.wanted, d.cut
         from (${found}) d cross join lateral (select ${backlogOf("d.id")}) b left join (${held}) held on held.lane = d.id
         order by d.id`
-      return reading(reads.query<Row & Looked>({ text }, values), (rows) =>
+      return readingInPieces(reads.query<Row & Looked>({ text }, values), (rows) =>
         pageOfStretch(
           rows,
           page,

@@ -28,7 +28,7 @@ import { isUuid } from "../../../domain/ids.ts"
 import type { OldestDue } from "../../../domain/overdue/decider.ts"
 import type { Page } from "../filtering.ts"
 import { groupCommit } from "../groupCommit.ts"
-import { Postgres, prepared, type Statement, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, readingInPieces, type Statement, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
 import { type Looked, pageOfStretch, stretch } from "../stretches.ts"
 import { WorkSignal } from "../WorkSignal.ts"
@@ -134,7 +134,7 @@ const listed = (
   const wanted = alerting ? ["alerting is not null"] : []
   if (channel !== undefined) wanted.push(`channel = $${values.push(channel)}`)
   const rows = (most: number) => `select * from ${table} where ${where.join(" and ")} order by id limit ${most}`
-  return { text: stretch({ rows, wanted, order: "id", columns }, page), values }
+  return { text: stretch({ rows, wanted, order: "id", columns, size: "octet_length(settings::text)" }, page), values }
 }
 const namedStatement = prepared`select ${columns} from ${table}
     where org_id = $1 and channel = $2 and ($3::text is null or public_key = $3) and ${living} order by id limit 2`
@@ -312,7 +312,7 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
         }),
         list: (orgId, filter, page) => {
           const { text, values } = listed(orgId, filter, page)
-          return Effect.map(unavailable(reads.query<Row & Looked>({ text }, values)), (rows) =>
+          return readingInPieces(reads.query<Row & Looked>({ text }, values), (rows) =>
             pageOfStretch(rows, page, destinationOf, ({ id }) => id)
           )
         },

@@ -5,12 +5,13 @@ import { type EventType, type EventTypeDefinition, EventTypes } from "../../../a
 import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
 import { ALL } from "../../../domain/event/eventTypes.ts"
 import type { OrgId } from "../../../domain/ids.ts"
-import { Postgres, prepared, type Statement, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, readingInPieces, type Statement, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
 import { type Looked, pageOfStretch, stretch } from "../stretches.ts"
 
 const columns = `id, org_id as "orgId", name, version, description, schema::text, example::text, enforce,
     archived_at is not null as archived, created_at as "createdAt", updated_at as "updatedAt"`
+const SIZE = "coalesce(octet_length(schema::text), 0) + coalesce(octet_length(example::text), 0)"
 const createStatement = prepared`with changed as (
       insert into event_type (id, org_id, name, version, description, schema, example, enforce, created_at, updated_at)
       values ($1, $2, $3, 1, $4, $5::json, $6::json, $7, $8, $8) on conflict (org_id, name) do nothing returning *
@@ -115,9 +116,9 @@ export const layer = Layer.effect(
         const rows = (most: number) =>
           `select * from event_type where org_id = $1 and ${after} order by name limit ${most}`
         const wanted = archived ? [] : ["archived_at is null"]
-        const text = stretch({ rows, wanted, order: "name", columns }, page)
+        const text = stretch({ rows, wanted, order: "name", columns, size: SIZE }, page)
         const values = page.cursor === null ? [orgId] : [orgId, page.cursor]
-        return Effect.map(unavailable(reads.query<EventType & Looked>({ text }, values)), (rows) =>
+        return readingInPieces(reads.query<EventType & Looked>({ text }, values), (rows) =>
           pageOfStretch(
             rows,
             page,

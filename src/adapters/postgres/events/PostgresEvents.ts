@@ -11,12 +11,20 @@ import { fromRecorded, toRecorded } from "../../../domain/event/facts.ts"
 import type { DestinationId, EventId, MessageId, OrgId } from "../../../domain/ids.ts"
 import { beyond, type Page, pageOf } from "../filtering.ts"
 import { groupCommit } from "../groupCommit.ts"
-import { type Connections, Postgres, prepared, type QueryFailed, reading, unavailable } from "../Postgres.ts"
+import {
+  type Connections,
+  Postgres,
+  prepared,
+  type QueryFailed,
+  reading,
+  readingInPieces,
+  unavailable
+} from "../Postgres.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
 import { appendParameters, appendValues, WEIGHT_OF_ONE, weightOfText } from "../store/append.ts"
 import { streamIdOf } from "../store/PostgresJournals.ts"
 import { openedHash, storedHash } from "../store/storedTexts.ts"
-import { pageOfStretch, searched, stretch } from "../stretches.ts"
+import { pageOfStretch, searched, stretch, within } from "../stretches.ts"
 import { WorkSignal } from "../WorkSignal.ts"
 
 const matchingStatement = prepared`select id, channel, retry from matching_destinations($1, $2)`
@@ -28,8 +36,8 @@ const bodyStatement = prepared`select body from shared_body where event_id = $1 
 const eraseStatement = prepared`select erase_event_bodies($1)`
 
 /** The facts of a publication come from its journal, so that nothing is told twice. */
-const columns = `p.id, (extract(epoch from p.at) * 1000)::bigint, facts.names, facts.data, to_json(p.at) #>> '{}'`
-const withFacts = `cross join lateral (
+const columns = `p.id, p.at, (extract(epoch from p.at) * 1000)::bigint as ms, facts.names, facts.data, to_json(p.at) #>> '{}' as place`
+const facts = `cross join lateral (
       select json_agg(e.name order by e.version) as names, json_agg(e.data::text order by e.version) as data
       from event e where e.stream_id = p.stream_id
     ) facts`
@@ -156,15 +164,16 @@ export const readsOf = ({
     const where = ["org_id = $1", ...found, ...beyond("at, id", ["timestamptz", "uuid"], page, values)].join(" and ")
     const order = "at desc, id desc"
     const rows = (most: number) => `select * from publication where ${where} order by ${order} limit ${most}`
-    const text = `select ${columns}, p.wanted, p.cut from (
-        ${stretch({ rows, wanted, order, columns: "id, stream_id, at" }, page)}
-      ) p ${withFacts} order by p.at desc, p.id desc`
-    return reading(reads.rows({ text }, values), (rows) =>
+    const looked = stretch({ rows, wanted, order, columns: "id, stream_id, at" }, page)
+    const withFacts = `select ${columns}, p.wanted, p.cut from (${looked}) p ${facts}`
+    const text = within(withFacts, { order, columns: "id, ms, names, data, place", size: "octet_length(data::text)" })
+    return readingInPieces(reads.rows({ text }, values), (rows) =>
       pageOfStretch(
         rows.map(lookedEvent),
         page,
         ({ row }) => eventOf(row),
-        ({ row }) => placeOf(row)
+        ({ row }) => placeOf(row),
+        ({ row }) => row[3]!.length
       )
     )
   },

@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { type AuditFilter, type AuditItem, type AuditRow, AuditTrail } from "../../../application/ports/AuditTrail.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
 import { beyond } from "../filtering.ts"
-import { Postgres, reading } from "../Postgres.ts"
+import { Postgres, readingInPieces } from "../Postgres.ts"
 import { type Looked, pageOfStretch, searched, stretch } from "../stretches.ts"
 import { clearing, liveGeneration } from "./generations.ts"
 import { cursorOf, joined, type Place, placed, placedItem, stepping } from "./projectionRows.ts"
@@ -49,8 +49,8 @@ export const layer = Layer.effect(
         const columns = `stream_id, version, at, org_id as "orgId", operation,
             json_build_object('type', subject_type, 'id', subject_id) as subject, channel, actor,
             correlation_id as "correlationId", dossier_id as "dossierId", details`
-        const text = stretch({ rows, wanted, order, columns }, page)
-        return reading(reads.query<Row & Looked>({ text }, values), (rows) =>
+        const text = stretch({ rows, wanted, order, columns, size: "octet_length(details::text)" }, page)
+        return readingInPieces(reads.query<Row & Looked>({ text }, values), (rows) =>
           pageOfStretch(rows, page, ({ wanted: _, cut: __, ...row }) => placedItem(row), cursorOf)
         )
       },

@@ -1,16 +1,25 @@
 import { Effect, Layer } from "effect"
-import { Bodies } from "../../../application/ports/Bodies.ts"
+import { mapInPieces } from "../../../application/pieces.ts"
+import { Bodies, RESPONSE_BYTES } from "../../../application/ports/Bodies.ts"
 import type { EventId, MessageId } from "../../../domain/ids.ts"
-import { Postgres, prepared, reading } from "../Postgres.ts"
+import { Postgres, prepared, reading, readingInPieces } from "../Postgres.ts"
 import { SealedTexts } from "../SealedTexts.ts"
 import { openedAnswer, openedBody } from "../store/storedTexts.ts"
 
 const loadStatement = prepared`select coalesce(b.body, s.body), b.event_id from body b left join shared_body s on s.event_id = b.event_id
     where b.message_id = $1`
-const responsesStatement = prepared`select epoch, attempt, body, headers from response where message_id = $1`
+const responsesStatement = prepared`select epoch, attempt, body, headers, upto < total from (
+      select *, sum(size) over (order by epoch, attempt rows unbounded preceding) as upto, sum(size) over () as total
+      from (
+        select *, 1 + octet_length(body) + coalesce(octet_length(headers::text), 0) as size from response
+        where message_id = $1 and (epoch, attempt) >= ($2::int, $3::int)
+      ) sized
+    ) summed where upto - size < ${String(RESPONSE_BYTES)} order by epoch, attempt`
 const eraseStatement = prepared`with bodies as (delete from body where message_id = $1 returning 1),
     responses as (delete from response where message_id = $1 returning 1)
     select (select count(*) from bodies) + (select count(*) from responses)`
+
+type ResponseRow = ReadonlyArray<string | null>
 
 /** What may be erased: bodies and responses, in tables beside the facts. */
 export const layer = Layer.effect(
@@ -26,21 +35,24 @@ export const layer = Layer.effect(
           Effect.tap(lookups.rows(loadStatement, [id]), (rows) => opening(rows, 0)),
           ([row]) => (row?.[0] == null ? null : openedBody(texts, id, row[1] as EventId | null, row[0]))
         ),
-      responses: (id: MessageId) =>
-        reading(
-          Effect.tap(lookups.rows(responsesStatement, [id]), (rows) => opening(rows, 2)),
-          (rows) =>
-            new Map(
-              rows.map(([epoch, attempt, body, headers]) => [
-                `${epoch}/${attempt}`,
-                openedAnswer(
-                  texts,
-                  id,
-                  { epoch: Number(epoch), attempt: Number(attempt) },
-                  { body: body!, headers: headers == null ? null : JSON.parse(headers) }
-                )
-              ])
+      responses: (id: MessageId, from = { epoch: 0, attempt: 0 }) =>
+        readingInPieces(
+          Effect.tap(lookups.rows(responsesStatement, [id, from.epoch, from.attempt]), (rows) => opening(rows, 2)),
+          (rows) => {
+            const placeOf = ([epoch, attempt]: ResponseRow) => ({ epoch: Number(epoch), attempt: Number(attempt) })
+            const opened = mapInPieces(
+              rows,
+              (row) => {
+                const [epoch, attempt, body, headers] = row
+                const stored = { body: body!, headers: headers == null ? null : JSON.parse(headers) }
+                return [`${epoch}/${attempt}`, openedAnswer(texts, id, placeOf(row), stored)] as const
+              },
+              ([_, __, body]) => body!.length
             )
+            const last = rows.at(-1)
+            const end = last?.[4] === "t" ? placeOf(last) : null
+            return Effect.map(opened, (answers) => ({ answers: new Map(answers), end }))
+          }
         ),
       erase: (id: MessageId) => reading(durable.rows(eraseStatement, [id]), (rows) => Number(rows[0]![0]) > 0)
     })

@@ -10,7 +10,7 @@ import { beyond, type Page, pageOf } from "../filtering.ts"
 import { literal } from "../literal.ts"
 import { clearing, liveGeneration } from "../log/generations.ts"
 import { stepping } from "../log/projectionRows.ts"
-import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading, readingInPieces, unavailable } from "../Postgres.ts"
 import { deadLettersBy, isDeadLetter } from "../replays/deadLetters.ts"
 import { type Looked, pageOfStretch, searched, stretch } from "../stretches.ts"
 import {
@@ -23,6 +23,7 @@ import {
   orgIn,
   pageOfAllOrgs,
   type Rows,
+  shownView,
   someOf,
   someOfEachStatus,
   someWithEntry
@@ -59,7 +60,7 @@ const YIELD_EVERY = 100
 
 /** A view as it is stored: JSON, with its times as text. */
 interface ViewRow {
-  readonly view: { readonly id: string; readonly createdAt: string; readonly endedAt: string | null }
+  readonly view: string
 }
 const decode = Schema.decodeUnknownSync(MessageViewJson)
 
@@ -102,14 +103,18 @@ export const layer = Layer.effect(
       const text =
         orgId === null
           ? pageOfAllOrgs({ ...parts, columns, entry }, page, among)
-          : `${entry === undefined ? "" : `with ${entry} `}${stretch({ ...parts, order: latest(columns), columns: "view" }, page)}`
+          : `${entry === undefined ? "" : `with ${entry} `}${stretch({ ...parts, order: latest(columns), ...shownView }, page)}`
       const time = columns[0] === "created_at" ? "createdAt" : "endedAt"
-      return reading(reads.query<ViewRow & Looked>({ text }, values), (rows) =>
+      return readingInPieces(reads.query<ViewRow & Looked>({ text }, values), (rows) =>
         pageOfStretch(
           rows,
           page,
-          ({ view }) => decode(view),
-          ({ view }) => `${view[time]}/${view.id}`
+          ({ view }) => decode(JSON.parse(view)),
+          (last) => {
+            const view: { readonly [field: string]: unknown } = JSON.parse(last.view)
+            return `${view[time]}/${view["id"]}`
+          },
+          ({ view }) => view.length
         )
       )
     }

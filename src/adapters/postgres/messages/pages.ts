@@ -7,7 +7,7 @@ import type { OrgId } from "../../../domain/ids.ts"
 import { type MessageStatus, statuses } from "../../../domain/message/machine.ts"
 import type { Page } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
-import { isWanted, STRETCH } from "../stretches.ts"
+import { isWanted, STRETCH, within } from "../stretches.ts"
 
 /** In a condition: whichever org it is the turn of. */
 export const each = Symbol("each org")
@@ -20,6 +20,9 @@ export const isOf = (org: OrgId | OneAfterTheOther, values: Array<unknown>): str
 
 /** What a list is ordered by, the latest first. */
 export type Columns = readonly [time: string, id: string]
+
+/** What is shown of a message, and how many bytes it has. */
+export const shownView = { columns: "view::text as view", size: "octet_length(view::text)" }
 
 export const latest = (columns: Columns) => columns.map((column) => `${column} desc`).join(", ")
 
@@ -106,6 +109,8 @@ export const pageOfAllOrgs = (
   const isFull = wanted.length === 0
   const orgs = isFull ? page.limit + 1 : Math.max(ORGS, page.limit + 1)
   const most = isFull ? page.limit + 1 : "(select most from share)"
+  const shown = `select v.${time}, v.${id}, v.view, s.wanted, s.cut from shown s
+      join message_view v on v.id = s.id and v.generation = ${liveGeneration("messages")}`
   const of = among === undefined ? "" : ` and c.status in (${among.map((status) => `'${status}'`).join(", ")})`
   return `with org as materialized (
       select distinct c.org_id from message_count c
@@ -129,7 +134,5 @@ export const pageOfAllOrgs = (
       where (r.${id} is null or (l.${time}, l.${id}) >= (r.${time}, r.${id})) and (l.wanted or l.${id} = r.${id})
       order by ${order} limit ${page.limit + 1}
     )
-    select v.view, s.wanted, s.cut from shown s
-      join message_view v on v.id = s.id and v.generation = ${liveGeneration("messages")}
-      order by s.${time} desc, s.${id} desc`
+    ${within(shown, { order, ...shownView })}`
 }

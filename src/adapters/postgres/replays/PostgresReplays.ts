@@ -12,10 +12,10 @@ import {
   ReplaySelection,
   type WaitingFilter
 } from "../../../domain/replay/facts.ts"
-import { pageOf } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
 import { nextInTurn } from "../nextInTurn.ts"
-import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading, readingInPieces, unavailable } from "../Postgres.ts"
+import { type Looked, pageOfStretch, within } from "../stretches.ts"
 import { isDead, isWanted, waits } from "./deadLetters.ts"
 
 const columns = `r.id, r.org_id as "orgId", r.selection, r.reason, r.requested_at as "requestedAt",
@@ -24,8 +24,16 @@ const from = (replay: string) => `from ${replay} r left join replay_search s on 
 const getStatement = prepared`select ${columns} ${from("replay")} where r.id = $1 and r.org_id = $2`
 const knownStatement = prepared`select ${columns}, r.request_hash as "requestHash" ${from("replay")} where r.org_id = $1 and r.key = $2`
 // Ids are made of the time, so they sort as the requests came.
-const listStatement = prepared`select ${columns} ${from("replay")}
-    where r.org_id = $1 and ($2::uuid is null or r.id < $2) order by r.id desc limit $3`
+const listed = within(
+  `select *, true as wanted, false as cut from replay
+    where org_id = $1 and ($2::uuid is null or id < $2) order by id desc limit $3`,
+  {
+    order: "id desc",
+    columns: "id, org_id, selection, reason, requested_at, matched",
+    size: "octet_length(selection::text)"
+  }
+)
+const listStatement = prepared`select ${columns}, r.wanted, r.cut ${from(`(${listed})`)} order by r.id desc`
 const itemsStatement = prepared`select message_id as "messageId", epoch, event_id as "eventId" from replay_item where replay_id = $1 and number > $2 order by number limit $3`
 const takeStatement = prepared`with taken as (
       update replay set next_at = statement_timestamp() + make_interval(secs => $1 / 1000.0)
@@ -197,8 +205,13 @@ export const layer = Layer.effect(
         reading(lookups.query<JobRow>(knownStatement, [orgId, key]), ([row]) => row ?? null),
       endSearch: (id) => Effect.asVoid(unavailable(durable.query(endSearchStatement, [id]))),
       list: (orgId, page) =>
-        reading(reads.query<JobRow>(listStatement, [orgId, page.cursor, page.limit + 1]), (rows) =>
-          pageOf(rows, page, jobOf, ({ id }) => id)
+        readingInPieces(reads.query<JobRow & Looked>(listStatement, [orgId, page.cursor, page.limit + 1]), (rows) =>
+          pageOfStretch(
+            rows,
+            page,
+            ({ wanted: _, cut: __, ...row }) => jobOf(row),
+            ({ id }) => id
+          )
         ),
       get: (orgId, id) =>
         reading(lookups.query<JobRow>(getStatement, [id, orgId]), ([row]) => (row === undefined ? null : jobOf(row))),

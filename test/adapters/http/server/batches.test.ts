@@ -1,6 +1,7 @@
 /** Batches are read, accepted and answered in pieces, and judged as a whole before anything of them is accepted. */
 import { describe, expect, it } from "vitest"
-import { AT_ONCE, acceptedTogether } from "../../../../src/adapters/http/server/batches.ts"
+import { acceptedTogether } from "../../../../src/adapters/http/server/batches.ts"
+import { AT_ONCE } from "../../../../src/application/pieces.ts"
 import { field, start } from "../served.ts"
 
 const { call, endpoint, logged } = await start()

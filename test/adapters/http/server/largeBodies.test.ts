@@ -8,7 +8,7 @@ import { Effect, Exit, Fiber } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Door, layer } from "../../../../src/adapters/http/server/door.ts"
 import { limits, readJson, useJsonBytes } from "../../../../src/adapters/http/server/requestBody.ts"
-import { PIECE } from "../../../../src/adapters/http/server/turns.ts"
+import { PIECE, type Turns } from "../../../../src/adapters/http/server/turns.ts"
 import { AskedFor } from "../../../../src/application/askedFor.ts"
 import { OrgId } from "../../../../src/domain/ids.ts"
 
@@ -167,11 +167,12 @@ describe("a body", () => {
       const chunks = chunksOf(16)
       const { source, request } = asNodeHas(requestOf(chunks, {}), chunks, false)
       let begin: () => void = () => {}
-      const door = { ...(yield* Door), turns: { take: (_: string, __: number, next: () => void) => (begin = next) } }
+      const turns: Turns = { take: (_, __, next) => (begin = next), exceed: () => {} }
+      const door = { ...(yield* Door), turns }
       const read = Effect.provideService(
         useJsonBytes(request, limits.batch, "acme", () => Effect.void),
         Door,
-        door as Door["Service"]
+        door
       )
       const fiber = yield* Effect.forkChild(read, { startImmediately: true })
       const receivedOf = () => chunks.filter(({ buffer }) => buffer.detached).length

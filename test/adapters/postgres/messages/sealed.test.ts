@@ -173,7 +173,7 @@ describe("sealed texts", () => {
         expect(yield* bodies.load(message.id)).toBe(event.body)
         expect(yield* bodies.load(died.id)).toBe(JSON.stringify(editedMark))
         expect(yield* (yield* Events).body(eventId)).toBe(event.body)
-        expect([...(yield* bodies.responses(first.id))]).toEqual([
+        expect([...(yield* bodies.responses(first.id)).answers]).toEqual([
           ["1/1", { body: answerMark, headers: { "x-answer": answerMark } }]
         ])
         expect((yield* (yield* EventStore).acceptedUnder(acme, "key-1"))!.requestHash).toBe(hashOf(body))
@@ -243,7 +243,7 @@ describe("sealed texts", () => {
       yield* Effect.gen(function* () {
         yield* append(...odd.steps)
         expect(yield* (yield* Bodies).load(odd.id)).toBe("\u0001b")
-        expect((yield* (yield* Bodies).responses(odd.id)).get("1/1")!.body).toBe("\u0001answer")
+        expect((yield* (yield* Bodies).responses(odd.id)).answers.get("1/1")!.body).toBe("\u0001answer")
       }).pipe(Effect.provide(under([old], false)))
     }).pipe(Effect.scoped)
   )
@@ -573,7 +573,7 @@ describe("sealed texts", () => {
         expect(yield* sql(texts)).toEqual(stored)
         const read = Effect.gen(function* () {
           const bodies = yield* Bodies
-          return [yield* bodies.load(mine.id), (yield* bodies.responses(mine.id)).get("1/1")?.body]
+          return [yield* bodies.load(mine.id), (yield* bodies.responses(mine.id)).answers.get("1/1")?.body]
         })
         expect(yield* Effect.provide(read, under([young]))).toEqual(['"mine"', "thanks"])
         for (const keys of [[old], [strange]] as const) {
@@ -631,7 +631,7 @@ describe("sealed texts", () => {
         const [some] = yield* sql("select message_id from idempotency where key = 'key 8'")
         const id = MessageId.make(some!["message_id"]!)
         expect(yield* bodies.load(id)).toBe('"clear 8"')
-        expect((yield* bodies.responses(id)).get("1/1")).toEqual({
+        expect((yield* bodies.responses(id)).answers.get("1/1")).toEqual({
           body: "clear answer 8",
           headers: { x: "clear header" }
         })
@@ -672,7 +672,7 @@ describe("sealed texts", () => {
       yield* Effect.gen(function* () {
         const bodies = yield* Bodies
         expect(yield* bodies.load(edited.id)).toBe('"meanwhile"')
-        expect(yield* bodies.responses(erased.id)).toEqual(new Map())
+        expect((yield* bodies.responses(erased.id)).answers).toEqual(new Map())
       }).pipe(Effect.provide(under([old])))
       // The next run takes what that one left.
       expect(yield* sealClearTexts()).toBe(1)

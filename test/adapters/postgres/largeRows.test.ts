@@ -1,0 +1,105 @@
+/**
+ * A page of large rows: the server sends no more of them than a page may have, and whoever follows the cursors gets all. Each row here has
+ * 100 kB, and a page asks for 200.
+ */
+import { expect, it } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import pg from "pg"
+import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
+import { ROW_BYTES } from "../../../src/adapters/postgres/stretches.ts"
+import type { Page, PageRequest, StoreUnavailable } from "../../../src/application/errors.ts"
+import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
+import { Destinations } from "../../../src/application/ports/Destinations.ts"
+import { EventTypes } from "../../../src/application/ports/EventTypes.ts"
+import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
+import { Replays } from "../../../src/application/ports/Replays.ts"
+import { ChannelName, OrgId } from "../../../src/domain/ids.ts"
+import * as Channels from "../../../src/setup/channels.ts"
+import { ended, projected } from "../../contracts/replays/deadLetterSamples.ts"
+import { now } from "../../contracts/sample.ts"
+import { refused } from "../../contracts/written.ts"
+import { freshDatabase } from "../../servers/freshDatabase.ts"
+
+const acme = OrgId.make("acme")
+const webhook = ChannelName.make("webhook")
+const ROWS = 45
+const BYTES = 100_000
+
+const fill = `
+  insert into projection (name) values ('audit') on conflict do nothing;
+  insert into audit (generation, stream_id, version, org_id, at, operation, subject_type, subject_id, channel, actor, details)
+    select 1, gen_random_uuid(), 1, 'acme', now() - n * interval '1 second', 'SENT', 'message', n::text, 'webhook', 'operator',
+      json_build_object('text', repeat('x', ${BYTES})) from generate_series(1, ${ROWS}) n;
+  insert into destination (id, org_id, channel, version, settings, secrets, created_at, updated_at)
+    select gen_random_uuid(), 'acme', 'webhook', 1, json_build_object('text', repeat('x', ${BYTES})), '{}', now(), now()
+    from generate_series(1, ${ROWS}) n;
+  insert into event_type (id, org_id, name, version, schema, enforce, created_at, updated_at)
+    select gen_random_uuid(), 'acme', n::text, 1, json_build_object('text', repeat('x', ${BYTES})), false, now(), now()
+    from generate_series(1, ${ROWS}) n;
+  insert into replay (id, org_id, selection, requested_at, matched, next_at)
+    select gen_random_uuid(), 'acme', json_build_object('filter', json_build_object('to', repeat('x', ${BYTES}))), now(), 0, 'infinity'
+    from generate_series(1, ${ROWS}) n;`
+
+type Ports = MessageViews | AuditTrail | Destinations | EventTypes | Replays
+type Read = (page: PageRequest) => Effect.Effect<Page<object>, StoreUnavailable, Ports>
+
+const lists: Readonly<Record<string, Read>> = {
+  messages: (page) => Effect.flatMap(MessageViews, ({ list }) => list(acme, {}, page)),
+  "messages of a channel": (page) => Effect.flatMap(MessageViews, ({ list }) => list(acme, { channel: webhook }, page)),
+  "messages of all orgs": (page) => Effect.flatMap(MessageViews, ({ list }) => list(null, {}, page)),
+  "dead letters": (page) => Effect.flatMap(MessageViews, ({ deadLetters }) => deadLetters(acme, {}, page)),
+  "the audit": (page) => Effect.flatMap(AuditTrail, ({ list }) => list(acme, { operation: "SENT" }, page)),
+  destinations: (page) => Effect.flatMap(Destinations, ({ list }) => list(acme, {}, page)),
+  "event types": (page) => Effect.flatMap(EventTypes, ({ list }) => list(acme, true, page)),
+  replays: (page) => Effect.flatMap(Replays, ({ list }) => list(acme, page))
+}
+
+const database = Layer.unwrap(
+  Effect.map(freshDatabase, (url) =>
+    Layer.merge(
+      PostgresPorts.layer({ url, encryptionKey: Redacted.make(new Uint8Array(32)) }),
+      Layer.effectDiscard(
+        Effect.promise(async () => {
+          const client = new pg.Client({ connectionString: Redacted.value(url), options: "-c search_path=posthaste" })
+          await client.connect()
+          await client.query(fill)
+          await client.end()
+        })
+      )
+    )
+  )
+).pipe(Layer.merge(Channels.unused))
+
+const messages = Effect.gen(function* () {
+  const metadata = { text: "x".repeat(BYTES) }
+  const all = []
+  for (let n = 0; n < ROWS; n++) all.push(yield* ended(refused(), now(), { orgId: acme, metadata }))
+  yield* projected(all)
+})
+
+it.layer(Layer.effectDiscard(messages).pipe(Layer.provideMerge(database)), {
+  timeout: 60_000,
+  excludeTestServices: true
+})("pages of large rows", (it) => {
+  for (const [list, read] of Object.entries(lists))
+    it.effect(
+      `of ${list} have so many bytes, and lead on to all`,
+      () =>
+        Effect.gen(function* () {
+          let count = 0
+          let pages = 0
+          for (let cursor: string | null = null; ; ) {
+            const page: Page<object> = yield* read({ limit: 200, cursor })
+            count += page.items.length
+            pages += 1
+            expect(JSON.stringify(page.items).length).toBeLessThan(ROW_BYTES + 2 * BYTES)
+            if (page.nextCursor === null) break
+            expect(page.items.length).toBeGreaterThanOrEqual(ROW_BYTES / BYTES)
+            cursor = page.nextCursor
+          }
+          expect(count).toBe(ROWS)
+          expect(pages).toBe(Math.ceil(ROWS / Math.ceil(ROW_BYTES / BYTES)))
+        }),
+      60_000
+    )
+})
