@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import { entryOf } from "../../../src/application/entry.ts"
 import { readAttempts } from "../../../src/application/messages/readAttempts.ts"
 import { readEvents, readMessage } from "../../../src/application/messages/readMessage.ts"
+import { RESPONSE_BYTES } from "../../../src/application/ports/Bodies.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
@@ -79,6 +80,34 @@ describe("what happened to a message", () => {
         [1, 503, "try later"],
         [2, 200, null]
       ])
+    }).pipe(Effect.provide(MemoryPorts.layer))
+  )
+
+  it.effect("is told in pages where the answers to its attempts are large, each attempt once and with its answer", () =>
+    Effect.gen(function* () {
+      const attempts = Array.from({ length: 12 }, (_, n) => n + 1)
+      const body = (n: number) => String(n).padEnd(RESPONSE_BYTES / 5, "x")
+      const retry = { strategy: "fixed", baseMs: 0, attemptsMax: 20, jitter: [1, 1] } as const
+      yield* store([
+        [noon, queued({ retry })],
+        ...attempts.flatMap((n) => [
+          [noonPlus(n), started(n)] as const,
+          [noonPlus(n), failed(n, noonPlus(n)), body(n)] as const
+        ])
+      ])
+      const pages = []
+      for (let cursor: string | null = null; ; ) {
+        const page: Effect.Success<ReturnType<typeof readAttempts>> = yield* readAttempts(acme, id, {
+          cursor,
+          limit: 7
+        })
+        pages.push(page.items)
+        if (page.nextCursor === null) break
+        cursor = page.nextCursor
+      }
+      expect(pages.map((items) => items.length)).toEqual([5, 5, 2])
+      const told = pages.flat().map(({ number, answer }) => [number, answer?.body === body(number)])
+      expect(told).toEqual(attempts.map((n) => [n, true]))
     }).pipe(Effect.provide(MemoryPorts.layer))
   )
 

@@ -12,7 +12,7 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { AskedFor } from "../../../application/askedFor.ts"
 import { Freshness } from "../../../application/log/Freshness.ts"
 import type { ProjectionName } from "../../../application/log/projections/Projection.ts"
-import { inPieces } from "../../../application/pieces.ts"
+import { BYTES_AT_ONCE, inPieces } from "../../../application/pieces.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { ActingOrg } from "./auth.ts"
 import { inTurnsOf } from "./door.ts"
@@ -97,16 +97,24 @@ interface Kind<Item, Json> {
 /** The JSON of the first of these, as many as a page may have. */
 const encoded = Effect.fnUntraced(function* <Item, Json>(items: ReadonlyArray<Item>, { of, json }: Kind<Item, Json>) {
   const encode = encoderOf(of)
-  const texts: Array<Buffer> = []
+  const parts: Array<Buffer> = []
+  let text = ""
+  let count = 0
   let bytes = 0
   yield* inPieces(items.length, (index) => {
     if (bytes >= PAGE_BYTES) return Result.fail("Full")
-    const text = Buffer.from(`${index === 0 ? "" : ","}${JSON.stringify(encode(json(items[index]!)))}`)
-    bytes += text.length
-    texts.push(text)
-    return Result.succeed(text.length)
+    const item = JSON.stringify(encode(json(items[index]!)))
+    const size = Buffer.byteLength(item)
+    text += index === 0 ? item : `,${item}`
+    count += 1
+    bytes += size
+    if (text.length >= BYTES_AT_ONCE) {
+      parts.push(Buffer.from(text))
+      text = ""
+    }
+    return Result.succeed(size)
   }).pipe(Effect.ignore)
-  return texts
+  return { count, parts: [...parts, Buffer.from(text)] }
 })
 
 const encoders = new WeakMap<object, (value: unknown) => unknown>()
@@ -132,13 +140,13 @@ export const pageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
   const page = Effect.gen(function* () {
     for (let limit = asked; ; ) {
       const { items, nextCursor } = yield* read(orgId, { limit, cursor: from })
-      const texts = yield* encoded(items, kind)
-      if (texts.length === items.length) {
+      const { count, parts } = yield* encoded(items, kind)
+      if (count === items.length) {
         const end = { nextCursor: nextCursor === null ? null : seal(nextCursor), ...(beside as object) }
-        return Buffer.concat([Buffer.from('{"items":['), ...texts, Buffer.from(`],${JSON.stringify(end).slice(1)}`)])
+        return Buffer.concat([Buffer.from('{"items":['), ...parts, Buffer.from(`],${JSON.stringify(end).slice(1)}`)])
       }
       // The store knows what leads on from an item only where a page ends.
-      limit = texts.length
+      limit = count
     }
   })
   const response = NodeHttpServerRequest.toServerResponse(yield* HttpServerRequest.HttpServerRequest)
