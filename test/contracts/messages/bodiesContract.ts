@@ -91,11 +91,9 @@ export const bodiesContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
           read.push([...answers.keys()])
           from = end === null ? 0 : end.attempt + 1
         }
-        expect(read).toEqual([
-          ["1/1", "1/2", "1/3", "1/4", "1/5"],
-          ["1/6", "1/7", "1/8", "1/9", "1/10"],
-          ["1/11", "1/12"]
-        ])
+        expect(read.flat()).toEqual(Array.from({ length: attempts }, (_, n) => `1/${n + 1}`))
+        // As they are stored, they may have more bytes.
+        for (const part of read.slice(0, -1)) expect([4, 5]).toContain(part.length)
       })
     )
 
