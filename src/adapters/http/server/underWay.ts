@@ -3,6 +3,7 @@
  * and where as many wait as may, the next is refused, so that it holds no memory either.
  */
 import { Context, Effect, Exit, Layer, Semaphore } from "effect"
+import { AskedFor } from "../../../application/askedFor.ts"
 import { ActingOrg } from "./auth.ts"
 import { type Problem, tooManyBatches, tooManyLists } from "./problem.ts"
 
@@ -70,7 +71,8 @@ const of = (kind: Kind) =>
     isKept?: (answer: A, giveBack: () => void) => boolean
   ) {
     const { asOne } = yield* UnderWay
-    return yield* asOne(kind, yield* ActingOrg, effect, isKept)
+    // Keys are listed in no org's name, and are asked for by one all the same.
+    return yield* asOne(kind, (yield* AskedFor) ?? (yield* ActingOrg), effect, isKept)
   })
 
 /** A list or a count of the org that asks. */

@@ -1,7 +1,10 @@
 /** Of each kind one org has so many requests under way: others wait with their bodies unread, and those of another org go on. */
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { layer, limits, UnderWay } from "../../../../src/adapters/http/server/underWay.ts"
+import { ActingOrg } from "../../../../src/adapters/http/server/auth.ts"
+import { asReader, layer, limits, UnderWay } from "../../../../src/adapters/http/server/underWay.ts"
+import { AskedFor } from "../../../../src/application/askedFor.ts"
+import type { OrgId } from "../../../../src/domain/ids.ts"
 
 const { atOnce, waiting } = limits.batch
 
@@ -40,6 +43,25 @@ describe("large batches", () => {
       yield* Deferred.succeed(arrived, undefined)
       yield* Fiber.joinAll(fibers)
       expect(reading.length).toBe(atOnce + waiting + 1)
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("lists in no org's name", () => {
+  it.effect("count for the org that asks: however many one has under way, another's are answered", () =>
+    Effect.gen(function* () {
+      const held = yield* Deferred.make<void>()
+      const list = (org: string, effect: Effect.Effect<void>) =>
+        asReader(effect).pipe(
+          Effect.provideService(ActingOrg, "" as OrgId),
+          Effect.provideService(AskedFor, org as OrgId)
+        )
+      const { atOnce, waiting } = limits.list
+      for (let n = 0; n < atOnce + waiting; n++)
+        yield* Effect.forkChild(list("a", Deferred.await(held)), { startImmediately: true })
+      expect(yield* Effect.flip(list("a", Effect.void))).toMatchObject({ body: { status: 429 } })
+      yield* list("b", Effect.void)
+      yield* Deferred.succeed(held, undefined)
     }).pipe(Effect.provide(layer))
   )
 })
