@@ -4,8 +4,10 @@
  */
 import { Context, Effect } from "effect"
 import type { OrgId } from "../domain/ids.ts"
+import { OwnTurn, waitsForNobody } from "./pieces.ts"
 
 export const AskedFor = Context.Reference<OrgId | null>("posthaste/application/askedFor", { defaultValue: () => null })
 
 /** What is read once for whoever waits for it waits in the turn of none: not behind the lists of the org that asked for it first. */
-export const forEverybody = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provideService(effect, AskedFor, null)
+export const forEverybody = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  effect.pipe(Effect.provideService(AskedFor, null), Effect.provideService(OwnTurn, waitsForNobody))

@@ -31,6 +31,9 @@ export interface Page<A> {
   readonly nextCursor: string | null
 }
 
+/** What is read for a page has so many bytes, and those of one item more. */
+export const PAGE_READ_BYTES = 1024 * 1024
+
 /** `cursor` is the `nextCursor` of the page before; null asks for the first page. */
 export interface PageRequest {
   readonly cursor: string | null

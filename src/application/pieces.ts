@@ -16,8 +16,10 @@ export interface Turn {
   readonly exceeded: (share: number) => void
 }
 
+export const waitsForNobody: Turn = { wait: () => Effect.void, exceeded: () => {} }
+
 export const OwnTurn = Context.Reference<Turn>("posthaste/application/pieces/OwnTurn", {
-  defaultValue: () => ({ wait: () => Effect.void, exceeded: () => {} })
+  defaultValue: () => waitsForNobody
 })
 
 /** Calls `each` for each number below `count`, until it fails. It answers the bytes that it had to do with. */

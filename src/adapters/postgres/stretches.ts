@@ -5,6 +5,7 @@
  * server believes of the rows. Nor are more bytes of rows fetched than a page may have: it ends there, and says where the next one begins.
  */
 import { Effect } from "effect"
+import { PAGE_READ_BYTES } from "../../application/errors.ts"
 import { mapInPieces } from "../../application/pieces.ts"
 import { conditionsOf, type Page } from "./filtering.ts"
 
@@ -82,18 +83,15 @@ export const stretch = (asked: Stretch, page: Page): string => {
     : within(looked, { order, columns, size })
 }
 
-/** The rows of a page have no more bytes together, and one more. */
-export const ROW_BYTES = 1024 * 1024
-
 /** SQL for the first rows of a page, as `Looked`, as many as have so many bytes: the one with which they have them is cut. */
 export const within = (
   rows: string,
   { order, columns, size }: Required<Pick<Stretch, "order" | "columns" | "size">>
 ): string =>
-  `select ${columns}, wanted, cut or upto >= ${ROW_BYTES} as cut from (
+  `select ${columns}, wanted, cut or upto >= ${PAGE_READ_BYTES} as cut from (
       select *, sum(size) over (order by ${order} rows unbounded preceding) as upto
       from (select *, coalesce(${size}, 0) as size from (${rows}) rows) sized
-    ) summed where upto - size < ${ROW_BYTES} order by ${order}`
+    ) summed where upto - size < ${PAGE_READ_BYTES} order by ${order}`
 
 /** The page that these rows are. `bytesOf` tells how many bytes there are to do with for a row. */
 export const pageOfStretch = <Row extends Looked, Item>(

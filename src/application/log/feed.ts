@@ -14,6 +14,7 @@ import type { OrgId } from "../../domain/ids.ts"
 import type { MessageStatus } from "../../domain/message/machine.ts"
 import { type MessageView, type StoredFact, timeline } from "../../domain/message/view.ts"
 import type { StoreUnavailable } from "../errors.ts"
+import { AT_ONCE, OwnTurn } from "../pieces.ts"
 import type { LoggedFact, Position } from "../ports/EventStore.ts"
 import type { MessageFilter } from "../ports/MessageViews.ts"
 import { LogReader } from "./LogReader.ts"
@@ -45,27 +46,25 @@ export interface FeedPage<A> {
   readonly isEnd: boolean
 }
 
-const AT_ONCE = 200
+/** Read at a time. */
+const PAGE = 200
 
 export const typeOf = ({ name }: Pick<LoggedFact, "name">): string => name.slice(0, name.indexOf("@"))
 
-/** As many facts are a piece of work of a millisecond or two. */
-export const PIECE_OF_FACTS = 25
-
 /**
- * The org's matching facts among the next facts of the log, each as `tell` tells it. Before each piece of the work it waits for `turn`:
+ * The org's matching facts among the next facts of the log, each as `tell` tells it. Before each piece of the work it waits for its turn:
  * an org with many subscribers far back in the log would otherwise keep everybody else waiting for as long as they read.
  */
-export const readFeed = Effect.fnUntraced(function* <A, R>(
+export const readFeed = Effect.fnUntraced(function* <A>(
   orgId: OrgId,
   filter: FeedFilter,
   after: Position | null,
-  turn: Effect.Effect<void, never, R>,
   tell: (fact: FeedFact) => A
-): Effect.fn.Return<FeedPage<A>, StoreUnavailable, LogReader | R> {
+): Effect.fn.Return<FeedPage<A>, StoreUnavailable, LogReader> {
   const log = yield* LogReader
-  yield* turn
-  const facts = yield* log.read(after, AT_ONCE)
+  const { wait } = yield* OwnTurn
+  yield* wait(1)
+  const facts = yield* log.read(after, PAGE)
   if (facts.length === 0) return { items: [], position: after, isEnd: true }
   const orgs = yield* log.orgs(facts)
   const mine = facts.filter(
@@ -75,8 +74,8 @@ export const readFeed = Effect.fnUntraced(function* <A, R>(
       (filter.type === undefined || typeOf(fact) === filter.type)
   )
   const items: Array<A> = []
-  for (const [nth, some] of Arr.chunksOf(mine, PIECE_OF_FACTS).entries()) {
-    if (nth > 0) yield* turn
+  for (const [nth, some] of Arr.chunksOf(mine, AT_ONCE).entries()) {
+    if (nth > 0) yield* wait(1)
     const { answer, asides } = yield* processable(some, messagesOf)
     const aside = new Set(asides.map(({ stream }) => stream))
     for (const logged of some) {

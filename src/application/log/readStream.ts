@@ -7,7 +7,7 @@ import { isUuid, MessageId, type OrgId } from "../../domain/ids.ts"
 import { toRecorded } from "../../domain/message/recorded.ts"
 import type { RecordedFact } from "../../domain/recorded.ts"
 import { halvesOf } from "../../domain/streams.ts"
-import type { Page, PageRequest, StoreUnavailable } from "../errors.ts"
+import { PAGE_READ_BYTES, type Page, type PageRequest, type StoreUnavailable } from "../errors.ts"
 import { loadStream, MessageNotFound, type MessageSetAside } from "../messages/readMessage.ts"
 import { mapInPieces } from "../pieces.ts"
 import type { EventStore } from "../ports/EventStore.ts"
@@ -48,14 +48,13 @@ export const readStream = Effect.fnUntraced(function* (
     if (some.length < asked) return pageOf(facts, limit)
     bytes += some.reduce((sum, { data }) => sum + data.length, 0)
     last = some.at(-1)!.version
-    if (bytes >= BYTES) return { items: facts, nextCursor: String(last) }
+    if (bytes >= PAGE_READ_BYTES) return { items: facts, nextCursor: String(last) }
   }
   return pageOf(facts, limit)
 })
 
-/** So many facts of a journal are read at once, until a page has so many bytes. */
+/** So many facts of a journal are read at once, until a page has its bytes. */
 const AT_ONCE = 100
-const BYTES = 1024 * 1024
 
 /** `facts` has one more than the page where another page follows. */
 const pageOf = (facts: ReadonlyArray<StreamFact>, limit: number): Page<StreamFact> => {

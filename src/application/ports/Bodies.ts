@@ -5,16 +5,13 @@ import type { AttemptResponse } from "./EventStore.ts"
 
 export type AttemptPlace = Pick<AttemptResponse, "epoch" | "attempt">
 
-/** The first answers to a message's attempts, in their order, no more of them than one request should bring into memory. */
+/** The first answers to a message's attempts, in their order, as many as a page may have bytes. */
 export interface Responses {
   /** By `epoch/attempt`. */
   readonly answers: ReadonlyMap<string, Pick<AttemptResponse, "body" | "headers">>
   /** The last of them where others follow; null where these are all. */
   readonly end: AttemptPlace | null
 }
-
-/** So many bytes of answers are read together, and one more. */
-export const RESPONSE_BYTES = 1024 * 1024
 
 /**
  * The texts that may be erased: bodies and the answers of destinations. They are written only by `EventStore.append`;

@@ -6,8 +6,8 @@ import { expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import pg from "pg"
 import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
-import { ROW_BYTES } from "../../../src/adapters/postgres/stretches.ts"
 import type { Page, PageRequest, StoreUnavailable } from "../../../src/application/errors.ts"
+import { PAGE_READ_BYTES } from "../../../src/application/errors.ts"
 import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventTypes } from "../../../src/application/ports/EventTypes.ts"
@@ -92,13 +92,13 @@ it.layer(Layer.effectDiscard(messages).pipe(Layer.provideMerge(database)), {
             const page: Page<object> = yield* read({ limit: 200, cursor })
             count += page.items.length
             pages += 1
-            expect(JSON.stringify(page.items).length).toBeLessThan(ROW_BYTES + 2 * BYTES)
+            expect(JSON.stringify(page.items).length).toBeLessThan(PAGE_READ_BYTES + 2 * BYTES)
             if (page.nextCursor === null) break
-            expect(page.items.length).toBeGreaterThanOrEqual(ROW_BYTES / BYTES)
+            expect(page.items.length).toBeGreaterThanOrEqual(PAGE_READ_BYTES / BYTES)
             cursor = page.nextCursor
           }
           expect(count).toBe(ROWS)
-          expect(pages).toBe(Math.ceil(ROWS / Math.ceil(ROW_BYTES / BYTES)))
+          expect(pages).toBe(Math.ceil(ROWS / Math.ceil(PAGE_READ_BYTES / BYTES)))
         }),
       60_000
     )

@@ -2,8 +2,9 @@
 import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { describe, expect } from "vitest"
-import { type FeedFilter, PIECE_OF_FACTS, readFeed } from "../../../src/application/log/feed.ts"
+import { type FeedFilter, readFeed } from "../../../src/application/log/feed.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
+import { AT_ONCE, OwnTurn } from "../../../src/application/pieces.ts"
 import { newOrg, opened } from "../../contracts/sample.ts"
 import { write } from "../../contracts/written.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
@@ -16,18 +17,18 @@ const toldAfterTurns = (filter: FeedFilter) =>
     const orgId = newOrg()
     yield* write(...Array.from({ length: 60 }, () => opened({ orgId })))
     const told: Array<number> = []
-    const turn = Effect.sync(() => void told.push(0))
+    const turn = { wait: () => Effect.sync(() => void told.push(0)), exceeded: () => {} }
     const tell = () => {
       told[told.length - 1]! += 1
     }
-    yield* readFeed(orgId, filter, null, turn, tell)
+    yield* Effect.provideService(readFeed(orgId, filter, null, tell), OwnTurn, turn)
     return told
   }).pipe(Effect.provide(ports))
 
 describe("reading the feed", () => {
   it.effect("waits for its turn before each piece", () =>
     Effect.gen(function* () {
-      expect(yield* toldAfterTurns({})).toEqual([PIECE_OF_FACTS, PIECE_OF_FACTS, 60 - 2 * PIECE_OF_FACTS])
+      expect(yield* toldAfterTurns({})).toEqual([AT_ONCE, AT_ONCE, 60 - 2 * AT_ONCE])
     })
   )
 

@@ -302,8 +302,7 @@ describe("the feed", () => {
       yield* breakFact(kind, queued.after.id, 2)
       // A process that has read nothing yet, and one that begins after the facts that it could read.
       const fresh = <A, E, R>(read: Effect.Effect<A, E, R>) => Effect.provide(read, Layer.fresh(LogReader.layer))
-      const read = (filter: FeedFilter, after: Position | null) =>
-        readFeed(orgId, filter, after, Effect.void, (fact) => fact)
+      const read = (filter: FeedFilter, after: Position | null) => readFeed(orgId, filter, after, (fact) => fact)
       const { items } = yield* fresh(read({}, null))
       expect(items.map(({ logged, message }) => [logged.version, message?.id ?? null])).toEqual([
         [1, null],

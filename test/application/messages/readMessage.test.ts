@@ -2,9 +2,9 @@ import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { entryOf } from "../../../src/application/entry.ts"
+import { PAGE_READ_BYTES } from "../../../src/application/errors.ts"
 import { readAttempts } from "../../../src/application/messages/readAttempts.ts"
 import { readEvents, readMessage } from "../../../src/application/messages/readMessage.ts"
-import { RESPONSE_BYTES } from "../../../src/application/ports/Bodies.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
@@ -86,7 +86,7 @@ describe("what happened to a message", () => {
   it.effect("is told in pages where the answers to its attempts are large, each attempt once and with its answer", () =>
     Effect.gen(function* () {
       const attempts = Array.from({ length: 12 }, (_, n) => n + 1)
-      const body = (n: number) => String(n).padEnd(RESPONSE_BYTES / 5, "x")
+      const body = (n: number) => String(n).padEnd(PAGE_READ_BYTES / 5, "x")
       const retry = { strategy: "fixed", baseMs: 0, attemptsMax: 20, jitter: [1, 1] } as const
       yield* store([
         [noon, queued({ retry })],

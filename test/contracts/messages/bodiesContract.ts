@@ -2,7 +2,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
-import { Bodies, RESPONSE_BYTES } from "../../../src/application/ports/Bodies.ts"
+import { PAGE_READ_BYTES } from "../../../src/application/errors.ts"
+import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { newMessageId, next, now, opened, type StorePorts, settled, started, unreachable } from "../sample.ts"
 
@@ -77,7 +78,7 @@ export const bodiesContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
         const queued = opened({ retry: { strategy: "fixed", baseMs: 0, attemptsMax: attempts + 1, jitter: [1, 1] } })
         yield* store.append([queued.entry])
         let last = queued.after
-        const body = "x".repeat(RESPONSE_BYTES / 5)
+        const body = "x".repeat(PAGE_READ_BYTES / 5)
         for (let attempt = 1; attempt <= attempts; attempt++) {
           const start = started(last)
           const answered = { response: { epoch: 1, attempt, body, headers: { n: String(attempt) } } }

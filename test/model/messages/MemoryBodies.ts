@@ -1,6 +1,7 @@
 /** Bodies and responses, written by the event store, read and erased here. */
 import { Effect, Layer } from "effect"
-import { type AttemptPlace, Bodies, RESPONSE_BYTES } from "../../../src/application/ports/Bodies.ts"
+import { PAGE_READ_BYTES } from "../../../src/application/errors.ts"
+import { type AttemptPlace, Bodies } from "../../../src/application/ports/Bodies.ts"
 import { bodyIn, eraseIn, Memory } from "../Memory.ts"
 
 const placeIn = (key: string): AttemptPlace => {
@@ -24,7 +25,7 @@ export const layer = Layer.effect(
             .sort((a, b) => placesInOrder(a.place, b.place))
           let bytes = 0
           const shown = all.filter(({ answer: { body, headers } }) => {
-            const fits = bytes < RESPONSE_BYTES
+            const fits = bytes < PAGE_READ_BYTES
             bytes += 1 + Buffer.byteLength(body) + (headers === null ? 0 : Buffer.byteLength(JSON.stringify(headers)))
             return fits
           })

@@ -14,6 +14,7 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { DateTime, Layer, Redacted, Result } from "effect"
+import { BYTES_AT_ONCE } from "../../../application/pieces.ts"
 import { type Notice, WhatsAppReceipts } from "../../../application/ports/WhatsAppReceipts.ts"
 import type { Receipt } from "../../../application/receipts/recordReceipt.ts"
 import { findEntries, type List } from "../../../application/requests/entries.ts"
@@ -62,7 +63,6 @@ const STATUS_BYTES_MAX = 64 * 1024
 const OUTSIDE_MAX = 512 * 1024
 /** Read in one piece. */
 const STATUSES_AT_ONCE = 50
-const BYTES_AT_ONCE = 64 * 1024
 
 function* read(body: Uint8Array): Generator<void, Result.Result<ReadonlyArray<Notice>, string>> {
   const search = findEntries(body, { most: STATUSES_MAX, outsideMax: OUTSIDE_MAX, depth: LISTS_DEPTH })

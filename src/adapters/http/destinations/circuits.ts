@@ -10,7 +10,7 @@ import {
 } from "../../../application/destinations/commandCircuit.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg } from "../server/auth.ts"
-import { type PageQuery, pageOf } from "../server/cursor.ts"
+import { type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, orNotFound } from "../server/problem.ts"
 import { readReason } from "../server/requestBody.ts"
 import { Circuit } from "./circuitsApi.ts"

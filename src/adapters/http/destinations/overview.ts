@@ -15,7 +15,7 @@ import type { BacklogFilter, Sort } from "../../../application/ports/Backlogs.ts
 import { Channels } from "../../../application/ports/Channels.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg, oneOrAll } from "../server/auth.ts"
-import { type PageQuery, projectedPageOf } from "../server/cursor.ts"
+import { type PageQuery, projectedPageOf } from "../server/listPages.ts"
 import { answer, notFound, orNotFound } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readOptionalJson, readReason } from "../server/requestBody.ts"
 import { destinationIdOf } from "./destinations.ts"

@@ -5,7 +5,7 @@ import { type AuditFilter, type AuditItem, AuditTrail } from "../../../applicati
 import { isUuid, MessageId, type OrgId } from "../../../domain/ids.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
-import { onePage, type Page, type PageQuery, projectedPageOf } from "../server/cursor.ts"
+import { onePage, type Page, type PageQuery, projectedPageOf } from "../server/listPages.ts"
 import { answer } from "../server/problem.ts"
 import { AuditEntry } from "./auditApi.ts"
 

@@ -22,10 +22,9 @@ import { knownChannel } from "../destinations/knownChannel.ts"
 import { Api } from "../server/Api.ts"
 import { ActingOrg, Caller } from "../server/auth.ts"
 import { cursorsOf } from "../server/cursor.ts"
-import { Door, pieceOf } from "../server/door.ts"
+import { Door, inTurnsOf } from "../server/door.ts"
 import { answer, lacking, tooManyFeeds } from "../server/problem.ts"
 import { endless } from "../server/stopSoon.ts"
-import { PIECE } from "../server/turns.ts"
 
 export interface FeedOptions {
   readonly heartbeat: Duration.Duration
@@ -75,9 +74,10 @@ const next = (orgId: OrgId, filter: FeedFilter, may: May, { heartbeat }: FeedOpt
     const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(heartbeat)
     let position = from
     for (;;) {
-      const page = yield* readFeed(orgId, filter, position, pieceOf(orgId, PIECE), (fact) =>
+      const told = readFeed(orgId, filter, position, (fact) =>
         may(scopeOfFact(fact.logged.name)) ? { position: fact.logged.position, event: eventOf(seal, fact) } : null
       )
+      const page = yield* inTurnsOf(orgId, told)
       position = page.position
       const place = { position, begun }
       const shown = page.items.filter((item) => item !== null)

@@ -36,9 +36,9 @@ import { Api } from "../server/Api.ts"
 import { ActingOrg, Caller, oneOrAll } from "../server/auth.ts"
 import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
-import { type Page, type PageQuery, pageOf, partOf, projectedPageOf } from "../server/cursor.ts"
 import { pieceOfBytes } from "../server/door.ts"
 import { HISTORY_LIMIT } from "../server/fields.ts"
+import { type Page, type PageQuery, pageOf, partOf, projectedPageOf } from "../server/listPages.ts"
 import { answer, created, idOf, lacking, toResponse } from "../server/problem.ts"
 import {
   decoded,

@@ -4,7 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { SetAside, type SetAsideStream } from "../../../application/ports/SetAside.ts"
 import { MessageId } from "../../../domain/ids.ts"
 import { Api } from "../server/Api.ts"
-import { type PageQuery, pageOfAll } from "../server/cursor.ts"
+import { type PageQuery, pageOfAll } from "../server/listPages.ts"
 import { answer, idOf, notFound } from "../server/problem.ts"
 import { SetAsideMessage } from "./setAsideApi.ts"
 

@@ -4,7 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Processes } from "../../../application/ports/Processes.ts"
 import { Troubles } from "../../../application/processes/Troubles.ts"
 import { Api } from "../server/Api.ts"
-import { onePage } from "../server/cursor.ts"
+import { onePage } from "../server/listPages.ts"
 import { answer } from "../server/problem.ts"
 
 const list = Effect.gen(function* () {

@@ -5,7 +5,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Destinations } from "../../../application/ports/Destinations.ts"
 import { receiveReceipts, WHATSAPP } from "../../../application/receipts/receiveReceipts.ts"
 import { Api } from "../server/Api.ts"
-import { Door } from "../server/door.ts"
+import { Door, pieceOf } from "../server/door.ts"
 import { answer, invalidRequest, unproven, wrongVerifyToken } from "../server/problem.ts"
 import { limits, type Memory, readStrangersBytes } from "../server/requestBody.ts"
 import { PIECE } from "../server/turns.ts"
@@ -31,9 +31,9 @@ const verify = Effect.fnUntraced(function* (question: Question) {
 const memory: Memory = { held: 0, max: 64 * 1024 * 1024 }
 
 const take = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-  const { turns } = yield* Door
+  const door = yield* Door
   const answered = yield* receiveReceipts({
-    turnOf: (org) => Effect.callback((resume) => turns.take(org, PIECE, () => resume(Effect.void))),
+    turnOf: (org) => Effect.provideService(pieceOf(org, PIECE), Door, door),
     body: yield* readStrangersBytes(request, limits.notice, memory),
     signature: request.headers["x-hub-signature-256"] ?? null,
     org: request.headers["x-org-id"] ?? null

@@ -134,37 +134,18 @@ const useReceived = <A, E, R>(
  */
 const flowing = (request: HttpServerRequest.HttpServerRequest, limitBytes: number, org: string, whole: Uint8Array) =>
   Effect.flatMap(Door, ({ turns }) =>
-    Effect.callback<number, Problem>((resume) => {
-      const source = NodeHttpServerRequest.toIncomingMessage(request) as IncomingMessage
-      let bytes = 0
-      let inTurn = 0
-      let isOver = false
-      const onData = (chunk: Uint8Array) => {
-        if (bytes + chunk.length > whole.length) return end(Effect.fail(tooLarge(limitBytes)))
-        whole.set(chunk, bytes)
-        bytes += chunk.length
-        inTurn += chunk.length
-        giveBackAlone(chunk)
-        if (inTurn < RECEIVED_AT_ONCE) return
-        inTurn = 0
-        source.pause()
-        turns.take(org, PIECE, () => !isOver && source.resume())
+    listening<number>(request, (source, end) => {
+      const filling = fillingOf(whole)
+      return {
+        onData: (chunk) => {
+          const isTurnOver = filling.put(chunk)
+          if (isTurnOver === null) return end(Effect.fail(tooLarge(limitBytes)))
+          if (!isTurnOver) return
+          source.pause()
+          turns.take(org, PIECE, () => source.resume())
+        },
+        onEnd: () => end(Effect.succeed(filling.bytes()))
       }
-      const onEnd = () => end(Effect.succeed(bytes))
-      const onBroken = () => end(Effect.fail(endedEarly()))
-      const leave = () => {
-        isOver = true
-        source.off("data", onData).off("end", onEnd).off("close", onBroken)
-        // What still comes is read and forgotten, so that the connection can be used again.
-        source.resume()
-      }
-      const end = (result: Effect.Effect<number, Problem>) => {
-        leave()
-        resume(result)
-      }
-      if (source.destroyed) return onBroken()
-      source.on("data", onData).on("end", onEnd).on("close", onBroken)
-      return Effect.sync(leave)
     })
   )
 
@@ -175,23 +156,34 @@ const pulled = Effect.fnUntraced(function* (
   org: string,
   whole: Uint8Array
 ) {
-  let bytes = 0
-  let inTurn = 0
+  const filling = fillingOf(whole)
   yield* request.stream.pipe(
     Stream.mapError(endedEarly),
     Stream.runForEach((chunk) => {
-      if (bytes + chunk.length > whole.length) return Effect.fail(tooLarge(limitBytes))
-      whole.set(chunk, bytes)
-      bytes += chunk.length
-      inTurn += chunk.length
-      giveBackAlone(chunk)
-      if (inTurn < RECEIVED_AT_ONCE) return Effect.void
-      inTurn = 0
-      return pieceOf(org, PIECE)
+      const isTurnOver = filling.put(chunk)
+      if (isTurnOver === null) return Effect.fail(tooLarge(limitBytes))
+      return isTurnOver ? pieceOf(org, PIECE) : Effect.void
     })
   )
-  return bytes
+  return filling.bytes()
 })
+
+/** Chunks become one piece. `put` answers whether they were as much as one turn takes, and null where they do not fit. */
+const fillingOf = (whole: Uint8Array) => {
+  let bytes = 0
+  let inTurn = 0
+  const put = (chunk: Uint8Array): boolean | null => {
+    if (bytes + chunk.length > whole.length) return null
+    whole.set(chunk, bytes)
+    bytes += chunk.length
+    inTurn += chunk.length
+    giveBackAlone(chunk)
+    if (inTurn < RECEIVED_AT_ONCE) return false
+    inTurn = 0
+    return true
+  }
+  return { put, bytes: () => bytes }
+}
 
 const giveBackAlone = (chunk: Uint8Array) => {
   if (chunk.length === chunk.buffer.byteLength) giveBack(chunk)
@@ -215,25 +207,41 @@ const receivedAnyhow = (request: HttpServerRequest.HttpServerRequest, limitBytes
 
 /** What Node hands over. `arrayBuffer` takes five times as long: it runs a fiber of its own, and waits for the stream to close. */
 const received = (request: HttpServerRequest.HttpServerRequest, limitBytes: number) =>
-  Effect.callback<Uint8Array, Problem>((resume) => {
-    const source = NodeHttpServerRequest.toIncomingMessage(request) as IncomingMessage
+  listening<Uint8Array>(request, (_source, end) => {
     const chunks: Array<Uint8Array> = []
     let bytes = 0
-    const onData = (chunk: Uint8Array) => {
-      chunks.push(chunk)
-      bytes += chunk.length
-      if (bytes > limitBytes) end(Effect.fail(tooLarge(limitBytes)))
+    return {
+      onData: (chunk) => {
+        chunks.push(chunk)
+        bytes += chunk.length
+        if (bytes > limitBytes) end(Effect.fail(tooLarge(limitBytes)))
+      },
+      onEnd: () => end(Effect.succeed(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
     }
-    const onEnd = () => end(Effect.succeed(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+  })
+
+interface Listener {
+  readonly onData: (chunk: Uint8Array) => void
+  readonly onEnd: () => void
+}
+
+/** Listens to the body until `end` is called, or its caller is gone. */
+const listening = <A>(
+  request: HttpServerRequest.HttpServerRequest,
+  listenerOf: (source: IncomingMessage, end: (result: Effect.Effect<A, Problem>) => void) => Listener
+) =>
+  Effect.callback<A, Problem>((resume) => {
+    const source = NodeHttpServerRequest.toIncomingMessage(request) as IncomingMessage
+    const end = (result: Effect.Effect<A, Problem>) => {
+      leave()
+      resume(result)
+    }
+    const { onData, onEnd } = listenerOf(source, end)
     const onBroken = () => end(Effect.fail(endedEarly()))
     const leave = () => {
       source.off("data", onData).off("end", onEnd).off("close", onBroken)
       // What still comes is read and forgotten, so that the connection can be used again.
       source.resume()
-    }
-    const end = (result: Effect.Effect<Uint8Array, Problem>) => {
-      leave()
-      resume(result)
     }
     if (source.destroyed) return onBroken()
     source.on("data", onData).on("end", onEnd).on("close", onBroken)

@@ -1,6 +1,7 @@
 import { Effect, Layer } from "effect"
+import { PAGE_READ_BYTES } from "../../../application/errors.ts"
 import { mapInPieces } from "../../../application/pieces.ts"
-import { Bodies, RESPONSE_BYTES } from "../../../application/ports/Bodies.ts"
+import { Bodies } from "../../../application/ports/Bodies.ts"
 import type { EventId, MessageId } from "../../../domain/ids.ts"
 import { Postgres, prepared, reading, readingInPieces } from "../Postgres.ts"
 import { SealedTexts } from "../SealedTexts.ts"
@@ -14,7 +15,7 @@ const responsesStatement = prepared`select epoch, attempt, body, headers, upto <
         select *, 1 + octet_length(body) + coalesce(octet_length(headers::text), 0) as size from response
         where message_id = $1 and (epoch, attempt) >= ($2::int, $3::int)
       ) sized
-    ) summed where upto - size < ${String(RESPONSE_BYTES)} order by epoch, attempt`
+    ) summed where upto - size < ${String(PAGE_READ_BYTES)} order by epoch, attempt`
 const eraseStatement = prepared`with bodies as (delete from body where message_id = $1 returning 1),
     responses as (delete from response where message_id = $1 returning 1)
     select (select count(*) from bodies) + (select count(*) from responses)`
