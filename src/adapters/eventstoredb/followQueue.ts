@@ -91,12 +91,13 @@ const known = Effect.fnUntraced(function* (events: ReadonlyArray<ReadEvent>) {
 const meaningOf = (db: EventStoreDb["Service"], keys: StreamKeys["Service"]) => {
   const remembered = new Map<MessageId, Folded>()
 
-  /** The message before an event. */
+  /** The message before an event; null when it was forgotten since: its stream is gone. */
   const before = Effect.fnUntraced(function* (id: MessageId, revision: number) {
     if (revision === 0) return initial
     const folded = remembered.get(id)
     if (folded?.version === revision) return folded.message
     const events = yield* opened(keys, yield* db.read(streamOf(id), 0, revision))
+    if (events.length < revision) return null
     return events.map(factOf).reduce(evolve, initial)
   })
 
@@ -111,6 +112,7 @@ const meaningOf = (db: EventStoreDb["Service"], keys: StreamKeys["Service"]) => 
   const add = Effect.fnUntraced(function* (stored: Map<MessageId, Stored>, event: ReadEvent) {
     const id = messageOf(event.stream)!
     const message = yield* before(id, event.revision)
+    if (message === null) return
     const fact = factOf(event)
     const after = evolve(message, fact)
     const version = event.revision + 1

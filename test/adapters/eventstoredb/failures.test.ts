@@ -26,6 +26,7 @@ import { asWorker } from "../../contracts/deliver/claims.ts"
 import { makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
 import { ended, projected } from "../../contracts/replays/deadLetterSamples.ts"
 import {
+  delivered,
   endedBefore,
   inMillis,
   newLane,
@@ -39,6 +40,7 @@ import {
   unreachable
 } from "../../contracts/sample.ts"
 import { refused } from "../../contracts/written.ts"
+import type { EventLog } from "../../servers/eventStore/EventLog.ts"
 import { eventStore, eventsOf, type Fault, json } from "../../servers/eventStore.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
 
@@ -103,6 +105,8 @@ const dying = Effect.fnUntraced(function* (crippled: Effect.Success<ReturnType<t
 })
 
 const streamOf = ({ after }: { after: { id: string } }) => `message-${after.id}`
+
+const eventCount = (log: EventLog, stream: string) => log.all.filter((event) => event.stream === stream).length
 
 /** What can be claimed within `atMost`: as soon as something can, and then what comes in a little while more. */
 const claimedWithin = (context: Context.Context<Queue>, atMost: Duration.Input) =>
@@ -592,6 +596,24 @@ describe("whoever follows the log", () => {
       })
     )
   }
+
+  test(
+    "passes over what is left of a message that was forgotten while its facts were read",
+    Effect.gen(function* () {
+      const place = yield* world()
+      const { crippled, process, server, sql } = place
+      const queued = opened()
+      const start = started(queued.after)
+      const end = settled(start.after, delivered)
+      const store = Context.get(yield* crippled(), EventStore)
+      for (const { entry } of [queued, start, end]) yield* store.append([{ ...entry, fence: null }])
+      // It is known here still, and its stream is gone there.
+      server.log.delete(streamOf(queued), "softly")
+      yield* process
+      yield* until(followed(place), ({ facts }) => facts === eventCount(server.log, streamOf(queued)))
+      expect(yield* sql("select message_id, detail from posthaste.set_aside")).toEqual([])
+    })
+  )
 
   test(
     "goes on where it was when its subscription breaks",
