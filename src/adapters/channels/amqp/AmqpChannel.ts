@@ -23,9 +23,9 @@ import { presets } from "../../../domain/delivery/retry.ts"
 import { connect, type NotConnected } from "../../rabbitmq/client/connect.ts"
 import { fitsShort, type Published, publisher, TRY_HEADER } from "../../rabbitmq/client/publisher.ts"
 import { type AddressGuard, literalAddress, makeAddressGuard } from "../net/addressGuard.ts"
-import { ciphers } from "../net/ciphers.ts"
 import { type EgressRules, guardedLookup } from "../net/guardedConnect.ts"
 import type { Resolve } from "../net/resolver.ts"
+import { tlsTerms } from "../net/tlsTerms.ts"
 import { type AmqpTargetSettings, checkUrl, hostOf, portOf, secrets, settings, withPassword } from "./settings.ts"
 
 type Target = OpenDestination<AmqpTargetSettings>
@@ -200,7 +200,7 @@ const lineTo = Effect.fnUntraced(function* (target: Target, guard: AddressGuard,
     answersMax: ANSWERS_MAX,
     socket: { host, port, lookup: guardedLookup(guard, port, resolve) },
     ...(url.protocol === "amqps:" && {
-      tls: { ciphers, ...(literalAddress(host) === null && { servername: host }) }
+      tls: { ...tlsTerms, ...(literalAddress(host) === null && { servername: host }) }
     })
   })
   const { publish, isOpen } = yield* publisher(link)

@@ -18,8 +18,8 @@ import type { Socket } from "node:net"
 import tls, { type SecureContext } from "node:tls"
 import { Client, type Dispatcher } from "undici"
 import type { FailureCode } from "../../../domain/delivery/classify.ts"
-import { ciphers } from "./ciphers.ts"
 import { type Connect, type ConnectOptions, guardedConnect, NotConnected, type Steps } from "./guardedConnect.ts"
+import { tlsTerms } from "./tlsTerms.ts"
 
 export const CONNECTIONS_PER_DESTINATION_MAX = 128
 /** Idle and busy together. Busy ones may be more: how many requests are under way is bounded elsewhere. */
@@ -85,7 +85,7 @@ export const makeConnections = (
   let everybodys: SecureContext | undefined
   const contextFor = ({ url, secureContext }: Exchange): SecureContext | undefined => {
     if (secureContext !== undefined || url.protocol !== "https:") return secureContext
-    everybodys ??= tls.createSecureContext({ ciphers })
+    everybodys ??= tls.createSecureContext(tlsTerms)
     return everybodys
   }
   const poolOf = (exchange: Exchange): Pool => {

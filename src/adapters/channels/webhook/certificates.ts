@@ -8,7 +8,7 @@ import { createSecureContext, type SecureContext } from "node:tls"
 import { Redacted, Schema } from "effect"
 import type { SecretField } from "../../../application/ports/Channels.ts"
 import type { Secrets } from "../../../application/ports/Destinations.ts"
-import { ciphers } from "../net/ciphers.ts"
+import { tlsTerms } from "../net/tlsTerms.ts"
 
 export interface Certificates {
   /** PEM; null: those that Node trusts. */
@@ -92,7 +92,7 @@ export const secureContextOf = (
   if (clientCertificate !== null && key === undefined) return "the private key of its client certificate is missing"
   try {
     return createSecureContext({
-      ciphers,
+      ...tlsTerms,
       ...(caCertificate !== null && { ca: caCertificate }),
       ...(clientCertificate !== null && { cert: clientCertificate, key: Redacted.value(key!) })
     })

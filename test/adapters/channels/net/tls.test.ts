@@ -112,6 +112,50 @@ describe("a request over TLS", () => {
     })
   )
 
+  it.live("is given up where the far side sends sessions without end", () =>
+    trusting(
+      Effect.gen(function* () {
+        const far = yield* secureReceiver
+        const connect = yield* Effect.acquireRelease(
+          Effect.sync(() => vi.spyOn(tls, "connect")),
+          (spy) => Effect.sync(() => spy.mockRestore())
+        )
+        const post = yield* posting({ resolve })
+        // A server of Node's sends two, so the others are sent by hand.
+        connect.mockImplementationOnce((...options) => {
+          connect.mockRestore()
+          const socket = (tls.connect as (...given: ReadonlyArray<unknown>) => tls.TLSSocket)(...options)
+          return socket.once("secureConnect", () => {
+            for (let n = 0; n < 20; n++) socket.emit("session", Buffer.from("a session"))
+          })
+        })
+        const { outcome } = yield* post(destinationAt(`https://hooks.example:${far.port}/`))
+        expect(outcome).toMatchObject({ type: "Unreachable", error: { code: "tls_failed" } })
+      })
+    )
+  )
+
+  it.live("does not begin the handshake anew when the far side asks", () =>
+    trusting(
+      Effect.gen(function* () {
+        const server = tls.createServer({ ...certificate, maxVersion: "TLSv1.2" })
+        const begunAnew = Effect.callback<boolean>((resume) => {
+          server.on("secureConnection", (socket) => {
+            socket.on("error", () => resume(Effect.succeed(false)))
+            socket.renegotiate({}, (error) => resume(Effect.succeed(error === null)))
+          })
+        })
+        yield* Effect.acquireRelease(
+          Effect.promise(() => new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening))),
+          () => Effect.sync(() => server.close())
+        )
+        const { port } = server.address() as AddressInfo
+        yield* Effect.forkScoped(Effect.scoped(postTo(`https://hooks.example:${port}/`)))
+        expect(yield* begunAnew).toBe(false)
+      })
+    )
+  )
+
   it.live("is not sent when nobody trusts the certificate", () =>
     Effect.gen(function* () {
       const far = yield* secureReceiver
