@@ -1,4 +1,4 @@
-/** What an org sends in batches leaves others twice as much time as it takes, while there are others. */
+/** What an org sends in batches leaves others eight times as much time as it takes, while there are others. */
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -34,16 +34,34 @@ describe("batches of an org", () => {
     })
   )
 
-  it.effect("leave twice as much time as they take while another org asks, and hold up nothing of the other's", () =>
+  it.effect(
+    "leave eight times as much time as they take while another org asks, and hold up nothing of the other's",
+    () =>
+      Effect.gen(function* () {
+        const askers = makeAskers()
+        const pace = makePace(askers)
+        for (const org of ["a", "b"]) askers.asked(org, yield* monotonicNow)
+        const [first, second, third] = yield* begun(pace, "a", 3)
+        expect([second! - first!, third! - second!]).toEqual([45, 9 * TAKES_MS])
+        const from = yield* Clock.currentTimeMillis
+        for (const org of ["a", "b"]) askers.asked(org, yield* monotonicNow)
+        expect(yield* begun(pace, "b", 1)).toEqual([from])
+      })
+  )
+
+  it.effect("share that pause with those of other orgs, while these send some", () =>
     Effect.gen(function* () {
       const askers = makeAskers()
       const pace = makePace(askers)
-      for (const org of ["a", "b"]) askers.asked(org, yield* monotonicNow)
-      const [first, second, third] = yield* begun(pace, "a", 3)
-      expect([second! - first!, third! - second!]).toEqual([20, 3 * TAKES_MS])
-      const from = yield* Clock.currentTimeMillis
-      for (const org of ["a", "b"]) askers.asked(org, yield* monotonicNow)
-      expect(yield* begun(pace, "b", 1)).toEqual([from])
+      const lastPause = Effect.gen(function* () {
+        for (const org of ["a", "b"]) askers.asked(org, yield* monotonicNow)
+        const [_first, second, third] = yield* begun(pace, "a", 3)
+        return third! - second!
+      })
+      expect(yield* lastPause).toBe(9 * TAKES_MS)
+      yield* pace.paced("b", Effect.void)
+      expect(yield* lastPause).toBe(5 * TAKES_MS)
+      expect(yield* lastPause).toBe(9 * TAKES_MS)
     })
   )
 
@@ -59,7 +77,7 @@ describe("batches of an org", () => {
       )
       for (let n = 0; n < 3; n++) yield* Effect.forkChild(pace.paced("a", piece), { startImmediately: true })
       yield* TestClock.adjust("1 second")
-      expect(at).toEqual([0, 15, 30])
+      expect(at).toEqual([0, 45, 90])
     })
   )
 
@@ -79,8 +97,8 @@ describe("batches of an org", () => {
           yield* TestClock.adjust("1 minute")
           return (yield* Fiber.join(next)) - from
         })
-        expect(yield* waited(Effect.sleep("30 seconds"))).toBe(1_500)
-        expect(yield* waited(Effect.andThen(Effect.sleep("100 millis"), Effect.fail("no")))).toBe(300)
+        expect(yield* waited(Effect.sleep("30 seconds"))).toBe(1_350)
+        expect(yield* waited(Effect.andThen(Effect.sleep("100 millis"), Effect.fail("no")))).toBe(900)
       })
   )
 })
