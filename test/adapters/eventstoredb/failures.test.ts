@@ -40,7 +40,6 @@ import {
   unreachable
 } from "../../contracts/sample.ts"
 import { refused } from "../../contracts/written.ts"
-import type { EventLog } from "../../servers/eventStore/EventLog.ts"
 import { eventStore, eventsOf, type Fault, json } from "../../servers/eventStore.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
 
@@ -105,8 +104,6 @@ const dying = Effect.fnUntraced(function* (crippled: Effect.Success<ReturnType<t
 })
 
 const streamOf = ({ after }: { after: { id: string } }) => `message-${after.id}`
-
-const eventCount = (log: EventLog, stream: string) => log.all.filter((event) => event.stream === stream).length
 
 /** What can be claimed within `atMost`: as soon as something can, and then what comes in a little while more. */
 const claimedWithin = (context: Context.Context<Queue>, atMost: Duration.Input) =>
@@ -607,10 +604,11 @@ describe("whoever follows the log", () => {
       const end = settled(start.after, delivered)
       const store = Context.get(yield* crippled(), EventStore)
       for (const { entry } of [queued, start, end]) yield* store.append([{ ...entry, fence: null }])
+      const { length } = eventsOf(server, streamOf(queued))
       // It is known here still, and its stream is gone there.
       server.log.delete(streamOf(queued), "softly")
       yield* process
-      yield* until(followed(place), ({ facts }) => facts === eventCount(server.log, streamOf(queued)))
+      yield* until(followed(place), ({ facts }) => facts === length)
       expect(yield* sql("select message_id, detail from posthaste.set_aside")).toEqual([])
     })
   )

@@ -16,6 +16,7 @@ import { type AddressGuard, type AddressRules, literalAddress, portOf } from "./
 import { areUsedUp } from "./descriptors.ts"
 import { type EgressProxy, tunnel } from "./egressProxy.ts"
 import { type Address, makeResolver, type Resolve } from "./resolver.ts"
+import { boundSessions } from "./tlsTerms.ts"
 
 /** One for all channels: what one has asked, another need not ask again. */
 const systemResolve = makeResolver()
@@ -102,9 +103,6 @@ export interface ConnectOptions {
   readonly secureContext?: tls.SecureContext | undefined
 }
 
-/** Servers send two or so. Twenty thousand in a row kept the process for a tenth of a second, and nothing else ends them. */
-const SESSIONS_MAX = 16
-
 /** TLS sessions are resumed among the connections of one call. */
 export const guardedConnect = (
   url: URL,
@@ -125,11 +123,9 @@ export const guardedConnect = (
     ...(session === undefined ? {} : { session })
   })
   const keepSession = (socket: net.Socket) => {
-    let sessions = 0
+    boundSessions(socket)
     socket.on("session", (latest: Buffer) => {
       session = latest
-      sessions += 1
-      if (sessions > SESSIONS_MAX) socket.destroy(new Error("it sent sessions without end"))
     })
   }
 

@@ -9,6 +9,7 @@ import type { Socket } from "node:net"
 import { Deferred, Duration, Effect, Exit, Redacted, Schema, type Scope } from "effect"
 import { AMQPConnectionError, Connection, type ConnectionOptions } from "rabbitmq-client"
 import { areUsedUp } from "../../channels/net/descriptors.ts"
+import { boundSessions } from "../../channels/net/tlsTerms.ts"
 
 /** Why there is no connection. The codes are those of domain/delivery/classify.ts. */
 export class NotConnected extends Schema.TaggedError<NotConnected>()("NotConnected", {
@@ -75,7 +76,9 @@ export const connect = Effect.fnUntraced(function* (
   const connection = yield* Effect.acquireRelease(
     Effect.callback<Connection, NotConnected>((resume) => {
       const made = make(options)
-      guardReads((made as unknown as Connecting)._socket, options.answersMax)
+      const { _socket: socket } = made as unknown as Connecting
+      guardReads(socket, options.answersMax)
+      boundSessions(socket)
       made.on("connection", () => resume(Effect.succeed(made)))
       made.on("connection.blocked", (reason: unknown) => {
         blocked = String(reason)

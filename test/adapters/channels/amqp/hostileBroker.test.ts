@@ -2,9 +2,11 @@
 import { randomUUID } from "node:crypto"
 import type { AddressInfo } from "node:net"
 import { createServer, type Socket } from "node:net"
+import tls from "node:tls"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import fc from "fast-check"
+import { vi } from "vitest"
 import type { OutboundMessage } from "../../../../src/application/ports/Channels.ts"
 import { DestinationId, MessageId, OrgId } from "../../../../src/domain/ids.ts"
 import { amqp, destinationOf, senderKnowing } from "../../../contracts/destinations/samples.ts"
@@ -47,21 +49,47 @@ const sentTo = (answer: (socket: Socket) => void) =>
     })
   )
 
+/** What comes of one message to a target over TLS. */
+const sentSecurely = (port: number) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const url = `amqps://shop@127.0.0.1:${port}/`
+      const destination = destinationOf(amqp, org, { url, exchange: "e", timeoutMs: 2_000 })
+      const open = Effect.succeed({ destination, secrets: {}, previousSecrets: [] })
+      return (yield* (yield* senderKnowing(amqp, () => open)).send(message)).outcome
+    })
+  )
+
 describe("a target over TLS", () => {
   it.live("is offered no key exchange in which the far side names the group", () =>
     Effect.gen(function* () {
-      const offered = yield* ciphersOffered((port) =>
-        Effect.scoped(
-          Effect.gen(function* () {
-            const url = `amqps://shop@127.0.0.1:${port}/`
-            const destination = destinationOf(amqp, org, { url, exchange: "e", timeoutMs: 2_000 })
-            const open = Effect.succeed({ destination, secrets: {}, previousSecrets: [] })
-            return yield* (yield* senderKnowing(amqp, () => open)).send(message)
-          })
-        )
-      )
+      const offered = yield* ciphersOffered(sentSecurely)
       expect(offered).toContain(usual)
       expect(offered.filter((cipher) => withGroupsOfTheFarSide.includes(cipher))).toEqual([])
+    })
+  )
+
+  it.live("is given up where it sends sessions without end", () =>
+    Effect.gen(function* () {
+      const server = createServer((socket) => void socket.on("error", () => {}).resume())
+      yield* Effect.acquireRelease(
+        Effect.promise(() => new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening))),
+        () => Effect.sync(() => server.close())
+      )
+      const connect = tls.connect as (...given: ReadonlyArray<unknown>) => tls.TLSSocket
+      const spy = yield* Effect.acquireRelease(
+        Effect.sync(() => vi.spyOn(tls, "connect")),
+        (spy) => Effect.sync(() => spy.mockRestore())
+      )
+      spy.mockImplementation((...options) => {
+        const socket = connect(...options)
+        return socket.once("connect", () => {
+          for (let n = 0; n < 20; n++) socket.emit("session", Buffer.from("a session"))
+        })
+      })
+      const outcome = yield* sentSecurely((server.address() as AddressInfo).port)
+      expect(spy).toHaveBeenCalledTimes(1)
+      expect(outcome).toMatchObject({ type: "Unreachable", error: { code: "tls_failed" } })
     })
   )
 })
