@@ -59,6 +59,8 @@ const rules: Record<string, (file: string, found: Import) => string | null> = {
     if (target.startsWith(own)) return null
     // What every channel over the network needs. It needs none of them.
     if (target.startsWith("adapters/channels/net/")) return null
+    // The contract of all ways in. It needs none of them.
+    if (target.startsWith("adapters/api/")) return null
     // How RabbitMQ is spoken to, for our own broker and for those of orgs. It knows neither.
     if (target.startsWith("adapters/rabbitmq/client/")) return null
     return target.startsWith("adapters/")

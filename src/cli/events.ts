@@ -2,7 +2,7 @@
 import { Effect, Record, Stream, Struct } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Message, PublishedEvent } from "../../sdk/src/api.ts"
-import { rawMember } from "../application/requests/rawJson.ts"
+import { rawMember } from "../adapters/api/rawJson.ts"
 import { requestText, writtenRequest } from "./requestText.ts"
 import { optionalText, orgService, serviceFlags } from "./service.ts"
 import { colourOf, failed, fromNow, grouped, note, paints, print, printJsonLine, table } from "./terminal.ts"

@@ -1,7 +1,7 @@
 /** Requests that carry JSON as somebody wrote it: it goes through unread, so its digits stay as they are. */
 import { readFileSync } from "node:fs"
 import { Effect, Option } from "effect"
-import { rawMember } from "../application/requests/rawJson.ts"
+import { rawMember } from "../adapters/api/rawJson.ts"
 import { Failed, failed } from "./terminal.ts"
 
 /** `-` is standard input. */

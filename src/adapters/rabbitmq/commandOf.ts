@@ -1,10 +1,10 @@
 /** A delivery as a command, or what is wrong with it, in the words of the HTTP API. */
 import { Result, Schema } from "effect"
-import { type Command, commandTypes, isCommandType } from "../../application/requests/commands.ts"
-import { isJson, jsonOf, SIZE_MAX, textOf } from "../../application/requests/jsonText.ts"
-import { IdempotencyKey, keyRule } from "../../application/requests/messageRequests.ts"
-import { invalidFields, type Problem, tooLarge, unsupportedMediaType } from "../../application/requests/problem.ts"
 import { OrgId } from "../../domain/ids.ts"
+import { type Command, commandTypes, isCommandType } from "../api/commands.ts"
+import { isJson, jsonOf, SIZE_MAX, textOf } from "../api/jsonText.ts"
+import { IdempotencyKey, keyRule } from "../api/messageRequests.ts"
+import { invalidFields, type Problem, tooLarge, unsupportedMediaType } from "../api/problem.ts"
 import type { Delivery } from "./deliveries.ts"
 
 export const ORG_HEADER = "x-org-id"

@@ -8,7 +8,7 @@
  *
  * A message that its dossier's consent forbids is `Blocked`, and a fact says so (see consents.ts).
  *
- * It leaves out the decoding of requests (requests/), the addressing (addressing.ts) and everything after
+ * It leaves out the decoding of requests, the addressing (addressing.ts) and everything after
  * the queue.
  */
 import { DateTime, Effect, Result } from "effect"
@@ -32,6 +32,9 @@ import { wellFormed } from "../traceparent.ts"
 import { Via } from "../via.ts"
 import { type Addressing, addressesOf } from "./addressing.ts"
 import { newMessageIds } from "./messageIds.ts"
+
+/** The beginning of the idempotency keys of messages that Posthaste sends by itself, such as alerts. No caller may use it. */
+export const OWN_KEYS = "posthaste:"
 
 export interface MessageRequest extends MessageDetails {
   /** The id that its way in has promised, and under which it is accepted once; absent: a new one. */

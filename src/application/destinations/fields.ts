@@ -9,7 +9,6 @@ import { Schema, SchemaGetter } from "effect"
 import { attemptsMaxOf, capMsOf, presets, RetryPolicy, shortestWaitMs } from "../../domain/delivery/retry.ts"
 import { onDeadLetter } from "../../domain/message/queueChange.ts"
 import type { Fault } from "../errors.ts"
-import { refuses } from "../requests/decoding.ts"
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point
 const control = /[\u0000-\u001f\u007f]/
@@ -89,6 +88,16 @@ const contradictionsIn = (given: object): ReadonlyArray<Fault> => {
     faults.push({ field: "ageMaxMs", reason: `must leave time for a retry: the first comes after ${first} ms or more` })
   return faults
 }
+
+export const REFUSES = "refuses"
+
+export type Refuses = (given: object) => ReadonlyArray<Fault>
+
+/**
+ * The annotation of an object whose fields may contradict each other: `judge` names the contradicting fields by their places in the
+ * object, and decoding says nothing else of the object then. It judges requests and never stored values, so it may become stricter.
+ */
+const refuses = (judge: Refuses) => ({ [REFUSES]: judge })
 
 const judged = refuses(contradictionsIn)
 

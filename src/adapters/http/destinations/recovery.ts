@@ -6,7 +6,7 @@ import { readDestination } from "../../../application/destinations/destinations.
 import { sendTestMessage } from "../../../application/destinations/testMessage.ts"
 import { Channels } from "../../../application/ports/Channels.ts"
 import { requestReplay } from "../../../application/replays/replays.ts"
-import { answerTo } from "../../../application/requests/messageRequests.ts"
+import { answerTo } from "../../api/messageRequests.ts"
 import { admitMessages, admitReplay } from "../orgs/admit.ts"
 import { replayJson } from "../replays/deadLetters.ts"
 import { Api } from "../server/Api.ts"

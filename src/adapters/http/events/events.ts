@@ -5,15 +5,10 @@ import { HttpApiBuilder } from "effect/http-api"
 import { publishEvents } from "../../../application/events/publishEvents.ts"
 import { eraseEvent, readBody, readEvent, readMessages } from "../../../application/events/readEvents.ts"
 import { type EventFilter, Events } from "../../../application/ports/Events.ts"
-import {
-  answerToEvent,
-  decodeEvent,
-  decodeEventEntry,
-  eventRequestOf
-} from "../../../application/requests/eventRequests.ts"
-import { BATCH_MAX, messageJson } from "../../../application/requests/messageRequests.ts"
-import { rawMember } from "../../../application/requests/rawJson.ts"
 import { EventId } from "../../../domain/ids.ts"
+import { answerToEvent, decodeEvent, decodeEventEntry, eventRequestOf } from "../../api/eventRequests.ts"
+import { BATCH_MAX, messageJson } from "../../api/messageRequests.ts"
+import { rawMember } from "../../api/rawJson.ts"
 import { Message } from "../messages/messagesApi.ts"
 import { admitEvents, keysIn } from "../orgs/admit.ts"
 import { Api } from "../server/Api.ts"

@@ -16,6 +16,8 @@ import { type MessageFilter, MessageViews } from "../../../application/ports/Mes
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
 import { Telemetry } from "../../../application/ports/Telemetry.ts"
 import { Troubles } from "../../../application/processes/Troubles.ts"
+import { Via } from "../../../application/via.ts"
+import { MessageId, type OrgId } from "../../../domain/ids.ts"
 import {
   answerTo,
   BATCH_MAX,
@@ -25,10 +27,8 @@ import {
   decodeResend,
   messageJson,
   requestOf
-} from "../../../application/requests/messageRequests.ts"
-import { rawMember } from "../../../application/requests/rawJson.ts"
-import { Via } from "../../../application/via.ts"
-import { MessageId, type OrgId } from "../../../domain/ids.ts"
+} from "../../api/messageRequests.ts"
+import { rawMember } from "../../api/rawJson.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { admitMessages, keysIn } from "../orgs/admit.ts"
 import { troubleJson } from "../processes/troublesApi.ts"

@@ -2,6 +2,10 @@
 import { Schema, SchemaTransformation } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"
+import { ChannelName } from "../../../domain/ids.ts"
+import { reasons, waits } from "../../../domain/message/explanation/cause.ts"
+import { DeliveryError, MessageDetails } from "../../../domain/message/facts.ts"
+import { statuses } from "../../../domain/message/machine.ts"
 import {
   BATCH_MAX,
   BatchEntry,
@@ -11,11 +15,7 @@ import {
   MessageRequest,
   ReplayCommand,
   ResendCommand
-} from "../../../application/requests/messageRequests.ts"
-import { ChannelName } from "../../../domain/ids.ts"
-import { reasons, waits } from "../../../domain/message/explanation/cause.ts"
-import { DeliveryError, MessageDetails } from "../../../domain/message/facts.ts"
-import { statuses } from "../../../domain/message/machine.ts"
+} from "../../api/messageRequests.ts"
 import { troubles } from "../processes/troublesApi.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, bodyErrors, byId } from "../server/endpoints.ts"

@@ -14,9 +14,9 @@ import {
   readReplay,
   requestReplay
 } from "../../../application/replays/replays.ts"
-import { messageJson } from "../../../application/requests/messageRequests.ts"
 import { DestinationId, isUuid, type OrgId, ReplayId } from "../../../domain/ids.ts"
 import type { DeadLetterFilter, DeadLetterSelection, ReplaySelection } from "../../../domain/replay/facts.ts"
+import { messageJson } from "../../api/messageRequests.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { admitReplay } from "../orgs/admit.ts"
 import { Api } from "../server/Api.ts"

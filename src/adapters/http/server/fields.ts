@@ -4,7 +4,7 @@
  */
 import { Schema, SchemaTransformation } from "effect"
 
-export { optional, Reason, Time } from "../../../application/requests/fields.ts"
+export { optional, Reason, Time } from "../../api/fields.ts"
 
 /** A text in an answer that may not be there. */
 export const Text = Schema.NullOr(Schema.String)

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto"
 import { Cause, Effect } from "effect"
 import { HttpServerError, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
-import { faultsOf } from "../../../application/requests/decoding.ts"
+import { faultsOf } from "../../api/decoding.ts"
 import type { AllowedMethods } from "./allowedMethods.ts"
 import { internal, invalidFields, methodNotAllowed, notFound, type Problem, toResponse } from "./problem.ts"
 

@@ -1,23 +1,16 @@
 /**
- * Errors as this API answers them. What they say is said once for all ways in (application/requests/problem.ts).
+ * Errors as this API answers them. What they say is said once for all ways in (adapters/api/problem.ts).
  */
 import { Effect, type Result } from "effect"
 import { HttpServerResponse, ProblemDetails } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
 import type { Fault } from "../../../application/errors.ts"
-import {
-  type Failure,
-  invalidFields,
-  notFound,
-  type Problem,
-  ProblemBody,
-  problemFor
-} from "../../../application/requests/problem.ts"
 import { StoreHealth } from "../../../application/storeHealth.ts"
 import { isUuid } from "../../../domain/ids.ts"
+import { type Failure, invalidFields, notFound, type Problem, ProblemBody, problemFor } from "../../api/problem.ts"
 import { Unhurried } from "./unhurried.ts"
 
-export * from "../../../application/requests/problem.ts"
+export * from "../../api/problem.ts"
 
 /** The OpenAPI document's promise that an endpoint can answer with this status. */
 export const problemOf = (status: number) =>

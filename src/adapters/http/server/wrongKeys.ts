@@ -3,8 +3,9 @@
  * connections that others' keys are looked up with. So wrong keys of one address, and of all together, are counted, and when there
  * were too many, only keys that were good a short while ago are looked up; the rest is answered 429 from memory.
  */
-import type { UsedUp } from "../../../application/requests/problem.ts"
+
 import type { OrgId } from "../../../domain/ids.ts"
+import type { UsedUp } from "../../api/problem.ts"
 
 /** A bucket: so many at once, and so many more each second. */
 interface Share {

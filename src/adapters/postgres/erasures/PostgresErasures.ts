@@ -1,9 +1,9 @@
 /** Erasures as rows, carried out by the functions erase_streams and erase_requests. */
 import { hash } from "node:crypto"
 import { DateTime, Duration, Effect, Layer, Result } from "effect"
+import { OWN_KEYS } from "../../../application/accept/acceptMessage.ts"
 import { CommandedBy } from "../../../application/commandedBy.ts"
 import { type Erasure, type ErasureJob, Erasures } from "../../../application/ports/Erasures.ts"
-import { OWN_KEYS } from "../../../application/requests/messageRequests.ts"
 import { type ErasureFact, type ErasureField, toRecorded } from "../../../domain/erasure/facts.ts"
 import { type EventId, isUuid, type MessageId, type OrgId } from "../../../domain/ids.ts"
 import { pageOf } from "../filtering.ts"

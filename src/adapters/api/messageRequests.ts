@@ -3,11 +3,15 @@
  * A way in adds what only it has: HTTP its status and headers, a broker its acknowledgement.
  */
 import { Schema } from "effect"
+import {
+  type Acceptance,
+  type MessageRequest as AcceptedRequest,
+  OWN_KEYS
+} from "../../application/accept/acceptMessage.ts"
+import { brokerText, headerText, Retry, text } from "../../application/destinations/fields.ts"
 import { ChannelName } from "../../domain/ids.ts"
 import { detailsOf } from "../../domain/message/facts.ts"
 import type { MessageView } from "../../domain/message/view.ts"
-import type { Acceptance, MessageRequest as AcceptedRequest } from "../accept/acceptMessage.ts"
-import { brokerText, headerText, Retry, text } from "../destinations/fields.ts"
 import { decoderOf, verbatim } from "./decoding.ts"
 import { optional, Reason, Time } from "./fields.ts"
 import { blocked, invalidFields, keyReused, orgSuspended, type Problem } from "./problem.ts"
@@ -22,9 +26,6 @@ export const metadata = Schema.Record(text(100), Schema.String.check(Schema.isMa
       "must hold well-formed text without NUL"
   )
 )
-
-/** What Posthaste sends by itself, such as an alert, has keys with this beginning; a caller with one could take its place. */
-export const OWN_KEYS = "posthaste:"
 
 const AnyKey = headerText(255)
 

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it, vi } from "vitest"
-import { isDeeperThan, rawMember } from "../../../src/application/requests/rawJson.ts"
+import { isDeeperThan, rawMember } from "../../../src/adapters/api/rawJson.ts"
 
 describe("the text of a member", () => {
   it.each([

@@ -8,7 +8,8 @@
  * is too long is refused before its entries are looked at, and at most `FAULTS_MAX` faults are named.
  */
 import { Result, Schema, SchemaAST, SchemaIssue } from "effect"
-import type { Fault } from "../errors.ts"
+import { REFUSES, type Refuses } from "../../application/destinations/fields.ts"
+import type { Fault } from "../../application/errors.ts"
 
 /** Nobody reads more of them, and an answer must not be larger than what it answers. */
 export const FAULTS_MAX = 20
@@ -50,16 +51,6 @@ const VERBATIM = "verbatim"
 
 /** The annotation of a value that is kept and delivered as it was written, and read by nobody here. */
 export const verbatim = { [VERBATIM]: true } as const
-
-const REFUSES = "refuses"
-
-type Refuses = (given: object) => ReadonlyArray<Fault>
-
-/**
- * The annotation of an object whose fields may contradict each other: `judge` says which can't be, with their places in the object, and
- * nothing else is said of it then. It judges what is asked for and never what was stored, so it may become stricter.
- */
-export const refuses = (judge: Refuses) => ({ [REFUSES]: judge })
 
 interface Seen {
   readonly faults: ReadonlyArray<Fault>

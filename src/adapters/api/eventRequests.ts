@@ -1,9 +1,9 @@
 /** What can be asked about events, by whichever way in: the shapes, how they are decoded, and how the answer is worded. */
 import { Schema } from "effect"
+import { headerText, text } from "../../application/destinations/fields.ts"
+import type { EventRequest as AcceptedEvent, Publication } from "../../application/events/publishEvents.ts"
 import type { EventView } from "../../domain/event/event.ts"
 import { isEventType } from "../../domain/event/eventTypes.ts"
-import { headerText, text } from "../destinations/fields.ts"
-import type { EventRequest as AcceptedEvent, Publication } from "../events/publishEvents.ts"
 import { decoderOf, verbatim } from "./decoding.ts"
 import { optional, Time } from "./fields.ts"
 import { IdempotencyKey, metadata } from "./messageRequests.ts"

@@ -1,6 +1,6 @@
 /** Fields of requests. Those that they share with the settings of channels are in destinations/fields.ts. */
 import { Schema, SchemaTransformation } from "effect"
-import { text } from "../destinations/fields.ts"
+import { text } from "../../application/destinations/fields.ts"
 
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/
 

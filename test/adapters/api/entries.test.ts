@@ -1,7 +1,7 @@
 /** The entries of a batch are found in its bytes as `JSON.parse` would find them, in steps, whatever the bytes hold. */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { findEntries } from "../../../src/application/requests/entries.ts"
+import { findEntries } from "../../../src/adapters/api/entries.ts"
 
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
 

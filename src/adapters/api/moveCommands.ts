@@ -10,12 +10,12 @@
  * message, and one fact when it is refused.
  */
 import { DateTime, Duration, Effect, Result, Schema } from "effect"
+import { background } from "../../application/background.ts"
+import { newHolder } from "../../application/newHolder.ts"
+import { CommandInbox, type GivenCommand, type Settlement } from "../../application/ports/CommandInbox.ts"
+import { Journals } from "../../application/ports/Journals.ts"
 import { type CommandFact, journalOfCommand, toRecorded } from "../../domain/command/facts.ts"
 import { OrgId } from "../../domain/ids.ts"
-import { background } from "../background.ts"
-import { newHolder } from "../newHolder.ts"
-import { CommandInbox, type GivenCommand, type Settlement } from "../ports/CommandInbox.ts"
-import { Journals } from "../ports/Journals.ts"
 import { type Answer, type Command, isCommandType, obeyAll } from "./commands.ts"
 import { jsonOf, SIZE_MAX } from "./jsonText.ts"
 import { IdempotencyKey, keyRule } from "./messageRequests.ts"

@@ -1,9 +1,9 @@
 /** However much a caller sends, decoding it and saying what is wrong with it stays small. */
 import { Result, Schema } from "effect"
 import { describe, expect, test } from "vitest"
-import { decoderOf, FAULTS_MAX } from "../../../src/application/requests/decoding.ts"
-import { decodeEntry } from "../../../src/application/requests/messageRequests.ts"
-import { invalidFields } from "../../../src/application/requests/problem.ts"
+import { decoderOf, FAULTS_MAX } from "../../../src/adapters/api/decoding.ts"
+import { decodeEntry } from "../../../src/adapters/api/messageRequests.ts"
+import { invalidFields } from "../../../src/adapters/api/problem.ts"
 
 const message = { channel: "webhook", to: "x", payloadJson: 1 }
 const faultsOf = (more: object) =>

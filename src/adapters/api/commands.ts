@@ -9,22 +9,22 @@
  * Nothing is refused because a store does not answer: that fails for all of them, and they are to be brought again.
  */
 import { Effect, Result, Schema } from "effect"
-import { EventId, isUuid, MessageId, type OrgId } from "../../domain/ids.ts"
-import { type MessageRequest as AcceptedRequest, acceptMessages } from "../accept/acceptMessage.ts"
-import { storePauses } from "../command.ts"
-import { CommandedBy } from "../commandedBy.ts"
-import type { Fault } from "../errors.ts"
-import { type EventRequest as PublishedRequest, publishEvents } from "../events/publishEvents.ts"
+import { type MessageRequest as AcceptedRequest, acceptMessages } from "../../application/accept/acceptMessage.ts"
+import { storePauses } from "../../application/command.ts"
+import { CommandedBy } from "../../application/commandedBy.ts"
+import type { Fault } from "../../application/errors.ts"
+import { type EventRequest as PublishedRequest, publishEvents } from "../../application/events/publishEvents.ts"
 import {
   commandMessage,
   type MessageBusy,
   obeyedBefore,
   type PlainCommand,
   replayEdited
-} from "../messages/commandMessage.ts"
-import { MessageNotFound } from "../messages/readMessage.ts"
-import { Telemetry } from "../ports/Telemetry.ts"
-import { Via } from "../via.ts"
+} from "../../application/messages/commandMessage.ts"
+import { MessageNotFound } from "../../application/messages/readMessage.ts"
+import { Telemetry } from "../../application/ports/Telemetry.ts"
+import { Via } from "../../application/via.ts"
+import { EventId, isUuid, MessageId, type OrgId } from "../../domain/ids.ts"
 import { type Decode, decoderOf } from "./decoding.ts"
 import { answerToEvent, decodeEvent, eventRequestOf } from "./eventRequests.ts"
 import type { JsonText } from "./jsonText.ts"
