@@ -4,10 +4,6 @@
  * dropped when their file is gone. Each transaction takes one lock, looks, and does one thing, so that several starts at
  * once do the same as one.
  *
- * A file that is one `create index concurrently if not exists`, or one `drop index concurrently if exists`, runs outside of a transaction:
- * its table is read and written meanwhile, also by processes of an older release. Of several starts one does it; what a crash left of an
- * index is built, or dropped, anew.
- *
  * A database that a newer release brought further is refused rather than guessed at, and so is one on which another file
  * ran under a number we know. SQL names nothing but tables and functions: the schema is the `search_path` of the
  * connection, and of each function.
@@ -38,14 +34,8 @@ const filesIn = (folder: string): ReadonlyArray<SqlFile> =>
       return { name, sql, checksum }
     })
 
-/** The index that a file builds or drops outside of a transaction. */
-const indexIn = (sql: string) =>
-  /^(?:create index concurrently if not exists|drop index concurrently if exists) (\w+)/m.exec(sql)?.[1] ?? null
+const numbered = () => filesIn("schema").map((file) => ({ ...file, number: Number(file.name.slice(0, 4)) }))
 
-const numbered = () =>
-  filesIn("schema").map((file) => ({ ...file, number: Number(file.name.slice(0, 4)), index: indexIn(file.sql) }))
-
-type Migration = ReturnType<typeof numbered>[number]
 const functions = () => filesIn("functions")
 
 /** Answers the names of the files that ran now. */
@@ -56,14 +46,11 @@ export const migrate = (pool: pg.Pool, schema = SCHEMA_DEFAULT): Effect.Effect<R
       try {
         const ran: Array<string> = []
         for (;;) {
-          const next = await whenLocksAreFree(client, () => inTransaction(client, schema, () => runNext(client)))
+          const next = await inTransaction(client, schema, () => runNext(client))
           if (next === null) break
-          if (next.index === null || (await besideOthers(client, schema, next, next.index)))
-            ran.push(`schema/${next.name}.sql`)
+          ran.push(`schema/${next.name}.sql`)
         }
-        ran.push(
-          ...(await whenLocksAreFree(client, () => inTransaction(client, schema, () => createFunctions(client))))
-        )
+        ran.push(...(await inTransaction(client, schema, () => createFunctions(client))))
         client.release()
         return ran
       } catch (error) {
@@ -73,64 +60,6 @@ export const migrate = (pool: pg.Pool, schema = SCHEMA_DEFAULT): Effect.Effect<R
     },
     catch: (error) => error
   })
-
-/**
- * Answers false where another start did it meanwhile. Whoever builds or drops holds the lock of a sweep: one that wants a table for itself
- * would wait for the index, and everybody who writes to that table would wait behind it. It belongs to the connection, for there is no
- * transaction; nobody waits for it within a statement, because the index waits for all who are in one.
- */
-const besideOthers = async (
-  client: pg.PoolClient,
-  schema: string,
-  file: Migration,
-  index: string
-): Promise<boolean> => {
-  // As in lock_key, which may not be there yet.
-  const lock = "(hashtext($1)::bigint << 16) + 1"
-  while (!(await client.query<{ is: boolean }>(`select pg_try_advisory_lock(${lock}) as is`, [schema])).rows[0]!.is) {
-    await later()
-  }
-  try {
-    await client.query(`set search_path = ${searchPathOf(schema)}`)
-    // It holds up nobody, and waits for everybody who is in a transaction.
-    await client.query("set lock_timeout = 0")
-    const done = await client.query("select from migration where number = $1", [file.number])
-    if (done.rowCount! > 0) return false
-    const left = await client.query("select from pg_index where indexrelid = to_regclass($1) and not indisvalid", [
-      index
-    ])
-    if (left.rowCount! > 0) await client.query(`drop index concurrently ${index}`)
-    await running(client, file)
-    await record(client, file)
-    return true
-  } finally {
-    await client.query("reset search_path")
-    await client.query("reset lock_timeout")
-    await client.query(`select pg_advisory_unlock(${lock})`, [schema])
-  }
-}
-
-/** Whoever wants a table that a migration waits for would wait behind it: so it gives up soon, and tries again. */
-const LOCKED_MAX_MS = 3_000
-const AGAIN_AFTER_MS = 1_000
-const LOCK_NOT_AVAILABLE = "55P03"
-
-const later = () => new Promise((resolve) => setTimeout(resolve, AGAIN_AFTER_MS))
-
-const whenLocksAreFree = async <A>(client: pg.PoolClient, work: () => Promise<A>): Promise<A> => {
-  for (;;) {
-    try {
-      return await work()
-    } catch (error) {
-      if (!isLocked(error)) throw error
-      await client.query("rollback")
-      await later()
-    }
-  }
-}
-
-const isLocked = (error: unknown): boolean =>
-  error instanceof Error && (("code" in error && error.code === LOCK_NOT_AVAILABLE) || isLocked(error.cause))
 
 const inTransaction = async <A>(client: pg.PoolClient, schema: string, work: () => Promise<A>): Promise<A> => {
   await client.query("begin")
@@ -143,14 +72,13 @@ const inTransaction = async <A>(client: pg.PoolClient, schema: string, work: () 
       number int primary key, name text not null, checksum text not null, at timestamptz not null default now())`
   )
   await client.query("create table if not exists installed_function (name text primary key, checksum text not null)")
-  await client.query(`set local lock_timeout = ${LOCKED_MAX_MS}`)
   const result = await work()
   await client.query("commit")
   return result
 }
 
-/** Null when there is none left. One that builds or drops an index has yet to run. */
-const runNext = async (client: pg.PoolClient): Promise<Migration | null> => {
+/** Null when there is none left. */
+const runNext = async (client: pg.PoolClient): Promise<SqlFile | null> => {
   const known = numbered()
   const done = await client.query<{ number: number; checksum: string }>(
     "select number, checksum from migration order by number"
@@ -166,15 +94,14 @@ const runNext = async (client: pg.PoolClient): Promise<Migration | null> => {
   // Not only what comes after the last one: a number that was still missing when that one ran is run too.
   const next = known.find(({ number }) => done.rows.every((ran) => ran.number !== number))
   if (next === undefined) return null
-  if (next.index === null) {
-    await running(client, next)
-    await record(client, next)
-  }
+  await running(client, next)
+  await client.query("insert into migration (number, name, checksum) values ($1, $2, $3)", [
+    next.number,
+    next.name,
+    next.checksum
+  ])
   return next
 }
-
-const record = (client: pg.PoolClient, { number, name, checksum }: Migration) =>
-  client.query("insert into migration (number, name, checksum) values ($1, $2, $3)", [number, name, checksum])
 
 /**
  * A function may get other parameters or another result, which `create or replace` can't give it: so it is dropped first,

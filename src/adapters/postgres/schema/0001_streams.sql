@@ -3,18 +3,24 @@
 -- Transaction ids of two servers are not comparable: a database that was moved or restored would write new facts below old
 -- ones, where no reader looks any more. So the order of the log has a base, which is added to every transaction id, and
 -- which whoever moves a database raises above all that is stored. One row.
-create table log_base (one boolean primary key default true check (one), base bigint not null default 0);
+create table log_base (
+  one boolean primary key default true check (one),
+  base bigint not null default 0,
+  -- Which server the order of the log was last continued on, so that another one is noticed (see continue_log). Null: no server
+  -- has said so yet, or it does not tell.
+  system_identifier bigint,
+  timeline int,
+  -- Where PostgreSQL was started on a base backup, it leaves a file that says so. Its time, where we may look.
+  backup timestamptz
+);
 insert into log_base default values;
 
--- All facts. Readers of all streams order by (tx, position) and stay below `log_end()`: a sequence alone would let
--- them step over a transaction that commits late. A message's stream is its id; the stream of anything else (a circuit, a
--- replay, a consent, an endpoint) has a name, and its id is derived from that name.
 create sequence event_position cache 1000;
 create table event (
   stream_id uuid not null,
   stream text,
   tx bigint not null,
-  position bigint not null default nextval('event_position'),
+  position bigint not null default nextval('event_position'::regclass),
   at timestamptz not null,
   actor text,
   version int not null,
@@ -22,20 +28,33 @@ create table event (
   data json not null,
   primary key (stream_id, version)
 );
-create index event_order on event (tx, position);
+create index event_order on event (tx, "position");
 -- A message is found by the name its provider gave it from the very commit of the fact that tells the name, and for as long
 -- as that fact is there. The names stand here, and not only in the domain, because an index on all facts would read the
 -- JSON of each: a new shape of either must be added here, in copied_fact and in PostgresProviderMessages.ts.
-create index event_provider_message on event ((data ->> 'providerMessageId'))
-  where name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and data ->> 'providerMessageId' is not null;
+create index event_provider_message on event ((data ->> 'providerMessageId')) where (name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and ((data ->> 'providerMessageId') is not null));
+-- Promises: journals that tell of one deed are found by their age, and a message that was blocked for want of a consent is such a deed: each
+-- request that is blocked leaves one.
+create index event_deeds on event (at, stream_id) where ((version = 1) and (stream ~ '^(access|blocked|command|replay)-'));
+-- Promises: retention finds the facts after which a journal that goes on for ever rests, as few as they are among all facts.
+create index event_rest on event (stream_id, version) where ((stream ~ '^(circuit|overdue|outage)-') and (name ~ '^(CircuitClosed|CircuitReset|OverdueEnded|BrokerBack)@'));
 
 -- What may be erased lives beside the facts.
-create table body (message_id uuid primary key, body text not null);
+create table body (
+  message_id uuid primary key,
+  body text,
+  event_id uuid,
+  check (((body IS NULL) <> (event_id IS NULL)))
+);
+create index body_of_event on body (event_id) where event_id is not null;
+
 create table response (
   message_id uuid not null,
   epoch int not null,
   attempt int not null,
   body text not null,
+  -- Promises: the headers of an answer stand and fall with its body.
+  headers json,
   primary key (message_id, epoch, attempt)
 );
 
@@ -49,3 +68,14 @@ create table idempotency (
 );
 -- To forget a message is to forget its key.
 create index idempotency_of_message on idempotency (message_id);
+
+-- How far a log was followed, and who is at it.
+create table log_follower (
+  name text primary key,
+  position text,
+  holder text,
+  lease_until timestamptz not null default '-infinity'::timestamptz,
+  -- So many facts of ours were found.
+  facts bigint not null default 0
+);
+insert into log_follower (name) values ('queue'), ('journals');

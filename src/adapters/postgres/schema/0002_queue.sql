@@ -30,22 +30,34 @@ create table lane (
   -- When the rate limit makes a visit worthwhile again.
   slot_at timestamptz,
   -- Where the circuit stands. generation is the number of facts on its stream, and changes with them only.
-  circuit text not null default 'CLOSED' check (circuit in ('CLOSED', 'OPEN', 'HALF_OPEN', 'HELD')),
+  circuit text not null default 'CLOSED' check ((circuit = ANY (ARRAY['CLOSED', 'OPEN', 'HALF_OPEN', 'HELD']))),
   generation int not null default 0,
   failures int not null default 0,
   blocked_until timestamptz,
   in_flight_max int,
   circuit_stream uuid,
   next_claim_at timestamptz not null generated always as (
-    case when paused or circuit = 'HELD' then 'infinity'::timestamptz else greatest(ready_at, blocked_until, slot_at) end
-  ) stored
+CASE
+    WHEN (paused OR (circuit = 'HELD')) THEN 'infinity'::timestamptz
+    ELSE GREATEST(ready_at, blocked_until, slot_at)
+END) stored,
+  -- A worker that holds enough of an org's messages claims those of other orgs.
+  org_id text,
+  -- Promises: what a lane's rate limit handed out ahead, and what of it came back.
+  -- From here on no slot of the rate limit is handed out yet; slot_at says when that is worth a visit.
+  next_slot_at timestamptz,
+  -- Slots before next_slot_at that nobody will use; null when there are none.
+  returned_slots timestamptz[],
+  -- Promises: a claim begins where the messages of its lane begin. A row that was deleted stays in its index until it is vacuumed,
+  -- and while a transaction elsewhere is open it is not: a claim that began at the front walked past all of them.
+  -- No message of the lane is due before first_due_at. It holds by what holds ready_at: see wake_lanes and schedule_lanes.
+  first_due_at timestamptz not null default '-infinity'::timestamptz
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 create index lane_next_claim on lane (next_claim_at);
+create index lane_of_nobody on lane (lane) where org_id is null;
 
--- One row per claimed batch: the lease and, by its removal or renaming, the fence.
-create sequence batch;
 create table claim (
-  batch bigint primary key,
+  batch uuid primary key,
   worker text not null,
   lease_until timestamptz not null,
   messages uuid[] not null,
@@ -56,19 +68,73 @@ create table claim (
   attempts int[] not null
 ) with (fillfactor = 50);
 
--- The line of each ordering key: of the messages of one lane with one key at most one is in `ready`, claimed or under way,
--- and they take their turns in the order they were accepted. The head is GIVEN to the queue; whoever stands behind it is
--- WAITING, with what its row in `ready` will say. A DEAD head was dead-lettered and holds its place, where its lane says so.
 create sequence line_entry_nth;
 create table line_entry (
   message_id uuid primary key,
   lane uuid not null,
   line text not null,
-  nth bigint not null default nextval('line_entry_nth'),
-  state text not null check (state in ('WAITING', 'GIVEN', 'DEAD')),
+  nth bigint not null default nextval('line_entry_nth'::regclass),
+  state text not null check ((state = ANY (ARRAY['RESERVED', 'WAITING', 'GIVEN', 'DEAD']))),
   due_at timestamptz not null,
   version int not null,
   epoch int not null,
   attempt int not null
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
 create unique index line_entry_order on line_entry (lane, line, nth);
+create index line_entry_reserved on line_entry (nth) where state = 'RESERVED';
+
+-- Promises: who looks for the head of a line begins where the line begins. An entry that was deleted stays in its index until it is
+-- vacuumed, and while a transaction elsewhere is open it is not: whoever began at the front walked past all of them.
+-- No entry of the line is before first_nth. Only lines whose head was far have a row: see advance_lines. Entries come in under
+-- the line's lock and behind those that are there, so it stays true; after a while the row is forgotten, see mend_lines.
+create table line_front (
+  lane uuid not null,
+  line text not null,
+  first_nth bigint not null,
+  at timestamptz not null,
+  primary key (lane, line)
+) with (fillfactor = 50);
+
+-- Promises: a message that can't be processed stands here and in no batch, until it is tried again; whoever moves it does both in
+-- one transaction. Where it belongs is not kept: its facts say it, once they can be read.
+create table set_aside (
+  message_id uuid primary key,
+  -- As far as they are known.
+  org_id text,
+  lane uuid,
+  reason text not null,
+  detail text not null,
+  since timestamptz not null default clock_timestamp(),
+  -- How often it was set aside in a row.
+  tries int not null default 1,
+  -- When it is tried again; null while it is tried, which is over when it is set aside again or a day has passed.
+  again_at timestamptz,
+  tried_at timestamptz,
+  version int
+) with (fillfactor = 70);
+create index set_aside_again on set_aside (again_at) where again_at is not null;
+create index set_aside_tried on set_aside (tried_at) where again_at is null;
+
+-- Promises: a reader of the log that passes over facts because it can't process their stream owes them here, until it makes up for
+-- them. A projection writes both in the transaction of its step.
+create table stream_aside (
+  -- The name of a projection, with its generation, or of another reader, with generation 0.
+  reader text not null,
+  generation int not null,
+  stream text not null,
+  -- Of the facts that it owes, ascending.
+  versions int[] not null,
+  reason text not null,
+  detail text not null,
+  since timestamptz not null default clock_timestamp(),
+  tries int not null default 1,
+  again_at timestamptz not null,
+  primary key (reader, generation, stream)
+) with (fillfactor = 70);
+
+-- Whose turn it is to look for what is not where it should be.
+create table queue_repair (
+  one boolean primary key default true check (one),
+  holder text not null,
+  until timestamptz not null
+);

@@ -1,28 +1,34 @@
--- Promises: a command that a caller's own transaction gave is here if, and as soon as, that transaction is committed, until
--- it is decided; and what was refused stays here with the reason. Nothing here makes one caller wait for another one.
-
 create sequence sql_command_n cache 100;
 create table sql_command (
   -- The caller's transaction. Those of one caller follow each other in this order.
   tx xid8 not null default pg_current_xact_id(),
-  n bigint not null default nextval('sql_command_n'),
+  n bigint not null default nextval('sql_command_n'::regclass),
   -- Of the message or event that it becomes.
   id uuid not null,
   org_id text not null,
   type text not null,
   key text,
   request jsonb not null,
+  -- The trace that a command's caller names (W3C); what is malformed is kept and means nothing.
+  traceparent text,
   primary key (tx, n)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
 create index sql_command_id on sql_command (id);
+
+-- A key that was used before: the command became what the earlier one had become.
+create table sql_command_alias (
+  id uuid primary key,
+  became uuid not null,
+  at timestamptz not null default clock_timestamp()
+);
+create index sql_command_alias_at on sql_command_alias (at);
 
 -- One process at a time moves commands, so that those of one caller keep their order. Others wait for its lease to end.
 create table sql_command_mover (
   one boolean primary key default true check (one),
   holder uuid,
-  lease_until timestamptz not null default '-infinity'
+  lease_until timestamptz not null default '-infinity'::timestamptz
 ) with (fillfactor = 50);
-insert into sql_command_mover default values;
 
 create table refused_command (
   id uuid primary key,
@@ -36,12 +42,5 @@ create table refused_command (
   published boolean not null default false
 );
 create index refused_command_at on refused_command (at);
-create index refused_command_unpublished on refused_command (at) where not published;
-
--- A key that was used before: the command became what the earlier one had become.
-create table sql_command_alias (
-  id uuid primary key,
-  became uuid not null,
-  at timestamptz not null default clock_timestamp()
-);
-create index sql_command_alias_at on sql_command_alias (at);
+create index refused_command_unpublished on refused_command (at) where (NOT published);
+insert into sql_command_mover default values;

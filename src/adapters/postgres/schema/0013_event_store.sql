@@ -13,14 +13,7 @@ create table copied_fact (
   data json not null,
   primary key (stream_id, version)
 );
-create index copied_fact_provider_message on copied_fact ((data ->> 'providerMessageId'))
-  where name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and data ->> 'providerMessageId' is not null;
-
--- Facts of messages, wherever their streams are: either event or copied_fact has those of a message. For a value that is
--- given, not for a join: a join with it read all of both tables, and a claim took twenty times as long.
-create view message_fact as
-  select stream_id, version, name, data from event where stream is null
-  union all select stream_id, version, name, data from copied_fact;
+create index copied_fact_provider_message on copied_fact ((data ->> 'providerMessageId')) where (name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and ((data ->> 'providerMessageId') is not null));
 
 -- What comes with an append, named by the id of its first event: there before the event, gone when it was applied. One whose
 -- event never came is what a crash left behind.
@@ -32,7 +25,8 @@ create table append_intent (
   epoch int,
   attempt int,
   response text,
-  at timestamptz not null default clock_timestamp()
+  at timestamptz not null default clock_timestamp(),
+  headers json
 );
 create index append_intent_of_message on append_intent (message_id);
 create index append_intent_age on append_intent (at);
@@ -47,25 +41,17 @@ create table applied_change (
 ) with (fillfactor = 80);
 create index applied_change_age on applied_change (at);
 
--- How far a log was followed, and who is at it.
-create table log_follower (
-  name text primary key,
-  position text,
-  holder text,
-  lease_until timestamptz not null default '-infinity',
-  -- So many facts of ours were found.
-  facts bigint not null default 0
-);
-insert into log_follower (name) values ('queue'), ('journals');
-
--- Streams that are to go from EventStoreDB too.
-create table forgotten_stream (message_id uuid primary key);
+-- Facts of messages, wherever their streams are: either event or copied_fact has those of a message. For a value that is
+-- given, not for a join: a join with it read all of both tables, and a claim took twenty times as long.
+create view message_fact as
+  select stream_id, version, name, data from event where stream is null
+  union all select stream_id, version, name, data from copied_fact;
 
 -- One entry of an append before it is appended, as the function `reserve` is told it.
 create type reservation as (
-  n int, id uuid, message uuid, expected int, fence bigint, lane uuid, generation int,
+  n int, id uuid, message uuid, expected int, fence uuid, lane uuid, generation int,
   opens boolean, body text, org text, key text, hash text, at_ms bigint,
-  epoch int, attempt int, response text
+  epoch int, attempt int, response text, event uuid, line_lane uuid, line text, headers json, personal boolean, fact_key text
 );
 
 -- What stored facts of one message mean here: `copies` are those to be found here too, `erased` the version that erased its

@@ -11,10 +11,13 @@ create table erasure (
   requested_at timestamptz not null,
   ended_at timestamptz,
   -- Not before then: a lease while somebody works on it.
-  next_at timestamptz not null
+  next_at timestamptz not null,
+  -- Of its messages, those whose streams had to go with them.
+  forgotten int not null default 0
 );
 create index erasure_of_org on erasure (org_id, id desc);
-create index erasure_next on erasure (next_at) where ended_at is null;
+-- Promises: the next erasure and the next replay of each org are found without reading those of others.
+create index erasure_of_org_next on erasure (org_id, next_at) where ended_at is null;
 
 -- Messages and events that were erased of late. A projector may hold facts of them that it read before: what it writes is erased again.
 create table erased_stream (
@@ -22,3 +25,11 @@ create table erased_stream (
   at timestamptz not null default clock_timestamp()
 );
 create index erased_stream_at on erased_stream (at);
+
+-- Streams that were erased here, and whose events nobody has looked at since: those from before they were sealed may be in the clear.
+create table erased_elsewhere (
+  stream_id uuid primary key,
+  stream text not null,
+  erasure uuid not null
+);
+create index erased_elsewhere_of on erased_elsewhere (erasure);

@@ -1,8 +1,6 @@
--- Promises: a receipt that was answered for is here until it is applied or parked; the same words of the same account stand
--- here once; a claim is a lease, by this server's clock.
 create sequence receipt_inbox_id;
 create table receipt_inbox (
-  id bigint primary key default nextval('receipt_inbox_id'),
+  id bigint primary key default nextval('receipt_inbox_id'::regclass),
   org_id text not null,
   account_id uuid not null,
   -- Text and not JSON: what a provider writes may hold characters that JSON types refuse.
@@ -12,7 +10,8 @@ create table receipt_inbox (
   due_at timestamptz not null,
   -- Parked: kept to be looked into, and not handed out.
   parked_at timestamptz,
+  names text[],
   unique (account_id, digest)
 );
 create index receipt_inbox_due on receipt_inbox (due_at, id) where parked_at is null;
-create index receipt_inbox_of_org on receipt_inbox (org_id, (parked_at is null));
+create index receipt_inbox_of_org on receipt_inbox (org_id, ((parked_at is null)));

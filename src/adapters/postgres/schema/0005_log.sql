@@ -1,0 +1,183 @@
+-- Promises: derived rows only, each equal to the fold of its stream up to its version; the position moves in the same
+-- transaction. The rows belong to a generation, and people see the live one only: another is built beside it and takes its
+-- place in one commit. A message that is forgotten leaves all generations, for good.
+create table projection (
+  name text not null,
+  position text,
+  generation int not null default 1,
+  -- Of the fold that makes these rows.
+  version int not null default 1,
+  live boolean not null default true,
+  -- Facts read so far, about how many there are, and how many a second of late.
+  facts bigint not null default 0,
+  total bigint not null default 0,
+  rate float8,
+  started_at timestamptz not null default clock_timestamp(),
+  moved_at timestamptz not null default clock_timestamp(),
+  primary key (name, generation)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+create unique index projection_live on projection (name) where live;
+create unique index projection_build on projection (name) where (NOT live);
+insert into projection (name) values ('messages');
+
+-- The projection `messages`: the list of messages and the counts of it.
+create table message_view (
+  id uuid not null,
+  generation int not null,
+  org_id text not null,
+  version int not null,
+  status text not null,
+  channel text not null,
+  recipient text not null,
+  event_type text,
+  dossier_id text,
+  correlation_id text,
+  created_at timestamptz not null,
+  -- When the epoch ended, and of a dead letter why.
+  ended_at timestamptz,
+  error_code text,
+  view json not null,
+  -- Promises: every filter of the list of messages has an index that gives its messages in the order of the list, or comes with
+  -- one that has. An index of what few messages have holds only these.
+  -- Of the message's metadata, an md5 for each entry with its org: one org's common entry costs another's search nothing, and an
+  -- index holds no long text.
+  entries uuid[],
+  -- Promises: the same lists in the same order, with less to write for each message. When a waiting message ends is a column, so
+  -- that its index reads no JSON; the audit's list grows at its end, where a page that is full is left full.
+  ends_at timestamptz,
+  -- Promises: what became of the messages of a replay is counted from their rows.
+  replay_id uuid,
+  primary key (id, generation)
+) with (fillfactor = 80);
+create index message_view_dead on message_view (generation, org_id, ended_at desc, id desc) where status in ('FAILED', 'DEAD_LETTER');
+create index message_view_dead_of on message_view (generation, org_id, recipient, ended_at desc, id desc) where status in ('FAILED', 'DEAD_LETTER');
+create index message_view_entries on message_view using gin (entries) where entries is not null;
+create index message_view_event_type on message_view (generation, org_id, event_type, created_at desc, id desc) where event_type is not null;
+create index message_view_dossier on message_view (generation, org_id, dossier_id, created_at desc, id desc) where dossier_id is not null;
+create index message_view_correlation on message_view (generation, org_id, correlation_id, created_at desc, id desc) where correlation_id is not null;
+create index message_view_error on message_view (generation, org_id, error_code, created_at desc, id desc) where error_code is not null;
+-- Promises: dead letters that want somebody are found without those that were dismissed.
+create index message_view_wants_somebody on message_view (generation, org_id, ended_at desc, id desc) where (status in ('FAILED', 'DEAD_LETTER') and ((view ->> 'dismissed') is null));
+create index message_view_ends on message_view (generation, ends_at, id) where ends_at is not null;
+-- Dead letters in the order of a replay.
+create index message_view_dead_accepted on message_view (generation, org_id, created_at, id) where status in ('FAILED', 'DEAD_LETTER');
+create index message_view_dead_accepted_of on message_view (generation, org_id, recipient, created_at, id) where status in ('FAILED', 'DEAD_LETTER');
+create index message_view_replay on message_view (generation, replay_id, status) where replay_id is not null;
+create index message_view_of_status on message_view (generation, org_id, status, created_at, id);
+create index message_view_of_recipient on message_view (generation, org_id, recipient, created_at, id) with (fillfactor='50');
+
+create table message_count (
+  generation int not null,
+  org_id text not null,
+  channel text not null,
+  status text not null,
+  count bigint not null,
+  primary key (generation, org_id, channel, status)
+) with (fillfactor = 50);
+
+-- The projection `audit`. A message's stream is its id, so the key also finds the entries of a message.
+create table audit (
+  generation int not null,
+  stream_id uuid not null,
+  version int not null,
+  org_id text not null,
+  at timestamptz not null,
+  operation text not null,
+  subject_type text not null,
+  subject_id text not null,
+  channel text,
+  actor text,
+  correlation_id text,
+  dossier_id text,
+  details json not null,
+  primary key (generation, stream_id, version)
+);
+create index audit_of_dossier on audit (generation, org_id, dossier_id, at desc) where dossier_id is not null;
+create index audit_of_correlation on audit (generation, org_id, correlation_id, at desc) where correlation_id is not null;
+-- What nearly every message does is found by the list itself.
+create index audit_of_operation on audit (generation, org_id, operation, at desc) where operation not in ('CREATED', 'SENT', 'UPDATED');
+create index audit_of_org on audit (generation, org_id, at, stream_id, version);
+
+-- The projection `activity`, and with it the withdrawals that are not applied: whoever sees one sees all that was accepted before it.
+create table activity (
+  generation int not null,
+  stream_id uuid not null,
+  version int not null,
+  org_id text not null,
+  dossier_id text not null,
+  at timestamptz not null,
+  activity text not null,
+  channel text not null,
+  message_id uuid,
+  actor text,
+  details json not null,
+  primary key (generation, stream_id, version)
+);
+create index activity_of_dossier on activity (generation, org_id, dossier_id, at desc, stream_id desc, version desc);
+create index activity_messages on activity (generation, org_id, dossier_id, channel, message_id) where activity = 'MESSAGE_CREATED';
+
+create table withdrawal (
+  generation int not null,
+  org_id text not null,
+  dossier_id text not null,
+  channel text not null,
+  version int not null,
+  open boolean not null,
+  primary key (generation, org_id, dossier_id, channel)
+);
+create index withdrawal_open on withdrawal (generation) where open;
+
+-- Where the streams of messages are in EventStoreDB: messages of events that are stored and whose own streams may not be there yet.
+create table owed_message (
+  message_id uuid primary key,
+  event_id uuid not null,
+  name text not null,
+  data json not null,
+  actor text,
+  at timestamptz not null,
+  kept_at timestamptz not null default clock_timestamp()
+);
+create index owed_message_age on owed_message (kept_at);
+
+-- Messages that retention removed of late. A projector may hold facts of them that it read before: it must not write them.
+create table forgotten_message (
+  message_id uuid primary key,
+  at timestamptz not null default clock_timestamp()
+);
+create index forgotten_message_at on forgotten_message (at);
+
+-- Streams that are to go from EventStoreDB too.
+create table forgotten_stream (
+  message_id uuid primary key,
+  stream text
+);
+
+-- The stream begins with this version.
+create table forgotten_front (
+  stream text primary key,
+  version int not null
+);
+
+-- Promises: the messages of an org are looked through once for one that names a destination which was removed, however many there are.
+create table looked_through (
+  destination uuid primary key,
+  -- Of the list. In one that is built anew the look begins anew.
+  generation int not null,
+  -- None of those up to this one names it.
+  created_at timestamptz not null,
+  message_id uuid not null,
+  -- There was no end in sight, and nothing in the way.
+  goes_on boolean not null
+);
+
+-- Promises: how far the facts have gone out to the broker. Moved only after the broker has confirmed them, and by one process
+-- at a time, so each fact goes out at least once and those of a message in their order.
+create table fact_outlet (
+  one boolean primary key default true check (one),
+  position text,
+  holder uuid,
+  lease_until timestamptz not null default '-infinity'::timestamptz,
+  -- Whether facts have begun to go out: the first time is chosen where they begin, and never again.
+  begun boolean not null default false
+) with (fillfactor = 50);
+insert into fact_outlet default values;
