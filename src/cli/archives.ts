@@ -1,15 +1,13 @@
-/** `posthaste export`, `import` and `store copy`: every stream to text, from text, and from one store to another. */
+/** `posthaste export` and `import`: every stream to text, and from text. */
 import { createReadStream, createWriteStream, existsSync } from "node:fs"
-import { Effect, Layer, Option, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { DerivedRows } from "../application/ports/DerivedRows.ts"
 import { EventStore } from "../application/ports/EventStore.ts"
-import { copyStreams } from "../application/store/copyStreams.ts"
 import { exportStreams } from "../application/store/exportStreams.ts"
-import { importStreams, settleIn } from "../application/store/importStreams.ts"
-import { type Log, ownLog } from "../application/store/logStream.ts"
+import { importStreams } from "../application/store/importStreams.ts"
+import { ownLog } from "../application/store/logStream.ts"
 import { json, switchFlag } from "./service.ts"
-import { kinds, storeLayer, storeOfKind } from "./store.ts"
+import { storeLayer } from "./store.ts"
 import { bar, Failed, failed, grouped, note, print, printJson } from "./terminal.ts"
 
 const file = (description: string) =>
@@ -107,59 +105,4 @@ const importCommand = Command.make(
   ])
 )
 
-const copy = Command.make(
-  "copy",
-  {
-    from: Flag.Literals("from", kinds).pipe(Flag.withDescription("The store of the streams")),
-    to: Flag.Literals("to", kinds).pipe(Flag.withDescription("The store to copy them to")),
-    adopt: switchFlag(
-      "switch",
-      "Afterwards let the database use the copy: from then on Posthaste must be started with EVENTSTORE_URL"
-    ),
-    json
-  },
-  Effect.fnUntraced(function* ({ from, to, adopt, json }) {
-    if (from !== "postgres" || to !== "eventstoredb") {
-      const message =
-        "a copy goes from postgres to eventstoredb; the way back is an export with EVENTSTORE_URL, and an import into an empty database without"
-      return yield* failed(message)
-    }
-    const logOf = (kind: (typeof kinds)[number]) =>
-      Effect.map(Layer.build(storeOfKind(kind, false)), (context) => ({ context, kind }))
-    const source = yield* logOf(from)
-    const target = yield* logOf(to)
-    const log = (built: typeof source): Effect.Effect<Log> => Effect.provideContext(ownLog, built.context)
-    const [sourceLog, targetLog] = [yield* log(source), yield* log(target)]
-    const { facts } = yield* sourceLog.store.extent
-    const progress = yield* bar("copying")
-    const copied = yield* copyStreams(sourceLog, targetLog, ({ known, written }) =>
-      progress.show(known + written, Math.max(facts, known + written))
-    ).pipe(Effect.ensuring(progress.end), Effect.provideContext(target.context))
-    if (adopt) {
-      // Positions in the source mean nothing in the target.
-      const moveIn = Effect.flatMap(DerivedRows, ({ forgetPositions }) => Effect.andThen(forgetPositions, settleIn))
-      yield* Effect.provideContext(moveIn, target.context)
-    }
-    if (json) return yield* printJson({ ...copied, switched: adopt })
-    yield* print(
-      `${grouped(copied.written)} facts copied from ${from} to ${to}, ${grouped(copied.known)} were copied before; both hold the same ${grouped(copied.compared)}` +
-        (adopt ? `, and the database uses ${to} now` : "")
-    )
-  }, Effect.scoped)
-).pipe(
-  Command.withDescription(
-    "Copy every stream from PostgreSQL into EventStoreDB and compare both. DATABASE_URL names the database, EVENTSTORE_URL EventStoreDB. Stop Posthaste before --switch."
-  ),
-  Command.withShortDescription("Copy every stream into EventStoreDB"),
-  Command.withExamples([
-    { command: "posthaste store copy --from postgres --to eventstoredb --switch", description: "Move to EventStoreDB" }
-  ])
-)
-
-const store = Command.make("store").pipe(
-  Command.withDescription("The store of the facts."),
-  Command.withShortDescription("Copy every stream into EventStoreDB"),
-  Command.withSubcommands([copy])
-)
-
-export const archives = [exportCommand, importCommand, store] as const
+export const archives = [exportCommand, importCommand] as const

@@ -48,31 +48,27 @@ export const sealingOfTexts = Effect.gen(function* () {
   return newest === undefined ? null : sealing(newest, older)
 })
 
-/** The kinds of stores for streams. */
-export const kinds = ["postgres", "eventstoredb"] as const
-export type Kind = (typeof kinds)[number]
-
-/** `asItIs`: a database that lacks migrations is refused rather than changed. */
-export const storeOfKind = (kind: Kind, asItIs: boolean) =>
+/**
+ * The store that Posthaste itself would use. `asItIs`: a database that lacks migrations is refused rather than changed, and nothing
+ * is stored.
+ */
+export const storeLayer = (asItIs: boolean) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { eventStoreUrl, schema, sealsBodies, sealsFacts } = yield* storeSettings
       const url = yield* databaseUrl
       const PostgresPorts = yield* postgresPorts
       const beside = Layer.merge(LogReader.layer, (yield* channels).unused)
-      // Who takes the store as it is stores nothing.
       const seals = {
         sealsBodies: sealsBodies && !asItIs,
-        sealsFacts: sealsFacts && !asItIs && kind === "eventstoredb"
+        sealsFacts: sealsFacts && !asItIs && eventStoreUrl !== null
       }
       if ((seals.sealsBodies || seals.sealsFacts) && (yield* keys) === null) {
         const name = seals.sealsBodies ? "POSTHASTE_SEAL_BODIES" : "POSTHASTE_SEAL_FACTS"
         return yield* failed(`${name} is true, and there is no encryption key to seal with`)
       }
       const postgres = { url, schema, asItIs, sealing: sealingOfTexts, ...seals }
-      if (kind === "postgres") return Layer.provideMerge(beside, PostgresPorts.truth(postgres))
-      const message = "EVENTSTORE_URL is not set: it says where EventStoreDB is"
-      if (eventStoreUrl === null) return yield* failed(message)
+      if (eventStoreUrl === null) return Layer.provideMerge(beside, PostgresPorts.truth(postgres))
       return Layer.provideMerge(
         beside,
         (yield* eventStoreDbPorts)
@@ -80,12 +76,4 @@ export const storeOfKind = (kind: Kind, asItIs: boolean) =>
           .pipe(Layer.provideMerge(PostgresPorts.truthWithoutStreams(postgres)))
       )
     })
-  )
-
-/** The store that Posthaste itself would use. */
-export const storeLayer = (asItIs: boolean) =>
-  Layer.unwrap(
-    Effect.map(storeSettings, ({ eventStoreUrl }) =>
-      storeOfKind(eventStoreUrl === null ? "postgres" : "eventstoredb", asItIs)
-    )
   )

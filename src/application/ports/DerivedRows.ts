@@ -117,7 +117,5 @@ export class DerivedRows extends Context.Service<
     readonly restoreReplays: (
       replays: ReadonlyArray<{ readonly id: ReplayId; readonly request: ReplayRequested }>
     ) => FromStore<void>
-    /** Projections and alerting read the log from its beginning again: positions of another store are invalid here. */
-    readonly forgetPositions: FromStore<void>
   }
 >()("posthaste/application/ports/DerivedRows") {}

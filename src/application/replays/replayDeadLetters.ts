@@ -34,6 +34,8 @@ const STRETCH = 500
 /** Longer than a stretch takes. After a crash it is how long the replay stands still. */
 const LEASE = Duration.seconds(10)
 const PAUSE = Duration.millis(100)
+/** The longest pause between two looks at a stretch that still waits. */
+const LOOK_PAUSE_MAX = Duration.seconds(5)
 /** How long a stretch may delay the next one. */
 const PATIENCE = Duration.minutes(1)
 /** The pause while no replay has work. */
@@ -50,8 +52,9 @@ export const replayOnce = Effect.fnUntraced(function* () {
     return true
   }
   const before = yield* loadReplay(job)
-  const after = statusOf(before.replay) !== "RUNNING" || (yield* mustWait(before)) ? before : yield* advance(before)
-  if (statusOf(after.replay) === "RUNNING") yield* replays.back(job.id, PAUSE)
+  const waits = statusOf(before.replay) === "RUNNING" && (yield* mustWait(before))
+  const after = waits || statusOf(before.replay) !== "RUNNING" ? before : yield* advance(before)
+  if (statusOf(after.replay) === "RUNNING") yield* replays.back(job.id, waits ? yield* lookPause(before) : PAUSE)
   else {
     yield* replays.close(job.id)
     yield* sayEnded(after)
@@ -149,6 +152,12 @@ const endItem = Effect.fnUntraced(function* (
   const entry =
     facts.length === 0 ? null : entryOf(messageId, message, stream.version, facts, yield* DateTime.now).entry
   return { entry, answer: "replayed" }
+})
+
+/** Half as long as the stretch has waited: a look reads 500 streams. */
+const lookPause = Effect.fnUntraced(function* ({ lastAt }: Snapshot) {
+  const waited = Duration.divideUnsafe(DateTime.distance(lastAt, yield* DateTime.now), 2)
+  return Duration.clamp(waited, { minimum: PAUSE, maximum: LOOK_PAUSE_MAX })
 })
 
 /** Whether most of the last stretch still waits for its first attempt, and has not waited too long. */

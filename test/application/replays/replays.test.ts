@@ -253,6 +253,28 @@ describe("a replay", () => {
       expect(yield* step).toBe(1_500)
     })
   )
+
+  test(
+    "looks seldom at a stretch that waits",
+    Effect.gen(function* () {
+      yield* dead(1_000)
+      const { id } = yield* requestReplay(acme, all, plain)
+      yield* replayOnce()
+      const store = yield* EventStore
+      let looks = 0
+      const loadMany: typeof store.loadMany = (ids) => {
+        looks += 1
+        return store.loadMany(ids)
+      }
+      for (let tenths = 0; tenths < 500; tenths++) {
+        yield* TestClock.adjust("100 millis")
+        yield* Effect.provideService(replayOnce(), EventStore, { ...store, loadMany })
+      }
+      expect((yield* readReplay(acme, id)).replayed).toBe(500)
+      expect(looks).toBeGreaterThan(10)
+      expect(looks).toBeLessThan(30)
+    })
+  )
 })
 
 describe("a replay that is cut off", () => {

@@ -1,4 +1,4 @@
-/** Streams as text and from store to store, over memory. What a database adds is in test/adapters/postgres/streams.test.ts. */
+/** Streams as text, over memory. What a database adds is in test/adapters/postgres/streams.test.ts. */
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, Layer, Result, Stream } from "effect"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
@@ -6,7 +6,6 @@ import { Archive, type ArchivedFact } from "../../../src/application/ports/Archi
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import { EventStore, type LoggedFact } from "../../../src/application/ports/EventStore.ts"
 import { firstLine, lastLine, lineOf, parseLine } from "../../../src/application/store/archiveFile.ts"
-import { compareLogs, copyStreams } from "../../../src/application/store/copyStreams.ts"
 import type { Violation } from "../../../src/application/store/disagreements.ts"
 import { exportStreams } from "../../../src/application/store/exportStreams.ts"
 import { importStreams, settleIn } from "../../../src/application/store/importStreams.ts"
@@ -159,43 +158,5 @@ describe("a log whose transactions overlapped", () => {
         all.map(({ stream, version }) => [stream, version])
       )
     }).pipe(inStore)
-  )
-})
-
-describe("a copy", () => {
-  const twoStores = Effect.gen(function* () {
-    const built = () => Effect.map(Layer.build(Layer.fresh(layer)), (context) => context)
-    const [one, other] = [yield* built(), yield* built()]
-    return {
-      one,
-      from: yield* Effect.provideContext(ownLog, one),
-      other,
-      to: yield* Effect.provideContext(ownLog, other)
-    }
-  })
-
-  it.live("has every fact of its source in the same order, and goes on where it ended", () =>
-    Effect.gen(function* () {
-      const { one, from, other, to } = yield* twoStores
-      yield* Effect.provideContext(populated, one)
-      yield* from.archive.restore(cutJournals().facts)
-      const { facts } = yield* from.store.extent
-      const copy = copyStreams(from, to, silent).pipe(Effect.provideContext(other))
-      expect(yield* copy).toEqual({ known: 0, written: facts, isOlder: false, compared: facts })
-      yield* from.store.append([opened().entry])
-      expect(yield* copy).toEqual({ known: facts, written: 1, isOlder: false, compared: facts + 1 })
-    }).pipe(Effect.scoped)
-  )
-
-  it.live("is no copy when a fact is missing, more, or another", () =>
-    Effect.gen(function* () {
-      const { from, to } = yield* twoStores
-      const [one, two] = [opened(), opened()]
-      yield* from.store.append([one.entry])
-      expect(yield* Effect.flip(compareLogs(from, to))).toMatchObject({ _tag: "NotTheSame", position: 1 })
-      expect(yield* Effect.flip(compareLogs(to, from))).toMatchObject({ _tag: "NotTheSame", position: 1 })
-      yield* to.store.append([two.entry])
-      expect(yield* Effect.flip(compareLogs(from, to))).toMatchObject({ _tag: "NotTheSame", position: 1 })
-    }).pipe(Effect.scoped)
   )
 })

@@ -190,11 +190,7 @@ export const layer = Layer.effect(
             const job = { id, orgId, selection, reason, matched, requestedAt, searching: false }
             tables.replays.set(id, { job, idempotency: null, items: [], search: null, nextAt: null })
           }
-        }),
-      forgetPositions: Effect.sync(() => {
-        tables.alerting.position = null
-        for (const [index, run] of tables.runs.entries()) tables.runs[index] = { ...run, position: null, facts: 0 }
-      })
+        })
     })
   })
 )

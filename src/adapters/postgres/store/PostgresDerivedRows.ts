@@ -131,8 +131,6 @@ const restoreEventsStatement = unprepared`insert into publication (id, stream_id
     on conflict do nothing`
 const restoreFanOutStatement = unprepared`insert into fan_out (event_id, destination, message_id)
     select * from unnest($1::uuid[], $2::uuid[], $3::uuid[]) on conflict do nothing`
-const forgetPositionsStatement = unprepared`with alerting as (update alert_progress set position = null)
-    update projection set position = null, facts = 0`
 
 const NOBODY = "00000000-0000-0000-0000-000000000000"
 
@@ -344,8 +342,7 @@ export const layer = Layer.effect(
             replays.map(({ request }) => request.matched),
             replays.map(({ request }) => DateTime.toEpochMillis(request.requestedAt))
           ])
-        ).pipe(Effect.asVoid),
-      forgetPositions: unavailable(bulk.rows(forgetPositionsStatement, [])).pipe(Effect.asVoid)
+        ).pipe(Effect.asVoid)
     })
   })
 )

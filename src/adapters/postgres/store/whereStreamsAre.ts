@@ -12,7 +12,7 @@ export class StreamsElsewhere extends Schema.TaggedError<StreamsElsewhere>()("St
 const copiesStatement = unprepared`select 1 from copied_fact limit 1`
 const streamsStatement = unprepared`select 1 from event where stream is null limit 1`
 
-/** `posthaste store copy` moves streams from one to the other. */
+/** An export that is imported into an empty database moves streams from one to the other. */
 export const expect = (where: "here" | "elsewhere") =>
   Layer.effectDiscard(
     Effect.gen(function* () {
