@@ -82,8 +82,8 @@ const kinds = {
 export class Postgres extends Context.Service<
   Postgres,
   Readonly<Record<keyof typeof kinds, Connections>> & {
-    /** Calls back on every notification of `topic` in our schema, over a connection that is made again when it breaks. */
-    readonly listen: (topic: string, heard: () => void) => Effect.Effect<void>
+    /** Calls back on every notification of `topic` in our schema, over a connection that is made again when it breaks; without a text when it was made anew. */
+    readonly listen: (topic: string, heard: (text?: string) => void) => Effect.Effect<void>
     /** The connections of each pool, now. */
     readonly connections: () => ReadonlyArray<{
       readonly pool: string
@@ -262,7 +262,7 @@ const LISTEN_AGAIN_MS = 1_000
 const ASKED_EVERY_MS = 15_000
 const ANSWERS_WITHIN_MS = 5_000
 
-const listen = (server: Server, channel: string, heard: () => void): Effect.Effect<void> =>
+const listen = (server: Server, channel: string, heard: (text?: string) => void): Effect.Effect<void> =>
   Effect.acquireUseRelease(
     Effect.promise(() => server.connect({ application_name: "posthaste listen" }).catch(() => null)),
     (client) =>
@@ -270,11 +270,14 @@ const listen = (server: Server, channel: string, heard: () => void): Effect.Effe
         ? Effect.void
         : Effect.callback<void>((lost) => {
             const broke = () => lost(Effect.void)
-            client.on("notification", heard).on("error", broke).on("end", broke)
+            client
+              .on("notification", ({ payload }) => heard(payload))
+              .on("error", broke)
+              .on("end", broke)
             const question = { text: "select 1", query_timeout: ANSWERS_WITHIN_MS }
             const timer = setInterval(() => client.query(question).catch(broke), ASKED_EVERY_MS)
             // Whatever was notified while nobody listened is made up for by looking once.
-            client.query({ ...question, text: `listen ${pg.escapeIdentifier(channel)}` }).then(heard, broke)
+            client.query({ ...question, text: `listen ${pg.escapeIdentifier(channel)}` }).then(() => heard(), broke)
             return Effect.sync(() => clearInterval(timer))
           }),
     (client) => Effect.sync(() => client?.connection.stream.destroy())

@@ -24,6 +24,7 @@ import * as PostgresMessageViews from "./messages/PostgresMessageViews.ts"
 import * as PostgresOrgs from "./orgs/PostgresOrgs.ts"
 import * as Postgres from "./Postgres.ts"
 import * as PostgresClock from "./PostgresClock.ts"
+import * as PostgresPulse from "./PostgresPulse.ts"
 import * as PostgresBrokerReports from "./processes/PostgresBrokerReports.ts"
 import * as PostgresOpenTransactions from "./processes/PostgresOpenTransactions.ts"
 import * as PostgresProcesses from "./processes/PostgresProcesses.ts"
@@ -43,7 +44,6 @@ import * as PostgresMessageData from "./store/PostgresMessageData.ts"
 import * as PostgresRestorations from "./store/PostgresRestorations.ts"
 import * as PostgresStreamKeys from "./store/PostgresStreamKeys.ts"
 import * as WhereStreamsAre from "./store/whereStreamsAre.ts"
-import * as WorkSignal from "./WorkSignal.ts"
 
 export interface Options extends Postgres.Options, PostgresDestinations.Options {
   /** Whether bodies and answers are sealed from now on. */
@@ -88,7 +88,7 @@ const beside = (options: Options) =>
     EncryptionCheck.layer(options.encryptionKey, options.olderKeys)
   )
 
-const connected = (options: Postgres.Options) => Layer.provideMerge(WorkSignal.layer, Postgres.layer(options))
+const connected = (options: Postgres.Options) => Layer.provideMerge(PostgresPulse.layer, Postgres.layer(options))
 
 const connectedWithKeys = ({ encryptionKey, olderKeys, sealsBodies = false, ...options }: Options, makesKeys = false) =>
   Layer.provideMerge(

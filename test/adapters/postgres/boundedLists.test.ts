@@ -21,7 +21,6 @@ import { Postgres } from "../../../src/adapters/postgres/Postgres.ts"
 import * as PostgresReplays from "../../../src/adapters/postgres/replays/PostgresReplays.ts"
 import { SealedTexts } from "../../../src/adapters/postgres/SealedTexts.ts"
 import { STRETCH } from "../../../src/adapters/postgres/stretches.ts"
-import { WorkSignal } from "../../../src/adapters/postgres/WorkSignal.ts"
 import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import { Backlogs } from "../../../src/application/ports/Backlogs.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
@@ -300,11 +299,7 @@ const planOf = async (ask: ReturnType<Ask>): Promise<Node> => {
     PostgresEventTypes.layer,
     PostgresReplays.layer,
     PostgresTimelines.layer
-  ).pipe(
-    Layer.provide(Layer.succeed(SealedTexts, {} as never)),
-    Layer.provide(Layer.succeed(WorkSignal, { changed: Effect.void, wait: () => Effect.void })),
-    Layer.provideMerge(postgres)
-  )
+  ).pipe(Layer.provide(Layer.succeed(SealedTexts, {} as never)), Layer.provideMerge(postgres))
   await Effect.runPromiseExit(Effect.provide(ask, ports))
   const [{ text, values }] = asked as [(typeof asked)[number]]
   const { rows } = await client.query(`explain (analyze, buffers, format json) ${text}`, [...values])

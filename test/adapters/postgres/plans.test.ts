@@ -16,7 +16,6 @@ import * as PostgresMessageViews from "../../../src/adapters/postgres/messages/P
 import { connectionsOf, Postgres } from "../../../src/adapters/postgres/Postgres.ts"
 import { sessionPlanning } from "../../../src/adapters/postgres/planning.ts"
 import * as PostgresEventStore from "../../../src/adapters/postgres/store/PostgresEventStore.ts"
-import { WorkSignal } from "../../../src/adapters/postgres/WorkSignal.ts"
 import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import { DestinationHealth } from "../../../src/application/ports/DestinationHealth.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
@@ -158,10 +157,7 @@ const portsOn = (client: pg.Client) => {
     PostgresAuditTrail.layer,
     PostgresDestinationHealth.layer,
     PostgresProjections.layer
-  ).pipe(
-    Layer.provide(Layer.succeed(WorkSignal, { changed: Effect.void, wait: () => Effect.void })),
-    Layer.provide(Layer.succeed(Postgres, { ...postgres, listen: () => Effect.void, connections: () => [] }))
-  )
+  ).pipe(Layer.provide(Layer.succeed(Postgres, { ...postgres, listen: () => Effect.void, connections: () => [] })))
 }
 
 const sampleOf = ({ messageId, lane, queued, epoch, attempt, version, dueAt }: ClaimedMessage): Sample => ({

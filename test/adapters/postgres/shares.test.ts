@@ -5,9 +5,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, type Redacted } from "effect"
 import * as Postgres from "../../../src/adapters/postgres/Postgres.ts"
+import * as PostgresPulse from "../../../src/adapters/postgres/PostgresPulse.ts"
 import { sharing } from "../../../src/adapters/postgres/shares.ts"
 import * as PostgresEventStore from "../../../src/adapters/postgres/store/PostgresEventStore.ts"
-import * as WorkSignal from "../../../src/adapters/postgres/WorkSignal.ts"
 import { AskedFor } from "../../../src/application/askedFor.ts"
 import { Askers } from "../../../src/application/askers.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
@@ -75,7 +75,7 @@ describe("shares", () => {
 
 const storeAt = (url: Redacted.Redacted) =>
   PostgresEventStore.layer.pipe(
-    Layer.provide(WorkSignal.layer),
+    Layer.provide(PostgresPulse.layer),
     Layer.provideMerge(Postgres.layer({ url, answersWithinMs: PATIENCE_MS }))
   )
 

@@ -3,6 +3,7 @@
  * statements and what settles each race are in schema/0002_queue.sql and `functions/`.
  */
 import { DateTime, Duration, Effect, Layer, Result } from "effect"
+import { Pulse } from "../../../application/ports/Pulse.ts"
 import {
   type AbandonedMessage,
   type BatchId,
@@ -20,7 +21,6 @@ import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { SealedTexts, TextDoesNotOpen, type Texts } from "../SealedTexts.ts"
 import { openedBody } from "../store/storedTexts.ts"
-import { WorkSignal } from "../WorkSignal.ts"
 
 const claimStatement = prepared`select batch, messages from claim_due($1, $2, $3, $4::uuid[], $5::int[], $6::text[], $7)`
 const claimOneStatement = prepared`select claim_one($1, $2, $3::timestamptz, $4::uuid, $5)`
@@ -58,7 +58,7 @@ export const layer = Layer.effect(
   Queue,
   Effect.gen(function* () {
     const { durable, queue } = yield* Postgres
-    const signal = yield* WorkSignal
+    const pulse = yield* Pulse
     const texts = yield* SealedTexts
 
     const claim = Effect.fnUntraced(function* (request: ClaimRequest) {
@@ -95,7 +95,7 @@ export const layer = Layer.effect(
 
     // Durable: its worker crosses these messages off, and will release the batch without them.
     const putBack = (batch: BatchId, messages: ReadonlyArray<MessageId>) =>
-      unavailable(durable.rows(putBackStatement, [batch, literal(messages)])).pipe(Effect.andThen(signal.changed))
+      unavailable(durable.rows(putBackStatement, [batch, literal(messages)])).pipe(Effect.andThen(pulse.wake("queue")))
 
     const release = Effect.fnUntraced(function* (batch: BatchId, notStarted: ReadonlyArray<AbandonedMessage>) {
       yield* unavailable(
@@ -109,7 +109,7 @@ export const layer = Layer.effect(
           literal(notStarted.map(({ attempt }) => attempt))
         ])
       )
-      if (notStarted.length > 0) yield* signal.changed
+      if (notStarted.length > 0) yield* pulse.wake("queue")
     })
 
     const renew = Effect.fnUntraced(function* (batches: ReadonlyArray<BatchId>, lease: Duration.Duration) {
@@ -152,7 +152,7 @@ export const layer = Layer.effect(
       returnSlots,
       deferLane,
       nextDueAt,
-      awaitWork: signal.wait
+      awaitWork: pulse.listener("queue").wait
     })
   })
 )

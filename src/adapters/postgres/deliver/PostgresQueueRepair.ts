@@ -1,12 +1,12 @@
 /** What is not where it should be in the queue: `mend_queue`, `mend_lines`, `mend_lanes`, and the list beside the queue. */
 import { DateTime, Duration, Effect, Layer } from "effect"
 import type { Position } from "../../../application/ports/EventStore.ts"
+import { Pulse } from "../../../application/ports/Pulse.ts"
 import { type Placed, QueueRepair, type Verdict } from "../../../application/ports/QueueRepair.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { literal } from "../literal.ts"
 import { liveGeneration } from "../log/generations.ts"
 import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgres.ts"
-import { WorkSignal } from "../WorkSignal.ts"
 
 const NOBODY = "00000000-0000-0000-0000-000000000000"
 /** Before the first message that has not ended. */
@@ -75,8 +75,8 @@ export const layer = Layer.effect(
   QueueRepair,
   Effect.gen(function* () {
     const { durable, queue, reads } = yield* Postgres
-    const signal = yield* WorkSignal
-    const woken = (mended: number) => (mended > 0 ? signal.changed : Effect.void)
+    const pulse = yield* Pulse
+    const woken = (mended: number) => (mended > 0 ? pulse.wake("queue") : Effect.void)
 
     return QueueRepair.of({
       takeTurn: (holder, lease) =>

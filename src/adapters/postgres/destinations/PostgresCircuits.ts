@@ -4,6 +4,7 @@
  */
 import { DateTime, Effect, Layer, Result } from "effect"
 import { Circuits, type Report } from "../../../application/ports/Circuits.ts"
+import { Pulse } from "../../../application/ports/Pulse.ts"
 import { evolve, initial, resting, restingOn } from "../../../domain/circuit/decider.ts"
 import type { CircuitFact } from "../../../domain/circuit/facts.ts"
 import { fromRecorded, toRecorded } from "../../../domain/circuit/facts.ts"
@@ -12,7 +13,6 @@ import { type CircuitState, initialState } from "../../../domain/circuit/state.t
 import type { DestinationId, OrgId } from "../../../domain/ids.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { streamIdOf } from "../store/PostgresJournals.ts"
-import { WorkSignal } from "../WorkSignal.ts"
 
 /** How long after a probe that told nothing the next one may start. */
 const GIVEN_BACK_MS = 1_000
@@ -40,7 +40,7 @@ export const layer = Layer.effect(
   Circuits,
   Effect.gen(function* () {
     const { durable, queue, lookups } = yield* Postgres
-    const signal = yield* WorkSignal
+    const pulse = yield* Pulse
 
     const load = (destination: DestinationId) =>
       reading(lookups.rows(loadStatement, [streamIdOf(`circuit-${destination}`)]), (rows) => ({
@@ -115,7 +115,7 @@ export const layer = Layer.effect(
         ])
       )
       if (rows[0]![0] !== "t") return "VersionConflict" as const
-      yield* signal.changed
+      yield* pulse.wake("queue", "log")
       return "Appended" as const
     })
 

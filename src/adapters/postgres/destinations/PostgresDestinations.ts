@@ -13,6 +13,7 @@ import {
   PREVIOUS_MAX,
   type Secrets
 } from "../../../application/ports/Destinations.ts"
+import { Pulse } from "../../../application/ports/Pulse.ts"
 import {
   addressingOf,
   changesOf,
@@ -31,7 +32,6 @@ import { groupCommit } from "../groupCommit.ts"
 import { Postgres, prepared, readingInPieces, type Statement, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
 import { type Looked, pageOfStretch, stretch } from "../stretches.ts"
-import { WorkSignal } from "../WorkSignal.ts"
 import { headersOf, lookupHash, parametersOf, secretOf, urlOpened, urlSealed } from "./sealedValues.ts"
 import { type SealingKey, sealing } from "./sealing.ts"
 
@@ -173,7 +173,7 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
     Destinations,
     Effect.gen(function* () {
       const { durable, lookups, reads } = yield* Postgres
-      const signal = yield* WorkSignal
+      const pulse = yield* Pulse
       const { seal, open } = sealing(encryptionKey, olderKeys)
       const sealed = (secret: Redacted.Redacted, belongsTo: string) => seal(secret, belongsTo).toString("base64")
       const opened = (text: string, belongsTo: string) => open(Buffer.from(text, "base64"), belongsTo)
@@ -255,7 +255,7 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
         yield* Cache.invalidate(sendings, `${orgId}/${id}`)
         yield* Cache.invalidateAll(names)
         yield* Cache.invalidateAll(publicKeys)
-        yield* signal.changed
+        yield* pulse.wake("queue", "log")
         return row ?? null
       })
       const openOrNull = (row: Row | null) => (row === null ? null : openOf(row))

@@ -4,6 +4,7 @@
  */
 import { DateTime, Effect, Layer, Result, Schema } from "effect"
 import { type EventFilter, Events, type NewEvent, type PublishResult } from "../../../application/ports/Events.ts"
+import { Pulse } from "../../../application/ports/Pulse.ts"
 import { RetryPolicy } from "../../../domain/delivery/retry.ts"
 import { journalOf, viewOf } from "../../../domain/event/event.ts"
 import { wishesFulfilledBy } from "../../../domain/event/eventTypes.ts"
@@ -25,7 +26,6 @@ import { appendParameters, appendValues, WEIGHT_OF_ONE, weightOfText } from "../
 import { streamIdOf } from "../store/PostgresJournals.ts"
 import { openedHash, storedHash } from "../store/storedTexts.ts"
 import { pageOfStretch, searched, stretch, within } from "../stretches.ts"
-import { WorkSignal } from "../WorkSignal.ts"
 
 const matchingStatement = prepared`select id, channel, retry from matching_destinations($1, $2)`
 const publishStatement = prepared`select event, other, hash from publish_events($1, ${appendParameters(2)})`
@@ -212,7 +212,7 @@ export const layer = Layer.effect(
   Events,
   Effect.gen(function* () {
     const postgres = yield* Postgres
-    const signal = yield* WorkSignal
+    const pulse = yield* Pulse
     const texts = yield* SealedTexts
     const publishing = texts.writing(publishStatement)
     const publish = yield* publishingBy(texts, (events) =>
@@ -226,7 +226,7 @@ export const layer = Layer.effect(
             )
           ])
         )
-        .pipe(Effect.tap((rows) => (rows.some((row) => !isRow(row)) ? signal.changed : Effect.void)))
+        .pipe(Effect.tap((rows) => (rows.every(isRow) ? pulse.wake("log") : pulse.wake("queue", "log"))))
     )
     return Events.of({ ...readsOf({ ...postgres, texts }), publish: (events) => unavailable(publish(events)) })
   })

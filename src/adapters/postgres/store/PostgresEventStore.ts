@@ -5,6 +5,7 @@
 import { DateTime, Effect, Layer, Result } from "effect"
 import { mapInPieces } from "../../../application/pieces.ts"
 import { type Append, type AppendResult, EventStore, type Position } from "../../../application/ports/EventStore.ts"
+import { Pulse } from "../../../application/ports/Pulse.ts"
 import type { MessageId, OrgId } from "../../../domain/ids.ts"
 import { fromRecorded } from "../../../domain/message/recorded.ts"
 import type { StoredFact } from "../../../domain/message/view.ts"
@@ -12,7 +13,6 @@ import { groupCommit } from "../groupCommit.ts"
 import { literal } from "../literal.ts"
 import { type Connections, Postgres, prepared, reading, readingInPieces, unavailable } from "../Postgres.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
-import { WorkSignal } from "../WorkSignal.ts"
 import { appendStatement, appendValues, resultsOf, saysWork, WEIGHT_OF_ONE, weightOf } from "./append.ts"
 import { loggedColumns, loggedOf } from "./logged.ts"
 import { openedHash } from "./storedTexts.ts"
@@ -77,7 +77,7 @@ export const layer = Layer.effect(
   EventStore,
   Effect.gen(function* () {
     const postgres = yield* Postgres
-    const signal = yield* WorkSignal
+    const pulse = yield* Pulse
     const texts = yield* SealedTexts
     const appending = texts.writing(appendStatement)
 
@@ -113,7 +113,7 @@ export const layer = Layer.effect(
       weightOf,
       run: (entries) =>
         postgres.appends.rows(...appending(appendValues(entries, texts))).pipe(
-          Effect.tap((rows) => (rows.some(saysWork) ? signal.changed : Effect.void)),
+          Effect.tap((rows) => (rows.some(saysWork) ? pulse.wake("queue", "log") : pulse.wake("log"))),
           Effect.tap((rows) => texts.prepare(rows.map(([_stream, _verdict, _other, hash]) => hash))),
           Effect.map((rows) => resultsOf(entries, rows, texts))
         )

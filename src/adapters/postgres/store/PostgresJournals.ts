@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto"
 import { DateTime, Effect, Layer } from "effect"
 import { type JournalFact, type JournalName, Journals } from "../../../application/ports/Journals.ts"
+import { Pulse } from "../../../application/ports/Pulse.ts"
 import type { RecordedFact } from "../../../domain/recorded.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 
@@ -52,6 +53,7 @@ export const layer = Layer.effect(
   Journals,
   Effect.gen(function* () {
     const { durable, lookups } = yield* Postgres
+    const pulse = yield* Pulse
     return Journals.of({
       load: (journal, part) =>
         reading(lookups.rows(loadStatement, [streamIdOf(journal), part?.after ?? 0, part?.limit ?? null]), (rows) =>
@@ -73,7 +75,7 @@ export const layer = Layer.effect(
             actor
           ]),
           (rows) => (rows.length === 1 ? ("Appended" as const) : ("VersionConflict" as const))
-        )
+        ).pipe(Effect.tap(() => pulse.wake("log")))
     })
   })
 )

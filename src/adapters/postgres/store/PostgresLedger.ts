@@ -9,6 +9,7 @@ import { DateTime, Effect, Layer } from "effect"
 import type { Append } from "../../../application/ports/EventStore.ts"
 import type { JournalFact, JournalName } from "../../../application/ports/Journals.ts"
 import { type Intent, Ledger, type Reservation, type Stored } from "../../../application/ports/Ledger.ts"
+import { Pulse } from "../../../application/ports/Pulse.ts"
 import type { EventId, MessageId } from "../../../domain/ids.ts"
 import { toRecorded } from "../../../domain/message/recorded.ts"
 import { messageOf } from "../../../domain/streams.ts"
@@ -18,7 +19,6 @@ import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { forgetFronts, restingFronts } from "../retention/fronts.ts"
 import { placeIn } from "../retention/PostgresRetention.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
-import { WorkSignal } from "../WorkSignal.ts"
 import { moveOf, WEIGHT_OF_ONE, weightOf } from "./append.ts"
 import { acceptedUnder } from "./PostgresEventStore.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
@@ -106,7 +106,7 @@ export const layer = Layer.effect(
   Ledger,
   Effect.gen(function* () {
     const { appends, durable, queue, lookups, reads, bulk } = yield* Postgres
-    const signal = yield* WorkSignal
+    const pulse = yield* Pulse
     const texts = yield* SealedTexts
     const reserving = texts.writing(reserveStatement)
     const owing = texts.writing(oweStatement)
@@ -136,7 +136,7 @@ export const layer = Layer.effect(
         const begun = batch.map((each) => each.begun).reduce((a, b) => (a < b ? a : b))
         const stored = batch.map((each) => each.stored)
         return queue.rows(applyStatement, [JSON.stringify(stored.map(meant)), begun]).pipe(
-          Effect.tap(([row]) => (row![0] === "t" ? signal.changed : Effect.void)),
+          Effect.tap(([row]) => (row![0] === "t" ? pulse.wake("queue") : Effect.void)),
           Effect.as(batch.map(() => undefined))
         )
       }
@@ -188,13 +188,13 @@ export const layer = Layer.effect(
         unavailable(
           queue.rows(advanceStatement, [follower, holder, from, to, facts, JSON.stringify(stored.map(meant))])
         ).pipe(
-          Effect.tap(([row]) => (row![0] === "t" ? signal.changed : Effect.void)),
+          Effect.tap(([row]) => (row![0] === "t" ? pulse.wake("queue") : Effect.void)),
           Effect.map(([row]) => row![0] !== null)
         ),
       followed: reading(reads.rows(followedStatement, []), ([row]) => Number(row![0])),
       leave: (holder) => unavailable(queue.rows(leaveStatement, [holder])).pipe(Effect.asVoid),
       expireReservations: reading(queue.rows(expireStatement, []), ([row]) => row![0] === "t").pipe(
-        Effect.tap((isWork) => (isWork ? signal.changed : Effect.void)),
+        Effect.tap((isWork) => (isWork ? pulse.wake("queue") : Effect.void)),
         Effect.asVoid
       ),
       tidy: (followedTo) => unavailable(queue.rows(tidyStatement, [String(followedTo)])).pipe(Effect.asVoid),

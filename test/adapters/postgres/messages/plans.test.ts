@@ -8,7 +8,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as PostgresQueueRepair from "../../../../src/adapters/postgres/deliver/PostgresQueueRepair.ts"
 import * as PostgresMessageViews from "../../../../src/adapters/postgres/messages/PostgresMessageViews.ts"
 import { Postgres } from "../../../../src/adapters/postgres/Postgres.ts"
-import { WorkSignal } from "../../../../src/adapters/postgres/WorkSignal.ts"
 import { type MessageFilter, MessageViews } from "../../../../src/application/ports/MessageViews.ts"
 import { QueueRepair } from "../../../../src/application/ports/QueueRepair.ts"
 import { ChannelName, OrgId } from "../../../../src/domain/ids.ts"
@@ -87,8 +86,7 @@ const plansOf = async (ask: Ask): Promise<ReadonlyArray<Node>> => {
     })
   const ways = { query, rows: query }
   const postgres = Layer.mergeAll(
-    Layer.succeed(Postgres, { reads: ways, derived: ways, queue: ways, durable: ways } as never),
-    Layer.succeed(WorkSignal, { changed: Effect.void, wait: () => Effect.void })
+    Layer.succeed(Postgres, { reads: ways, derived: ways, queue: ways, durable: ways } as never)
   )
   const ports = Layer.merge(PostgresMessageViews.layer, PostgresQueueRepair.layer).pipe(Layer.provide(postgres))
   // Nothing is answered to whoever wants a row.

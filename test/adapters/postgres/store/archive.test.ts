@@ -2,7 +2,7 @@ import { Effect, Layer } from "effect"
 import * as PostgresQueue from "../../../../src/adapters/postgres/deliver/PostgresQueue.ts"
 import * as Postgres from "../../../../src/adapters/postgres/Postgres.ts"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
-import * as WorkSignal from "../../../../src/adapters/postgres/WorkSignal.ts"
+import * as PostgresPulse from "../../../../src/adapters/postgres/PostgresPulse.ts"
 import { archiveContract, derivedContract } from "../../../contracts/store/archiveContract.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
 
@@ -10,7 +10,7 @@ const ports = Layer.unwrap(
   Effect.map(freshDatabase, (url) =>
     Layer.merge(
       PostgresPorts.truth({ url }),
-      PostgresQueue.layer.pipe(Layer.provide(WorkSignal.layer), Layer.provide(Postgres.layer({ url })))
+      PostgresQueue.layer.pipe(Layer.provide(PostgresPulse.layer), Layer.provide(Postgres.layer({ url })))
     )
   )
 )

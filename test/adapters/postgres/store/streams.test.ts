@@ -8,8 +8,8 @@ import * as PostgresEvents from "../../../../src/adapters/postgres/events/Postgr
 import * as PostgresBodies from "../../../../src/adapters/postgres/messages/PostgresBodies.ts"
 import * as Postgres from "../../../../src/adapters/postgres/Postgres.ts"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
+import * as PostgresPulse from "../../../../src/adapters/postgres/PostgresPulse.ts"
 import * as PostgresRetention from "../../../../src/adapters/postgres/retention/PostgresRetention.ts"
-import * as WorkSignal from "../../../../src/adapters/postgres/WorkSignal.ts"
 import { LogReader } from "../../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../../src/application/log/projections/keepProjections.ts"
 import { Archive } from "../../../../src/application/ports/Archive.ts"
@@ -33,7 +33,7 @@ const portsOn = (url: Redacted.Redacted) => {
     PostgresBodies.layer,
     PostgresEvents.layer,
     PostgresRetention.layer
-  ).pipe(Layer.provide(WorkSignal.layer), Layer.provide(Postgres.layer({ url })))
+  ).pipe(Layer.provide(PostgresPulse.layer), Layer.provide(Postgres.layer({ url })))
   return Layer.provideMerge(LogReader.layer, Layer.mergeAll(PostgresPorts.truth({ url }), working, Channels.unused))
 }
 

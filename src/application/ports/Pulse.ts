@@ -1,0 +1,48 @@
+import { Context, type Duration, Effect, Latch } from "effect"
+
+/** The kinds of work that a loop of any process may sleep for. */
+export const topics = ["queue", "log", "commands", "receipts", "jobs"] as const
+export type Topic = (typeof topics)[number]
+
+export interface Listener {
+  /** Returns at the next wake of its topic, at once if one came since the last return, or after `atMost`. */
+  readonly wait: (atMost: Duration.Input) => Effect.Effect<void>
+}
+
+/**
+ * Wakes sleeping loops, so that none of them has to poll.
+ *
+ * - `wake` is called after a commit that makes work of a topic: it wakes the listeners of this process at once, and those of other
+ *   processes soon.
+ * - `ring` wakes the listeners of this process only: the heartbeat calls it for each topic of which something is due.
+ * - A wake is a hint and may be lost: the heartbeat finds the work within two seconds.
+ */
+export interface PulseService {
+  readonly wake: (...topics: ReadonlyArray<Topic>) => Effect.Effect<void>
+  readonly ring: (topic: Topic) => void
+  readonly listener: (topic: Topic) => Listener
+}
+
+/** The listeners of one process. */
+export const makeListeners = (): Pick<PulseService, "ring" | "listener"> => {
+  const latches = new Map(topics.map((topic) => [topic, new Set<Latch.Latch>()]))
+  return {
+    ring: (topic) => {
+      for (const latch of latches.get(topic)!) latch.openUnsafe()
+    },
+    listener: (topic) => {
+      const latch = Latch.makeUnsafe(false)
+      latches.get(topic)!.add(latch)
+      const close = Effect.sync(() => void latch.closeUnsafe())
+      return { wait: (atMost) => Effect.andThen(Effect.timeoutOption(latch.await, atMost), close) }
+    }
+  }
+}
+
+/** By default no other process listens. */
+export const Pulse = Context.Reference<PulseService>("posthaste/application/ports/Pulse", {
+  defaultValue: () => {
+    const { ring, listener } = makeListeners()
+    return { ring, listener, wake: (...woken) => Effect.sync(() => woken.forEach(ring)) }
+  }
+})
