@@ -1,21 +1,107 @@
 /** The handlers of dossiers. A dossier is not created: it exists once a message or a consent of the org names it. */
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { cancelWaiting } from "../../../application/consents/applyWithdrawals.ts"
 import { commandConsent, readConsent } from "../../../application/consents/consents.ts"
+import { text } from "../../../application/destinations/fields.ts"
 import { Channels } from "../../../application/ports/Channels.ts"
 import { type TimelineItem, Timelines } from "../../../application/ports/Timelines.ts"
+import { activities } from "../../../domain/consent/activity.ts"
 import type { ConsentOf } from "../../../domain/consent/consent.ts"
-import type { OrgId } from "../../../domain/ids.ts"
-import { Api } from "../server/Api.ts"
-import { ActingOrg } from "../server/auth.ts"
+import { ChannelName, type OrgId } from "../../../domain/ids.ts"
+import { ActingOrg, OrgAccess } from "../server/auth.ts"
+import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
+import { idParam, Moment, paging, projectedListOf } from "../server/fields.ts"
 import { type Page, type PageQuery, projectedPageOf } from "../server/listPages.ts"
-import { answer, notFound } from "../server/problem.ts"
+import { answer, notFound, problemOf } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
-import { Activity, ConsentRequest, DossierId } from "./dossiersApi.ts"
+
+/** The same rule as of a message's `dossierId`. */
+export const DossierId = text(256)
+
+export const ConsentRequest = Schema.Struct({
+  granted: Schema.Boolean,
+  source: text(500).annotate({ description: "Where the answer comes from, such as a form or a call." })
+}).annotate({ identifier: "ConsentRequest" })
+
+const answerFields = {
+  granted: Schema.Boolean,
+  source: Schema.String,
+  at: Moment,
+  actor: Schema.NullOr(Schema.String)
+}
+
+const Consent = Schema.Struct({
+  dossierId: Schema.String,
+  channel: ChannelName,
+  ...answerFields,
+  history: Schema.Array(Schema.Struct(answerFields)).annotate({
+    description: "The last thousand answers, the newest first."
+  })
+}).annotate({ identifier: "Consent" })
+
+export const Activity = Schema.Struct({
+  id: Schema.String,
+  dossierId: Schema.String,
+  type: Schema.Literals(activities),
+  at: Moment,
+  channel: ChannelName,
+  messageId: Schema.NullOr(Schema.String),
+  actor: Schema.NullOr(Schema.String).annotate({
+    description: "operator, key:<id>, or null for Posthaste itself."
+  }),
+  details: Schema.Record(Schema.String, Schema.Unknown)
+}).annotate({ identifier: "Activity" })
+
+const CONSENT = "/dossiers/:id/consents/:channel"
+
+const params = { ...idParam, channel: Schema.String }
+
+export const dossiersApi = HttpApiGroup.make("dossiers")
+  .add(
+    HttpApiEndpoint.get("getConsent", CONSENT, {
+      params,
+      success: Consent,
+      error: problemOf(404)
+    }).annotateMerge(
+      about("messages:read", "What the people behind a dossier last answered for a channel, and every answer before.")
+    ),
+    HttpApiEndpoint.put("putConsent", CONSENT, {
+      params,
+      payload: ConsentRequest,
+      success: Consent,
+      error: [problemOf(404), ...bodyErrors]
+    }).annotateMerge(
+      about(
+        "consents:write",
+        "Record an answer. When it is a withdrawal, messages of the dossier that still wait are cancelled."
+      )
+    ),
+    HttpApiEndpoint.delete("withdrawConsent", CONSENT, {
+      params,
+      success: Consent,
+      error: problemOf(404)
+    }).annotateMerge(about("consents:write", "Withdraw a consent that was answered before, with the source api.")),
+    HttpApiEndpoint.get("activity", "/dossiers/:id/activity", {
+      ...byId,
+      query: paging,
+      success: projectedListOf(Activity)
+    }).annotateMerge(
+      about(
+        "messages:read",
+        "The timeline of a dossier, newest first. Read from a projection: asOf says how far it is."
+      )
+    )
+  )
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(
+    OpenApi.annotations({ title: "Dossiers", description: "Business cases, by whatever id their system gives them." })
+  )
 
 const decodeConsent = decoderOf(ConsentRequest)
+
 const isDossierId = Schema.is(DossierId)
 
 /** A dossier with an impossible name is answered like one that does not exist. */
@@ -63,7 +149,7 @@ const activity = Effect.fnUntraced(function* (dossierId: string, query: PageQuer
   return yield* projectedPageOf("activity", "activity", query, read, { of: Activity, json: activityJson })
 })
 
-export const layer = HttpApiBuilder.group(Api, "dossiers", (handlers) =>
+export const layer = HttpApiBuilder.group(base.add(dossiersApi), "dossiers", (handlers) =>
   handlers
     .handle("getConsent", ({ params }) => answer(Effect.flatMap(consentOf(params), shown)))
     .handleRaw("putConsent", ({ request, params }) =>

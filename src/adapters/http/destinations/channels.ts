@@ -1,10 +1,27 @@
 /** Answers which channels there are, so that nobody has to know them by heart. */
-import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+import { Effect, Schema } from "effect"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Channels } from "../../../application/ports/Channels.ts"
-import { Api } from "../server/Api.ts"
+import { OrgAccess } from "../server/auth.ts"
+import { about, base } from "../server/endpoints.ts"
 
-export const layer = HttpApiBuilder.group(Api, "channels", (handlers) =>
+const Channel = Schema.Struct({
+  name: Schema.String.annotate({ description: "As messages name it." }),
+  noun: Schema.String.annotate({ description: "What people call one of its destinations." }),
+  path: Schema.String.annotate({ description: "Where its destinations are, such as /webhook-endpoints." })
+}).annotate({ identifier: "Channel" })
+
+export const channelsApi = HttpApiGroup.make("channels")
+  .add(
+    HttpApiEndpoint.get("list", "/channels", {
+      success: Schema.Struct({ items: Schema.Array(Channel) })
+    }).annotateMerge(about("endpoints:read", "The channels this Posthaste has."))
+  )
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "Channels" }))
+
+export const layer = HttpApiBuilder.group(base.add(channelsApi), "channels", (handlers) =>
   handlers.handle("list", () =>
     Effect.map(Channels, (channels) => ({
       items: [...channels.values()].map(({ name, noun, path }) => ({ name, noun, path: `/${path}` }))

@@ -1,20 +1,60 @@
 /** Answers what is asked about circuits. A circuit is named by the destination it protects. */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import {
   type CircuitView,
   commandCircuit,
   listCircuits,
   readCircuit
 } from "../../../application/destinations/commandCircuit.ts"
-import { Api } from "../server/Api.ts"
-import { ActingOrg } from "../server/auth.ts"
+import { circuitStatuses } from "../../../domain/circuit/machine.ts"
+import { ActingOrg, OrgAccess } from "../server/auth.ts"
+import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
+import { idParam, listOf, Moment, paging, Reason } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
-import { answer, orNotFound } from "../server/problem.ts"
+import { answer, orNotFound, problemOf } from "../server/problem.ts"
 import { readReason } from "../server/requestBody.ts"
-import { Circuit } from "./circuitsApi.ts"
 import { destinationIdOf } from "./destinations.ts"
+
+export const Circuit = Schema.Struct({
+  id: Schema.String,
+  destination: Schema.String.annotate({ description: "The destination it protects." }),
+  status: Schema.Literals(circuitStatuses),
+  failures: Schema.Int.annotate({ description: "In a row; of an open circuit, those it opened with." }),
+  openUntil: Schema.NullOr(Moment)
+}).annotate({ identifier: "Circuit" })
+
+const PATH = "/circuits"
+
+const commandOptions = {
+  params: idParam,
+  payload: Reason.annotate({ identifier: "CircuitCommand" }),
+  success: Circuit,
+  error: [problemOf(404), ...bodyErrors]
+}
+
+export const circuitsApi = HttpApiGroup.make("circuits")
+  .add(
+    HttpApiEndpoint.get("list", PATH, { query: paging, success: listOf(Circuit) }).annotateMerge(
+      about("endpoints:read", "The circuit of every destination of the org.")
+    ),
+    HttpApiEndpoint.get("get", `${PATH}/:id`, { ...byId, success: Circuit }).annotateMerge(
+      about("endpoints:read", "The circuit of one destination.")
+    ),
+    HttpApiEndpoint.post("hold", `${PATH}/:id/hold`, commandOptions).annotateMerge(
+      about(
+        "endpoints:write",
+        "Stop calling a destination until its circuit is reset. What waits for it stays where it is."
+      )
+    ),
+    HttpApiEndpoint.post("reset", `${PATH}/:id/reset`, commandOptions).annotateMerge(
+      about("endpoints:write", "Close a circuit by hand. Traffic comes back slowly.")
+    )
+  )
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "Circuits" }))
 
 const circuitJson = ({ destination, state: { status, failures, blockedUntil } }: CircuitView) => ({
   id: destination,
@@ -40,7 +80,7 @@ const command = Effect.fnUntraced(function* (
   return circuitJson(yield* orNotFound(commanded))
 })
 
-export const layer = HttpApiBuilder.group(Api, "circuits", (handlers) =>
+export const layer = HttpApiBuilder.group(base.add(circuitsApi), "circuits", (handlers) =>
   handlers
     .handle("list", ({ query }) => answer(list(query)))
     .handle("get", ({ params }) => answer(get(params.id)))

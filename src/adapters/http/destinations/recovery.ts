@@ -1,24 +1,96 @@
 /** The handlers that test a webhook endpoint and recover what it missed. */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { readDestination } from "../../../application/destinations/destinations.ts"
+import { headerText, text } from "../../../application/destinations/fields.ts"
 import { sendTestMessage } from "../../../application/destinations/testMessage.ts"
 import { Channels } from "../../../application/ports/Channels.ts"
 import { requestReplay } from "../../../application/replays/replays.ts"
+import { deadStatuses } from "../../../domain/replay/facts.ts"
 import { answerTo } from "../../api/messageRequests.ts"
+import { Message } from "../messages/messages.ts"
 import { admitMessages, admitReplay } from "../orgs/admit.ts"
-import { replayJson } from "../replays/deadLetters.ts"
-import { Api } from "../server/Api.ts"
-import { ActingOrg } from "../server/auth.ts"
-import { answer, created, orNotFound, toResponse } from "../server/problem.ts"
+import { Replay, replayJson } from "../replays/deadLetters.ts"
+import { ActingOrg, OrgAccess } from "../server/auth.ts"
+import { about, base, bodyErrors } from "../server/endpoints.ts"
+import { idParam, optional, Time } from "../server/fields.ts"
+import { answer, created, orNotFound, problemOf, toResponse } from "../server/problem.ts"
 import { bodyOf, decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
 import { destinationIdOf } from "./destinations.ts"
-import { RecoverRequest, ReplayMissingRequest, TestRequest } from "./recoveryApi.ts"
+
+export const TestRequest = Schema.Struct({
+  eventType: optional(headerText(256).annotate({ description: "posthaste.test when left out." }))
+}).annotate({ identifier: "TestWebhookEndpoint" })
+
+export const RecoverRequest = Schema.Struct({
+  since: Time.annotate({ description: "Ended after this time." }),
+  until: optional(Time.annotate({ description: "Ended before this time; until now when left out." })),
+  statuses: optional(
+    Schema.Array(Schema.Literals(deadStatuses)).check(
+      Schema.isMinLength(1),
+      Schema.isMaxLength(deadStatuses.length),
+      Schema.isUnique()
+    )
+  ).annotateKey({ description: "Both when left out." }),
+  reason: optional(text(500)),
+  idempotencyKey: optional(headerText(255))
+}).annotate({ identifier: "RecoverWebhookEndpoint" })
+
+export const ReplayMissingRequest = Schema.Struct({
+  since: Time.annotate({ description: "Published at this time or later." }),
+  reason: optional(text(500)),
+  idempotencyKey: optional(headerText(255))
+}).annotate({ identifier: "ReplayMissingToWebhookEndpoint" })
+
+const PATH = "/webhook-endpoints/:id"
+
+const error = [problemOf(404), ...bodyErrors] as const
+
+export const recoveryApi = HttpApiGroup.make("recovery")
+  .add(
+    HttpApiEndpoint.post("test", `${PATH}/test`, {
+      params: idParam,
+      payload: TestRequest,
+      success: Message.pipe(HttpApiSchema.status(202)),
+      error
+    }).annotateMerge(
+      about(
+        "endpoints:write",
+        "Send the endpoint a test. The message is real and signed, and its body says that it is a test."
+      )
+    ),
+    HttpApiEndpoint.post("recover", `${PATH}/recover`, {
+      params: idParam,
+      payload: RecoverRequest,
+      success: Replay.pipe(HttpApiSchema.status(202)),
+      error: [problemOf(409), ...error]
+    }).annotateMerge(
+      about(
+        "replays:write",
+        "Send the endpoint everything again that ended badly in this time. A replay, as in GET /replays/{id}."
+      )
+    ),
+    HttpApiEndpoint.post("replayMissing", `${PATH}/replay-missing`, {
+      params: idParam,
+      payload: ReplayMissingRequest,
+      success: Replay.pipe(HttpApiSchema.status(202)),
+      error: [problemOf(409), ...error]
+    }).annotateMerge(
+      about(
+        "replays:write",
+        "Send the endpoint the events that it missed. Every event since then that it wants now and never had a message of; a replay, as in GET /replays/{id}."
+      )
+    )
+  )
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "Test and recovery of webhook endpoints" }))
 
 type Request = HttpServerRequest.HttpServerRequest
 
 const decodeTest = decoderOf(TestRequest)
+
 const decodeRecover = decoderOf(RecoverRequest)
 
 const decodeReplayMissing = decoderOf(ReplayMissingRequest)
@@ -58,7 +130,7 @@ const replayMissing = Effect.fnUntraced(function* (request: Request, id: string)
   return created(`/replays/${view.id}`, replayJson(view), 202)
 })
 
-export const layer = HttpApiBuilder.group(Api, "recovery", (handlers) =>
+export const layer = HttpApiBuilder.group(base.add(recoveryApi), "recovery", (handlers) =>
   handlers
     .handleRaw("test", ({ request, params }) => answer(test(request, params.id)))
     .handleRaw("recover", ({ request, params }) => answer(recover(request, params.id)))

@@ -1,15 +1,65 @@
 /** Rotates secrets and shows them to their owner. Secrets leave here in the open, unless something is published of them. */
-import { type DateTime, Effect, Layer, type Schema } from "effect"
+import { type DateTime, Effect, Layer, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { between } from "../../../application/destinations/fields.ts"
 import { rotateSecret, rotatingSecretOf, showSecret } from "../../../application/destinations/secrets.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
-import { Api } from "../server/Api.ts"
-import { ActingOrg } from "../server/auth.ts"
-import { answer, judged, orNotFound } from "../server/problem.ts"
+import { ActingOrg, OrgAccess } from "../server/auth.ts"
+import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
+import { idParam, Moment, optional } from "../server/fields.ts"
+import { answer, judged, orNotFound, problemOf } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
-import { destinationIdOf } from "./destinations.ts"
-import { GRACE_DEFAULT_SECONDS, rotationOf, secretsApi, secretsGroupOf } from "./secretsApi.ts"
+import { capital, destinationIdOf, groupNameOf } from "./destinations.ts"
+
+export const GRACE_DEFAULT_SECONDS = 86_400
+
+const GRACE_MAX_SECONDS = 30 * 86_400
+
+/** `schema` is that of the secret. */
+export const rotationOf = ({ secrets, typeName }: AnyChannel, name: string) =>
+  Schema.Struct({
+    graceSeconds: optional(between(0, GRACE_MAX_SECONDS)).annotateKey({
+      description: `How long the secrets before it are good, ${GRACE_DEFAULT_SECONDS} when left out. 0 ends all of them at once.`
+    }),
+    [name]: optional(secrets[name]!.schema)
+  }).annotate({ identifier: `Rotate${typeName}Secret` })
+
+export const secretsGroupOf = (channel: AnyChannel) => `${groupNameOf(channel).slice(0, -1)}Secrets`
+
+export const secretsApi = (channel: AnyChannel, name: string) => {
+  const { noun, path, typeName } = channel
+  const { publishes } = channel.secrets[name]!
+  const Secret = Schema.Struct({
+    [name]: publishes ? Schema.optionalKey(Schema.String) : Schema.String,
+    ...(publishes && {
+      [publishes.name]: Schema.optionalKey(Schema.String).annotate({ description: `In place of the ${name}.` })
+    }),
+    previousUntil: Schema.NullOr(Moment).annotate({
+      description: "Until then the secrets before it are good too; null when none is."
+    })
+  }).annotate({ identifier: `${typeName}Secret` })
+  // A holder of the secret can sign as Posthaste does.
+  const read = HttpApiEndpoint.get("readSecret", `/${path}/:id/${name}`, { ...byId, success: Secret }).annotateMerge(
+    about("endpoints:write", `The ${name} of the ${noun}. The audit tells who read it.`)
+  )
+  const rotate = HttpApiEndpoint.post("rotateSecret", `/${path}/:id/${name}/rotate`, {
+    params: idParam,
+    payload: rotationOf(channel, name),
+    success: Secret,
+    error: [problemOf(404), ...bodyErrors]
+  }).annotateMerge(
+    about(
+      "endpoints:write",
+      `Give the ${noun} a new ${name}. Until the grace ends every request carries a signature by each.`
+    )
+  )
+  return HttpApiGroup.make(secretsGroupOf(channel) as "secrets")
+    .add(read, rotate)
+    .middleware(OrgAccess)
+    .prefix("/api/v1")
+    .annotateMerge(OpenApi.annotations({ title: `${capital(noun)} ${name}s` }))
+}
 
 /** What a secret is called is not known to the compiler. */
 type Decoder = Schema.ConstraintDecoder<{ readonly [field: string]: unknown }>
@@ -40,7 +90,7 @@ export const layerOf = (channel: AnyChannel) => {
     return answerOf(yield* orNotFound(yield* showSecret(channel, yield* ActingOrg, yield* destinationIdOf(id), name)))
   })
 
-  const api = Api.add(secretsApi(channel, name))
+  const api = base.add(secretsApi(channel, name))
   return HttpApiBuilder.group(api, secretsGroupOf(channel) as "secrets", (handlers) =>
     handlers
       .handleRaw("readSecret", ({ params }) => answer(read(params.id)))

@@ -1,19 +1,77 @@
 /** The handlers of erasures. */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { text } from "../../../application/destinations/fields.ts"
 import { requestErasure } from "../../../application/erasures/erasures.ts"
-import { type Erasure, Erasures } from "../../../application/ports/Erasures.ts"
-import { Api } from "../server/Api.ts"
-import { ActingOrg } from "../server/auth.ts"
+import { Erasures, type Erasure as ErasureView } from "../../../application/ports/Erasures.ts"
+import { erasureFields } from "../../../domain/erasure/facts.ts"
+import { ActingOrg, OrgAccess } from "../server/auth.ts"
+import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
+import { listOf, Moment, optional, paging, Text } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
-import { answer, created, erasureElsewhere, invalidFields, orNotFound } from "../server/problem.ts"
+import { answer, created, erasureElsewhere, invalidFields, orNotFound, problemOf } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
-import { Erasure as ErasureAnswer, ErasureRequest } from "./erasuresApi.ts"
+
+export const ErasureRequest = Schema.Struct({
+  dossierId: optional(text(256)),
+  recipient: optional(text(512)).annotateKey({
+    description: "As messages name it in to; a phone number in any spelling."
+  }),
+  correlationId: optional(text(256)),
+  metadata: optional(
+    Schema.Record(text(100), Schema.String.check(Schema.isMaxLength(1000))).check(
+      Schema.isMaxProperties(1, { message: "must have one entry" }),
+      Schema.isMinProperties(1, { message: "must have one entry" })
+    )
+  ).annotateKey({ description: "One entry that the messages have." }),
+  reason: optional(text(500)).annotateKey({ description: "Kept in the audit: name nobody in it." })
+}).annotate({ identifier: "ErasureRequest" })
+
+export const Erasure = Schema.Struct({
+  id: Schema.String,
+  orgId: Schema.String,
+  by: Schema.Literals(erasureFields).annotate({
+    description: "The field that found the person. Its value is not kept."
+  }),
+  status: Schema.Literals(["RUNNING", "COMPLETED"]),
+  reason: Text,
+  messages: Schema.Int.annotate({ description: "How many messages are erased so far." }),
+  forgotten: Schema.Int.annotate({
+    description:
+      "Of these: messages that were removed with their history, because EventStoreDB has it from before its facts were sealed."
+  }),
+  events: Schema.Int.annotate({ description: "How many events are erased so far." }),
+  requestedAt: Moment,
+  endedAt: Schema.NullOr(Moment)
+}).annotate({ identifier: "Erasure" })
+
+export const erasuresApi = HttpApiGroup.make("erasures")
+  .add(
+    HttpApiEndpoint.post("request", "/erasures", {
+      payload: ErasureRequest,
+      success: Erasure.pipe(HttpApiSchema.status(202)),
+      error: [problemOf(409), ...bodyErrors]
+    }).annotateMerge(
+      about(
+        "erasures:write",
+        "Erase a person from every message and event that one field finds. What still waits is cancelled."
+      )
+    ),
+    HttpApiEndpoint.get("list", "/erasures", { query: paging, success: listOf(Erasure) }).annotateMerge(
+      about("erasures:write", "List erasures, newest first.")
+    ),
+    HttpApiEndpoint.get("get", "/erasures/:id", { ...byId, success: Erasure }).annotateMerge(
+      about("erasures:write", "One erasure, and how far it is.")
+    )
+  )
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "Erasures" }))
 
 const decode = decoderOf(ErasureRequest)
 
-const shown = (erasure: Erasure) => ({
+const shown = (erasure: ErasureView) => ({
   ...erasure,
   status: erasure.endedAt === null ? ("RUNNING" as const) : ("COMPLETED" as const)
 })
@@ -34,14 +92,14 @@ const request = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServ
 
 const list = Effect.fnUntraced(function* (query: PageQuery) {
   const { list } = yield* Erasures
-  return yield* pageOf("erasures", query, list, { of: ErasureAnswer, json: shown })
+  return yield* pageOf("erasures", query, list, { of: Erasure, json: shown })
 })
 
 const get = Effect.fnUntraced(function* (id: string) {
   return shown(yield* orNotFound(yield* (yield* Erasures).get(yield* ActingOrg, id)))
 })
 
-export const layer = HttpApiBuilder.group(Api, "erasures", (handlers) =>
+export const layer = HttpApiBuilder.group(base.add(erasuresApi), "erasures", (handlers) =>
   handlers
     .handleRaw("request", ({ request: given }) => answer(request(given)))
     .handle("list", ({ query }) => answer(list(query)))

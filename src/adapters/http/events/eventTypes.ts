@@ -1,19 +1,97 @@
 /** The handlers of the catalogue of event types. */
-import { Effect, Result } from "effect"
+import { Effect, Result, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { text } from "../../../application/destinations/fields.ts"
 import { changeEventType, createEventType } from "../../../application/events/catalogue.ts"
-import { type EventType, type EventTypeDefinition, EventTypes } from "../../../application/ports/EventTypes.ts"
+import {
+  type EventTypeDefinition,
+  EventTypes,
+  type EventType as StoredType
+} from "../../../application/ports/EventTypes.ts"
+import { EventType } from "../../api/eventRequests.ts"
+import { optional } from "../../api/fields.ts"
 import type { JsonText } from "../../api/jsonText.ts"
 import { rawMember } from "../../api/rawJson.ts"
-import { Api } from "../server/Api.ts"
-import { ActingOrg } from "../server/auth.ts"
+import { ActingOrg, OrgAccess } from "../server/auth.ts"
+import { about, base, bodyErrors } from "../server/endpoints.ts"
+import { listOf, Moment, paging, Text } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
-import { answer, created, eventTypeTaken, invalidSchema, orNotFound } from "../server/problem.ts"
+import { answer, created, eventTypeTaken, invalidSchema, orNotFound, problemOf } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
-import { ChangeEventType, CreateEventType, EventTypeAnswer } from "./eventTypesApi.ts"
+
+const definition = {
+  description: optional(text(1000)),
+  schema: optional(
+    Schema.Record(Schema.String, Schema.Unknown).annotate({
+      description:
+        "JSON Schema, draft 2020-12, of an event's data. $ref leads to parts of this schema; patterns are RE2's; format is a note."
+    })
+  ),
+  example: Schema.optionalKey(Schema.Unknown.annotate({ description: "Data of an event, as it may come." })),
+  enforce: optional(
+    Schema.Boolean.annotate({ description: "Whether an event of this type that does not fit the schema is refused." })
+  )
+}
+
+export const ChangeEventType = Schema.Struct(definition).annotate({ identifier: "ChangeEventType" })
+
+export const CreateEventType = Schema.Struct({ name: EventType, ...definition }).annotate({
+  identifier: "CreateEventType"
+})
+
+export const EventTypeAnswer = Schema.Struct({
+  name: Schema.String,
+  orgId: Schema.String,
+  description: Text,
+  schema: Schema.Unknown,
+  example: Schema.Unknown,
+  enforce: Schema.Boolean,
+  archived: Schema.Boolean,
+  version: Schema.Int,
+  createdAt: Moment,
+  updatedAt: Moment
+}).annotate({ identifier: "EventType" })
+
+const PATH = "/event-types"
+
+const byName = { params: { name: Schema.String }, error: problemOf(404) }
+
+export const eventTypesApi = HttpApiGroup.make("eventTypes")
+  .add(
+    HttpApiEndpoint.post("create", PATH, {
+      payload: CreateEventType,
+      success: EventTypeAnswer.pipe(HttpApiSchema.status(201)),
+      error: [problemOf(409), problemOf(422), ...bodyErrors]
+    }).annotateMerge(about("endpoints:write", "Add a type to the org's catalogue of event types.")),
+    HttpApiEndpoint.get("list", PATH, {
+      query: { ...paging, archived: Schema.optionalKey(Schema.Literals(["true", "false"])) },
+      success: listOf(EventTypeAnswer)
+    }).annotateMerge(about("endpoints:read", "List the org's event types by name; archived ones with archived=true.")),
+    HttpApiEndpoint.get("get", `${PATH}/:name`, { ...byName, success: EventTypeAnswer }).annotateMerge(
+      about("endpoints:read", "One event type, also an archived one.")
+    ),
+    HttpApiEndpoint.put("change", `${PATH}/:name`, {
+      params: byName.params,
+      payload: ChangeEventType,
+      success: EventTypeAnswer,
+      error: [problemOf(404), problemOf(422), ...bodyErrors]
+    }).annotateMerge(
+      about("endpoints:write", "Give an event type another definition, as a whole. It brings an archived type back.")
+    ),
+    HttpApiEndpoint.delete("archive", `${PATH}/:name`, {
+      ...byName,
+      success: HttpApiSchema.NoContent
+    }).annotateMerge(
+      about("endpoints:write", "Archive an event type. Its name stays taken, and what was published stays.")
+    )
+  )
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "Event types" }))
 
 const decodeCreate = decoderOf(CreateEventType)
+
 const decodeChange = decoderOf(ChangeEventType)
 
 type Request = HttpServerRequest.HttpServerRequest
@@ -28,7 +106,7 @@ const definitionOf = (request: typeof ChangeEventType.Type, { text }: JsonText):
 
 const parsed = (text: string | null): unknown => (text === null ? null : JSON.parse(text))
 
-const shown = ({ id: _, schema, example, ...type }: EventType) => ({
+const shown = ({ id: _, schema, example, ...type }: StoredType) => ({
   ...type,
   schema: parsed(schema),
   example: parsed(example)
@@ -68,7 +146,7 @@ const archive = Effect.fnUntraced(function* (name: string) {
   yield* orNotFound(yield* (yield* EventTypes).archive(yield* ActingOrg, name))
 })
 
-export const layer = HttpApiBuilder.group(Api, "eventTypes", (handlers) =>
+export const layer = HttpApiBuilder.group(base.add(eventTypesApi), "eventTypes", (handlers) =>
   handlers
     .handleRaw("create", ({ request }) => answer(create(request)))
     .handle("list", ({ query }) => answer(list(query)))

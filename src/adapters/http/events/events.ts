@@ -1,25 +1,116 @@
 /** The handlers of events: decode the request, call the application, and write its result in the API's form. */
 import { Effect, identity, Result, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { text } from "../../../application/destinations/fields.ts"
 import { publishEvents } from "../../../application/events/publishEvents.ts"
 import { eraseEvent, readBody, readEvent, readMessages } from "../../../application/events/readEvents.ts"
 import { type EventFilter, Events } from "../../../application/ports/Events.ts"
 import { EventId } from "../../../domain/ids.ts"
-import { answerToEvent, decodeEvent, decodeEventEntry, eventRequestOf } from "../../api/eventRequests.ts"
-import { BATCH_MAX, messageJson } from "../../api/messageRequests.ts"
+import {
+  answerToEvent,
+  decodeEvent,
+  decodeEventEntry,
+  EventBatchEntry,
+  EventRequest,
+  eventRequestOf
+} from "../../api/eventRequests.ts"
+import { BATCH_MAX, CommandRequest, IdempotencyKey, messageJson } from "../../api/messageRequests.ts"
 import { rawMember } from "../../api/rawJson.ts"
-import { Message } from "../messages/messagesApi.ts"
+import { Message } from "../messages/messages.ts"
 import { admitEvents, keysIn } from "../orgs/admit.ts"
-import { Api } from "../server/Api.ts"
-import { ActingOrg, Caller } from "../server/auth.ts"
+import { ActingOrg, Caller, OrgAccess } from "../server/auth.ts"
 import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
 import { pieceOfBytes } from "../server/door.ts"
+import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
+import { idParam, listOf, Moment, paging, Text, Time } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
-import { answer, created, idOf, toResponse } from "../server/problem.ts"
+import { answer, created, idOf, ProblemBody, problemOf, toResponse } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson, readReason, traceparentOf } from "../server/requestBody.ts"
-import { PublishedEvent } from "./eventsApi.ts"
+
+const eventFields = {
+  id: Schema.String,
+  orgId: Schema.String,
+  eventType: Schema.String,
+  matched: Schema.Int.annotate({ description: "How many endpoints wanted it; each got a message." }),
+  dossierId: Text,
+  orderingKey: Text,
+  correlationId: Text,
+  metadata: Schema.NullOr(Schema.Record(Schema.String, Schema.String)),
+  deliverAt: Schema.NullOr(Moment),
+  expiresAt: Schema.NullOr(Moment),
+  createdAt: Moment,
+  bodyErased: Schema.Boolean
+}
+
+export const PublishedEvent = Schema.Struct(eventFields).annotate({ identifier: "PublishedEvent" })
+
+const EventWithData = Schema.Struct({
+  ...eventFields,
+  data: Schema.Unknown.annotate({ description: "As it was written; null once it is erased." })
+}).annotate({ identifier: "EventWithData" })
+
+const EventBatchAnswer = Schema.Struct({
+  status: Schema.Int.annotate({ description: "The status this entry would have had on its own." }),
+  event: Schema.optionalKey(PublishedEvent),
+  problem: Schema.optionalKey(ProblemBody)
+}).annotate({ identifier: "EventBatchAnswer" })
+
+export const eventsApi = HttpApiGroup.make("events")
+  .add(
+    HttpApiEndpoint.post("publish", "/events", {
+      headers: Schema.Struct({ "idempotency-key": Schema.optionalKey(IdempotencyKey) }),
+      payload: EventRequest,
+      success: [PublishedEvent.pipe(HttpApiSchema.status(201)), PublishedEvent.pipe(HttpApiSchema.status(200))],
+      error: [problemOf(409), problemOf(422), ...bodyErrors]
+    }).annotateMerge(
+      about(
+        "messages:send",
+        "Publish an event: it becomes a message for every webhook endpoint that wants its type. 201 when all of it is stored; 200 with the same event when the key was used for it before."
+      )
+    ),
+    HttpApiEndpoint.post("publishBatch", "/events/batch", {
+      payload: Schema.Struct({
+        events: Schema.Array(EventBatchEntry).check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX))
+      }),
+      success: Schema.Struct({ items: Schema.Array(EventBatchAnswer) }),
+      error: bodyErrors
+    }).annotateMerge(about("messages:send", "Publish up to 1,000 events, each answered on its own and in its place.")),
+    HttpApiEndpoint.get("list", "/events", {
+      query: {
+        ...paging,
+        eventType: Schema.optionalKey(text(256)),
+        correlationId: Schema.optionalKey(text(256)),
+        dossierId: Schema.optionalKey(text(256)),
+        createdAfter: Schema.optionalKey(Time),
+        createdBefore: Schema.optionalKey(Time)
+      },
+      success: listOf(PublishedEvent)
+    }).annotateMerge(about("messages:read", "List events, newest first.")),
+    HttpApiEndpoint.get("get", "/events/:id", { ...byId, success: EventWithData }).annotateMerge(
+      about("messages:read", "One event, with its data.")
+    ),
+    HttpApiEndpoint.get("messages", "/events/:id/messages", {
+      ...byId,
+      query: paging,
+      success: listOf(Message)
+    }).annotateMerge(about("messages:read", "The messages that an event became, each as it is now.")),
+    HttpApiEndpoint.post("erase", "/events/:id/erase", {
+      params: idParam,
+      payload: CommandRequest,
+      success: PublishedEvent,
+      error: [problemOf(404), problemOf(409), ...bodyErrors]
+    }).annotateMerge(
+      about(
+        "erasures:write",
+        "Erase an event's body, and the bodies and answers of all its messages, at once. Facts stay; what was not sent is never sent."
+      )
+    )
+  )
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "Events" }))
 
 /** The entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(
@@ -98,7 +189,7 @@ const erase = Effect.fnUntraced(function* (request: Request, text: string) {
   return yield* eraseEvent(orgId, yield* eventIdOf(text), reason)
 })
 
-export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
+export const layer = HttpApiBuilder.group(base.add(eventsApi), "events", (handlers) =>
   handlers
     .handleRaw("publish", ({ request, headers }) => answer(publish(request, headers["idempotency-key"] ?? null)))
     .handleRaw("publishBatch", ({ request }) => answer(publishBatch(request)))

@@ -7,24 +7,55 @@
  */
 import type { ServerResponse } from "node:http"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Clock, DateTime, Deferred, Duration, Effect, Layer, Stream } from "effect"
+import { Clock, DateTime, Deferred, Duration, Effect, Layer, Schema, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { text } from "../../../application/destinations/fields.ts"
 import { type Scope, scopeOfFact, scopeOfType } from "../../../application/keys/scopes.ts"
 import { type FeedFact, type FeedFilter, readFeed, typeOf } from "../../../application/log/feed.ts"
 import { LogReader } from "../../../application/log/LogReader.ts"
 import { Admission } from "../../../application/orgs/admission.ts"
 import { ApiKeys } from "../../../application/ports/ApiKeys.ts"
 import type { Position } from "../../../application/ports/EventStore.ts"
-import type { OrgId } from "../../../domain/ids.ts"
+import { ChannelName, type OrgId } from "../../../domain/ids.ts"
+import { statuses } from "../../../domain/message/machine.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
-import { Api } from "../server/Api.ts"
-import { ActingOrg, Caller } from "../server/auth.ts"
+import { ActingOrg, Caller, OrgAccess } from "../server/auth.ts"
 import { cursorsOf } from "../server/cursor.ts"
 import { Door, inTurnsOf } from "../server/door.ts"
-import { answer, lacking, tooManyFeeds } from "../server/problem.ts"
+import { about, base } from "../server/endpoints.ts"
+import { answer, lacking, problemOf, tooManyFeeds } from "../server/problem.ts"
 import { endless } from "../server/stopSoon.ts"
+
+const Id = Schema.String.annotate({ description: "The id of the last event seen. Without one it begins now." })
+
+export const feedApi = HttpApiGroup.make("feed")
+  .add(
+    HttpApiEndpoint.get("follow", "/feed", {
+      headers: Schema.Struct({ "last-event-id": Schema.optionalKey(Id) }),
+      query: {
+        lastEventId: Schema.optionalKey(Id),
+        stream: Schema.optionalKey(text(200)),
+        type: Schema.optionalKey(text(100)),
+        channel: Schema.optionalKey(ChannelName),
+        to: Schema.optionalKey(text(512)),
+        dossierId: Schema.optionalKey(text(256)),
+        correlationId: Schema.optionalKey(text(256)),
+        status: Schema.optionalKey(Schema.Literals(statuses))
+      },
+      success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" })),
+      error: problemOf(429)
+    }).annotateMerge(
+      about(
+        "messages:read",
+        "Follow the facts of the org as they are stored, as server-sent events. Each event's data is JSON: {stream, version, type, name, at, actor, data, message}, message being the message after the fact, or null. It goes on where Last-Event-ID says, nothing is left out; an event may come twice. Facts that a scope guards which the key lacks are left out. A comment every 15 seconds shows that it is alive."
+      )
+    )
+  )
+  .middleware(OrgAccess)
+  .prefix("/api/v1")
+  .annotateMerge(OpenApi.annotations({ title: "Feed" }))
 
 export interface FeedOptions {
   readonly heartbeat: Duration.Duration
@@ -43,6 +74,7 @@ export const defaults: FeedOptions = {
 }
 
 const LIST = "feed"
+
 /** Before the first fact there is no position to reconnect at. */
 const BEGINNING = "0"
 
@@ -191,7 +223,7 @@ export const layerWith = (options: FeedOptions) =>
   Layer.unwrap(
     Effect.map(makeKeyWatch, (untilRevoked) => {
       const handle = follow(options, untilRevoked)
-      return HttpApiBuilder.group(Api, "feed", (handlers) =>
+      return HttpApiBuilder.group(base.add(feedApi), "feed", (handlers) =>
         handlers.handleRaw("follow", ({ request, headers, query: { lastEventId, ...filter } }) =>
           answer(handle(request, headers["last-event-id"] ?? lastEventId, filter))
         )

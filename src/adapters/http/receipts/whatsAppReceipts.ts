@@ -1,14 +1,49 @@
 /** The handlers of Meta's calls. They pass on bytes and headers; the application reads them. */
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Destinations } from "../../../application/ports/Destinations.ts"
 import { receiveReceipts, WHATSAPP } from "../../../application/receipts/receiveReceipts.ts"
-import { Api } from "../server/Api.ts"
 import { Door, pieceOf } from "../server/door.ts"
-import { answer, invalidRequest, unproven, wrongVerifyToken } from "../server/problem.ts"
+import { base, words } from "../server/endpoints.ts"
+import { answer, invalidRequest, problemOf, unproven, wrongVerifyToken } from "../server/problem.ts"
 import { limits, type Memory, readStrangersBytes } from "../server/requestBody.ts"
 import { PIECE } from "../server/turns.ts"
+
+const PATH = "/webhooks/whatsapp/inbound"
+
+export const whatsAppReceiptsApi = HttpApiGroup.make("whatsAppReceipts")
+  .add(
+    HttpApiEndpoint.get("verify", PATH, {
+      query: {
+        "hub.mode": Schema.optionalKey(Schema.String),
+        "hub.verify_token": Schema.optionalKey(Schema.String),
+        "hub.challenge": Schema.optionalKey(Schema.String)
+      },
+      success: Schema.String.pipe(HttpApiSchema.asText()),
+      error: [problemOf(403), problemOf(503)]
+    })
+      // New fields from Meta are accepted.
+      .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "ignore" })
+      .annotateMerge(words("Meta's question when the webhook is set up: answered with hub.challenge.")),
+    HttpApiEndpoint.post("take", PATH, {
+      headers: {
+        "x-hub-signature-256": Schema.optionalKey(Schema.String),
+        "x-org-id": Schema.optionalKey(Schema.String)
+      },
+      // Read as bytes: the signature covers these.
+      payload: Schema.Struct({ entry: Schema.Array(Schema.Unknown) }).annotate({ identifier: "WhatsAppNotice" }),
+      success: HttpApiSchema.Empty(200),
+      error: [problemOf(400), problemOf(401), problemOf(413), problemOf(415), problemOf(503)]
+    })
+      .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "ignore" })
+      .annotateMerge(
+        words(
+          "What Meta tells about messages. Kept at once and applied a moment later; signed with the account's app secret."
+        )
+      )
+  )
+  .annotateMerge(OpenApi.annotations({ title: "WhatsApp receipts", description: "For Meta. No API key." }))
 
 interface Question {
   readonly "hub.mode"?: string
@@ -50,7 +85,7 @@ const take = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerR
   }
 })
 
-export const layer = HttpApiBuilder.group(Api, "whatsAppReceipts", (handlers) =>
+export const layer = HttpApiBuilder.group(base.add(whatsAppReceiptsApi), "whatsAppReceipts", (handlers) =>
   handlers
     .handle("verify", ({ query }) => answer(verify(query)))
     .handleRaw("take", ({ request }) => answer(Effect.scoped(take(request))))

@@ -1,35 +1,36 @@
 /**
  * The API as data. Routes, decoding, the OpenAPI document and the docs page are all made from it, so they always agree.
  */
-import { HttpApi, OpenApi } from "effect/http-api"
+import { OpenApi } from "effect/http-api"
 import { rotatingSecretOf } from "../../../application/destinations/secrets.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
-import { alertTargetsApi } from "../alerts/alertTargetsApi.ts"
-import { dossiersApi } from "../consents/dossiersApi.ts"
-import { channelsApi } from "../destinations/channelsApi.ts"
-import { circuitsApi } from "../destinations/circuitsApi.ts"
-import { destinationsApi } from "../destinations/destinationsApi.ts"
-import { overviewApi } from "../destinations/overviewApi.ts"
-import { recoveryApi } from "../destinations/recoveryApi.ts"
-import { secretsApi } from "../destinations/secretsApi.ts"
-import { erasuresApi } from "../erasures/erasuresApi.ts"
-import { eventsApi } from "../events/eventsApi.ts"
-import { eventTypesApi } from "../events/eventTypesApi.ts"
-import { apiKeysApi } from "../keys/apiKeysApi.ts"
-import { auditApi } from "../log/auditApi.ts"
-import { feedApi } from "../log/feedApi.ts"
-import { projectionsApi } from "../log/projectionsApi.ts"
-import { messagesApi } from "../messages/messagesApi.ts"
-import { setAsideApi } from "../messages/setAsideApi.ts"
-import { orgsApi } from "../orgs/orgsApi.ts"
-import { processesApi } from "../processes/processesApi.ts"
-import { whatsAppReceiptsApi } from "../receipts/whatsAppReceiptsApi.ts"
-import { deadLettersApi } from "../replays/deadLettersApi.ts"
+import { alertTargetsApi } from "../alerts/alertTargets.ts"
+import { dossiersApi } from "../consents/dossiers.ts"
+import { channelsApi } from "../destinations/channels.ts"
+import { circuitsApi } from "../destinations/circuits.ts"
+import { destinationsApi } from "../destinations/destinations.ts"
+import { overviewApi } from "../destinations/overview.ts"
+import { recoveryApi } from "../destinations/recovery.ts"
+import { secretsApi } from "../destinations/secrets.ts"
+import { erasuresApi } from "../erasures/erasures.ts"
+import { eventsApi } from "../events/events.ts"
+import { eventTypesApi } from "../events/eventTypes.ts"
+import { apiKeysApi } from "../keys/apiKeys.ts"
+import { auditApi } from "../log/audit.ts"
+import { feedApi } from "../log/feed.ts"
+import { projectionsApi } from "../log/projections.ts"
+import { messagesApi } from "../messages/messages.ts"
+import { setAsideApi } from "../messages/setAside.ts"
+import { orgsApi } from "../orgs/orgs.ts"
+import { processesApi } from "../processes/processes.ts"
+import { whatsAppReceiptsApi } from "../receipts/whatsAppReceipts.ts"
+import { deadLettersApi } from "../replays/deadLetters.ts"
+import { base } from "./endpoints.ts"
 import { healthApi } from "./healthApi.ts"
 import { finish } from "./openApiDocument.ts"
 
 /** The groups that do not depend on the channels. */
-export const Api = HttpApi.make("posthaste")
+export const Api = base
   .add(
     messagesApi,
     eventsApi,
@@ -49,13 +50,9 @@ export const Api = HttpApi.make("posthaste")
     projectionsApi,
     processesApi,
     orgsApi,
-    setAsideApi
+    setAsideApi,
+    healthApi
   )
-  .prefix("/api/v1")
-  .add(healthApi)
-  // Unknown parameters are refused: a misspelt filter would otherwise list everything.
-  .annotate(HttpApi.QueryParseOptions, { errors: "all", onExcessProperty: "error" })
-  .annotate(HttpApi.HeadersParseOptions, { errors: "all" })
   .annotateMerge(
     OpenApi.annotations({
       title: "Posthaste",

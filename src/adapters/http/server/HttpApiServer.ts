@@ -120,8 +120,7 @@ const routesOf = (
     Layer.provide(
       Auth.layer({
         operatorKeys,
-        trustedProxies: trustedProxies ?? null,
-        destinations: [...channels.values()].map(({ path }) => path)
+        trustedProxies: trustedProxies ?? null
       })
     )
   )

@@ -4,9 +4,9 @@
  * else.
  */
 import { randomUUID } from "node:crypto"
-import { Clock, Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
+import { Clock, Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
+import { type HttpApiEndpoint, HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { AskedFor } from "../../../application/askedFor.ts"
 import { CommandedBy } from "../../../application/commandedBy.ts"
 import type { StoreUnavailable } from "../../../application/errors.ts"
@@ -19,6 +19,7 @@ import { OrgId } from "../../../domain/ids.ts"
 import { hashOf, isSameHash, isWellFormed, storedHash } from "../keys/apiKey.ts"
 import { addressOf, isIn, type Networks, networksOf } from "./callers.ts"
 import { Door, keyHashOf } from "./door.ts"
+import { NeededScope, OfAllOrgs } from "./endpoints.ts"
 import {
   forbidden,
   invalidRequest,
@@ -30,7 +31,6 @@ import {
   unauthorized
 } from "./problem.ts"
 import { makeRefusals } from "./refusals.ts"
-import { routeNameOf, scopeOfRoute } from "./scopes.ts"
 
 /** The org this request acts for. */
 export class ActingOrg extends Context.Service<ActingOrg, OrgId>()("posthaste/adapters/http/server/auth/ActingOrg") {}
@@ -103,8 +103,6 @@ export interface AuthOptions {
   readonly operatorKeys: OperatorKeys
   /** Proxies of the operator's, which say for whom they ask. */
   readonly trustedProxies?: Networks | null
-  /** The paths of the channels' destinations. */
-  readonly destinations: ReadonlyArray<string>
 }
 
 /** Compiled once for each time that a key was read. */
@@ -118,7 +116,7 @@ export const comesFrom = (holder: Pick<Holder, "networks">, address: string | nu
   return networks !== null && address !== null && isIn(networks, address)
 }
 
-export const layer = ({ operatorKeys, trustedProxies = null, destinations }: AuthOptions) =>
+export const layer = ({ operatorKeys, trustedProxies = null }: AuthOptions) =>
   Layer.effectContext(
     Effect.gen(function* () {
       const keys = yield* ApiKeys
@@ -165,7 +163,7 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
         return holder
       })
 
-      type Asked = { readonly method: string; readonly path: string }
+      type Asked = Pick<HttpApiEndpoint.Top, "annotations">
 
       /** Who asks, if the key is good and may call the route. */
       const callerOf = Effect.fnUntraced(function* (credential: Redacted.Redacted, endpoint: Asked) {
@@ -173,12 +171,11 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
         const address = addressOf(request, trustedProxies)
         const holder = yield* holderOf(Redacted.value(credential), request)
         const may = (scope: Scope) => holder === null || allows(holder.scopes, scope)
-        const route = routeNameOf(endpoint, destinations)
-        const needed = scopeOfRoute[route] ?? "admin"
+        const needed = Context.getOrElse(endpoint.annotations, NeededScope, (): Scope => "admin")
         if (!may(needed)) return yield* lacking(needed)
         return {
           holder,
-          route,
+          ofAll: Option.isSome(Context.getOption(endpoint.annotations, OfAllOrgs)),
           named: request.headers["x-org-id"],
           caller: { keyId: holder?.id ?? null, may, limited: holder, address }
         }
@@ -188,8 +185,8 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
         Context.add(OrgAccess, {
           apiKey: (handler, { credential, endpoint }) =>
             Effect.matchEffect(
-              Effect.flatMap(callerOf(credential, endpoint), ({ holder, route, named, caller }) =>
-                Effect.map(actingOrg(holder, named, route), (orgId) => ({ orgId, caller, actor: actorOf(holder) }))
+              Effect.flatMap(callerOf(credential, endpoint), ({ holder, ofAll, named, caller }) =>
+                Effect.map(actingOrg(holder, named, ofAll), (orgId) => ({ orgId, caller, actor: actorOf(holder) }))
               ),
               {
                 onFailure: refuse,
@@ -236,23 +233,11 @@ export const layer = ({ operatorKeys, trustedProxies = null, destinations }: Aut
 
 const actorOf = (holder: Holder | null): string => (holder === null ? "operator" : `key:${holder.id}`)
 
-/**
- * Where the operator's `X-Org-Id: *` names no org in particular: these lists are then of all orgs, and the audit is of what belongs to
- * none. It is no name of an org, so nobody asks for all of them by mistake.
- */
-const routesOfAllOrgs: ReadonlySet<string> = new Set([
-  "GET /audit",
-  "GET /outbound/messages",
-  "GET /outbound/stats",
-  "GET /dead-letters",
-  "GET /destinations"
-])
-
 /** Null: all of them. */
 export const oneOrAll = (orgId: OrgId): OrgId | null => (orgId === NOBODY ? null : orgId)
 
-const actingOrg = (holder: Holder | null, named: string | undefined, route: string): Effect.Effect<OrgId, Problem> => {
-  if (holder === null && named === NOBODY && routesOfAllOrgs.has(route)) return Effect.succeed(NOBODY)
+const actingOrg = (holder: Holder | null, named: string | undefined, ofAll: boolean): Effect.Effect<OrgId, Problem> => {
+  if (holder === null && named === NOBODY && ofAll) return Effect.succeed(NOBODY)
   if (holder !== null) {
     return named === undefined || named === holder.orgId
       ? Effect.succeed(holder.orgId)

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { troubles } from "../processes/troublesApi.ts"
-import { about } from "./endpoints.ts"
+import { words } from "./endpoints.ts"
 import { Moment } from "./fields.ts"
 import { problemOf } from "./problem.ts"
 
@@ -20,9 +20,9 @@ const Readiness = Schema.Struct({
 
 export const healthApi = HttpApiGroup.make("health")
   .add(
-    HttpApiEndpoint.get("live", "/healthz", { success: Health }).annotateMerge(about("The process runs.")),
+    HttpApiEndpoint.get("live", "/healthz", { success: Health }).annotateMerge(words("The process runs.")),
     HttpApiEndpoint.get("ready", "/readyz", { success: Readiness, error: problemOf(503) }).annotateMerge(
-      about("The store answers.")
+      words("The store answers.")
     )
   )
   .annotateMerge(OpenApi.annotations({ title: "Health" }))

@@ -67,8 +67,6 @@ export const finish = (generated: Record<string, unknown>): Record<string, unkno
   for (const [name, example] of Object.entries(examples)) if (schemas[name]) schemas[name].examples = [example]
   const exampleOf = exampleIn(schemas)
   for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
-    operation.description ??= operation.summary
-    operation.summary = summaryOf(operation.summary)
     for (const parameter of operation.parameters ?? []) completeParameter(parameter)
     for (const each of Object.values(operation.requestBody?.content ?? {})) {
       complete(each.schema)
@@ -138,16 +136,6 @@ const withoutCopies = (generated: Record<string, unknown>): Record<string, unkno
 const withoutRepeats = (schema: JsonSchema): JsonSchema => {
   const variants = [...new Map(schema.anyOf?.map((each) => [JSON.stringify(each), each])).values()]
   return variants.length === 1 ? variants[0]! : schema
-}
-
-const SUMMARY_MAX = 80
-
-/** The first sentence, cut where it pauses when it is long. */
-const summaryOf = (text: string): string => {
-  const [sentence] = text.replace(/\.$/, "").split(". ") as [string]
-  if (sentence.length <= SUMMARY_MAX) return sentence
-  const pauses = [...sentence.matchAll(/[:;,] /g)].map(({ index }) => index).filter((index) => index <= SUMMARY_MAX)
-  return pauses.length === 0 ? sentence : sentence.slice(0, pauses.at(-1))
 }
 
 const completeParameter = (parameter: Parameter): void => {

@@ -1,14 +1,14 @@
 /**
  * What each key may do: every route with every scope, and keys that are good no more. The routes are those of the API itself, so a
- * route without a row in the table of scopes fails here.
+ * route that says no scope fails here.
  */
 import { readdirSync } from "node:fs"
-import { DateTime, Effect } from "effect"
+import { Context, DateTime, Effect } from "effect"
 import { beforeAll, describe, expect, it } from "vitest"
 import { generateKey, hashOf, prefixOf, storedHash } from "../../../../src/adapters/http/keys/apiKey.ts"
 import { apiWith } from "../../../../src/adapters/http/server/Api.ts"
 import { KeyAccess, OperatorAccess, OrgAccess } from "../../../../src/adapters/http/server/auth.ts"
-import { routeNameOf, scopeOfRoute } from "../../../../src/adapters/http/server/scopes.ts"
+import { NeededScope } from "../../../../src/adapters/http/server/endpoints.ts"
 import { type Scope, scopeOfFact, scopeOfType, scopes } from "../../../../src/application/keys/scopes.ts"
 import { ApiKeys } from "../../../../src/application/ports/ApiKeys.ts"
 import { OrgId } from "../../../../src/domain/ids.ts"
@@ -20,7 +20,6 @@ import { start } from "../served.ts"
 const { call, run, endpoint, send, url } = await start()
 
 const channels = [webhook, http, amqp, whatsapp]
-const paths = channels.map(({ path }) => path)
 const endpointsOf = (...given: typeof channels) =>
   Object.values(apiWith(given).groups).flatMap((group) => Object.values(group.endpoints))
 
@@ -66,21 +65,20 @@ const lets = (given: Scope | "all" | "none", needed: Scope): boolean => {
   return given === "endpoints:write" && needed === "endpoints:read"
 }
 
-describe("the table of scopes", () => {
-  it("has a row for every route of an org, and no other", () => {
-    const served = new Set(
-      endpointsOf(...channels)
-        .filter(({ middlewares }) =>
-          [...(middlewares as unknown as Iterable<unknown>)].some((one) => one === OrgAccess || one === KeyAccess)
-        )
-        .map((endpoint) => routeNameOf(endpoint, paths))
-    )
-    expect([...served].toSorted()).toEqual(Object.keys(scopeOfRoute).toSorted())
+const neededBy = ({ annotations }: { readonly annotations: Context.Context<never> }): Scope | undefined =>
+  Context.getOrUndefined(annotations, NeededScope)
+
+describe("the scopes of the routes", () => {
+  it("are said by every route of an org, and only by those", () => {
+    expect(ofOrgs.filter((endpoint) => neededBy(endpoint) === undefined).map(({ path }) => path)).toEqual([])
+    expect(ofOperators.filter((endpoint) => neededBy(endpoint) !== undefined).map(({ path }) => path)).toEqual([])
     expect(ofOrgs.length + ofOperators.length).toBeGreaterThan(100)
   })
 
-  it("uses every scope", () => {
-    expect(new Set(Object.values(scopeOfRoute))).toEqual(new Set(scopes))
+  it("are all in use, and none that reads is enough to change anything", () => {
+    expect(new Set(ofOrgs.map(neededBy))).toEqual(new Set(scopes))
+    const changing = ofOrgs.filter(({ method }) => method !== "GET").map(neededBy)
+    expect(changing.filter((scope) => scope?.endsWith(":read"))).toEqual([])
   })
 })
 
@@ -95,7 +93,7 @@ describe("a key", () => {
   it.each(ofOrgs.map((endpoint) => [endpoint.method, endpoint.path, endpoint] as const))(
     "may call %s %s with its scope only",
     async (_, __, endpoint) => {
-      const needed = scopeOfRoute[routeNameOf(endpoint, paths)]!
+      const needed = neededBy(endpoint)!
       for (const [scope, key] of keys) {
         const answer = await ask(endpoint, key)
         const isRefused = answer.status === 403
