@@ -59,8 +59,9 @@ const backlog = (
     `insert into posthaste.event (stream_id, tx, at, version, name, data)
        select ${id}, pg_current_xact_id()::text::bigint, at, version, name, data
        from posthaste.event, ${copies} where stream_id = '${original}' and version = 1`,
-    `insert into posthaste.body (message_id, body)
-       select ${id}, body from posthaste.body, ${copies} where message_id = '${original}'`,
+    `insert into posthaste.message (id, org_id, channel, destination, recipient, accepted_at, data, body)
+       select ${id}, org_id, channel, destination, recipient, accepted_at, data, body
+       from posthaste.message, ${copies} where id = '${original}'`,
     `insert into posthaste.ready (lane, due_at, message_id, version, epoch, attempt)
        select ${lane}, ${due}, ${id}, version, epoch, attempt
        from posthaste.ready, ${copies} where message_id = '${original}'`,

@@ -153,8 +153,8 @@ const measureSituation = async (
 const unlisted = async (databaseUrl: string): Promise<number> => {
   const [row] = await query<{ unlisted: string }>(
     databaseUrl,
-    `select count(*) as unlisted from posthaste.body b
-       where not exists (select 1 from posthaste.message_view v where v.id = b.message_id)`
+    `select count(*) as unlisted from posthaste.message m
+       where not exists (select 1 from posthaste.message_view v where v.id = m.id)`
   )
   return Number(row!.unlisted)
 }

@@ -24,8 +24,8 @@ import { monotonicNow } from "./monotonicNow.ts"
 const { messages } = scriptFlags({ messages: whole(1_000_000) })
 const [old, young] = [3, 9].map((byte) => Buffer.alloc(32, byte).toString("base64")) as [string, string]
 
-const unsealed = `select (select count(*) from posthaste.body where body not like E'\\x01%')
-    + (select count(*) from posthaste.response where body not like E'\\x01%')
+const unsealed = `select (select count(*) from posthaste.message where body not like E'\\x01%')
+    + (select count(*) from posthaste.detail where body not like E'\\x01%')
     + (select count(*) from posthaste.idempotency where request_hash not like E'\\x01%') as count`
 
 const databases = await openDatabases()
@@ -35,9 +35,9 @@ for (let from = 0; from < messages; from += 50_000) {
   await query(
     url,
     `with ids as (select n, md5('message ' || n)::uuid as id from generate_series(${from}, ${Math.min(messages, from + 50_000) - 1}) n),
-        bodies as (insert into posthaste.body (message_id, body) select id, json_build_object('n', n, 'text', repeat(md5(n::text), 9)) from ids),
+        bodies as (insert into posthaste.message (id, org_id, channel, destination, accepted_at, data, body) select id, 'acme', 'webhook', id, now(), '{}', json_build_object('n', n, 'text', repeat(md5(n::text), 9)) from ids),
         keys as (insert into posthaste.idempotency (org_id, key, message_id, request_hash, at) select 'acme', 'key ' || n, id, md5(n::text), now() from ids)
-      insert into posthaste.response (message_id, epoch, attempt, body) select id, 1, 1, 'thanks for ' || n from ids`
+      insert into posthaste.detail (stream_id, version, epoch, attempt, body) select id, 3, 1, 1, 'thanks for ' || n from ids`
   )
 }
 await settle(url)

@@ -108,7 +108,7 @@ describe("an endpoint that goes down and comes back", () => {
           expect((await rows(messagesTo, [pager.id]))[0]!["n"]).toBe(2)
           expect((await rows(messagesTo, [webhook.id]))[0]!["n"]).toBe(2)
           const stored = await rows(
-            `select (select string_agg(data::text, '') from posthaste.event) || (select string_agg(body, '') from posthaste.body)
+            `select (select string_agg(data::text, '') from posthaste.event) || (select string_agg(body, '') from posthaste.message)
               || (select string_agg(t::text, '') from posthaste.destination t) as all`
           )
           expect(String(stored[0]!["all"])).toContain("posthaste.circuit.opened")

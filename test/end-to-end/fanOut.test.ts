@@ -89,7 +89,7 @@ describe("an event for a thousand endpoints", () => {
             expect(
               await count(`select count(*) from posthaste.publication p where event_type = 'order.paid' and ${ENDPOINTS} <> (
                 select count(*) from posthaste.fan_out f join posthaste.event e on e.stream_id = f.message_id
-                  join posthaste.ready r on r.message_id = f.message_id join posthaste.body b on b.message_id = f.message_id
+                  join posthaste.ready r on r.message_id = f.message_id join posthaste.message b on b.id = f.message_id
                 where f.event_id = p.id and e.version = 1)`)
             ).toBe(0)
           })
@@ -129,7 +129,7 @@ describe("an event for a thousand endpoints", () => {
             true
           )
           expect(await count("select count(*) from posthaste.shared_body")).toBe(KILLS + KILLS + 1)
-          expect(await count("select count(*) from posthaste.body where body is not null")).toBe(0)
+          expect(await count("select count(*) from posthaste.message where body is not null")).toBe(0)
         })
       }),
     600_000

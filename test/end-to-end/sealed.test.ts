@@ -90,7 +90,7 @@ describe("with POSTHASTE_SEAL_BODIES", () => {
           return row!["count"] === "1"
         })
         await until("what was delivered to be stored", async () => {
-          const [row] = await sql("select count(*) from posthaste.response")
+          const [row] = await sql("select count(*) from posthaste.detail where body is not null")
           return row!["count"] === "4"
         })
 
@@ -132,8 +132,8 @@ describe("with POSTHASTE_SEAL_BODIES", () => {
         // A body that does not open: the message is set aside, its attempt is not used up, and the others go on.
         await call("POST", `/webhook-endpoints/${endpoint}/pause`)
         const spoilt = await made("/outbound/messages", message("spoilt"))
-        const [before] = await sql("select body from posthaste.body where message_id = $1", [spoilt])
-        const put = (body: string) => sql("update posthaste.body set body = $2 where message_id = $1", [spoilt, body])
+        const [before] = await sql("select body from posthaste.message where id = $1", [spoilt])
+        const put = (body: string) => sql("update posthaste.message set body = $2 where id = $1", [spoilt, body])
         await put(`${before!["body"]!.slice(0, -8)}AAAAAAA=`)
         await call("POST", `/webhook-endpoints/${endpoint}/resume`)
         const healthy = await made("/outbound/messages", message("healthy"))

@@ -104,7 +104,7 @@ describe("posthaste.send", () => {
           `{"channel":"webhook","to":"${endpoint}","eventType":"a","payloadJson":{"d":1.10,"n":12345678901234567890}}`
         )
         expect(await settled(id)).toEqual({ status: "ACCEPTED" })
-        const [body] = await rows<{ body: string }>("select body from posthaste.body where message_id = $1", [id])
+        const [body] = await rows<{ body: string }>("select body from posthaste.message where id = $1", [id])
         expect(body!.body).toBe('{"d": 1.10, "n": 12345678901234567890}')
 
         const cases: ReadonlyArray<readonly [object, number, string]> = [

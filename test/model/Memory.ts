@@ -115,6 +115,8 @@ export interface Tables {
   /** Every fact in the order it was committed; a position is a place in this list. */
   readonly feed: Array<{ readonly stream: string; readonly messageId: MessageId | null; readonly version: number }>
   readonly journals: Map<string, ReadonlyArray<JournalFact>>
+  /** The whole first fact of each message, as JSON text. */
+  readonly messages: Map<MessageId, string>
   readonly bodies: Map<MessageId, string>
   readonly eventBodies: Map<EventId, string>
   /** By org and name. */
@@ -123,7 +125,11 @@ export interface Tables {
   /** Messages whose body is that of their event. */
   readonly sharing: Map<MessageId, EventId>
   readonly events: Map<EventId, EventRow>
-  readonly responses: Map<MessageId, Map<string, Pick<AttemptResponse, "body" | "headers">>>
+  /** By epoch and attempt, each with the version of its fact. */
+  readonly responses: Map<
+    MessageId,
+    Map<string, Pick<AttemptResponse, "body" | "headers"> & { readonly version: number }>
+  >
   readonly idempotencyKeys: Map<string, { readonly messageId: MessageId; readonly requestHash: string }>
   /**
    * What waits, per lane, in the order it will be handed out. The order of the lanes is the order of their
@@ -242,6 +248,7 @@ export const layer = Layer.effect(
         streams: new Map(),
         feed: [],
         journals: new Map(),
+        messages: new Map(),
         bodies: new Map(),
         sharing: new Map(),
         events: new Map(),

@@ -69,7 +69,7 @@ export const streamsOf = (store: Store, max = STREAMS_MAX) => {
 const decoded = ({ version, at, name, data }: LoggedFact): StoredFact => ({
   version,
   at,
-  fact: name === "MessageQueued@1" ? queuedOf(name, JSON.parse(data)) : Result.getOrThrow(fromRecorded({ name, data }))
+  fact: name === "MessageQueued@1" ? queuedOf(JSON.parse(data)) : Result.getOrThrow(fromRecorded({ name, data }))
 })
 
 const ORGS_MAX = 50_000

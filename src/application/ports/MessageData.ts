@@ -6,12 +6,14 @@ import type { AttemptResponse, UsedKey } from "./EventStore.ts"
 /** The data beside the facts of one message that can't be folded from the facts. */
 export interface DataOfMessage {
   readonly messageId: MessageId
+  /** JSON text of its whole first fact; null where only its key is there. */
+  readonly queued: string | null
   readonly key: UsedKey | null
   readonly body: string | null
   /** The event whose body it shares; it has none of its own then. */
   readonly bodyOf: EventId | null
-  /** By epoch and attempt. */
-  readonly responses: ReadonlyArray<AttemptResponse>
+  /** Each with the version of its fact, in their order. */
+  readonly responses: ReadonlyArray<AttemptResponse & { readonly version: number }>
 }
 
 /** The same of one event. */

@@ -48,7 +48,8 @@ export const lineOf = ({ position, fact, besideFacts }: Line): string => {
   return `${head.slice(0, -1)},"data":${data.replaceAll(/[\r\n]/g, " ")}}`
 }
 
-const moreOf = ({ bodyOf, responses }: DataOfMessage) => ({
+const moreOf = ({ queued, bodyOf, responses }: DataOfMessage) => ({
+  ...(queued === null ? {} : { queued: JSON.parse(queued) }),
   ...(bodyOf === null ? {} : { bodyOf }),
   ...(responses.length > 0 ? { responses } : {})
 })
@@ -108,8 +109,8 @@ const isStreamName = (stream: string): boolean => {
 
 type Fields = Readonly<Record<string, unknown>>
 
-const besideFactsOf = (stream: string, { key, body, bodyOf, responses }: Fields): BesideFacts | null => {
-  if ([key, body, bodyOf, responses].every((each) => each === undefined)) return null
+const besideFactsOf = (stream: string, { queued, key, body, bodyOf, responses }: Fields): BesideFacts | null => {
+  if ([queued, key, body, bodyOf, responses].every((each) => each === undefined)) return null
   const both = { key: (key as UsedKey | undefined) ?? null, body: typeof body === "string" ? body : null }
   const eventId = eventOf(stream)
   if (eventId !== null) return { eventId, ...both }
@@ -118,11 +119,8 @@ const besideFactsOf = (stream: string, { key, body, bodyOf, responses }: Fields)
   return {
     messageId,
     ...both,
+    queued: queued === undefined ? null : JSON.stringify(queued),
     bodyOf: (bodyOf as EventId | undefined) ?? null,
-    responses: ((responses as DataOfMessage["responses"] | undefined) ?? []).map((response) => ({
-      ...response,
-      // An export from before they were kept names none.
-      headers: response.headers ?? null
-    }))
+    responses: (responses as DataOfMessage["responses"] | undefined) ?? []
   }
 }

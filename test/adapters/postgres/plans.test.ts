@@ -50,13 +50,15 @@ const fill = (count: number, { lanes, lines }: Shape) => {
   const isHead = lines ? "(n % 2 = 1 or n % 16 = 0 or n = 2)" : "true"
   const first = "(select stream_id from event where version = 1 order by tx, position limit 1)"
   return `
-    create temporary table sample as select e.stream_id as id, e.name, e.data::jsonb as data, b.body, v.view, v.org_id
-      from event e join body b on b.message_id = e.stream_id join message_view v on v.id = e.stream_id
+    create temporary table sample as select e.stream_id as id, e.name, e.data::jsonb as data, m.body, v.view, v.org_id
+      from event e join message m on m.id = e.stream_id join message_view v on v.id = e.stream_id
       where e.stream_id = ${first} and e.version = 1;
     insert into event (stream_id, tx, at, version, name, data)
       select ${idOf("n")}, log_tx(), now(), 1, s.name, s.data || jsonb_build_object('destination', ${lane}, 'orderingKey', ${line})
       from sample s, ${each};
-    insert into body (message_id, body) select ${idOf("n")}, s.body from sample s, ${each};
+    insert into message (id, org_id, channel, destination, recipient, accepted_at, data, body)
+      select ${idOf("n")}, s.org_id, 'webhook', ${lane}, 'e', now(), s.data || jsonb_build_object('destination', ${lane}, 'orderingKey', ${line}), s.body
+      from sample s, ${each};
     insert into idempotency (org_id, key, message_id, request_hash, at)
       select s.org_id, 'bulk-' || n, ${idOf("n")}, 'h', now() from sample s, ${each};
     insert into line_entry (message_id, lane, line, state, due_at, version, epoch, attempt)
@@ -75,7 +77,7 @@ const fill = (count: number, { lanes, lines }: Shape) => {
 }
 
 const tables =
-  "event, body, response, idempotency, line_entry, ready, lane, claim, message_view, message_count, audit, health, health_bucket"
+  "event, message, detail, idempotency, line_entry, ready, lane, claim, message_view, message_count, audit, health, health_bucket"
 
 interface Shape {
   readonly lanes: number
@@ -126,10 +128,10 @@ const beliefs: Readonly<Record<string, Prepare>> = {
     await sql(fill(WAITING, shape))
     await sql("analyze")
     await sql(`create temporary table kept as select * from event order by tx, position limit 1`)
-    await sql(`create temporary table body_kept as select b.* from body b join kept on kept.stream_id = b.message_id`)
+    await sql(`create temporary table message_kept as select m.* from message m join kept on kept.stream_id = m.id`)
     await sql(`create temporary table view_kept as select v.* from message_view v join kept on kept.stream_id = v.id`)
     await sql(`truncate ${tables}`)
-    await sql("insert into event select * from kept; insert into body select * from body_kept")
+    await sql("insert into event select * from kept; insert into message select * from message_kept")
     await sql("insert into message_view select * from view_kept")
     await sql(fill(FEW, shape))
   }

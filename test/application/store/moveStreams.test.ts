@@ -48,7 +48,8 @@ describe("a line of an export", () => {
       key: { orgId: "acme" as never, key: "k", requestHash: "h" },
       bodyOf: null,
       body: '{"a":1.10}\n',
-      responses: [{ epoch: 1, attempt: 2, body: "“no”", headers: null }]
+      queued: null,
+      responses: [{ version: 3, epoch: 1, attempt: 2, body: "“no”", headers: null }]
     }
     const line = { position: 7, fact, besideFacts: data }
     expect(Result.getOrThrow(parseLine(lineOf(line)))).toEqual({ type: "Fact", line })

@@ -251,15 +251,17 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
         const { id } = step.after
         const expected = {
           messageId: id,
+          queued: expect.stringContaining('"orgId"'),
           body: '{"a":1.10}',
           bodyOf: null,
           key: { orgId: "o", key: "k 1", requestHash: "h" },
-          responses: [{ epoch: 1, attempt: 1, body: "no", headers: null }]
+          responses: [{ version: 3, epoch: 1, attempt: 1, body: "no", headers: null }]
         }
         const stranger = newMessageId()
         expect(yield* dataOfMessages.load([id, stranger])).toEqual(new Map([[id, expected]]))
-        const copy = { ...expected, messageId: stranger, key: { ...expected.key, key: "k 2" } } as never
-        yield* dataOfMessages.restore([copy, { ...expected, body: "another", key: null } as never])
+        const { queued } = (yield* dataOfMessages.load([id])).get(id)!
+        const copy = { ...expected, queued, messageId: stranger, key: { ...expected.key, key: "k 2" } } as never
+        yield* dataOfMessages.restore([copy, { ...expected, queued, body: "another", key: null } as never])
         yield* dataOfMessages.restore([copy])
         expect(yield* dataOfMessages.load([id, stranger])).toEqual(
           new Map([

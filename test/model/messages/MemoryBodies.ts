@@ -30,7 +30,7 @@ export const layer = Layer.effect(
             return fits
           })
           return {
-            answers: new Map(shown.map(({ key, answer }) => [key, answer])),
+            answers: new Map(shown.map(({ key, answer: { body, headers } }) => [key, { body, headers }])),
             end: shown.length < all.length ? shown.at(-1)!.place : null
           }
         }),

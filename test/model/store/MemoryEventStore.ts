@@ -64,6 +64,7 @@ export const write = (memory: Memory["Service"], entry: Append): AppendResult =>
   tables.streams.set(messageId, stream)
 
   const key = keyOf(entry)
+  if (opening !== null && entry.expected === 0) tables.messages.set(messageId, rows[0]!.data)
   if (opening !== null) writeBody(tables, entry, opening.body)
   if (opening?.idempotency && key !== null) {
     tables.idempotencyKeys.set(key, { messageId, requestHash: opening.idempotency.requestHash })
@@ -74,7 +75,10 @@ export const write = (memory: Memory["Service"], entry: Append): AppendResult =>
     // The first answer to an attempt stays.
     tables.responses.set(
       messageId,
-      responses.set(place, responses.get(place) ?? { body: response.body, headers: response.headers })
+      responses.set(
+        place,
+        responses.get(place) ?? { body: response.body, headers: response.headers, version: entry.expected + 1 }
+      )
     )
   }
   if (queue !== null) changeQueue(memory, messageId, stream.length, queue)

@@ -21,6 +21,7 @@ const usedKeyOf = ({ idempotencyKeys }: Tables, id: MessageId): UsedKey | null =
 
 const belongingOf = (tables: Tables, messageId: MessageId): DataOfMessage => ({
   messageId,
+  queued: tables.messages.get(messageId) ?? null,
   key: usedKeyOf(tables, messageId),
   body: tables.bodies.get(messageId) ?? null,
   bodyOf: tables.sharing.get(messageId) ?? null,
@@ -29,19 +30,22 @@ const belongingOf = (tables: Tables, messageId: MessageId): DataOfMessage => ({
       const [epoch, attempt] = name.split("/")
       return { epoch: Number(epoch), attempt: Number(attempt), ...answer }
     })
-    .toSorted((a, b) => a.epoch - b.epoch || a.attempt - b.attempt)
+    .toSorted((a, b) => a.version - b.version)
 })
 
 const restore = (
-  { bodies, sharing, responses, idempotencyKeys }: Tables,
-  { messageId, key, body, bodyOf, ...rest }: DataOfMessage
+  { messages, bodies, sharing, responses, idempotencyKeys }: Tables,
+  { messageId, queued, key, body, bodyOf, ...rest }: DataOfMessage
 ): void => {
+  if (queued !== null && !messages.has(messageId)) messages.set(messageId, queued)
   if (bodyOf !== null && !bodies.has(messageId)) sharing.set(messageId, bodyOf)
   if (body !== null && !bodies.has(messageId)) bodies.set(messageId, body)
   if (key !== null && !idempotencyKeys.has(`${key.orgId} ${key.key}`)) {
     idempotencyKeys.set(`${key.orgId} ${key.key}`, { messageId, requestHash: key.requestHash })
   }
-  const known = responses.get(messageId) ?? new Map<string, Pick<AttemptResponse, "body" | "headers">>()
+  const known =
+    responses.get(messageId) ??
+    new Map<string, Pick<AttemptResponse, "body" | "headers"> & { readonly version: number }>()
   for (const { epoch, attempt, ...answer } of rest.responses) {
     if (!known.has(`${epoch}/${attempt}`)) known.set(`${epoch}/${attempt}`, answer)
   }

@@ -77,8 +77,8 @@ export const layer = Layer.effect(
       const [batch, messages] = rows[0]!
       const rowsOf = JSON.parse(messages!) as ReadonlyArray<ClaimedRow>
       // Where this fails the batch is nobody's until its lease runs out, as where the answer of the claim is lost.
-      yield* unavailable(texts.prepare(rowsOf.map(({ 8: body }) => (body === 1 ? null : body))))
-      const said = rowsOf.find((row) => row.length > 10)?.[13]
+      yield* unavailable(texts.prepare(rowsOf.map(({ 7: body }) => (body === 1 ? null : body))))
+      const said = rowsOf.find((row) => row.length > 9)?.[12]
       return { batch: batch as BatchId, ...claimedOf(rowsOf, texts), ...(said !== undefined && { said }) }
     })
 
@@ -179,7 +179,6 @@ type ClaimedRow = readonly [
   version: number,
   epoch: number,
   attempt: number,
-  name: string,
   queued: Record<string, unknown>,
   /** 1: it is large. */
   body: string | 1 | null,
@@ -195,7 +194,7 @@ type ClaimedRow = readonly [
 const plain: ClaimTerms = { generation: 0, circuitMode: null, startWithinMs: null, slot: null, inFlightMax: null }
 
 const termsOf = (
-  [generation, circuitMode, inFlightMax]: Required<ClaimedRow>[9],
+  [generation, circuitMode, inFlightMax]: Required<ClaimedRow>[8],
   at?: number,
   limit?: number,
   periodMs?: number
@@ -223,7 +222,7 @@ const claimedOf = (rows: ReadonlyArray<ClaimedRow>, texts: Texts): Omit<Claim, "
   }
 }
 
-const unreadableIn = ([messageId, lane, , version, , , name, , , terms]: ClaimedRow, error: unknown) => ({
+const unreadableIn = ([messageId, lane, , version, , , , , terms]: ClaimedRow, error: unknown) => ({
   messageId,
   orgId: null,
   lane,
@@ -233,12 +232,12 @@ const unreadableIn = ([messageId, lane, , version, , , name, , , terms]: Claimed
   detail:
     error instanceof TextDoesNotOpen
       ? `its body does not open: ${error.message}`
-      : `version 1: ${name}: ${error instanceof Error ? error.message : error}`
+      : `version 1: ${error instanceof Error ? error.message : error}`
 })
 
 const claimed = (row: ClaimedRow, texts: Texts): ClaimedMessage => {
-  const [messageId, lane, dueMs, version, epoch, attempt, name, queued, body, terms, at, limit, periodMs] = row
-  const fact = queuedOf(name, queued)
+  const [messageId, lane, dueMs, version, epoch, attempt, queued, body, terms, at, limit, periodMs] = row
+  const fact = queuedOf(queued)
   return {
     messageId,
     lane,

@@ -3,14 +3,15 @@
 -- 'conflict' (someone else was first), 'fence' (the batch is no longer claimed), 'gate' (the lane was paused or its circuit
 -- changed), 'duplicate' (the key was used before).
 -- At most one entry per stream. Times arrive as milliseconds; texts of facts and actors joined by U+001E, which no JSON text and no id contains; bodies and ordering
--- keys as arrays. An entry opens with a text of its own, or with the event whose text it shares.
+-- keys as arrays. An entry opens with a text of its own, or with the event whose text it shares, and with the whole first fact, of which
+-- `event` holds a part.
 create or replace function append(
   p_streams uuid[], p_expected int[], p_at_ms bigint[], p_actors text, p_fences uuid[],
   p_fact_entry int[], p_fact_nth int[], p_fact_names text, p_fact_data text,
   p_move_entry int[], p_moves text[], p_move_lanes uuid[], p_move_lines text[], p_move_dues_ms bigint[],
   p_move_versions int[], p_move_epochs int[], p_move_attempts int[],
-  p_open_entry int[], p_open_bodies text[], p_open_events uuid[], p_open_lanes uuid[], p_open_orgs text[], p_open_keys text[], p_open_hashes text[],
-  p_response_entry int[], p_response_epochs int[], p_response_attempts int[], p_response_bodies text[], p_response_headers text[],
+  p_open_entry int[], p_open_data text, p_open_bodies text[], p_open_events uuid[], p_open_lanes uuid[], p_open_orgs text[], p_open_keys text[], p_open_hashes text[],
+  p_detail_entry int[], p_detail_nth int[], p_detail_data text, p_detail_epochs int[], p_detail_attempts int[], p_detail_bodies text[], p_detail_headers text[],
   p_gates int[], p_gate_lanes uuid[], p_gate_generations int[]
 ) returns table (stream uuid, verdict text, other uuid, hash text)
 language plpgsql volatile
@@ -110,19 +111,25 @@ begin
       on conflict do nothing;
     end if;
     -- A text of its own, or that of its event as long as there is one.
-    insert into body (message_id, body, event_id)
-      select p_streams[o.entry], o.body, o.event from unnest(p_open_entry, p_open_bodies, p_open_events) o(entry, body, event)
-      where (v_all or p_streams[o.entry] = any (v_won))
-        and (o.event is null or exists (select 1 from shared_body s where s.event_id = o.event))
-    on conflict (message_id) do update set body = excluded.body, event_id = excluded.event_id;
+    insert into message (id, org_id, channel, destination, recipient, event_type, dossier_id, correlation_id, metadata, accepted_at, data, body, event_id)
+      select p_streams[o.entry], q."orgId", q.channel, q.destination, q."to", q."eventType", q."dossierId", q."correlationId", q.metadata,
+        q."acceptedAt", o.data::json, o.body, case when exists (select 1 from shared_body s where s.event_id = o.event) then o.event end
+      from unnest(p_open_entry, string_to_array(p_open_data, E'\x1e', ''), p_open_bodies, p_open_events) o(entry, data, body, event)
+        cross join lateral json_to_record(o.data::json) q("orgId" text, channel text, destination uuid, "to" text, "eventType" text,
+          "dossierId" text, "correlationId" text, metadata jsonb, "acceptedAt" timestamptz)
+      where o.data is not null and (v_all or p_streams[o.entry] = any (v_won));
+    -- Another text takes the place of the one before.
+    if exists (select 1 from unnest(p_open_entry) o(entry) where p_expected[o.entry] > 0) then
+      update message m set body = o.body, event_id = null from unnest(p_open_entry, p_open_bodies) o(entry, body)
+        where p_expected[o.entry] > 0 and m.id = p_streams[o.entry] and (v_all or m.id = any (v_won));
+    end if;
   end if;
-  if cardinality(p_response_entry) > 0 then
-    insert into response (message_id, epoch, attempt, body, headers)
-      select p_streams[r.entry], r.epoch, r.attempt, r.body, r.headers::json
-      from unnest(p_response_entry, p_response_epochs, p_response_attempts, p_response_bodies, p_response_headers)
-        r(entry, epoch, attempt, body, headers)
-      where v_all or p_streams[r.entry] = any (v_won)
-    on conflict do nothing;
+  if cardinality(p_detail_entry) > 0 then
+    insert into detail (stream_id, version, data, epoch, attempt, body, headers)
+      select p_streams[d.entry], p_expected[d.entry] + d.nth, d.data::json, d.epoch, d.attempt, d.body, d.headers::json
+      from unnest(p_detail_entry, p_detail_nth, string_to_array(p_detail_data, E'\x1e', ''), p_detail_epochs, p_detail_attempts,
+        p_detail_bodies, p_detail_headers) d(entry, nth, data, epoch, attempt, body, headers)
+      where v_all or p_streams[d.entry] = any (v_won);
   end if;
 
   if not v_all then

@@ -38,18 +38,17 @@ begin
     delete from append_intent i using (select u.id from unnest(v_stored) s cross join unnest(s.ids) u(id)) s
       where i.event_id = s.id returning i.*
   ), bodies as (
-    insert into body (message_id, body) select c.message_id, c.body from came c where c.body is not null
-    on conflict (message_id) do update set body = excluded.body, event_id = null
+    update message m set body = c.body, event_id = null from came c where c.body is not null and m.id = c.message_id
   )
-  insert into response (message_id, epoch, attempt, body, headers)
-    select c.message_id, c.epoch, c.attempt, c.response, c.headers from came c where c.response is not null
+  insert into detail (stream_id, version, epoch, attempt, body, headers)
+    select c.message_id, c.version, c.epoch, c.attempt, c.response, c.headers from came c where c.response is not null
   on conflict do nothing;
   -- Unless another body came with a later fact.
   if exists (select 1 from unnest(v_stored) s where s.erased is not null) then
     v_fresh := array(select s.message from unnest(v_stored) s where s.erased is not null and not exists (
       select 1 from applied_change a where a.message_id = s.message and a.version > s.erased));
-    delete from body where message_id = any (v_fresh);
-    delete from response where message_id = any (v_fresh);
+    update message set body = null, event_id = null where id = any (v_fresh);
+    update detail set body = null, headers = null where stream_id = any (v_fresh) and body is not null;
   end if;
 
   -- Rows are taken in the order of their messages, so that two who apply the same wait for each other.

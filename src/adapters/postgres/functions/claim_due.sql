@@ -144,21 +144,15 @@ begin
   return query
     select v_batch, '[' || string_agg(
       '["' || c.message || '","' || c.lane || '",' || (date_part('epoch', c.due) * 1000)::bigint || ',' || c.version || ','
-        || c.epoch || ',' || c.attempt || ',"' || q.name || '",' || q.data || ','
-        || case when octet_length(coalesce(b.body, s.body)) > {{claimedBodyMax}} then '1'
-             else coalesce(to_json(coalesce(b.body, s.body))::text, 'null') end
+        || c.epoch || ',' || c.attempt || ',' || q.data || ','
+        || case when octet_length(coalesce(q.body, s.body)) > {{claimedBodyMax}} then '1'
+             else coalesce(to_json(coalesce(q.body, s.body))::text, 'null') end
         || case when c.pass > 0 then ',' || json_build_array(v_generations[c.pass], v_cares[c.pass],
              v_in_flight[c.pass]) else '' end
         || case when c.slot is not null then ',' || extract(epoch from c.slot) * 1000 || ',' || v_rates[c.pass] else '' end || ']',
       ',' order by c.i) || ']'
     from unnest(v_messages, v_message_lanes, v_dues, v_versions, v_epochs, v_attempts, v_passes, v_slots) with ordinality
       c(message, lane, due, version, epoch, attempt, pass, slot, i)
-    -- The first fact of each, from wherever it is, looked up by its key: a join with both read all of both.
-    cross join lateral (
-      select e.name, e.data from event e where e.stream_id = c.message and e.version = 1
-      union all select k.name, k.data from copied_fact k where k.stream_id = c.message and k.version = 1
-      limit 1
-    ) q
-    left join body b on b.message_id = c.message
-    left join shared_body s on s.event_id = b.event_id;
+    left join message q on q.id = c.message
+    left join shared_body s on s.event_id = q.event_id;
 end $$;

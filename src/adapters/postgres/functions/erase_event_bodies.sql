@@ -8,7 +8,7 @@ begin
   perform 1 from shared_body s where s.event_id = p_event for update;
   update shared_body set held = false where event_id = p_event;
   v_messages := array(select f.message_id from fan_out f where f.event_id = p_event);
-  delete from body where message_id = any (v_messages);
-  delete from response where message_id = any (v_messages);
+  update message set body = null, event_id = null where id = any (v_messages) and (body is not null or event_id is not null);
+  update detail set body = null, headers = null where stream_id = any (v_messages) and body is not null;
   perform free_shared_bodies(array[p_event]);
 end $$;

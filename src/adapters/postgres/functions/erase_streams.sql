@@ -45,8 +45,9 @@ begin
   update copied_fact e set data = erased_fact(e.name, e.data), actor = erased_actor(e.actor)
     where e.stream_id = any (p_messages);
   delete from append_intent where message_id = any (p_messages);
-  delete from body where message_id = any (p_messages);
-  delete from response where message_id = any (p_messages);
+  update message m set recipient = null, dossier_id = null, correlation_id = null, metadata = null, body = null, event_id = null,
+      data = erased_fact('MessageQueued@1', m.data) where m.id = any (p_messages);
+  delete from detail where stream_id = any (p_messages);
   delete from idempotency where message_id = any (p_messages);
   delete from event_idempotency where event_id = any (p_events);
   update publication set correlation_id = null, dossier_id = null, entries = null where id = any (p_events) and org_id = p_org;

@@ -10,8 +10,8 @@ begin
   delete from event where stream_id = any (p_ids);
   delete from stream_key where stream_id = any (p_ids);
   delete from copied_fact where stream_id = any (p_ids);
-  delete from body where message_id = any (p_ids);
-  delete from response where message_id = any (p_ids);
+  delete from message where id = any (p_ids);
+  delete from detail where stream_id = any (p_ids);
   delete from idempotency where message_id = any (p_ids);
   insert into forgotten_message (message_id) select unnest(p_ids) on conflict do nothing;
 end $$;

@@ -6,5 +6,5 @@ begin
   if p_events is null then return; end if;
   perform 1 from shared_body s where s.event_id = any (p_events) order by s.event_id for update;
   delete from shared_body s where s.event_id = any (p_events) and not s.held
-    and not exists (select 1 from body b where b.event_id = s.event_id);
+    and not exists (select 1 from message m where m.event_id = s.event_id);
 end $$;

@@ -66,14 +66,17 @@ begin
   if exists (select 1 from unnest(v_asked) a where a.event is not null) then
     perform 1 from shared_body s where s.event_id in (select a.event from unnest(v_asked) a) order by s.event_id for key share;
   end if;
-  insert into body (message_id, body, event_id)
-    select a.message, a.body, a.event from unnest(v_asked) a
-    where a.opens and a.expected = 0 and a.n <> all (v_refused)
+  insert into message (id, org_id, channel, destination, recipient, event_type, dossier_id, correlation_id, metadata, accepted_at, data, body, event_id)
+    select a.message, q."orgId", q.channel, q.destination, q."to", q."eventType", q."dossierId", q."correlationId", q.metadata,
+      q."acceptedAt", a.queued, a.body, case when exists (select 1 from shared_body s where s.event_id = a.event) then a.event end
+    from unnest(v_asked) a
+      cross join lateral json_to_record(a.queued) q("orgId" text, channel text, destination uuid, "to" text, "eventType" text,
+        "dossierId" text, "correlationId" text, metadata jsonb, "acceptedAt" timestamptz)
+    where a.queued is not null and a.n <> all (v_refused)
       and not exists (select 1 from copied_fact o where o.stream_id = a.message)
-      and (a.event is null or exists (select 1 from shared_body s where s.event_id = a.event))
   on conflict do nothing;
-  insert into append_intent (event_id, message_id, body, epoch, attempt, response, headers)
-    select a.id, a.message, case when a.expected > 0 then a.body end, a.epoch, a.attempt, a.response, a.headers from unnest(v_asked) a
+  insert into append_intent (event_id, message_id, version, body, epoch, attempt, response, headers)
+    select a.id, a.message, a.expected + 1, case when a.expected > 0 then a.body end, a.epoch, a.attempt, a.response, a.headers from unnest(v_asked) a
     where (a.opens or a.response is not null or a.line is not null) and a.n <> all (v_refused)
   on conflict do nothing;
 

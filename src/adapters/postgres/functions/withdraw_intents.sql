@@ -23,7 +23,7 @@ begin
     where not exists (select 1 from copied_fact o where o.stream_id = g.message_id);
   v_messages := array(
     select m from unnest(v_messages) m where not exists (select 1 from append_intent i where i.message_id = m));
-  delete from body where message_id = any (v_messages);
+  delete from message where id = any (v_messages);
   delete from idempotency where message_id = any (v_messages);
   delete from stream_key where stream_id = any (v_messages);
 end $$;

@@ -7,22 +7,23 @@ import { Postgres, prepared, reading, readingInPieces } from "../Postgres.ts"
 import { SealedTexts } from "../SealedTexts.ts"
 import { openedAnswer, openedBody } from "../store/storedTexts.ts"
 
-const loadStatement = prepared`select coalesce(b.body, s.body), b.event_id from body b left join shared_body s on s.event_id = b.event_id
-    where b.message_id = $1`
+const loadStatement = prepared`select coalesce(m.body, s.body), m.event_id from message m left join shared_body s on s.event_id = m.event_id
+    where m.id = $1`
 const responsesStatement = prepared`select epoch, attempt, body, headers, upto < total from (
       select *, sum(size) over (order by epoch, attempt rows unbounded preceding) as upto, sum(size) over () as total
       from (
-        select *, 1 + octet_length(body) + coalesce(octet_length(headers::text), 0) as size from response
-        where message_id = $1 and (epoch, attempt) >= ($2::int, $3::int)
+        select distinct on (epoch, attempt) *, 1 + octet_length(body) + coalesce(octet_length(headers::text), 0) as size from detail
+        where stream_id = $1 and body is not null and (epoch, attempt) >= ($2::int, $3::int) order by epoch, attempt, version
       ) sized
     ) summed where upto - size < ${String(PAGE_READ_BYTES)} order by epoch, attempt`
-const eraseStatement = prepared`with bodies as (delete from body where message_id = $1 returning 1),
-    responses as (delete from response where message_id = $1 returning 1)
+const eraseStatement = prepared`with bodies as (
+      update message set body = null, event_id = null where id = $1 and (body is not null or event_id is not null) returning 1
+    ), responses as (update detail set body = null, headers = null where stream_id = $1 and body is not null returning 1)
     select (select count(*) from bodies) + (select count(*) from responses)`
 
 type ResponseRow = ReadonlyArray<string | null>
 
-/** What may be erased: bodies and responses, in tables beside the facts. */
+/** Bodies in `message`, answers in `detail`. */
 export const layer = Layer.effect(
   Bodies,
   Effect.gen(function* () {

@@ -31,17 +31,17 @@ const bodies = (name: string, id: string, kind: Kind): Table => ({
 
 /** Where texts are that were in the clear before. */
 const tables: ReadonlyArray<Table> = [
-  bodies("body", "message_id", "body"),
+  bodies("message", "id", "body"),
   bodies("shared_body", "event_id", "eventBody"),
   {
-    name: "response",
+    name: "detail",
     key: [
-      ["message_id", "uuid"],
+      ["stream_id", "uuid"],
       ["epoch", "int"],
       ["attempt", "int"]
     ],
     // As storedTexts.ts puts both together.
-    text: "json_build_array(body, headers)::text",
+    text: "case when body is not null then json_build_array(body, headers)::text end",
     shown: "body",
     sealed: (texts, key, text) => texts.seal("answer", key.join("/"), text),
     set: "body = n.sealed, headers = null"

@@ -39,24 +39,44 @@ create index event_deeds on event (at, stream_id) where ((version = 1) and (stre
 -- Promises: retention finds the facts after which a journal that goes on for ever rests, as few as they are among all facts.
 create index event_rest on event (stream_id, version) where ((stream ~ '^(circuit|overdue|outage)-') and (name ~ '^(CircuitClosed|CircuitReset|OverdueEnded|BrokerBack)@'));
 
--- What may be erased lives beside the facts.
-create table body (
-  message_id uuid primary key,
+-- A message has one row, written with its first fact and gone with it. What may be erased of a message stands here and in `detail`, and
+-- nowhere else.
+create table message (
+  id uuid primary key,
+  org_id text not null,
+  channel text not null,
+  destination uuid not null,
+  recipient text,
+  event_type text,
+  dossier_id text,
+  correlation_id text,
+  metadata jsonb,
+  accepted_at timestamptz not null,
+  -- The first fact as a whole; once the message is erased, as `event` has it.
+  data json not null,
+  -- The text to deliver, or the event whose text it is; neither, once it is erased.
   body text,
   event_id uuid,
-  check (((body IS NULL) <> (event_id IS NULL)))
+  check (body is null or event_id is null)
 );
-create index body_of_event on body (event_id) where event_id is not null;
+create index message_of_recipient on message (org_id, recipient, id) where recipient is not null;
+create index message_of_dossier on message (org_id, dossier_id, id) where dossier_id is not null;
+create index message_of_correlation on message (org_id, correlation_id, id) where correlation_id is not null;
+create index message_of_metadata on message using gin (metadata jsonb_path_ops) where metadata is not null;
+create index message_of_event on message (event_id) where event_id is not null;
 
-create table response (
-  message_id uuid not null,
-  epoch int not null,
-  attempt int not null,
-  body text not null,
-  -- Promises: the headers of an answer stand and fall with its body.
+-- Beside a fact of any stream: the part of it that may be erased, and the answer to an attempt that came with it.
+create table detail (
+  stream_id uuid not null,
+  version int not null,
+  data json,
+  epoch int,
+  attempt int,
+  body text,
   headers json,
-  primary key (message_id, epoch, attempt)
+  primary key (stream_id, version)
 );
+create index detail_of_provider on detail ((data ->> 'providerMessageId')) where (data ->> 'providerMessageId') is not null;
 
 create table idempotency (
   org_id text not null,

@@ -20,6 +20,7 @@ create index copied_fact_provider_message on copied_fact ((data ->> 'providerMes
 create table append_intent (
   event_id uuid primary key,
   message_id uuid not null,
+  version int not null,
   -- A body that takes the place of another one. A first body needs no waiting: nobody is handed it yet.
   body text,
   epoch int,
@@ -51,7 +52,7 @@ create view message_fact as
 create type reservation as (
   n int, id uuid, message uuid, expected int, fence uuid, lane uuid, generation int,
   opens boolean, body text, org text, key text, hash text, at_ms bigint,
-  epoch int, attempt int, response text, event uuid, line_lane uuid, line text, headers json, personal boolean, fact_key text
+  epoch int, attempt int, response text, event uuid, line_lane uuid, line text, headers json, personal boolean, fact_key text, queued json
 );
 
 -- What stored facts of one message mean here: `copies` are those to be found here too, `erased` the version that erased its

@@ -37,23 +37,22 @@ const lookStatement = prepared`with live as materialized (
           and r.due_at >= 'epoch'::timestamptz + a.due_ms * interval '1 millisecond'
           and r.due_at < 'epoch'::timestamptz + (a.due_ms + 1) * interval '1 millisecond'
           and r.version >= a.version and (r.epoch, r.attempt) = (a.epoch, a.attempt)
-      ), coalesce(h.n, 0), exists (select 1 from set_aside x where x.message_id = a.id and x.again_at is not null), t.lane, t.line, t.state, coalesce(b.body is not null or s.event_id is not null, false),
+      ), coalesce(h.n, 0), exists (select 1 from set_aside x where x.message_id = a.id and x.again_at is not null), t.lane, t.line, t.state, coalesce(m.body is not null or s.event_id is not null, false),
       (select position from live), v.view, v.org_id, v.version, v.status, v.channel,
       v.recipient, v.event_type, v.dossier_id, v.correlation_id, (extract(epoch from v.created_at) * 1000)::bigint,
       (extract(epoch from v.ended_at) * 1000)::bigint, v.error_code, (extract(epoch from nullif(v.ends_at, 'infinity')) * 1000)::bigint
     from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) a(id, lane, due_ms, version, epoch, attempt)
     left join held h on h.id = a.id
     left join line_entry t on t.message_id = a.id and t.state <> 'RESERVED'
-    left join body b on b.message_id = a.id
-    left join shared_body s on s.event_id = b.event_id
+    left join message m on m.id = a.id
+    left join shared_body s on s.event_id = m.event_id
     left join message_view v on v.generation = (select generation from live) and v.id = a.id`
 const readyStatement = prepared`select lane, floor(extract(epoch from due_at) * 1000)::bigint, message_id, version, epoch, attempt, to_json(due_at) #>> '{}'
     from ready where (lane, due_at, message_id) > ($1::uuid, $2::timestamptz, $3::uuid)
     order by lane, due_at, message_id limit $4`
 const turnsStatement = prepared`select message_id from line_entry where message_id > $1 and state <> 'RESERVED' order by message_id limit $2`
 const liveGeneration = "(select generation from projection where name = 'messages' and live)"
-const ownersStatement = prepared`(select message_id from body where message_id > $1 order by message_id limit $2)
-    union (select distinct message_id from response where message_id > $1 order by message_id limit $2)
+const ownersStatement = prepared`(select id as message_id from message where id > $1 order by id limit $2)
     union (select message_id from idempotency where message_id > $1 order by message_id limit $2)
     union (select id from message_view where generation = ${liveGeneration} and id > $1 order by id limit $2)
     order by 1 limit $2`
@@ -121,9 +120,9 @@ const auditStatement = entriesOf(
 )
 const activityStatement = entriesOf("activity", "e.org_id, e.dossier_id, e.activity, e.channel, e.message_id, e.actor")
 const brokenBodiesStatement = unprepared`(select s.event_id, 'its body is kept, and nobody has it' from shared_body s
-      where not s.held and not exists (select 1 from body b where b.event_id = s.event_id) limit 1000)
-    union all (select b.event_id, 'message ' || b.message_id || ' shares its body, and it is not there' from body b
-      where b.event_id is not null and not exists (select 1 from shared_body s where s.event_id = b.event_id) limit 1000)`
+      where not s.held and not exists (select 1 from message m where m.event_id = s.event_id) limit 1000)
+    union all (select m.event_id, 'message ' || m.id || ' shares its body, and it is not there' from message m
+      where m.event_id is not null and not exists (select 1 from shared_body s where s.event_id = m.event_id) limit 1000)`
 const restoreEventsStatement = unprepared`insert into publication (id, stream_id, org_id, event_type, correlation_id, dossier_id, at)
     select u.id, u.stream, u.org, u.type, u.correlation, u.dossier, 'epoch'::timestamptz + u.at_ms * interval '1 millisecond'
     from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])

@@ -276,6 +276,7 @@ const asked = (texts: Texts, { id, entry, isPersonal }: Intent, n: number) => ({
   lane: entry.gate?.lane ?? null,
   generation: entry.gate?.generation ?? null,
   opens: entry.opening !== null,
+  queued: entry.opening !== null && entry.expected === 0 ? JSON.parse(toRecorded(entry.facts[0]!).data) : null,
   ...bodyIn(texts, entry),
   org: entry.opening?.idempotency?.orgId ?? null,
   key: entry.opening?.idempotency?.key ?? null,

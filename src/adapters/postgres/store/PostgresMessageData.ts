@@ -1,6 +1,6 @@
 /** Bodies, answers and idempotency keys of many messages or events at once. */
 import { Effect, Layer } from "effect"
-import type { AttemptResponse, UsedKey } from "../../../application/ports/EventStore.ts"
+import type { UsedKey } from "../../../application/ports/EventStore.ts"
 import { type DataOfEvent, type DataOfMessage, MessageData } from "../../../application/ports/MessageData.ts"
 import type { EventId, MessageId, OrgId } from "../../../domain/ids.ts"
 import { literal } from "../literal.ts"
@@ -8,16 +8,21 @@ import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
 import { openedAnswer, openedBody, openedHash, storedAnswer, storedHash } from "./storedTexts.ts"
 
-const loadStatement = prepared`select a.id, b.body, k.org_id, k.key, k.request_hash,
-      (select json_agg(json_build_object('epoch', r.epoch, 'attempt', r.attempt, 'body', r.body, 'headers', r.headers) order by r.epoch, r.attempt)
-        from response r where r.message_id = a.id), b.event_id
+const loadStatement = prepared`select a.id, m.body, k.org_id, k.key, k.request_hash,
+      (select json_agg(json_build_object('version', d.version, 'epoch', d.epoch, 'attempt', d.attempt, 'body', d.body, 'headers', d.headers)
+          order by d.version)
+        from detail d where d.stream_id = a.id and d.body is not null), m.event_id, m.data
     from unnest($1::uuid[]) a(id)
-    left join body b on b.message_id = a.id
+    left join message m on m.id = a.id
     left join idempotency k on k.message_id = a.id`
-const restoreStatement = prepared`with bodies as (
-      insert into body (message_id, body, event_id)
-        select u.id, u.body, u.event from unnest($1::uuid[], $2::text[], $10::uuid[]) u(id, body, event)
-        where u.body is not null or u.event is not null
+const restoreStatement = prepared`with messages as (
+      insert into message (id, org_id, channel, destination, recipient, event_type, dossier_id, correlation_id, metadata, accepted_at, data, body, event_id)
+        select u.id, q."orgId", q.channel, q.destination, q."to", q."eventType", q."dossierId", q."correlationId", q.metadata,
+          q."acceptedAt", u.data::json, u.body, u.event
+        from unnest($1::uuid[], $2::text[], $10::uuid[], $12::text[]) u(id, body, event, data)
+          cross join lateral json_to_record(u.data::json) q("orgId" text, channel text, destination uuid, "to" text, "eventType" text,
+            "dossierId" text, "correlationId" text, metadata jsonb, "acceptedAt" timestamptz)
+        where u.data is not null
       on conflict do nothing
     ), keys as (
       insert into idempotency (org_id, key, message_id, request_hash, at)
@@ -25,9 +30,9 @@ const restoreStatement = prepared`with bodies as (
         from unnest($1::uuid[], $3::text[], $4::text[], $5::text[]) u(id, org, key, hash) where u.key is not null
       on conflict do nothing
     )
-    insert into response (message_id, epoch, attempt, body, headers)
-      select u.id, u.epoch, u.attempt, u.body, u.headers::json
-      from unnest($6::uuid[], $7::int[], $8::int[], $9::text[], $11::text[]) u(id, epoch, attempt, body, headers)
+    insert into detail (stream_id, version, epoch, attempt, body, headers)
+      select u.id, u.version, u.epoch, u.attempt, u.body, u.headers::json
+      from unnest($6::uuid[], $13::int[], $7::int[], $8::int[], $9::text[], $11::text[]) u(id, version, epoch, attempt, body, headers)
     on conflict do nothing`
 
 const loadEventsStatement = prepared`select a.id, s.body, k.org_id, k.key, k.request_hash
@@ -48,14 +53,15 @@ type Row = ReadonlyArray<string | null>
 
 /** The answers of a row, as they are stored. */
 const answersIn = (answers: string | null | undefined) =>
-  answers == null ? [] : (JSON.parse(answers) as ReadonlyArray<AttemptResponse>)
+  answers == null ? [] : (JSON.parse(answers) as DataOfMessage["responses"])
 
 /** Null for a message that has none. */
-const dataOf = (texts: Texts, [id, body, org, key, hash, answers, event]: Row): DataOfMessage | null => {
-  if (body == null && key == null && answers == null && event == null) return null
+const dataOf = (texts: Texts, [id, body, org, key, hash, answers, event, queued]: Row): DataOfMessage | null => {
+  if (queued == null && key == null && answers == null) return null
   const messageId = id as MessageId
   return {
     messageId,
+    queued: queued ?? null,
     body: body == null ? null : openedBody(texts, messageId, null, body),
     bodyOf: (event ?? null) as EventId | null,
     key: usedKeyOf(texts, org, key, hash, "keyOfMessage"),
@@ -119,7 +125,9 @@ export const layer = Layer.effect(
             answers.map(({ attempt }) => attempt),
             answers.map(({ body }) => body),
             dataOfMessages.map(({ bodyOf }) => bodyOf),
-            answers.map(({ headers }) => (headers === null ? null : JSON.stringify(headers)))
+            answers.map(({ headers }) => (headers === null ? null : JSON.stringify(headers))),
+            dataOfMessages.map(({ queued }) => queued),
+            answers.map(({ version }) => version)
           ])
         )
       ).pipe(Effect.asVoid)

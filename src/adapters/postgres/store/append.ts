@@ -21,8 +21,8 @@ const parameterTypes = `
   uuid[] int[] bigint[] text uuid[]
   int[] int[] text text
   int[] text[] uuid[] text[] bigint[] int[] int[] int[]
-  int[] text[] uuid[] uuid[] text[] text[] text[]
-  int[] int[] int[] text[] text[]
+  int[] text text[] uuid[] uuid[] text[] text[] text[]
+  int[] int[] text int[] int[] text[] text[]
   int[] uuid[] int[]`
   .trim()
   .split(/\s+/)
@@ -74,6 +74,7 @@ export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clea
   }
   const open = {
     entry: [] as Array<number>,
+    data: [] as Array<string>,
     bodies: [] as Array<string | null>,
     events: [] as Array<string>,
     lanes: [] as Array<string>,
@@ -81,11 +82,13 @@ export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clea
     keys: [] as Array<string | null>,
     hashes: [] as Array<string | null>
   }
-  const response = {
+  const detail = {
     entry: [] as Array<number>,
-    epochs: [] as Array<number>,
-    attempts: [] as Array<number>,
-    bodies: [] as Array<string>,
+    nth: [] as Array<number>,
+    data: [] as Array<string>,
+    epochs: [] as Array<number | "null">,
+    attempts: [] as Array<number | "null">,
+    bodies: [] as Array<string | null>,
     headers: [] as Array<string | null>
   }
   const gates = gatesOf()
@@ -118,6 +121,7 @@ export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clea
     }
     if (entry.opening !== null) {
       open.entry.push(i)
+      open.data.push(entry.expected === 0 ? fact.data.at(-entry.facts.length)! : "")
       const { body, idempotency } = entry.opening
       open.bodies.push(typeof body === "string" ? texts.seal("body", entry.messageId, body) : null)
       open.events.push(typeof body === "string" ? "null" : body.ofEvent)
@@ -127,12 +131,14 @@ export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clea
       open.hashes.push(idempotency === null ? null : storedHash(texts, idempotency))
     }
     if (entry.response !== null) {
-      response.entry.push(i)
-      response.epochs.push(entry.response.epoch)
-      response.attempts.push(entry.response.attempt)
+      detail.entry.push(i)
+      detail.nth.push(1)
+      detail.data.push("")
+      detail.epochs.push(entry.response.epoch)
+      detail.attempts.push(entry.response.attempt)
       const { body, headers } = storedAnswer(texts, entry.messageId, entry.response)
-      response.bodies.push(body)
-      response.headers.push(headers === null ? null : JSON.stringify(headers))
+      detail.bodies.push(body)
+      detail.headers.push(headers === null ? null : JSON.stringify(headers))
     }
   })
 
@@ -155,16 +161,19 @@ export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clea
     literal(move.epochs),
     literal(move.attempts),
     literal(open.entry),
+    open.data.join(SEPARATOR),
     open.bodies,
     ...(open.events.some((event) => event !== "null") ? [literal(open.events), literal(open.lanes)] : [null, null]),
     open.orgs,
     open.keys,
     open.hashes,
-    literal(response.entry),
-    literal(response.epochs),
-    literal(response.attempts),
-    response.bodies,
-    response.headers,
+    literal(detail.entry),
+    literal(detail.nth),
+    detail.data.join(SEPARATOR),
+    literal(detail.epochs),
+    literal(detail.attempts),
+    detail.bodies,
+    detail.headers,
     ...gates.values()
   ]
 }

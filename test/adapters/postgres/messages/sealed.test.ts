@@ -227,7 +227,7 @@ describe("sealed texts", () => {
       const rounds = [false, true, false].map((seals) => ({ seals, ...answered(`"${seals}"`, `answer ${seals}`) }))
       for (const { seals, steps } of rounds) yield* append(...steps).pipe(Effect.provide(under([old], seals)))
       const stored = yield* sql(
-        "select b.body, r.body as answer from body b join response r using (message_id) order by r.ctid"
+        "select b.body, r.body as answer from message b join detail r on r.stream_id = b.id where r.body is not null order by r.ctid"
       )
       expect(stored.map((row) => Object.values(row).map((text) => text.startsWith("\u0001")))).toEqual([
         [false, false],
@@ -262,11 +262,11 @@ describe("sealed texts", () => {
         yield* append(...mine.steps, again, second, ...theirs.steps)
         yield* (yield* Events).publish([event, other.event])
       }).pipe(Effect.provide(under([old])))
-      yield* sql("update body b set body = t.body from body t where b.message_id = $1 and t.message_id = $2", [
+      yield* sql("update message b set body = t.body from message t where b.id = $1 and t.id = $2", [
         ...[mine.id, theirs.id]
       ])
       yield* sql(
-        "update response r set body = (select body from response t where t.message_id = r.message_id and t.attempt = 2) where r.message_id = $1 and r.attempt = 1",
+        "update detail r set body = (select body from detail t where t.stream_id = r.stream_id and t.attempt = 2) where r.stream_id = $1 and r.attempt = 1",
         [mine.id]
       )
       yield* sql(
@@ -435,8 +435,8 @@ describe("sealed texts", () => {
       yield* sql("delete from data_key where id = $1", [lost!["id"]])
       expect(yield* check).toEqual(
         [
-          ["body", mine.id],
-          ["response", mine.id],
+          ["message", mine.id],
+          ["detail", mine.id],
           ["idempotency", acme]
         ]
           .map(
@@ -564,7 +564,7 @@ describe("sealed texts", () => {
           yield* aDayLater
         }
         const texts =
-          "select body from body union all select body from response union all select request_hash from idempotency order by 1"
+          "select body from message union all select body from detail where body is not null union all select request_hash from idempotency order by 1"
         const stored = yield* sql(texts)
         const run = rekey(young, [old], () => Effect.void).pipe(Effect.provide(Layer.fresh(Postgres.layer({ url }))))
         // Both processes had a key of their own.
@@ -588,10 +588,10 @@ describe("sealed texts", () => {
       const ROWS = 2_400
       yield* sql(
         `with ids as (select n, gen_random_uuid() as id from generate_series(1, ${ROWS}) n),
-            bodies as (insert into body (message_id, body) select id, '"clear ' || n || '"' from ids),
+            bodies as (insert into message (id, org_id, channel, destination, accepted_at, data, body) select id, 'acme', 'webhook', id, now(), '{}', '"clear ' || n || '"' from ids),
             keys as (insert into idempotency (org_id, key, message_id, request_hash, at) select 'acme', 'key ' || n, id, 'clear hash', now() from ids)
-          insert into response (message_id, epoch, attempt, body, headers)
-            select id, 1, 1, 'clear answer ' || n, case when n % 2 = 0 then '{"x": "clear header"}'::json end from ids`
+          insert into detail (stream_id, version, epoch, attempt, body, headers)
+            select id, 3, 1, 1, 'clear answer ' || n, case when n % 2 = 0 then '{"x": "clear header"}'::json end from ids`
       )
       const early = anEvent('"clear event"', "e")
       yield* Effect.flatMap(Events, ({ publish }) => publish([early.event])).pipe(Effect.provide(under([old], false)))
@@ -611,7 +611,7 @@ describe("sealed texts", () => {
       expect(yield* clear()).toBeGreaterThan(ROWS)
       const [left] = yield* sql(
         `select count(*)::int as texts from (
-            select body from body union all select body from shared_body union all select body from response
+            select body from message where body is not null union all select body from shared_body union all select body from detail where body is not null
             union all select request_hash from idempotency union all select request_hash from event_idempotency
             union all select request ->> 'payloadJson' from refused_command
           ) t where body not like E'\\x01%'`
@@ -621,7 +621,7 @@ describe("sealed texts", () => {
       expect(yield* sealClearTexts()).toBe(0)
       // No key seals twice with one nonce.
       const texts = yield* sql(
-        "select body from body where body is not null union all select body from response union all select request_hash from idempotency"
+        "select body from message where body is not null union all select body from detail where body is not null union all select request_hash from idempotency"
       )
       const heads = texts.map(({ body }) => Buffer.from(body!.slice(2), "base64").toString("hex", 0, 28))
       expect(new Set(heads).size).toBe(3 * ROWS)
@@ -655,9 +655,9 @@ describe("sealed texts", () => {
       yield* append(...edited.steps, ...erased.steps).pipe(Effect.provide(under([old], false)))
       // They can be read, and whoever seals them waits for who is changing them: for the table of one, for the row of the other.
       yield* sql("begin")
-      yield* sql("lock table body in share row exclusive mode")
-      yield* sql("update body set body = $2 where message_id = $1", [edited.id, '"meanwhile"'])
-      yield* sql("delete from response where message_id = $1", [erased.id])
+      yield* sql("lock table message in share row exclusive mode")
+      yield* sql("update message set body = $2 where id = $1", [edited.id, '"meanwhile"'])
+      yield* sql("delete from detail where stream_id = $1", [erased.id])
       const run = yield* Effect.forkChild(sealClearTexts())
       const waits = Effect.map(
         sql(

@@ -143,7 +143,7 @@ describe("what retention forgot", () => {
         const [journal] = yield* streamsOf(replay.id)
         // What else is kept of them, whoever writes it.
         for (const row of [
-          `response (message_id, epoch, attempt, body) values ('${message.id}', 1, 9, 'no')`,
+          `detail (stream_id, version, epoch, attempt, body) values ('${message.id}', 9, 1, 9, 'no')`,
           `stream_key (stream_id) values ('${message.id}'), ('${journal}')`,
           `replay_search (replay_id) values ('${replay.id}') on conflict do nothing`,
           `projection (name, generation, version, live) values ('health', 77, 1, true)`,
@@ -155,8 +155,8 @@ describe("what retention forgot", () => {
           yield* ask(`insert into ${row}`)
         }
         const known = [
-          ...["alert_notice", "body", "destination", "event", "health", "health_bucket", "idempotency", "lane"],
-          ...["message_view", "replay", "replay_search", "response", "stream_key"]
+          ...["alert_notice", "message", "destination", "event", "health", "health_bucket", "idempotency", "lane"],
+          ...["message_view", "replay", "replay_search", "detail", "stream_key"]
         ]
         const subjects = [message.id, replay.id, destination]
         const all = [...subjects, ...(yield* Effect.forEach(subjects, streamsOf)).flat()]

@@ -301,14 +301,15 @@ describe("a check of all streams", () => {
     ],
     [
       "a body that was erased",
-      (at) => `insert into posthaste.body values (${id(at.erased)}, 'secret')`,
+      (at) => `update posthaste.message set body = 'secret' where id = ${id(at.erased)}`,
       "body-not-erased",
       (at) => `message-${at.erased.id}`,
       5
     ],
     [
       "a body that belongs to nobody",
-      () => "insert into posthaste.body values ('00000000-0000-4000-8000-000000000001', 'x')",
+      () =>
+        "insert into posthaste.message (id, org_id, channel, destination, accepted_at, data) select '00000000-0000-4000-8000-000000000001', org_id, channel, destination, accepted_at, data from posthaste.message limit 1",
       "no-stream",
       () => "message-00000000-0000-4000-8000-000000000001",
       null
@@ -517,8 +518,10 @@ const derivedRows = async (sql: Sql) => ({
     "select id, org_id, selection::text, reason, matched, requested_at from posthaste.replay order by 1"
   ),
   audit: await sql("select to_jsonb(a) as row from posthaste.audit a order by 1"),
-  bodies: await sql("select * from posthaste.body order by 1"),
-  responses: await sql("select * from posthaste.response order by 1, 2, 3"),
+  bodies: await sql("select *, data::text from posthaste.message order by 1"),
+  responses: await sql(
+    "select *, data::text, headers::text from posthaste.detail where data is not null or body is not null order by 1, 2"
+  ),
   keys: await sql("select org_id, key, message_id, request_hash from posthaste.idempotency order by 1, 2")
 })
 
