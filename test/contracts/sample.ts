@@ -23,6 +23,7 @@ import type { FactOutletProgress } from "../../src/application/ports/FactOutletP
 import type { Journals } from "../../src/application/ports/Journals.ts"
 import type { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import type { Orgs } from "../../src/application/ports/Orgs.ts"
+import type { Parked } from "../../src/application/ports/Parked.ts"
 import type { Processes } from "../../src/application/ports/Processes.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import type { ProviderMessages } from "../../src/application/ports/ProviderMessages.ts"
@@ -32,7 +33,6 @@ import type { ReceiptInbox } from "../../src/application/ports/ReceiptInbox.ts"
 import type { Replays } from "../../src/application/ports/Replays.ts"
 import type { Before, Retention } from "../../src/application/ports/Retention.ts"
 import type { SetAside } from "../../src/application/ports/SetAside.ts"
-import type { StreamsAside } from "../../src/application/ports/StreamsAside.ts"
 import type { Timelines } from "../../src/application/ports/Timelines.ts"
 import type { AttemptOutcome } from "../../src/domain/delivery/outcome.ts"
 import { DestinationId, MessageId, OrgId } from "../../src/domain/ids.ts"
@@ -59,7 +59,7 @@ export type StorePorts =
   | Journals
   | MessageViews
   | AuditTrail
-  | StreamsAside
+  | Parked
   | Timelines
   | DestinationHealth
   | Projections

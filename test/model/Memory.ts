@@ -20,13 +20,13 @@ import type { KeyOfEvent } from "../../src/application/ports/Events.ts"
 import type { EventType } from "../../src/application/ports/EventTypes.ts"
 import type { JournalFact, JournalName } from "../../src/application/ports/Journals.ts"
 import type { OrgSettings } from "../../src/application/ports/Orgs.ts"
+import type { ParkedStream } from "../../src/application/ports/Parked.ts"
 import type { Process } from "../../src/application/ports/Processes.ts"
 import type { Run } from "../../src/application/ports/Projections.ts"
 import type { AbandonedMessage, BatchId } from "../../src/application/ports/Queue.ts"
 import type { HeldReceipt } from "../../src/application/ports/ReceiptInbox.ts"
 import type { ReplayItem, ReplayJob, ReplaySet } from "../../src/application/ports/Replays.ts"
 import type { SetAsideMessage } from "../../src/application/ports/SetAside.ts"
-import type { AsideReader, StreamAside } from "../../src/application/ports/StreamsAside.ts"
 import type { TimelineRow, WithdrawalState } from "../../src/application/ports/Timelines.ts"
 import type { DestinationId, EventId, MessageId, OrgId, ReplayId } from "../../src/domain/ids.ts"
 import type { MessageView } from "../../src/domain/message/view.ts"
@@ -57,13 +57,6 @@ export interface SetAsideRow extends Omit<SetAsideMessage, "againAt"> {
   readonly version: number
   readonly againAt: DateTime.Utc | null
   readonly triedAt: DateTime.Utc | null
-}
-
-export interface StreamAsideRow extends StreamAside {
-  readonly reader: AsideReader
-  readonly since: DateTime.Utc
-  readonly tries: number
-  readonly againAt: DateTime.Utc
 }
 
 export interface ReplayRow {
@@ -158,7 +151,7 @@ export interface Tables {
   readonly health: Map<number, Map<DestinationId, HealthRow>>
   readonly runs: Array<Run>
   /** By reader, generation and stream. */
-  readonly streamsAside: Map<string, StreamAsideRow>
+  readonly parked: Map<string, ParkedStream>
   /** What retention removed. */
   readonly forgotten: Set<MessageId>
   readonly replays: Map<ReplayId, ReplayRow>
@@ -272,7 +265,7 @@ export const layer = Layer.effect(
         withdrawals: new Map(),
         health: new Map(),
         runs: [firstRun("messages", 1, now())],
-        streamsAside: new Map(),
+        parked: new Map(),
         forgotten: new Set(),
         erasures: new Map(),
         replays: new Map(),

@@ -19,8 +19,8 @@ import * as MemoryEventTypes from "./events/MemoryEventTypes.ts"
 import * as MemoryApiKeys from "./keys/MemoryApiKeys.ts"
 import * as MemoryAuditTrail from "./log/MemoryAuditTrail.ts"
 import * as MemoryFactOutletProgress from "./log/MemoryFactOutletProgress.ts"
+import * as MemoryParked from "./log/MemoryParked.ts"
 import * as MemoryProjections from "./log/MemoryProjections.ts"
-import * as MemoryStreamsAside from "./log/MemoryStreamsAside.ts"
 import * as MemoryTimelines from "./log/MemoryTimelines.ts"
 import * as Memory from "./Memory.ts"
 import * as MemoryBodies from "./messages/MemoryBodies.ts"
@@ -61,7 +61,7 @@ export const layerShared = Layer.mergeAll(
   MemoryAuditTrail.layer,
   MemoryTimelines.layer,
   MemoryProjections.layer,
-  MemoryStreamsAside.layer,
+  MemoryParked.layer,
   MemoryProviderMessages.layer,
   MemoryReceiptInbox.layer,
   MemoryReplays.layer,

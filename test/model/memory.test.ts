@@ -13,8 +13,8 @@ import { eventTypesContract } from "../contracts/events/eventTypesContract.ts"
 import { apiKeysContract } from "../contracts/keys/apiKeysContract.ts"
 import { auditContract } from "../contracts/log/auditContract.ts"
 import { factOutletContract } from "../contracts/log/factOutletContract.ts"
+import { parkedContract } from "../contracts/log/parkedContract.ts"
 import { projectionsContract } from "../contracts/log/projectionsContract.ts"
-import { streamsAsideContract } from "../contracts/log/streamsAsideContract.ts"
 import { bodiesContract } from "../contracts/messages/bodiesContract.ts"
 import { messageViewsContract } from "../contracts/messages/messageViewsContract.ts"
 import { orgsContract } from "../contracts/orgs/orgsContract.ts"
@@ -40,7 +40,7 @@ erasuresContract("memory", MemoryPorts.layer)
 eventStoreContract("memory", MemoryPorts.layer)
 queueContract("memory", MemoryPorts.layer)
 setAsideContract("memory", MemoryPorts.layer)
-streamsAsideContract("memory", MemoryPorts.layer)
+parkedContract("memory", MemoryPorts.layer)
 eventsContract("memory", MemoryPorts.layer)
 eventTypesContract("memory", MemoryPorts.layer)
 bodiesContract("memory", MemoryPorts.layer)

@@ -13,14 +13,15 @@ import { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore, type LoggedFact } from "../../src/application/ports/EventStore.ts"
 import { Journals } from "../../src/application/ports/Journals.ts"
 import { MessageViews } from "../../src/application/ports/MessageViews.ts"
+import { Parked } from "../../src/application/ports/Parked.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import { ProviderMessages } from "../../src/application/ports/ProviderMessages.ts"
 import { type BatchId, type Claim, Queue } from "../../src/application/ports/Queue.ts"
 import { QueueRepair } from "../../src/application/ports/QueueRepair.ts"
 import { Replays } from "../../src/application/ports/Replays.ts"
 import { SetAside } from "../../src/application/ports/SetAside.ts"
-import { StreamsAside } from "../../src/application/ports/StreamsAside.ts"
 import type { MessageId } from "../../src/domain/ids.ts"
+import { UnreadableFact } from "../../src/domain/recorded.ts"
 import { Memory } from "../model/Memory.ts"
 import type * as MemoryPorts from "../model/MemoryPorts.ts"
 import type { Process } from "./process.ts"
@@ -146,7 +147,11 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
 
   const isIllegible = (id: MessageId) => !readsAll && world.unreadable.has(id)
   const legible = <A>(ids: ReadonlyArray<MessageId>, work: Effect.Effect<A, StoreUnavailable>) =>
-    Effect.suspend(() => (ids.some(isIllegible) ? Effect.die(new Error("a fact that can't be read")) : work))
+    Effect.suspend(() =>
+      ids.some(isIllegible)
+        ? Effect.die(new UnreadableFact({ name: "Unheard@1", message: "no release wrote it" }))
+        : work
+    )
   const seen = (facts: ReadonlyArray<LoggedFact>): ReadonlyArray<LoggedFact> =>
     facts.some(({ messageId }) => messageId !== null && isIllegible(messageId))
       ? facts.map((fact) =>
@@ -314,7 +319,7 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
       build: (name, version, total) => call("position", projections.build(name, version, total), "build"),
       swap: (name, generation) => call("position", projections.swap(name, generation), `swap ${generation}`, String)
     }),
-    Context.add(StreamsAside, everyCall("position", Context.get(world.store, StreamsAside))),
+    Context.add(Parked, everyCall("position", Context.get(world.store, Parked))),
     Context.add(MessageViews, {
       ...everyCall("views", views),
       project: (step, rows) => call("project", views.project(step, rows), `${step.from} to ${step.to}`, String)

@@ -5,16 +5,15 @@
 import { Context, DateTime, Duration, Effect, Result } from "effect"
 import { Bodies } from "../../src/application/ports/Bodies.ts"
 import { Circuits } from "../../src/application/ports/Circuits.ts"
-import { DestinationHealth } from "../../src/application/ports/DestinationHealth.ts"
 import { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore, type Stream } from "../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../src/application/ports/MessageViews.ts"
+import { Parked } from "../../src/application/ports/Parked.ts"
 import { type ClaimedMessage, Queue } from "../../src/application/ports/Queue.ts"
 import { QueueRepair } from "../../src/application/ports/QueueRepair.ts"
 import { Replays } from "../../src/application/ports/Replays.ts"
 import { Retention } from "../../src/application/ports/Retention.ts"
 import { SetAside } from "../../src/application/ports/SetAside.ts"
-import { StreamsAside } from "../../src/application/ports/StreamsAside.ts"
 import { attemptsMaxOf, retryWaitMs } from "../../src/domain/delivery/retry.ts"
 import type { MessageId } from "../../src/domain/ids.ts"
 import { fromRecorded } from "../../src/domain/message/recorded.ts"
@@ -550,37 +549,8 @@ export const mutants = {
       })
   })),
 
-  "forgets what the lists owe": (store) => {
-    const real = Context.get(store, MessageViews)
-    return Context.add(store, MessageViews, {
-      ...real,
-      project: ({ owes: _, ...step }, views) => real.project(step, views)
-    })
-  },
-
-  "never tries again what readers set aside": (store) =>
-    Context.add(store, StreamsAside, { ...Context.get(store, StreamsAside), due: () => Effect.succeed([]) }),
-
-  "makes up twice for what it set aside": (store) => {
-    const { streamsAside } = Context.get(store, Memory).tables
-    const real = Context.get(store, DestinationHealth)
-    const doubled = new Set<string>()
-    return Context.add(store, DestinationHealth, {
-      ...real,
-      project: (step, changes) =>
-        Effect.suspend(() => {
-          const before = [...streamsAside]
-          return Effect.tap(real.project(step, changes), () =>
-            Effect.sync(() => {
-              const isAgain = step.makesUp !== undefined && !doubled.has(step.makesUp.stream)
-              if (!isAgain) return
-              doubled.add(step.makesUp!.stream)
-              for (const [key, row] of before) if (row.stream === step.makesUp!.stream) streamsAside.set(key, row)
-            })
-          )
-        })
-    })
-  },
+  "parks nothing": (store) =>
+    Context.add(store, Parked, { ...Context.get(store, Parked), park: () => Effect.succeed([]) }),
 
   "never finds a message that is in no place of the queue": repairing(() => ({
     lost: () => Effect.succeed({ ids: [], next: null })
@@ -721,7 +691,9 @@ export const mutants = {
 /** Those that show in worlds with troubles alone. */
 export const repairMutants: ReadonlySet<Sabotage> = new Set(
   Object.entries<Sabotage>(mutants).flatMap(([name, sabotage]) =>
-    /set aside|sets aside|lists owe|no place|lost (twice|without)|for lost|mends only|nobody gave|has a head/.test(name)
+    /set aside|sets aside|parks nothing|no place|lost (twice|without)|for lost|mends only|nobody gave|has a head/.test(
+      name
+    )
       ? [sabotage]
       : []
   )

@@ -129,6 +129,7 @@ export class World {
   /** Until then the store answers nobody. */
   silentUntil = 0
 
+  #beingRebuilt = 0
   readonly #operators: Operators
   readonly #runQueue: RunQueue
   readonly #tallies = new Map<string, number>()
@@ -423,7 +424,7 @@ export class World {
   #logged(process: Process, message: string): void {
     this.trace(process, `logs ${message}`)
     const known = "a batch could not be handed back"
-    const isExpected = this.troubles.length > 0 && / is (set aside|left out):/.test(message)
+    const isExpected = this.troubles.length > 0 && / is (set aside|left out|parked):/.test(message)
     if (message.startsWith(known)) this.tally(known)
     else if (isExpected) this.tally("a message was set aside")
     else this.violate("nothing is logged as an error", `${process.name}: ${message}`)
@@ -547,6 +548,31 @@ export class World {
     Effect.runSync(Context.get(this.store, Projections).build("messages", 1, 0))
   }
 
+  /** Rows that lack what was parked are built anew, each after a build that is under way and lacks it too. */
+  #repairLists(): void {
+    const { parked, runs } = Context.get(this.store, Memory.Memory).tables
+    parked.clear()
+    const lacking = new Set(runs.map(({ name }) => name))
+    const building = new Set<string>()
+    const isBuilding = (name: string) => runs.some((run) => run.name === name && !run.live)
+    const look = () => {
+      for (const name of building) if (!isBuilding(name)) building.delete(name)
+      for (const name of [...lacking].filter((name) => !isBuilding(name))) {
+        const { version } = runs.find((run) => run.name === name)!
+        Effect.runSync(Context.get(this.store, Projections).build(name, version, 0))
+        lacking.delete(name)
+        building.add(name)
+      }
+      this.#beingRebuilt = lacking.size + building.size
+      if (this.#beingRebuilt > 0) this.timeline.after(200, look)
+    }
+    look()
+  }
+
+  isBeingRebuilt(): boolean {
+    return this.#beingRebuilt > 0
+  }
+
   #heal(): void {
     this.healed = true
     this.trace(null, "everything heals")
@@ -570,7 +596,11 @@ export class World {
   #readAll(): void {
     if (this.unreadable.size > 0) this.trace(null, "everything can be read")
     this.unreadable.clear()
-    if (this.troubles.length > 0) this.timeline.after(5_000, () => this.#tryAgain())
+    if (this.troubles.length > 0)
+      this.timeline.after(5_000, () => {
+        this.#tryAgain()
+        if (this.wasUnreadable.size > 0) this.#repairLists()
+      })
   }
 
   /** Longest a message may take once nothing goes wrong: one wait, two leases and the clocks' disagreement. */

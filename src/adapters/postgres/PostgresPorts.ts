@@ -16,8 +16,8 @@ import * as PostgresEventTypes from "./events/PostgresEventTypes.ts"
 import * as PostgresApiKeys from "./keys/PostgresApiKeys.ts"
 import * as PostgresAuditTrail from "./log/PostgresAuditTrail.ts"
 import * as PostgresFactOutletProgress from "./log/PostgresFactOutletProgress.ts"
+import * as PostgresParked from "./log/PostgresParked.ts"
 import * as PostgresProjections from "./log/PostgresProjections.ts"
-import * as PostgresStreamsAside from "./log/PostgresStreamsAside.ts"
 import * as PostgresTimelines from "./log/PostgresTimelines.ts"
 import * as PostgresBodies from "./messages/PostgresBodies.ts"
 import * as PostgresMessageViews from "./messages/PostgresMessageViews.ts"
@@ -70,7 +70,7 @@ const beside = (options: Options) =>
     PostgresAuditTrail.layer,
     PostgresTimelines.layer,
     PostgresProjections.layer,
-    PostgresStreamsAside.layer,
+    PostgresParked.layer,
     PostgresProviderMessages.layer,
     PostgresReceiptInbox.layer,
     PostgresReplays.layer,
@@ -129,7 +129,7 @@ const besideTruth = Layer.mergeAll(
   PostgresAuditTrail.layer,
   PostgresTimelines.layer,
   PostgresDestinationHealth.layer,
-  PostgresStreamsAside.layer,
+  PostgresParked.layer,
   PostgresProjections.layer
 )
 

@@ -8,8 +8,7 @@
  * A crash before the last step repeats the earlier ones: the same facts make the same alerts, and the keys make them the
  * same messages. Several processes may run it at once: their equal alerts are one message, and one process advances.
  *
- * A stream that can't be processed is set aside before the position moves past it, and its alerts come once it can, if it can within
- * a day.
+ * A stream that can't be processed is parked before the position moves past it, and no alert tells of it.
  *
  * It is no projection: an alert that was sent can't be rebuilt.
  */
@@ -17,18 +16,13 @@ import { Duration, Effect } from "effect"
 import { quietSince } from "../../domain/alert/triggers.ts"
 import { background } from "../background.ts"
 import { LogReader } from "../log/LogReader.ts"
-import { archived, factsOf, processable, withoutAsides } from "../log/processable.ts"
+import { parking } from "../log/parking.ts"
 import { AlertProgress } from "../ports/AlertProgress.ts"
-import { type AsideReader, StreamsAside } from "../ports/StreamsAside.ts"
 import { alertsOfFacts } from "./alertsOfFacts.ts"
 import { allAlertTargets } from "./alertTargets.ts"
 import { sendAlerts } from "./sendAlerts.ts"
 
 const FACTS_AT_ONCE = 2_000
-/** Alerting as a reader that owes facts. */
-const ALERTS: AsideReader = { name: "alerts", generation: 0 }
-const MADE_UP_AT_ONCE = 100
-const LOOK_EVERY = Duration.seconds(10)
 const PAUSE_BUSY = Duration.millis(100)
 const PAUSE_NO_TARGETS = Duration.seconds(1)
 
@@ -47,37 +41,10 @@ export const alertOnFactsOnce = Effect.fnUntraced(function* () {
     yield* progress.advance(from, end, [], quietSince(last.at))
     return "no targets" as const
   }
-  const asides = yield* StreamsAside
-  const aside = yield* asides.of(ALERTS)
-  const { others, behind } = withoutAsides(facts, aside)
-  const { answer, asides: news } = yield* processable(others, (some) => alertsOfFacts(some, targets))
+  const { answer } = yield* parking(facts, (some) => alertsOfFacts(some, targets))
   yield* sendAlerts(answer.alerts)
-  yield* asides.owe(ALERTS, [...news, ...behind])
   yield* progress.advance(from, last.position, answer.notices, quietSince(facts[0]!.at))
   return "facts" as const
-})
-
-/** The alerts of what was set aside and can be processed by now. Making them again makes the same messages. */
-export const alertOnOwed = Effect.fnUntraced(function* () {
-  const asides = yield* StreamsAside
-  const progress = yield* AlertProgress
-  const due = yield* asides.due(ALERTS, MADE_UP_AT_ONCE)
-  if (due.length === 0) return
-  const targets = yield* allAlertTargets
-  const streams = yield* archived(due)
-  for (const owed of due) {
-    const facts = factsOf(owed, streams)
-    const { answer, asides: still } = yield* processable(facts, (some) => alertsOfFacts(some, targets))
-    if (still.length > 0) continue
-    yield* sendAlerts(answer.alerts)
-    const position = yield* progress.position
-    const [first] = facts
-    // Whoever moves on meanwhile may alert about the same destination once more within the hour.
-    if (first !== undefined && position !== null) {
-      yield* progress.advance(position, position, answer.notices, quietSince(first.at))
-    }
-    yield* asides.madeUp(ALERTS, owed)
-  }
 })
 
 const pause = Effect.fnUntraced(function* (found: Effect.Success<ReturnType<typeof alertOnFactsOnce>>) {
@@ -86,11 +53,4 @@ const pause = Effect.fnUntraced(function* (found: Effect.Success<ReturnType<type
   yield* (yield* LogReader).news(yield* (yield* AlertProgress).position)
 })
 
-const following = background("alerting", Effect.flatMap(alertOnFactsOnce(), pause))
-
-const makingUp = background(
-  "alerting about what was set aside",
-  Effect.andThen(alertOnOwed(), Effect.sleep(LOOK_EVERY))
-)
-
-export const alertOnFacts = Effect.all([following, makingUp], { concurrency: "unbounded", discard: true })
+export const alertOnFacts = background("alerting", Effect.flatMap(alertOnFactsOnce(), pause))

@@ -15,8 +15,8 @@ import { eraseEvent } from "../events/readEvents.ts"
 import { LogReader } from "../log/LogReader.ts"
 import { commandMessage, eraseMessage } from "../messages/commandMessage.ts"
 import { type ErasureJob, Erasures } from "../ports/Erasures.ts"
+import { Parked } from "../ports/Parked.ts"
 import { Projections } from "../ports/Projections.ts"
-import { StreamsAside } from "../ports/StreamsAside.ts"
 
 /** One of them. */
 export interface Person {
@@ -96,6 +96,9 @@ const ending = ({ orgId }: ErasureJob, id: MessageId) =>
     })
   )
 
+/** While more streams are parked, none is looked at. */
+const PARKED_MAX = 1_000
+
 /**
  * Whether the list of messages has all that was stored of the org before the request. What it lacks because a stream can't be processed
  * may be the person's, so the erasure waits until it can.
@@ -106,7 +109,9 @@ const isAllListed = Effect.fnUntraced(function* ({ orgId, requestedAt }: Erasure
   if (run === undefined) return false
   const [next] = yield* log.read(run.position, 1)
   if (next !== undefined && !DateTime.isGreaterThan(next.at, DateTime.addDuration(requestedAt, SLACK))) return false
-  const lacking = [...(yield* (yield* StreamsAside).of(run)).keys()]
+  const { items, nextCursor } = yield* (yield* Parked).list({ cursor: null, limit: PARKED_MAX })
+  if (nextCursor !== null) return false
+  const lacking = items.map(({ stream }) => stream)
   if (lacking.length === 0) return true
   // None of their facts is at hand.
   const orgs = yield* log.orgs(

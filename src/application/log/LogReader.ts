@@ -6,8 +6,6 @@
  *   together, share each page.
  * - The stream and the org of a fact are answered from earlier facts (see lookups.ts).
  *
- * - A stream that readers fail on is judged, and named in the log, once for all of them (see processable.ts).
- *
  * Memory is bounded and only saves work: every answer is the store's, as it was ten minutes ago at most. Facts are erased and forgotten
  * there, and what guards the rows against those who have read them before ends after a day.
  */
@@ -20,7 +18,6 @@ import { Circuits } from "../ports/Circuits.ts"
 import { EventStore, type LoggedFact, type Position } from "../ports/EventStore.ts"
 import { Journals } from "../ports/Journals.ts"
 import { type History, type LoggedStream, orgsOf, streamsOf } from "./lookups.ts"
-import { type Blame, blaming } from "./processable.ts"
 import { tail } from "./tail.ts"
 
 export class LogReader extends Context.Service<
@@ -46,8 +43,6 @@ export class LogReader extends Context.Service<
      * The org of each stream among the facts; absent for a stream whose org does not exist or is not known any more.
      */
     readonly orgs: (facts: ReadonlyArray<LoggedStream>) => FromStore<ReadonlyMap<string, OrgId>>
-    /** Why a reader fails on these streams, each with the defect it failed with. */
-    readonly blamed: (defects: ReadonlyMap<string, unknown>) => FromStore<ReadonlyMap<string, Blame>>
   }
 >()("posthaste/application/log/LogReader") {
   static readonly layer: Layer.Layer<LogReader, never, EventStore | Journals | Circuits | Archive> = Layer.effect(
@@ -56,8 +51,7 @@ export class LogReader extends Context.Service<
       const store = yield* EventStore
       const recent = yield* tail(store)
       const far = yield* pages(store)
-      const archive = yield* Archive
-      const { histories, forget, forgetAll } = streamsOf(store)
+      const { histories, forgetAll } = streamsOf(store)
       const readers = new Set<string>()
       const forgetRead = Effect.andThen(
         Effect.sync(() => {
@@ -88,8 +82,7 @@ export class LogReader extends Context.Service<
           }),
         end: recent.end,
         streams: histories,
-        orgs: orgsOf(store, yield* Journals, yield* Circuits, archive),
-        blamed: blaming(archive, forget)
+        orgs: orgsOf(store, yield* Journals, yield* Circuits, yield* Archive)
       })
     })
   )

@@ -17,8 +17,9 @@ import type { StoreUnavailable } from "../errors.ts"
 import { AT_ONCE, OwnTurn } from "../pieces.ts"
 import type { LoggedFact, Position } from "../ports/EventStore.ts"
 import type { MessageFilter } from "../ports/MessageViews.ts"
+import type { Parked } from "../ports/Parked.ts"
 import { LogReader } from "./LogReader.ts"
-import { processable } from "./processable.ts"
+import { parking } from "./parking.ts"
 
 const ofMessages = ["channel", "to", "dossierId", "correlationId", "status"] as const
 
@@ -60,7 +61,7 @@ export const readFeed = Effect.fnUntraced(function* <A>(
   filter: FeedFilter,
   after: Position | null,
   tell: (fact: FeedFact) => A
-): Effect.fn.Return<FeedPage<A>, StoreUnavailable, LogReader> {
+): Effect.fn.Return<FeedPage<A>, StoreUnavailable, LogReader | Parked> {
   const log = yield* LogReader
   const { wait } = yield* OwnTurn
   yield* wait(1)
@@ -76,10 +77,9 @@ export const readFeed = Effect.fnUntraced(function* <A>(
   const items: Array<A> = []
   for (const [nth, some] of Arr.chunksOf(mine, AT_ONCE).entries()) {
     if (nth > 0) yield* wait(1)
-    const { answer, asides } = yield* processable(some, messagesOf)
-    const aside = new Set(asides.map(({ stream }) => stream))
+    const { answer, parked } = yield* parking(some, messagesOf)
     for (const logged of some) {
-      const message = logged.messageId === null || aside.has(logged.stream) ? null : answer.get(logged)
+      const message = logged.messageId === null || parked.has(logged.stream) ? null : answer.get(logged)
       // The message was forgotten between the two reads.
       if (message === undefined) continue
       if (isWanted(filter, message)) items.push(tell({ logged, message }))

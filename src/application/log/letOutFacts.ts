@@ -9,10 +9,9 @@
  * A crash before the last step repeats the earlier ones: a fact goes out at least once. A later fact of a message that the
  * log shows first, because their transactions overlapped, takes the earlier one along.
  *
- * A message whose stream can't be processed is set aside before the position moves past it, and with it all its later facts: those of
- * all other messages go out, and these once they can be read (see StreamsAside.ts).
+ * A message whose stream can't be processed is parked before the position moves past it: its facts stay inside.
  */
-import { Clock, type DateTime, Duration, Effect } from "effect"
+import { type DateTime, Duration, Effect } from "effect"
 import { deadLetterErrorOf } from "../../domain/alert/triggers.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
@@ -22,11 +21,10 @@ import { newHolder } from "../newHolder.ts"
 import { Bodies } from "../ports/Bodies.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
 import { FactOutletProgress } from "../ports/FactOutletProgress.ts"
-import { type AsideReader, StreamsAside } from "../ports/StreamsAside.ts"
 import { untilAnswered } from "../untilAnswered.ts"
 import { typeOf } from "./feed.ts"
 import { LogReader } from "./LogReader.ts"
-import { archived, type Blame, factsOf, processable, withoutAsides } from "./processable.ts"
+import { parking } from "./parking.ts"
 
 /** A fact of a message, with what a consumer outside needs to choose by. */
 export interface OutgoingFact {
@@ -60,13 +58,6 @@ const NEWS_WITHIN = Duration.seconds(3)
 /** Messages whose last version is remembered. */
 const KNOWN_MAX = 50_000
 
-/** The outlet as a reader that owes facts. */
-const OUTLET: AsideReader = { name: "outlet", generation: 0 }
-/** How often it looks whether what it owes can go out. */
-const LOOK_EVERY_NANOS = Duration.toNanosUnsafe(Duration.seconds(10))
-const MADE_UP_AT_ONCE = 100
-const none: ReadonlyMap<MessageId, number> = new Map()
-
 /** Where facts begin to go out, the first time that there is a broker. */
 export const factStarts = ["now", "beginning"] as const
 export type FactStart = (typeof factStarts)[number]
@@ -85,44 +76,16 @@ export const letOutFacts = Effect.fnUntraced(function* <E, R>(
 ) {
   const progress = yield* FactOutletProgress
   const log = yield* LogReader
-  const clock = yield* Clock.Clock
   const holder = yield* newHolder
-  const asides = yield* StreamsAside
   /** The last version of each message that went out from here. */
   let known = new Map<MessageId, number>()
-  /** What this outlet owes, as its holder knows. */
-  let aside: Map<string, Blame> | null = null
-  let lookAt = 0n
-
-  /** Lets out what is owed, as far as it can be by now. Letting out may be repeated: it is owed until it went out. */
-  const makeUp = Effect.fnUntraced(function* () {
-    const due = yield* untilAnswered(TASK, asides.due(OUTLET, MADE_UP_AT_ONCE))
-    const streams = due.length === 0 ? new Map() : yield* untilAnswered(TASK, archived(due))
-    for (const owed of due) {
-      const facts = factsOf(owed, streams)
-      const { answer, asides: still } = yield* untilAnswered(
-        TASK,
-        processable(facts, (some) => outgoingOf(some, none))
-      )
-      if (still.length > 0) continue
-      if (answer.outgoing.length > 0) yield* letOut(answer.outgoing)
-      yield* untilAnswered(TASK, asides.madeUp(OUTLET, owed))
-    }
-    aside = new Map(yield* untilAnswered(TASK, asides.of(OUTLET)))
-  })
 
   for (;;) {
     const held = yield* untilAnswered(TASK, progress.hold(holder, LEASE))
     if (held === null) {
       known = new Map()
-      aside = null
       yield* Effect.sleep(PAUSE_OTHER)
       continue
-    }
-    const now = clock.monotonicTimeNanosUnsafe()
-    if (aside === null || now >= lookAt) {
-      yield* makeUp()
-      lookAt = now + LOOK_EVERY_NANOS
     }
     const facts = yield* untilAnswered(TASK, log.read(held.position, AT_ONCE))
     const last = facts.at(-1)
@@ -130,16 +93,12 @@ export const letOutFacts = Effect.fnUntraced(function* <E, R>(
       yield* Effect.timeoutOption(log.news(held.position), NEWS_WITHIN)
       continue
     }
-    const before = aside!
-    const { behind, others } = withoutAsides(facts, before)
-    const { answer, asides: news } = yield* untilAnswered(
+    const { answer } = yield* untilAnswered(
       TASK,
-      processable(others, (some) => outgoingOf(some, known))
+      parking(facts, (some) => outgoingOf(some, known))
     )
     const { outgoing, reached } = answer
     if (outgoing.length > 0) yield* letOut(outgoing)
-    yield* untilAnswered(TASK, asides.owe(OUTLET, [...news, ...behind]))
-    for (const { stream, reason, detail } of news) before.set(stream, { reason, detail })
     if (yield* untilAnswered(TASK, progress.advance(holder, LEASE, held.position, last.position))) {
       for (const [id, version] of reached) {
         known.delete(id)

@@ -61,9 +61,7 @@ export const streamsOf = (store: Store, max = STREAMS_MAX) => {
     answers.set(facts, streams)
     return streams
   })
-  /** What is stored of it may be repaired: it is read anew the next time. */
-  const forget = (id: MessageId): void => known.forget(id)
-  return { histories, forget, forgetAll: known.forgetAll }
+  return { histories, forgetAll: known.forgetAll }
 }
 
 const decoded = ({ version, at, name, data }: LoggedFact): StoredFact => ({
@@ -152,7 +150,6 @@ const recentStreams = (max: number) => {
   }
   return {
     get: (id: MessageId) => open.get(id) ?? ended.get(id),
-    forget,
     forgetAll: (): void => {
       open.clear()
       ended.clear()

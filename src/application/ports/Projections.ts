@@ -1,7 +1,6 @@
 import { Context, type DateTime, type Duration } from "effect"
 import type { FromStore } from "../errors.ts"
 import type { Position } from "./EventStore.ts"
-import type { OwedFacts, StreamAside } from "./StreamsAside.ts"
 
 /**
  * The rows of one projection in one generation, and their progress. One run of each projection is live: its rows are
@@ -29,13 +28,6 @@ export interface Step {
   readonly from: Position | null
   readonly to: Position
   readonly facts: number
-  /** Facts among them of which it makes no rows, because their streams can't be processed. */
-  readonly owes?: ReadonlyArray<StreamAside>
-  /**
-   * Makes the rows of facts that earlier steps owe, and none else: the position stays. Nothing is written, either, unless exactly
-   * these facts are owed.
-   */
-  readonly makesUp?: OwedFacts
 }
 
 /** A transaction that is open and keeps all readers of the whole log where they are. */

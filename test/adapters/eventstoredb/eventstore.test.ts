@@ -14,7 +14,7 @@ import { setAsideContract } from "../../contracts/deliver/setAsideContract.ts"
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
 import { erasuresContract } from "../../contracts/erasures/erasuresContract.ts"
 import { eventsContract } from "../../contracts/events/eventsContract.ts"
-import { streamsAsideContract } from "../../contracts/log/streamsAsideContract.ts"
+import { parkedContract } from "../../contracts/log/parkedContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
@@ -56,7 +56,7 @@ retentionContract("eventstoredb", ports)
 describe.concurrent("a store in EventStoreDB", () => {
   queueContract("eventstoredb", ports)
   setAsideContract("eventstoredb", ports)
-  streamsAsideContract("eventstoredb", ports)
+  parkedContract("eventstoredb", ports)
   eventsContract("eventstoredb, sealed,", sealed)
   bodiesContract("eventstoredb", ports)
   bodiesContract("eventstoredb, sealed,", portsOf({ sealsBodies: true }))

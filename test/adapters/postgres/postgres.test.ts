@@ -16,8 +16,8 @@ import { eventTypesContract } from "../../contracts/events/eventTypesContract.ts
 import { apiKeysContract } from "../../contracts/keys/apiKeysContract.ts"
 import { auditContract } from "../../contracts/log/auditContract.ts"
 import { factOutletContract } from "../../contracts/log/factOutletContract.ts"
+import { parkedContract } from "../../contracts/log/parkedContract.ts"
 import { projectionsContract } from "../../contracts/log/projectionsContract.ts"
-import { streamsAsideContract } from "../../contracts/log/streamsAsideContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { messageViewsContract } from "../../contracts/messages/messageViewsContract.ts"
 import { orgsContract } from "../../contracts/orgs/orgsContract.ts"
@@ -54,7 +54,7 @@ describe.concurrent("a store in PostgreSQL", () => {
   eventStoreContract("postgres", ports)
   queueContract("postgres", ports)
   setAsideContract("postgres", ports)
-  streamsAsideContract("postgres", ports)
+  parkedContract("postgres", ports)
   erasuresContract("postgres", ports)
   eventsContract("postgres", ports)
   eventTypesContract("postgres", ports)

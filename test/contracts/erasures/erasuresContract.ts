@@ -9,12 +9,10 @@ import { Journals } from "../../../src/application/ports/Journals.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Replays } from "../../../src/application/ports/Replays.ts"
 import { SetAside } from "../../../src/application/ports/SetAside.ts"
-import { StreamsAside } from "../../../src/application/ports/StreamsAside.ts"
 import { loadReplay } from "../../../src/application/replays/replays.ts"
 import type { ErasureField } from "../../../src/domain/erasure/facts.ts"
 import type { OrgId, ReplayId } from "../../../src/domain/ids.ts"
 import { type ReplaySelection, toRecorded as replayFact } from "../../../src/domain/replay/facts.ts"
-import { streamOf } from "../../../src/domain/streams.ts"
 import { ended, projected } from "../replays/deadLetterSamples.ts"
 import { listed } from "../replays/openings.ts"
 import { newMessageId, newOrg, next, now, type StorePorts } from "../sample.ts"
@@ -113,27 +111,20 @@ export const erasuresContract = <E>(name: string, layer: Layer.Layer<StorePorts,
       Effect.gen(function* () {
         const erasures = yield* Erasures
         const setAside = yield* SetAside
-        const asides = yield* StreamsAside
         const orgId = newOrg()
         const gone = yield* ended(refused(), now(), { orgId, dossierId: "mine" })
         const stays = yield* ended(refused(), now(), { orgId, dossierId: "yours" })
         yield* projected([gone, stays])
-        const outlet = { name: "outlet", generation: 0 }
         const why = { reason: "unreadable", detail: "version 2: somebody is no number" } as const
         for (const { id, lane } of [gone, stays]) {
           yield* setAside.put(null, [{ messageId: id, orgId, lane, version: 2, ...why }])
-          yield* asides.owe(outlet, [{ stream: streamOf(id), versions: [2], ...why }])
         }
         yield* open(orgId, "mine")
         const job = (yield* erasures.take(LEASE))!
         yield* erasures.erase(job, [gone.id], [])
         const found = yield* setAside.find([gone.id, stays.id])
-        const owed = yield* asides.of(outlet)
-        const said = ({ id }: typeof gone) => [found.get(id)!.detail, owed.get(streamOf(id))!.detail]
-        expect([said(gone), said(stays)]).toEqual([
-          ["erased", "erased"],
-          [why.detail, why.detail]
-        ])
+        const said = ({ id }: typeof gone) => found.get(id)!.detail
+        expect([said(gone), said(stays)]).toEqual(["erased", why.detail])
       })
     )
 

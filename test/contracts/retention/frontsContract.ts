@@ -12,9 +12,9 @@ import { EventStore, type Position } from "../../../src/application/ports/EventS
 import { FactOutletProgress } from "../../../src/application/ports/FactOutletProgress.ts"
 import { type JournalName, Journals } from "../../../src/application/ports/Journals.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
+import { Parked } from "../../../src/application/ports/Parked.ts"
 import { Projections } from "../../../src/application/ports/Projections.ts"
 import { Retention } from "../../../src/application/ports/Retention.ts"
-import { StreamsAside } from "../../../src/application/ports/StreamsAside.ts"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import { situationOf } from "../../../src/domain/circuit/situation.ts"
 import { type DestinationId, MessageId } from "../../../src/domain/ids.ts"
@@ -257,9 +257,7 @@ export const frontsContract = <E>(name: string, layer: Layer.Layer<Ports, E>) =>
           })
         )
         yield* readAll
-        yield* (yield* StreamsAside).owe({ name: "alerts", generation: 0 }, [
-          { stream: `circuit-${other}`, versions: [1], reason: "failed", detail: "a bug" }
-        ])
+        yield* (yield* Parked).park(new Map([[`circuit-${other}`, "failed"]]))
         const { head } = yield* (yield* EventStore).extent
         yield* stand("audit", head ?? "0:1", true, rows)
         expect(yield* swept(1)).toBe(1)
@@ -270,27 +268,18 @@ export const frontsContract = <E>(name: string, layer: Layer.Layer<Ports, E>) =>
     )
 
     test(
-      "stay while a reader owes facts of the journal",
+      "stay while the journal is parked",
       Effect.gen(function* () {
-        const asides = yield* StreamsAside
-        const projections = yield* Projections
-        const [owed, other] = [newLane(), newLane()]
-        for (const id of [owed, other]) yield* changed(id, held, reset)
-        const { generation } = (yield* projections.runs).find(({ name, live }) => name === "messages" && live)!
-        const stream = `circuit-${owed}`
-        yield* asides.owe({ name: "messages", generation }, [
-          { stream, versions: [1], reason: "failed", detail: "a bug" }
-        ])
+        const [parked, other] = [newLane(), newLane()]
+        for (const id of [parked, other]) yield* changed(id, held, reset)
+        const stream = `circuit-${parked}`
+        yield* (yield* Parked).park(new Map([[stream, "failed"]]))
         expect(yield* swept(1)).toBe(1)
-        expect(yield* versionsOf(`circuit-${owed}`)).toEqual([1, 2])
+        expect(yield* versionsOf(`circuit-${parked}`)).toEqual([1, 2])
         expect(yield* versionsOf(`circuit-${other}`)).toEqual([2])
         // Where they are copied, they stay too.
         const copies = (yield* (yield* Archive).streams([stream])).get(stream)
         expect(copies?.map(({ version }) => version)).toEqual([1, 2])
-
-        yield* asides.madeUp({ name: "messages", generation }, { stream, versions: [1] })
-        expect(yield* swept(1)).toBe(1)
-        expect(yield* versionsOf(`circuit-${owed}`)).toEqual([2])
       })
     )
 

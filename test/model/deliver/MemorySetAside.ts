@@ -8,7 +8,6 @@ import {
 } from "../../../src/application/ports/SetAside.ts"
 import type { MessageId } from "../../../src/domain/ids.ts"
 import { messageOf, streamOf } from "../../../src/domain/streams.ts"
-import { asideRows } from "../log/MemoryStreamsAside.ts"
 import { Memory, type SetAsideRow, type Tables } from "../Memory.ts"
 
 export const isAside = ({ setAside }: Tables, id: MessageId): boolean => (setAside.get(id)?.againAt ?? null) !== null
@@ -32,9 +31,9 @@ const listedIn = (tables: Tables): ReadonlyArray<SetAsideStream> => {
     ...[...tables.setAside.values()]
       .flatMap(shown)
       .map((row) => ({ ...row, stream: streamOf(row.messageId), parts: ["queue"] })),
-    ...asideRows(tables).map(({ reader, versions: _, ...row }) => ({
-      ...{ ...row, messageId: messageOf(row.stream), orgId: null, lane: null },
-      parts: [reader.name]
+    ...[...tables.parked.values()].map(({ stream, reason, at }) => ({
+      ...{ stream, reason, since: at, detail: "", tries: 1, againAt: at, orgId: null, lane: null },
+      ...{ messageId: messageOf(stream), parts: ["log"] }
     }))
   ]
   return [...Map.groupBy(asides, ({ stream }) => stream)]
@@ -132,11 +131,6 @@ export const layer = Layer.effect(
             if (row.againAt === null || !isMeant(row.messageId)) continue
             streams.add(streamOf(row.messageId))
             setAside.set(row.messageId, { ...row, againAt: now() })
-          }
-          for (const [key, row] of tables.streamsAside) {
-            if (!isMeant(messageOf(row.stream))) continue
-            streams.add(row.stream)
-            tables.streamsAside.set(key, { ...row, againAt: now() })
           }
           return streams.size
         })

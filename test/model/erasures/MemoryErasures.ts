@@ -38,9 +38,6 @@ const eraseFacts = (tables: Tables, id: MessageId): void => {
 const forgetDetails = (tables: Tables, id: string): void => {
   const aside = tables.setAside.get(id as MessageId)
   if (aside !== undefined) tables.setAside.set(id as MessageId, { ...aside, detail: ERASED })
-  for (const [place, row] of tables.streamsAside) {
-    if (row.stream.endsWith(id)) tables.streamsAside.set(place, { ...row, detail: ERASED })
-  }
   for (const rows of tables.audit.values()) {
     for (const [place, row] of rows) {
       if (!row.stream.endsWith(id)) continue

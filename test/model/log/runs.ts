@@ -3,23 +3,16 @@ import type { Step } from "../../../src/application/ports/Projections.ts"
 import type { MessageId } from "../../../src/domain/ids.ts"
 import type { MessageView } from "../../../src/domain/message/view.ts"
 import type { Memory, Tables } from "../Memory.ts"
-import { addOwed, forgetOwed } from "./MemoryStreamsAside.ts"
 
 export const liveGeneration = ({ runs }: Tables, name: string): number | null =>
   runs.find((run) => run.name === name && run.live)?.generation ?? null
 
-/** The compare-and-set of a step, and what it owes or makes up for; on false the caller writes nothing. */
-export const moveRun = (
-  memory: Memory["Service"],
-  name: string,
-  { generation, from, to, facts, owes = [], makesUp }: Step
-): boolean => {
+/** The compare-and-set of a step: on false the caller writes nothing. */
+export const moveRun = (memory: Memory["Service"], name: string, { generation, from, to, facts }: Step): boolean => {
   const { runs } = memory.tables
   const index = runs.findIndex((run) => run.name === name && run.generation === generation && run.position === from)
   const run = runs[index]
   if (run === undefined) return false
-  if (makesUp !== undefined && !forgetOwed(memory, { name, generation }, makesUp)) return false
-  addOwed(memory, { name, generation }, owes)
   runs[index] = { ...run, position: to, facts: run.facts + facts }
   return true
 }

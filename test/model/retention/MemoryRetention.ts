@@ -113,7 +113,7 @@ export const layer = Layer.effect(
           const read = readBy(tables, restedBefore)
           const isHeld = (journal: string, rest: number) =>
             tables.feed.findLastIndex(({ stream, version }) => stream === journal && version <= rest) >= read ||
-            [...tables.streamsAside.values()].some(({ stream }) => stream === journal)
+            tables.parked.has(journal)
           let removed = 0
           for (const name of seen) {
             const facts = tables.journals.get(name)!
@@ -142,7 +142,7 @@ export const layer = Layer.effect(
             const facts = names.flatMap((name) => tables.journals.get(name) ?? [])
             return (
               facts.every(({ at }) => DateTime.isLessThan(at, removedBefore)) &&
-              !names.some((name) => [...tables.streamsAside.values()].some(({ stream }) => stream === name)) &&
+              !names.some((name) => tables.parked.has(name)) &&
               !isPointedAt(tables, id)
             )
           })

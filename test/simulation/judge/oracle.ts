@@ -229,7 +229,6 @@ export class Oracle {
       if (stream.startsWith("replay-")) this.#replayJobs.journalFact(stream.slice(7), row)
     }
     this.hands.look(released)
-    this.readers.look()
     const run = this.#tables.runs.find(({ name, live }) => live && name === "messages")
     const viewsAt = Number(run?.position ?? 0)
     this.#check("I34 the projection moves forward", viewsAt >= this.#viewsAt, () => `${this.#viewsAt} to ${viewsAt}`)

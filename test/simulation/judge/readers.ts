@@ -1,6 +1,6 @@
 /**
- * What people may rely on of whoever reads the log: a stream that can't be read holds up no other, its own facts are told in their
- * order, and once it can be read all of it is told, and nothing twice.
+ * What people may rely on of the readers of the log: a stream that can't be read is parked and holds up no other. Rows that are built anew
+ * once it can be read have all of it, and nothing twice.
  */
 import type { MessageId } from "../../../src/domain/ids.ts"
 import { liveGeneration } from "../../model/log/runs.ts"
@@ -31,30 +31,9 @@ export class Readers {
     if (!holds) this.#world.violate(law, explain())
   }
 
-  /** Whether the lists may lack this fact. */
-  isOwed(id: MessageId, version: number): boolean {
-    const generation = liveGeneration(this.#tables, "messages")
-    return [...this.#tables.streamsAside.values()].some(
-      ({ reader, stream, versions }) =>
-        reader.name === "messages" &&
-        reader.generation === generation &&
-        stream === streamOf(id) &&
-        versions.includes(version)
-    )
-  }
-
-  /** After each call of the store. */
-  look(): void {
-    const { streamsAside, audit } = this.#tables
-    for (const { reader, stream, versions } of streamsAside.values()) {
-      if (reader.name !== "audit") continue
-      const told = [...(audit.get(reader.generation)?.values() ?? [])].filter((row) => row.stream === stream)
-      this.#check(
-        "I36 no fact is told before an earlier one of its stream",
-        told.every(({ version }) => version < versions[0]!),
-        () => `${stream} owes ${versions}`
-      )
-    }
+  /** True while the lists may lack facts of this message: it is parked, or was so and they are not yet built anew. */
+  mayLack(id: MessageId): boolean {
+    return this.#tables.parked.has(streamOf(id)) || this.#world.isBeingRebuilt()
   }
 
   /**
@@ -65,7 +44,7 @@ export class Readers {
     const before = said()
     const facts = forget()
     if (facts > 0) this.#world.tally("the front of a journal was forgotten")
-    const { feed, journals, runs, streamsAside, audit } = this.#tables
+    const { feed, journals, runs, parked, audit } = this.#tables
     const after = said()
     for (const [stream, told] of before) {
       const law = "I37 a journal without its front says the same"
@@ -84,10 +63,9 @@ export class Readers {
       }
     }
     const read = Math.min(...runs.map(({ position }) => Number(position ?? 0)))
-    const owed = new Set([...streamsAside.values()].map(({ stream }) => stream))
     for (const [place, entry] of feed.entries()) {
       if (entry.messageId !== null || factAt(this.#tables, entry) !== undefined) continue
-      const isRead = this.#gone.has(place) || (place < read && !owed.has(entry.stream))
+      const isRead = this.#gone.has(place) || (place < read && !parked.has(entry.stream))
       this.#check("I37 nothing is forgotten that has yet to be read", isRead, () => `${entry.stream} ${entry.version}`)
       this.#gone.add(place)
     }
@@ -108,23 +86,21 @@ export class Readers {
         () => `${name} stands at ${position} of ${old}`
       )
     }
-    if (this.#tables.streamsAside.size > 0) this.#world.tally("a projection went on past what it can't read")
+    if (this.#tables.parked.size > 0) this.#world.tally("a projection went on past what it can't read")
   }
 
   /** Who reads the log has not come to its end. */
   unfinished(): ReadonlyArray<string> {
-    const { runs, feed, streamsAside } = this.#tables
+    const { runs, feed, parked } = this.#tables
     // A projection that has not begun has no run yet.
     const behind = projections.filter((name) => {
       const run = runs.find((each) => each.live && each.name === name)
       return Number(run?.position ?? 0) < feed.length
     })
-    const owes = [...streamsAside.values()].filter(
-      ({ reader }) => liveGeneration(this.#tables, reader.name) === reader.generation
-    )
     return [
       ...behind.map((name) => `${name} lags`),
-      ...owes.map(({ reader, stream, versions }) => `${reader.name} owes ${stream} ${versions}`)
+      ...[...parked.keys()].map((stream) => `${stream} is parked`),
+      ...(this.#world.isBeingRebuilt() ? ["rows are built anew"] : [])
     ]
   }
 

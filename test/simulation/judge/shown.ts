@@ -103,7 +103,7 @@ export class Shown {
     }
     for (const [id, version] of listed) {
       const view = views.get(id)
-      const isThere = (view?.version ?? 0) >= version || this.#readers.isOwed(id, version)
+      const isThere = (view?.version ?? 0) >= version || this.#readers.mayLack(id)
       this.#check(law, isThere, () => `${this.#world.nameOf(id)} lags`)
       if (view !== undefined) this.judge(view, law)
     }

@@ -18,6 +18,7 @@ import { LogReader } from "../../../application/log/LogReader.ts"
 import { Admission } from "../../../application/orgs/admission.ts"
 import { ApiKeys } from "../../../application/ports/ApiKeys.ts"
 import type { Position } from "../../../application/ports/EventStore.ts"
+import { Parked } from "../../../application/ports/Parked.ts"
 import { ChannelName, type OrgId } from "../../../domain/ids.ts"
 import { statuses } from "../../../domain/message/machine.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
@@ -202,6 +203,7 @@ const follow = (options: FeedOptions, untilRevoked: UntilRevoked) => {
       Stream.catchTag("StoreUnavailable", () => Stream.succeed(": the store does not answer, come back\n\n")),
       Stream.map((text) => encoder.encode(text)),
       Stream.provideService(LogReader, log),
+      Stream.provideService(Parked, yield* Parked),
       Stream.provideService(Door, yield* Door)
     )
     const watched = Stream.unwrap(

@@ -31,21 +31,15 @@ const listStatement = prepared`with asides as (
     select 'message-' || message_id as stream, 'queue' as part, org_id, lane, reason, detail, since, tries, again_at
       from set_aside where again_at is not null
     union all
-    select s.stream, s.reader, null, null, s.reason, s.detail, s.since, s.tries, s.again_at from stream_aside s
-      where s.generation = 0 or exists (select 1 from projection p where p.name = s.reader and p.generation = s.generation)
+    select p.stream, 'log', null, null, p.reason, '', p.at, 1, p.at from parked p
   )
   select stream, array_agg(distinct part order by part) as parts, max(org_id) as "orgId", max(lane::text) as lane,
     (array_agg(reason order by part <> 'queue', since))[1] as reason, (array_agg(detail order by part <> 'queue', since))[1] as detail,
     min(since) as since, max(tries) as tries, min(again_at) as "againAt"
   from asides where $1::text is null or stream collate "C" > $1::text collate "C"
   group by stream order by stream collate "C" limit $2`
-const tryAgainStatement = unprepared`with messages as (
-    update set_aside set again_at = clock_timestamp()
-      where again_at is not null and ($1::uuid[] is null or message_id = any ($1::uuid[])) returning 'message-' || message_id as stream
-  ), streams as (
-    update stream_aside set again_at = clock_timestamp()
-      where $1::uuid[] is null or stream = any (array(select 'message-' || m from unnest($1::uuid[]) m)) returning stream
-  ) select stream from messages union select stream from streams`
+const tryAgainStatement = unprepared`update set_aside set again_at = clock_timestamp()
+    where again_at is not null and ($1::uuid[] is null or message_id = any ($1::uuid[])) returning message_id`
 const lookedAtStatement = prepared`select message_id as "messageId", version from set_aside
     where again_at is not null and ($1::uuid is null or message_id > $1) order by message_id limit $2`
 const endStatement = prepared`delete from set_aside s using unnest($1::uuid[], $2::int[]) u(message, version)

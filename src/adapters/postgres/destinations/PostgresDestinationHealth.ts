@@ -25,7 +25,7 @@ export const layer = Layer.effect(
   DestinationHealth,
   Effect.gen(function* () {
     const { derived, reads } = yield* Postgres
-    const write = stepping(derived, "health", CALL)
+    const write = stepping(derived, CALL)
 
     return DestinationHealth.of({
       read: (id) =>

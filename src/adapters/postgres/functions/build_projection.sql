@@ -11,8 +11,6 @@ begin
     update projection p set generation = generation + 1, version = p_version, position = null, facts = 0, total = p_total,
         rate = null, started_at = v_now, moved_at = v_now
       where p.name = p_name and not p.live and p.version < p_version;
-    delete from stream_aside s where s.reader = p_name
-      and not exists (select 1 from projection p where p.name = p_name and p.generation = s.generation);
     insert into projection (name, generation, version, live, total)
       select p_name, p.generation + 1, p_version, false, p_total from projection p where p.name = p_name and p.live
     on conflict do nothing;

@@ -54,8 +54,6 @@ begin
   delete from sql_command_alias where became = any (p_messages || p_events);
   -- Why it can't be processed may quote what it says.
   update set_aside set detail = 'erased' where message_id = any (p_messages);
-  update stream_aside set detail = 'erased'
-    where stream = any (array(select 'message-' || m from unnest(p_messages) m union all select 'event-' || e from unnest(p_events) e));
 
   -- A dead letter that held its line has no ordering key any more, nor has the place where its line begins.
   if v_lanes is not null then

@@ -22,15 +22,15 @@ begin
     where d.id = any (p_ids) and d.removed_at < p_before
       and not exists (select from event e join unnest(p_owners, p_streams) u(owner, stream) on u.stream = e.stream_id
         where u.owner = d.id and e.at >= p_before)
-      and not exists (select from stream_aside s join unnest(p_owners, p_journals) u(owner, journal) on u.journal = s.stream
+      and not exists (select from parked s join unnest(p_owners, p_journals) u(owner, journal) on u.journal = s.stream
         where u.owner = d.id)
       and not exists (select from message_view v
         where v.generation = v_generation and v.org_id = d.org_id and v.recipient = d.id::text)
       and not exists (
-        select from stream_aside s cross join lateral (
+        select from parked s cross join lateral (
           select e.data from event e where e.stream_id = substr(s.stream, 9)::uuid and e.version = 1
           union all select c.data from copied_fact c where c.stream_id = substr(s.stream, 9)::uuid and c.version = 1) f
-        where s.reader = 'messages' and s.stream like 'message-%' and f.data ->> 'destination' = d.id::text));
+        where s.stream like 'message-%' and f.data ->> 'destination' = d.id::text));
   -- Of a channel whose messages name somebody else, those of before the removal are looked through, a stretch with each call.
   v_ids := array(select i from unnest(v_ids) i where look_through(i, v_generation));
   -- Whoever is about to put a message into the lane holds its bucket. Two statements, so that the second one sees what was put in

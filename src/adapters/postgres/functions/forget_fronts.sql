@@ -22,7 +22,7 @@ begin
     union all select position from fact_outlet where begun and lease_until >= p_before) r;
   select coalesce(array_agg(u.id), '{}'), coalesce(array_agg(u.version), '{}') into v_ids, v_versions
     from unnest(p_ids, p_streams, p_versions, p_places) u(id, stream, version, place)
-    where not exists (select from stream_aside s where s.stream = u.stream)
+    where not exists (select from parked s where s.stream = u.stream)
       -- Facts of one journal may stand in the log in another order than their versions.
       and v_read >= coalesce(string_to_array(translate(u.place, '/', ':'), ':')::numeric[],
         (select max(array[e.tx, e.position]::numeric[]) from event e where e.stream_id = u.id and e.version <= u.version));

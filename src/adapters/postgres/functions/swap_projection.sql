@@ -10,7 +10,6 @@ begin
     return false;
   end if;
   delete from projection where name = p_name and live;
-  delete from stream_aside s where s.reader = p_name and s.generation <> p_generation;
   update projection set live = true where name = p_name and generation = p_generation;
   return true;
 end $$;

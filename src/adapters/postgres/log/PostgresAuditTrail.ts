@@ -18,7 +18,7 @@ export const layer = Layer.effect(
   AuditTrail,
   Effect.gen(function* () {
     const { derived, reads } = yield* Postgres
-    const write = stepping(derived, "audit", CALL)
+    const write = stepping(derived, CALL)
 
     const project = (step: Step, rows: ReadonlyArray<AuditRow>) =>
       write(step, [

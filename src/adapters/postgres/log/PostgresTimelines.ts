@@ -36,7 +36,7 @@ export const layer = Layer.effect(
   Timelines,
   Effect.gen(function* () {
     const { derived, reads } = yield* Postgres
-    const write = stepping(derived, "activity", CALL)
+    const write = stepping(derived, CALL)
 
     const messages = ({ orgId, dossierId, channel }: ConsentOf, after: MessageId | null, limit: number) =>
       reading(reads.rows(messagesStatement, [orgId, dossierId, channel, after, limit]), (rows) =>

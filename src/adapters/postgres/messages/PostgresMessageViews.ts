@@ -91,7 +91,7 @@ export const layer = Layer.effect(
   MessageViews,
   Effect.gen(function* () {
     const { derived, reads } = yield* Postgres
-    const write = stepping(derived, "messages", CALL)
+    const write = stepping(derived, CALL)
 
     const pageOfViews = (
       orgId: OrgId | null,

@@ -21,8 +21,7 @@ const countsStatement = prepared`select
       where generation = ${liveGeneration("messages")} and status = 'QUEUED' group by channel) as c) as waiting,
     (select count(*)::float8 from (
       select 'message-' || message_id from set_aside where again_at is not null
-      union select s.stream from stream_aside s
-        where s.generation = 0 or exists (select 1 from projection p where p.name = s.reader and p.generation = s.generation)) a) as "setAside",
+      union select stream from parked) a) as "setAside",
     (select coalesce(greatest(extract(epoch from clock_timestamp() - min(r.due_at)), 0), 0)::float8 from lane l
       cross join lateral (
         select due_at from ready r where r.lane = l.lane and r.due_at >= l.first_due_at and r.due_at <= clock_timestamp()

@@ -115,22 +115,12 @@ create table set_aside (
 create index set_aside_again on set_aside (again_at) where again_at is not null;
 create index set_aside_tried on set_aside (tried_at) where again_at is null;
 
--- Promises: a reader of the log that passes over facts because it can't process their stream owes them here, until it makes up for
--- them. A projection writes both in the transaction of its step.
-create table stream_aside (
-  -- The name of a projection, with its generation, or of another reader, with generation 0.
-  reader text not null,
-  generation int not null,
-  stream text not null,
-  -- Of the facts that it owes, ascending.
-  versions int[] not null,
+-- Streams that can't be processed, each until it is tried again. Their facts stay where they are.
+create table parked (
+  stream text primary key,
   reason text not null,
-  detail text not null,
-  since timestamptz not null default clock_timestamp(),
-  tries int not null default 1,
-  again_at timestamptz not null,
-  primary key (reader, generation, stream)
-) with (fillfactor = 70);
+  at timestamptz not null default clock_timestamp()
+);
 
 -- Whose turn it is to look for what is not where it should be.
 create table queue_repair (

@@ -2,8 +2,7 @@
  * Keeps every projection up with the log. It rebuilds a projection beside its live rows when the fold is newer than the
  * rows, or when the operator asks.
  *
- * A stream that a projection fails on is set aside by it: the projection goes on with all others, and makes up for the facts it owes
- * once it can (see StreamsAside.ts).
+ * A stream that a projection fails on is parked: the projection goes on with all others, and lacks its rows until they are built anew.
  *
  * Each projection is followed and built by fibers of its own: one that is slow or fails stops no other. Several
  * processes may run this at once: of those that take the same step one writes it, and the others pause. Within a
@@ -12,13 +11,12 @@
  * A process whose fold is older than the rows leaves the rows alone. A process whose fold is newer updates the live
  * rows in its own way until the rebuilt rows are there: fresh rows are worth more than uniform ones.
  */
-import { Clock, Context, DateTime, Duration, Effect, Semaphore } from "effect"
+import { Context, DateTime, Duration, Effect, Semaphore } from "effect"
 import { background } from "../../background.ts"
 import { EventStore, type LoggedFact } from "../../ports/EventStore.ts"
-import { Projections, type Run, type Stall, type Step } from "../../ports/Projections.ts"
-import { StreamsAside } from "../../ports/StreamsAside.ts"
+import { Projections, type Run, type Stall } from "../../ports/Projections.ts"
 import { LogReader } from "../LogReader.ts"
-import { archived, type Blame, factsOf, processable, withoutAsides } from "../processable.ts"
+import { parking } from "../parking.ts"
 import { projections } from "./all.ts"
 import type { Projection } from "./Projection.ts"
 import { beginBuild, viewOf } from "./rebuild.ts"
@@ -35,35 +33,16 @@ const PAUSE_NO_BUILD = Duration.seconds(1)
 const PAUSE_MEETING = Duration.millis(10)
 const CLEAR_AT_ONCE = 1_000
 const PAUSE_CLEARING = Duration.millis(100)
-/** How often a run looks whether it can make up for something. */
-const LOOK_EVERY = Duration.seconds(10)
-const LOOK_EVERY_NANOS = Duration.toNanosUnsafe(LOOK_EVERY)
-const MADE_UP_AT_ONCE = 100
 const STALL_AFTER = Duration.seconds(10)
 
-/** Why each stream is set aside by a run. */
-type Asides = Map<string, Blame>
-
-const readerOf = ({ name, generation }: Run) => ({ name, generation })
 const nameOf = ({ name, generation }: Run) => `${name}/${generation}`
 
-const asidesOf = (run: Run) =>
-  Effect.flatMap(StreamsAside, ({ of }) => Effect.map(of(readerOf(run)), (asides): Asides => new Map(asides)))
-
 /** One step. Answers the run after it, or null when another process took the step. */
-const take = Effect.fnUntraced(function* <R>(
-  projection: Projection<R>,
-  run: Run,
-  asides: Asides,
-  facts: ReadonlyArray<LoggedFact>
-) {
-  const { others, behind } = withoutAsides(facts, asides)
-  const { answer: write, asides: news } = yield* processable(others, projection.project)
-  const owes = [...news, ...behind]
+const take = Effect.fnUntraced(function* <R>(projection: Projection<R>, run: Run, facts: ReadonlyArray<LoggedFact>) {
+  const { answer: write } = yield* parking(facts, projection.project)
   const position = facts.at(-1)!.position
-  const step: Step = { generation: run.generation, from: run.position, to: position, facts: facts.length }
-  if (!(yield* write(owes.length === 0 ? step : { ...step, owes }))) return null
-  for (const { stream, reason, detail } of news) asides.set(stream, { reason, detail })
+  if (!(yield* write({ generation: run.generation, from: run.position, to: position, facts: facts.length })))
+    return null
   return { ...run, position, facts: run.facts + facts.length }
 })
 
@@ -75,7 +54,6 @@ const take = Effect.fnUntraced(function* <R>(
 const takeFull = Effect.fnUntraced(function* <R>(
   projection: Projection<R>,
   run: Run,
-  asides: Asides,
   facts: ReadonlyArray<LoggedFact>
 ) {
   const log = yield* LogReader
@@ -86,56 +64,26 @@ const takeFull = Effect.fnUntraced(function* <R>(
     Effect.catchDefect(() => Effect.void),
     Effect.ignore
   )
-  return yield* take(projection, run, asides, facts)
-})
-
-/** Makes up for what the run owes, as far as it can be processed by now. */
-const makeUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, run: Run, asides: Asides) {
-  if (run.position === null) return
-  const due = yield* (yield* StreamsAside).due(readerOf(run), MADE_UP_AT_ONCE)
-  if (due.length === 0) return
-  const streams = yield* archived(due)
-  for (const owed of due) {
-    const facts = factsOf(owed, streams)
-    const { answer: write, asides: still } = yield* processable(facts, projection.project)
-    if (still.length > 0) continue
-    const { generation, position } = run
-    if (!(yield* write({ generation, from: position, to: position, facts: 0, makesUp: owed }))) continue
-    asides.delete(owed.stream)
-    yield* Effect.logInfo(`${projection.name} has made up for a stream that was set aside`).pipe(
-      Effect.annotateLogs({ stream: owed.stream })
-    )
-  }
+  return yield* take(projection, run, facts)
 })
 
 /** Follows the log with the live rows, until another process takes a step or the store fails. */
 const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtATime: Semaphore.Semaphore) {
   const log = yield* LogReader
-  const clock = yield* Clock.Clock
   const atOnce = yield* FactsAtOnce
   let run = viewOf(projection.name, yield* (yield* Projections).runs).live ?? (yield* beginBuild(projection))
   yield* log.begin(nameOf(run))
-  const asides = yield* asidesOf(run)
-  let lookAt = 0n
   // Another process may have begun the live rows meanwhile: `beginBuild` then answered a build beside them.
   while (run.live && run.version <= projection.version) {
-    const now = clock.monotonicTimeNanosUnsafe()
-    if (now >= lookAt) {
-      // Rows that were built anew may have taken the place of these, and owe for themselves: where nothing happens, no step tells.
-      const { live } = asides.size === 0 ? { live: run } : viewOf(projection.name, yield* (yield* Projections).runs)
-      if (live?.generation !== run.generation) break
-      yield* makeUp(projection, live, asides)
-      lookAt = now + LOOK_EVERY_NANOS
-    }
     const facts = yield* log.read(run.position, atOnce)
     if (facts.length === 0) {
-      yield* Effect.timeoutOption(log.news(run.position), LOOK_EVERY)
+      yield* log.news(run.position)
       continue
     }
     const isFull = facts.length === atOnce
     const next = yield* isFull
-      ? oneAtATime.withPermits(1)(takeFull(projection, run, asides, facts))
-      : take(projection, run, asides, facts)
+      ? oneAtATime.withPermits(1)(takeFull(projection, run, facts))
+      : take(projection, run, facts)
     if (next === null) break
     run = next
     if (!isFull) yield* Effect.sleep(PAUSE_BUSY)
@@ -170,13 +118,12 @@ const catchUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, from:
   const atOnce = yield* FactsAtOnce
   let run = from
   yield* log.begin(nameOf(run))
-  const asides = yield* asidesOf(run)
   let isNear = false
   for (;;) {
     const facts = yield* log.read(run.position, atOnce)
     isNear = facts.length < atOnce
     if (!isNear) {
-      const next = yield* oneAtATime.withPermits(1)(takeFull(projection, run, asides, facts))
+      const next = yield* oneAtATime.withPermits(1)(takeFull(projection, run, facts))
       if (next === null) return false
       run = next
       continue
@@ -186,7 +133,7 @@ const catchUp = Effect.fnUntraced(function* <R>(projection: Projection<R>, from:
     if (live === null || under?.generation !== run.generation) return false
     const upToLive = facts.slice(0, facts.findIndex(({ position }) => position === live.position) + 1)
     if (upToLive.length > 0) {
-      const next = yield* take(projection, run, asides, upToLive)
+      const next = yield* take(projection, run, upToLive)
       if (next === null) return false
       run = next
     }
@@ -240,9 +187,7 @@ export const projectOnce = Effect.fnUntraced(function* () {
   for (const projection of projections) {
     const run = viewOf(projection.name, yield* (yield* Projections).runs).live ?? (yield* beginBuild(projection))
     const facts = yield* (yield* EventStore).readAll(run.position, yield* FactsAtOnce)
-    const asides = yield* asidesOf(run)
-    yield* makeUp(projection, run, asides)
-    if (facts.length > 0) yield* take(projection, run, asides, facts)
+    if (facts.length > 0) yield* take(projection, run, facts)
     news = Math.max(news, facts.length)
   }
   return news

@@ -1,11 +1,11 @@
-/** One stream that can't be processed holds up no reader of the log, and is told in full once it can be. */
+/** One stream that can't be processed holds up no reader of the log, and is in rows that are built anew once it can be. */
 import { it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import * as WebhookAlerts from "../../../src/adapters/channels/webhook/WebhookAlerts.ts"
 import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
-import { alertOnFactsOnce, alertOnOwed } from "../../../src/application/alerts/alertOnFacts.ts"
+import { alertOnFactsOnce } from "../../../src/application/alerts/alertOnFacts.ts"
 import { type FeedFilter, readFeed } from "../../../src/application/log/feed.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { letOutFacts, type OutgoingFact } from "../../../src/application/log/letOutFacts.ts"
@@ -16,7 +16,7 @@ import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import type { Alerting } from "../../../src/application/ports/Destinations.ts"
 import type { Position } from "../../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
-import { SetAside } from "../../../src/application/ports/SetAside.ts"
+import { Parked } from "../../../src/application/ports/Parked.ts"
 import type { MessageId } from "../../../src/domain/ids.ts"
 import { streamOf } from "../../../src/domain/streams.ts"
 import { makeEndpoint } from "../../contracts/destinations/samples.ts"
@@ -59,9 +59,9 @@ const statuses = Effect.fnUntraced(function* (orgId: ReturnType<typeof newOrg>) 
   const { items } = yield* (yield* MessageViews).list(orgId, {}, page)
   return Object.fromEntries(items.map(({ id, status }) => [id, status]))
 })
-const parts = Effect.map(
-  Effect.flatMap(SetAside, ({ list }) => list(page)),
-  ({ items }) => items.map(({ stream, parts, reason }) => ({ stream, parts: parts.join(" "), reason }))
+const parked = Effect.map(
+  Effect.flatMap(Parked, ({ list }) => list(page)),
+  ({ items }) => items.map(({ stream, reason }) => ({ stream, reason }))
 )
 const audited = Effect.fnUntraced(function* (orgId: ReturnType<typeof newOrg>) {
   const { items } = yield* (yield* AuditTrail).list(orgId, {}, page)
@@ -74,7 +74,7 @@ const successes = Effect.map(Memory.Memory, ({ tables }) =>
 )
 
 describe("a projection", () => {
-  it.effect.each(breakings)("goes on past what can't be processed, and makes up for it (%s)", (kind) =>
+  it.effect.each(breakings)("goes on past what can't be processed, and has it once it is built anew (%s)", (kind) =>
     Effect.gen(function* () {
       const logged: Array<string> = []
       const logger = Logger.make(({ message, logLevel }) => void (logLevel === "Error" && logged.push(String(message))))
@@ -85,32 +85,23 @@ describe("a projection", () => {
       const mend = yield* breakFact(kind, queued.after.id, 2)
       const keeper = yield* Effect.forkChild(Effect.provide(keepProjections, Logger.layer([logger])))
       yield* TestClock.adjust("3 seconds")
-      // Later facts of that stream must not overtake the one that can't be processed.
       yield* write(done, otherBegun, otherDone)
       yield* TestClock.adjust("3 seconds")
       expect(yield* statuses(orgId)).toEqual({ [other.after.id]: "DELIVERED" })
       const stream = streamOf(queued.after.id)
-      // The audit trail and the health of destinations tell each fact for itself, and judge no history.
-      const asides = {
-        unreadable: { stream, parts: "activity audit health messages", reason: "unreadable" },
-        impossible: { stream, parts: "messages", reason: "unlawful" }
-      }
-      expect(yield* parts).toEqual([asides[kind]])
+      expect(yield* parked).toEqual([{ stream, reason: kind === "unreadable" ? "unreadable" : "failed" }])
+      // The health of destinations judges no history, but reads it.
       expect(yield* successes).toBe(kind === "unreadable" ? 1 : 2)
-      const rowsBefore = yield* audited(orgId)
-      // It is tried again each minute, in vain.
-      yield* TestClock.adjust("3 minutes")
-      expect(yield* statuses(orgId)).toEqual({ [other.after.id]: "DELIVERED" })
-      expect(logged).toEqual([`${stream} is set aside: readers of the log can't process it`])
+      expect(logged).toEqual([expect.stringContaining(`${stream} is parked: it can't be processed`)])
       yield* Fiber.interrupt(keeper)
       // Another release, in another process.
       yield* mend
       const next = yield* Effect.forkChild(Effect.provide(keepProjections, Layer.fresh(LogReader.layer)))
-      yield* TestClock.adjust("2 minutes")
+      yield* rebuildProjection("messages")
+      yield* rebuildProjection("audit")
+      yield* TestClock.adjust("5 seconds")
       expect(yield* statuses(orgId)).toEqual({ [other.after.id]: "DELIVERED", [queued.after.id]: "DELIVERED" })
-      expect(yield* parts).toEqual([])
-      expect(yield* successes).toBe(2)
-      if (kind === "unreadable") expect(yield* audited(orgId)).toBe(2 * rowsBefore)
+      expect(yield* audited(orgId)).toBe(4)
       yield* Fiber.interrupt(next)
     }).pipe(Effect.provide(layer))
   )
@@ -134,14 +125,14 @@ describe("a projection", () => {
         yield* Fiber.interrupt(keeper)
         yield* mend
         const next = yield* Effect.forkChild(Effect.provide(inPages, Layer.fresh(LogReader.layer)))
-        yield* TestClock.adjust("2 minutes")
+        yield* rebuildProjection("messages")
+        yield* TestClock.adjust("5 seconds")
         expect(yield* counts).toMatchObject({ QUEUED: PAGE - 2, DELIVERED: 2 })
-        expect(yield* parts).toEqual([])
         yield* Fiber.interrupt(next)
       }).pipe(Effect.provide(layer))
   )
 
-  it.effect("sets aside a journal that it can't read, and nothing beside it", () =>
+  it.effect("parks a journal that it can't read, and nothing beside it", () =>
     Effect.gen(function* () {
       const { tables, now } = yield* Memory.Memory
       const orgId = newOrg()
@@ -151,13 +142,13 @@ describe("a projection", () => {
       yield* write(other)
       const keeper = yield* Effect.forkChild(keepProjections)
       yield* TestClock.adjust("3 seconds")
-      expect(yield* parts).toEqual([{ stream: `replay-${id}`, parts: "audit", reason: "unreadable" }])
+      expect(yield* parked).toEqual([{ stream: `replay-${id}`, reason: "unreadable" }])
       expect(yield* audited(orgId)).toBe(1)
       yield* Fiber.interrupt(keeper)
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("sets nothing aside when its rows can't be written", () =>
+  it.effect("parks nothing when its rows can't be written", () =>
     Effect.gen(function* () {
       const views = yield* MessageViews
       const orgId = newOrg()
@@ -166,35 +157,14 @@ describe("a projection", () => {
       const broken = { ...views, project: () => Effect.die(new Error("a bug")) }
       const keeper = yield* Effect.forkChild(Effect.provideService(keepProjections, MessageViews, broken))
       yield* TestClock.adjust("3 seconds")
-      expect(yield* parts).toEqual([])
-      yield* Fiber.interrupt(keeper)
-    }).pipe(Effect.provide(layer))
-  )
-})
-
-describe("a projection that was built anew", () => {
-  it.effect("makes up for what it owes, also where nothing happens any more", () =>
-    Effect.gen(function* () {
-      const orgId = newOrg()
-      const [queued, begun, done] = story(orgId)
-      yield* write(queued, begun, done)
-      const mend = yield* breakFact("unreadable", queued.after.id, 2)
-      const keeper = yield* Effect.forkChild(keepProjections)
-      yield* TestClock.adjust("3 seconds")
-      yield* rebuildProjection("messages")
-      yield* TestClock.adjust("5 seconds")
-      expect((yield* readProjection("messages")).live).toMatchObject({ generation: 2 })
-      yield* mend
-      yield* TestClock.adjust("3 minutes")
-      expect(yield* statuses(orgId)).toEqual({ [queued.after.id]: "DELIVERED" })
-      expect(yield* parts).toEqual([])
+      expect(yield* parked).toEqual([])
       yield* Fiber.interrupt(keeper)
     }).pipe(Effect.provide(layer))
   )
 })
 
 describe("the outlet of facts", () => {
-  it.effect.each(breakings)("lets out all others, and what it set aside in order once it can (%s)", (kind) =>
+  it.effect.each(breakings)("lets out all others (%s)", (kind) =>
     Effect.gen(function* () {
       const out: Array<string> = []
       const letOut = (facts: ReadonlyArray<OutgoingFact>) =>
@@ -202,53 +172,22 @@ describe("the outlet of facts", () => {
       const [queued, begun, done] = story()
       const [other, otherBegun, otherDone] = story()
       yield* write(queued, begun, other)
-      const mend = yield* breakFact(kind, queued.after.id, 2)
+      yield* breakFact(kind, queued.after.id, 2)
       const outlet = yield* Effect.forkChild(letOutFacts(letOut))
       yield* TestClock.adjust("5 seconds")
       yield* write(done, otherBegun, otherDone)
       yield* TestClock.adjust("5 seconds")
       const those = [1, 2, 3, 4].map((version) => `${other.after.id} ${version}`)
       expect(out).toEqual(those)
-      expect(yield* parts).toMatchObject([{ stream: streamOf(queued.after.id), parts: "outlet" }])
-      yield* mend
-      yield* TestClock.adjust("2 minutes")
-      expect(out.slice(4)).toEqual([1, 2, 3, 4].map((version) => `${queued.after.id} ${version}`))
-      expect(yield* parts).toEqual([])
+      expect(yield* parked).toMatchObject([{ stream: streamOf(queued.after.id) }])
       yield* Fiber.interrupt(outlet)
-    }).pipe(Effect.provide(layer))
-  )
-
-  it.effect("owes what a release that stopped has left, also when it could not let it out", () =>
-    Effect.gen(function* () {
-      const out: Array<number> = []
-      let isAway = false
-      const letOut = (facts: ReadonlyArray<OutgoingFact>) =>
-        isAway ? Effect.fail("away" as const) : Effect.sync(() => void out.push(...facts.map(({ version }) => version)))
-      const [queued, begun] = story()
-      yield* write(queued, begun)
-      const mend = yield* breakFact("unreadable", queued.after.id, 1)
-      const first = yield* Effect.forkChild(letOutFacts(letOut))
-      yield* TestClock.adjust("5 seconds")
-      yield* Fiber.interrupt(first)
-      yield* mend
-      isAway = true
-      yield* TestClock.adjust("2 minutes")
-      const second = yield* Effect.forkChild(letOutFacts(letOut))
-      yield* TestClock.adjust("20 seconds")
-      expect((yield* Fiber.await(second))._tag).toBe("Failure")
-      isAway = false
-      yield* TestClock.adjust("2 minutes")
-      const third = yield* Effect.forkChild(letOutFacts(letOut))
-      yield* TestClock.adjust("20 seconds")
-      expect(out).toEqual([1, 2])
-      yield* Fiber.interrupt(third)
     }).pipe(Effect.provide(layer))
   )
 })
 
 describe("alerting", () => {
   // The fourth fact is the one to alert about: a type that this release does not know may be such a one.
-  it.effect.each([2, 4])("goes on with all others, and alerts of what it set aside once it can (fact %s)", (version) =>
+  it.effect.each([2, 4])("goes on with all others (fact %s)", (version) =>
     Effect.gen(function* () {
       const orgId = newOrg()
       const alerting = {
@@ -271,7 +210,7 @@ describe("alerting", () => {
       }
       const [one, other] = [dead(here.id), dead(there.id)]
       yield* write(...one, ...other)
-      const mend = yield* breakFact("unreadable", one[0].after.id, version)
+      yield* breakFact("unreadable", one[0].after.id, version)
       const alerted = Effect.map(
         Memory.Memory,
         ({ tables }) =>
@@ -282,12 +221,7 @@ describe("alerting", () => {
       const before = yield* alerted
       while ((yield* alertOnFactsOnce()) === "facts");
       expect((yield* alerted) - before).toBe(1)
-      expect(yield* parts).toMatchObject([{ stream: streamOf(one[0].after.id), parts: "alerts" }])
-      yield* mend
-      yield* TestClock.adjust("2 minutes")
-      yield* alertOnOwed()
-      expect((yield* alerted) - before).toBe(2)
-      expect(yield* parts).toEqual([])
+      expect(yield* parked).toMatchObject([{ stream: streamOf(one[0].after.id) }])
     }).pipe(Effect.provideService(AlertFormats, { webhook: WebhookAlerts.format } as never), Effect.provide(layer))
   )
 })
