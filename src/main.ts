@@ -28,8 +28,6 @@ import { publishFacts } from "./adapters/rabbitmq/publishFacts.ts"
 import { sessions } from "./adapters/rabbitmq/session.ts"
 import { forCommands, forFacts } from "./adapters/rabbitmq/topology.ts"
 import { alertOnFacts } from "./application/alerts/alertOnFacts.ts"
-import { watchBroker } from "./application/alerts/watchBroker.ts"
-import { watchOverdue } from "./application/alerts/watchOverdue.ts"
 import { applyWithdrawals } from "./application/consents/applyWithdrawals.ts"
 import { dispatch } from "./application/deliver/dispatch.ts"
 import { repairDefaults, repairQueue } from "./application/deliver/repairQueue.ts"
@@ -41,15 +39,17 @@ import { LogReader } from "./application/log/LogReader.ts"
 import { beginFacts } from "./application/log/letOutFacts.ts"
 import { keepProjections } from "./application/log/projections/keepProjections.ts"
 import { logWatcher } from "./application/logWatcher.ts"
-import { endMessages } from "./application/messages/endMessages.ts"
+import { endMessages } from "./application/maintenance/endMessages.ts"
+import { Leadership, maintain } from "./application/maintenance/leader.ts"
+import { readFigures } from "./application/maintenance/readFigures.ts"
+import { watchBroker } from "./application/maintenance/watchBroker.ts"
+import { watchOverdue } from "./application/maintenance/watchOverdue.ts"
 import { AlertFormats } from "./application/ports/AlertFormats.ts"
-import { BrokerReports, type BrokerTask, REPORT_EVERY_MS } from "./application/ports/BrokerReports.ts"
 import { Channels as ChannelRecords } from "./application/ports/Channels.ts"
-import { Readings } from "./application/ports/Readings.ts"
+import { Processes } from "./application/ports/Processes.ts"
 import { both, Telemetry } from "./application/ports/Telemetry.ts"
-import { keepRegistered } from "./application/processes/keepRegistered.ts"
+import { heartbeat } from "./application/processes/heartbeat.ts"
 import { Troubles } from "./application/processes/Troubles.ts"
-import { readShared } from "./application/readShared.ts"
 import { applyReceipts } from "./application/receipts/applyReceipts.ts"
 import { warnOfUnverifiedAccounts } from "./application/receipts/receiveReceipts.ts"
 import { replayDeadLetters } from "./application/replays/replayDeadLetters.ts"
@@ -141,27 +141,16 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
   const projector = Layer.mergeAll(
     inBackground(keepProjections),
     inBackground(alertOnFacts),
-    inBackground(watchOverdue),
-    inBackground(watchBroker),
-    inBackground(endMessages),
-    inBackground(disableFailing),
     inBackground(
       retain({ keep: given.retention, keepDead: given.deadLetterRetention, daysMax: given.retentionDaysMax })
     )
   )
 
   const broker = given.amqpUrl === null ? null : { url: given.amqpUrl, name: `posthaste ${hostname()} ${process.pid}` }
-  const overBroker = <E, R>(task: BrokerTask, needed: typeof forFacts, work: Parameters<typeof sessions<E, R>>[3]) =>
-    Effect.flatMap(BrokerReports, ({ report }) =>
-      sessions(
-        broker!,
-        task,
-        needed,
-        work,
-        (away) => Effect.ignore(report(self.id, task, away)),
-        Duration.millis(REPORT_EVERY_MS)
-      )
-    )
+  /** Whether the broker is away, by what goes on over it: commands come in, facts go out. */
+  const awayFrom = new Map<string, boolean>()
+  const overBroker = <E, R>(task: string, needed: typeof forFacts, work: Parameters<typeof sessions<E, R>>[3]) =>
+    sessions(broker!, task, needed, work, (away) => void awayFrom.set(task, away))
   const relay = Layer.merge(
     inBackground(moveCommands),
     broker === null
@@ -174,13 +163,22 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
         )
   )
 
+  const maintenance = Layer.mergeAll(
+    inBackground(maintain(watchOverdue)),
+    inBackground(maintain(watchBroker)),
+    inBackground(maintain(endMessages)),
+    inBackground(maintain(disableFailing)),
+    inBackground(maintain(readFigures(self.id, given.metricsDestinations)))
+  )
+
   /** In every process, whatever its roles. */
   const watched = Layer.effectDiscard(
     Effect.gen(function* () {
       const names = [...(yield* ChannelRecords).keys()]
-      const { connections } = yield* Readings
+      const { connections } = yield* Processes
       const fetched = metrics.watch([...given.roles], manifest.version, names, connections)
-      yield* Effect.forkScoped(readShared(self.id, given.metricsDestinations, fetched))
+      const brokerAway = () => (awayFrom.size === 0 ? null : [...awayFrom.values()].includes(true))
+      yield* Effect.forkScoped(heartbeat({ self, brokerAway, fetched }))
       if (given.metricsPort === null) return
       const { host, metricsPort: port } = given
       const opened = yield* operationsServer({ host, port, metrics: metrics.text, ready: yield* readinessOf(health) })
@@ -206,8 +204,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
       inRole("worker", worker),
       inRole("relay", relay),
       inRole("projector", projector),
-      inBackground(keepRegistered(self)),
-      watched
+      Layer.merge(maintenance, watched).pipe(Layer.provide(Leadership.layer))
     ]),
     Layer.provideMerge(inRole("api", api)),
     Layer.provide([LogReader.layer, Freshness.layer, Troubles.layer]),

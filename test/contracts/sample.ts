@@ -10,7 +10,6 @@ import type { Archive } from "../../src/application/ports/Archive.ts"
 import type { AuditTrail } from "../../src/application/ports/AuditTrail.ts"
 import type { Backlogs } from "../../src/application/ports/Backlogs.ts"
 import type { Bodies } from "../../src/application/ports/Bodies.ts"
-import type { BrokerReports } from "../../src/application/ports/BrokerReports.ts"
 import type { Channels } from "../../src/application/ports/Channels.ts"
 import type { Circuits } from "../../src/application/ports/Circuits.ts"
 import type { DestinationHealth } from "../../src/application/ports/DestinationHealth.ts"
@@ -64,7 +63,6 @@ export type StorePorts =
   | DestinationHealth
   | Projections
   | Processes
-  | BrokerReports
   | FactOutletProgress
   | Orgs
   | ProviderMessages

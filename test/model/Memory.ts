@@ -21,7 +21,6 @@ import type { EventType } from "../../src/application/ports/EventTypes.ts"
 import type { JournalFact, JournalName } from "../../src/application/ports/Journals.ts"
 import type { OrgSettings } from "../../src/application/ports/Orgs.ts"
 import type { ParkedStream } from "../../src/application/ports/Parked.ts"
-import type { Process } from "../../src/application/ports/Processes.ts"
 import type { Run } from "../../src/application/ports/Projections.ts"
 import type { AbandonedMessage, BatchId } from "../../src/application/ports/Queue.ts"
 import type { HeldReceipt } from "../../src/application/ports/ReceiptInbox.ts"
@@ -34,6 +33,7 @@ import type { RecordedFact } from "../../src/domain/recorded.ts"
 import type { LaneRow } from "./deliver/lanes.ts"
 import type { Turn } from "./deliver/lines.ts"
 import type { HealthRow } from "./destinations/MemoryDestinationHealth.ts"
+import type { RegisteredProcess } from "./processes/MemoryProcesses.ts"
 
 export interface StoredRow extends RecordedFact {
   readonly at: DateTime.Utc
@@ -73,13 +73,6 @@ export interface EventRow {
   readonly orgId: OrgId
   readonly at: DateTime.Utc
   readonly messages: Map<DestinationId, MessageId>
-}
-
-export interface BrokerReport {
-  readonly task: string
-  readonly away: boolean
-  readonly since: DateTime.Utc
-  readonly at: DateTime.Utc
 }
 
 /** Commands of callers' own transactions, also of those that are open; what is rolled back is taken out again. */
@@ -158,9 +151,7 @@ export interface Tables {
   /** How far alerting has read the feed, and what it told of lately. */
   readonly alerting: { position: string | null; readonly notices: Map<string, Notice> }
   readonly erasures: Map<string, ErasureJob & { readonly nextAt: DateTime.Utc }>
-  readonly processes: Map<string, Omit<Process, "alive">>
-  /** By task and process. */
-  readonly brokerReports: Map<string, BrokerReport>
+  readonly processes: Map<string, RegisteredProcess>
   readonly factOutlet: { begun: boolean; position: string | null; holder: string | null; until: DateTime.Utc | null }
   readonly sqlCommands: SqlCommands
   /** Names batches: it never goes back, whatever a crash takes. */
@@ -271,7 +262,6 @@ export const layer = Layer.effect(
         replays: new Map(),
         alerting: { position: null, notices: new Map() },
         processes: new Map(),
-        brokerReports: new Map(),
         factOutlet: { begun: false, position: null, holder: null, until: null },
         sqlCommands: { given: [], open: new Set(), nextTx: 1, refused: new Map(), holder: null, until: null },
         batchesMade: 0,

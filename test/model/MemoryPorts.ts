@@ -26,8 +26,6 @@ import * as Memory from "./Memory.ts"
 import * as MemoryBodies from "./messages/MemoryBodies.ts"
 import * as MemoryMessageViews from "./messages/MemoryMessageViews.ts"
 import * as MemoryOrgs from "./orgs/MemoryOrgs.ts"
-import * as MemoryBrokerReports from "./processes/MemoryBrokerReports.ts"
-import * as MemoryOpenTransactions from "./processes/MemoryOpenTransactions.ts"
 import * as MemoryProcesses from "./processes/MemoryProcesses.ts"
 import * as MemoryProviderMessages from "./receipts/MemoryProviderMessages.ts"
 import * as MemoryReceiptInbox from "./receipts/MemoryReceiptInbox.ts"
@@ -73,8 +71,6 @@ export const layerShared = Layer.mergeAll(
   MemoryOrgs.layer,
   MemoryProcesses.layer,
   MemoryRestorations.layer,
-  MemoryBrokerReports.layer,
-  MemoryOpenTransactions.layer,
   MemoryFactOutletProgress.layer,
   MemoryCommandInbox.layer,
   Layer.succeed(OwnClock, { offsetMs: () => 0 })

@@ -18,7 +18,6 @@ import { projectionsContract } from "../contracts/log/projectionsContract.ts"
 import { bodiesContract } from "../contracts/messages/bodiesContract.ts"
 import { messageViewsContract } from "../contracts/messages/messageViewsContract.ts"
 import { orgsContract } from "../contracts/orgs/orgsContract.ts"
-import { brokerReportsContract } from "../contracts/processes/brokerReportsContract.ts"
 import { processesContract } from "../contracts/processes/processesContract.ts"
 import { providerMessagesContract } from "../contracts/receipts/providerMessagesContract.ts"
 import { receiptInboxContract } from "../contracts/receipts/receiptInboxContract.ts"
@@ -63,7 +62,6 @@ orderContract("memory", MemoryPorts.layer)
 alertingContract("memory", MemoryPorts.layer)
 auditContract("memory", MemoryPorts.layer)
 processesContract("memory", MemoryPorts.layer)
-brokerReportsContract("memory", MemoryPorts.layer)
 factOutletContract("memory", MemoryPorts.layer)
 commandInboxContract(
   "memory",

@@ -16,7 +16,8 @@ import { Senders } from "../../src/application/deliver/Senders.ts"
 import { settingsOf } from "../../src/application/destinations/destinations.ts"
 import { LogReader } from "../../src/application/log/LogReader.ts"
 import { FactsAtOnce, keepProjections } from "../../src/application/log/projections/keepProjections.ts"
-import { endMessages } from "../../src/application/messages/endMessages.ts"
+import { endMessages } from "../../src/application/maintenance/endMessages.ts"
+import { Leadership, maintain } from "../../src/application/maintenance/leader.ts"
 import { Circuits } from "../../src/application/ports/Circuits.ts"
 import { Fingerprint } from "../../src/application/ports/Fingerprint.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
@@ -388,7 +389,7 @@ export class World {
       if (n < swarm.keepers) {
         const projecting = Effect.provideService(keepProjections, FactsAtOnce, swarm.factsAtOnce)
         process.start(Effect.provide(projecting, LogReader.layer), services)
-        process.start(endMessages, services)
+        process.start(Effect.provide(maintain(endMessages), Leadership.always), services)
         if (this.troubles.length > 0) process.start(repairQueue({ holder: process.name, ...repairs }), services)
         if (swarm.operations.includes("replay")) process.start(replayDeadLetters, services)
       }

@@ -25,10 +25,7 @@ import * as PostgresOrgs from "./orgs/PostgresOrgs.ts"
 import * as Postgres from "./Postgres.ts"
 import * as PostgresClock from "./PostgresClock.ts"
 import * as PostgresPulse from "./PostgresPulse.ts"
-import * as PostgresBrokerReports from "./processes/PostgresBrokerReports.ts"
-import * as PostgresOpenTransactions from "./processes/PostgresOpenTransactions.ts"
 import * as PostgresProcesses from "./processes/PostgresProcesses.ts"
-import * as PostgresReadings from "./readings/PostgresReadings.ts"
 import * as PostgresProviderMessages from "./receipts/PostgresProviderMessages.ts"
 import * as PostgresReceiptInbox from "./receipts/PostgresReceiptInbox.ts"
 import * as PostgresReplays from "./replays/PostgresReplays.ts"
@@ -78,10 +75,7 @@ const beside = (options: Options) =>
     PostgresAlertProgress.layer,
     PostgresOrgs.layer,
     PostgresProcesses.layer,
-    PostgresBrokerReports.layer,
-    PostgresOpenTransactions.layer,
     PostgresCommandInbox.layer,
-    PostgresReadings.layer,
     PostgresRestorations.layer,
     PostgresFactOutletProgress.layer,
     PostgresClock.layer,

@@ -1,6 +1,6 @@
 /** All metrics of one process, and their text. The names are listed in docs/metrics.md. */
 
-import type { PoolCount } from "../../application/ports/Readings.ts"
+import type { PoolCount } from "../../application/ports/Processes.ts"
 import { keptTraceOf } from "../../application/traceparent.ts"
 import { timedStores, watchDeliveries } from "./deliveryMetrics.ts"
 import { watchHttp } from "./httpMetrics.ts"

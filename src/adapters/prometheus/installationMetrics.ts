@@ -1,10 +1,10 @@
 /**
- * The figures of the whole installation, which one process reads and all show (application/readShared.ts), and the
+ * The figures of the whole installation, which one process reads and all show (application/maintenance/readFigures.ts), and the
  * connections of this one. Readings that nobody has renewed are left out: no figure is better than an old one.
  */
-import type { PoolCount } from "../../application/ports/Readings.ts"
+import type { PoolCount } from "../../application/ports/Processes.ts"
+import type { LatestFigures } from "../../application/processes/heartbeat.ts"
 import { troubleReasons } from "../../application/processes/Troubles.ts"
-import type { LatestReadings } from "../../application/readShared.ts"
 import type { Reading, Registry } from "./registry.ts"
 
 const STALE_SECONDS = 60
@@ -19,23 +19,23 @@ export const watchInstallation = (
   registry: Registry,
   channels: ReadonlyArray<string>,
   connections: () => ReadonlyArray<PoolCount>
-): ((latest: LatestReadings | null) => void) => {
-  let latest: LatestReadings | null = null
+): ((latest: LatestFigures | null) => void) => {
+  let latest: LatestFigures | null = null
   let isAnswering = false
 
   const ageSeconds = (): number | null =>
-    latest === null || latest.readings === null
+    latest === null || latest.figures === null
       ? null
       : latest.ageSeconds + Number(process.hrtime.bigint() - latest.fetchedAtNanos) / 1e9
   const fresh = () => {
     const age = ageSeconds()
-    return age !== null && age < STALE_SECONDS ? latest!.readings : null
+    return age !== null && age < STALE_SECONDS ? latest!.figures : null
   }
   const gauge = (
     name: string,
     help: string,
     labels: ReadonlyArray<string>,
-    of: (readings: NonNullable<LatestReadings["readings"]>) => ReadonlyArray<Reading>
+    of: (figures: NonNullable<LatestFigures["figures"]>) => ReadonlyArray<Reading>
   ) =>
     registry.read({ name, help, labels, kind: "gauge" }, () => {
       const readings = fresh()
@@ -51,9 +51,7 @@ export const watchInstallation = (
     [],
     ({ oldestDueSeconds }) => [[[], oldestDueSeconds]]
   )
-  gauge("posthaste_set_aside", "Messages of all orgs that can't be processed.", [], ({ setAside = 0 }) => [
-    [[], setAside]
-  ])
+  gauge("posthaste_set_aside", "Messages of all orgs that can't be processed.", [], ({ setAside }) => [[[], setAside]])
   gauge("posthaste_circuits", "Destinations that have had messages, by the state of their circuit.", ["state"], (now) =>
     pairs({ ...Object.fromEntries(circuitStates.map((state) => [state, 0])), ...now.circuits })
   )
@@ -69,33 +67,29 @@ export const watchInstallation = (
     [],
     ({ stallSeconds }) => [[[], stallSeconds]]
   )
-  // Readings of an earlier release do not have the next four.
   gauge(
     "posthaste_trouble",
     "1 for what is wrong with the installation as a whole, 0 for what is not.",
     ["reason"],
-    ({ troubles }) =>
-      troubles === undefined
-        ? []
-        : troubleReasons.map((reason) => [[reason.toLowerCase()], troubles.includes(reason) ? 1 : 0])
+    ({ troubles }) => troubleReasons.map((reason) => [[reason.toLowerCase()], troubles.includes(reason) ? 1 : 0])
   )
   gauge(
     "posthaste_oldest_transaction_seconds",
     "How long the oldest transaction has been open, of a minute and longer, that keeps deleted rows from being cleared away.",
     [],
-    ({ oldestTransactionSeconds }) => (oldestTransactionSeconds === undefined ? [] : [[[], oldestTransactionSeconds]])
+    ({ oldestTransactionSeconds }) => [[[], oldestTransactionSeconds]]
   )
   gauge(
     "posthaste_commands_refused",
     "Commands of callers' transactions that were refused in the last 15 minutes.",
     [],
-    ({ refusedCommands }) => (refusedCommands === undefined ? [] : [[[], refusedCommands]])
+    ({ refusedCommands }) => [[[], refusedCommands]]
   )
   gauge(
     "posthaste_broker_up",
     "Whether Posthaste's own RabbitMQ is reached; without one there is no figure.",
     [],
-    ({ brokerAway }) => (brokerAway == null ? [] : [[[], brokerAway ? 0 : 1]])
+    ({ brokerAway }) => (brokerAway === null ? [] : [[[], brokerAway ? 0 : 1]])
   )
   gauge(
     "posthaste_destination_waiting",

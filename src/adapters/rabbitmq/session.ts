@@ -27,27 +27,17 @@ const troubleIn = (cause: Cause.Cause<unknown>): string => {
 /**
  * `task` is for the log: "commands". `needed` is declared before `work` begins, which gets a connection to receive on and one to publish on, because a broker that
  * takes no messages blocks a connection as a whole. `report` hears when the
- * broker goes away and when it is back, and every `reportEvery` how it is.
+ * broker goes away and when it is back.
  */
 export const sessions = <E, R>(
   { url, name }: Broker,
   task: string,
   needed: ReadonlyArray<Declaration>,
   work: (links: { readonly receiving: Link; readonly publishing: Link }) => Effect.Effect<unknown, E, R>,
-  report: (away: boolean) => Effect.Effect<void>,
-  reportEvery: Duration.Duration
+  report: (away: boolean) => void
 ): Effect.Effect<never, never, Exclude<R, Scope.Scope>> =>
   Effect.suspend(() => {
     let said: string | null = null
-    let isAway: boolean | null = null
-    const tell = (away: boolean) => {
-      isAway = away
-      return report(away)
-    }
-    const tellAgain = Effect.suspend(() => (isAway === null ? Effect.void : report(isAway))).pipe(
-      Effect.andThen(Effect.sleep(reportEvery)),
-      Effect.forever
-    )
     let pauseMs = PAUSE_MIN_MS
     const link = (purpose: string) =>
       connect({ url, name: `${name} ${task} ${purpose}`, timeout: CONNECT_WITHIN, frameMax: FRAME_MAX })
@@ -56,7 +46,7 @@ export const sessions = <E, R>(
       const publishing = yield* link("out")
       const receiving = yield* link("in")
       yield* declareAll(publishing, needed)
-      yield* tell(false)
+      report(false)
       if (said !== null) yield* Effect.logInfo(`RabbitMQ is back: ${task}`)
       said = null
       pauseMs = PAUSE_MIN_MS
@@ -71,10 +61,11 @@ export const sessions = <E, R>(
       const before = said
       said = problem
       if (before === problem) return Effect.void
-      return Effect.andThen(Effect.logError(`${task} wait for RabbitMQ: ${problem}`), tell(true))
+      report(true)
+      return Effect.logError(`${task} wait for RabbitMQ: ${problem}`)
     }
 
-    const reached = session.pipe(
+    return session.pipe(
       Effect.matchCauseEffect({
         onSuccess: () => say("the connection was lost"),
         onFailure: (cause) => say(troubleIn(cause))
@@ -88,5 +79,4 @@ export const sessions = <E, R>(
       ),
       Effect.forever
     )
-    return Effect.raceFirst(reached, tellAgain)
   }) as Effect.Effect<never, never, Exclude<R, Scope.Scope>>

@@ -9,7 +9,6 @@
 import { DateTime, Duration, Effect } from "effect"
 import { hasFailedFor, summaryOf } from "../../domain/delivery/health.ts"
 import type { DestinationId } from "../../domain/ids.ts"
-import { background } from "../background.ts"
 import { Backlogs } from "../ports/Backlogs.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Circuits } from "../ports/Circuits.ts"
@@ -75,8 +74,8 @@ const reasonOf = ({ enabledAt }: Destination, { failingSince }: { readonly faili
   return `every attempt has failed since ${DateTime.formatIso(since)}`
 }
 
-/** Runs until interrupted. Any number of processes may run it: a destination is disabled once. */
-export const disableFailing = background(
-  "looking for destinations that fail",
-  Effect.andThen(Effect.suspend(disableFailingOnce), Effect.sleep(PAUSE))
-)
+export const disableFailing = {
+  name: "looking for destinations that fail",
+  every: PAUSE,
+  step: Effect.suspend(disableFailingOnce)
+}

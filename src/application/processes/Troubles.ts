@@ -8,8 +8,7 @@ import type { FromStore } from "../errors.ts"
 import { type AsOf, readFreshness } from "../log/Freshness.ts"
 import { CommandInbox } from "../ports/CommandInbox.ts"
 import type { EventStore } from "../ports/EventStore.ts"
-import { type OpenTransaction, OpenTransactions } from "../ports/OpenTransactions.ts"
-import { type Process, Processes } from "../ports/Processes.ts"
+import { type OpenTransaction, type Process, Processes } from "../ports/Processes.ts"
 import { Projections, type Stall } from "../ports/Projections.ts"
 
 export const troubleReasons = [
@@ -123,7 +122,7 @@ export const readInstallation = Effect.gen(function* () {
       Effect.flatMap(Processes, ({ list }) => list),
       readFreshness,
       Effect.flatMap(Projections, (projections) => projections.stall(STALL_FROM)),
-      Effect.flatMap(OpenTransactions, (transactions) => transactions.oldest(LONG_TRANSACTION_FROM))
+      Effect.flatMap(Processes, ({ oldestTransaction }) => oldestTransaction(LONG_TRANSACTION_FROM))
     ],
     { concurrency: 2 }
   )
@@ -135,7 +134,7 @@ export const readInstallation = Effect.gen(function* () {
 
 const HOLDS = Duration.seconds(1)
 
-type Ports = EventStore | Projections | Processes | OpenTransactions | CommandInbox
+type Ports = EventStore | Projections | Processes | CommandInbox
 
 /** As they were at most a second ago. */
 export class Troubles extends Context.Service<Troubles, { readonly now: FromStore<ReadonlyArray<Trouble>> }>()(

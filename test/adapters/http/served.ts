@@ -208,8 +208,11 @@ export const start = async (
   /** As a process that sends messages would say that it lives. */
   const startWorker = (roles = ["worker"]) =>
     runtime.runPromise(
-      Effect.flatMap(Processes, ({ register }) =>
-        register({ id: randomUUID(), host: "here", pid: 1, roles, version: "1", broker: false, clockOffsetMs: null })
+      Effect.flatMap(Processes, ({ beat }) =>
+        beat({
+          ...{ id: randomUUID(), host: "here", pid: 1, roles, version: "1" },
+          ...{ broker: false, brokerAway: null, clockOffsetMs: null }
+        })
       )
     )
 

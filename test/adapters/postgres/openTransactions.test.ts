@@ -4,8 +4,8 @@ import { Duration, Effect, Layer, Redacted } from "effect"
 import pg from "pg"
 import { describe, expect } from "vitest"
 import * as Postgres from "../../../src/adapters/postgres/Postgres.ts"
-import * as PostgresOpenTransactions from "../../../src/adapters/postgres/processes/PostgresOpenTransactions.ts"
-import { OpenTransactions } from "../../../src/application/ports/OpenTransactions.ts"
+import * as PostgresProcesses from "../../../src/adapters/postgres/processes/PostgresProcesses.ts"
+import { Processes } from "../../../src/application/ports/Processes.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
 
 const session = (url: string, name: string, ...statements: ReadonlyArray<string>) =>
@@ -29,9 +29,9 @@ describe("an old transaction", () => {
         yield* session(elsewhere, "a look elsewhere", "begin isolation level repeatable read", "select 1")
         const look = yield* session(text, "a long look", "begin isolation level repeatable read", "select 1")
         const { rows } = yield* Effect.promise(() => look.query<{ pid: number }>("select pg_backend_pid() as pid"))
-        const layer = PostgresOpenTransactions.layer.pipe(Layer.provide(Postgres.layer({ url })))
+        const layer = PostgresProcesses.layer.pipe(Layer.provide(Postgres.layer({ url })))
         yield* Effect.gen(function* () {
-          const { oldest } = yield* OpenTransactions
+          const { oldestTransaction: oldest } = yield* Processes
           const isHarmless = (name = "") => ["only open", "a look elsewhere"].includes(name)
           for (;;) {
             const found = yield* oldest(Duration.millis(100))

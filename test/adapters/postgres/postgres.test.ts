@@ -21,7 +21,6 @@ import { projectionsContract } from "../../contracts/log/projectionsContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { messageViewsContract } from "../../contracts/messages/messageViewsContract.ts"
 import { orgsContract } from "../../contracts/orgs/orgsContract.ts"
-import { brokerReportsContract } from "../../contracts/processes/brokerReportsContract.ts"
 import { processesContract } from "../../contracts/processes/processesContract.ts"
 import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
 import { receiptInboxContract } from "../../contracts/receipts/receiptInboxContract.ts"
@@ -78,7 +77,6 @@ describe.concurrent("a store in PostgreSQL", () => {
   alertingContract("postgres", ports)
   auditContract("postgres", ports)
   processesContract("postgres", ports)
-  brokerReportsContract("postgres", ports)
   factOutletContract("postgres", ports)
   commandInboxContract("postgres", portsAndCallers)
 })

@@ -6,18 +6,18 @@ import * as PagerDutyAlerts from "../../../src/adapters/channels/pagerduty/Pager
 import * as WebhookAlerts from "../../../src/adapters/channels/webhook/WebhookAlerts.ts"
 import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { alertOnFactsOnce } from "../../../src/application/alerts/alertOnFacts.ts"
-import { watchBrokerOnce } from "../../../src/application/alerts/watchBroker.ts"
-import { watchOverdueOnce } from "../../../src/application/alerts/watchOverdue.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
+import { watchBrokerOnce } from "../../../src/application/maintenance/watchBroker.ts"
+import { watchOverdueOnce } from "../../../src/application/maintenance/watchOverdue.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import { AlertProgress } from "../../../src/application/ports/AlertProgress.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
-import { BrokerReports } from "../../../src/application/ports/BrokerReports.ts"
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import { type Alerting, Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
+import { Processes } from "../../../src/application/ports/Processes.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { evolve, replay } from "../../../src/domain/circuit/decider.ts"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
@@ -404,6 +404,10 @@ describe("refused commands of an org", () => {
 
 describe("the broker", () => {
   const look = Effect.andThen(watchBrokerOnce(), follow)
+  const report = (id: string, brokerAway: boolean) =>
+    Effect.flatMap(Processes, ({ beat }) =>
+      beat({ id, host: "shop", pid: 1, roles: ["relay"], version: "1", broker: true, brokerAway, clockOffsetMs: null })
+    )
   const AWAY = "posthaste.broker.away"
   const BACK = "posthaste.broker.back"
 
@@ -412,8 +416,7 @@ describe("the broker", () => {
     Effect.gen(function* () {
       const target = yield* commandTarget()
       const deaf = yield* webhookTarget()
-      const { report } = yield* BrokerReports
-      yield* report("a", "facts", true)
+      yield* report("a", true)
       yield* TestClock.adjust("9 seconds")
       yield* look
       expect(yield* typesTold(target)).toEqual([])
@@ -421,7 +424,7 @@ describe("the broker", () => {
       yield* Effect.all([look, look, look], { concurrency: 3 })
       yield* look
       expect(yield* typesTold(target)).toEqual([AWAY])
-      yield* report("a", "facts", false)
+      yield* report("a", false)
       yield* look
       yield* look
       const all = yield* told(target)
@@ -435,14 +438,13 @@ describe("the broker", () => {
     "is neither lost nor back when the process that told of it is gone",
     Effect.gen(function* () {
       const target = yield* commandTarget()
-      const { report } = yield* BrokerReports
-      yield* report("a", "facts", true)
+      yield* report("a", true)
       yield* TestClock.adjust("15 seconds")
       yield* look
       yield* TestClock.adjust("1 minute")
       yield* look
       expect(yield* typesTold(target)).toEqual([AWAY])
-      yield* report("b", "facts", false)
+      yield* report("b", false)
       yield* look
       expect(yield* typesTold(target)).toEqual([AWAY, BACK])
     })

@@ -28,8 +28,8 @@ const accept = Effect.fnUntraced(function* (orgId: OrgId) {
 })
 
 const register = (id: string, roles: ReadonlyArray<string>) =>
-  Effect.flatMap(Processes, ({ register }) =>
-    register({ id, host: "here", pid: 1, roles, version: "1", broker: false, clockOffsetMs: null })
+  Effect.flatMap(Processes, ({ beat }) =>
+    beat({ id, host: "here", pid: 1, roles, version: "1", broker: false, brokerAway: null, clockOffsetMs: null })
   )
 
 describe("the workers that an explanation knows of", () => {

@@ -1,9 +1,9 @@
 /** Ready: the store answers within two seconds; what is wrong elsewhere is told beside. Alive: this process answers. */
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { StoreUnavailable } from "../../../application/errors.ts"
-import { BrokerReports } from "../../../application/ports/BrokerReports.ts"
 import { EventStore } from "../../../application/ports/EventStore.ts"
+import { Processes } from "../../../application/ports/Processes.ts"
 import { Troubles } from "../../../application/processes/Troubles.ts"
 import { MessageId } from "../../../domain/ids.ts"
 import { troubleJson } from "../processes/troublesApi.ts"
@@ -16,15 +16,10 @@ const ok = { status: "ok" } as const
 const noMessage = MessageId.make("00000000-0000-0000-0000-000000000000")
 
 /** A process that has the API and not the broker tells what those with the broker have written down. */
-const broker = Effect.flatMap(
-  Effect.serviceOption(BrokerReports),
-  Option.match({
-    onNone: () => Effect.succeed(null),
-    onSome: ({ reach }) =>
-      Effect.map(reach, (found) =>
-        found === null ? null : { status: found.away ? ("away" as const) : ("ok" as const), since: found.since }
-      )
-  })
+const broker = Effect.flatMap(Processes, ({ brokerReach }) =>
+  Effect.map(brokerReach, (found) =>
+    found === null ? null : { status: found.away ? ("away" as const) : ("ok" as const), since: found.since }
+  )
 )
 
 /** Fails with `StoreUnavailable` when the store does not answer in time. */

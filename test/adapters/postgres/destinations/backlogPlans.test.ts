@@ -8,9 +8,9 @@ import pg from "pg"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as PostgresBacklogs from "../../../../src/adapters/postgres/destinations/PostgresBacklogs.ts"
 import { Postgres } from "../../../../src/adapters/postgres/Postgres.ts"
-import * as PostgresReadings from "../../../../src/adapters/postgres/readings/PostgresReadings.ts"
+import * as PostgresProcesses from "../../../../src/adapters/postgres/processes/PostgresProcesses.ts"
 import { type BacklogFilter, Backlogs, sorts } from "../../../../src/application/ports/Backlogs.ts"
-import { Readings } from "../../../../src/application/ports/Readings.ts"
+import { Processes } from "../../../../src/application/ports/Processes.ts"
 import { DestinationId, MessageId, OrgId } from "../../../../src/domain/ids.ts"
 import { inMillis } from "../../../contracts/sample.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
@@ -50,7 +50,7 @@ interface Touched {
 }
 
 /** The blocks that the first statement of `ask` touches. */
-const blocksOf = async (ask: Effect.Effect<unknown, unknown, Backlogs | Readings>): Promise<number> => {
+const blocksOf = async (ask: Effect.Effect<unknown, unknown, Backlogs | Processes>): Promise<number> => {
   const asked: Array<{ readonly text: string; readonly values: ReadonlyArray<unknown> }> = []
   const query = ({ text }: { readonly text: string }, values: ReadonlyArray<unknown>) =>
     Effect.sync(() => {
@@ -58,7 +58,7 @@ const blocksOf = async (ask: Effect.Effect<unknown, unknown, Backlogs | Readings
       return []
     })
   const postgres = Layer.succeed(Postgres, { reads: { query } } as never)
-  const ports = Layer.mergeAll(PostgresBacklogs.layer, PostgresReadings.layer).pipe(Layer.provide(postgres))
+  const ports = Layer.mergeAll(PostgresBacklogs.layer, PostgresProcesses.layer).pipe(Layer.provide(postgres))
   await Effect.runPromiseExit(Effect.provide(ask, ports))
   const [{ text, values }] = asked as [(typeof asked)[number]]
   // The second time nothing is planned any more.
@@ -94,6 +94,6 @@ describe("what waits for destinations", () => {
 
   it("is counted so for the figures of the installation too", async () => {
     const lanes = Array.from({ length: LANES }, (_, n) => laneOf(n + 1))
-    expect(await blocksOf(Effect.flatMap(Readings, ({ counts }) => counts(lanes)))).toBeLessThan(BLOCKS_MAX)
+    expect(await blocksOf(Effect.flatMap(Processes, ({ counts }) => counts(lanes)))).toBeLessThan(BLOCKS_MAX)
   })
 })

@@ -2,19 +2,16 @@
  * Checks, for every alert target, whether Posthaste's own broker is reached, and appends a fact when it has been away for
  * some seconds and when it is back. The alerts are made from these facts (alertsOfFacts.ts).
  */
-import { Duration, Effect, Result } from "effect"
+import { Effect, Result } from "effect"
 import { decide, replay } from "../../domain/outage/decider.ts"
 import { fromRecorded, toRecorded } from "../../domain/outage/facts.ts"
-import { background } from "../background.ts"
-import { BrokerReports } from "../ports/BrokerReports.ts"
-import { allAlertTargets } from "./alertTargets.ts"
-import { noteChange } from "./noteChange.ts"
-
-const PAUSE = Duration.seconds(2)
+import { allAlertTargets } from "../alerts/alertTargets.ts"
+import { noteChange } from "../alerts/noteChange.ts"
+import { Processes } from "../ports/Processes.ts"
 
 /** One check for every target. */
 export const watchBrokerOnce = Effect.fnUntraced(function* () {
-  const reach = yield* (yield* BrokerReports).reach
+  const reach = yield* (yield* Processes).brokerReach
   // Where no process needs a broker there is nothing to watch.
   if (reach === null) return
   const targets = yield* allAlertTargets
@@ -29,8 +26,4 @@ export const watchBrokerOnce = Effect.fnUntraced(function* () {
   )
 })
 
-export const watchBroker = background(
-  "looking for the broker",
-  Effect.andThen(watchBrokerOnce(), Effect.sleep(PAUSE)),
-  PAUSE
-)
+export const watchBroker = { name: "looking for the broker", every: "2 seconds", step: watchBrokerOnce() } as const

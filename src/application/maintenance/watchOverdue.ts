@@ -6,15 +6,12 @@
  * Several processes may check at once: the journal lets one of them append each change. Every message that is due and
  * waits counts, also behind a pause or an open circuit; only alerts themselves do not.
  */
-import { Duration, Effect, Result } from "effect"
+import { Effect, Result } from "effect"
 import { decide, type OldestDue, replay } from "../../domain/overdue/decider.ts"
 import { fromRecorded, toRecorded } from "../../domain/overdue/facts.ts"
-import { background } from "../background.ts"
+import { type AlertTarget, allAlertTargets } from "../alerts/alertTargets.ts"
+import { noteChange } from "../alerts/noteChange.ts"
 import { Destinations } from "../ports/Destinations.ts"
-import { type AlertTarget, allAlertTargets } from "./alertTargets.ts"
-import { noteChange } from "./noteChange.ts"
-
-const PAUSE = Duration.seconds(2)
 
 /** One check of every target. */
 export const watchOverdueOnce = Effect.fnUntraced(function* () {
@@ -38,8 +35,8 @@ const record = (target: AlertTarget, oldest: OldestDue | null) =>
     return decide(overdue, target.orgId, { now, oldest, limitSeconds: limitOf(target) }).map(toRecorded)
   })
 
-export const watchOverdue = background(
-  "looking for overdue messages",
-  Effect.andThen(watchOverdueOnce(), Effect.sleep(PAUSE)),
-  PAUSE
-)
+export const watchOverdue = {
+  name: "looking for overdue messages",
+  every: "2 seconds",
+  step: watchOverdueOnce()
+} as const

@@ -7,17 +7,15 @@
  * message nothing that is sent in time, and a worker that holds one meets the ending at the version check. A worker that
  * claims one first ends it the same way (`StartAttempt`).
  */
-import { DateTime, Duration, Effect, Result } from "effect"
+import { DateTime, Effect, Result } from "effect"
 import { decide, replay } from "../../domain/message/decider.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
-import { background } from "../background.ts"
 import { commandMessages } from "../command.ts"
 import { entryOf } from "../entry.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
 import { type Stored, Telemetry } from "../ports/Telemetry.ts"
 
 const AT_ONCE = 500
-const PAUSE = Duration.seconds(1)
 
 /** Ends all whose time is over by now; answers their number. */
 export const endMessagesOnce = Effect.fnUntraced(function* () {
@@ -54,8 +52,8 @@ export const endMessagesOnce = Effect.fnUntraced(function* () {
   return ended.length
 })
 
-/** Runs until interrupted. Any number of processes may run it: a message ends once. */
-export const endMessages = background(
-  "ending messages whose time is over",
-  Effect.andThen(Effect.suspend(endMessagesOnce), Effect.sleep(PAUSE))
-)
+export const endMessages = {
+  name: "ending messages whose time is over",
+  every: "2 seconds",
+  step: Effect.suspend(endMessagesOnce)
+} as const

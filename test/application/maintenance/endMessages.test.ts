@@ -7,7 +7,8 @@ import { Senders } from "../../../src/application/deliver/Senders.ts"
 import { commandCircuit } from "../../../src/application/destinations/commandCircuit.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { keepProjections } from "../../../src/application/log/projections/keepProjections.ts"
-import { endMessages, endMessagesOnce } from "../../../src/application/messages/endMessages.ts"
+import { endMessages, endMessagesOnce } from "../../../src/application/maintenance/endMessages.ts"
+import { Leadership, maintain } from "../../../src/application/maintenance/leader.ts"
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
@@ -71,7 +72,7 @@ const withPosthaste = <A, E>(
 
 const everything = Effect.fnUntraced(function* () {
   yield* Effect.forkScoped(keepProjections)
-  yield* Effect.forkScoped(endMessages)
+  yield* Effect.forkScoped(Effect.provide(maintain(endMessages), Leadership.always))
   yield* dispatch({
     worker: "w",
     concurrency: 8,

@@ -1,0 +1,60 @@
+/**
+ * Maintenance: jobs that one process carries out for all, the leader (see Processes.ts). Every process has the loops of all jobs, and a
+ * loop does nothing while its process does not lead, so nothing has to be begun or ended when the leader changes.
+ *
+ * A step that is under way when its process ceases to lead goes on. That is safe because each job goes by versions or leases of the
+ * rows it writes, and doing a step twice does it once.
+ */
+import { Clock, Context, type Duration, Effect, Layer } from "effect"
+import { background } from "../background.ts"
+import type { StoreUnavailable } from "../errors.ts"
+import { LEADS_FOR_MS } from "../ports/Processes.ts"
+
+export interface Job<R> {
+  /** For the log: "forgetting old messages". */
+  readonly name: string
+  readonly every: Duration.Input
+  readonly step: Effect.Effect<unknown, StoreUnavailable, R>
+}
+
+/** Ends a little before the store's own lease, whatever the heartbeats do. */
+const HOLDS_NANOS = BigInt(LEADS_FOR_MS - 1_000) * 1_000_000n
+
+/** Whether this process leads. */
+export class Leadership extends Context.Service<
+  Leadership,
+  {
+    /** Takes the store's answer to a heartbeat that was asked for at this time of the monotonic clock. */
+    readonly told: (leads: boolean, askedAtNanos: bigint) => void
+    readonly holds: () => boolean
+  }
+>()("posthaste/application/maintenance/Leadership") {
+  static readonly layer = Layer.effect(
+    Leadership,
+    Effect.map(Clock.Clock, (clock) => {
+      let until: bigint | null = null
+      return Leadership.of({
+        told: (leads, askedAtNanos) => {
+          until = leads ? askedAtNanos + HOLDS_NANOS : null
+        },
+        holds: () => until !== null && clock.monotonicTimeNanosUnsafe() < until
+      })
+    })
+  )
+
+  /** A process that always leads. */
+  static readonly always = Layer.succeed(Leadership, { told: () => {}, holds: () => true })
+}
+
+/** How long a process that does not lead waits before it looks again. */
+const LOOK_EVERY = "1 second"
+
+/** Carries out the job again and again while this process leads. */
+export const maintain = <R>({ name, every, step }: Job<R>): Effect.Effect<never, never, R | Leadership> =>
+  Effect.flatMap(Leadership, ({ holds }) =>
+    background(
+      name,
+      Effect.suspend(() => (holds() ? Effect.andThen(step, Effect.sleep(every)) : Effect.sleep(LOOK_EVERY))),
+      every
+    )
+  )
