@@ -63,31 +63,11 @@ export const orgSuspended = (reason: string) =>
     "org-suspended",
     "The org is suspended"
   )(`The operator has suspended this org: ${reason}. What it sent before waits.`)
-/** Of something there is so much and no more; `afterSeconds` is when it may be worth asking again, null: not before somebody makes room. */
-export interface UsedUp {
-  readonly allowed: number
-  readonly afterSeconds: number | null
-}
-
-/**
- * Somebody asks for too much. Whatever it is of, the answer says how much there is, that nothing is left, and after how many seconds it
- * may be worth asking again: in the headers of draft-ietf-httpapi-ratelimit-headers, in the form that clients read.
- */
-const tooMuch =
-  (slug: string, title: string) =>
-  (detail: string, { allowed, afterSeconds }: UsedUp) =>
-    problem(429, slug, title)(detail, [], {
-      "ratelimit-limit": String(allowed),
-      "ratelimit-remaining": "0",
-      ...(afterSeconds !== null && { "ratelimit-reset": String(afterSeconds), "retry-after": String(afterSeconds) })
-    })
+/** More was asked for than a quota allows; after so many seconds it may be worth asking again. */
+export const tooMuch = (detail: string, afterSeconds: number) =>
+  problem(429, "limit-reached", "A limit is reached")(detail, [], { "retry-after": String(afterSeconds) })
 const limitReached = ({ of, limit, allowed, afterSeconds }: LimitReached) =>
-  tooMuch("limit-reached", `The ${of} has reached a limit`)(
-    limit.endsWith("PerSecond") && afterSeconds !== null
-      ? `The limit ${limit} of this ${of} is ${allowed}. Try again in ${afterSeconds} s.`
-      : `The limit ${limit} of this ${of} is ${allowed}${allowed === 0 ? "" : ", and it has that many"}.`,
-    { allowed, afterSeconds }
-  )
+  tooMuch(`The limit ${limit} of this ${of} is ${allowed}. Try again in ${afterSeconds} s.`, afterSeconds)
 export const blocked = ({ channel, reason }: MessageBlocked, path: string) =>
   problem(
     403,
@@ -151,31 +131,6 @@ export const methodNotAllowed = (allowed: ReadonlyArray<string>) =>
   problem(405, "method-not-allowed", "Method not allowed")(`Allowed here: ${allowed.join(", ")}.`, [], {
     allow: allowed.join(", ")
   })
-/** Of a process, by all orgs together. They are followed for long. */
-export const tooManyFeeds = (allowed: number) =>
-  tooMuch("too-many-feeds", "Too many follow the feed")("Too many follow the feed here. Try again later.", {
-    allowed,
-    afterSeconds: 30
-  })
-export const tooManyBatches = (allowed: number) =>
-  tooMuch("too-many-batches", "The org sends too many large batches at once")(
-    "Wait for the answers to the large batches that this org has sent, and send this one again. Nothing of it was accepted.",
-    { allowed, afterSeconds: 2 }
-  )
-export const tooManyLists = (allowed: number) =>
-  tooMuch("too-many-lists", "The org reads too many lists at once")(
-    "Wait for the answers to lists and counts that this org has asked for, and ask again.",
-    { allowed, afterSeconds: 2 }
-  )
-export const tooManyWrongKeys = (usedUp: UsedUp) =>
-  tooMuch("too-many-wrong-keys", "Too many wrong keys came from here")(
-    "A key that was not good lately is not looked at now. Try again later.",
-    usedUp
-  )
-export const tooManyReaders = () =>
-  problem(503, "too-many-readers", "Too many are reading this page")("Try again later.", [], { "retry-after": "10" })
-export const tooManyNotices = () =>
-  problem(503, "too-many-notices", "Too many notices are being read")("Try again later.", [], { "retry-after": "10" })
 export const keyReused = () =>
   problem(
     409,

@@ -119,6 +119,19 @@ export const rawMember = (text: string, name: string): string | null => {
   return member === null ? null : text.slice(member.start, member.end)
 }
 
+/** The texts of the items of a list that is a member of the object that `text` is. */
+export const rawItems = (text: string, name: string): ReadonlyArray<string> => {
+  const list = memberSpan(text, whole(text), name)!
+  const items: Array<string> = []
+  let at = skipSpace(text, list.start + 1)
+  while (at < list.end - 1) {
+    const end = skipValue(text, at)
+    items.push(text.slice(at, end))
+    at = skipSpace(text, skipSpace(text, end) + 1)
+  }
+  return items
+}
+
 /** Whether lists and objects are nested deeper than `limit`. The only function for a text that is not parsed yet. */
 export const isDeeperThan = (text: string, limit: number): boolean => {
   let depth = 0

@@ -11,6 +11,7 @@ import { newMessageIds } from "../accept/messageIds.ts"
 import { changeDestination, createDestination } from "../destinations/destinations.ts"
 import { type Fault, type PageRequest, SecretsNeeded } from "../errors.ts"
 import { LimitReached } from "../orgs/admission.ts"
+import { LATER_SECONDS } from "../orgs/buckets.ts"
 import { AlertFormats } from "../ports/AlertFormats.ts"
 import { Channels } from "../ports/Channels.ts"
 import { type Alerting, type AlertTargetType, type Destination, Destinations } from "../ports/Destinations.ts"
@@ -59,7 +60,12 @@ export const ALERT_TARGETS_MAX = 20
 const another = Effect.fnUntraced(function* (orgId: OrgId) {
   const { items } = yield* listAlertTargets(orgId, { cursor: null, limit: ALERT_TARGETS_MAX })
   if (items.length < ALERT_TARGETS_MAX) return
-  return yield* new LimitReached({ of: "org", limit: "alertTargets", allowed: ALERT_TARGETS_MAX, afterSeconds: null })
+  return yield* new LimitReached({
+    of: "org",
+    limit: "alertTargets",
+    allowed: ALERT_TARGETS_MAX,
+    afterSeconds: LATER_SECONDS
+  })
 })
 
 export const createAlertTarget = Effect.fnUntraced(function* (

@@ -12,14 +12,15 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
 import type { StoreUnavailable } from "../errors.ts"
 import { type Limits, type OrgCounts, Orgs, type Rates, rateNames } from "../ports/Orgs.ts"
+import { LATER_SECONDS, makeBuckets } from "./buckets.ts"
 
 /** A limit is used up: of the org, or of the key that asks. */
 export class LimitReached extends Schema.TaggedError<LimitReached>()("LimitReached", {
   of: Schema.Literals(["org", "key"]),
   limit: Schema.String,
   allowed: Schema.Number,
-  /** When it may be worth asking again; null: not before somebody makes room. */
-  afterSeconds: Schema.NullOr(Schema.Int)
+  /** When it may be worth asking again. */
+  afterSeconds: Schema.Int
 }) {}
 
 /** What is to be accepted. */
@@ -55,19 +56,13 @@ export class Admission extends Context.Service<
 
 /** How long counts are remembered. */
 const COUNTED_MS = 2_000
-/** When it may be worth asking for one more of what the org has as many of as it may. Destinations stay until somebody removes one. */
-const afterSecondsOf = { waiting: 5, replays: 30, feeds: 30, destinations: null } as const
+/** When it may be worth asking for one more. */
+const afterSecondsOf = { waiting: 5, replays: 30, feeds: 30, destinations: LATER_SECONDS } as const
 
-/** Where there may be none at all, no time makes room. */
 const hasAsMany = (limit: keyof typeof afterSecondsOf, allowed: number) =>
-  new LimitReached({ of: "org", limit, allowed, afterSeconds: allowed === 0 ? null : afterSecondsOf[limit] })
+  new LimitReached({ of: "org", limit, allowed, afterSeconds: allowed === 0 ? LATER_SECONDS : afterSecondsOf[limit] })
 
 const ORGS_MAX = 10_000
-
-interface Bucket {
-  left: number
-  at: number
-}
 
 /** `standard` holds for an org that has no limit of its own. */
 export const layer = (standard: Limits) =>
@@ -76,31 +71,15 @@ export const layer = (standard: Limits) =>
     Effect.gen(function* () {
       const orgs = yield* Orgs
       const clock = yield* Clock.Clock
-      const buckets = new Map<string, Bucket>()
-      const counts = new Map<OrgId, { readonly until: number; readonly counts: OrgCounts; since: number }>()
       const now = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
-      const bounded = <A>(known: Map<A, unknown>) => {
-        if (known.size >= ORGS_MAX) known.clear()
-      }
-
-      const bucketOf = (name: string, perSecond: number): Bucket => {
-        const at = now()
-        let bucket = buckets.get(name)
-        if (bucket === undefined) {
-          bounded(buckets)
-          bucket = { left: perSecond, at }
-          buckets.set(name, bucket)
-        }
-        bucket.left = Math.min(perSecond, bucket.left + ((at - bucket.at) / 1_000) * perSecond)
-        bucket.at = at
-        return bucket
-      }
+      const buckets = makeBuckets(now)
+      const counts = new Map<OrgId, { readonly until: number; readonly counts: OrgCounts; since: number }>()
 
       const countsOf = Effect.fnUntraced(function* (org: OrgId) {
         const known = counts.get(org)
         if (known !== undefined && known.until > now()) return known
         const found = { until: now() + COUNTED_MS, counts: yield* orgs.get(org), since: 0 }
-        bounded(counts)
+        if (counts.size >= ORGS_MAX) counts.clear()
         counts.set(org, found)
         return found
       })
@@ -117,16 +96,10 @@ export const layer = (standard: Limits) =>
           for (const limit of rateNames) {
             const perSecond = rates[limit]
             if (perSecond === undefined) continue
-            const bucket = bucketOf(`${limit} of ${name}`, perSecond)
-            // What was taken before has to pass first.
-            if (bucket.left <= 0) {
-              // Of nothing in a second nothing is ever left.
-              const afterSeconds = perSecond === 0 ? null : Math.floor(-bucket.left / perSecond) + 1
-              return yield* new LimitReached({ of, limit, allowed: perSecond, afterSeconds })
-            }
-            taken.push(() => {
-              bucket.left -= wanted[limit]
-            })
+            const bucket = `${limit} of ${name}`
+            const afterSeconds = buckets.waitOf(bucket, { perSecond })
+            if (afterSeconds > 0) return yield* new LimitReached({ of, limit, allowed: perSecond, afterSeconds })
+            taken.push(() => buckets.take(bucket, { perSecond }, wanted[limit]))
           }
         }
         if (limits.waiting !== undefined) {

@@ -122,7 +122,7 @@ type ChangeOf<Rest extends ReadonlyArray<unknown>, A> = (
 
 /**
  * Destinations of every kind, and their secrets. Secrets and headers are encrypted at rest; secrets leave only with
- * `forSending`, `withPublicKey`, `rotateSecret` and `showSecret`. A removed destination is unknown to every method but `among`, and its secrets and
+ * `forSending`, `withPublicKeys`, `rotateSecret` and `showSecret`. A removed destination is unknown to every method but `among`, and its secrets and
  * headers are gone; its public key can be taken again.
  *
  * Each change leaves its facts on the journal of the destination, in the same transaction, and they name who
@@ -131,7 +131,7 @@ type ChangeOf<Rest extends ReadonlyArray<unknown>, A> = (
  * A previous secret is good until its grace ends by the clock of whoever uses it. Its value is gone from the row with the
  * first change, rotation or showing after that, and at once when its secret is replaced by a change.
  *
- * `forSending`, `named` and `withPublicKey` may answer from a cache that is at most a second old: changes apply from the
+ * `forSending` and `named` may answer from a cache that is at most a second old: changes apply from the
  * next attempt.
  */
 export class Destinations extends Context.Service<
@@ -187,8 +187,11 @@ export class Destinations extends Context.Service<
       channel: ChannelName,
       publicKey: string | null
     ) => FromStore<ReadonlyArray<Destination>>
-    /** Of any org: whoever calls us from outside names nothing else. */
-    readonly withPublicKey: (channel: ChannelName, publicKey: string) => FromStore<OpenDestination | null>
+    /** Destinations of any org by their public keys: a caller from outside names nothing else. */
+    readonly withPublicKeys: (
+      channel: ChannelName,
+      publicKeys: ReadonlyArray<string>
+    ) => FromStore<ReadonlyMap<string, OpenDestination>>
     /** Whether a destination of any org has this lookup secret. */
     readonly knowsLookup: (channel: ChannelName, lookup: Redacted.Redacted) => FromStore<boolean>
     /** Those of all orgs whose settings hold these values. */

@@ -25,11 +25,8 @@ export class WhatsAppReceipts extends Context.Service<
     readonly numbersIn: (body: Uint8Array) => ReadonlyArray<string> | null
     /** Takes as long for a wrong signature as for the right one. */
     readonly isSigned: (body: Uint8Array, signature: string, appSecret: Redacted.Redacted) => boolean
-    /**
-     * Reads in pieces of a few milliseconds, with others' turns in between: one follows each time that it yields. A failure names the
-     * fault of the whole body; entries that make no sense are left out.
-     */
-    readonly read: (body: Uint8Array) => Generator<void, Result.Result<ReadonlyArray<Notice>, string>>
+    /** A failure names the fault of the whole body; entries that make no sense are left out. */
+    readonly read: (body: Uint8Array) => Result.Result<ReadonlyArray<Notice>, string>
     /** A failure says why this status is no receipt. */
     readonly receiptOf: (status: string) => Result.Result<Receipt, string>
   }

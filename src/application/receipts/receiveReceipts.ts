@@ -6,16 +6,13 @@
  *   read    only the parts of the body about numbers that are believed
  *   store   all receipts of the call, so many in a commit: Meta repeats a call that was not answered, and none is stored twice
  *
- * A large body is read and stored in pieces, each in a turn of the org whose account has proven it.
- *
  * The org is the account's. A caller that names an org gets only receipts of that org's accounts stored.
  */
 import { Effect, Redacted, Result } from "effect"
-import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import { maskedJson, maskOf } from "../destinations/masking.ts"
 import { StoreUnavailable } from "../errors.ts"
 import { Channels } from "../ports/Channels.ts"
-import { type Destination, Destinations, type OpenDestination } from "../ports/Destinations.ts"
+import { Destinations, type OpenDestination } from "../ports/Destinations.ts"
 import { type ArrivedReceipt, ReceiptInbox } from "../ports/ReceiptInbox.ts"
 import { type Notice, WhatsAppReceipts } from "../ports/WhatsAppReceipts.ts"
 
@@ -25,23 +22,19 @@ export const WHATSAPP = "whatsapp"
 export interface ReceiptCall {
   /** The bytes as they arrived: the signature is over these. */
   readonly body: Uint8Array
-  readonly signature: string | null
+  readonly signature: string
   /** The org that the caller names. */
   readonly org: string | null
-  /** Waits for a turn of the org's to do a piece of work. */
-  readonly turnOf: (org: OrgId) => Effect.Effect<void>
 }
 
 export type ReceiptAnswer =
   | { readonly type: "Taken" }
   /** No account's secret signed the body. Nothing was read or written. */
-  | { readonly type: "Unproven" }
+  | { readonly type: "Unproven"; readonly why: string }
   | { readonly type: "Unreadable"; readonly reason: string }
 
-/** All numbers of a body belong to one app. When none of the first is believed, the rest is not looked up. */
-const NUMBERS_FIRST = 100
-/** Masked, and stored in one commit. */
-const STORED_AT_ONCE = 250
+/** Numbers of one app share its secret, and a body is of one app: so many different secrets are tried and no more. */
+const SECRETS_MAX = 10
 
 export const receiveReceipts = Effect.fn("receiveReceipts")(function* (
   call: ReceiptCall
@@ -49,18 +42,10 @@ export const receiveReceipts = Effect.fn("receiveReceipts")(function* (
   const notices = yield* WhatsAppReceipts
   const numbers = notices.numbersIn(call.body)
   if (numbers === null) return { type: "Unreadable", reason: "it names too many phone numbers" }
-  const believed = yield* believedOf(call, numbers.slice(0, NUMBERS_FIRST))
-  if (believed.size === 0) {
-    yield* Effect.logWarning(`a notice from WhatsApp was refused: ${whyNot(call, numbers)}`)
-    return { type: "Unproven" }
-  }
-  for (const [number, account] of yield* believedOf(call, numbers.slice(NUMBERS_FIRST))) believed.set(number, account)
+  const believed = yield* believedOf(call, numbers)
+  if (believed.size === 0) return { type: "Unproven", why: whyNot(numbers) }
 
-  const [{ destination: prover }] = [...believed.values()] as [OpenDestination]
-  const pieces = notices.read(call.body)
-  let piece = pieces.next()
-  for (; piece.done !== true; piece = pieces.next()) yield* call.turnOf(prover.orgId)
-  const read = piece.value
+  const read = notices.read(call.body)
   if (Result.isFailure(read)) return { type: "Unreadable", reason: read.failure }
   const channel = (yield* Channels).get(WHATSAPP)
   const arrived: Array<readonly [OpenDestination, string]> = []
@@ -82,11 +67,9 @@ export const receiveReceipts = Effect.fn("receiveReceipts")(function* (
   if (inbound > 0) yield* Effect.logDebug(`${inbound} messages to WhatsApp accounts ignored`)
   for (const [why, { receipts, numbers }] of skipped)
     yield* Effect.logWarning(`${receipts} WhatsApp receipts for the phone numbers ${shown(numbers)} skipped: ${why}`)
-  const { add } = yield* ReceiptInbox
-  for (let from = 0; from < arrived.length; from += STORED_AT_ONCE) {
-    if (from > 0) yield* call.turnOf(prover.orgId)
-    yield* add(
-      arrived.slice(from, from + STORED_AT_ONCE).map(([account, raw]): ArrivedReceipt => {
+  if (arrived.length > 0) {
+    yield* (yield* ReceiptInbox).add(
+      arrived.map(([account, raw]): ArrivedReceipt => {
         const { orgId, id } = account.destination
         return { orgId, account: id, raw: channel === undefined ? raw : maskedJson(maskOf(channel, account), raw) }
       })
@@ -95,12 +78,10 @@ export const receiveReceipts = Effect.fn("receiveReceipts")(function* (
   return { type: "Taken" }
 })
 
-const whyNot = ({ signature }: ReceiptCall, numbers: ReadonlyArray<string>): string => {
-  if (signature === null) return "it is not signed"
-  return numbers.length === 0
+const whyNot = (numbers: ReadonlyArray<string>): string =>
+  numbers.length === 0
     ? "it names no phone number"
     : `no account is set up for ${shown(numbers)} with the app secret it was signed with`
-}
 
 interface Skipped {
   readonly receipts: number
@@ -111,47 +92,35 @@ const shown = (numbers: Iterable<string | null>): string => [...numbers].slice(0
 
 /** The accounts of the body's phone numbers. */
 const believedOf = Effect.fnUntraced(function* ({ body, signature }: ReceiptCall, numbers: ReadonlyArray<string>) {
-  const accounts = yield* Destinations
   const { isSigned } = yield* WhatsAppReceipts
-  const believed = new Map<string, OpenDestination>()
-  // Numbers of one app share its secret, and a body can be large.
+  // A secret that does not open is a fault on our side: Meta must repeat the call.
+  const found = yield* Effect.catchDefect((yield* Destinations).withPublicKeys(WHATSAPP, numbers), (cause) =>
+    Effect.fail(new StoreUnavailable({ cause }))
+  )
   const tried = new Map<string, boolean>()
-  const isProven = Effect.fnUntraced(function* (appSecret: Redacted.Redacted) {
-    if (signature === null) return false
-    const known = tried.get(Redacted.value(appSecret))
+  const isProven = (appSecret: Redacted.Redacted): boolean => {
+    const secret = Redacted.value(appSecret)
+    const known = tried.get(secret)
     if (known !== undefined) return known
-    // Each takes milliseconds where the body is large.
-    if (tried.size > 0) yield* Effect.yieldNow
-    const proven = isSigned(body, signature, appSecret)
-    tried.set(Redacted.value(appSecret), proven)
+    const proven = tried.size < SECRETS_MAX && isSigned(body, signature, appSecret)
+    tried.set(secret, proven)
     return proven
-  })
-  for (const number of numbers) {
-    // A secret that does not open is a fault on our side: Meta must repeat the call.
-    const found = yield* Effect.catchDefect(accounts.withPublicKey(WHATSAPP, number), (cause) =>
-      Effect.fail(new StoreUnavailable({ cause }))
-    )
-    if (found === null) continue
-    if (yield* isProven(found.secrets["appSecret"]!)) believed.set(number, found)
-    else if ("verifySignature" in found.destination.settings && found.destination.settings.verifySignature === false) {
-      yield* warnOfUnverified(found.destination)
-      believed.set(number, found)
-    }
   }
-  return believed
+  const isBelieved = ({ destination: { settings }, secrets }: OpenDestination) =>
+    isProven(secrets["appSecret"]!) || ("verifySignature" in settings && settings.verifySignature === false)
+  return new Map(
+    numbers.flatMap((number) => {
+      const account = found.get(number)
+      return account !== undefined && isBelieved(account) ? [[number, account]] : []
+    })
+  )
 })
-
-const unverified = ({ id, orgId }: { readonly id: DestinationId; readonly orgId: OrgId }) =>
-  `WhatsApp account ${id} of org ${orgId} has verifySignature: false`
-
-const warnOfUnverified = (account: Destination) =>
-  Effect.logWarning(`${unverified(account)}: receipts were believed that nothing proves`)
 
 /** Logged at every start while an account is unverified. */
 export const warnOfUnverifiedAccounts = Effect.gen(function* () {
   for (const account of yield* (yield* Destinations).matching(WHATSAPP, { verifySignature: false })) {
     yield* Effect.logWarning(
-      `${unverified(account)}: ANYBODY can make its messages look delivered or failed. Set it to true, except in tests`
+      `WhatsApp account ${account.id} of org ${account.orgId} has verifySignature: false: ANYBODY can make its messages look delivered or failed. Set it to true, except in tests`
     )
   }
 }).pipe(

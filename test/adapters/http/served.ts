@@ -245,14 +245,3 @@ export const start = async (
 
 export const field = (answer: Answer): ReadonlyArray<string> =>
   (answer.json["errors"] as ReadonlyArray<{ field: string }>).map((error) => error.field)
-
-/** What a refusal for asking too much says in its headers. */
-export const limitIn = ({ headers }: Answer) => {
-  const [limit, remaining, reset, after] = [
-    "ratelimit-limit",
-    "ratelimit-remaining",
-    "ratelimit-reset",
-    "retry-after"
-  ].map((name) => headers.get(name))
-  return { limit, remaining, reset, after }
-}

@@ -616,12 +616,16 @@ export const destinationsContract = <E>(name: string, layer: Layer.Layer<StorePo
         // Of another channel it is another key.
         expect(yield* create(orgs[0]!, key, http)).not.toBe("Taken")
         const winner = answers.find((answer) => answer !== "Taken")!
-        expect((yield* destinations.withPublicKey("whatsapp", key))!.destination.id).toBe(winner.id)
+        expect((yield* destinations.withPublicKeys("whatsapp", [newNumber(), key])).get(key)!.destination.id).toBe(
+          winner.id
+        )
         yield* destinations.remove(whatsapp, winner.orgId, winner.id)
         const heir = (yield* create(orgs[1]!, key)) as Destination
         yield* untilForgotten
-        expect((yield* destinations.withPublicKey("whatsapp", key))!.destination.id).toBe(heir.id)
-        expect(yield* destinations.withPublicKey("whatsapp", newNumber())).toBeNull()
+        expect((yield* destinations.withPublicKeys("whatsapp", [newNumber(), key])).get(key)!.destination.id).toBe(
+          heir.id
+        )
+        expect(yield* destinations.withPublicKeys("whatsapp", [newNumber()])).toEqual(new Map())
       })
     )
 

@@ -208,9 +208,16 @@ export const layer = Layer.effect(
             )
           ).slice(0, 2)
         ),
-      withPublicKey: (channel, publicKey) =>
-        Effect.sync(() =>
-          openOf(living().find((row) => row.destination.channel === channel && row.publicKey === publicKey) ?? null)
+      withPublicKeys: (channel, publicKeys) =>
+        Effect.sync(
+          () =>
+            new Map(
+              living()
+                .filter(
+                  ({ destination, publicKey }) => destination.channel === channel && publicKeys.includes(publicKey!)
+                )
+                .map((row) => [row.publicKey!, openOf(row)!])
+            )
         ),
       knowsLookup: (channel, lookup) =>
         Effect.sync(() =>

@@ -6,20 +6,14 @@
  * the body says; `numbersIn` finds the phone numbers by their key in the plain bytes. A person who writes such a key in a
  * message can't pretend to be one: quotes inside a JSON text are escaped.
  *
- * A body may have 4 MiB and be made by whoever has an account, to take time from others. So it is not parsed whole: the statuses are found
- * in its bytes and read so many at a time, messages are counted unread, and there is a bound to everything else, many times what Meta
- * sends: a thousand updates at once.
- *
  * Of what a status holds, only ids, times and codes are read. Phone numbers and Meta's own texts stay where they are.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { DateTime, Layer, Redacted, Result } from "effect"
-import { BYTES_AT_ONCE } from "../../../application/pieces.ts"
 import { type Notice, WhatsAppReceipts } from "../../../application/ports/WhatsAppReceipts.ts"
 import type { Receipt } from "../../../application/receipts/recordReceipt.ts"
 import type { DeliveryError } from "../../../domain/message/facts.ts"
 import { readCallbackData } from "../../../domain/whatsapp/callbackData.ts"
-import { findEntries, type List } from "../../api/entries.ts"
 import { itemsOf, type Members, membersOf, PROVIDER_ID_MAX } from "./answer.ts"
 import { type CodeOverrides, deliveryErrorOf, verdictOf } from "./errors.ts"
 
@@ -29,19 +23,13 @@ export const layer = (codes: CodeOverrides) =>
     WhatsAppReceipts.of({ numbersIn, isSigned, read, receiptOf: (status) => receiptOf(status, codes) })
   )
 
-/** How often a body may name a number. */
-const NAMED_MAX = 5_000
+const NUMBERS_MAX = 1_000
 
 const numbersIn = (body: Uint8Array): ReadonlyArray<string> | null => {
   // Latin-1 reads any bytes, and those that matter are ASCII.
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("latin1")
-  const numbers = new Set<string>()
-  let named = 0
-  for (const [, number] of text.matchAll(/"phone_number_id"\s*:\s*"(\d{1,32})"/g)) {
-    if (++named > NAMED_MAX) return null
-    numbers.add(number!)
-  }
-  return [...numbers]
+  const numbers = new Set([...text.matchAll(/"phone_number_id"\s*:\s*"(\d{1,32})"/g)].map(([, number]) => number!))
+  return numbers.size > NUMBERS_MAX ? null : [...numbers]
 }
 
 const isSigned = (body: Uint8Array, signature: string, appSecret: Redacted.Redacted): boolean => {
@@ -53,57 +41,25 @@ const isSigned = (body: Uint8Array, signature: string, appSecret: Redacted.Redac
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
-/** `{"entry": [{"changes": [{"value": {"statuses": [` and the lists beside these. */
-const LISTS_DEPTH = 7
-/** In all. */
-const STATUSES_MAX = 10_000
-/** Of one status; Meta's have some hundred. */
-const STATUS_BYTES_MAX = 64 * 1024
-/** Of all that is in none of the lists. */
-const OUTSIDE_MAX = 512 * 1024
-/** Read in one piece. */
-const STATUSES_AT_ONCE = 50
+const read = (body: Uint8Array): Result.Result<ReadonlyArray<Notice>, string> =>
+  Result.flatMap(parsed(body), (whole) => {
+    const { entry } = membersOf(whole)
+    if (!Array.isArray(entry)) return Result.fail("it has no list entry")
+    // JSON that was not too deep to be parsed may be too deep to be written.
+    return Result.try({
+      try: () => entry.flatMap((one) => itemsOf(membersOf(one)["changes"])).map(noticeOf),
+      catch: () => "its lists and objects lie too deep in each other"
+    })
+  })
 
-function* read(body: Uint8Array): Generator<void, Result.Result<ReadonlyArray<Notice>, string>> {
-  const search = findEntries(body, { most: STATUSES_MAX, outsideMax: OUTSIDE_MAX, depth: LISTS_DEPTH })
-  while (!search.step()) yield
-  const found = search.found()
-  if (found === "TooMuchOutside") return Result.fail(`it has more than ${OUTSIDE_MAX} bytes beside its statuses`)
-  if (found === "EndsInAList") return Result.fail("it is not valid JSON")
-  const outside = parsed(found.outside)
-  if (Result.isFailure(outside)) return Result.fail(outside.failure)
-  const { entry } = membersOf(outside.success)
-  if (!Array.isArray(entry)) return Result.fail("it has no list entry")
-  /** In the place of a list its number stands in a list of its own. */
-  const listAt = (value: unknown): List | undefined => found.lists[itemsOf(value)[0] as number]
-  const notices: Array<Notice> = []
-  let count = 0
-  let together = 0
-  let bytes = 0
-  for (const change of entry.flatMap((one) => itemsOf(membersOf(one)["changes"]))) {
-    const value = membersOf(membersOf(change)["value"])
-    const { phone_number_id: number } = membersOf(value["metadata"])
-    const list = listAt(value["statuses"])
-    count += list?.count ?? 0
-    if (count > STATUSES_MAX) return Result.fail(`it has more than ${STATUSES_MAX} statuses`)
-    const statuses: Array<string> = []
-    for (let at = 0; at < (list?.places.length ?? 0); at += 2) {
-      const part = body.subarray(list!.places[at], list!.places[at + 1])
-      if (together === STATUSES_AT_ONCE || bytes > BYTES_AT_ONCE) {
-        together = 0
-        bytes = 0
-        yield
-      }
-      together++
-      bytes += part.length
-      const status = statusIn(part)
-      if (Result.isFailure(status)) return Result.fail(status.failure)
-      statuses.push(status.success)
-    }
-    const inbound = listAt(value["messages"])?.count ?? 0
-    notices.push({ phoneNumberId: typeof number === "string" ? number : null, statuses, inbound })
+const noticeOf = (change: unknown): Notice => {
+  const value = membersOf(membersOf(change)["value"])
+  const { phone_number_id: number } = membersOf(value["metadata"])
+  return {
+    phoneNumberId: typeof number === "string" ? number : null,
+    statuses: itemsOf(value["statuses"]).map((status) => JSON.stringify(status)),
+    inbound: itemsOf(value["messages"]).length
   }
-  return Result.succeed(notices)
 }
 
 const parsed = (bytes: Uint8Array): Result.Result<unknown, string> =>
@@ -112,17 +68,6 @@ const parsed = (bytes: Uint8Array): Result.Result<unknown, string> =>
     (text): Result.Result<unknown, string> =>
       Result.try({ try: (): unknown => JSON.parse(text), catch: () => "it is not valid JSON" })
   )
-
-const statusIn = (bytes: Uint8Array): Result.Result<string, string> =>
-  bytes.length > STATUS_BYTES_MAX
-    ? Result.fail(`it has a status of more than ${STATUS_BYTES_MAX} bytes`)
-    : Result.flatMap(parsed(bytes), (status) =>
-        // What was deep enough to be parsed may be too deep to be written.
-        Result.try({
-          try: () => JSON.stringify(status),
-          catch: () => "its lists and objects lie too deep in each other"
-        })
-      )
 
 const kinds: ReadonlyArray<Receipt["receipt"]> = ["sent", "delivered", "read", "failed"]
 

@@ -22,7 +22,6 @@ import { admitEvents, keysIn } from "../orgs/admit.ts"
 import { ActingOrg, Caller, OrgAccess } from "../server/auth.ts"
 import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
-import { pieceOfBytes } from "../server/door.ts"
 import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, paging, Text, Time } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
@@ -167,10 +166,7 @@ const get = Effect.fnUntraced(function* (text: string) {
   const id = yield* eventIdOf(text)
   const event = JSON.stringify(yield* readEvent(orgId, id))
   const body = (yield* Caller).may("bodies:read") ? yield* readBody(orgId, id) : null
-  if (body !== null) {
-    yield* noteBodyRead("event", id)
-    yield* pieceOfBytes(orgId, body.length)
-  }
+  if (body !== null) yield* noteBodyRead("event", id)
   const data = body === null ? null : rawMember(body, "data")
   return HttpServerResponse.text(`${event.slice(0, -1)},"data":${data}}`, { contentType: "application/json" })
 })

@@ -23,11 +23,11 @@ import { ChannelName, type OrgId } from "../../../domain/ids.ts"
 import { statuses } from "../../../domain/message/machine.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { ActingOrg, Caller, OrgAccess } from "../server/auth.ts"
+import { endless } from "../server/connections.ts"
 import { cursorsOf } from "../server/cursor.ts"
-import { Door, inTurnsOf } from "../server/door.ts"
 import { about, base } from "../server/endpoints.ts"
-import { answer, lacking, problemOf, tooManyFeeds } from "../server/problem.ts"
-import { endless } from "../server/stopSoon.ts"
+import { answer, lacking, problemOf, tooMuch } from "../server/problem.ts"
+import { leaveQuota } from "../server/quotas.ts"
 
 const Id = Schema.String.annotate({ description: "The id of the last event seen. Without one it begins now." })
 
@@ -107,10 +107,9 @@ const next = (orgId: OrgId, filter: FeedFilter, may: May, { heartbeat }: FeedOpt
     const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(heartbeat)
     let position = from
     for (;;) {
-      const told = readFeed(orgId, filter, position, (fact) =>
+      const page = yield* readFeed(orgId, filter, position, (fact) =>
         may(scopeOfFact(fact.logged.name)) ? { position: fact.logged.position, event: eventOf(seal, fact) } : null
       )
-      const page = yield* inTurnsOf(orgId, told)
       position = page.position
       const place = { position, begun }
       const shown = page.items.filter((item) => item !== null)
@@ -194,17 +193,17 @@ const follow = (options: FeedOptions, untilRevoked: UntilRevoked) => {
     const { seal, open } = yield* cursorsOf(LIST)
     const seen = lastEventId === undefined ? null : yield* open(lastEventId)
     const position = seen === null ? yield* log.end : seen === BEGINNING ? null : seen
-    if (subscribers >= options.subscribersMax) return yield* tooManyFeeds(options.subscribersMax)
+    if (subscribers >= options.subscribersMax) return yield* tooMuch("Too many follow the feed here.", 30)
     yield* (yield* Admission).follow(orgId, ofOrg.get(orgId) ?? 0, options.subscribersOfOrgMax)
     const response = NodeHttpServerRequest.toServerResponse(request) as ServerResponse
     endless.add(response)
+    leaveQuota(response)
     const encoder = new TextEncoder()
     const events = Stream.unfold({ position, begun: false } as Place, next(orgId, filter, may, options, seal)).pipe(
       Stream.catchTag("StoreUnavailable", () => Stream.succeed(": the store does not answer, come back\n\n")),
       Stream.map((text) => encoder.encode(text)),
       Stream.provideService(LogReader, log),
-      Stream.provideService(Parked, yield* Parked),
-      Stream.provideService(Door, yield* Door)
+      Stream.provideService(Parked, yield* Parked)
     )
     const watched = Stream.unwrap(
       Effect.gen(function* () {

@@ -46,7 +46,6 @@ import { troubleJson, troubles } from "../processes/troublesApi.ts"
 import { ActingOrg, Caller, OrgAccess, oneOrAll } from "../server/auth.ts"
 import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
-import { pieceOfBytes } from "../server/door.ts"
 import { about, base, bodyErrors, byId, ofAllOrgs } from "../server/endpoints.ts"
 import {
   freshness,
@@ -60,7 +59,7 @@ import {
   Text,
   Time
 } from "../server/fields.ts"
-import { type Page, type PageQuery, pageOf, partOf, projectedPageOf } from "../server/listPages.ts"
+import { asReader, type Page, type PageQuery, pageOf, partOf, projectedPageOf } from "../server/listPages.ts"
 import { answer, created, idOf, lacking, ProblemBody, problemOf, toResponse } from "../server/problem.ts"
 import {
   decoded,
@@ -71,7 +70,6 @@ import {
   readReason,
   traceparentOf
 } from "../server/requestBody.ts"
-import { asReader } from "../server/underWay.ts"
 import { explanationJson } from "./explanationJson.ts"
 import { attemptJson, eventJson, factJson } from "./messageJson.ts"
 
@@ -438,7 +436,6 @@ const body = Effect.fnUntraced(function* (id: string) {
   const orgId = yield* ActingOrg
   const text = yield* readBody(orgId, yield* messageIdOf(id))
   yield* noteBodyRead("message", id)
-  yield* pieceOfBytes(orgId, text.length)
   return HttpServerResponse.text(text, { contentType: "application/json", headers: { "cache-control": "no-store" } })
 })
 

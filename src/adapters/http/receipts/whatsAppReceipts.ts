@@ -1,14 +1,12 @@
 /** The handlers of Meta's calls. They pass on bytes and headers; the application reads them. */
-import { Effect, Redacted, Schema } from "effect"
+import { Effect, Layer, Redacted, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Destinations } from "../../../application/ports/Destinations.ts"
 import { receiveReceipts, WHATSAPP } from "../../../application/receipts/receiveReceipts.ts"
-import { Door, pieceOf } from "../server/door.ts"
 import { base, words } from "../server/endpoints.ts"
 import { answer, invalidRequest, problemOf, unproven, wrongVerifyToken } from "../server/problem.ts"
-import { limits, type Memory, readStrangersBytes } from "../server/requestBody.ts"
-import { PIECE } from "../server/turns.ts"
+import { limits, readBytes } from "../server/requestBody.ts"
 
 const PATH = "/webhooks/whatsapp/inbound"
 
@@ -34,7 +32,7 @@ export const whatsAppReceiptsApi = HttpApiGroup.make("whatsAppReceipts")
       // Read as bytes: the signature covers these.
       payload: Schema.Struct({ entry: Schema.Array(Schema.Unknown) }).annotate({ identifier: "WhatsAppNotice" }),
       success: HttpApiSchema.Empty(200),
-      error: [problemOf(400), problemOf(401), problemOf(413), problemOf(415), problemOf(503)]
+      error: [problemOf(400), problemOf(401), problemOf(413), problemOf(415), problemOf(429), problemOf(503)]
     })
       .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "ignore" })
       .annotateMerge(
@@ -43,6 +41,7 @@ export const whatsAppReceiptsApi = HttpApiGroup.make("whatsAppReceipts")
         )
       )
   )
+  .prefix("/api/v1")
   .annotateMerge(OpenApi.annotations({ title: "WhatsApp receipts", description: "For Meta. No API key." }))
 
 interface Question {
@@ -62,21 +61,43 @@ const verify = Effect.fnUntraced(function* (question: Question) {
   return HttpServerResponse.text(challenge ?? "", { headers: { "x-content-type-options": "nosniff" } })
 })
 
-/** Anybody can send a body here. Meta sends a notice that was not taken again. */
-const memory: Memory = { held: 0, max: 64 * 1024 * 1024 }
+/** Notices that nothing proves are counted, and told once a minute: anybody can send them. */
+const makeRefusals = Effect.gen(function* () {
+  let count = 0
+  let last = ""
+  const tell = Effect.suspend(() => {
+    if (count === 0) return Effect.void
+    const line = `${count} notices from WhatsApp were refused, the last one because ${last}`
+    count = 0
+    return Effect.logWarning(line)
+  })
+  yield* tell.pipe(Effect.delay("1 minute"), Effect.forever, Effect.forkScoped)
+  yield* Effect.addFinalizer(() => tell)
+  return (why: string) => {
+    count += 1
+    last = why
+  }
+})
 
-const take = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-  const door = yield* Door
+const take = Effect.fnUntraced(function* (
+  request: HttpServerRequest.HttpServerRequest,
+  refused: Effect.Success<typeof makeRefusals>
+) {
+  const signature = request.headers["x-hub-signature-256"]
+  if (signature === undefined) {
+    refused("it is not signed")
+    return yield* unproven("Meta signs its notices: the header X-Hub-Signature-256 is missing.")
+  }
   const answered = yield* receiveReceipts({
-    turnOf: (org) => Effect.provideService(pieceOf(org, PIECE), Door, door),
-    body: yield* readStrangersBytes(request, limits.notice, memory),
-    signature: request.headers["x-hub-signature-256"] ?? null,
+    body: yield* readBytes(request, limits.notice),
+    signature,
     org: request.headers["x-org-id"] ?? null
   })
   switch (answered.type) {
     case "Taken":
       return HttpServerResponse.empty({ status: 200 })
     case "Unproven":
+      refused(answered.why)
       return yield* unproven(
         "X-Hub-Signature-256 must be made with the app secret of a WhatsApp account whose phone number the body names."
       )
@@ -85,8 +106,12 @@ const take = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerR
   }
 })
 
-export const layer = HttpApiBuilder.group(base.add(whatsAppReceiptsApi), "whatsAppReceipts", (handlers) =>
-  handlers
-    .handle("verify", ({ query }) => answer(verify(query)))
-    .handleRaw("take", ({ request }) => answer(Effect.scoped(take(request))))
+export const layer = Layer.unwrap(
+  Effect.map(makeRefusals, (refused) =>
+    HttpApiBuilder.group(base.add(whatsAppReceiptsApi), "whatsAppReceipts", (handlers) =>
+      handlers
+        .handle("verify", ({ query }) => answer(verify(query)))
+        .handleRaw("take", ({ request }) => answer(take(request, refused)))
+    )
+  )
 )

@@ -30,10 +30,9 @@ import { admitReplay } from "../orgs/admit.ts"
 import { ActingOrg, OrgAccess, oneOrAll } from "../server/auth.ts"
 import { about, base, bodyErrors, byId, ofAllOrgs } from "../server/endpoints.ts"
 import { freshness, idParam, listOf, Moment, optional, paging, projectedListOf, Text, Time } from "../server/fields.ts"
-import { type Page, type PageQuery, pageOf, projectedPageOf } from "../server/listPages.ts"
+import { asReader, type Page, type PageQuery, pageOf, projectedPageOf } from "../server/listPages.ts"
 import { answer, created, idOf, invalidFields, type Problem, problemOf } from "../server/problem.ts"
 import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"
-import { asReader } from "../server/underWay.ts"
 
 export const IDS_MAX = 1000
 

@@ -41,14 +41,13 @@ import * as Auth from "./auth.ts"
 import { isIn, type Networks } from "./callers.ts"
 import type { ConnectionLimits } from "./connections.ts"
 import { cursorKeys } from "./cursor.ts"
-import { Door, layer as doorFor } from "./door.ts"
 import * as HealthHandlers from "./health.ts"
 import { lastResort } from "./lastResort.ts"
 import { makeServer, type Tls } from "./makeServer.ts"
 import { type Answered, counted, type MetricsText, metricsRoute } from "./metrics.ts"
 import { oftenAsked } from "./oftenAsked.ts"
 import { pagesRoutes } from "./pages.ts"
-import * as UnderWay from "./underWay.ts"
+import { Quotas, layer as quotasFor } from "./quotas.ts"
 import { refuseParameters } from "./unknownParameters.ts"
 
 export interface HttpApiOptions {
@@ -156,15 +155,15 @@ export const layer = ({ host, port, tls = null, encryptionKeys, orgLimits = {}, 
       routerConfig: { caseSensitive: true, ignoreDuplicateSlashes: false }
     })
   ).pipe(
-    Layer.provide([cursorKeys(encryptionKeys), UnderWay.layer, Admission.layer(orgLimits)]),
+    Layer.provide([cursorKeys(encryptionKeys), Admission.layer(orgLimits)]),
     Layer.provideMerge(
       Layer.unwrap(
-        Effect.map(Door, ({ takeUp }) =>
-          NodeHttpServer.layer(() => makeServer(limitsOf(options), tls, takeUp), { host, port })
+        Effect.map(Quotas, ({ enter }) =>
+          NodeHttpServer.layer(() => makeServer(limitsOf(options), tls, enter), { host, port })
         )
       )
     ),
-    Layer.provide(doorFor(options.trustedProxies ?? null))
+    Layer.provide(quotasFor(options.trustedProxies ?? null))
   )
 
 export const url = Effect.map(HttpServer.HttpServer, ({ address }) => HttpServer.formatAddress(address))

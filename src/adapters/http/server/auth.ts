@@ -7,7 +7,6 @@ import { randomUUID } from "node:crypto"
 import { Clock, Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { type HttpApiEndpoint, HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import { AskedFor } from "../../../application/askedFor.ts"
 import { CommandedBy } from "../../../application/commandedBy.ts"
 import type { StoreUnavailable } from "../../../application/errors.ts"
 import { noteAccess } from "../../../application/keys/access.ts"
@@ -18,7 +17,6 @@ import { NOBODY } from "../../../domain/audit/entry.ts"
 import { OrgId } from "../../../domain/ids.ts"
 import { hashOf, isSameHash, isWellFormed, storedHash } from "../keys/apiKey.ts"
 import { addressOf, isIn, type Networks, networksOf } from "./callers.ts"
-import { Door, keyHashOf } from "./door.ts"
 import { NeededScope, OfAllOrgs } from "./endpoints.ts"
 import {
   forbidden,
@@ -27,9 +25,10 @@ import {
   type Problem,
   problemOf,
   refuse,
-  tooManyWrongKeys,
+  tooMuch,
   unauthorized
 } from "./problem.ts"
+import { keyHashOf, Quotas } from "./quotas.ts"
 import { makeRefusals } from "./refusals.ts"
 
 /** The org this request acts for. */
@@ -120,7 +119,7 @@ export const layer = ({ operatorKeys, trustedProxies = null }: AuthOptions) =>
   Layer.effectContext(
     Effect.gen(function* () {
       const keys = yield* ApiKeys
-      const { keys: wrongKeys } = yield* Door
+      const quotas = yield* Quotas
       const refusals = yield* makeRefusals((fact) => noteAccess(randomUUID(), fact))
 
       /** Null for the operator. */
@@ -134,17 +133,20 @@ export const layer = ({ operatorKeys, trustedProxies = null }: AuthOptions) =>
         const now = yield* Clock.currentTimeMillis
         const stored = storedHash(hashed)
         if (isOperator(operatorKeys, hashed)) {
-          wrongKeys.good(stored, null, now)
+          quotas.goodKey(stored, null)
           return null
         }
-        const usedUp = wrongKeys.usedUp(address, stored, now)
-        if (usedUp !== null) {
+        const wait = quotas.wrongKeyWait(address, stored)
+        if (wait > 0) {
           refusals.note(null, "unknown", address)
-          return yield* tooManyWrongKeys(usedUp)
+          return yield* tooMuch(
+            "Too many wrong keys came from here: only keys that were good lately are looked up.",
+            wait
+          )
         }
         const holder = isWellFormed(key) ? yield* keys.holderOf(stored) : null
         if (holder === null || holder.revoked) {
-          wrongKeys.wrong(address, stored, now)
+          quotas.wrongKey(address, stored)
           refusals.note(holder, holder === null ? "unknown" : "revoked", address)
           return yield* unauthorized(
             isWellFormed(key) ? "This key is not known, or was revoked." : "This is not an API key."
@@ -158,7 +160,7 @@ export const layer = ({ operatorKeys, trustedProxies = null }: AuthOptions) =>
           refusals.note(holder, "network", address)
           return yield* forbidden("This key may not be used from this address.")
         }
-        wrongKeys.good(stored, holder.orgId, now)
+        quotas.goodKey(stored, holder.orgId)
         yield* keys.used(holder.id)
         return holder
       })
@@ -194,7 +196,6 @@ export const layer = ({ operatorKeys, trustedProxies = null }: AuthOptions) =>
                   handler.pipe(
                     Effect.provideService(ActingOrg, orgId),
                     Effect.provideService(Caller, caller),
-                    Effect.provideService(AskedFor, orgId),
                     Effect.provideService(CommandedBy, actor)
                   )
               }
@@ -207,7 +208,6 @@ export const layer = ({ operatorKeys, trustedProxies = null }: AuthOptions) =>
               onSuccess: ({ holder }) =>
                 handler.pipe(
                   Effect.provideService(ManagingKey, holder),
-                  Effect.provideService(AskedFor, holder?.orgId ?? null),
                   Effect.provideService(CommandedBy, actorOf(holder))
                 )
             })

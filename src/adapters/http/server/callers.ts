@@ -69,3 +69,13 @@ export const addressOf = (
   // What a proxy passed on unread is no address.
   return caller !== undefined && isIP(caller) !== 0 ? plain(caller) : plain(nearest)
 }
+
+/** The network that a caller is known by: of IPv6 the 64 bits whose addresses one holder has. */
+export const networkOfCaller = (address: string | null): string => {
+  if (address === null || !address.includes(":") || /^::ffff:\d+\./i.test(address)) return address ?? ""
+  const [head = "", tail] = address.split("::")
+  const groups = head.split(":").filter((group) => group !== "")
+  const rest = (tail ?? "").split(":").filter((group) => group !== "")
+  const zeros = Array.from({ length: Math.max(0, 8 - groups.length - rest.length) }, () => "0")
+  return [...groups, ...(tail === undefined ? [] : zeros), ...rest].slice(0, 4).join(":")
+}

@@ -1,39 +1,30 @@
 /**
- * The limits of a server's connections. Whoever is slow, silent or many is disconnected before it costs others anything.
- *
- * A connection is always in one state (`State`). When there are too many, of one address or in all, one makes room: first
- * those that have never asked anything, then those that ask nothing now, then those that do not finish sending their request, then
- * those that do not read their answer. A connection whose request is being worked on is never taken for another.
+ * The bounds of a server's connections, beside those that Node has: so many of one address, and so many requests of a connection that
+ * wait for their answers. And the stop of a server, which waits for requests under way and for nothing else.
  */
-import type { IncomingMessage, Server, ServerResponse } from "node:http"
+import { IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
-import { fullConnections } from "./CountedRequest.ts"
-import { type CallersTimes, lateCallers } from "./lateCallers.ts"
-import { watchLoop } from "./loopTime.ts"
-import { onRequest } from "./onRequest.ts"
+import { networkOfCaller } from "./callers.ts"
 import { refuseNotHttp } from "./refuseNotHttp.ts"
 
 const seconds = (count: number) => count * 1000
 
-export interface ConnectionLimits extends CallersTimes {
+export interface ConnectionLimits {
   /** Of all callers together. */
   readonly connectionsMax: number
   /** Of one address; a proxy of the operator's may have as many as there are. */
   readonly perAddressMax: number
-  /** How long a connection is kept that asks nothing. */
+  /** For a handshake, and for the headers of a request. */
+  readonly headersWithinMs: number
+  /** For a whole request. */
+  readonly requestWithinMs: number
+  /** A connection is kept for so long without a request. */
   readonly idleMs: number
-  /** How long an answer may wait for its reader. */
-  readonly answerReadWithinMs: number
+  /** A connection with a request is kept for so long without a byte in either direction. */
+  readonly silentMs: number
   readonly isProxy: (address: string) => boolean
-  /** How many requests a caller may send on one connection before it has their answers. One more closes it. */
+  /** Requests that a caller may send on one connection before it has their answers. One more closes it. */
   readonly underWayMax: number
-  /**
-   * How many connections of one address make room for its next ones, in a second; of all addresses together ten times as many. Beyond,
-   * new ones are closed before anything is made for them: who opens thousands has a small part of the loop for it.
-   */
-  readonly roomPerSecondMax: number
-  /** In milliseconds. */
-  readonly now: () => number
 }
 
 export const limitsDefault: ConnectionLimits = {
@@ -43,228 +34,126 @@ export const limitsDefault: ConnectionLimits = {
   requestWithinMs: seconds(30),
   // Longer than the usual idle time of a proxy in front, so that the proxy closes first.
   idleMs: seconds(65),
-  answerReadWithinMs: seconds(30),
+  silentMs: seconds(60),
   isProxy: () => false,
-  underWayMax: 16,
-  roomPerSecondMax: 50,
-  now: () => performance.now()
+  underWayMax: 16
 }
 
-/** How often Node looks for what took too long. */
-export const CHECK_EVERY_MS = seconds(5)
+/** Connections that have as many requests under way as they may. */
+const fullConnections = new WeakSet<Socket>()
 
-/** What a connection does now, in the order in which connections make room for others. */
-const states = ["fresh", "idle", "arriving", "unread", "working"] as const
-type State = (typeof states)[number]
+/**
+ * A request on a connection that may be full. Node's parser reads all requests of a piece at once, some two thousand in 64 KiB, and
+ * makes a request and a response of each; afterwards it is too late to close the connection. It stops at a request for an upgrade. So
+ * the request that is one too many looks like that.
+ */
+export class CountedRequest extends IncomingMessage {
+  private asksUpgrade: unknown
+  readonly isTooMany: boolean
 
-/** Connections by their state; in each state, the one that has been in it for longest comes first. */
-class Pool {
-  readonly byState: Readonly<Record<State, Set<Connection>>> = {
-    fresh: new Set(),
-    idle: new Set(),
-    arriving: new Set(),
-    unread: new Set(),
-    working: new Set()
-  }
-  count = 0
-  /** Those that made room since then. */
-  private madeRoom = { since: Number.NEGATIVE_INFINITY, count: 0 }
-
-  /** One makes room at `now`. */
-  makesRoom(now: number): void {
-    if (now - this.madeRoom.since >= 1_000) this.madeRoom = { since: now, count: 0 }
-    this.madeRoom.count += 1
+  constructor(socket: Socket) {
+    super(socket)
+    this.isTooMany = fullConnections.has(socket)
   }
 
-  mayMakeRoom(now: number, perSecondMax: number): boolean {
-    return now - this.madeRoom.since >= 1_000 || this.madeRoom.count < perSecondMax
+  get upgrade(): unknown {
+    return this.isTooMany || this.asksUpgrade
   }
 
-  /** Null when all of them are being worked for. */
-  leastNeeded(): Connection | null {
-    for (const state of states) {
-      if (state === "working") return null
-      const [first] = this.byState[state]
-      if (first !== undefined) return first
-    }
-    return null
+  set upgrade(asks: unknown) {
+    this.asksUpgrade = asks
   }
 }
 
-interface Connection {
-  readonly socket: Socket
-  readonly pools: ReadonlyArray<Pool>
-  state: State
-  since: number
-  /** Answers that have not ended: a caller may send several requests before it reads. */
-  readonly underWay: Set<ServerResponse>
-  /** Of their answers, those that are written and wait to be read. */
-  unread: number
-  /** Of the last request whose headers came. */
-  last: Exchange | null
-}
+/** How long a stop waits for requests under way. Appends take milliseconds; a slow caller could take for ever. */
+const STOP_MAX_MS = 10_000
 
-interface Exchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-}
+/** Answers that never end by themselves. A stop ends them: subscribers reconnect with the last id they saw. */
+export const endless = new WeakSet<ServerResponse>()
 
-/** The request whose body is on its way. */
-const arrivingOf = ({ last }: Connection): Exchange | null => (last === null || last.request.complete ? null : last)
+/** Calls `enter` with each request; `begin` lets the server's listeners hear it. */
+export const watchConnections = (
+  server: Server,
+  { connectionsMax, perAddressMax, silentMs, isProxy, underWayMax }: ConnectionLimits,
+  enter: (request: IncomingMessage, response: ServerResponse, begin: () => void) => void
+): void => {
+  const perAddress = new Map<string, number>()
+  const underWay = new Map<Socket, Set<ServerResponse>>()
 
-/** Whether a refusal of what arrives now can't be taken for the answer to something else, or for a part of it. */
-const hearsRefusal = (connection: Connection): boolean => {
-  const arriving = arrivingOf(connection)
-  if (arriving === null) return connection.underWay.size === 0
-  return connection.underWay.size === 1 && !arriving.response.headersSent
-}
-
-/** Of Node: a handshake or a request that took too long. */
-const tooLate: ReadonlySet<string | undefined> = new Set(["ERR_TLS_HANDSHAKE_TIMEOUT", "ERR_HTTP_REQUEST_TIMEOUT"])
-
-export const watchConnections = (server: Server, limits: ConnectionLimits): void => {
-  const loop = watchLoop(limits.requestWithinMs + CHECK_EVERY_MS)
-  const late = lateCallers(server, limits, loop)
-  const all = new Pool()
-  const byAddress = new Map<string, Pool>()
-  const byName = new Map<string, Connection>()
-  const bySocket = new WeakMap<Socket, Connection>()
-
-  const become = (connection: Connection, state: State) => {
-    // It has made room already.
-    if (connection.pools[0]!.byState[connection.state].has(connection) === false) return
-    for (const { byState } of connection.pools) {
-      byState[connection.state].delete(connection)
-      byState[state].add(connection)
-    }
-    connection.state = state
-    connection.since = performance.now()
+  const count = (address: string, change: 1 | -1) => {
+    const own = (perAddress.get(address) ?? 0) + change
+    if (own === 0) perAddress.delete(address)
+    else perAddress.set(address, own)
   }
 
-  /** TLS wraps the socket that was accepted, and both have the same ends. */
-  const nameOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
-
-  const leave = (connection: Connection, address: string, name: string) => {
-    if (byName.get(name) !== connection) return
-    byName.delete(name)
-    for (const pool of connection.pools) {
-      pool.byState[connection.state].delete(connection)
-      pool.count -= 1
-    }
-    if (byAddress.get(address)?.count === 0) byAddress.delete(address)
-  }
-
-  /** Where a connection of the address takes a place. */
-  const poolsOf = (address: string, own: Pool) =>
-    [
-      { pool: own, max: limits.isProxy(address) ? limits.connectionsMax : limits.perAddressMax, times: 1 },
-      { pool: all, max: limits.connectionsMax, times: 10 }
-    ] as const
-
-  const mayCome = (address: string): boolean => {
-    const own = byAddress.get(address)
-    if (all.count < limits.connectionsMax && (own === undefined || own.count < limits.perAddressMax)) return true
-    const now = limits.now()
-    return poolsOf(address, own ?? new Pool()).every(
-      ({ pool, max, times }) => pool.count < max || pool.mayMakeRoom(now, times * limits.roomPerSecondMax)
-    )
-  }
-
-  const admit = (socket: Socket) => {
-    const { remoteAddress: address } = socket
-    // It is gone already.
-    if (address === undefined) return socket.destroy()
-    const own = byAddress.get(address) ?? new Pool()
-    for (const { pool, max } of poolsOf(address, own)) {
-      if (pool.count < max) continue
-      const other = pool.leastNeeded()
-      if (other === null) return socket.destroy()
-      pool.makesRoom(limits.now())
-      other.socket.destroy()
-      // Its place is free at once, whenever its end is told.
-      leave(other, other.socket.remoteAddress ?? address, nameOf(other.socket))
-    }
-    byAddress.set(address, own)
-    const connection: Connection = {
-      socket,
-      pools: [all, own],
-      state: "fresh",
-      since: performance.now(),
-      underWay: new Set(),
-      unread: 0,
-      last: null
-    }
-    const name = nameOf(socket)
-    byName.set(name, connection)
-    bySocket.set(socket, connection)
-    for (const pool of connection.pools) {
-      pool.byState.fresh.add(connection)
-      pool.count += 1
-    }
+  const underWayOn = (socket: Socket): Set<ServerResponse> => {
+    const known = underWay.get(socket)
+    if (known !== undefined) return known
+    const own = new Set<ServerResponse>()
+    underWay.set(socket, own)
     socket.once("close", () => {
-      leave(connection, address, name)
-      // Node tells those behind the first only where it was the parser that read the connection's end.
-      for (const response of connection.underWay) response.destroy()
+      underWay.delete(socket)
+      // Node ends those behind the first only where it was the parser that read the connection's end.
+      for (const response of own) response.destroy()
     })
+    return own
   }
-
-  const connectionOf = (socket: Socket) => bySocket.get(socket) ?? byName.get(nameOf(socket))
 
   const follow = (request: IncomingMessage, response: ServerResponse) => {
-    late.asked(request)
-    const connection = connectionOf(request.socket)
-    if (connection === undefined) return
-    bySocket.set(request.socket, connection)
-    connection.last = { request, response }
-    connection.underWay.add(response)
-    if (connection.underWay.size >= limits.underWayMax) fullConnections.add(request.socket)
-    // Who asks more instead of reading gains no time.
-    if (connection.unread === 0) become(connection, "arriving")
-    let isUnread = false
-    // Each of these comes once; `once` would make two more functions for each.
-    request.on("end", () => {
-      if (connection.state === "arriving") become(connection, "working")
-    })
-    response.on("prefinish", () => {
-      isUnread = true
-      connection.unread += 1
-      if (connection.unread === 1) become(connection, "unread")
-    })
+    const { socket } = request
+    const own = underWayOn(socket)
+    own.add(response)
+    if (own.size >= underWayMax) fullConnections.add(socket)
     response.on("close", () => {
-      if (connection.underWay.size === limits.underWayMax) fullConnections.delete(request.socket)
-      connection.underWay.delete(response)
-      if (isUnread) connection.unread -= 1
-      become(connection, connection.unread > 0 ? "unread" : connection.underWay.size > 0 ? "working" : "idle")
+      own.delete(response)
+      fullConnections.delete(socket)
     })
+    enter(request, response, () => emit("request", request, response))
   }
 
-  const refuseOn = (error: NodeJS.ErrnoException, socket: Socket) => {
-    const connection = connectionOf(socket)
-    const end = () => refuseNotHttp(error, socket, connection === undefined || hearsRefusal(connection))
-    if (!tooLate.has(error.code)) return end()
-    late.judge(socket, connection === undefined ? null : (arrivingOf(connection)?.request ?? null), end)
+  /** A refusal must not be taken for the answer to another request, or for a part of it. */
+  const hearsRefusal = (socket: Socket): boolean => {
+    const [first, second] = underWay.get(socket) ?? []
+    return first === undefined || (second === undefined && !first.headersSent && !first.req.complete)
   }
 
-  const sweep = setInterval(
-    () => {
-      const before = performance.now() - limits.answerReadWithinMs - loop.stoodStillMs()
-      for (const connection of all.byState.unread) {
-        if (connection.since > before) break
-        connection.socket.destroy()
-      }
-    },
-    Math.min(seconds(2), limits.answerReadWithinMs)
-  ).unref()
-
-  // Node asks it before it makes a socket of a connection that it accepted. It is the `blockList` of `net.createServer`, which
-  // `http.createServer` does not pass on, and the event `connection` comes when the socket is made.
-  Object.assign(server, { blockList: { check: (address: string) => !mayCome(address) } })
-  server.on("connection", admit)
-  server.on("clientError", refuseOn)
-  onRequest(server, follow)
-  server.once("close", () => {
-    clearInterval(sweep)
-    late.stop()
-    loop.stop()
+  server.maxConnections = connectionsMax
+  server.timeout = silentMs
+  server.on("connection", (socket) => {
+    const { remoteAddress } = socket
+    // It is gone already.
+    if (remoteAddress === undefined) return socket.destroy()
+    const address = networkOfCaller(remoteAddress)
+    if ((perAddress.get(address) ?? 0) >= perAddressMax && !isProxy(remoteAddress)) return socket.destroy()
+    count(address, 1)
+    socket.once("close", () => count(address, -1))
   })
+  server.on("clientError", (error, socket) => refuseNotHttp(error, socket as Socket, hearsRefusal(socket as Socket)))
+
+  const emit = server.emit.bind(server) as (event: string, ...given: ReadonlyArray<unknown>) => boolean
+  server.emit = (event: string, ...given: ReadonlyArray<unknown>): boolean => {
+    const [request, response] = given as [IncomingMessage, ServerResponse]
+    if (event === "request") follow(request, response)
+    else if (event === "checkContinue") {
+      response.writeContinue()
+      follow(request, response)
+    } else if (event === "upgrade") request.socket.destroy()
+    else return emit(event, ...given)
+    return true
+  }
+
+  // Node's own `close` lets connections that were busy at that moment stay in keep-alive afterwards, and watches for slow requests no more.
+  const close = server.close.bind(server)
+  server.close = (callback) => {
+    close(callback)
+    for (const own of underWay.values()) for (const response of own) if (endless.has(response)) response.destroy()
+    const since = performance.now()
+    const sweep = setInterval(() => {
+      const isDone = [...underWay.values()].every(({ size }) => size === 0)
+      if (isDone || performance.now() - since > STOP_MAX_MS) server.closeAllConnections()
+      else server.closeIdleConnections()
+    }, 20)
+    server.once("close", () => clearInterval(sweep))
+    return server
+  }
 }

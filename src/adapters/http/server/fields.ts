@@ -32,7 +32,7 @@ export const projectedListOf = <S extends Schema.Constraint>(item: S) =>
 export const LIMIT_MAX = 200
 export const LIMIT_DEFAULT = 50
 /** Of what one message or one stream has: nearly always all of it. */
-export const HISTORY_LIMIT = 1_000
+export const HISTORY_LIMIT = LIMIT_MAX
 
 const limitUpTo = (max: number) =>
   Schema.String.check(

@@ -1,21 +1,17 @@
-/**
- * Pages of lists. A page is made in pieces, each in its org's turn, and ends where it has so many bytes. An org has few large ones in memory,
- * and those that have not left yet are among them.
- */
-import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Effect, Result, Schema } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { AskedFor } from "../../../application/askedFor.ts"
-import { PAGE_READ_BYTES } from "../../../application/errors.ts"
+/** Pages of lists, of at most 200 items. Orgs take turns at the connections that lists are read with. */
+import { Effect, Schema } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { Freshness } from "../../../application/log/Freshness.ts"
 import type { ProjectionName } from "../../../application/log/projections/Projection.ts"
-import { BYTES_AT_ONCE, inPieces } from "../../../application/pieces.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { ActingOrg } from "./auth.ts"
 import { cursorsOf } from "./cursor.ts"
-import { inTurnsOf } from "./door.ts"
 import { freshness, LIMIT_DEFAULT } from "./fields.ts"
-import { asReader } from "./underWay.ts"
+import { Quotas } from "./quotas.ts"
+
+/** Reads a list or a count of the org that asks. */
+export const asReader = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Quotas, ({ reads }) => Effect.flatMap(ActingOrg, (org) => reads.withPermit(org)(effect)))
 
 /** What callers say about the page they want. */
 export interface PageQuery {
@@ -34,39 +30,11 @@ interface Items<Item> {
   readonly nextCursor: string | null
 }
 
-/** A page ends with the item with which its JSON has so many bytes. What is read for it has half of that, so that few pages are read again. */
-export const PAGE_BYTES = 2 * PAGE_READ_BYTES
-/** A page beyond it is counted as under way until it has left. */
-const LARGE = 256 * 1024
-
 /** What one item is in the API, as data, and how what is read becomes it. */
 interface Kind<Item, Json> {
   readonly of: Schema.Codec<Json, unknown>
   readonly json: (item: Item) => Json
 }
-
-/** The JSON of the first of these, as many as a page may have. */
-const encoded = Effect.fnUntraced(function* <Item, Json>(items: ReadonlyArray<Item>, { of, json }: Kind<Item, Json>) {
-  const encode = encoderOf(of)
-  const parts: Array<Buffer> = []
-  let text = ""
-  let count = 0
-  let bytes = 0
-  yield* inPieces(items.length, (index) => {
-    if (bytes >= PAGE_BYTES) return Result.fail("Full")
-    const item = JSON.stringify(encode(json(items[index]!)))
-    const size = Buffer.byteLength(item)
-    text += index === 0 ? item : `,${item}`
-    count += 1
-    bytes += size
-    if (text.length >= BYTES_AT_ONCE) {
-      parts.push(Buffer.from(text))
-      text = ""
-    }
-    return Result.succeed(size)
-  }).pipe(Effect.ignore)
-  return { count, parts: [...parts, Buffer.from(text)] }
-})
 
 const encoders = new WeakMap<object, (value: unknown) => unknown>()
 
@@ -80,7 +48,7 @@ const encoderOf = (schema: Schema.ConstraintCodec<unknown>): ((value: unknown) =
 /** One page of a list of the org: read with the store's own cursor, answered in the words of the API. */
 export const pageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
   list: string,
-  { limit: asked = LIMIT_DEFAULT, cursor }: PageQuery,
+  { limit = LIMIT_DEFAULT, cursor }: PageQuery,
   read: (orgId: OrgId, page: Page) => Effect.Effect<Items<Item>, E, R>,
   kind: Kind<Item, Json>,
   beside: Schema.Json = {}
@@ -88,25 +56,11 @@ export const pageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
   const orgId = yield* ActingOrg
   const { seal, open } = yield* cursorsOf(list)
   const from = cursor === undefined ? null : yield* open(cursor)
-  const page = Effect.gen(function* () {
-    for (let limit = asked; ; ) {
-      const { items, nextCursor } = yield* read(orgId, { limit, cursor: from })
-      const { count, parts } = yield* encoded(items, kind)
-      if (count === items.length) {
-        const end = { nextCursor: nextCursor === null ? null : seal(nextCursor), ...(beside as object) }
-        return Buffer.concat([Buffer.from('{"items":['), ...parts, Buffer.from(`],${JSON.stringify(end).slice(1)}`)])
-      }
-      // The store knows what leads on from an item only where a page ends.
-      limit = count
-    }
-  })
-  const response = NodeHttpServerRequest.toServerResponse(yield* HttpServerRequest.HttpServerRequest)
-  const bytes = yield* asReader(inTurnsOf((yield* AskedFor) ?? orgId, page), ({ length }, giveBack) => {
-    if (length <= LARGE || response.closed) return false
-    response.once("close", giveBack)
-    return true
-  })
-  return HttpServerResponse.uint8Array(bytes, { contentType: "application/json" })
+  const { items, nextCursor } = yield* asReader(read(orgId, { limit, cursor: from }))
+  const encode = encoderOf(kind.of)
+  const end = { nextCursor: nextCursor === null ? null : seal(nextCursor), ...(beside as object) }
+  const text = `{"items":[${items.map((item) => JSON.stringify(encode(kind.json(item)))).join()}],${JSON.stringify(end).slice(1)}`
+  return HttpServerResponse.text(text, { contentType: "application/json" })
 })
 
 const encodeFreshness = Schema.encodeSync(Schema.toCodecJson(Schema.Struct(freshness)))

@@ -1,21 +1,25 @@
-/** The listening server: Node's, with limits for its connections, a stop that ends soon, TLS where there is a certificate, and turns. */
-import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from "node:http"
+/** The listening server: Node's, with limits for its connections, TLS where there is a certificate, and quotas. */
+import { createServer, type Server, type ServerOptions } from "node:http"
 import { createServer as createSecureServer } from "node:https"
 import { Redacted } from "effect"
-import { CountedRequest } from "./CountedRequest.ts"
-import { CHECK_EVERY_MS, type ConnectionLimits, limitsDefault, watchConnections } from "./connections.ts"
+import { type ConnectionLimits, CountedRequest, limitsDefault, watchConnections } from "./connections.ts"
+import type { Enter } from "./quotas.ts"
 import { SafeResponse } from "./securityHeaders.ts"
-import { stopSoon } from "./stopSoon.ts"
 
-const optionsOf = ({ headersWithinMs, requestWithinMs, idleMs }: ConnectionLimits): ServerOptions => ({
-  headersTimeout: headersWithinMs,
-  requestTimeout: requestWithinMs,
-  connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, Math.ceil(headersWithinMs / 2)),
-  keepAliveTimeout: idleMs,
-  maxHeaderSize: 16 * 1024,
-  IncomingMessage: CountedRequest,
-  ServerResponse: SafeResponse
-})
+/** How often Node looks for slow callers. */
+const CHECK_EVERY_MS = 5_000
+
+const optionsOf = ({ headersWithinMs, requestWithinMs, idleMs }: ConnectionLimits) =>
+  ({
+    headersTimeout: headersWithinMs,
+    requestTimeout: requestWithinMs,
+    connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, Math.ceil(headersWithinMs / 2)),
+    keepAliveTimeout: idleMs,
+    maxHeaderSize: 16 * 1024,
+    IncomingMessage: CountedRequest,
+    ServerResponse: SafeResponse,
+    shouldUpgradeCallback: ({ isTooMany }) => isTooMany
+  }) satisfies ServerOptions<typeof CountedRequest, typeof SafeResponse>
 
 /** In PEM. */
 export interface Certificate {
@@ -48,40 +52,13 @@ const makeSecureServer = ({ certificate, whenRenewed }: Tls, limits: ConnectionL
   return server
 }
 
-/** Calls `begin` when it is the request's turn. */
-export type TakeUp = (request: IncomingMessage, begin: () => void) => void
-
-/** Whoever listens for requests from now on hears of each when it is taken up, and nobody upgrades a connection. */
-const inTurn = (server: Server, takeUp: TakeUp): void => {
-  type Listener = (request: IncomingMessage, response: ServerResponse) => void
-  const [on, off] = [server.on.bind(server), server.off.bind(server)]
-  const later = new WeakMap<Listener, Listener>()
-  const isRequest = (event: string) => event === "request" || event === "checkContinue"
-  Object.assign(server, {
-    on: (event: string, listener: Listener) => {
-      if (event === "upgrade") return server
-      if (!isRequest(event)) return on(event, listener)
-      const whenTakenUp: Listener = (request, response) =>
-        takeUp(request, () => {
-          // Its caller may have gone while it waited.
-          if (!response.destroyed) listener(request, response)
-        })
-      later.set(listener, whenTakenUp)
-      return on(event, whenTakenUp)
-    },
-    off: (event: string, listener: Listener) => off(event, later.get(listener) ?? listener)
-  })
-}
-
 export const makeServer = (
   given: Partial<ConnectionLimits> = {},
   tls: Tls | null = null,
-  takeUp: TakeUp | null = null
+  enter: Enter = (_request, _response, begin) => begin()
 ): Server => {
   const limits = { ...limitsDefault, ...given }
   const server = tls === null ? createServer(optionsOf(limits)) : makeSecureServer(tls, limits)
-  watchConnections(server, limits)
-  stopSoon(server)
-  if (takeUp !== null) inTurn(server, takeUp)
+  watchConnections(server, limits, enter)
   return server
 }

@@ -103,16 +103,8 @@ const integerHeader = (required: boolean, description: string) => ({
   schema: { type: "integer", minimum: 0 }
 })
 
-/** What every refusal for asking too much says. */
-const limitHeaders = {
-  "RateLimit-Limit": integerHeader(true, "How much there is of what was used up."),
-  "RateLimit-Remaining": integerHeader(true, "Always 0."),
-  "RateLimit-Reset": integerHeader(false, "The same as Retry-After."),
-  "Retry-After": integerHeader(
-    false,
-    "In so many seconds it may be worth asking again. Without it waiting does not help: somebody must make room."
-  )
-}
+/** Headers of every refusal for asking too much. */
+const limitHeaders = { "Retry-After": integerHeader(true, "After so many seconds it may be worth asking again.") }
 
 /** `Problem_1` is a copy of `Problem`: the generator makes one for each place where it differs in nothing that shows. */
 const withoutCopies = (generated: Record<string, unknown>): Record<string, unknown> => {

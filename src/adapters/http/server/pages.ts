@@ -6,12 +6,10 @@
 import { createHash } from "node:crypto"
 import { promisify } from "node:util"
 import { gzip } from "node:zlib"
-import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiScalar, OpenApi } from "effect/http-api"
 import type { Api } from "./Api.ts"
-import { tooManyReaders, toResponse } from "./problem.ts"
 import { policyOf } from "./securityHeaders.ts"
 
 interface Page {
@@ -44,17 +42,7 @@ const acceptsGzip = (accepted = ""): boolean =>
 const isKnown = (known = "", etag: string): boolean =>
   known.split(",").some((each) => each.trim() === "*" || each.trim().replace(/^W\//, "") === etag)
 
-/**
- * So many answers may be on their way to readers at once. Their bytes are shared, but each fills the buffers of its connection, and
- * what the kernel has for all connections is not much.
- */
-const READERS_MAX = 32
-
-interface Readers {
-  count: number
-}
-
-const answerWith = (made: Effect.Effect<Page>, readers: Readers) =>
+const answerWith = (made: Effect.Effect<Page>) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const page = yield* made
@@ -69,11 +57,6 @@ const answerWith = (made: Effect.Effect<Page>, readers: Readers) =>
       ...(page.policy !== null && { "content-security-policy": page.policy })
     }
     if (isKnown(known, etag)) return HttpServerResponse.empty({ status: 304, headers })
-    if (readers.count >= READERS_MAX) return toResponse(tooManyReaders())
-    readers.count += 1
-    NodeHttpServerRequest.toServerResponse(request).once("close", () => {
-      readers.count -= 1
-    })
     return HttpServerResponse.uint8Array(zips ? page.zipped : page.plain, {
       contentType: page.contentType,
       headers: zips ? { ...headers, "content-encoding": "gzip" } : headers
@@ -112,9 +95,8 @@ export const pagesRoutes = (api: typeof Api) =>
       const openApi = yield* Effect.cached(
         Effect.suspend(() => pageOf("application/json", Buffer.from(JSON.stringify(OpenApi.fromApi(api)))))
       )
-      const readers: Readers = { count: 0 }
-      yield* router.add("GET", "/docs", answerWith(docs, readers))
-      yield* router.add("GET", "/openapi.json", answerWith(openApi, readers))
+      yield* router.add("GET", "/docs", answerWith(docs))
+      yield* router.add("GET", "/openapi.json", answerWith(openApi))
       yield* router.add("GET", "/", HttpServerResponse.redirect("/docs", { status: 302 }))
     })
   )

@@ -8,7 +8,6 @@ import type { Fault } from "../../../application/errors.ts"
 import { StoreHealth } from "../../../application/storeHealth.ts"
 import { isUuid } from "../../../domain/ids.ts"
 import { type Failure, invalidFields, notFound, type Problem, ProblemBody, problemFor } from "../../api/problem.ts"
-import { Unhurried } from "./unhurried.ts"
 
 export * from "../../api/problem.ts"
 
@@ -28,7 +27,6 @@ const unanswered = (cause: unknown) =>
 export const refuse = (failure: Failure): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
   const problem = problemFor(failure)
   const response = Effect.sync(() => toResponse(problem))
-  if (problem.body.status === 429) return Effect.andThen(Effect.flatten(Unhurried), response)
   return failure._tag === "StoreUnavailable" ? Effect.andThen(unanswered(failure.cause), response) : response
 }
 

@@ -138,7 +138,7 @@ const listed = (
 }
 const namedStatement = prepared`select ${columns} from ${table}
     where org_id = $1 and channel = $2 and ($3::text is null or public_key = $3) and ${living} order by id limit 2`
-const publicKeyStatement = prepared`select ${columns} from ${table} where channel = $1 and public_key = $2 and ${living}`
+const publicKeysStatement = prepared`select ${columns}, public_key as "publicKey" from ${table} where channel = $1 and public_key = any ($2::text[]) and ${living}`
 const lookupStatement = prepared`select 1 from ${table} where lookup_hash = any ($1::bytea[]) and ${living} limit 1`
 const matchingStatement = prepared`select ${columns} from ${table} where channel = $1 and settings @> $2 and ${living} order by id`
 const alertTargetsStatement = prepared`select ${columns} from ${table} where alerting is not null and ${living} order by id`
@@ -254,7 +254,6 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
         const [row] = yield* unavailable(durable.query<Row>(statement, all))
         yield* Cache.invalidate(sendings, `${orgId}/${id}`)
         yield* Cache.invalidateAll(names)
-        yield* Cache.invalidateAll(publicKeys)
         yield* pulse.wake("queue", "log")
         return row ?? null
       })
@@ -266,7 +265,6 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
           capacity: REMEMBERED,
           timeToLive: (exit) => (Exit.isSuccess(exit) ? freshFor : Duration.zero)
         })
-      const openFirst = ([row]: ReadonlyArray<Row>) => openOrNull(row ?? null)
       // A claim names many destinations at once, and so does an event with many endpoints: those that are asked for together
       // are read together.
       const readSending = yield* groupCommit<string, Row | null>({
@@ -286,7 +284,6 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
         Effect.map(unavailable(readSending([key])), ([row]) => openOrNull(row!))
       )
       const names = yield* remembered((key) => Effect.map(read(namedStatement, JSON.parse(key)), all))
-      const publicKeys = yield* remembered((key) => Effect.map(read(publicKeyStatement, JSON.parse(key)), openFirst))
 
       return Destinations.of({
         create: (kind, orgId, { settings, secrets, published, publicKey, lookup, alerting, call }) => {
@@ -377,7 +374,13 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
         },
         forSending: (orgId, id) => Cache.get(sendings, `${orgId}/${id}`),
         named: (orgId, channel, publicKey) => Cache.get(names, JSON.stringify([orgId, channel, publicKey])),
-        withPublicKey: (channel, publicKey) => Cache.get(publicKeys, JSON.stringify([channel, publicKey])),
+        withPublicKeys: (channel, publicKeys) =>
+          Effect.map(
+            unavailable(
+              lookups.query<Row & { readonly publicKey: string }>(publicKeysStatement, [channel, publicKeys])
+            ),
+            (rows) => new Map(rows.map((row) => [row.publicKey, openOf(row)]))
+          ),
         knowsLookup: (channel, lookup) =>
           Effect.map(
             read(lookupStatement, [[encryptionKey, ...olderKeys].map((key) => lookupHash(key, channel, lookup))]),

@@ -214,7 +214,7 @@ describe("the alert targets of an org", () => {
     for (let n = 0; n < 20; n++) made.push((await create({ type: "webhook", url }, "many")).json["id"])
     const refused = await create({ type: "pagerduty", routingKey }, "many")
     expect([refused.status, refused.json["type"]]).toEqual([429, expect.stringContaining("limit-reached")])
-    expect(refused.headers.get("retry-after")).toBeNull()
+    expect(refused.headers.get("retry-after")).toBe("3600")
     expect((await call("DELETE", `${targets}/${made[0]}`, { org: "many" })).status).toBe(204)
     expect((await create({ type: "pagerduty", routingKey }, "many")).status).toBe(201)
   })

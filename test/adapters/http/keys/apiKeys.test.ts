@@ -117,11 +117,8 @@ describe("an API key", () => {
     expect((await send(slow)).status).toBe(200)
     const refused = await send(slow)
     expect(refused.status).toBe(429)
-    expect(refused.json).toMatchObject({
-      ...{ type: "urn:posthaste:problem:limit-reached", title: "The key has reached a limit" }
-    })
-    expect(refused.headers.get("ratelimit-limit")).toBe("2")
-    expect(refused.headers.get("ratelimit-remaining")).toBe("0")
+    expect(refused.json["type"]).toBe("urn:posthaste:problem:limit-reached")
+    expect(refused.json["detail"]).toMatch(/^The limit acceptsPerSecond of this key is 2\. /)
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(10)
     const event = await call("POST", "/api/v1/events", { key: slow, org: null, body: { eventType: "a", data: 1 } })
     expect(event.status).toBe(429)

@@ -3,7 +3,7 @@ import { connect } from "node:net"
 import { DateTime, Duration, Effect } from "effect"
 import { afterEach, describe, expect, it } from "vitest"
 import { slowdown } from "../../../servers/slowdown.ts"
-import { field, limitIn, OPERATOR, start } from "../served.ts"
+import { field, OPERATOR, start } from "../served.ts"
 import { follow as followAt } from "./follow.ts"
 
 let reads = 0
@@ -214,8 +214,8 @@ describe("the feed", () => {
     const ended = new Promise((resolve) => deaf.once("close", resolve))
     deaf.on("error", () => {})
     const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`key-${i}`, "x".repeat(900)]))
-    for (let i = 0; i < 4; i++) {
-      const messages = Array.from({ length: 50 }, () => ({ channel: "webhook", to, payloadJson: 1, metadata }))
+    for (let i = 0; i < 10; i++) {
+      const messages = Array.from({ length: 20 }, () => ({ channel: "webhook", to, payloadJson: 1, metadata }))
       expect((await call("POST", "/api/v1/outbound/messages/batch", { org, body: { messages } })).status).toBe(200)
     }
     deaf.write(
@@ -238,7 +238,7 @@ describe("the feed", () => {
     await follow(org)
     const another = await call("GET", "/api/v1/feed", { org })
     expect([another.status, another.json["type"]]).toEqual([429, "urn:posthaste:problem:limit-reached"])
-    expect(limitIn(another)).toEqual({ limit: "1", remaining: "0", reset: "30", after: "30" })
+    expect(another.headers.get("retry-after")).toBe("30")
     await follow("another-org")
   })
 
@@ -256,7 +256,7 @@ describe("the feed", () => {
     const tooMany = await call("GET", "/api/v1/feed")
     expect(tooMany.status).toBe(429)
     expect(tooMany.headers.get("content-type")).toBe("application/problem+json")
-    expect(limitIn(tooMany)).toEqual({ limit: "40", remaining: "0", reset: "30", after: "30" })
+    expect(tooMany.headers.get("retry-after")).toBe("30")
     for (const subscriber of open) subscriber.stop()
     // The server learns of it a moment later.
     await expect.poll(async () => (await follow(newOrg())).response.statusCode, { timeout: 60_000 }).toBe(200)

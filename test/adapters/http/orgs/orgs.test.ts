@@ -1,7 +1,7 @@
 /** Orgs over HTTP: only the operator sets them, limits answer 429, and a suspension stops every way in. */
 import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "vitest"
-import { field, limitIn, start } from "../served.ts"
+import { field, start } from "../served.ts"
 
 const { call, endpoint, send, project } = await start()
 const newOrg = () => `org-${randomUUID()}`
@@ -111,25 +111,24 @@ describe("orgs", () => {
     expect(refused.status).toBe(429)
     expect(refused.json["type"]).toBe("urn:posthaste:problem:limit-reached")
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(10)
-    expect(refused.headers.get("ratelimit-limit")).toBe("2")
     const event = await call("POST", "/api/v1/events", { org, body: { eventType: "a.b", data: 1 } })
     expect(event.status).toBe(429)
     const another = await call("POST", "/api/v1/webhook-endpoints", { org, body: { url: "https://shop.example/2" } })
     expect(another.status).toBe(429)
-    expect(limitIn(another)).toEqual({ limit: "1", remaining: "0", reset: null, after: null })
+    expect(another.headers.get("retry-after")).toBe("3600")
     // Others have limits of their own.
     const other = newOrg()
     expect((await send({ ...request, to: await endpoint(other) }, { org: other })).status).toBe(201)
   })
 
-  it("that may accept nothing in a second are told so, and not to come back", async () => {
+  it("that may accept nothing in a second are told to come back much later", async () => {
     const org = newOrg()
     const to = await endpoint(org)
     for (const limits of [{ acceptsPerSecond: 0 }, { bytesPerSecond: 0 }]) {
       await set(org, { limits })
       const refused = await send({ channel: "webhook", to, payloadJson: 1 }, { org })
       expect(refused.status, refused.text).toBe(429)
-      expect(limitIn(refused)).toEqual({ limit: "0", remaining: "0", reset: null, after: null })
+      expect(refused.headers.get("retry-after")).toBe("3600")
     }
   })
 
@@ -178,8 +177,8 @@ describe("orgs", () => {
     ]
     expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 429))
     // Replays end by themselves. Where nothing may wait, no time makes room.
-    expect(limitIn(refused[4]!)).toEqual({ limit: "1", remaining: "0", reset: "30", after: "30" })
-    expect(limitIn(refused[0]!)).toEqual({ limit: "0", remaining: "0", reset: null, after: null })
+    expect(refused[4]!.headers.get("retry-after")).toBe("30")
+    expect(refused[0]!.headers.get("retry-after")).toBe("3600")
     // Another request under a key of before is told that, and not about a limit.
     const other = await send({ ...request, payloadJson: 2 }, { org, headers: { "idempotency-key": "one" } })
     expect([other.status, other.json["type"]]).toEqual([409, "urn:posthaste:problem:idempotency-key-reused"])
