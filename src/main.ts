@@ -50,7 +50,7 @@ import { Processes } from "./application/ports/Processes.ts"
 import { both, Telemetry } from "./application/ports/Telemetry.ts"
 import { heartbeat } from "./application/processes/heartbeat.ts"
 import { Troubles } from "./application/processes/Troubles.ts"
-import { applyReceipts } from "./application/receipts/applyReceipts.ts"
+import { applyReceipts, forgetReceipts } from "./application/receipts/applyReceipts.ts"
 import { warnOfUnverifiedAccounts } from "./application/receipts/receiveReceipts.ts"
 import { replayDeadLetters } from "./application/replays/replayDeadLetters.ts"
 import { retain } from "./application/retention/retain.ts"
@@ -168,6 +168,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
     inBackground(maintain(watchBroker)),
     inBackground(maintain(endMessages)),
     inBackground(maintain(disableFailing)),
+    inBackground(maintain(forgetReceipts)),
     inBackground(maintain(readFigures(self.id, given.metricsDestinations)))
   )
 

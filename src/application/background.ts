@@ -7,6 +7,7 @@
  * - A defect is logged, and the loop goes on after the same pause: a bug in one step may not end the steps after it.
  */
 import { type Duration, Effect } from "effect"
+import { Pulse, type Topic } from "./ports/Pulse.ts"
 import { outageOf, StoreHealth } from "./storeHealth.ts"
 
 interface Unavailable {
@@ -29,5 +30,22 @@ export const background = <E extends Unavailable, R>(
       Effect.catch((error: E) => outage.failed(error).pipe(Effect.andThen(Effect.sleep(pause)))),
       Effect.catchDefect((defect) => Effect.andThen(Effect.logError(`${task} failed`, defect), Effect.sleep(pause))),
       Effect.forever
+    )
+  })
+
+/** The heartbeat rings what is due: this is only for a heartbeat that fails. */
+const LOOK_EVERY = "30 seconds"
+
+/** Repeats a step as long as it answers that there may be more, then waits until the topic is rung. */
+export const backgroundOn = <E extends Unavailable, R>(
+  topic: Topic,
+  task: string,
+  step: Effect.Effect<boolean, E, R>
+): Effect.Effect<never, never, R> =>
+  Effect.flatMap(Pulse, ({ listener }) => {
+    const { wait } = listener(topic)
+    return background(
+      task,
+      Effect.flatMap(step, (more) => (more ? Effect.void : wait(LOOK_EVERY)))
     )
   })

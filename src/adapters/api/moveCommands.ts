@@ -9,11 +9,12 @@
  * A crash between two steps repeats the earlier ones: a command has its message's id from the beginning, so it becomes one
  * message, and one fact when it is refused.
  */
-import { DateTime, Duration, Effect, Result, Schema } from "effect"
+import { Clock, DateTime, Duration, Effect, Result, Schema } from "effect"
 import { background } from "../../application/background.ts"
 import { newHolder } from "../../application/newHolder.ts"
 import { CommandInbox, type GivenCommand, type Settlement } from "../../application/ports/CommandInbox.ts"
 import { Journals } from "../../application/ports/Journals.ts"
+import { Pulse } from "../../application/ports/Pulse.ts"
 import { type CommandFact, journalOfCommand, toRecorded } from "../../domain/command/facts.ts"
 import { OrgId } from "../../domain/ids.ts"
 import { type Answer, type Command, isCommandType, obeyAll } from "./commands.ts"
@@ -25,7 +26,10 @@ const AT_ONCE = 500
 const LEASE = Duration.seconds(5)
 const PAUSE_MIN = Duration.millis(5)
 const PAUSE_MAX = Duration.millis(200)
-const PAUSE_OTHER = Duration.seconds(1)
+/** As long after the last command the inbox is asked again and again; later the heartbeat rings when there is one. */
+const QUIET = Duration.seconds(10)
+/** Only for a heartbeat that fails. */
+const LOOK_EVERY = Duration.seconds(30)
 /** In the actor of its facts. */
 const WAY = "sql"
 
@@ -35,18 +39,23 @@ export const moveCommands = Effect.gen(function* () {
   const holder = yield* newHolder
   let seen: string | null = null
   let pause = PAUSE_MIN
+  let busyAt = yield* Clock.monotonicTimeNanos
+  const { wait } = (yield* Pulse).listener("commands")
   const step = Effect.gen(function* () {
     const before: string | null = seen
     // Whatever fails from here on is looked for again among all there are.
     seen = null
     const taken = yield* inbox.take(holder, LEASE, before, AT_ONCE)
-    if (taken.seen === null) return yield* Effect.sleep(PAUSE_OTHER)
+    if (taken.seen === null) return yield* wait(LOOK_EVERY)
+    const now = yield* Clock.monotonicTimeNanos
     if (taken.commands.length > 0) {
       yield* inbox.settle(yield* settlementsOf(taken.commands))
       pause = PAUSE_MIN
+      busyAt = now
     }
     seen = taken.commands.length < AT_ONCE ? taken.seen : before
     if (taken.commands.length === AT_ONCE) return
+    if (now - busyAt > Duration.toNanosUnsafe(QUIET)) return yield* wait(LOOK_EVERY)
     yield* Effect.sleep(pause)
     pause = Duration.min(Duration.times(pause, 1.5), PAUSE_MAX)
   })

@@ -13,7 +13,7 @@ import { Duration, Effect } from "effect"
 import type { ConsentOf } from "../../domain/consent/consent.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import { replay } from "../../domain/message/decider.ts"
-import { background } from "../background.ts"
+import { backgroundOn } from "../background.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { commandMessage } from "../messages/commandMessage.ts"
 import { EventStore } from "../ports/EventStore.ts"
@@ -89,7 +89,11 @@ export const applyWithdrawalsOnce = Effect.fnUntraced(function* () {
 })
 
 /** Any number of processes may run it: a message that one has cancelled stays cancelled. */
-export const applyWithdrawals = background(
+export const applyWithdrawals = backgroundOn(
+  "jobs",
   "applying withdrawals",
-  Effect.andThen(Effect.suspend(applyWithdrawalsOnce), Effect.sleep(PAUSE))
+  Effect.tap(
+    Effect.map(Effect.suspend(applyWithdrawalsOnce), (applied) => applied > 0),
+    () => Effect.sleep(PAUSE)
+  )
 )

@@ -10,13 +10,14 @@ import type { EventId, MessageId, OrgId } from "../../domain/ids.ts"
 import { messageOf } from "../../domain/streams.ts"
 import { recipientOf } from "../../domain/whatsapp/recipient.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
-import { background } from "../background.ts"
+import { backgroundOn } from "../background.ts"
 import { eraseEvent } from "../events/readEvents.ts"
 import { LogReader } from "../log/LogReader.ts"
 import { commandMessage, eraseMessage } from "../messages/commandMessage.ts"
 import { type ErasureJob, Erasures } from "../ports/Erasures.ts"
 import { Parked } from "../ports/Parked.ts"
 import { Projections } from "../ports/Projections.ts"
+import { Pulse } from "../ports/Pulse.ts"
 
 /** One of them. */
 export interface Person {
@@ -29,7 +30,9 @@ export interface Person {
 
 export const requestErasure = Effect.fnUntraced(function* (orgId: OrgId, person: Person, reason: string | null) {
   const [id] = yield* newMessageIds(1)
-  return yield* (yield* Erasures).open({ id: id!, orgId, reason, ...soughtOf(person) })
+  const opened = yield* (yield* Erasures).open({ id: id!, orgId, reason, ...soughtOf(person) })
+  yield* (yield* Pulse).wake("jobs")
+  return opened
 })
 
 const soughtOf = (person: Person): { readonly by: ErasureField; readonly sought: ReadonlyArray<string> } => {
@@ -120,7 +123,4 @@ const isAllListed = Effect.fnUntraced(function* ({ orgId, requestedAt }: Erasure
   return lacking.every((stream) => (orgs.get(stream) ?? orgId) !== orgId)
 })
 
-export const carryOutErasures = background(
-  "erasing",
-  Effect.flatMap(eraseOnce(), (worked) => (worked ? Effect.void : Effect.sleep("1 second")))
-)
+export const carryOutErasures = backgroundOn("jobs", "erasing", Effect.suspend(eraseOnce))

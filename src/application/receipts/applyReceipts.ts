@@ -9,7 +9,7 @@
  * steps repeats the receipts that were not settled, and recording one twice is safe. Any number of processes may run this.
  */
 import { Duration, Effect, Result } from "effect"
-import { background } from "../background.ts"
+import { backgroundOn } from "../background.ts"
 import { type HeldReceipt, ReceiptInbox, type ReceiptResult } from "../ports/ReceiptInbox.ts"
 import { WhatsAppReceipts } from "../ports/WhatsAppReceipts.ts"
 import { type Receipt, recordReceipt } from "./recordReceipt.ts"
@@ -18,7 +18,6 @@ const AT_ONCE = 500
 const CONCURRENCY = 32
 /** Far longer than a batch takes: a slower process repeats some work, which is safe. */
 const LEASE = Duration.seconds(30)
-const PAUSE = Duration.millis(200)
 
 /** 1 s, 2 s, 4 s, … up to ten minutes: in all about an hour. */
 const WAIT_FIRST_MS = 1_000
@@ -99,14 +98,14 @@ const notFound = (one: HeldReceipt, receipt: Receipt): Effect.Effect<ReceiptResu
 const described = ({ account }: HeldReceipt, { receipt, providerMessageId, messageId }: Receipt) =>
   `the receipt "${receipt}" for ${providerMessageId ?? messageId} from WhatsApp account ${account}`
 
-export const applyReceipts = Effect.raceFirst(
-  background(
-    "applying receipts",
-    Effect.flatMap(Effect.suspend(applyReceiptsOnce), (claimed) => (claimed === 0 ? Effect.sleep(PAUSE) : Effect.void))
-  ),
-  background(
-    "forgetting parked receipts",
-    Effect.flatMap(ReceiptInbox, ({ forget }) => forget(PARKED_FOR)).pipe(Effect.andThen(Effect.sleep(FORGET_EVERY))),
-    FORGET_EVERY
-  )
+export const applyReceipts = backgroundOn(
+  "receipts",
+  "applying receipts",
+  Effect.map(Effect.suspend(applyReceiptsOnce), (claimed) => claimed > 0)
 )
+
+export const forgetReceipts = {
+  name: "forgetting parked receipts",
+  every: FORGET_EVERY,
+  step: Effect.flatMap(ReceiptInbox, ({ forget }) => forget(PARKED_FOR))
+}

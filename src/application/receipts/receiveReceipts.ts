@@ -13,6 +13,7 @@ import { maskedJson, maskOf } from "../destinations/masking.ts"
 import { StoreUnavailable } from "../errors.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Destinations, type OpenDestination } from "../ports/Destinations.ts"
+import { Pulse } from "../ports/Pulse.ts"
 import { type ArrivedReceipt, ReceiptInbox } from "../ports/ReceiptInbox.ts"
 import { type Notice, WhatsAppReceipts } from "../ports/WhatsAppReceipts.ts"
 
@@ -74,6 +75,7 @@ export const receiveReceipts = Effect.fn("receiveReceipts")(function* (
         return { orgId, account: id, raw: channel === undefined ? raw : maskedJson(maskOf(channel, account), raw) }
       })
     )
+    yield* (yield* Pulse).wake("receipts")
   }
   return { type: "Taken" }
 })

@@ -15,11 +15,11 @@
  * last one has had its first attempt, however fast its destinations are. A destination that can't be reached slows a
  * replay down but does not stop it for the others.
  */
-import { DateTime, Duration, Effect, Result, Schedule } from "effect"
+import { DateTime, Duration, Effect, Result } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
 import { decide, replay } from "../../domain/message/decider.ts"
 import { progressOf, statusOf } from "../../domain/replay/decider.ts"
-import { background } from "../background.ts"
+import { backgroundOn } from "../background.ts"
 import { commandMessages, type Decision } from "../command.ts"
 import { entryOf } from "../entry.ts"
 import { messageIdOf } from "../events/messageOfEvent.ts"
@@ -38,8 +38,6 @@ const PAUSE = Duration.millis(100)
 const LOOK_PAUSE_MAX = Duration.seconds(5)
 /** How long a stretch may delay the next one. */
 const PATIENCE = Duration.minutes(1)
-/** The pause while no replay has work. */
-const idlePauses = Schedule.min([Schedule.exponential(Duration.times(PAUSE, 2)), Schedule.spaced("1 second")])
 
 /** One stretch of one replay; false when no replay had work. */
 export const replayOnce = Effect.fnUntraced(function* () {
@@ -186,10 +184,8 @@ const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot)
 })
 
 /** Any number of processes may run it: one of them at a time takes each replay. */
-export const replayDeadLetters = background(
+export const replayDeadLetters = backgroundOn(
+  "jobs",
   "replaying dead letters",
-  Effect.suspend(replayOnce).pipe(
-    Effect.repeat({ until: (worked) => worked, schedule: idlePauses }),
-    Effect.andThen(Effect.sleep(PAUSE))
-  )
+  Effect.tap(Effect.suspend(replayOnce), (worked) => (worked ? Effect.sleep(PAUSE) : Effect.void))
 )

@@ -30,6 +30,7 @@ import { Events } from "../ports/Events.ts"
 import { Fingerprint } from "../ports/Fingerprint.ts"
 import { type JournalFact, type JournalName, Journals } from "../ports/Journals.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
+import { Pulse } from "../ports/Pulse.ts"
 import { type DeadItem, type ReplayJob, type ReplaySet, Replays } from "../ports/Replays.ts"
 
 export interface ReplayView extends ReplayJob {
@@ -79,6 +80,7 @@ export const requestReplay = Effect.fnUntraced(function* (
     set: yield* setOf(orgId, selection),
     idempotency: idempotencyKey === null ? null : { key: idempotencyKey, requestHash }
   })
+  yield* (yield* Pulse).wake("jobs")
   if (result.type === "DuplicateKey" && result.requestHash !== requestHash) return yield* new ReplayKeyReused()
   // It is stored: that the store does not answer a search is no refusal.
   const job = yield* searchAWhile(result.job).pipe(

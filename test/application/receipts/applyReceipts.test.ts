@@ -9,7 +9,7 @@ import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { ReceiptInbox } from "../../../src/application/ports/ReceiptInbox.ts"
 import type { WhatsAppReceipts } from "../../../src/application/ports/WhatsAppReceipts.ts"
-import { applyReceipts, applyReceiptsOnce, TRIES_MAX } from "../../../src/application/receipts/applyReceipts.ts"
+import { applyReceiptsOnce, forgetReceipts, TRIES_MAX } from "../../../src/application/receipts/applyReceipts.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import type { MessageId } from "../../../src/domain/ids.ts"
 import { viewOf } from "../../../src/domain/message/view.ts"
@@ -179,8 +179,7 @@ describe("receipts that arrived", () => {
       expect(logged.filter((line) => line.includes(name) && line.includes(`after ${TRIES_MAX} looks`))).toHaveLength(1)
       expect(yield* left).toEqual({ waiting: 0, parked: 1 })
       yield* TestClock.adjust(Duration.days(8))
-      yield* Effect.forkChild(applyReceipts)
-      yield* TestClock.adjust("1 second")
+      yield* forgetReceipts.step
       expect(yield* left).toEqual(nothing)
     })
   )
