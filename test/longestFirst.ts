@@ -19,7 +19,6 @@ const longest = [
   "end-to-end/amqpFacts.test.ts",
   "end-to-end/chaos.test.ts",
   "adapters/postgres/postgres.test.ts",
-  "adapters/postgres/boundedLists.test.ts",
   "end-to-end/amqpCommands.test.ts",
   "end-to-end/circuit.test.ts",
   "end-to-end/httpTarget.test.ts",

@@ -113,9 +113,6 @@ export type AuditEntry = {
     readonly id: string
   }
   readonly actor: string | null
-  readonly channel: string | null
-  readonly correlationId: string | null
-  readonly dossierId: string | null
   readonly details: { readonly [name: string]: unknown }
 }
 
@@ -1392,12 +1389,12 @@ export interface Api {
     putConsent(id: string, channel: string, body: ConsentRequest, options?: CallOptions): Promise<Consent>
     /** Withdraw a consent that was answered before, with the source api. */
     withdrawConsent(id: string, channel: string, options?: CallOptions): Promise<Consent>
-    /** The timeline of a dossier, newest first. Read from a projection: asOf says how far it is. */
+    /** The timeline of a dossier, newest first. */
     activity(id: string, query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Activity>
   }
   readonly audit: {
-    /** What was done and by whom, newest first. Read from a projection: asOf says how far it is. */
-    list(query?: { limit?: number | undefined; cursor?: string | undefined; operation?: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "HURRIED" | "DISMISSED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "BODY_READ" | "LOGIN_REFUSED" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET" | undefined; actor?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; messageId?: string | undefined; channel?: string | undefined; from?: string | undefined; to?: string | undefined }, options?: CallOptions): Pages<AuditEntry>
+    /** What was done and by whom, newest first. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; operation?: "CREATED" | "SENT" | "UPDATED" | "FAILED" | "CANCELLED" | "EXPIRED" | "HURRIED" | "DISMISSED" | "REPLAYED" | "ERASED" | "BLOCKED_BY_POLICY" | "CONSENT_GRANTED" | "CONSENT_WITHDRAWN" | "ADDRESSED" | "SECRETS_CHANGED" | "SECRET_ROTATED" | "SECRET_SHOWN" | "BODY_READ" | "LOGIN_REFUSED" | "PAUSED" | "RESUMED" | "DISABLED" | "ENABLED" | "REMOVED" | "REVOKED" | "HELD" | "RESET" | undefined; actor?: string | undefined; subject?: string | undefined; from?: string | undefined; to?: string | undefined }, options?: CallOptions): Pages<AuditEntry>
   }
   readonly apiKeys: {
     /** Make a key that acts for an org. A key that makes another can give it no more than it has itself. */

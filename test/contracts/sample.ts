@@ -32,7 +32,6 @@ import type { ReceiptInbox } from "../../src/application/ports/ReceiptInbox.ts"
 import type { Replays } from "../../src/application/ports/Replays.ts"
 import type { Before, Retention } from "../../src/application/ports/Retention.ts"
 import type { SetAside } from "../../src/application/ports/SetAside.ts"
-import type { Timelines } from "../../src/application/ports/Timelines.ts"
 import type { AttemptOutcome } from "../../src/domain/delivery/outcome.ts"
 import { DestinationId, MessageId, OrgId } from "../../src/domain/ids.ts"
 import { decide, initial, type MessageCommand } from "../../src/domain/message/decider.ts"
@@ -59,7 +58,6 @@ export type StorePorts =
   | MessageViews
   | AuditTrail
   | Parked
-  | Timelines
   | DestinationHealth
   | Projections
   | Processes

@@ -68,7 +68,7 @@ describe("the creation flow", () => {
         }
         // 5. No consent: refused, and that is recorded on the dossier.
         expect((await request("key-1", "case-1")).status).toBe(403)
-        const [blocked] = await audited(world, "dossierId=case-1", 1)
+        const [blocked] = await audited(world, "operation=BLOCKED_BY_POLICY", 1)
         expect(blocked).toMatchObject({
           operation: "BLOCKED_BY_POLICY",
           subject: { type: "dossier", id: "case-1" },
@@ -86,7 +86,7 @@ describe("the creation flow", () => {
         expect((await request("key-1", "case-2")).status).toBe(409)
         // 8. Audited, once.
         const { id } = created.body
-        expect(operationsOf(await audited(world, `messageId=${id}`, 1))).toEqual(["CREATED"])
+        expect(operationsOf(await audited(world, `subject=message-${id}`, 1))).toEqual(["CREATED"])
         expect(await timeline(world, "case-1", 3)).toEqual(["MESSAGE_BLOCKED", "CONSENT_GRANTED", "MESSAGE_CREATED"])
       })
     })
@@ -117,7 +117,7 @@ describe("the worker flow", () => {
         expect(await message(taken)).toMatchObject({ providerMessageId: meta.sent[0]!.id, attempts: 1 })
         const attempts = await call<{ items: ReadonlyArray<object> }>("GET", `/outbound/messages/${taken}/attempts`)
         expect(attempts.body.items).toMatchObject([{ number: 1, outcome: "succeeded" }])
-        expect(operationsOf(await audited(world, `messageId=${taken}`, 2))).toEqual(["CREATED", "SENT"])
+        expect(operationsOf(await audited(world, `subject=message-${taken}`, 2))).toEqual(["CREATED", "SENT"])
 
         // 11. FAILURE that may pass: QUEUED again, with the error and the time of the next attempt …
         const repeated = await to("4915112345601")
@@ -149,7 +149,7 @@ describe("the worker flow", () => {
             retryable: false
           }
         })
-        expect(operationsOf(await audited(world, `messageId=${refused}`, 2))).toEqual(["CREATED", "FAILED"])
+        expect(operationsOf(await audited(world, `subject=message-${refused}`, 2))).toEqual(["CREATED", "FAILED"])
         const types = await timeline(world, "case-1", 7)
         expect(types.filter((type) => type === "MESSAGE_SENT")).toHaveLength(2)
         expect(types.at(-1)).toBe("MESSAGE_FAILED")
@@ -228,7 +228,7 @@ describe("the webhook status flow", () => {
         ])
         expect((await events(third.id)).at(-1)).toMatchObject({ data: { receipt: "delivered", contradicts: true } })
         // 16., 17. Audited, and on the timeline.
-        const entries = await audited(world, `messageId=${first.id}`, 5)
+        const entries = await audited(world, `subject=message-${first.id}`, 5)
         expect(operationsOf(entries)).toEqual(["CREATED", "SENT", "UPDATED", "UPDATED", "UPDATED"])
         expect(entries.slice(2).map(({ details }) => details["receipt"])).toEqual(["sent", "delivered", "failed"])
         const types = await timeline(world, "case-1", 15)

@@ -253,7 +253,7 @@ export const makerOf = (
       ])
     }
     if (name === "channel") return dice.pick(["webhook", "http", "amqp", "whatsapp", "echo"])
-    if (name === "name") return dice.pick(["order.paid", "messages", "audit", "activity", "health"])
+    if (name === "name") return dice.pick(["order.paid", "messages", "health"])
     if (name === "stream") return `${dice.pick(["message", "circuit", "replay", "event"])}-${anyId()}`
     const collection = collectionOf(path)
     return anyId(collection.endsWith("/circuits") || collection.endsWith("/destinations") ? ENDPOINTS : collection)

@@ -11,7 +11,6 @@
 import { Clock, Context, DateTime, Effect, Layer, type Redacted } from "effect"
 import type { Notice } from "../../src/application/ports/AlertProgress.ts"
 import type { ApiKey } from "../../src/application/ports/ApiKeys.ts"
-import type { AuditRow } from "../../src/application/ports/AuditTrail.ts"
 import type { GivenCommand, RefusedCommand } from "../../src/application/ports/CommandInbox.ts"
 import type { Destination, PreviousSecret, Secrets } from "../../src/application/ports/Destinations.ts"
 import type { ErasureJob } from "../../src/application/ports/Erasures.ts"
@@ -26,7 +25,6 @@ import type { AbandonedMessage, BatchId } from "../../src/application/ports/Queu
 import type { HeldReceipt } from "../../src/application/ports/ReceiptInbox.ts"
 import type { ReplayItem, ReplayJob, ReplaySet } from "../../src/application/ports/Replays.ts"
 import type { SetAsideMessage } from "../../src/application/ports/SetAside.ts"
-import type { TimelineRow, WithdrawalState } from "../../src/application/ports/Timelines.ts"
 import type { DestinationId, EventId, MessageId, OrgId, ReplayId } from "../../src/domain/ids.ts"
 import type { MessageView } from "../../src/domain/message/view.ts"
 import type { RecordedFact } from "../../src/domain/recorded.ts"
@@ -135,11 +133,6 @@ export interface Tables {
   readonly receipts: Map<string, { receipt: HeldReceipt; dueAt: DateTime.Utc; parkedAt: DateTime.Utc | null }>
   /** Rows of `messages`, by generation. */
   readonly views: Map<number, Map<MessageId, MessageView>>
-  /** Rows of `audit` and of `activity`, by generation and place (see entries.ts). */
-  readonly audit: Map<number, Map<string, AuditRow>>
-  readonly timelines: Map<number, Map<string, TimelineRow>>
-  /** By generation and consent. */
-  readonly withdrawals: Map<number, Map<string, WithdrawalState>>
   /** By generation and destination. */
   readonly health: Map<number, Map<DestinationId, HealthRow>>
   readonly runs: Array<Run>
@@ -251,9 +244,6 @@ export const layer = Layer.effect(
         apiKeys: new Map(),
         receipts: new Map(),
         views: new Map(),
-        audit: new Map(),
-        timelines: new Map(),
-        withdrawals: new Map(),
         health: new Map(),
         runs: [firstRun("messages", 1, now())],
         parked: new Map(),

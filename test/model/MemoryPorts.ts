@@ -21,7 +21,6 @@ import * as MemoryAuditTrail from "./log/MemoryAuditTrail.ts"
 import * as MemoryFactOutletProgress from "./log/MemoryFactOutletProgress.ts"
 import * as MemoryParked from "./log/MemoryParked.ts"
 import * as MemoryProjections from "./log/MemoryProjections.ts"
-import * as MemoryTimelines from "./log/MemoryTimelines.ts"
 import * as Memory from "./Memory.ts"
 import * as MemoryBodies from "./messages/MemoryBodies.ts"
 import * as MemoryMessageViews from "./messages/MemoryMessageViews.ts"
@@ -57,7 +56,6 @@ export const layerShared = Layer.mergeAll(
   MemoryApiKeys.layer,
   MemoryMessageViews.layer,
   MemoryAuditTrail.layer,
-  MemoryTimelines.layer,
   MemoryProjections.layer,
   MemoryParked.layer,
   MemoryProviderMessages.layer,

@@ -18,7 +18,6 @@ import * as PostgresAuditTrail from "./log/PostgresAuditTrail.ts"
 import * as PostgresFactOutletProgress from "./log/PostgresFactOutletProgress.ts"
 import * as PostgresParked from "./log/PostgresParked.ts"
 import * as PostgresProjections from "./log/PostgresProjections.ts"
-import * as PostgresTimelines from "./log/PostgresTimelines.ts"
 import * as PostgresBodies from "./messages/PostgresBodies.ts"
 import * as PostgresMessageViews from "./messages/PostgresMessageViews.ts"
 import * as PostgresOrgs from "./orgs/PostgresOrgs.ts"
@@ -65,7 +64,6 @@ const beside = (options: Options) =>
     PostgresApiKeys.layer,
     PostgresMessageViews.layer,
     PostgresAuditTrail.layer,
-    PostgresTimelines.layer,
     PostgresProjections.layer,
     PostgresParked.layer,
     PostgresProviderMessages.layer,
@@ -120,8 +118,6 @@ const besideTruth = Layer.mergeAll(
   PostgresMessageData.layer,
   PostgresDerivedRows.layer,
   PostgresMessageViews.layer,
-  PostgresAuditTrail.layer,
-  PostgresTimelines.layer,
   PostgresDestinationHealth.layer,
   PostgresParked.layer,
   PostgresProjections.layer

@@ -51,15 +51,12 @@ export const planning: Readonly<Record<string, Planning>> = {
   ready_in: { ...inIndexOrder, ...once },
   behind_in: { ...inIndexOrder, ...once },
   claim_receipts: { ...inIndexOrder, ...once },
-  forget_entries: byIndex,
   forget_views: byIndex,
   change_lines: byIndex,
   advance_lines: { ...inIndexOrder, ...once },
   begin_lines_later: { ...inIndexOrder, ...once },
   // With the plan of its caller it would be planned for each step's list of streams.
   erase_again: { ...byIndex, ...once },
-  project_activity: { ...byIndex, ...once },
-  project_audit: { ...byIndex, ...once },
   project_health: { ...byIndex, ...once },
   // A plan that was kept from when the table was empty reads all of another index for each view. To plan each time takes a
   // fiftieth of the step.

@@ -5,9 +5,8 @@
  *   cancel     waiting messages are cancelled now, so that people see it before their due time
  *   apply      `WithdrawalApplied` says that this is complete
  *
- * A withdrawal whose cancelling was interrupted is found again, because it is open in the projection of timelines.
- * There it stands behind every message that was accepted before it, so no message is missed. A message that was being
- * accepted or sent at that moment is cancelled before its next attempt.
+ * A withdrawal whose cancelling was interrupted is found again, because it is kept open with its fact. A message that was being accepted
+ * or sent at that moment is cancelled before its next attempt.
  */
 import { Duration, Effect } from "effect"
 import type { ConsentOf } from "../../domain/consent/consent.ts"
@@ -17,22 +16,23 @@ import { backgroundOn } from "../background.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { commandMessage } from "../messages/commandMessage.ts"
 import { EventStore } from "../ports/EventStore.ts"
+import { Journals } from "../ports/Journals.ts"
+import { MessageViews } from "../ports/MessageViews.ts"
 import { Telemetry, unwatched } from "../ports/Telemetry.ts"
-import { Timelines } from "../ports/Timelines.ts"
-import { cancelReason, closeWithdrawal, openWithdrawal } from "./consents.ts"
+import { cancelReason, closeWithdrawal, consentOf, openWithdrawal } from "./consents.ts"
 
 const AT_ONCE = 500
 const WITHDRAWALS_AT_ONCE = 10
 const PAUSE = Duration.seconds(1)
 
-/** Cancels the waiting messages that the timeline knows by now; answers their number. */
+/** Cancels the waiting messages; answers their number. */
 export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
-  const timelines = yield* Timelines
+  const views = yield* MessageViews
   const reason = cancelReason(of.dossierId, of.channel, "consent withdrawn")
   let cancelled = 0
   let after: MessageId | null = null
   for (;;) {
-    const ids: ReadonlyArray<MessageId> = yield* timelines.messages(of, after, AT_ONCE)
+    const ids: ReadonlyArray<MessageId> = yield* views.ofDossier(of, after, AT_ONCE)
     const waiting = yield* waitingAmong(ids)
     const answers = yield* Effect.forEach(
       waiting,
@@ -78,8 +78,8 @@ const waitingAmong = (ids: ReadonlyArray<MessageId>) => {
 
 /** Completes some open withdrawals; answers their number. */
 export const applyWithdrawalsOnce = Effect.fnUntraced(function* () {
-  const open = yield* (yield* Timelines).openWithdrawals(WITHDRAWALS_AT_ONCE)
-  for (const of of open) {
+  const open = yield* (yield* Journals).openWithdrawals(WITHDRAWALS_AT_ONCE)
+  for (const of of open.map(consentOf)) {
     const withdrawal = yield* openWithdrawal(of)
     if (withdrawal === null) continue
     const cancelled = yield* Effect.provideService(cancelWaiting(of), CommandedBy, withdrawal.actor)

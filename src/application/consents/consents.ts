@@ -15,13 +15,13 @@ import {
 } from "../../domain/consent/consent.ts"
 import type { ConsentFact, DossierFact, MessageBlocked } from "../../domain/consent/facts.ts"
 import { fromRecorded, toRecorded } from "../../domain/consent/facts.ts"
-import type { ChannelName, OrgId } from "../../domain/ids.ts"
+import { type ChannelName, OrgId } from "../../domain/ids.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
 import { appendToJournal, command, type Patience } from "../command.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { StoreUnavailable } from "../errors.ts"
 import { Channels } from "../ports/Channels.ts"
-import { type JournalFact, Journals } from "../ports/Journals.ts"
+import { type JournalFact, type JournalName, Journals } from "../ports/Journals.ts"
 
 /** One recorded answer. */
 export interface Answer {
@@ -40,6 +40,15 @@ export interface ConsentView {
 
 /** Unique for each consent: neither the name of an org nor that of a channel has a colon. */
 const journalOf = ({ orgId, dossierId, channel }: ConsentOf) => `consent-${orgId}:${channel}:${dossierId}` as const
+
+export const consentOf = (journal: JournalName): ConsentOf => {
+  const [orgId, channel, ...rest] = journal.slice("consent-".length).split(":")
+  return { orgId: OrgId.make(orgId!), channel: channel!, dossierId: rest.join(":") }
+}
+
+/** The journals of all consents of a dossier that there can be. */
+export const consentJournals = (orgId: OrgId, dossierId: string) =>
+  Effect.map(Channels, (channels) => [...channels.keys()].map((channel) => journalOf({ orgId, dossierId, channel })))
 
 const answered = (row: JournalFact) => ({ ...row, fact: Result.getOrThrow(fromRecorded(row)) as ConsentFact })
 

@@ -1,50 +1,70 @@
 import { Context, type DateTime } from "effect"
-import type { AuditEntry, Operation } from "../../domain/audit/entry.ts"
+import { type AuditEntry, entryOf, type Operation } from "../../domain/audit/entry.ts"
+import { type Activity, activityOf } from "../../domain/consent/activity.ts"
 import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
-import type { StreamVersion } from "./EventStore.ts"
-import type { Step } from "./Projections.ts"
+import type { LoggedFact } from "./EventStore.ts"
+import type { JournalName } from "./Journals.ts"
 
-/** An entry with the fact it comes from. */
-export interface AuditRow extends AuditEntry {
-  readonly stream: string
-  readonly version: StreamVersion
+export interface AuditItem extends AuditEntry {
+  readonly id: string
+  readonly orgId: OrgId
   readonly at: DateTime.Utc
   readonly actor: string | null
-}
-
-export interface AuditItem extends Omit<AuditRow, "stream" | "version"> {
-  /** The same after a rebuild. */
-  readonly id: string
 }
 
 export interface AuditFilter {
   readonly operation?: Operation
   readonly actor?: string
-  readonly correlationId?: string
-  readonly dossierId?: string
-  readonly messageId?: MessageId
-  readonly channel?: ChannelName
+  /** A stream, such as `endpoint-<id>`. */
+  readonly subject?: string
   /** Inclusive. */
   readonly from?: DateTime.Utc
   /** Exclusive. */
   readonly to?: DateTime.Utc
 }
 
+/** An activity of a dossier. */
+export interface TimelineItem extends Pick<AuditItem, "id" | "at" | "actor" | "details"> {
+  readonly dossierId: string
+  readonly activity: Activity
+  readonly channel: ChannelName
+  /** Null for an activity without a message, or about one that was refused. */
+  readonly messageId: MessageId | null
+}
+
 /**
- * The projection `audit`: each operation with its subject and actor, one entry for each fact that tells one. It is
- * derived, a little behind, rebuildable; readers see the live generation. Forgotten messages lose their entries.
+ * The facts of an org as people read them, newest first: both lists are read from the facts themselves, so they are never behind.
  *
- * `project` writes rows and position together; an existing row is left as it is.
+ * - `list` has the facts of journals that tell an operation, and those of messages that have an actor. What happens to every message
+ *   (CREATED, SENT, UPDATED) and endings without an actor (FAILED, EXPIRED) are listed only where the message is the filter's subject.
+ * - `timeline` has all facts of a dossier's messages, those of its consents, whose journals the caller names, and what was refused without
+ *   consent.
  */
 export class AuditTrail extends Context.Service<
   AuditTrail,
   {
-    /** Newest first. */
     readonly list: (orgId: OrgId, filter: AuditFilter, page: PageRequest) => FromStore<Page<AuditItem>>
-    /** Writes nothing and answers false when the run has left the step's `from`. */
-    readonly project: (step: Step, rows: ReadonlyArray<AuditRow>) => FromStore<boolean>
-    /** Deletes up to `limit` rows of earlier generations; answers their number. */
-    readonly clear: (limit: number) => FromStore<number>
+    readonly timeline: (
+      orgId: OrgId,
+      dossierId: string,
+      consents: ReadonlyArray<JournalName>,
+      page: PageRequest
+    ) => FromStore<Page<TimelineItem>>
   }
 >()("posthaste/application/ports/AuditTrail") {}
+
+const placeIn = ({ stream, version, at, actor }: LoggedFact) => ({ id: `${stream}.${version}`, at, actor })
+
+/** A fact that tells an operation, as `list` has it. */
+export const itemOf = (orgId: OrgId, fact: LoggedFact): AuditItem => ({ orgId, ...placeIn(fact), ...entryOf(fact)! })
+
+/** A fact that tells an activity, as `timeline` has it. `channel` is the message's. */
+export const activityIn = (dossierId: string, fact: LoggedFact, channel: ChannelName | null): TimelineItem => {
+  const { operation, details } = entryOf(fact)!
+  return {
+    ...{ ...placeIn(fact), dossierId, details, messageId: fact.messageId },
+    activity: activityOf(operation)!,
+    channel: channel ?? (details["channel"] as ChannelName)
+  }
+}

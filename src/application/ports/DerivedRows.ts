@@ -50,14 +50,6 @@ export interface EventRows {
   readonly hasBody: boolean
 }
 
-/** Rows of a projection that stand for one fact each. */
-export interface Entries {
-  /** How far the projection had read when the rows were; null before its first fact. */
-  readonly at: Position | null
-  /** Each as JSON, without its stream. */
-  readonly rows: ReadonlyArray<{ readonly stream: string; readonly version: number; readonly row: unknown }>
-}
-
 export interface RestoredEvent {
   readonly id: EventId
   readonly fact: EventPublished
@@ -98,10 +90,6 @@ export class DerivedRows extends Context.Service<
     readonly wrongCounts: FromStore<ReadonlyArray<string>>
     /** What is kept of each event beside its facts. */
     readonly eventRows: (ids: ReadonlyArray<EventId>) => FromStore<ReadonlyMap<EventId, EventRows>>
-    /** The live rows of these streams in `audit` and in `activity`. */
-    readonly entries: (
-      streams: ReadonlyArray<string>
-    ) => FromStore<{ readonly audit: Entries; readonly activity: Entries }>
     /** Bodies that nobody has, and bodies that messages should have and that are not there, in words. */
     readonly brokenBodies: FromStore<ReadonlyArray<{ readonly eventId: EventId; readonly detail: string }>>
     /** Keys that stored texts are sealed with and that are not there: nobody can open these texts. */

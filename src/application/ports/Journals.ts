@@ -38,5 +38,7 @@ export class Journals extends Context.Service<
       at: DateTime.Utc,
       actor: string | null
     ) => FromStore<"Appended" | "VersionConflict">
+    /** Consents whose last fact is a withdrawal that was not applied. */
+    readonly openWithdrawals: (limit: number) => FromStore<ReadonlyArray<JournalName>>
   }
 >()("posthaste/application/ports/Journals") {}

@@ -1,4 +1,5 @@
 import { Context, type DateTime } from "effect"
+import type { ConsentOf } from "../../domain/consent/consent.ts"
 import type { ChannelName, MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
 import { type MessageStatus, statuses } from "../../domain/message/machine.ts"
 import type { MessageView } from "../../domain/message/view.ts"
@@ -81,6 +82,8 @@ export class MessageViews extends Context.Service<
     readonly ofReplay: (id: ReplayId) => FromStore<ReadonlyMap<MessageStatus, number>>
     /** Waiting messages of all orgs that should end by themselves at this time (`endsAt`), the longest over first. */
     readonly ending: (at: DateTime.Utc, page: PageRequest) => FromStore<Page<MessageId>>
+    /** All messages of the dossier on that channel, by id, after `after`: also those that the lists do not have yet. */
+    readonly ofDossier: (of: ConsentOf, after: MessageId | null, limit: number) => FromStore<ReadonlyArray<MessageId>>
     readonly stats: (orgId: OrgId | null) => FromStore<Stats>
     /** Writes nothing and answers false when the run has left the step's `from`: another process projected. */
     readonly project: (step: Step, views: ReadonlyArray<MessageView>) => FromStore<boolean>

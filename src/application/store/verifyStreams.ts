@@ -8,7 +8,6 @@
  *   keys      each stored text that is sealed names a data key that is there
  *   events    each is in the list, its body is there as long as somebody has it, and no longer
  *   circuits  each lane obeys the circuit that its facts tell
- *   audit     each entry of `audit` and `activity` is what its fact makes of it (entries.ts)
  *
  * It may run beside a working service. A disagreement is looked at again, stream and rows together, before it is
  * reported as a violation: a change between the two reads is none. It repairs nothing (see repairQueueBy.ts).
@@ -30,7 +29,6 @@ import { DerivedRows, type DerivedState, type Lookup, type ReadyRow } from "../p
 import type { LoggedFact } from "../ports/EventStore.ts"
 import { eachStream } from "./archiveStreams.ts"
 import { disagreements, type Judged, judged, strayDetail, twice, type Violation } from "./disagreements.ts"
-import { wrongEntries } from "./entries.ts"
 import { judgeCircuit, judgeJournal, judgeMessage } from "./laws.ts"
 
 export interface Verified {
@@ -66,20 +64,17 @@ export const verifyStreams = Effect.fnUntraced(function* <E, R>(
       const suspects: Array<string> = []
       const messages: Array<Judged> = []
       const events: Array<ReadonlyArray<LoggedFact>> = []
-      const lawful: Array<ReadonlyArray<LoggedFact>> = []
       for (const facts of streams) {
         const { stream, messageId } = facts[0]!
         if (facts.some(isShut)) suspects.push(stream)
         if (messageId === null) {
           const judgement = judgeJournal(stream, facts, journals)
-          if (Result.isSuccess(judgement)) lawful.push(facts)
           if (Result.isFailure(judgement)) yield* hooks.violation({ stream, ...judgement.failure })
           else if (yield* isCircuitWrong(stream, facts)) suspects.push(stream)
           else if (eventOf(stream) !== null) events.push(facts)
           continue
         }
         const judgement = judgeMessage(facts)
-        if (Result.isSuccess(judgement)) lawful.push(facts)
         if (Result.isFailure(judgement)) yield* hooks.violation({ stream, ...judgement.failure })
         else messages.push(judged(messageId, facts, judgement.success))
       }
@@ -92,7 +87,6 @@ export const verifyStreams = Effect.fnUntraced(function* <E, R>(
         if (disagreements(message, there, order).length > 0) suspects.push(message.facts[0]!.stream)
         if (!there.hasBody && !message.lawful.tracked.message.progress.erased) bodiless += 1
       }
-      suspects.push(...(yield* wrongEntries(lawful)).map(({ stream }) => stream))
       const again = yield* Effect.forEach(new Set(suspects), lookAgain, { concurrency: LOOKS_AT_ONCE })
       for (const violation of again.flat()) yield* hooks.violation(violation)
       verified = {
@@ -159,16 +153,14 @@ const violationsOf = Effect.fnUntraced(function* (stream: string, facts: Readonl
   const shut = facts.find(isShut)
   if (shut !== undefined) return (yield* isForgotten(messageId)) ? [] : [withoutKey(shut)]
   if (messageId === null) {
-    const entries = yield* wrongEntries([facts])
-    if (eventOf(stream) !== null) return [...(yield* wrongEvents([facts])), ...entries]
-    return (yield* isCircuitWrong(stream, facts)) ? [wrongCircuit(stream, facts), ...entries] : entries
+    if (eventOf(stream) !== null) return yield* wrongEvents([facts])
+    return (yield* isCircuitWrong(stream, facts)) ? [wrongCircuit(stream, facts)] : []
   }
   const judgement = judgeMessage(facts)
   if (Result.isFailure(judgement)) return [{ stream, ...judgement.failure }]
   const message = judged(messageId, facts, judgement.success)
   const found = (yield* lookAt([message])).get(messageId)!
-  const said = disagreements(message, found, (yield* Archive).order).map((each): Violation => ({ stream, ...each }))
-  return [...said, ...(yield* wrongEntries([facts]))]
+  return disagreements(message, found, (yield* Archive).order).map((each): Violation => ({ stream, ...each }))
 })
 
 /** A key goes with its message, and the message may be there for a moment longer. */

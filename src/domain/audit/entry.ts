@@ -1,17 +1,9 @@
 /**
- * The audit entry of a fact: who did what, to which subject, and why it ended so. An entry says no more than its fact:
- * no body, no secret, and of the values of settings the URL without what may be secret in it. Attempts that settled nothing make no entry; the message lists them itself.
+ * The audit entry of a fact: which operation on which subject, and the fields of the fact that say more. An entry says no more than its
+ * fact: no body, no secret, and of the values of settings the URL without what may be secret in it.
  */
-import { DateTime } from "effect"
-import type { AccessFact } from "../access/facts.ts"
-import type { CircuitFact } from "../circuit/facts.ts"
-import type { DossierFact } from "../consent/facts.ts"
-import { type ConfigurationFact, isMove } from "../destination/facts.ts"
-import type { ErasureFact } from "../erasure/facts.ts"
-import type { EventFact } from "../event/facts.ts"
-import type { ChannelName, EventId, MessageId, OrgId } from "../ids.ts"
-import type { DeliveryError, MessageFact, MessageQueued } from "../message/facts.ts"
-import type { ReplayFact } from "../replay/facts.ts"
+import type { OrgId } from "../ids.ts"
+import { halvesOf, MESSAGES } from "../streams.ts"
 
 export const operations = [
   "CREATED",
@@ -44,232 +36,126 @@ export const operations = [
 ] as const
 export type Operation = (typeof operations)[number]
 
-/** The subject of the operation. */
-export interface Subject {
-  /** message, event, dossier, circuit, replay, key, access, org, or a kind of destination as its journals are called, such as endpoint. */
-  readonly type: string
-  readonly id: string
+/** A stored fact and its stream. */
+export interface FactOfStream {
+  readonly stream: string
+  readonly name: string
+  /** JSON text. */
+  readonly data: string
 }
-
-type Detail = string | number | boolean | null | ReadonlyArray<string>
-export type Details = Readonly<Record<string, Detail>>
 
 export interface AuditEntry {
-  readonly orgId: OrgId
   readonly operation: Operation
-  readonly subject: Subject
-  readonly channel: ChannelName | null
-  readonly correlationId: string | null
-  readonly dossierId: string | null
-  readonly details: Details
+  /** message, event, dossier, circuit, replay, key, access, org, or a kind of destination as its journals are called, such as endpoint. */
+  readonly subject: { readonly type: string; readonly id: string }
+  readonly details: Readonly<Record<string, unknown>>
 }
 
-/** An entry that is about no message and no dossier. */
-const ofOrg = { channel: null, correlationId: null, dossierId: null }
+type Told = readonly [Operation, ...fields: ReadonlyArray<string>]
 
-/** `opening` is the first fact of the message's stream. */
-export const entryOfMessage = (id: MessageId, opening: MessageQueued, fact: MessageFact): AuditEntry | null => {
-  const said = saidOf(fact)
-  if (said === null) return null
-  const { orgId, channel, correlationId, dossierId } = opening
-  const [operation, details] = said
-  return { orgId, operation, subject: { type: "message", id }, channel, correlationId, dossierId, details }
+/** Of messages. What happens to every message, and every ending without an actor, is told by the message's own stream only. */
+const ofMessages: Readonly<Record<string, Told>> = {
+  MessageQueued: ["CREATED", "to", "eventType", "templateCode"],
+  AttemptSucceeded: ["SENT", "attempt", "providerMessageId"],
+  ReceiptRecorded: ["UPDATED", "receipt", "contradicts", "error"],
+  MessageFailed: ["FAILED", "by", "error"],
+  MessageDeadLettered: ["FAILED", "reason", "error"],
+  MessageCancelled: ["CANCELLED", "reason"],
+  MessageExpired: ["EXPIRED"],
+  MessageHurried: ["HURRIED"],
+  MessageDismissed: ["DISMISSED", "reason"],
+  MessageReplayed: ["REPLAYED", "epoch", "reason", "edited", "replayId"],
+  MessageBodyErased: ["ERASED", "reason"]
 }
 
-type Said = readonly [Operation, Details]
-
-const saidOf = (fact: MessageFact): Said | null => {
-  switch (fact.type) {
-    case "MessageQueued": {
-      const { to, eventType, templateCode } = fact
-      return ["CREATED", { to, eventType, templateCode }]
-    }
-    case "AttemptSucceeded": {
-      const { attempt, providerMessageId } = fact
-      return ["SENT", { attempt, providerMessageId }]
-    }
-    case "ReceiptRecorded":
-      return ["UPDATED", { receipt: fact.receipt, contradicts: fact.contradicts, ...worded(fact.error) }]
-    case "MessageFailed":
-      return ["FAILED", { status: "FAILED", by: fact.by, ...worded(fact.error) }]
-    case "MessageDeadLettered":
-      return ["FAILED", { status: "DEAD_LETTER", reason: fact.reason, ...worded(fact.error) }]
-    case "MessageCancelled":
-      return ["CANCELLED", { reason: fact.reason }]
-    case "MessageExpired":
-      return ["EXPIRED", {}]
-    case "MessageHurried":
-      return ["HURRIED", {}]
-    case "MessageDismissed":
-      return ["DISMISSED", { reason: fact.reason }]
-    case "MessageReplayed": {
-      const { epoch, reason, edited, replayId } = fact
-      return ["REPLAYED", { epoch, reason, edited, replayId }]
-    }
-    case "MessageBodyErased":
-      return ["ERASED", { reason: fact.reason }]
-    // The success or the receipt that proved the delivery has its own entry.
-    case "MessageDelivered":
-    case "AttemptStarted":
-    case "AttemptFailed":
-    case "AttemptDeferred":
-    case "AttemptAbandoned":
-    case "AttemptUnresolved":
-      return null
-  }
+/** Of journals. */
+const ofJournals: Readonly<Record<string, Told>> = {
+  ConsentGranted: ["CONSENT_GRANTED", "channel", "source"],
+  ConsentWithdrawn: ["CONSENT_WITHDRAWN", "channel", "source"],
+  MessageBlocked: ["BLOCKED_BY_POLICY", "channel", "reason", "to", "eventType", "templateCode"],
+  DestinationCreated: ["CREATED"],
+  DestinationChanged: ["UPDATED", "fields"],
+  DestinationAddressed: ["ADDRESSED", "call", "urlBefore"],
+  DestinationSecretsChanged: ["SECRETS_CHANGED", "names"],
+  DestinationSecretRotated: ["SECRET_ROTATED", "name", "previousUntil"],
+  DestinationSecretShown: ["SECRET_SHOWN", "name"],
+  DestinationPaused: ["PAUSED", "reason"],
+  DestinationResumed: ["RESUMED"],
+  DestinationDisabled: ["DISABLED", "reason"],
+  DestinationEnabled: ["ENABLED"],
+  DestinationRemoved: ["REMOVED"],
+  KeyCreated: ["CREATED", "name", "scopes", "expiresAt", "networks", "limits"],
+  KeyRevoked: ["REVOKED"],
+  EventTypeCreated: ["CREATED", "name"],
+  EventTypeChanged: ["UPDATED", "name"],
+  EventTypeArchived: ["REMOVED", "name"],
+  OrgChanged: ["UPDATED", "name", "suspended", "limits", "retry", "retention"],
+  ErasureRequested: ["CREATED", "by", "reason"],
+  ErasureCompleted: ["ERASED", "messages", "events"],
+  EventErased: ["ERASED", "reason"],
+  BodyRead: ["BODY_READ", "address"],
+  LoginRefused: ["LOGIN_REFUSED", "reason", "address", "count"],
+  CircuitHeld: ["HELD", "reason"],
+  CircuitReset: ["RESET", "reason"],
+  ReplayRequested: ["CREATED", "matched", "reason"],
+  ReplayCancelled: ["CANCELLED", "reason"]
 }
 
-const worded = (error: DeliveryError | null): Details =>
-  error === null ? {} : { code: error.code, message: error.message }
+const toldBy = { ...ofMessages, ...ofJournals }
 
-export const entryOfDossier = (fact: DossierFact): AuditEntry | null => {
-  const { orgId, dossierId, channel } = fact
-  const about = { orgId, subject: { type: "dossier", id: dossierId }, channel, dossierId, correlationId: null } as const
-  switch (fact.type) {
-    case "ConsentGranted":
-      return { ...about, operation: "CONSENT_GRANTED", details: { source: fact.source } }
-    case "ConsentWithdrawn":
-      return { ...about, operation: "CONSENT_WITHDRAWN", details: { source: fact.source } }
-    case "MessageBlocked": {
-      const { to, eventType, templateCode, correlationId, reason } = fact
-      return {
-        ...about,
-        correlationId,
-        operation: "BLOCKED_BY_POLICY",
-        details: { reason, to, eventType, templateCode }
-      }
-    }
-    // Each cancelled message has its own entry.
-    case "WithdrawalApplied":
-      return null
-  }
-}
+const typeOf = (name: string) => name.slice(0, name.indexOf("@"))
 
-export const entryOfConfiguration = (subject: Subject, fact: ConfigurationFact): AuditEntry | null => {
-  const said = changeOf(fact)
-  if (said === null) return null
-  const [operation, details] = said
-  const channel = "channel" in fact ? fact.channel : null
-  return { ...ofOrg, orgId: fact.orgId, operation, subject, channel, details }
-}
+/** The types of the facts that tell one of these operations. */
+export const typesTelling = (some: ReadonlyArray<Operation>): ReadonlyArray<string> =>
+  Object.entries(toldBy).flatMap(([type, [operation]]) => (some.includes(operation) ? [type] : []))
 
-const changeOf = (fact: ConfigurationFact): Said | null => {
-  switch (fact.type) {
-    case "DestinationCreated":
-      return ["CREATED", {}]
-    case "DestinationChanged":
-      return ["UPDATED", { fields: fact.fields }]
-    case "DestinationAddressed":
-      // The change that led to it has its own entry; what it does not say is where requests go from now on.
-      return isMove(fact) ? ["ADDRESSED", { url: fact.call.url, urlBefore: fact.urlBefore }] : null
-    case "DestinationSecretsChanged":
-      return ["SECRETS_CHANGED", { names: fact.names }]
-    case "DestinationSecretRotated":
-      return ["SECRET_ROTATED", { name: fact.name, previousUntil: DateTime.formatIso(fact.previousUntil) }]
-    case "DestinationSecretShown":
-      return ["SECRET_SHOWN", { name: fact.name }]
-    case "DestinationPaused":
-      return ["PAUSED", { reason: fact.reason }]
-    case "DestinationResumed":
-      return ["RESUMED", {}]
-    case "DestinationDisabled":
-      return ["DISABLED", { reason: fact.reason }]
-    case "DestinationEnabled":
-      return ["ENABLED", {}]
-    case "DestinationRemoved":
-      return ["REMOVED", {}]
-    case "KeyCreated": {
-      const { name, scopes, expiresAt, networks, limits } = fact
-      return [
-        "CREATED",
-        {
-          name,
-          ...(scopes && { scopes }),
-          ...(expiresAt && { expiresAt: DateTime.formatIso(expiresAt) }),
-          ...(networks && { networks }),
-          ...(Object.keys(limits).length > 0 && { limits: limitTexts(limits) })
-        }
-      ]
-    }
-    case "KeyRevoked":
-      return ["REVOKED", {}]
-    case "EventTypeCreated":
-      return ["CREATED", { name: fact.name }]
-    case "EventTypeChanged":
-      return ["UPDATED", { name: fact.name }]
-    case "EventTypeArchived":
-      return ["REMOVED", { name: fact.name }]
-    case "OrgChanged": {
-      const { name, suspended, limits, retry, retention } = fact
-      const days = Object.entries(retention).map(([kept, count]) => `${kept} ${count}`)
-      return [
-        "UPDATED",
-        {
-          ...{ name, suspended, limits: limitTexts(limits) },
-          ...(retry && { retry: JSON.stringify(retry) }),
-          ...(days.length > 0 && { retention: days })
-        }
-      ]
-    }
-  }
-}
-
-const limitTexts = (limits: Readonly<Record<string, number>>): ReadonlyArray<string> =>
-  Object.entries(limits).map(([limit, allowed]) => `${limit} ${allowed}`)
-
-export const entryOfErasure = (id: string, fact: ErasureFact): AuditEntry => {
-  const about = { ...ofOrg, orgId: fact.orgId, subject: { type: "erasure", id } }
-  return fact.type === "ErasureRequested"
-    ? { ...about, operation: "CREATED", details: { by: fact.by, reason: fact.reason } }
-    : { ...about, operation: "ERASED", details: { messages: fact.messages, events: fact.events } }
-}
-
-/** What belongs to no org is the audit of this one, which no key acts for; the operator asks for it by this name. */
+/** The audit of what belongs to no org. No key acts for it; the operator asks for it by this name. */
 export const NOBODY = "*" as OrgId
 
-export const entryOfAccess = (id: string, fact: AccessFact): AuditEntry => {
-  if (fact.type === "BodyRead") {
-    const { orgId, subject, address } = fact
-    return { ...ofOrg, orgId, operation: "BODY_READ", subject: { type: subject, id: fact.id }, details: { address } }
-  }
-  const { key, reason, address, count } = fact
-  const subject = key === null ? { type: "access", id } : { type: "key", id: key.id }
+type Data = Readonly<Record<string, unknown>>
+
+/** A new destination has an address too: only another one is told. */
+const isTold = (type: string, { urlBefore, call }: Data): boolean =>
+  type !== "DestinationAddressed" || (urlBefore !== null && urlBefore !== (call as { readonly url: string }).url)
+
+/** Of a fact of a journal: the org whose audit tells it, null where none does, and "" where the first fact of the journal says it. */
+export const orgTold = ({ name, data }: Pick<FactOfStream, "name" | "data">): string | null => {
+  const type = typeOf(name)
+  if (ofJournals[type] === undefined) return null
+  const said = JSON.parse(data) as Data
+  if (!isTold(type, said)) return null
+  if (type === "LoginRefused") return (said["key"] as { readonly orgId: string } | null)?.orgId ?? NOBODY
+  return (said["orgId"] as string | undefined) ?? ""
+}
+
+export const entryOf = ({ stream, name, data }: FactOfStream): AuditEntry | null => {
+  const type = typeOf(name)
+  const told = toldBy[type]
+  if (told === undefined) return null
+  const said = JSON.parse(data) as Data
+  const [operation, ...fields] = told
   return {
-    ...ofOrg,
-    orgId: key?.orgId ?? NOBODY,
-    operation: "LOGIN_REFUSED",
-    subject,
-    details: { reason, address, count }
+    operation,
+    subject: subjectOf(stream, said),
+    details: Object.assign({}, ...fields.map((field) => detail(field, said[field])))
   }
 }
 
-/** Only changes by hand; the circuit's journal tells the automatic ones. */
-export const entryOfCircuit = (orgId: OrgId, destination: string, fact: CircuitFact): AuditEntry | null => {
-  if (fact.type !== "CircuitHeld" && fact.type !== "CircuitReset") return null
-  const operation = fact.type === "CircuitHeld" ? "HELD" : "RESET"
-  return { ...ofOrg, orgId, operation, subject: { type: "circuit", id: destination }, details: { reason: fact.reason } }
+const detail = (field: string, value: unknown): Data => {
+  if (value === null || value === undefined) return {}
+  if (field === "error") return value as Data
+  if (field === "call") return { url: (value as { readonly url: string }).url }
+  return { [field]: value }
 }
 
-export const entryOfEvent = (id: EventId, fact: EventFact): AuditEntry => {
-  const about = { orgId: fact.orgId, subject: { type: "event", id }, channel: null } as const
-  switch (fact.type) {
-    case "EventPublished": {
-      const { eventType, matched, correlationId, dossierId } = fact
-      return { ...about, operation: "CREATED", correlationId, dossierId, details: { eventType, matched } }
-    }
-    case "EventErased":
-      return { ...about, operation: "ERASED", correlationId: null, dossierId: null, details: { reason: fact.reason } }
-  }
-}
+const UUID_LENGTH = 36
 
-export const entryOfReplay = (orgId: OrgId, id: string, fact: ReplayFact): AuditEntry | null => {
-  const about = { ...ofOrg, orgId, subject: { type: "replay", id } }
-  switch (fact.type) {
-    case "ReplayRequested":
-      return { ...about, operation: "CREATED", details: { matched: fact.matched, reason: fact.reason } }
-    case "ReplayCancelled":
-      return { ...about, operation: "CANCELLED", details: { reason: fact.reason } }
-    default:
-      return null
-  }
+/** A journal's name is `<kind>-<id>`. Every id is a UUID but an org's, which is the name that the operator gave it. */
+const subjectOf = (stream: string, { dossierId, subject, id, key }: Data): AuditEntry["subject"] => {
+  const [kind, rest] = halvesOf(stream)
+  if (stream.startsWith(MESSAGES) || kind === "org") return { type: kind, id: rest }
+  if (kind === "consent" || kind === "blocked") return { type: "dossier", id: String(dossierId ?? "erased") }
+  if (kind === "access" && subject !== undefined) return { type: String(subject), id: String(id) }
+  if (kind === "access" && key != null) return { type: "key", id: (key as { readonly id: string }).id }
+  return { type: stream.slice(0, -UUID_LENGTH - 1), id: stream.slice(-UUID_LENGTH) }
 }

@@ -1,5 +1,5 @@
 /** The timeline of a dossier: each fact that concerns the dossier, in the words of the people who handle the case. */
-import type { AuditEntry, Operation } from "../audit/entry.ts"
+import type { Operation } from "../audit/entry.ts"
 
 const words = {
   CREATED: "MESSAGE_CREATED",
@@ -17,6 +17,8 @@ const words = {
 export type Activity = (typeof words)[keyof typeof words]
 export const activities = Object.values(words)
 
-/** Null for a fact that concerns no dossier. */
-export const activityOf = ({ dossierId, operation }: AuditEntry): Activity | null =>
-  dossierId !== null && operation in words ? words[operation as keyof typeof words] : null
+/** The operations that a timeline tells. */
+export const activeOperations = Object.keys(words) as ReadonlyArray<Operation>
+
+/** Null for an operation that concerns no dossier. */
+export const activityOf = (operation: Operation): Activity | null => words[operation as keyof typeof words] ?? null

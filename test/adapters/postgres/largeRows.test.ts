@@ -7,7 +7,6 @@ import { Effect, Layer, Redacted } from "effect"
 import pg from "pg"
 import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
 import { PAGE_READ_BYTES, type Page, type PageRequest, type StoreUnavailable } from "../../../src/application/errors.ts"
-import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventTypes } from "../../../src/application/ports/EventTypes.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
@@ -25,10 +24,6 @@ const ROWS = 45
 const BYTES = 100_000
 
 const fill = `
-  insert into projection (name) values ('audit') on conflict do nothing;
-  insert into audit (generation, stream_id, version, org_id, at, operation, subject_type, subject_id, channel, actor, details)
-    select 1, gen_random_uuid(), 1, 'acme', now() - n * interval '1 second', 'SENT', 'message', n::text, 'webhook', 'operator',
-      json_build_object('text', repeat('x', ${BYTES})) from generate_series(1, ${ROWS}) n;
   insert into destination (id, org_id, channel, version, settings, secrets, created_at, updated_at)
     select gen_random_uuid(), 'acme', 'webhook', 1, json_build_object('text', repeat('x', ${BYTES})), '{}', now(), now()
     from generate_series(1, ${ROWS}) n;
@@ -39,7 +34,7 @@ const fill = `
     select gen_random_uuid(), 'acme', json_build_object('filter', json_build_object('to', repeat('x', ${BYTES}))), now(), 0, 'infinity'
     from generate_series(1, ${ROWS}) n;`
 
-type Ports = MessageViews | AuditTrail | Destinations | EventTypes | Replays
+type Ports = MessageViews | Destinations | EventTypes | Replays
 type Read = (page: PageRequest) => Effect.Effect<Page<object>, StoreUnavailable, Ports>
 
 const lists: Readonly<Record<string, Read>> = {
@@ -47,7 +42,6 @@ const lists: Readonly<Record<string, Read>> = {
   "messages of a channel": (page) => Effect.flatMap(MessageViews, ({ list }) => list(acme, { channel: webhook }, page)),
   "messages of all orgs": (page) => Effect.flatMap(MessageViews, ({ list }) => list(null, {}, page)),
   "dead letters": (page) => Effect.flatMap(MessageViews, ({ deadLetters }) => deadLetters(acme, {}, page)),
-  "the audit": (page) => Effect.flatMap(AuditTrail, ({ list }) => list(acme, { operation: "SENT" }, page)),
   destinations: (page) => Effect.flatMap(Destinations, ({ list }) => list(acme, {}, page)),
   "event types": (page) => Effect.flatMap(EventTypes, ({ list }) => list(acme, true, page)),
   replays: (page) => Effect.flatMap(Replays, ({ list }) => list(acme, page))

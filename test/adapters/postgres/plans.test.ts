@@ -10,24 +10,20 @@ import pg from "pg"
 import { afterAll, describe, expect, it } from "vitest"
 import * as PostgresQueue from "../../../src/adapters/postgres/deliver/PostgresQueue.ts"
 import * as PostgresDestinationHealth from "../../../src/adapters/postgres/destinations/PostgresDestinationHealth.ts"
-import * as PostgresAuditTrail from "../../../src/adapters/postgres/log/PostgresAuditTrail.ts"
 import * as PostgresProjections from "../../../src/adapters/postgres/log/PostgresProjections.ts"
 import * as PostgresMessageViews from "../../../src/adapters/postgres/messages/PostgresMessageViews.ts"
 import { connectionsOf, Postgres } from "../../../src/adapters/postgres/Postgres.ts"
 import { sessionPlanning } from "../../../src/adapters/postgres/planning.ts"
 import * as PostgresEventStore from "../../../src/adapters/postgres/store/PostgresEventStore.ts"
-import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import { DestinationHealth } from "../../../src/application/ports/DestinationHealth.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Projections } from "../../../src/application/ports/Projections.ts"
 import { type ClaimedMessage, Queue } from "../../../src/application/ports/Queue.ts"
-import { entryOfMessage } from "../../../src/domain/audit/entry.ts"
 import { changeOf } from "../../../src/domain/delivery/health.ts"
 import { DestinationId } from "../../../src/domain/ids.ts"
 import { resume } from "../../../src/domain/message/resume.ts"
 import { type StoredFact, viewOf } from "../../../src/domain/message/view.ts"
-import { streamOf } from "../../../src/domain/streams.ts"
 import { asWorker } from "../../contracts/deliver/claims.ts"
 import { delivered, newOrg, now, opened, type Sample, settled, someStep, started } from "../../contracts/sample.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
@@ -69,15 +65,13 @@ const fill = (count: number, { lanes, lines }: Shape) => {
     insert into lane (lane, ready_at) select lane, min(due_at) from ready group by lane on conflict do nothing;
     insert into message_view (id, generation, org_id, version, status, channel, recipient, created_at, view)
       select ${idOf("n")}, 1, s.org_id, 1, 'QUEUED', 'webhook', 'e', now(), s.view from sample s, ${each};
-    insert into audit (generation, stream_id, version, org_id, at, operation, subject_type, subject_id, details)
-      select 1, ${idOf("n")}, 1, s.org_id, now(), 'CREATED', 'message', ${idOf("n")}::text, '{}' from sample s, ${each};
     insert into health_bucket (generation, destination, starts_at, succeeded, failed, latencies)
       select 1, ${idOf("n")}, now(), 1, 0, '{1}' from ${each};
     drop table sample`
 }
 
 const tables =
-  "event, message, detail, idempotency, line_entry, ready, lane, claim, message_view, message_count, audit, health, health_bucket"
+  "event, message, detail, idempotency, line_entry, ready, lane, claim, message_view, message_count, health, health_bucket"
 
 interface Shape {
   readonly lanes: number
@@ -140,7 +134,7 @@ const beliefs: Readonly<Record<string, Prepare>> = {
 const scope = Scope.makeUnsafe()
 afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-type Ports = EventStore | Queue | MessageViews | AuditTrail | DestinationHealth | Projections
+type Ports = EventStore | Queue | MessageViews | DestinationHealth | Projections
 
 /** All ports on one connection, so that what they touch can be asked of its transaction. */
 const portsOn = (client: pg.Client) => {
@@ -156,7 +150,6 @@ const portsOn = (client: pg.Client) => {
     PostgresEventStore.layer,
     PostgresQueue.layer,
     PostgresMessageViews.layer,
-    PostgresAuditTrail.layer,
     PostgresDestinationHealth.layer,
     PostgresProjections.layer
   ).pipe(Layer.provide(Layer.succeed(Postgres, { ...postgres, listen: () => Effect.void, connections: () => [] })))
@@ -212,18 +205,11 @@ const visit = (
     for (const { batch, messages } of taken) yield* queue.release(batch, messages)
 
     const facts = fresh.map(({ entry, after }) => ({
-      stream: streamOf(after.id),
       after,
       history: entry.facts.map((fact, n): StoredFact => ({ version: n + 1, at: entry.at, fact }))
     }))
     const views = facts.flatMap(({ after, history }) => viewOf(after.id, history) ?? [])
     yield* steps("list", views.length, (yield* MessageViews).project(yield* someStep("messages"), views))
-    const rows = facts.flatMap(({ stream, after, history: [opening] }) => {
-      if (opening!.fact.type !== "MessageQueued") return []
-      const entry = entryOfMessage(after.id, opening!.fact, opening!.fact)
-      return entry === null ? [] : [{ ...entry, stream, version: 1, at: opening!.at, actor: null }]
-    })
-    yield* steps("audit", rows.length, (yield* AuditTrail).project(yield* someStep("audit"), rows))
     const change = changeOf([{ at: now(), succeeded: true, durationMs: 4 }])
     const changes = new Map(facts.map(({ after }) => [DestinationId.make(after.lane), change]))
     yield* steps("count health", changes.size, (yield* DestinationHealth).project(yield* someStep("health"), changes))
@@ -262,7 +248,7 @@ const touched = async (belief: string, shape: Shape): Promise<ReadonlyMap<string
         })
       ).pipe(Effect.provideContext(ports))
     )
-  const begin = Effect.flatMap(Projections, ({ build }) => Effect.all([build("audit", 1, 0), build("health", 1, 0)]))
+  const begin = Effect.flatMap(Projections, ({ build }) => build("health", 1, 0))
   await Effect.runPromise(Effect.provideContext(begin, ports))
   await beliefs[belief]!(shape, sql, () => use(false))
   for (let n = 0; n < ROUNDS; n++) await use(true)

@@ -347,8 +347,6 @@ describe("a withdrawal", () => {
       ]
       yield* project
       yield* Effect.provideService(withdraw("whatsapp"), CommandedBy, "key:k1")
-      expect(yield* applyWithdrawalsOnce()).toBe(0)
-      yield* project
       expect(yield* applyWithdrawalsOnce()).toBe(1)
       for (const id of mine) expect(yield* typesOf(id)).toEqual(["MessageQueued", "MessageCancelled"])
       for (const id of others) expect(yield* typesOf(id)).toEqual(["MessageQueued"])

@@ -12,7 +12,6 @@ import { letOutFacts, type OutgoingFact } from "../../../src/application/log/let
 import { FactsAtOnce, keepProjections } from "../../../src/application/log/projections/keepProjections.ts"
 import { readProjection, rebuildProjection } from "../../../src/application/log/projections/rebuild.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
-import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import type { Alerting } from "../../../src/application/ports/Destinations.ts"
 import type { Position } from "../../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
@@ -63,10 +62,6 @@ const parked = Effect.map(
   Effect.flatMap(Parked, ({ list }) => list(page)),
   ({ items }) => items.map(({ stream, reason }) => ({ stream, reason }))
 )
-const audited = Effect.fnUntraced(function* (orgId: ReturnType<typeof newOrg>) {
-  const { items } = yield* (yield* AuditTrail).list(orgId, {}, page)
-  return items.length
-})
 const successes = Effect.map(Memory.Memory, ({ tables }) =>
   [...liveRows(tables, "health", tables.health).values()]
     .flatMap(({ buckets }) => buckets)
@@ -98,10 +93,8 @@ describe("a projection", () => {
       yield* mend
       const next = yield* Effect.forkChild(Effect.provide(keepProjections, Layer.fresh(LogReader.layer)))
       yield* rebuildProjection("messages")
-      yield* rebuildProjection("audit")
       yield* TestClock.adjust("5 seconds")
       expect(yield* statuses(orgId)).toEqual({ [other.after.id]: "DELIVERED", [queued.after.id]: "DELIVERED" })
-      expect(yield* audited(orgId)).toBe(4)
       yield* Fiber.interrupt(next)
     }).pipe(Effect.provide(layer))
   )
@@ -130,22 +123,6 @@ describe("a projection", () => {
         expect(yield* counts).toMatchObject({ QUEUED: PAGE - 2, DELIVERED: 2 })
         yield* Fiber.interrupt(next)
       }).pipe(Effect.provide(layer))
-  )
-
-  it.effect("parks a journal that it can't read, and nothing beside it", () =>
-    Effect.gen(function* () {
-      const { tables, now } = yield* Memory.Memory
-      const orgId = newOrg()
-      const id = "00000000-0000-4000-8000-00000000000a"
-      Memory.addToJournal(tables, `replay-${id}`, [{ name: "Unheard@1", data: JSON.stringify({ orgId }) }], now(), null)
-      const [other] = story(orgId)
-      yield* write(other)
-      const keeper = yield* Effect.forkChild(keepProjections)
-      yield* TestClock.adjust("3 seconds")
-      expect(yield* parked).toEqual([{ stream: `replay-${id}`, reason: "unreadable" }])
-      expect(yield* audited(orgId)).toBe(1)
-      yield* Fiber.interrupt(keeper)
-    }).pipe(Effect.provide(layer))
   )
 
   it.effect("parks nothing when its rows can't be written", () =>

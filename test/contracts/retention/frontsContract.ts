@@ -6,8 +6,8 @@ import { changeCircuit } from "../../../src/application/destinations/changeCircu
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { AlertProgress } from "../../../src/application/ports/AlertProgress.ts"
 import { Archive } from "../../../src/application/ports/Archive.ts"
-import { type AuditRow, AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
+import { DestinationHealth } from "../../../src/application/ports/DestinationHealth.ts"
 import { EventStore, type Position } from "../../../src/application/ports/EventStore.ts"
 import { FactOutletProgress } from "../../../src/application/ports/FactOutletProgress.ts"
 import { type JournalName, Journals } from "../../../src/application/ports/Journals.ts"
@@ -18,7 +18,7 @@ import { Retention } from "../../../src/application/ports/Retention.ts"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import { situationOf } from "../../../src/domain/circuit/situation.ts"
 import { type DestinationId, MessageId } from "../../../src/domain/ids.ts"
-import { inMillis, newLane, newOrg, now, readLogUntil, type StorePorts } from "../sample.ts"
+import { inMillis, newLane, now, readLogUntil, type StorePorts } from "../sample.ts"
 
 type Ports = StorePorts | AlertProgress
 
@@ -42,16 +42,12 @@ const sweepFronts = Effect.fnUntraced(function* (restedBefore: DateTime.Utc, lim
   return removed
 })
 
-/** Takes a run of a projection to a place, wherever it stands, with rows for the audit. */
-const stand = Effect.fnUntraced(function* (
-  name: "messages" | "audit",
-  to: Position,
-  live = true,
-  rows: ReadonlyArray<AuditRow> = []
-) {
+/** Takes a run of a projection to a place, wherever it stands. */
+const stand = Effect.fnUntraced(function* (name: "messages" | "health", to: Position, live = true) {
   const run = (yield* (yield* Projections).runs).find((each) => each.name === name && each.live === live)!
   const step = { generation: run.generation, from: run.position, to, facts: 0 }
-  const written = name === "audit" ? (yield* AuditTrail).project(step, rows) : (yield* MessageViews).project(step, [])
+  const written =
+    name === "health" ? (yield* DestinationHealth).project(step, new Map()) : (yield* MessageViews).project(step, [])
   expect(yield* written).toBe(true)
 })
 
@@ -63,11 +59,11 @@ const alertsStand = Effect.fnUntraced(function* (to: Position) {
 /** Whoever keeps a place in the log comes to its end. */
 const readAll = Effect.gen(function* () {
   const projections = yield* Projections
-  const isThere = (yield* projections.runs).some(({ name }) => name === "audit")
-  if (!isThere) yield* projections.build("audit", 1, 0)
+  const isThere = (yield* projections.runs).some(({ name }) => name === "health")
+  if (!isThere) yield* projections.build("health", 1, 0)
   const { head } = yield* (yield* EventStore).extent
   if (head === null) return
-  for (const name of ["messages", "audit"] as const) yield* stand(name, head)
+  for (const name of ["messages", "health"] as const) yield* stand(name, head)
   yield* alertsStand(head)
 })
 
@@ -213,7 +209,7 @@ export const frontsContract = <E>(name: string, layer: Layer.Layer<Ports, E>) =>
         yield* readAll
         for (const [back, on] of [
           [stand("messages", one.front), stand("messages", one.rest)],
-          [stand("audit", one.front), stand("audit", one.rest)],
+          [stand("health", one.front), stand("health", one.rest)],
           [alertsStand(one.front), alertsStand(one.rest)]
         ] as const) {
           yield* back
@@ -240,30 +236,6 @@ export const frontsContract = <E>(name: string, layer: Layer.Layer<Ports, E>) =>
         expect(yield* outlet.advance(holder, Duration.hours(2), one.front, other.rest)).toBe(true)
         expect(yield* sweepFronts(later())).toBe(1)
         expect(yield* versionsOf(other.journal)).toEqual([2])
-      })
-    )
-
-    test(
-      "go with their lines in the audit, and with no other",
-      Effect.gen(function* () {
-        const audit = yield* AuditTrail
-        const [id, other, orgId] = [newLane(), newLane(), newOrg()]
-        for (const each of [id, other]) yield* changed(each, held, reset, held)
-        const rows = [id, other].flatMap((each) =>
-          [1, 2, 3].map((version): AuditRow => {
-            const subject = { type: "circuit", id: each } as const
-            const about = { channel: null, actor: "ops", correlationId: null, dossierId: null, details: {} }
-            return { ...about, stream: `circuit-${each}`, version, at: now(), orgId, operation: "HELD", subject }
-          })
-        )
-        yield* readAll
-        yield* (yield* Parked).park(new Map([[`circuit-${other}`, "failed"]]))
-        const { head } = yield* (yield* EventStore).extent
-        yield* stand("audit", head ?? "0:1", true, rows)
-        expect(yield* swept(1)).toBe(1)
-        const { items } = yield* audit.list(orgId, {}, { limit: 100, cursor: null })
-        const linesOf = (lane: DestinationId) => items.filter(({ subject }) => subject.id === lane).length
-        expect([linesOf(id), linesOf(other)]).toEqual([2, 3])
       })
     )
 

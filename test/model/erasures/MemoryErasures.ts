@@ -34,20 +34,10 @@ const eraseFacts = (tables: Tables, id: MessageId): void => {
   forgetDetails(tables, id)
 }
 
-/** Entries of the audit and of timelines, as they follow from erased facts, and why anything of them can't be processed. */
+/** Why anything of them can't be processed. */
 const forgetDetails = (tables: Tables, id: string): void => {
   const aside = tables.setAside.get(id as MessageId)
   if (aside !== undefined) tables.setAside.set(id as MessageId, { ...aside, detail: ERASED })
-  for (const rows of tables.audit.values()) {
-    for (const [place, row] of rows) {
-      if (!row.stream.endsWith(id)) continue
-      const { to: _, providerMessageId: __, reason: ___, message: ____, ...details } = row.details
-      rows.set(place, { ...row, actor: erasedActor(row.actor), correlationId: null, dossierId: null, details })
-    }
-  }
-  for (const rows of tables.timelines.values()) {
-    for (const [place, row] of rows) if (row.stream.endsWith(id)) rows.delete(place)
-  }
 }
 
 const eraseEventFacts = (tables: Tables, id: EventId): void => {

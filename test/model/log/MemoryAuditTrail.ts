@@ -1,46 +1,86 @@
-/** The projection `audit` over a map: every question is a filter and a sort. */
+/** Audit and timelines over the facts in memory: every question is a filter and a sort. */
 import { DateTime, Effect, Layer } from "effect"
-import { type AuditFilter, type AuditRow, AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
-import { streamOf } from "../../../src/domain/streams.ts"
-import { Memory } from "../Memory.ts"
-import { addRows, newestFirst, placeOf } from "../store/entries.ts"
-import { clearRows, liveRows, moveRun } from "./runs.ts"
+import { AuditTrail, activityIn, itemOf } from "../../../src/application/ports/AuditTrail.ts"
+import type { LoggedFact } from "../../../src/application/ports/EventStore.ts"
+import { entryOf, orgTold } from "../../../src/domain/audit/entry.ts"
+import { activityOf } from "../../../src/domain/consent/activity.ts"
+import { DestinationId, type MessageId } from "../../../src/domain/ids.ts"
+import { queuedOf } from "../../../src/domain/message/recorded.ts"
+import { messageOf } from "../../../src/domain/streams.ts"
+import { factAt, Memory, type Tables } from "../Memory.ts"
+import { newestFirst } from "../store/entries.ts"
 
-const matches = (row: AuditRow, { from, to, messageId, ...equal }: AuditFilter): boolean =>
-  (from === undefined || DateTime.isGreaterThanOrEqualTo(row.at, from)) &&
-  (to === undefined || DateTime.isLessThan(row.at, to)) &&
-  (messageId === undefined || row.stream === streamOf(messageId)) &&
-  Object.entries(equal).every(([field, wanted]) => row[field as keyof typeof equal] === wanted)
+const logged = (tables: Tables): ReadonlyArray<LoggedFact> =>
+  tables.feed.flatMap((entry, place) => {
+    const row = factAt(tables, entry)
+    return row === undefined ? [] : [{ ...row, ...entry, position: String(place + 1) }]
+  })
+
+const openingOf = ({ streams }: Tables, id: MessageId) => {
+  const first = streams.get(id)?.[0]
+  return first === undefined ? null : queuedOf(JSON.parse(first.data))
+}
+
+/** The org whose audit lists the fact without being asked for its subject. */
+const orgOf = (tables: Tables, { stream, messageId, version, actor, name, data }: LoggedFact) => {
+  if (messageId !== null) return actor === null || version === 1 ? null : openingOf(tables, messageId)?.orgId
+  if (stream.startsWith("circuit-")) {
+    return actor === null
+      ? null
+      : tables.destinations.get(DestinationId.make(stream.slice("circuit-".length)))?.destination.orgId
+  }
+  const org = orgTold({ name, data })
+  return org === "" ? orgTold(tables.journals.get(stream)![0]!) : org
+}
 
 export const layer = Layer.effect(
   AuditTrail,
   Effect.gen(function* () {
-    const memory = yield* Memory
-    const { tables } = memory
-
+    const { tables } = yield* Memory
     return AuditTrail.of({
-      list: (orgId, filter, page) =>
+      list: (orgId, { operation, actor, subject, from, to }, page) =>
         Effect.sync(() => {
-          const rows = [...liveRows(tables, "audit", tables.audit).values()]
-          const { items, nextCursor } = newestFirst(
-            rows.filter((row) => row.orgId === orgId && matches(row, filter)),
-            page
-          )
+          const isOwn = (stream: string) => {
+            const id = messageOf(stream)
+            return id !== null && openingOf(tables, id)?.orgId === orgId
+          }
+          const rows = logged(tables).filter((fact) => {
+            const entry = entryOf(fact)
+            return (
+              entry !== null &&
+              (orgOf(tables, fact) === orgId || (fact.stream === subject && isOwn(subject))) &&
+              (subject === undefined || fact.stream === subject) &&
+              (operation === undefined || entry.operation === operation) &&
+              (actor === undefined || fact.actor === actor) &&
+              (from === undefined || DateTime.isGreaterThanOrEqualTo(fact.at, from)) &&
+              (to === undefined || DateTime.isLessThan(fact.at, to))
+            )
+          })
+          const { items, nextCursor } = newestFirst(rows, page)
+          return { items: items.map((fact) => itemOf(orgId, fact)), nextCursor }
+        }),
+      timeline: (orgId, dossierId, consents, page) =>
+        Effect.sync(() => {
+          const isOf = ({ stream, messageId, data }: LoggedFact) => {
+            if (messageId !== null) {
+              const opening = openingOf(tables, messageId)
+              return opening?.orgId === orgId && opening.dossierId === dossierId
+            }
+            if (stream.startsWith("consent-")) return consents.some((journal) => journal === stream)
+            const said = JSON.parse(data)
+            return stream.startsWith("blocked-") && said.orgId === orgId && said.dossierId === dossierId
+          }
+          const rows = logged(tables).filter((fact) => {
+            const operation = entryOf(fact)?.operation
+            return operation !== undefined && activityOf(operation) !== null && isOf(fact)
+          })
+          const { items, nextCursor } = newestFirst(rows, page)
+          const channelOf = (id: MessageId | null) => (id === null ? null : (openingOf(tables, id)?.channel ?? null))
           return {
-            items: items.map(({ stream, version, ...item }) => ({
-              ...item,
-              id: placeOf({ stream, version, at: item.at })
-            })),
+            items: items.map((fact) => activityIn(dossierId, fact, channelOf(fact.messageId))),
             nextCursor
           }
-        }),
-      project: (step, rows) =>
-        Effect.sync(() => {
-          if (!moveRun(memory, "audit", step)) return false
-          addRows(tables, tables.audit, step, rows)
-          return true
-        }),
-      clear: () => Effect.sync(() => clearRows(tables, "audit", tables.audit))
+        })
     })
   })
 )

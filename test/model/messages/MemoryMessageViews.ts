@@ -2,6 +2,7 @@
 import { DateTime, Effect, Layer } from "effect"
 import { countsOf, type MessageFilter, MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import type { MessageStatus } from "../../../src/domain/message/machine.ts"
+import { queuedOf } from "../../../src/domain/message/recorded.ts"
 import { isDead, type MessageView } from "../../../src/domain/message/view.ts"
 import { clearRows, liveViews, moveRun, rowsOf } from "../log/runs.ts"
 import { Memory } from "../Memory.ts"
@@ -93,6 +94,17 @@ export const layer = Layer.effect(
             nextCursor: left.length > limit ? placeOfEnding(items.at(-1)!) : null
           }
         }),
+      ofDossier: ({ orgId, dossierId, channel }, after, limit) =>
+        Effect.sync(() =>
+          [...tables.streams]
+            .flatMap(([id, [first]]) => {
+              const opening = first === undefined ? null : queuedOf(JSON.parse(first.data))
+              const isOf = opening?.orgId === orgId && opening.dossierId === dossierId && opening.channel === channel
+              return isOf && (after === null || id > after) ? [id] : []
+            })
+            .toSorted()
+            .slice(0, limit)
+        ),
       stats: (orgId) =>
         Effect.sync(() => {
           const views = ofOrg(orgId)

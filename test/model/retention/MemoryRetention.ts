@@ -11,7 +11,6 @@ import { halvesOf } from "../../../src/domain/streams.ts"
 import { untouched } from "../deliver/lanes.ts"
 import { liveViews } from "../log/runs.ts"
 import { eraseIn, Memory, type Tables } from "../Memory.ts"
-import { forgetEntries, forgetJournal } from "../store/entries.ts"
 
 const ended: ReadonlySet<MessageView["status"]> = new Set(endedWell)
 
@@ -23,7 +22,6 @@ const forget = (tables: Tables, id: MessageId): void => {
   eraseIn(tables, id)
   tables.forgotten.add(id)
   for (const views of tables.views.values()) views.delete(id)
-  forgetEntries(tables, id)
   for (const [key, { messageId }] of tables.idempotencyKeys) if (messageId === id) tables.idempotencyKeys.delete(key)
 }
 
@@ -100,7 +98,6 @@ export const layer = Layer.effect(
             tables.eventBodies.delete(id)
             for (const [key, { eventId }] of tables.eventKeys) if (eventId === id) tables.eventKeys.delete(key)
             tables.journals.delete(journalOf(id))
-            forgetJournal(tables, journalOf(id))
           }
           return { removed: gone.length, next: seen.length < limit ? null : seen.at(-1)![0] }
         }),
@@ -123,7 +120,6 @@ export const layer = Layer.effect(
             )
             if (rest < 1 || isHeld(name, facts[rest]!.version)) continue
             tables.journals.set(name, facts.slice(rest))
-            forgetJournal(tables, name, facts[rest]!.version)
             removed += rest
           }
           return { removed, next: seen.length < limit ? null : seen.at(-1)! }
@@ -149,7 +145,6 @@ export const layer = Layer.effect(
           for (const [id, { destination }] of gone) {
             for (const name of journalsOf(journals.get(destination.channel)!, id)) {
               tables.journals.delete(name)
-              forgetJournal(tables, name)
             }
             for (const health of tables.health.values()) health.delete(id)
             for (const [key, { target, destination }] of tables.alerting.notices) {
@@ -174,7 +169,6 @@ export const layer = Layer.effect(
           for (const [name] of gone) {
             tables.replays.delete(name.slice("replay-".length) as ReplayId)
             tables.journals.delete(name)
-            forgetJournal(tables, name)
           }
           return { removed: gone.length, next: seen.length < limit ? null : seen.at(-1)![0] }
         })

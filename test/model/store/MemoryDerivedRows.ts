@@ -13,7 +13,7 @@ import { changeLane, laneOf } from "../deliver/lanes.ts"
 import { standInLine, type Turn } from "../deliver/lines.ts"
 import { isAside } from "../deliver/MemorySetAside.ts"
 import { announceDueWork, putWaiting } from "../deliver/waiting.ts"
-import { liveRows, liveViews } from "../log/runs.ts"
+import { liveViews } from "../log/runs.ts"
 import { bodyIn, Memory, type Tables } from "../Memory.ts"
 
 const isSame = (row: AbandonedMessage, { messageId, wait }: Lookup): boolean =>
@@ -24,9 +24,6 @@ const isSame = (row: AbandonedMessage, { messageId, wait }: Lookup): boolean =>
   row.version >= wait.version &&
   row.epoch === wait.epoch &&
   row.attempt === wait.attempt
-
-/** A row that stands for one fact. */
-type Row = { readonly stream: string; readonly version: number }
 
 /** A line's key is its lane and its name (see lines.ts). */
 const turnsIn = ({ lines }: Tables): ReadonlyArray<{ readonly line: string; readonly turn: Turn }> =>
@@ -144,16 +141,6 @@ export const layer = Layer.effect(
               ids.map((id) => [id, { isListed: tables.events.has(id), hasBody: tables.eventBodies.has(id) }] as const)
             )
         ),
-      entries: (streams) =>
-        Effect.sync(() => {
-          const of = (name: string, table: Map<number, Map<string, Row>>) => ({
-            at: tables.runs.find((run) => run.name === name && run.live)?.position ?? null,
-            rows: [...liveRows(tables, name, table).values()]
-              .filter(({ stream }) => streams.includes(stream))
-              .map(({ stream, ...row }) => ({ stream, version: row.version, row: JSON.parse(JSON.stringify(row)) }))
-          })
-          return { audit: of("audit", tables.audit), activity: of("activity", tables.timelines) }
-        }),
       // A body goes with its event.
       brokenBodies: Effect.succeed([]),
       restoreEvents: (events) =>

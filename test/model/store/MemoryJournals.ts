@@ -1,5 +1,5 @@
 import { Effect, Layer } from "effect"
-import { Journals } from "../../../src/application/ports/Journals.ts"
+import { type JournalName, Journals } from "../../../src/application/ports/Journals.ts"
 import { addToJournal, Memory, versionOf } from "../Memory.ts"
 
 /** Journals over a plain map. */
@@ -18,7 +18,15 @@ export const layer = Layer.effect(
           if (versionOf(tables, journal) !== expected) return "VersionConflict"
           addToJournal(tables, journal, facts, at, actor)
           return "Appended"
-        })
+        }),
+      openWithdrawals: (limit) =>
+        Effect.sync(() =>
+          [...tables.journals]
+            .flatMap(([journal, facts]) =>
+              facts.at(-1)?.name === "ConsentWithdrawn@1" ? [journal as JournalName] : []
+            )
+            .slice(0, limit)
+        )
     })
   })
 )

@@ -9,7 +9,7 @@ import { EPOCH } from "../clock.ts"
 import type { World } from "../world.ts"
 import type { Ledger } from "./ledger.ts"
 
-const projections = ["messages", "audit", "activity", "health"]
+const projections = ["messages", "health"]
 
 /** As the log calls it. */
 const streamOf = (id: MessageId) => `message-${id}`
@@ -38,13 +38,13 @@ export class Readers {
 
   /**
    * Retention forgets the fronts of journals: whoever asks for a circuit, which `said` does, hears the same as before, what is left begins
-   * with a fact after which the circuit rests, and nothing goes that a reader has yet to read, or stays in what was made of it.
+   * with a fact after which the circuit rests, and nothing goes that a reader has yet to read.
    */
   forgotten(forget: () => number, said: () => ReadonlyMap<string, string>): void {
     const before = said()
     const facts = forget()
     if (facts > 0) this.#world.tally("the front of a journal was forgotten")
-    const { feed, journals, runs, parked, audit } = this.#tables
+    const { feed, journals, runs, parked } = this.#tables
     const after = said()
     for (const [stream, told] of before) {
       const law = "I37 a journal without its front says the same"
@@ -57,10 +57,6 @@ export class Readers {
       const hasAll = left.every(({ version }, n) => version === (first?.version ?? 1) + n)
       const law = "I37 a journal is whole, or begins where its circuit rests"
       this.#check(law, mayBegin && hasAll, () => `${stream} begins with ${first?.version} ${first?.name}`)
-      for (const rows of audit.values()) {
-        const rest = [...rows.values()].filter((row) => row.stream === stream && row.version < (left[0]?.version ?? 0))
-        this.#check("I37 the audit tells nothing that was forgotten", rest.length === 0, () => stream)
-      }
     }
     const read = Math.min(...runs.map(({ position }) => Number(position ?? 0)))
     for (const [place, entry] of feed.entries()) {
@@ -105,20 +101,11 @@ export class Readers {
   }
 
   atTheEnd(): void {
-    const { audit, health } = this.#tables
-    const audited = new Set<string>()
-    for (const { stream, version } of audit.get(liveGeneration(this.#tables, "audit") ?? 0)?.values() ?? []) {
-      audited.add(`${stream} ${version}`)
-    }
+    const { health } = this.#tables
     let successes = 0
     for (const id of this.#ledger.keys()) {
       const facts = this.#tables.streams.get(id)!
       successes += facts.filter(({ name }) => name.startsWith("AttemptSucceeded@")).length
-      this.#check(
-        "I35 the audit trail has everything",
-        audited.has(`${streamOf(id)} 1`),
-        () => `${this.#world.nameOf(id)} is missing`
-      )
     }
     const counted = [...(health.get(liveGeneration(this.#tables, "health") ?? 0)?.values() ?? [])]
       .flatMap(({ buckets }) => buckets)

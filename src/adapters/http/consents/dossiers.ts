@@ -3,17 +3,17 @@ import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { cancelWaiting } from "../../../application/consents/applyWithdrawals.ts"
-import { commandConsent, readConsent } from "../../../application/consents/consents.ts"
+import { commandConsent, consentJournals, readConsent } from "../../../application/consents/consents.ts"
 import { text } from "../../../application/destinations/fields.ts"
+import { AuditTrail, type TimelineItem } from "../../../application/ports/AuditTrail.ts"
 import { Channels } from "../../../application/ports/Channels.ts"
-import { type TimelineItem, Timelines } from "../../../application/ports/Timelines.ts"
 import { activities } from "../../../domain/consent/activity.ts"
 import type { ConsentOf } from "../../../domain/consent/consent.ts"
 import { ChannelName, type OrgId } from "../../../domain/ids.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
 import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, Moment, paging, projectedListOf } from "../server/fields.ts"
-import { type Page, type PageQuery, projectedPageOf } from "../server/listPages.ts"
+import { idParam, listOf, Moment, paging } from "../server/fields.ts"
+import { type Page, type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, notFound, problemOf } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
 
@@ -86,13 +86,8 @@ export const dossiersApi = HttpApiGroup.make("dossiers")
     HttpApiEndpoint.get("activity", "/dossiers/:id/activity", {
       ...byId,
       query: paging,
-      success: projectedListOf(Activity)
-    }).annotateMerge(
-      about(
-        "messages:read",
-        "The timeline of a dossier, newest first. Read from a projection: asOf says how far it is."
-      )
-    )
+      success: listOf(Activity)
+    }).annotateMerge(about("messages:read", "The timeline of a dossier, newest first."))
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
@@ -120,7 +115,6 @@ const shown = Effect.fnUntraced(function* (of: ConsentOf) {
 
 const withdraw = Effect.fnUntraced(function* (of: ConsentOf, source: string) {
   yield* commandConsent(of, { type: "WithdrawConsent", source })
-  // Messages that the timeline does not know yet are cancelled by a worker in a moment.
   yield* cancelWaiting(of)
 })
 
@@ -141,12 +135,12 @@ const activityJson = ({ activity, ...item }: TimelineItem) => ({ ...item, type: 
 
 const activity = Effect.fnUntraced(function* (dossierId: string, query: PageQuery) {
   if (!isDossierId(dossierId)) return yield* notFound()
-  const { list } = yield* Timelines
+  const { timeline } = yield* AuditTrail
   const read = Effect.fnUntraced(function* (orgId: OrgId, page: Page) {
-    const timeline = yield* list(orgId, dossierId, page)
-    return timeline.items.length === 0 && page.cursor === null ? yield* notFound() : timeline
+    const found = yield* timeline(orgId, dossierId, yield* consentJournals(orgId, dossierId), page)
+    return found.items.length === 0 && page.cursor === null ? yield* notFound() : found
   })
-  return yield* projectedPageOf("activity", "activity", query, read, { of: Activity, json: activityJson })
+  return yield* pageOf("activity", query, read, { of: Activity, json: activityJson })
 })
 
 export const layer = HttpApiBuilder.group(base.add(dossiersApi), "dossiers", (handlers) =>

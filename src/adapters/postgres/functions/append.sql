@@ -72,8 +72,10 @@ begin
   v_names := string_to_array(p_fact_names, E'\x1e');
   v_data := string_to_array(p_fact_data, E'\x1e');
   with won as (
-    insert into event (stream_id, tx, at, actor, version, name, data)
-      select p_streams[f.entry], v_tx, v_at[f.entry], v_actors[f.entry], p_expected[f.entry] + 1, f.name, f.data::json
+    insert into event (stream_id, tx, at, actor, version, name, data, org_id)
+      select p_streams[f.entry], v_tx, v_at[f.entry], v_actors[f.entry], p_expected[f.entry] + 1, f.name, f.data::json,
+        case when v_actors[f.entry] is not null and p_expected[f.entry] > 0 then
+          (select m.org_id from message m where m.id = p_streams[f.entry]) end
       from unnest(p_fact_entry, p_fact_nth, v_names, v_data) f(entry, nth, name, data)
       where f.nth = 1 and f.entry <> all (v_refused)
         and (p_expected[f.entry] = 0 or exists (
@@ -86,8 +88,10 @@ begin
   select coalesce(array_agg(w.stream_id), '{}') into v_won from won w;
   v_all := cardinality(v_won) = cardinality(p_streams);
   if cardinality(p_fact_entry) > cardinality(p_streams) then
-    insert into event (stream_id, tx, at, actor, version, name, data)
-      select p_streams[f.entry], v_tx, v_at[f.entry], v_actors[f.entry], p_expected[f.entry] + f.nth, f.name, f.data::json
+    insert into event (stream_id, tx, at, actor, version, name, data, org_id)
+      select p_streams[f.entry], v_tx, v_at[f.entry], v_actors[f.entry], p_expected[f.entry] + f.nth, f.name, f.data::json,
+        case when v_actors[f.entry] is not null and p_expected[f.entry] > 0 then
+          (select m.org_id from message m where m.id = p_streams[f.entry]) end
       from unnest(p_fact_entry, p_fact_nth, v_names, v_data) f(entry, nth, name, data)
       where f.nth > 1 and (v_all or p_streams[f.entry] = any (v_won));
   end if;

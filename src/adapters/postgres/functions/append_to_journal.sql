@@ -1,16 +1,15 @@
--- Promises: a change of configuration and the facts that tell of it commit together. Audit, timelines and open withdrawals are
--- derived, live in generations like every projection, and lose a message when it is forgotten.
+-- Promises: a change of configuration and the facts that tell of it commit together.
 
 -- Facts at the end of a journal, whatever stands there. Called for a row that the same statement has just changed, so that
 -- whoever changes it next waits for this one and finds its facts; the primary key would refuse anybody who did not.
-create or replace function append_to_journal(p_journal text, p_stream uuid, p_names text[], p_data text[], p_at timestamptz, p_actor text)
+create or replace function append_to_journal(p_journal text, p_stream uuid, p_names text[], p_data text[], p_at timestamptz, p_actor text, p_orgs text[])
 returns void
 language plpgsql volatile as $$
 declare
   v_tx bigint := log_tx();
 begin
-  insert into event (stream_id, stream, tx, at, actor, version, name, data)
+  insert into event (stream_id, stream, tx, at, actor, version, name, data, org_id)
     select p_stream, p_journal, v_tx, p_at, p_actor,
-      (select coalesce(max(e.version), 0) from event e where e.stream_id = p_stream) + f.n, f.name, f.data::json
-    from unnest(p_names, p_data) with ordinality f(name, data, n);
+      (select coalesce(max(e.version), 0) from event e where e.stream_id = p_stream) + f.n, f.name, f.data::json, nullif(f.org, '')
+    from unnest(p_names, p_data, p_orgs) with ordinality f(name, data, org, n);
 end $$;

@@ -13,9 +13,11 @@ begin
       blocked_until = p_blocked_until, in_flight_max = p_in_flight_max, circuit_stream = p_stream
     where l.lane = p_lane and l.generation = p_generation;
   if not found then return false; end if;
-  insert into event (stream_id, stream, tx, at, actor, version, name, data)
+  insert into event (stream_id, stream, tx, at, actor, version, name, data, org_id)
     select p_stream, 'circuit-' || p_lane, v_tx, v_now, p_actor,
-      p_generation + f.n, f.name, f.data::json
+      p_generation + f.n, f.name, f.data::json,
+      -- The audit tells changes by hand.
+      case when p_actor is not null then (select d.org_id from destination d where d.id = p_lane) end
     from unnest(p_names, p_data) with ordinality f(name, data, n);
   return true;
 end $$;

@@ -10,10 +10,9 @@ begin
   if p_field in ('recipient', 'correlationId') and not erase_jobs(p_erasure, p_org, '{}', p_values) then return false; end if;
   perform 1 from projection order by name, generation for update;
   -- One journal holds what was refused of one dossier. Metadata is no part of it.
-  select array_agg(distinct a.stream_id) into v_streams from audit a
-    where p_field <> 'metadata' and a.generation = (select p.generation from projection p where p.name = 'audit' and p.live)
-      and a.org_id = p_org and a.operation = 'BLOCKED_BY_POLICY'
-      and case p_field when 'recipient' then a.details ->> 'to' when 'dossierId' then a.dossier_id else a.correlation_id end = any (p_values);
+  select array_agg(distinct a.stream_id) into v_streams from event a
+    where p_field <> 'metadata' and a.org_id = p_org and a.name = 'MessageBlocked@1'
+      and a.data ->> case p_field when 'recipient' then 'to' else p_field end = any (p_values);
   v_commands := array(select s.id from sought_commands(p_org, p_field, p_values) s);
   v_streams := v_streams || array(select e.stream_id from event e
     where e.version = 1 and e.stream ~ '^(access|command|replay)-' and e.stream = any (select 'command-' || c from unnest(v_commands) c)

@@ -13,17 +13,4 @@ begin
                 then jsonb_build_object('lastError', (v.view -> 'lastError')::jsonb || '{"message": "erased"}') else '{}' end as view
         ) e)
     where v.id = any (p_streams);
-  -- What a dossier's consent refused stays with its dossier, as the consent does.
-  update audit a set dossier_id = case when a.operation = 'BLOCKED_BY_POLICY' then a.dossier_id end, correlation_id = null,
-      actor = erased_actor(a.actor),
-      details = (erased_fact('', a.details)::jsonb
-        || case when (a.details::jsonb) ? 'message' then '{"message": "erased"}' else '{}' end::jsonb
-        || case when a.operation in ('CANCELLED', 'DISMISSED', 'REPLAYED', 'ERASED') or a.subject_type = 'replay' then '{"reason": null}' else '{}' end::jsonb)::json
-    from (select p.generation from projection p where p.name = 'audit') g
-    where a.generation = g.generation and a.stream_id = any (p_streams);
-  delete from activity a using (select p.generation from projection p where p.name = 'activity') g
-    where a.generation = g.generation and a.stream_id = any (p_streams) and a.message_id is not null;
-  update activity a set details = erased_fact('', a.details)
-    from (select p.generation from projection p where p.name = 'activity') g
-    where a.generation = g.generation and a.stream_id = any (p_streams);
 end $$;

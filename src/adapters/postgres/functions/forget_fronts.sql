@@ -1,4 +1,4 @@
--- Forgets what was before these facts in their journals, with its entries in the audit; versions stay. Each is the fact after which its
+-- Forgets what was before these facts in their journals, versions stay. Each is the fact after which its
 -- journal rests. p_places says where they stand in the log that is read, if that is not this one. Answers how many facts went; null while
 -- another sweep is under way.
 -- Nothing goes that somebody has yet to read who keeps a place in the log, or owes: a projection, also one that is built anew, alerts, and
@@ -26,8 +26,6 @@ begin
       -- Facts of one journal may stand in the log in another order than their versions.
       and v_read >= coalesce(string_to_array(translate(u.place, '/', ':'), ':')::numeric[],
         (select max(array[e.tx, e.position]::numeric[]) from event e where e.stream_id = u.id and e.version <= u.version));
-  delete from audit a using unnest(v_ids, v_versions) u(id, version), projection p
-    where p.name = 'audit' and a.generation = p.generation and a.stream_id = u.id and a.version < u.version;
   -- The fronts of journals that are in EventStoreDB go there too.
   insert into forgotten_front as f (stream, version)
     select u.stream, u.version from unnest(p_ids, p_streams, p_versions, p_places) u(id, stream, version, place)

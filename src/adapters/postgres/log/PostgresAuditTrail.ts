@@ -1,84 +1,77 @@
-/** The projection `audit` in rows, written by `project_audit`. */
-import { Effect, Layer } from "effect"
-import { type AuditFilter, type AuditItem, type AuditRow, AuditTrail } from "../../../application/ports/AuditTrail.ts"
-import type { Step } from "../../../application/ports/Projections.ts"
-import { beyond } from "../filtering.ts"
-import { Postgres, readingInPieces } from "../Postgres.ts"
-import { type Looked, pageOfStretch, searched, stretch } from "../stretches.ts"
-import { clearing, liveGeneration } from "./generations.ts"
-import { cursorOf, joined, type Place, placed, placedItem, stepping } from "./projectionRows.ts"
+/** Audit and timelines, read from the log: `event.org_id` is there for the facts that the audit of an org lists, with an index. */
+import { DateTime, Effect, Layer } from "effect"
+import { type AuditFilter, AuditTrail, activityIn, itemOf } from "../../../application/ports/AuditTrail.ts"
+import type { LoggedFact } from "../../../application/ports/EventStore.ts"
+import type { JournalName } from "../../../application/ports/Journals.ts"
+import { operations, typesTelling } from "../../../domain/audit/entry.ts"
+import { activeOperations } from "../../../domain/consent/activity.ts"
+import type { ChannelName, OrgId } from "../../../domain/ids.ts"
+import { messageOf } from "../../../domain/streams.ts"
+import { beyond, conditionsOf, type Page, pageOf } from "../filtering.ts"
+import { Postgres, reading } from "../Postgres.ts"
+import { loggedColumns, loggedOf } from "../store/logged.ts"
+import { streamIdOf } from "../store/PostgresJournals.ts"
 
-const CALL =
-  "project_audit($1, $2, $3, $4, $5::uuid[], $6::int[], $7::bigint[], $8, $9, $10, $11, $12, $13, $14, $15, $16)"
-
-/** An entry as it is selected, with the place of its fact in place of an id. */
-interface Row extends Place, Omit<AuditItem, "id" | "at"> {}
+const ORDER = "at desc, stream_id desc, version desc"
+const active = typesTelling(activeOperations)
 
 export const layer = Layer.effect(
   AuditTrail,
   Effect.gen(function* () {
-    const { derived, reads } = yield* Postgres
-    const write = stepping(derived, CALL)
+    const { reads } = yield* Postgres
 
-    const project = (step: Step, rows: ReadonlyArray<AuditRow>) =>
-      write(step, [
-        ...placed(rows),
-        joined(rows, ({ orgId }) => orgId),
-        joined(rows, ({ operation }) => operation),
-        joined(rows, ({ subject }) => subject.type),
-        joined(rows, ({ subject }) => subject.id),
-        joined(rows, ({ channel }) => channel),
-        joined(rows, ({ actor }) => actor),
-        joined(rows, ({ correlationId }) => correlationId),
-        joined(rows, ({ dossierId }) => dossierId),
-        joined(rows, ({ details }) => JSON.stringify(details))
-      ])
+    const factsWhere = (conditions: ReadonlyArray<string>, values: Array<unknown>, page: Page, columns = "") => {
+      const where = [...conditions, ...beyond("at, stream_id, version", ["timestamptz", "uuid", "int"], page, values)]
+      const text = `select ${loggedColumns}${columns} from event e where ${where.join(" and ")} order by ${ORDER} limit ${page.limit + 1}`
+      return reads.rows({ text }, values)
+    }
 
-    return AuditTrail.of({
-      list: (orgId, filter, page) => {
-        const values: Array<unknown> = [orgId]
-        const { found, wanted } = searched(filter, conditionsFor(filter), values)
-        const where = [
-          `generation = ${liveGeneration("audit")}`,
-          "org_id = $1",
-          ...found,
-          ...beyond("at, stream_id, version", ["timestamptz", "uuid", "int"], page, values)
-        ].join(" and ")
-        const order = "at desc, stream_id desc, version desc"
-        const rows = (most: number) => `select * from audit where ${where} order by ${order} limit ${most}`
-        const columns = `stream_id, version, at, org_id as "orgId", operation,
-            json_build_object('type', subject_type, 'id', subject_id) as subject, channel, actor,
-            correlation_id as "correlationId", dossier_id as "dossierId", details`
-        const text = stretch({ rows, wanted, order, columns, size: "octet_length(details::text)" }, page)
-        return readingInPieces(reads.query<Row & Looked>({ text }, values), (rows) =>
-          pageOfStretch(rows, page, ({ wanted: _, cut: __, ...row }) => placedItem(row), cursorOf)
+    const list = (orgId: OrgId, { operation, subject, ...filter }: AuditFilter, page: Page) => {
+      const values: Array<unknown> = [orgId]
+      const conditions = [...conditionsOf(inOrder, filter, values)]
+      const types = typesTelling(operation === undefined ? operations : [operation])
+      conditions.push(`split_part(name, '@', 1) = any ($${values.push(types)})`)
+      if (subject === undefined) conditions.push("org_id = $1")
+      else {
+        const stream = `$${values.push(idOf(subject))}::uuid`
+        conditions.push(
+          `stream_id = ${stream} and (org_id = $1 or exists (select from message m where m.id = ${stream} and m.org_id = $1))`
         )
-      },
-      project,
-      clear: clearing(derived, "audit", ["audit"])
-    })
+      }
+      return reading(factsWhere(conditions, values, page), (rows) =>
+        pageOf(rows.map(loggedOf), page, (fact) => itemOf(orgId, fact), cursorOf)
+      )
+    }
+
+    const timeline = (orgId: OrgId, dossierId: string, journals: ReadonlyArray<JournalName>, page: Page) => {
+      const values: Array<unknown> = [orgId, dossierId]
+      const consents = `$${values.push(journals.map(streamIdOf))}`
+      const conditions = [
+        `stream_id = any (array(select m.id from message m where m.org_id = $1 and m.dossier_id = $2) || ${consents}::uuid[]
+          || array(select b.stream_id from event b where b.org_id = $1 and b.name = 'MessageBlocked@1' and b.data ->> 'dossierId' = $2))`,
+        `split_part(name, '@', 1) = any ($${values.push(active)})`
+      ]
+      const channel = ", (select m.channel from message m where m.id = stream_id)"
+      return reading(factsWhere(conditions, values, page, channel), (rows) =>
+        pageOf(
+          rows,
+          page,
+          (row) => activityIn(dossierId, loggedOf(row), row.at(-1) as ChannelName | null),
+          (row) => cursorOf(loggedOf(row))
+        )
+      )
+    }
+
+    return AuditTrail.of({ list, timeline })
   })
 )
 
-const OPERATION = ["operation", "operation ="] as const
+const inOrder = [
+  ["actor", "actor ="],
+  ["from", "at >="],
+  ["to", "at <"]
+] as const
 
-/** What nearly every message does has no index: it is found by the list itself. */
-const isOfEveryMessage = (operation: AuditFilter["operation"]) =>
-  operation === "CREATED" || operation === "SENT" || operation === "UPDATED"
+const idOf = (stream: string): string => messageOf(stream) ?? streamIdOf(stream as JournalName)
 
-const conditionsFor = ({ operation }: AuditFilter) => {
-  const [indexed, others] = isOfEveryMessage(operation) ? [[], [OPERATION]] : [[OPERATION], []]
-  return {
-    ranges: [
-      ["from", "at >="],
-      ["to", "at <"]
-    ],
-    indexed: [
-      ["messageId", "stream_id ="],
-      ["correlationId", "correlation_id ="],
-      ["dossierId", "dossier_id ="],
-      ...indexed
-    ],
-    others: [...others, ["actor", "actor ="], ["channel", "channel ="]]
-  } satisfies Readonly<Record<string, ReadonlyArray<readonly [keyof AuditFilter, string]>>>
-}
+const cursorOf = ({ stream, version, at }: LoggedFact): string => `${DateTime.formatIso(at)}/${idOf(stream)}/${version}`

@@ -2,6 +2,7 @@
 import { DateTime, Effect, Layer, Schema } from "effect"
 import { countsOf, type DeadCount, type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
+import type { ConsentOf } from "../../../domain/consent/consent.ts"
 import type { ChannelName, MessageId, OrgId, ReplayId } from "../../../domain/ids.ts"
 import type { MessageStatus } from "../../../domain/message/machine.ts"
 import { isDead, type MessageView, MessageViewJson } from "../../../domain/message/view.ts"
@@ -50,6 +51,8 @@ const oldestStatement = prepared`select min(r.due_at) as oldest
     ) e
     where l.ready_at <= clock_timestamp() and ($1::text is null or e.data ->> 'orgId' = $1)`
 
+const ofDossierStatement = prepared`select id from message
+    where org_id = $1 and dossier_id = $2 and channel = $3 and ($4::uuid is null or id > $4) order by id limit $5`
 const endingStatement = prepared`select id, ends_at as "endsAt" from message_view
     where generation = ${liveGeneration("messages")} and ends_at <= $1::timestamptz
       and ($2::timestamptz is null or (ends_at, id) > ($2::timestamptz, $3::uuid))
@@ -90,7 +93,7 @@ const textOf = (view: MessageView, iso: (time: DateTime.DateTime) => string): st
 export const layer = Layer.effect(
   MessageViews,
   Effect.gen(function* () {
-    const { derived, reads } = yield* Postgres
+    const { derived, reads, lookups } = yield* Postgres
     const write = stepping(derived, CALL)
 
     const pageOfViews = (
@@ -189,6 +192,11 @@ export const layer = Layer.effect(
       )
     }
 
+    const ofDossier = ({ orgId, dossierId, channel }: ConsentOf, after: MessageId | null, limit: number) =>
+      reading(lookups.rows(ofDossierStatement, [orgId, dossierId, channel, after, limit]), (rows) =>
+        rows.map(([id]) => id as MessageId)
+      )
+
     const stats = Effect.fnUntraced(function* (orgId: OrgId | null) {
       type Counted = { channel: ChannelName; status: MessageStatus; count: number }
       const [counts, oldest] = yield* unavailable(
@@ -233,7 +241,7 @@ export const layer = Layer.effect(
 
     const clear = clearing(derived, "messages", ["message_view", "message_count"])
 
-    return MessageViews.of({ list, deadLetters, countDeadLetters, ofReplay, ending, stats, project, clear })
+    return MessageViews.of({ list, deadLetters, countDeadLetters, ofReplay, ending, ofDossier, stats, project, clear })
   })
 )
 

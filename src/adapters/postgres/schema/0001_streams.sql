@@ -26,8 +26,11 @@ create table event (
   version int not null,
   name text not null,
   data json not null,
+  -- Of the facts that the audit of an org lists: its name.
+  org_id text,
   primary key (stream_id, version)
 );
+create index event_audit on event (org_id, at, stream_id, version) where org_id is not null;
 create index event_order on event (tx, "position");
 -- A message is found by the name its provider gave it from the very commit of the fact that tells the name, and for as long
 -- as that fact is there. The names stand here, and not only in the domain, because an index on all facts would read the

@@ -75,57 +75,8 @@ create table message_count (
   primary key (generation, org_id, channel, status)
 ) with (fillfactor = 50);
 
--- The projection `audit`. A message's stream is its id, so the key also finds the entries of a message.
-create table audit (
-  generation int not null,
-  stream_id uuid not null,
-  version int not null,
-  org_id text not null,
-  at timestamptz not null,
-  operation text not null,
-  subject_type text not null,
-  subject_id text not null,
-  channel text,
-  actor text,
-  correlation_id text,
-  dossier_id text,
-  details json not null,
-  primary key (generation, stream_id, version)
-);
-create index audit_of_dossier on audit (generation, org_id, dossier_id, at desc) where dossier_id is not null;
-create index audit_of_correlation on audit (generation, org_id, correlation_id, at desc) where correlation_id is not null;
--- What nearly every message does is found by the list itself.
-create index audit_of_operation on audit (generation, org_id, operation, at desc) where operation not in ('CREATED', 'SENT', 'UPDATED');
-create index audit_of_org on audit (generation, org_id, at, stream_id, version);
-
--- The projection `activity`, and with it the withdrawals that are not applied: whoever sees one sees all that was accepted before it.
-create table activity (
-  generation int not null,
-  stream_id uuid not null,
-  version int not null,
-  org_id text not null,
-  dossier_id text not null,
-  at timestamptz not null,
-  activity text not null,
-  channel text not null,
-  message_id uuid,
-  actor text,
-  details json not null,
-  primary key (generation, stream_id, version)
-);
-create index activity_of_dossier on activity (generation, org_id, dossier_id, at desc, stream_id desc, version desc);
-create index activity_messages on activity (generation, org_id, dossier_id, channel, message_id) where activity = 'MESSAGE_CREATED';
-
-create table withdrawal (
-  generation int not null,
-  org_id text not null,
-  dossier_id text not null,
-  channel text not null,
-  version int not null,
-  open boolean not null,
-  primary key (generation, org_id, dossier_id, channel)
-);
-create index withdrawal_open on withdrawal (generation) where open;
+-- Consents that were withdrawn and whose messages may still wait: the journal of each.
+create table withdrawal (stream text primary key);
 
 -- Where the streams of messages are in EventStoreDB: messages of events that are stored and whose own streams may not be there yet.
 create table owed_message (

@@ -3,21 +3,18 @@ import { DateTime, Effect, Layer, Schema } from "effect"
 import {
   DerivedRows,
   type DerivedState,
-  type Entries,
   type LinePosition,
   type Lookup,
   type ReadyRow,
   type Restored
 } from "../../../application/ports/DerivedRows.ts"
-import type { JournalName } from "../../../application/ports/Journals.ts"
 import { journalOf } from "../../../domain/event/event.ts"
 import type { DestinationId, EventId, MessageId } from "../../../domain/ids.ts"
 import type { Wait } from "../../../domain/message/place.ts"
 import { isDead } from "../../../domain/message/view.ts"
 import { ReplaySelection } from "../../../domain/replay/facts.ts"
-import { messageOf } from "../../../domain/streams.ts"
 import { sealedTables } from "../messages/sealClear.ts"
-import { Postgres, prepared, reading, type Statement, unavailable, unprepared } from "../Postgres.ts"
+import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgres.ts"
 import { lostKeysIn } from "./lostKeys.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
@@ -108,17 +105,6 @@ const eventRowsStatement = prepared`select a.id, p.id is not null, s.event_id is
     from unnest($1::uuid[]) a(id)
     left join publication p on p.id = a.id
     left join shared_body s on s.event_id = a.id and s.held`
-// The position is read with the rows, so it is theirs.
-const entriesOf = (name: string, columns: string) => prepared`with live as materialized (
-      select generation, position from projection where name = '${name}' and live
-    )
-    select live.position, e.stream_id, e.version, (extract(epoch from e.at) * 1000)::bigint, e.details, ${columns}
-    from live left join ${name} e on e.generation = live.generation and e.stream_id = any ($1::uuid[])`
-const auditStatement = entriesOf(
-  "audit",
-  "e.org_id, e.operation, e.subject_type, e.subject_id, e.channel, e.actor, e.correlation_id, e.dossier_id"
-)
-const activityStatement = entriesOf("activity", "e.org_id, e.dossier_id, e.activity, e.channel, e.message_id, e.actor")
 const brokenBodiesStatement = unprepared`(select s.event_id, 'its body is kept, and nobody has it' from shared_body s
       where not s.held and not exists (select 1 from message m where m.event_id = s.event_id) limit 1000)
     union all (select m.event_id, 'message ' || m.id || ' shares its body, and it is not there' from message m
@@ -260,39 +246,6 @@ export const layer = Layer.effect(
               rows.map(([id, listed, body]) => [id as EventId, { isListed: listed === "t", hasBody: body === "t" }])
             )
         ),
-      entries: (streams) => {
-        const named = new Map(streams.map((stream) => [messageOf(stream) ?? streamIdOf(stream as JournalName), stream]))
-        const read = (statement: Statement, rowOf: (columns: ReadonlyArray<string | null>) => object) =>
-          reading(
-            reads.rows(statement, [[...named.keys()]]),
-            (found): Entries => ({
-              at: found[0]?.[0] ?? null,
-              rows: found.flatMap(([, id, version, at, details, ...columns]) =>
-                id == null
-                  ? []
-                  : [
-                      {
-                        ...{ stream: named.get(id)!, version: Number(version) },
-                        row: {
-                          ...{ version: Number(version), at: DateTime.formatIso(DateTime.makeUnsafe(Number(at))) },
-                          ...{ details: JSON.parse(details!), ...rowOf(columns) }
-                        }
-                      }
-                    ]
-              )
-            })
-          )
-        const audit = read(
-          auditStatement,
-          ([orgId, operation, type, subject, channel, actor, correlationId, dossierId]) => ({
-            ...{ orgId, operation, subject: { type, id: subject }, channel, actor, correlationId, dossierId }
-          })
-        )
-        const activity = read(activityStatement, ([orgId, dossierId, activity, channel, messageId, actor]) => ({
-          ...{ orgId, dossierId, activity, channel, messageId, actor }
-        }))
-        return Effect.all({ audit, activity }, { concurrency: 2 })
-      },
       brokenBodies: reading(reads.rows(brokenBodiesStatement, []), (rows) =>
         rows.map(([event, detail]) => ({ eventId: event as EventId, detail: detail! }))
       ),

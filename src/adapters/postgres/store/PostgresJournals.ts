@@ -6,6 +6,7 @@ import { createHash } from "node:crypto"
 import { DateTime, Effect, Layer } from "effect"
 import { type JournalFact, type JournalName, Journals } from "../../../application/ports/Journals.ts"
 import { Pulse } from "../../../application/ports/Pulse.ts"
+import { orgTold } from "../../../domain/audit/entry.ts"
 import type { RecordedFact } from "../../../domain/recorded.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 
@@ -13,22 +14,30 @@ const loadStatement = prepared`select version, (extract(epoch from at) * 1000)::
     where stream_id = $1 and version > $2 order by version limit $3`
 const lastStatement = prepared`select version, (extract(epoch from at) * 1000)::bigint, name, data, actor from event
     where stream_id = $1 order by version desc limit 1`
+// The first fact of a journal names its org, and later ones need not.
+const ORG =
+  "case fact.org when '' then (select org_id from event where stream_id = $1 and version = 1) else fact.org end"
 // The `where` refuses a stale or impossible `expected`; the primary key refuses the second of two racers, and
 // with the first of its rows refused none of an append is written (see the count).
 const appendStatement = prepared`with fact as (
-      select f.name, f.data, f.n from unnest($4::text[], $5::text[]) with ordinality f(name, data, n)
+      select f.name, f.data, f.org, f.n from unnest($4::text[], $5::text[], $8::text[]) with ordinality f(name, data, org, n)
     ), head as (
-      insert into event (stream_id, stream, tx, at, actor, version, name, data)
-        select $1, $2, log_tx(), $6, $7, $3::int + 1, fact.name, fact.data::json from fact
+      insert into event (stream_id, stream, tx, at, actor, version, name, data, org_id)
+        select $1, $2, log_tx(), $6, $7, $3::int + 1, fact.name, fact.data::json, ${ORG} from fact
         where fact.n = 1 and $3::int = (select coalesce(max(version), 0) from event where stream_id = $1)
       on conflict do nothing
       returning version
     ), rest as (
-      insert into event (stream_id, stream, tx, at, actor, version, name, data)
-        select $1, $2, log_tx(), $6, $7, $3::int + fact.n, fact.name, fact.data::json
+      insert into event (stream_id, stream, tx, at, actor, version, name, data, org_id)
+        select $1, $2, log_tx(), $6, $7, $3::int + fact.n, fact.name, fact.data::json, ${ORG}
         from fact cross join head where fact.n > 1
+    ), opened as (
+      insert into withdrawal (stream) select $2 from head where $9 on conflict do nothing
+    ), closed as (
+      delete from withdrawal where stream = $2 and not $9 and exists (select from head)
     )
     select version from head`
+const openStatement = prepared`select stream from withdrawal limit $1`
 
 /** Chosen once, at random; never to change. */
 const NAMESPACE = Buffer.from("6d1f7c1c5b0e4b6f9c5b2a0e8f4d3c21", "hex")
@@ -72,10 +81,14 @@ export const layer = Layer.effect(
             facts.map(({ name }) => name),
             facts.map(({ data }) => data),
             DateTime.formatIso(at),
-            actor
+            actor,
+            facts.map(orgTold),
+            facts.at(-1)?.name === "ConsentWithdrawn@1"
           ]),
           (rows) => (rows.length === 1 ? ("Appended" as const) : ("VersionConflict" as const))
-        ).pipe(Effect.tap(() => pulse.wake("log")))
+        ).pipe(Effect.tap(() => pulse.wake("log"))),
+      openWithdrawals: (limit) =>
+        reading(durable.rows(openStatement, [limit]), (rows) => rows.map(([stream]) => stream as JournalName))
     })
   })
 )

@@ -5,15 +5,16 @@
 import { DateTime, Effect } from "effect"
 import { CommandedBy } from "../../../application/commandedBy.ts"
 import type { JournalName } from "../../../application/ports/Journals.ts"
+import { orgTold } from "../../../domain/audit/entry.ts"
 import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
 import { toRecorded } from "../../../domain/destination/facts.ts"
 import type { RecordedFact } from "../../../domain/recorded.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
-/** An SQL call; its six parameters begin at `$first`. */
+/** An SQL call; its seven parameters begin at `$first`. */
 export const appendToJournalSql = (first: number): string => {
-  const [journal, stream, names, data, at, actor] = Array.from({ length: 6 }, (_, n) => `$${first + n}`)
-  return `append_to_journal(${journal}::text, ${stream}::uuid, ${names}::text[], ${data}::text[], ${at}::timestamptz, ${actor}::text)`
+  const [journal, stream, names, data, at, actor, orgs] = Array.from({ length: 7 }, (_, n) => `$${first + n}`)
+  return `append_to_journal(${journal}::text, ${stream}::uuid, ${names}::text[], ${data}::text[], ${at}::timestamptz, ${actor}::text, ${orgs}::text[])`
 }
 
 export const appendToJournalValues = (
@@ -27,7 +28,8 @@ export const appendToJournalValues = (
   facts.map(({ name }) => name),
   facts.map(({ data }) => data),
   DateTime.formatIso(at),
-  actor
+  actor,
+  facts.map(orgTold)
 ]
 
 /** The parameters of `appendToJournalSql`, for what somebody changes about a destination or key. */

@@ -18,7 +18,7 @@ import type { LoggedFact } from "../../ports/EventStore.ts"
 import type { Step } from "../../ports/Projections.ts"
 import type { LogReader } from "../LogReader.ts"
 
-export type ProjectionName = "messages" | "audit" | "activity" | "health"
+export type ProjectionName = "messages" | "health"
 
 /** False when the position is elsewhere by now. */
 export type Write<R> = (step: Step) => Effect.Effect<boolean, StoreUnavailable, R>

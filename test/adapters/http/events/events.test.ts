@@ -150,19 +150,6 @@ describe("an event", () => {
     expect([refused.status, field(refused)]).toEqual([400, fields])
     expect((await call("GET", EVENTS, { org: "refused" })).json["items"]).toEqual([])
   })
-
-  it("is in the audit with how many wanted it", async () => {
-    const org = "audit"
-    await endpoint(org)
-    const { json } = await publish({ eventType: "a", data: 1, correlationId: "c" }, { org })
-    await posthaste.project()
-    const { items } = (await call("GET", "/api/v1/audit?correlationId=c", { org })).json
-    expect(items.find(({ subject }: Json) => subject.type === "event")).toMatchObject({
-      operation: "CREATED",
-      subject: { id: json["id"] },
-      details: { eventType: "a", matched: 1 }
-    })
-  })
 })
 
 describe("a batch of events", () => {

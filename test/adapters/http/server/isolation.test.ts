@@ -251,7 +251,7 @@ describe("another org's id", () => {
         seen.add(id)
       }
     }
-    const foreign = await call("GET", `/api/v1/audit?messageId=${owned.message}`, { key: globex, org: null })
+    const foreign = await call("GET", `/api/v1/audit?subject=message-${owned.message}`, { key: globex, org: null })
     expect(foreign.json["items"]).toEqual([])
   })
 

@@ -10,11 +10,10 @@ import {
   projectOnce
 } from "../../../../src/application/log/projections/keepProjections.ts"
 import { rebuildProjection } from "../../../../src/application/log/projections/rebuild.ts"
-import { AuditTrail } from "../../../../src/application/ports/AuditTrail.ts"
+import { DestinationHealth } from "../../../../src/application/ports/DestinationHealth.ts"
 import { EventStore } from "../../../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../../../src/application/ports/MessageViews.ts"
 import { Projections, type Stall } from "../../../../src/application/ports/Projections.ts"
-import { Timelines } from "../../../../src/application/ports/Timelines.ts"
 import type { MessageId } from "../../../../src/domain/ids.ts"
 import { viewOf } from "../../../../src/domain/message/view.ts"
 import { delivered, newOrg, opened, settled, started, unreachable } from "../../../contracts/sample.ts"
@@ -256,19 +255,12 @@ describe("a projection that is kept", () => {
   it.effect("is not held up by another one that fails or never answers, and catches up when it can again", () =>
     Effect.gen(function* () {
       const orgId = newOrg()
-      const timelines = yield* Timelines
-      const trail = yield* AuditTrail
+      const counts = yield* DestinationHealth
       let isBroken = true
-      const broken = Layer.mergeAll(
-        Layer.succeed(Timelines, {
-          ...timelines,
-          project: (...given) => (isBroken ? Effect.die(new Error("broken")) : timelines.project(...given))
-        }),
-        Layer.succeed(AuditTrail, {
-          ...trail,
-          project: (...given) => (isBroken ? Effect.never : trail.project(...given))
-        })
-      )
+      const broken = Layer.succeed(DestinationHealth, {
+        ...counts,
+        project: (...given) => (isBroken ? Effect.die(new Error("broken")) : counts.project(...given))
+      })
       const errors: Array<string> = []
       const log = Logger.layer([Logger.make(({ message }) => void errors.push(String(message)))])
       const keeper = yield* Effect.forkChild(Effect.provide(keepProjections, Layer.merge(broken, log)))
@@ -278,11 +270,11 @@ describe("a projection that is kept", () => {
         Effect.flatMap(Projections, (projections) => projections.runs),
         (all) => Object.fromEntries(all.map(({ name, facts }) => [name, facts]))
       )
-      expect(yield* positions).toEqual({ messages: 6, audit: 0, activity: 0, health: 6 })
-      expect(errors.some((error) => error.includes("projecting activity failed"))).toBe(true)
+      expect(yield* positions).toEqual({ messages: 6, health: 0 })
+      expect(errors.some((error) => error.includes("projecting health failed"))).toBe(true)
       isBroken = false
       yield* TestClock.adjust("5 seconds")
-      expect(yield* positions).toMatchObject({ messages: 6, activity: 6 })
+      expect(yield* positions).toMatchObject({ messages: 6, health: 6 })
       yield* Fiber.interrupt(keeper)
     }).pipe(Effect.provide(ports))
   )
