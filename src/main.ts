@@ -42,6 +42,7 @@ import { logWatcher } from "./application/logWatcher.ts"
 import { endMessages } from "./application/maintenance/endMessages.ts"
 import { Leadership, maintain } from "./application/maintenance/leader.ts"
 import { readFigures } from "./application/maintenance/readFigures.ts"
+import { retention } from "./application/maintenance/retention.ts"
 import { watchBroker } from "./application/maintenance/watchBroker.ts"
 import { watchOverdue } from "./application/maintenance/watchOverdue.ts"
 import { AlertFormats } from "./application/ports/AlertFormats.ts"
@@ -53,7 +54,6 @@ import { Troubles } from "./application/processes/Troubles.ts"
 import { applyReceipts, forgetReceipts } from "./application/receipts/applyReceipts.ts"
 import { warnOfUnverifiedAccounts } from "./application/receipts/receiveReceipts.ts"
 import { replayDeadLetters } from "./application/replays/replayDeadLetters.ts"
-import { retain } from "./application/retention/retain.ts"
 import { makeStoreHealth, StoreHealth } from "./application/storeHealth.ts"
 import { banner, urlOf } from "./setup/banner.ts"
 import { keptRenewed } from "./setup/certificate.ts"
@@ -138,13 +138,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
     Layer.merge(inBackground(repairQueue({ ...repairDefaults, holder: self.id })))
   )
 
-  const projector = Layer.mergeAll(
-    inBackground(keepProjections),
-    inBackground(alertOnFacts),
-    inBackground(
-      retain({ keep: given.retention, keepDead: given.deadLetterRetention, daysMax: given.retentionDaysMax })
-    )
-  )
+  const projector = Layer.mergeAll(inBackground(keepProjections), inBackground(alertOnFacts))
 
   const broker = given.amqpUrl === null ? null : { url: given.amqpUrl, name: `posthaste ${hostname()} ${process.pid}` }
   /** Whether the broker is away, by what goes on over it: commands come in, facts go out. */
@@ -169,6 +163,11 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
     inBackground(maintain(endMessages)),
     inBackground(maintain(disableFailing)),
     inBackground(maintain(forgetReceipts)),
+    inBackground(
+      maintain(
+        retention({ keep: given.retention, keepDead: given.deadLetterRetention, daysMax: given.retentionDaysMax })
+      )
+    ),
     inBackground(maintain(readFigures(self.id, given.metricsDestinations)))
   )
 

@@ -1,15 +1,11 @@
 /**
  * Rebuilds a state from its history, for every kind of stream with a law. `step` answers the state after a fact, or null
  * where the law forbids the fact.
- *
- * `rests` are the types of facts after which all is as at the beginning, for a journal that may go on for ever: what was before one
- * may be forgotten, and the history then begins with it. The law lets none of them come first of all.
  */
 export const foldOf = <State, Fact extends { readonly type: string }>(
   initial: State,
   step: (state: State, fact: Fact) => State | null,
-  statusOf: (state: State) => unknown,
-  rests: ReadonlyArray<Fact["type"]> = []
+  statusOf: (state: State) => unknown
 ) => {
   /** A forbidden fact is a bug in the code that appended it: it stops the caller and is never repaired silently. */
   const evolve = (state: State, fact: Fact): State => {
@@ -23,7 +19,6 @@ export const foldOf = <State, Fact extends { readonly type: string }>(
     allows: (state: State, facts: ReadonlyArray<Fact>): boolean =>
       facts.reduce<State | null>((before, fact) => (before === null ? null : step(before, fact)), state) !== null,
     evolve,
-    replay: (history: ReadonlyArray<Fact>): State =>
-      history.slice(history[0] !== undefined && rests.includes(history[0].type) ? 1 : 0).reduce(evolve, initial)
+    replay: (history: ReadonlyArray<Fact>): State => history.reduce(evolve, initial)
   }
 }

@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto"
 import { DateTime, Effect, Result } from "effect"
 import { entryOf } from "../../src/application/entry.ts"
+import type { AlertProgress } from "../../src/application/ports/AlertProgress.ts"
 import type { ApiKeys } from "../../src/application/ports/ApiKeys.ts"
 import type { Archive } from "../../src/application/ports/Archive.ts"
 import type { AuditTrail } from "../../src/application/ports/AuditTrail.ts"
@@ -43,6 +44,7 @@ import type { Message } from "../../src/domain/message/transitions.ts"
  * every test its own, because a claim takes whatever is due.
  */
 export type StorePorts =
+  | AlertProgress
   | EventStore
   | Archive
   | Queue

@@ -138,8 +138,6 @@ export interface Tables {
   readonly runs: Array<Run>
   /** By reader, generation and stream. */
   readonly parked: Map<string, ParkedStream>
-  /** What retention removed. */
-  readonly forgotten: Set<MessageId>
   readonly replays: Map<ReplayId, ReplayRow>
   /** How far alerting has read the feed, and what it told of lately. */
   readonly alerting: { position: string | null; readonly notices: Map<string, Notice> }
@@ -247,7 +245,6 @@ export const layer = Layer.effect(
         health: new Map(),
         runs: [firstRun("messages", 1, now())],
         parked: new Map(),
-        forgotten: new Set(),
         erasures: new Map(),
         replays: new Map(),
         alerting: { position: null, notices: new Map() },

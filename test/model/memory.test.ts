@@ -23,8 +23,6 @@ import { providerMessagesContract } from "../contracts/receipts/providerMessages
 import { receiptInboxContract } from "../contracts/receipts/receiptInboxContract.ts"
 import { replaysContract } from "../contracts/replays/replaysContract.ts"
 import { commandInboxContract } from "../contracts/requests/commandInboxContract.ts"
-import { destinationLivesContract } from "../contracts/retention/destinationLivesContract.ts"
-import { frontsContract } from "../contracts/retention/frontsContract.ts"
 import { retentionContract } from "../contracts/retention/retentionContract.ts"
 import { eventStoreContract } from "../contracts/store/eventStoreContract.ts"
 import { journalsContract } from "../contracts/store/journalsContract.ts"
@@ -53,8 +51,6 @@ providerMessagesContract("memory", MemoryPorts.layer)
 receiptInboxContract("memory", MemoryPorts.layer)
 replaysContract("memory", MemoryPorts.layer)
 retentionContract("memory", MemoryPorts.layer)
-destinationLivesContract("memory", MemoryPorts.layer)
-frontsContract("memory", MemoryPorts.layer)
 circuitsContract("memory", MemoryPorts.layer)
 backlogsContract("memory", MemoryPorts.layer)
 destinationHealthContract("memory", MemoryPorts.layer)

@@ -12,7 +12,6 @@ import { Parked } from "../../src/application/ports/Parked.ts"
 import { type ClaimedMessage, Queue } from "../../src/application/ports/Queue.ts"
 import { QueueRepair } from "../../src/application/ports/QueueRepair.ts"
 import { Replays } from "../../src/application/ports/Replays.ts"
-import { Retention } from "../../src/application/ports/Retention.ts"
 import { SetAside } from "../../src/application/ports/SetAside.ts"
 import { attemptsMaxOf, retryWaitMs } from "../../src/domain/delivery/retry.ts"
 import type { MessageId } from "../../src/domain/ids.ts"
@@ -66,14 +65,6 @@ const repairing =
   (store) => {
     const real = Context.get(store, QueueRepair)
     return Context.add(store, QueueRepair, { ...real, ...change(real, store) })
-  }
-
-/** A store that forgets in its own way. */
-const forgetting =
-  (change: (retention: Retention["Service"], memory: Memory["Service"]) => Partial<Retention["Service"]>): Sabotage =>
-  (store) => {
-    const real = Context.get(store, Retention)
-    return Context.add(store, Retention, { ...real, ...change(real, Context.get(store, Memory)) })
   }
 
 /** Deferrals after the fifth of their epoch; `change` is told how long they wait, beyond the wish of the receiver. */
@@ -510,43 +501,6 @@ export const mutants = {
           if (ids.length > 0) for (const message of held) putWaiting(memory, message)
         })
       )
-  })),
-
-  "forgets a journal beyond the fact after which it rests": forgetting((real, { tables }) => ({
-    sweepFronts: (...asked) =>
-      Effect.tap(real.sweepFronts(...asked), () =>
-        Effect.sync(() => {
-          for (const [name, facts] of tables.journals) {
-            if (facts.length > 1 && facts[0]!.version > 1) tables.journals.set(name, facts.slice(1))
-          }
-        })
-      )
-  })),
-
-  "numbers what is left of a journal from one": forgetting((real, { tables }) => ({
-    sweepFronts: (...asked) =>
-      Effect.tap(real.sweepFronts(...asked), () =>
-        Effect.sync(() => {
-          for (const [name, facts] of tables.journals) {
-            if ((facts[0]?.version ?? 1) > 1)
-              tables.journals.set(
-                name,
-                facts.map((fact, n) => ({ ...fact, version: n + 1 }))
-              )
-          }
-        })
-      )
-  })),
-
-  "forgets a front that somebody has yet to read": forgetting((real, { tables }) => ({
-    sweepFronts: (...asked) =>
-      Effect.suspend(() => {
-        const runs = tables.runs.splice(0)
-        return Effect.ensuring(
-          real.sweepFronts(...asked),
-          Effect.sync(() => tables.runs.push(...runs))
-        )
-      })
   })),
 
   "parks nothing": (store) =>

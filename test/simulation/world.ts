@@ -7,7 +7,7 @@
  * Nothing in it waits for anything real: a run is one synchronous call.
  */
 
-import { Clock, Context, DateTime, Duration, Effect, Exit, Layer } from "effect"
+import { Clock, Context, Duration, Effect, Exit, Layer } from "effect"
 import * as NodeFingerprint from "../../src/adapters/node/NodeFingerprint.ts"
 import { dispatch } from "../../src/application/deliver/dispatch.ts"
 import { mendMessages } from "../../src/application/deliver/mendMessages.ts"
@@ -18,14 +18,10 @@ import { LogReader } from "../../src/application/log/LogReader.ts"
 import { FactsAtOnce, keepProjections } from "../../src/application/log/projections/keepProjections.ts"
 import { endMessages } from "../../src/application/maintenance/endMessages.ts"
 import { Leadership, maintain } from "../../src/application/maintenance/leader.ts"
-import { Circuits } from "../../src/application/ports/Circuits.ts"
 import { Fingerprint } from "../../src/application/ports/Fingerprint.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
-import { Retention } from "../../src/application/ports/Retention.ts"
 import { SetAside } from "../../src/application/ports/SetAside.ts"
 import { replayDeadLetters } from "../../src/application/replays/replayDeadLetters.ts"
-import { judgeCircuit } from "../../src/application/store/laws.ts"
-import { situationOf } from "../../src/domain/circuit/situation.ts"
 import { DestinationId, type MessageId, OrgId } from "../../src/domain/ids.ts"
 import { http, webhook, whatsapp } from "../contracts/destinations/samples.ts"
 import { copySettingsToLane } from "../model/deliver/lanes.ts"
@@ -34,7 +30,7 @@ import * as Memory from "../model/Memory.ts"
 import * as MemoryPorts from "../model/MemoryPorts.ts"
 import type { ApiServices } from "./asking.ts"
 import { startClients } from "./clients.ts"
-import { EPOCH, storeClock, Timeline } from "./clock.ts"
+import { storeClock, Timeline } from "./clock.ts"
 import { Commits } from "./commits.ts"
 import { type Dice, makeDice } from "./dice.ts"
 import { ANSWERS_WITHIN_MS, faultyPorts, type StorePorts } from "./faults.ts"
@@ -97,7 +93,6 @@ const STEPS_MAX = 2_000_000
 const repairs = { pause: Duration.millis(200), rest: Duration.millis(500), missingFor: Duration.seconds(1) }
 /** Once nothing goes wrong: the turn of a process that was killed, and one pass. */
 const REPAIRED_WITHIN_MS = 75_000
-const FORGETS_EVERY_MS = 700
 /** For so long nothing is wrong any more but that some streams can't be read. */
 const STILL_UNREADABLE_MS = 15_000
 const PROJECTED_WITHIN_MS = 3_000
@@ -303,7 +298,6 @@ export class World {
     this.#operators.start(done)
     if (swarm.disturbances.length > 0) this.#disturbLater(swarm.disturbanceMs)
     this.timeline.after(swarm.healAtMs, () => this.#heal())
-    this.#forgetLater()
     for (const trouble of this.troubles) this.timeline.after(trouble.atMs, () => this.#befall(trouble))
     if (this.#isTriedAgain) this.#tryAgainLater()
     if (this.seed % 2 === 0) this.timeline.after(swarm.healAtMs / 2, () => this.#rebuild())
@@ -504,41 +498,6 @@ export class World {
         this.trace(null, `the queue loses ${this.nameOf(lost.messageId)}`)
       }
     }
-  }
-
-  /** Retention, with a life that is short here. It draws no lots: who reads what is left can't tell that it was there. */
-  #forgetLater(): void {
-    this.timeline.after(FORGETS_EVERY_MS, () => {
-      if (this.#ended) return
-      // Nobody alerts here.
-      const { alerting, feed } = Context.get(this.store, Memory.Memory).tables
-      alerting.position = String(feed.length)
-      const sweep = Context.get(this.store, Retention).sweepFronts
-      this.oracle.readers.forgotten(
-        () => Effect.runSync(sweep(DateTime.makeUnsafe(EPOCH + this.timeline.now), null, 1_000))!.removed,
-        () => this.#toldByCircuits()
-      )
-      this.#forgetLater()
-    })
-  }
-
-  /** All that anybody can ask of each. */
-  #toldByCircuits(): ReadonlyMap<string, string> {
-    const circuits = Context.get(this.store, Circuits)
-    const { journals } = Context.get(this.store, Memory.Memory).tables
-    return new Map(
-      this.lanes.map(({ id }) => {
-        const stream = `circuit-${id}`
-        const facts = (journals.get(stream) ?? []).map((fact) => ({ ...fact, stream, messageId: null, position: "" }))
-        const told = Effect.gen(function* () {
-          const { circuit, generation } = yield* circuits.present(id)
-          const history = (yield* circuits.load(id)).facts.map((each) => ({ ...each, actor: null }))
-          return [circuit, generation, yield* circuits.states([id]), situationOf(history), judgeCircuit(facts)]
-        })
-        const exit = Effect.runSyncExit(told)
-        return [stream, Exit.isSuccess(exit) ? JSON.stringify(exit.value) : String(exit.cause)]
-      })
-    )
   }
 
   // --------------------------------------------------------------------------------------------- the end

@@ -21,7 +21,7 @@
  *
  * For the last three, reads are made here, of the request and the call that the client makes them of.
  */
-import { ErrorType, type EventData, EventStoreDBClient, jsonEvent, NO_STREAM } from "@eventstore/db-client"
+import { ErrorType, type EventData, EventStoreDBClient, NO_STREAM } from "@eventstore/db-client"
 import services from "@eventstore/db-client/generated/streams_grpc_pb.js"
 import type { ReadReq, ReadResp } from "@eventstore/db-client/generated/streams_pb.js"
 import { Cause, Context, Effect, Layer, Queue, Redacted, Schedule, type Scope, Semaphore } from "effect"
@@ -64,8 +64,6 @@ export class EventStoreDb extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<ReadEvent>, StoreUnavailable>
     /** Follows the streams whose names begin so, from beyond a position on. */
     readonly follow: (prefix: string, after: LogPosition | null) => Effect.Effect<Following, never, Scope.Scope>
-    /** Hides the events below a revision; the stream need not be there. */
-    readonly beginAt: (stream: string, revision: number) => Effect.Effect<void, StoreUnavailable>
     readonly remove: (stream: string) => Effect.Effect<void, StoreUnavailable>
     /** Nothing can be appended to it ever again. False, and nothing happens, where the stream goes on beyond that version. */
     readonly removeForGood: (stream: string, version: number) => Effect.Effect<boolean, StoreUnavailable>
@@ -277,20 +275,6 @@ export const layer = (url: Redacted.Redacted, patience: Patience) =>
       })
 
       /** What else is set about the stream stays, and what is hidden stays hidden. */
-      const beginAt = Effect.fnUntraced(function* (stream: string, revision: number) {
-        const [set] = (yield* read(`$$${stream}`)).slice(-1)
-        const others = (set?.data ?? {}) as Record<string, unknown>
-        if (typeof others["$tb"] === "number" && others["$tb"] >= revision) return
-        const metadata = { ...others, $tb: revision }
-        yield* answered(
-          call(() =>
-            client.appendToStream(`$$${stream}`, jsonEvent({ type: "$metadata", data: metadata as never }), {
-              deadline: CALL_MS
-            })
-          )
-        )
-      })
-
       const remove = (stream: string) =>
         heard(call(() => client.deleteStream(stream, { deadline: CALL_MS }))).pipe(
           Effect.asVoid,
@@ -310,7 +294,7 @@ export const layer = (url: Redacted.Redacted, patience: Patience) =>
         )
 
       yield* untilLetIn(where, read(NO_STREAM_AT_ALL, 0, 1), patience)
-      return EventStoreDb.of({ append, read, readAll, follow, beginAt, remove, removeForGood })
+      return EventStoreDb.of({ append, read, readAll, follow, remove, removeForGood })
     })
   )
 

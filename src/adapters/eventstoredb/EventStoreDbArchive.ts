@@ -4,7 +4,7 @@
  * PostgreSQL and copied from there.
  */
 import { Effect, BigInt as Integers, Layer, Order } from "effect"
-import { Archive, type ArchivedFact, mayBeginWith, NotContinued } from "../../application/ports/Archive.ts"
+import { Archive, type ArchivedFact, NotContinued } from "../../application/ports/Archive.ts"
 import type { LoggedFact } from "../../application/ports/EventStore.ts"
 import { type JournalName, Journals } from "../../application/ports/Journals.ts"
 import { Ledger } from "../../application/ports/Ledger.ts"
@@ -35,12 +35,12 @@ export const layer = Layer.effect(
     const keys = yield* StreamKeys
     const services = yield* Effect.context<EventStoreDb | StreamKeys>()
 
-    /** One after the other. A front that was forgotten may still be there for a while. */
+    /** Copies of journals that retention deleted may still be there for a while. */
     const factsOf = Effect.fnUntraced(function* (streams: ReadonlyArray<string>) {
       const read = yield* Effect.forEach(streams, (stream) => db.read(stream), { concurrency: STREAMS_AT_ONCE })
       const journals = streams.filter((stream) => messageOf(stream) === null)
-      const begins = journals.length === 0 ? new Map<string, number>() : yield* ledger.knownJournals(journals)
-      const left = read.flat().filter(({ stream, revision }) => revision + 1 >= (begins.get(stream) ?? 1))
+      const known = journals.length === 0 ? new Set<string>() : yield* ledger.knownJournals(journals)
+      const left = read.flat().filter(({ stream }) => messageOf(stream) !== null || known.has(stream))
       return (yield* opened(keys, left)).map(loggedOf)
     })
 
@@ -93,8 +93,7 @@ export const layer = Layer.effect(
       for (const { stream, version, at, actor, name, data } of facts) {
         const fact = { stream, version, at, actor, name, data }
         const same = there.find((each) => each.version === version)
-        const begins = there.length === 0 && version > 1 && mayBeginWith(fact) && (yield* ledger.beginJournal(fact))
-        const isThere = begins || (same?.name === name && same.data === data)
+        const isThere = same?.name === name && same.data === data
         const written = isThere
           ? yield* Effect.provideContext(write(journal, [fact]), services)
           : (yield* journals.append(journal, version - 1, [{ name, data }], at, actor)) === "Appended"

@@ -14,7 +14,7 @@
  */
 import { Effect, Layer } from "effect"
 import { Erasures } from "../../application/ports/Erasures.ts"
-import { Ledger } from "../../application/ports/Ledger.ts"
+import { Retention } from "../../application/ports/Retention.ts"
 import { StreamKeys } from "../../application/ports/StreamKeys.ts"
 import { messageOf, streamOf } from "../../domain/streams.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
@@ -29,7 +29,7 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const erasures = yield* Erasures
     const db = yield* EventStoreDb
-    const ledger = yield* Ledger
+    const retention = yield* Retention
     const keys = yield* StreamKeys
 
     const look = Effect.fnUntraced(function* (stream: string) {
@@ -46,7 +46,9 @@ export const layer = Layer.effect(
       if (streams.length === 0) return
       const looked = yield* Effect.forEach(streams, look, { concurrency: REMOVALS_AT_ONCE })
       const forgotten = looked.flatMap(({ stream, isGone }) => (isGone ? (messageOf(stream) ?? []) : []))
-      if (forgotten.length > 0) yield* ledger.forgetDead(forgotten)
+      // Its streams are gone, so no version of it is later than any other.
+      const deleted = yield* retention.forget(forgotten.map((id) => ({ id, version: 0 })))
+      if (deleted === null) return
       const over = looked.flatMap(({ stream, isOver }) => (isOver ? stream : []))
       yield* keys.lookedAt(over, forgotten.map(streamOf))
     })

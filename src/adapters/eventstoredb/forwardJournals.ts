@@ -5,7 +5,6 @@
  * The place and the id of a copy are made of the journal and the fact's version: several processes may copy the same fact, and
  * it is there once. Most facts are copied when they are written (EventStoreDbJournals.ts); the rest are found here.
  */
-import { jsonEvent } from "@eventstore/db-client"
 import { Effect } from "effect"
 import { background } from "../../application/background.ts"
 import type { Position } from "../../application/ports/EventStore.ts"
@@ -62,37 +61,7 @@ export const write = Effect.fnUntraced(function* (journal: string, facts: Readon
   const events = yield* eventsWithKey(keys, journal, identified)
   for (let i = 0; i < facts.length; i += TOGETHER) {
     const base = facts[i]!.version - 1
-    const written = db.append(journal, base, events.slice(i, i + TOGETHER))
-    if ((yield* written).type === "Appended") continue
-    if (base === 0 || !(yield* fillFront(journal, base))) return false
-    if ((yield* written).type === "WrongExpectedVersion") return false
+    if ((yield* db.append(journal, base, events.slice(i, i + TOGETHER))).type !== "Appended") return false
   }
-  return true
-})
-
-/** No fact has such a name, so nobody reads it for one. */
-const FRONT = "front"
-/** They are small: so many are written as quickly as a few facts. */
-const FRONTS_AT_ONCE = 100
-
-/**
- * Gives a stream that has no facts yet the revisions of a front that was forgotten before it was copied: events that say nothing, and hides
- * them. False where there are facts.
- */
-const fillFront = Effect.fnUntraced(function* (journal: string, base: number) {
-  const db = yield* EventStoreDb
-  for (let filled = 0; filled < base; ) {
-    const there = yield* db.read(journal, filled, FRONTS_AT_ONCE)
-    if (there.some(({ type }) => type !== FRONT)) return false
-    filled += there.length
-    const more = Math.min(FRONTS_AT_ONCE, base - filled)
-    if (there.length > 0 || more === 0) continue
-    const events = Array.from({ length: more }, (_, n) =>
-      jsonEvent({ id: eventId(journal, filled + n + 1, FRONT), type: FRONT, data: {} })
-    )
-    if ((yield* db.append(journal, filled, events)).type === "WrongExpectedVersion") return false
-    filled += more
-  }
-  yield* db.beginAt(journal, base)
   return true
 })

@@ -1,7 +1,7 @@
 /**
  * All facts in one order: `$all`, filtered by the server to events that look like facts and here to the events of our streams.
- * A server may be shared, also with another Posthaste, and keeps events of removed streams, and of removed fronts of
- * journals, until it is scavenged.
+ * A server may be shared, also with another Posthaste, and keeps events of removed streams until
+ * it is scavenged.
  *
  * When a read found no fact of ours, its end is remembered, so that a long stretch of foreign events is read once.
  */
@@ -24,11 +24,8 @@ export const readLog = (db: EventStoreDb["Service"], ledger: Ledger["Service"], 
     const ids = new Set(events.flatMap(({ stream }) => messageOf(stream) ?? []))
     const others = new Set(events.flatMap(({ stream }) => (messageOf(stream) === null ? [stream] : [])))
     const known: ReadonlySet<unknown> = ids.size === 0 ? new Set() : yield* ledger.known([...ids])
-    const journals = others.size === 0 ? new Map<string, number>() : yield* ledger.knownJournals([...others])
-    return events.filter(
-      ({ stream, revision }) =>
-        known.has(messageOf(stream)) || revision + 1 >= (journals.get(stream) ?? Number.POSITIVE_INFINITY)
-    )
+    const journals = others.size === 0 ? new Set<string>() : yield* ledger.knownJournals([...others])
+    return events.filter(({ stream }) => known.has(messageOf(stream)) || journals.has(stream))
   })
 
   const readAll = Effect.fnUntraced(function* (

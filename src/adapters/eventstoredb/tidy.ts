@@ -1,9 +1,9 @@
 /**
  * Removes what is not needed any more: marks of applied changes that the log was followed beyond, reservations that a crash
- * left behind, the streams of forgotten messages, and forgotten fronts of journals.
+ * left behind, and the streams of deleted messages and journals.
  */
 import { Effect } from "effect"
-import { type JournalFront, Ledger } from "../../application/ports/Ledger.ts"
+import { Ledger } from "../../application/ports/Ledger.ts"
 import { streamOf } from "../../domain/streams.ts"
 import { EventStoreDb } from "./EventStoreDb.ts"
 
@@ -16,7 +16,6 @@ export const tidy = Effect.fnUntraced(function* (followedTo: bigint) {
   const ledger = yield* Ledger
   yield* ledger.tidy(followedTo)
   yield* removeForgotten
-  yield* removeFronts
   const left = yield* ledger.leftBehind(AT_ONCE)
   const never = yield* Effect.filter(left, ({ id, messageId }) =>
     Effect.map(db.read(streamOf(messageId)), (events) => events.every((event) => event.id !== id))
@@ -42,11 +41,4 @@ export const removeForgotten = Effect.gen(function* () {
   const db = yield* EventStoreDb
   const ledger = yield* Ledger
   yield* removing(ledger.forgotten(AT_ONCE), ({ stream }) => db.remove(stream), ledger.forgot)
-})
-
-export const removeFronts = Effect.gen(function* () {
-  const db = yield* EventStoreDb
-  const ledger = yield* Ledger
-  const cut = ({ stream, version }: JournalFront) => db.beginAt(stream, version - 1)
-  yield* removing(ledger.forgottenFronts(AT_ONCE), cut, ledger.forgotFronts)
 })

@@ -15,10 +15,7 @@ import {
   SPREAD_MAX_MS,
   WINDOW_MIN_MS
 } from "../../domain/delivery/rateLimit.ts"
-import { endless } from "../../domain/endless.ts"
 import type { MessageId } from "../../domain/ids.ts"
-import { statuses } from "../../domain/message/machine.ts"
-import { endedWell } from "../../domain/message/view.ts"
 
 /** A lane that gives so many in one visit has more soon. */
 const BUSY_FROM = 4
@@ -33,8 +30,6 @@ const LOOK_BLOCKS = 8
 const LINE_BLOCKS = 4
 /** How long after it is due a message that is accepted now has been written at the latest, mostly. */
 const WRITTEN_WITHIN_MS = 250
-/** Of an org's messages from before a destination was removed, so many are looked through for one to it. */
-const LOOKED_THROUGH = 1_000
 
 const text = (value: string) => `'${value.replaceAll("'", "''")}'`
 
@@ -72,12 +67,7 @@ const constants: Readonly<Record<string, string>> = {
   lookBlocks: String(LOOK_BLOCKS),
   lineBlocks: String(LINE_BLOCKS),
   writtenWithinMs: String(WRITTEN_WITHIN_MS),
-  claimedBodyMax: String(CLAIMED_BODY_MAX),
-  lookedThrough: String(LOOKED_THROUGH),
-  endless: [...endless.keys()].join("|"),
-  rests: [...endless.values()].flat().join("|"),
-  statuses: statuses.map(text).join(", "),
-  endedWell: endedWell.map(text).join(", ")
+  claimedBodyMax: String(CLAIMED_BODY_MAX)
 }
 
 /** Fails on a name that stands for nothing. */

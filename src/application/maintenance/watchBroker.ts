@@ -3,7 +3,7 @@
  * some seconds and when it is back. The alerts are made from these facts (alertsOfFacts.ts).
  */
 import { Effect, Result } from "effect"
-import { decide, replay } from "../../domain/outage/decider.ts"
+import { after, decide } from "../../domain/outage/decider.ts"
 import { fromRecorded, toRecorded } from "../../domain/outage/facts.ts"
 import { allAlertTargets } from "../alerts/alertTargets.ts"
 import { noteChange } from "../alerts/noteChange.ts"
@@ -19,7 +19,7 @@ export const watchBrokerOnce = Effect.fnUntraced(function* () {
     targets,
     ({ id, orgId, events }) =>
       noteChange(`outage-${id}`, (last, now) => {
-        const outage = replay(last === null ? [] : [Result.getOrThrow(fromRecorded(last))])
+        const outage = after(last === null ? null : Result.getOrThrow(fromRecorded(last)))
         return decide(outage, orgId, { now, reach, watches: events.includes("broker") }).map(toRecorded)
       }),
     { discard: true, concurrency: 4 }

@@ -7,7 +7,7 @@
  * waits counts, also behind a pause or an open circuit; only alerts themselves do not.
  */
 import { Effect, Result } from "effect"
-import { decide, type OldestDue, replay } from "../../domain/overdue/decider.ts"
+import { after, decide, type OldestDue } from "../../domain/overdue/decider.ts"
 import { fromRecorded, toRecorded } from "../../domain/overdue/facts.ts"
 import { type AlertTarget, allAlertTargets } from "../alerts/alertTargets.ts"
 import { noteChange } from "../alerts/noteChange.ts"
@@ -31,7 +31,7 @@ const limitOf = ({ events, oldestDueSeconds }: AlertTarget) => (events.includes(
 
 const record = (target: AlertTarget, oldest: OldestDue | null) =>
   noteChange(`overdue-${target.id}`, (last, now) => {
-    const overdue = replay(last === null ? [] : [Result.getOrThrow(fromRecorded(last))])
+    const overdue = after(last === null ? null : Result.getOrThrow(fromRecorded(last)))
     return decide(overdue, target.orgId, { now, oldest, limitSeconds: limitOf(target) }).map(toRecorded)
   })
 

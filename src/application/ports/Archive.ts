@@ -1,16 +1,10 @@
 import { Context, type Effect, type Order, Schema } from "effect"
-import { endless } from "../../domain/endless.ts"
 import type { MessageId } from "../../domain/ids.ts"
-import { halvesOf } from "../../domain/streams.ts"
 import type { FromStore, StoreUnavailable } from "../errors.ts"
 import type { LoggedFact, Position } from "./EventStore.ts"
 
 /** A fact outside of a store: its place in the log is decided by the store that it comes into. */
 export type ArchivedFact = Omit<LoggedFact, "messageId" | "position">
-
-/** Whether a stream that is not there yet may begin with this fact. */
-export const mayBeginWith = ({ stream, version, name }: Pick<ArchivedFact, "stream" | "version" | "name">): boolean =>
-  version === 1 || (endless.get(halvesOf(stream)[0])?.includes(name.split("@")[0]!) ?? false)
 
 /** The stream does not end before this fact: another process wrote to the store meanwhile. */
 export class NotContinued extends Schema.TaggedError<NotContinued>()("NotContinued", {
@@ -29,9 +23,8 @@ export class NotContinued extends Schema.TaggedError<NotContinued>()("NotContinu
  * - `byStream` gives every fact that was stored at the first call, the facts of one stream together and in the order of
  *   their versions. `after` is the last fact that was read; the order of the streams is the store's.
  * - `restore` writes facts on top of the existing ones, with their version, time and actor and in the given order,
- *   which becomes their order in the log. Each has to be the next of its stream; a journal that goes on for ever may begin where its
- *   front was forgotten (`mayBeginWith`). A failure may leave some of them
- *   written, and only from the front. It changes nothing but the log: neither queue nor bodies nor lanes.
+ *   which becomes their order in the log. Each has to be the next of its stream. A failure may leave some of them
+ *   written, and only the first ones. It changes nothing but the log: neither queue nor bodies nor lanes.
  * - `adopt` makes this log the one that the database uses, after everything was restored and before any process works
  *   on it: the rows that the store keeps beside its log are made, and followers go on from the end of this log.
  *

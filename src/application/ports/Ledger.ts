@@ -1,12 +1,10 @@
-import { Context, type DateTime } from "effect"
+import { Context } from "effect"
 import type { EventId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
 import type { FromStore } from "../errors.ts"
-import type { ArchivedFact } from "./Archive.ts"
 import type { Append, KeyHolder, Position, StreamVersion } from "./EventStore.ts"
 import type { NewEvent, PublishResult } from "./Events.ts"
 import type { JournalFact } from "./Journals.ts"
-import type { Before } from "./Retention.ts"
 import type { StreamKey } from "./StreamKeys.ts"
 
 /** An entry about to be appended, with the id of its first event. */
@@ -59,18 +57,6 @@ export interface OwedMessage extends Omit<JournalFact, "version"> {
   readonly eventId: EventId
 }
 
-/** A message whose stream is to go, if it still has this version. */
-export interface OldDead {
-  readonly id: MessageId
-  readonly version: StreamVersion
-}
-
-/** What is before a version of a journal that goes on for ever; the journal rests after the fact of that version. */
-export interface JournalFront {
-  readonly stream: string
-  readonly version: StreamVersion
-}
-
 /** The stream of a message or of an event, by its name and by the id of what it is about. */
 export interface ForgottenStream {
   readonly id: string
@@ -116,10 +102,8 @@ export class Ledger extends Context.Service<
     readonly takenBy: (orgId: OrgId, key: string) => FromStore<KeyHolder | null>
     /** Which of these messages belong to this installation; others may share the log. */
     readonly known: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlySet<MessageId>>
-    /** Of these journals those that there are, each with the version that it begins with: its front may be forgotten. */
-    readonly knownJournals: (names: ReadonlyArray<string>) => FromStore<ReadonlyMap<string, StreamVersion>>
-    /** Stores the first fact of a journal whose front was forgotten elsewhere. False, and nothing happens, where the journal has facts. */
-    readonly beginJournal: (fact: ArchivedFact) => FromStore<boolean>
+    /** Those of these journals that there are. */
+    readonly knownJournals: (names: ReadonlyArray<string>) => FromStore<ReadonlySet<string>>
     /** Takes or keeps a follower's place; null while another process has it. */
     readonly follow: (follower: Follower, holder: string) => FromStore<{ readonly position: Position | null } | null>
     readonly advance: (follower: Follower, holder: string, step: FollowerStep) => FromStore<boolean>
@@ -131,8 +115,6 @@ export class Ledger extends Context.Service<
     readonly tidy: (followedTo: bigint) => FromStore<void>
     /** Facts of journals beyond a position, oldest first. */
     readonly journalsAfter: (position: Position | null, limit: number) => FromStore<ReadonlyArray<JournalEntry>>
-    /** When the first fact of a journal happened that was not copied, as far as anybody knows; null when all are. */
-    readonly uncopiedSince: FromStore<DateTime.Utc | null>
     /** This installation's streams after the given one, in the ledger's order: first of messages, then journals. */
     readonly streamsAfter: (stream: string | null, limit: number) => FromStore<ReadonlyArray<string>>
     /** Announces `facts` facts of this message, up to `version`, that are history: they change nothing in the queue. */
@@ -144,33 +126,9 @@ export class Ledger extends Context.Service<
     ) => FromStore<void>
     /** Everything in the log up to `head` is history, and the streams of messages are in the log and nowhere else. */
     readonly adopt: (head: Position | null) => FromStore<void>
-    /**
-     * Dead letters, and messages sent and never proven, that are old enough: of those that `Retention.sweep` has just looked at,
-     * from one cursor to the next, those that hold no place in a line.
-     */
-    readonly oldDead: (before: Before, from: string | null, next: string | null) => FromStore<ReadonlyArray<OldDead>>
-    /** Forgets these messages with all that is kept of them here. Their streams are gone. */
-    readonly forgetDead: (ids: ReadonlyArray<MessageId>) => FromStore<void>
     /** Streams that retention has forgotten and that still exist. */
     readonly forgotten: (limit: number) => FromStore<ReadonlyArray<ForgottenStream>>
     readonly forgot: (streams: ReadonlyArray<ForgottenStream>) => FromStore<void>
-    /** Of the next journals those whose front is old enough (see Retention.sweepFronts), and where to go on. */
-    readonly restingFronts: (
-      restedBefore: DateTime.Utc,
-      from: string | null,
-      limit: number
-    ) => FromStore<{ readonly fronts: ReadonlyArray<JournalFront>; readonly next: string | null }>
-    /**
-     * Forgets these, but for what somebody has yet to read or owes: `place` is where the fact of that version stands in the log that is
-     * read. Answers how many facts went; null, and nothing happens, while a sweep is under way.
-     */
-    readonly forgetFronts: (
-      restedBefore: DateTime.Utc,
-      fronts: ReadonlyArray<JournalFront & { readonly place: Position }>
-    ) => FromStore<number | null>
-    /** Journals whose front retention has forgotten and that still have it, with the version that they are to begin with. */
-    readonly forgottenFronts: (limit: number) => FromStore<ReadonlyArray<JournalFront>>
-    readonly forgotFronts: (fronts: ReadonlyArray<JournalFront>) => FromStore<void>
     /** Intents that are older than a day. */
     readonly leftBehind: (
       limit: number

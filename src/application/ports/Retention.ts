@@ -1,61 +1,55 @@
 import { Context, type DateTime } from "effect"
-import type { ChannelName } from "../../domain/ids.ts"
+import type { ChannelName, MessageId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
+import type { StreamVersion } from "./EventStore.ts"
 
-/** What is old enough. Null: nothing is, however old. An org that has days of its own goes by these, counted from `now`. */
+/** The ends of the days that things are kept for. Null: they are kept for ever. An org's own days count from `now`. */
 export interface Before {
   readonly now: DateTime.Utc
-  /** What ended well before. */
+  /** Of messages that ended well, and of events. */
   readonly ended: DateTime.Utc | null
+  /** Of dead letters and of messages SENT, and of removed destinations. */
   readonly dead: DateTime.Utc | null
-  /** No org's own days are more than these; null: as many as it has. */
+  /** The most days that an org's own setting may name; null: any number. */
   readonly daysMax: number | null
 }
 
-export interface Sweep {
-  readonly removed: number
-  /** Where the next sweep goes on; null after the last. */
-  readonly next: string | null
+export interface EndedMessage {
+  readonly id: MessageId
+  /** The last version of its stream, as the list knows it. */
+  readonly version: StreamVersion
 }
 
 /**
- * Forgets messages that ended well: messages DELIVERED, CANCELLED or EXPIRED before a time are deleted with all their
- * data (stream, body, answers, view, idempotency key), and the counts go down with them.
+ * Deletes what is over and old.
  *
- * Dead letters, and messages SENT whose receipt never came, live until `dead`; one that holds the
- * place of its ordering key stays all the same, and so does one that has moved since its view was made. Messages that have not ended stay. Receipts that were parked go with dead letters.
- *
- * `sweepEvents` forgets events that were published before a time and none of whose messages is left, each with its
- * journal, its body, its key and whom it was for.
- *
- * `sweepDeeds` forgets journals from before a time that tell of one deed: a body that was seen, a key or a command that was refused,
- * a message that was blocked for want of a consent, a replay that has ended.
- *
- * `sweepDestinations` forgets destinations that were removed before a time and that nothing points at any more, neither a message, wherever
- * it stands, nor a fact that a reader of the log owes: each with its row, its journals, its lane and its health. `journals` has the prefix of
- * each channel's journals; a destination of another channel stays. The caller knows that all readers of the log have read up to the
- * time. Lanes that are nobody's, and as if nothing had ever been in them, go too.
- *
- * `sweepFronts` forgets the fronts of journals that go on for ever (see domain/endless.ts): in each, what was before the last fact of
- * before a time after which it rests, with its entries in the audit. Versions stay, so the state that the rest tells stays the same, and
- * so does everybody's place. It answers how many facts went. Nothing goes that somebody owes, or has yet to read who keeps a place in the
- * log: a projection, also one that is built anew, alerts, and the outlet, unless nobody has held that since the time.
- *
- * Each sweep examines at most `limit` of them in one short transaction. While one sweep is under way another one does
- * nothing and answers null.
+ * - `find` looks at the next `limit` messages and answers those whose days are over: by the time of the ending, or of a message SENT by the
+ *   time of its last fact. A dead letter that holds the place of its ordering key is not among them, nor a message of which a follower of
+ *   the log, a rebuild included, has yet to read a fact. A follower that has stood still for a day is no longer waited for.
+ * - `forget` deletes messages with all that is kept of them; one that has gone on since stays. Null, and nothing happens, while another
+ *   process does the same.
+ * - `forgetEvents` deletes events none of whose messages is left, of the next `limit`.
+ * - `forgetDestinations` deletes at most `limit` removed destinations whose lanes hold nothing, each with its journals, whose prefixes
+ *   `journals` names by channel. Messages may still name them.
  */
 export class Retention extends Context.Service<
   Retention,
   {
-    readonly sweep: (before: Before, from: string | null, limit: number) => FromStore<Sweep | null>
-    readonly sweepEvents: (before: Before, from: string | null, limit: number) => FromStore<Sweep | null>
-    readonly sweepDestinations: (
-      removedBefore: DateTime.Utc,
-      journals: ReadonlyMap<ChannelName, string>,
+    readonly find: (
+      before: Before,
       from: string | null,
       limit: number
-    ) => FromStore<Sweep | null>
-    readonly sweepFronts: (restedBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
-    readonly sweepDeeds: (doneBefore: DateTime.Utc, from: string | null, limit: number) => FromStore<Sweep | null>
+    ) => FromStore<{ readonly messages: ReadonlyArray<EndedMessage>; readonly next: string | null }>
+    readonly forget: (messages: ReadonlyArray<EndedMessage>) => FromStore<number | null>
+    readonly forgetEvents: (
+      before: Before,
+      from: string | null,
+      limit: number
+    ) => FromStore<{ readonly removed: number; readonly next: string | null }>
+    readonly forgetDestinations: (
+      removedBefore: DateTime.Utc,
+      journals: ReadonlyMap<ChannelName, string>,
+      limit: number
+    ) => FromStore<number>
   }
 >()("posthaste/application/ports/Retention") {}

@@ -1,7 +1,6 @@
 /**
  * Whether a stream is a history that its law allows: versions 1, 2, 3 …, each fact readable and allowed after the one
- * before. The front of a journal that goes on for ever may be forgotten (see endless.ts): it then begins with a fact after which
- * it rests. Data in, data out. The machine of each kind of stream judges its facts; a stream of a kind without a machine only has
+ * before. Data in, data out. The machine of each kind of stream judges its facts; a stream of a kind without a machine only has
  * to be readable.
  */
 import { Result } from "effect"
@@ -38,23 +37,20 @@ export interface Lawful {
   readonly history: ReadonlyArray<StoredFact>
 }
 
-/** `step` answers null where the law does not allow the fact. A stream may begin with one of `rests` instead of its beginning. */
+/** `step` answers null where the law does not allow the fact. */
 interface Law<State, Fact extends { readonly type: string }> {
   readonly read: (fact: RecordedFact) => Result.Result<Fact, UnreadableFact>
   readonly start: State
   readonly step: (state: State, fact: Fact, stored: LoggedFact) => State | null
   readonly describe: (state: State) => string
-  readonly rests?: ReadonlyArray<Fact["type"]>
 }
 
 const judgeBy =
-  <State, Fact extends { readonly type: string }>({ read, start, step, describe, rests = [] }: Law<State, Fact>) =>
+  <State, Fact extends { readonly type: string }>({ read, start, step, describe }: Law<State, Fact>) =>
   (facts: ReadonlyArray<LoggedFact>): Result.Result<State, Breach> => {
     let state = start
-    const begun = facts[0]?.version ?? 1
-    const isCut = begun > 1 && rests.some((type) => facts[0]!.name.startsWith(`${type}@`))
     for (const [index, stored] of facts.entries()) {
-      const version = index + (isCut ? begun : 1)
+      const version = index + 1
       const breach = (rule: Breach["rule"], detail: string) => Result.fail({ rule, version, detail })
       if (stored.version !== version) {
         return breach("missing-version", `the next fact that is there has version ${stored.version}`)
@@ -63,7 +59,6 @@ const judgeBy =
       if (Result.isFailure(fact)) {
         return breach("unreadable-fact", `${stored.name}: ${oneLine(fact.failure.message)}`)
       }
-      if (isCut && index === 0) continue
       const next = step(state, fact.success, stored)
       if (next === null) return breach("illegal-fact", `${fact.success.type} can't follow ${describe(state)}`)
       state = next
@@ -93,8 +88,7 @@ export const judgeCircuit = judgeBy({
   read: circuitFact,
   start: circuit.initial,
   step: circuit.step,
-  describe: ({ status }) => status,
-  rests: circuit.rests
+  describe: ({ status }) => status
 })
 
 /** Any fact may follow any other: each only has to be readable. */

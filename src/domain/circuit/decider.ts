@@ -50,10 +50,7 @@ export const step = (circuit: Circuit, fact: CircuitFact): Circuit | null => {
   return { status: after.value, memory: after.context }
 }
 
-/** After these it is as if nothing had ever been. */
-export const rests = ["CircuitClosed", "CircuitReset"] as const
-
-export const { can, evolve, replay } = foldOf(initial, step, ({ status }) => status, rests)
+export const { can, evolve, replay } = foldOf(initial, step, ({ status }) => status)
 
 /**
  * The circuit right after a fact that says all there is to know of it, whatever came before; null for any other fact. What a

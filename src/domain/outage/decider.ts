@@ -25,10 +25,11 @@ export const initial: Outage = initialTransition(outageMachine)[0]
 export const step = (outage: Outage, fact: OutageFact): Outage | null =>
   outage.can(fact) ? transition(outageMachine, outage, fact)[0] : null
 
-/** After it, it is as if nothing had ever been. */
-export const rests = ["BrokerBack"] as const
+export const { evolve, replay } = foldOf(initial, step, ({ value }) => value)
 
-export const { evolve, replay } = foldOf(initial, step, ({ value }) => value, rests)
+/** The state after the last fact of the journal, whatever came before. */
+export const after = (last: OutageFact | null): Outage =>
+  last === null || last.type === "BrokerBack" ? initial : evolve(initial, last)
 
 /**
  * No facts while the look shows what is already known. `reach` is null while no process tries to reach the broker: that

@@ -36,10 +36,11 @@ export const initial: Overdue = initialTransition(overdueMachine)[0]
 export const step = (overdue: Overdue, fact: OverdueFact): Overdue | null =>
   overdue.can(fact) ? transition(overdueMachine, overdue, fact)[0] : null
 
-/** After it, it is as if nothing had ever been. */
-export const rests = ["OverdueEnded"] as const
+export const { evolve, replay } = foldOf(initial, step, ({ value }) => value)
 
-export const { evolve, replay } = foldOf(initial, step, ({ value }) => value, rests)
+/** The state after the last fact of the journal, whatever came before. */
+export const after = (last: OverdueFact | null): Overdue =>
+  last === null || last.type === "OverdueEnded" ? initial : evolve(initial, last)
 
 /** No facts while the look shows what is already known. */
 export const decide = (

@@ -10,8 +10,7 @@ import { Queue } from "../../../src/application/ports/Queue.ts"
 import { asWorker } from "../../contracts/deliver/claims.ts"
 import { delivered, newOrg, now, opened, settled, started } from "../../contracts/sample.ts"
 import { archiveContract, derivedContract } from "../../contracts/store/archiveContract.ts"
-import { cutJournals } from "../../contracts/store/cutJournals.ts"
-import { eventStore, eventsOf } from "../../servers/eventStore.ts"
+import { eventStore } from "../../servers/eventStore.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
 
 const ports = Layer.unwrap(
@@ -39,7 +38,6 @@ describe("a database that moves its streams to EventStoreDB", () => {
         const orgId = newOrg()
         const idempotency = { orgId, key: "order 17", requestHash: "h" }
         const [waiting, sent] = [opened({ orgId, idempotency }), opened()]
-        const cut = cutJournals()
         const facts = yield* Effect.gen(function* () {
           const store = yield* EventStore
           yield* store.append([waiting.entry, sent.entry])
@@ -53,7 +51,6 @@ describe("a database that moves its streams to EventStoreDB", () => {
             batch,
             messages.filter(({ messageId }) => messageId === waiting.after.id)
           )
-          yield* (yield* Archive).restore(cut.facts)
           return yield* store.readAll(null, 100)
         }).pipe(Effect.provide(PostgresPorts.layer({ url, encryptionKey })))
 
@@ -71,8 +68,6 @@ describe("a database that moves its streams to EventStoreDB", () => {
           const store = yield* EventStore
           const log = (logged: typeof facts) => logged.map(({ position: _, ...fact }) => fact)
           expect(log(yield* store.readAll(null, 100))).toEqual(log(facts))
-          // Nobody sees what stands in the place of their fronts.
-          expect(eventsOf(server, `circuit-${cut.lane}`).map(({ revision }) => revision)).toEqual([22, 23])
           // Time enough for the follower to make something of it.
           yield* Effect.sleep("1 second")
           expect((yield* store.extent).facts).toBe(facts.length)

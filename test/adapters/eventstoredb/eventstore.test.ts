@@ -18,8 +18,6 @@ import { parkedContract } from "../../contracts/log/parkedContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
-import { destinationLivesContract } from "../../contracts/retention/destinationLivesContract.ts"
-import { frontsContract } from "../../contracts/retention/frontsContract.ts"
 import { retentionContract } from "../../contracts/retention/retentionContract.ts"
 import { eventStoreContract } from "../../contracts/store/eventStoreContract.ts"
 import { journalsContract } from "../../contracts/store/journalsContract.ts"
@@ -64,7 +62,5 @@ describe.concurrent("a store in EventStoreDB", () => {
   providerMessagesContract("eventstoredb, sealed,", sealed)
   replaysContract("eventstoredb, sealed,", sealed)
   circuitsContract("eventstoredb", ports)
-  destinationLivesContract("eventstoredb", ports)
-  frontsContract("eventstoredb", ports)
   erasuresContract("eventstoredb, sealed,", sealed)
 })

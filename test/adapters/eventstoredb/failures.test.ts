@@ -25,6 +25,7 @@ import * as Channels from "../../../src/setup/channels.ts"
 import { asWorker } from "../../contracts/deliver/claims.ts"
 import { makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
 import { ended, projected } from "../../contracts/replays/deadLetterSamples.ts"
+import { allRead, forgetMessages, sum } from "../../contracts/retention/forgetting.ts"
 import {
   delivered,
   endedBefore,
@@ -634,9 +635,9 @@ describe("whoever follows the log", () => {
 describe("a dead letter whose life is over", () => {
   // A sweep looks at one org.
   const orgId = newOrg()
-  const sweptAt = Effect.fnUntraced(function* (context: Context.Context<Retention>) {
+  const sweptAt = Effect.fnUntraced(function* (context: Context.Context<StorePorts>) {
     const before = { ...endedBefore(inMillis(-60_000)), dead: inMillis(60_000) }
-    return (yield* Context.get(context, Retention).sweep(before, null, 100))?.removed
+    return sum(yield* Effect.provideContext(Effect.andThen(allRead, forgetMessages(before)), context))
   })
   const dead = (context: Context.Context<StorePorts>) =>
     Effect.gen(function* () {
@@ -715,61 +716,24 @@ describe("a journal that was written in Postgres", () => {
   }
 
   test(
-    "loses its front there too, at once or when somebody tidies up, and never before it was copied",
-    Effect.gen(function* () {
-      const place = yield* world()
-      const { server, sql } = place
-      const { retention, tidyUp, journals } = yield* sweeping(place)
-      const stream = `circuit-${newLane()}` as const
-      const held = { name: "CircuitHeld@1", data: '{"reason":null}' }
-      const reset = { name: "CircuitReset@1", data: '{"reason":null}' }
-      yield* journals.append(stream, 0, [held, reset, held, reset], now(), null)
-      const everybodyReads = sql("update posthaste.projection set position = '9223372036854775807/9223372036854775807'")
-      const alertsRead = sql("update posthaste.alert_progress set position = '9223372036854775807/9223372036854775807'")
-      yield* Effect.andThen(everybodyReads, alertsRead)
-      const sweep = Effect.retry(retention.sweepFronts(inMillis(60_000), null, 100), { times: 20 })
-      expect(yield* sweep).toEqual({ removed: 0, next: null })
-      yield* copied(place, stream, "1,2,3,4")
-      yield* sweep
-      expect(yield* sql(`select version from posthaste.event where stream = '${stream}'`)).toEqual([{ version: 4 }])
-      // A busy machine may miss the deadline of the first try.
-      yield* until(Effect.andThen(sweep, versionsIn(server, stream)), (versions) => versions === "4")
-
-      // The next one dies before it can tell the server.
-      yield* journals.append(stream, 4, [held, reset], now(), null)
-      yield* copied(place, stream, "4,5,6")
-      yield* sql(`insert into posthaste.forgotten_front values ('${stream}', 6)`)
-      yield* until(Effect.andThen(tidyUp, versionsIn(server, stream)), (versions) => versions === "6")
-    })
-  )
-
-  test(
-    "is gone there too with the deed or the destination that it tells of",
+    "is gone there too with the destination that it tells of",
     Effect.gen(function* () {
       const place = yield* world()
       const { server } = place
       const { alone, retention, journals } = yield* sweeping(place)
       const orgId = newOrg()
-      const seen = { name: "BodyRead@1", data: "{}" }
-      const deed = `access-${newLane()}` as const
-      yield* journals.append(deed, 0, [seen], inMillis(-60_000), null)
       const { destination } = yield* Effect.gen(function* () {
         const destination = yield* makeEndpoint(orgId)
         yield* (yield* Destinations).remove(webhook, orgId, destination.id)
         return { destination }
       }).pipe(Effect.provideContext(alone))
       const settings = journalOf(webhook, destination.id)
-      yield* copied(place, deed, "1")
       yield* copied(place, settings, "1,2")
       const prefixes = new Map([[webhook.name, webhook.journal]])
-      for (const [stream, sweep] of [
-        [deed, retention.sweepDeeds(inMillis(-1_000), null, 100)],
-        [settings, retention.sweepDestinations(inMillis(60_000), prefixes, null, 100)]
-      ] as const) {
-        yield* Effect.retry(sweep, { times: 20 })
-        expect(yield* journals.load(stream)).toEqual([])
-        yield* until(Effect.andThen(sweep, versionsIn(server, stream)), (versions) => versions === "")
-      }
+      const sweep = retention.forgetDestinations(inMillis(60_000), prefixes, 100)
+      yield* Effect.retry(sweep, { times: 20 })
+      expect(yield* journals.load(settings)).toEqual([])
+      yield* until(Effect.andThen(sweep, versionsIn(server, settings)), (versions) => versions === "")
     })
   )
 

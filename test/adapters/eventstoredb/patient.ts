@@ -21,7 +21,6 @@ export const layer = (url: Redacted.Redacted) =>
         append: insisting(db.append),
         read: insisting(db.read),
         readAll: insisting(db.readAll),
-        beginAt: insisting(db.beginAt),
         remove: insisting(db.remove),
         removeForGood: insisting(db.removeForGood),
         // Whoever follows begins again by itself.

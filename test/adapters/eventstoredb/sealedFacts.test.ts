@@ -22,6 +22,7 @@ import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Events } from "../../../src/application/ports/Events.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { Ledger } from "../../../src/application/ports/Ledger.ts"
+import { Retention } from "../../../src/application/ports/Retention.ts"
 import { verifyStreams } from "../../../src/application/store/verifyStreams.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { EventId, type OrgId } from "../../../src/domain/ids.ts"
@@ -42,24 +43,29 @@ interface Wishes {
   readonly sealsFacts?: boolean
   readonly keys?: readonly [typeof old, ...ReadonlyArray<typeof old>]
   readonly ledger?: (ledger: Ledger["Service"]) => Partial<Ledger["Service"]>
+  readonly retention?: Partial<Retention["Service"]>
 }
 
 /** One database and one server; each `process` is another Posthaste on both, which follows nothing. */
 const world = Effect.gen(function* () {
   const server = yield* eventStore()
   const url = yield* freshDatabase
-  const process = ({ sealsFacts = true, keys = [old], ledger }: Wishes = {}) => {
+  const process = ({ sealsFacts = true, keys = [old], ledger, retention }: Wishes = {}) => {
     const [encryptionKey, ...olderKeys] = keys
     const postgres = { url, encryptionKey, olderKeys, sealsFacts }
     const changed = Layer.effect(
       Ledger,
       Effect.map(Ledger, (inner) => Ledger.of({ ...inner, ...ledger?.(inner) }))
     )
+    const deleting = Layer.effect(
+      Retention,
+      Effect.map(Retention, (inner) => Retention.of({ ...inner, ...retention }))
+    )
     const truth = { url, sealing: Effect.succeed(sealing(encryptionKey, olderKeys)), sealsFacts }
     return Layer.mergeAll(EventStoreDbErasures.layer, EventStoreDbArchive.layer, EventStoreDbEvents.layer).pipe(
       Layer.provideMerge(Layer.merge(EventStoreDbEventStore.layer, EventStoreDbJournals.layer)),
       Layer.provideMerge(EventStoreDb.layer(Redacted.make(server.url), "fail")),
-      Layer.provideMerge(changed),
+      Layer.provideMerge(Layer.merge(changed, deleting)),
       Layer.provideMerge(Layer.merge(PostgresPorts.truthWithoutStreams(truth), PostgresPorts.withoutStreams(postgres))),
       (stores) => Layer.provideMerge(Layer.merge(LogReader.layer, Channels.unused), stores),
       Layer.fresh
@@ -347,7 +353,7 @@ describe("the erasure of a person whose facts are in EventStoreDB", () => {
       const sealed = yield* Effect.provide(ofPerson(orgId), process())
       const all = [clear.id, plain.id, sealed.id]
 
-      const crashes = process({ ledger: () => ({ forgetDead: () => Effect.die(new Error("the process is gone")) }) })
+      const crashes = process({ retention: { forget: () => Effect.die(new Error("the process is gone")) } })
       const job = yield* Effect.provide(begun(orgId), crashes)
       yield* Effect.gen(function* () {
         const erasures = yield* Erasures

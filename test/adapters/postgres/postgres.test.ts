@@ -26,8 +26,6 @@ import { providerMessagesContract } from "../../contracts/receipts/providerMessa
 import { receiptInboxContract } from "../../contracts/receipts/receiptInboxContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
 import { commandInboxContract } from "../../contracts/requests/commandInboxContract.ts"
-import { destinationLivesContract } from "../../contracts/retention/destinationLivesContract.ts"
-import { frontsContract } from "../../contracts/retention/frontsContract.ts"
 import { retentionContract } from "../../contracts/retention/retentionContract.ts"
 import { eventStoreContract } from "../../contracts/store/eventStoreContract.ts"
 import { journalsContract } from "../../contracts/store/journalsContract.ts"
@@ -68,8 +66,6 @@ describe.concurrent("a store in PostgreSQL", () => {
   receiptInboxContract("postgres", ports)
   replaysContract("postgres", ports)
   retentionContract("postgres", ports)
-  destinationLivesContract("postgres", ports)
-  frontsContract("postgres", ports)
   circuitsContract("postgres", ports)
   backlogsContract("postgres", ports)
   destinationHealthContract("postgres", ports)

@@ -6,8 +6,8 @@ import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
 import { EventStore, type LoggedFact } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
-import { Retention } from "../../../src/application/ports/Retention.ts"
 import { ended } from "../../contracts/replays/deadLetterSamples.ts"
+import { allRead, forgetMessages } from "../../contracts/retention/forgetting.ts"
 import {
   delivered,
   endedBefore,
@@ -182,7 +182,8 @@ describe("the streams of what was read", () => {
         expect(history).toEqual(whole.slice(0, history!.length))
       }
       yield* projectOnce()
-      expect((yield* (yield* Retention).sweep(endedBefore(inMillis(-3_600_000)), null, 10))!.removed).toBe(1)
+      yield* allRead
+      expect(yield* forgetMessages(endedBefore(inMillis(-3_600_000)))).toEqual([1])
       const late = facts.filter(({ messageId, version }) => messageId === gone.id && version > 1)
       const fresh = yield* Effect.scoped(Effect.flatMap(anotherReader, (there) => there.streams(late)))
       expect(fresh.has(gone.id)).toBe(false)

@@ -2,18 +2,16 @@
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, Layer, Result, Stream } from "effect"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
-import { Archive, type ArchivedFact } from "../../../src/application/ports/Archive.ts"
-import { Circuits } from "../../../src/application/ports/Circuits.ts"
+import type { ArchivedFact } from "../../../src/application/ports/Archive.ts"
 import { EventStore, type LoggedFact } from "../../../src/application/ports/EventStore.ts"
 import { firstLine, lastLine, lineOf, parseLine } from "../../../src/application/store/archiveFile.ts"
 import type { Violation } from "../../../src/application/store/disagreements.ts"
 import { exportStreams } from "../../../src/application/store/exportStreams.ts"
-import { importStreams, settleIn } from "../../../src/application/store/importStreams.ts"
+import { importStreams } from "../../../src/application/store/importStreams.ts"
 import { logStream, ownLog } from "../../../src/application/store/logStream.ts"
 import { verifyStreams } from "../../../src/application/store/verifyStreams.ts"
 import type { MessageId } from "../../../src/domain/ids.ts"
 import { opened, started } from "../../contracts/sample.ts"
-import { cutJournals } from "../../contracts/store/cutJournals.ts"
 import { populated } from "../../contracts/store/everyPlace.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 import { simulateTime } from "../../simulatedTime.ts"
@@ -108,35 +106,6 @@ describe("an export of everything there is", () => {
         return yield* exported
       }).pipe(inStore)
       expect(second).toEqual(first)
-    })
-  )
-})
-
-describe("a store whose journals have lost their fronts", () => {
-  const violations = Effect.gen(function* () {
-    const found: Array<Violation> = []
-    yield* verifyStreams({ violation: (each) => Effect.sync(() => found.push(each)), progress: silent })
-    return found
-  })
-
-  it.live("is whole, also once it was exported and imported, and circuits go on from there", () =>
-    Effect.gen(function* () {
-      const { lane, facts } = cutJournals()
-      const first = yield* Effect.gen(function* () {
-        yield* populated
-        yield* (yield* Archive).restore(facts)
-        yield* settleIn
-        expect(yield* violations).toEqual([])
-        return yield* exported
-      }).pipe(inStore)
-      yield* Effect.gen(function* () {
-        yield* imported(first)
-        expect(yield* violations).toEqual([])
-        expect(yield* exported).toEqual(first)
-        const circuits = yield* Circuits
-        expect(yield* circuits.states([lane])).toMatchObject([{ status: "HELD", generation: 24 }])
-        expect(yield* circuits.present(lane)).toMatchObject({ circuit: { status: "HELD" }, generation: 24 })
-      }).pipe(inStore)
     })
   )
 })

@@ -11,12 +11,12 @@ import { Journals } from "../../../src/application/ports/Journals.ts"
 import { Orgs, unset } from "../../../src/application/ports/Orgs.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { Replays } from "../../../src/application/ports/Replays.ts"
-import { Retention } from "../../../src/application/ports/Retention.ts"
 import { type EventView, journalOf } from "../../../src/domain/event/event.ts"
 import { type DestinationId, EventId, type OrgId, ReplayId } from "../../../src/domain/ids.ts"
 import { makeAlertTarget, makeEndpoint, makeTarget, webhook } from "../destinations/samples.ts"
 import { projected } from "../replays/deadLetterSamples.ts"
 import { searched } from "../replays/searched.ts"
+import { allRead, forgetEvents, forgetMessages, sum } from "../retention/forgetting.ts"
 import {
   delivered,
   endedBefore,
@@ -404,27 +404,15 @@ export const eventsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
           yield* end(kept.messages[1]!, refused())
         ]
         yield* projected(samples)
-        const retention = yield* Retention
         const events = yield* Events
-        expect(yield* retention.sweepEvents(endedBefore(inMillis(-HOUR)), null, 100)).toEqual({
-          removed: 1,
-          next: null
-        })
-        expect(yield* retention.sweep(endedBefore(inMillis(-HOUR)), null, 100)).toMatchObject({ removed: 3 })
+        const before = endedBefore(inMillis(-HOUR))
+        yield* allRead
+        expect(yield* forgetEvents(before)).toBe(1)
+        expect(sum(yield* forgetMessages(before))).toBe(3)
         expect(yield* events.body(gone.event.id)).toBe(gone.event.body)
         let removed = 0
-        // A store that keeps streams elsewhere may still be following what was written there, and then goes round again.
-        for (let from: string | null = null; ; ) {
-          const sweep: Effect.Success<ReturnType<typeof retention.sweepEvents>> = yield* retention.sweepEvents(
-            endedBefore(inMillis(-HOUR)),
-            from,
-            1
-          )
-          removed += sweep!.removed
-          if (sweep!.next === null && removed > 0) break
-          from = sweep!.next
-          yield* Effect.sleep("5 millis")
-        }
+        // A store that keeps streams elsewhere may still be following what was written there.
+        while (removed === 0) removed = yield* Effect.delay(forgetEvents(before), "5 millis")
         expect(removed).toBe(1)
         const { items } = yield* events.list(orgId, {}, { cursor: null, limit: 9 })
         expect(items.map(({ id }) => id)).toEqual([young.event.id, kept.event.id])
@@ -443,7 +431,6 @@ export const eventsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
       Effect.gen(function* () {
         const orgs = yield* Orgs
         const events = yield* Events
-        const { sweepEvents } = yield* Retention
         const own = { short: newOrg(), long: newOrg(), plain: newOrg() }
         yield* orgs.set(own.short, { ...unset, retention: { endedDays: 2 } })
         yield* orgs.set(own.long, { ...unset, retention: { endedDays: 30 } })
@@ -462,10 +449,11 @@ export const eventsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E
           return pages.flatMap(({ items }) => items.map(({ id }) => names.get(id)))
         })
         const before = endedBefore(inMillis(-7 * 24 * HOUR))
-        expect((yield* sweepEvents(before, null, 100))!.removed).toBe(3)
+        yield* allRead
+        expect(yield* forgetEvents(before)).toBe(3)
         const kept = ["short 1", "long 1", "long 3", "long 10", "plain 1", "plain 3"]
         expect(yield* left()).toEqual(kept)
-        yield* sweepEvents({ ...before, ended: null, daysMax: 5 }, null, 100)
+        yield* forgetEvents({ ...before, ended: null, daysMax: 5 })
         expect(yield* left()).toEqual(kept.filter((name) => name !== "long 10"))
       })
     )

@@ -22,16 +22,11 @@ import { Retention } from "../../../src/application/ports/Retention.ts"
 import * as Access from "../../../src/domain/access/facts.ts"
 import * as Command from "../../../src/domain/command/facts.ts"
 import type { ConsentOf } from "../../../src/domain/consent/consent.ts"
-import * as Consented from "../../../src/domain/consent/facts.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
-import { DestinationId, OrgId } from "../../../src/domain/ids.ts"
-import * as Replayed from "../../../src/domain/replay/facts.ts"
+import { OrgId } from "../../../src/domain/ids.ts"
 import { makeEndpoint, webhook } from "../destinations/samples.ts"
-import { ended, projected as inLists } from "../replays/deadLetterSamples.ts"
-import { listed } from "../replays/openings.ts"
+import { ended } from "../replays/deadLetterSamples.ts"
 import {
-  delivered,
-  endedBefore,
   inMillis,
   newMessageId,
   newOrg,
@@ -222,103 +217,6 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
           cursor = page.nextCursor
         } while (cursor !== null)
         expect(paged).toEqual(all)
-      })
-    )
-
-    test(
-      "forgets a message with its stream",
-      Effect.gen(function* () {
-        const orgId = newOrg()
-        const old = yield* ended(delivered, inMillis(-7_200_000), {
-          orgId,
-          dossierId: "case-17",
-          acceptedAt: inMillis(-7_200_000)
-        })
-        // Retention finds what is old in the lists.
-        yield* inLists([old])
-        expect((yield* operationsOf(orgId, { subject: `message-${old.id}` })).toSorted()).toEqual(["CREATED", "SENT"])
-        let from: string | null = null
-        let removed = 0
-        do {
-          const sweep: Effect.Success<ReturnType<Retention["Service"]["sweep"]>> = yield* (yield* Retention).sweep(
-            endedBefore(inMillis(-3_600_000)),
-            from,
-            100
-          )
-          removed += sweep!.removed
-          from = sweep!.next
-        } while (from !== null)
-        expect(removed).toBe(1)
-        expect(yield* operationsOf(orgId, { subject: `message-${old.id}` })).toEqual([])
-        expect(yield* timelineOf(orgId, "case-17")).toEqual([])
-      })
-    )
-
-    test(
-      "forgets deeds with their journals, and of replays those that have ended",
-      Effect.gen(function* () {
-        const orgId = newOrg()
-        const journals = yield* Journals
-        const replays = yield* Replays
-        const [long, short] = [inMillis(-7_200_000), inMillis(-60_000)]
-        const seen = (at: DateTime.Utc) => {
-          const id = randomUUID()
-          const fact = { type: "BodyRead", orgId, subject: "message", id, address: null } as const
-          return journals.append(`access-${id}`, 0, [Access.toRecorded(fact)], at, null)
-        }
-        const blocked = (at: DateTime.Utc) => {
-          const about = { channel: "whatsapp", to: "4915112345678", eventType: null, templateCode: null } as const
-          const why = { correlationId: null, reason: "no consent" } as const
-          const fact = { type: "MessageBlocked", orgId, dossierId: "case-17", ...about, ...why } as const
-          return journals.append(`blocked-${randomUUID()}`, 0, [Consented.toRecorded(fact)], at, null)
-        }
-        const replay = Effect.fnUntraced(function* (requestedAt: DateTime.Utc) {
-          const opening = listed(orgId, 1, { requestedAt })
-          yield* replays.open(opening)
-          const { selection, reason } = opening
-          const fact = { type: "ReplayRequested", orgId, selection, reason, matched: 1, requestedAt } as const
-          yield* journals.append(`replay-${opening.id}`, 0, [Replayed.toRecorded(fact)], requestedAt, null)
-          return opening.id
-        })
-        const refusedCommand = (at: DateTime.Utc) => {
-          const about = { command: "SendMessage", key: null, problem: "validation", status: 422, detail: "no" } as const
-          const fact = { type: "CommandRefused", orgId, ...about } as const
-          return journals.append(`command-${randomUUID()}`, 0, [Command.toRecorded(fact)], at, null)
-        }
-        for (const at of [long, long, short]) {
-          yield* seen(at)
-          yield* blocked(at)
-          yield* refusedCommand(at)
-        }
-        const [over, running, young] = [yield* replay(long), yield* replay(long), yield* replay(short)]
-        // However many facts it has, it is one deed.
-        const completed = Replayed.toRecorded({ type: "ReplayCompleted" })
-        yield* journals.append(`replay-${over}`, 1, [completed], long, null)
-        yield* replays.close(over)
-        yield* replays.close(young)
-        yield* commandCircuit(orgId, DestinationId.make(randomUUID()), { type: "HoldCircuit", reason: "a hunch" })
-        const before = yield* operationsOf(orgId)
-        let from: string | null = null
-        let removed = 0
-        do {
-          const sweep: Effect.Success<ReturnType<Retention["Service"]["sweepDeeds"]>> =
-            yield* (yield* Retention).sweepDeeds(inMillis(-3_600_000), from, 2)
-          removed += sweep!.removed
-          from = sweep!.next
-        } while (from !== null)
-        expect(removed).toBe(7)
-        expect(yield* replays.get(orgId, over)).toBeNull()
-        expect(yield* journals.load(`replay-${over}`)).toEqual([])
-        for (const id of [running, young]) {
-          expect(yield* replays.get(orgId, id)).toMatchObject({ id })
-          expect(yield* journals.load(`replay-${id}`)).toHaveLength(1)
-        }
-        const after = yield* operationsOf(orgId)
-        const count = (all: ReadonlyArray<string>, operation: string) => all.filter((one) => one === operation).length
-        expect([count(before, "BODY_READ"), count(after, "BODY_READ")]).toEqual([3, 1])
-        expect([count(before, "BLOCKED_BY_POLICY"), count(after, "BLOCKED_BY_POLICY")]).toEqual([3, 1])
-        expect(yield* timelineOf(orgId, "case-17")).toHaveLength(1)
-        expect(before.length - after.length).toBe(5)
       })
     )
   })

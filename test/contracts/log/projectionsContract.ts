@@ -5,12 +5,10 @@ import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Projections, type Run } from "../../../src/application/ports/Projections.ts"
-import { Retention } from "../../../src/application/ports/Retention.ts"
 import { viewOf } from "../../../src/domain/message/view.ts"
-import { ended } from "../replays/deadLetterSamples.ts"
-import { delivered, endedBefore, inMillis, newOrg, opened, type Sample, type StorePorts } from "../sample.ts"
+import { newOrg, opened, type Sample, type StorePorts } from "../sample.ts"
 
-const HOUR = 3_600_000
+const _HOUR = 3_600_000
 
 export const projectionsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
@@ -156,31 +154,6 @@ export const projectionsContract = <E>(name: string, layer: Layer.Layer<StorePor
         yield* projections.swap("messages", build.generation)
         while ((yield* views.clear(2)) > 0) {}
         expect(yield* listed(orgId)).toEqual({ ids: samples.map(({ id }) => id).toSorted(), counted: 5 })
-      })
-    )
-
-    test(
-      "forget with retention: rows that are live, rows that are built, and what a projector had read before",
-      Effect.gen(function* () {
-        const projections = yield* Projections
-        const retention = yield* Retention
-        const orgId = newOrg()
-        const wishes = { orgId, acceptedAt: inMillis(-3 * HOUR) }
-        const samples: Array<Sample> = []
-        for (let i = 0; i < 3; i++) samples.push(yield* ended(delivered, inMillis(-2 * HOUR), wishes))
-        const stays = yield* ended(delivered, inMillis(0), wishes)
-        const all = [...samples, stays]
-        const known = yield* viewsOf(all)
-        yield* take(yield* live, "1:5", all)
-        const build = yield* beginBuild
-        yield* take(build, "1:3", all.slice(1))
-        expect((yield* retention.sweep(endedBefore(inMillis(-HOUR)), null, 100))!.removed).toBe(3)
-        // Read before the sweep, written after it.
-        const late = { generation: build.generation, from: "1:3", to: "1:5", facts: 1 }
-        expect(yield* (yield* MessageViews).project(late, known)).toBe(true)
-        expect(yield* listed(orgId)).toEqual({ ids: [stays.id], counted: 1 })
-        expect(yield* projections.swap("messages", build.generation)).toBe(true)
-        expect(yield* listed(orgId)).toEqual({ ids: [stays.id], counted: 1 })
       })
     )
   })

@@ -1,14 +1,23 @@
 /** What every adapter of `Retention` promises. `layer` gives an empty store to each test. */
 import { describe, expect, it } from "@effect/vitest"
 import { type DateTime, Effect, type Layer } from "effect"
+import { commandCircuit } from "../../../src/application/destinations/commandCircuit.ts"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
+import { Circuits } from "../../../src/application/ports/Circuits.ts"
+import { type Destination, Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { Journals } from "../../../src/application/ports/Journals.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Orgs, unset } from "../../../src/application/ports/Orgs.ts"
+import { Projections } from "../../../src/application/ports/Projections.ts"
+import { Queue } from "../../../src/application/ports/Queue.ts"
 import { type Before, Retention } from "../../../src/application/ports/Retention.ts"
+import { initialState } from "../../../src/domain/circuit/state.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
-import { makeEndpoint } from "../destinations/samples.ts"
+import { journalOf, journalsOf } from "../../../src/domain/destination/changes.ts"
+import { asWorker, claimAll } from "../deliver/claims.ts"
+import { makeAccount, makeEndpoint, webhook, whatsapp } from "../destinations/samples.ts"
 import { ended, projected } from "../replays/deadLetterSamples.ts"
 import {
   delivered,
@@ -24,7 +33,8 @@ import {
   settled,
   started
 } from "../sample.ts"
-import { refused } from "../written.ts"
+import { refused, write } from "../written.ts"
+import { allRead, forgetDestinations, forgetMessages, sum } from "./forgetting.ts"
 
 const HOUR = 3_600_000
 
@@ -41,32 +51,21 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, StorePorts>) =>
     it.live(rule, () => Effect.provide(body, layer))
 
-  /** Sweeps to the end; how many went in each step. */
-  const sweepAll = Effect.fnUntraced(function* (
+  /** Deletes what ended well an hour ago, once the log was read; how many went in each step. */
+  const forgotten = Effect.fnUntraced(function* (
     limit: number,
     deadBefore: DateTime.Utc | null = null,
     more: Partial<Before> = {}
   ) {
-    const retention = yield* Retention
-    const steps: Array<number> = []
-    let from: string | null = null
-    do {
-      const sweep: Effect.Success<ReturnType<typeof retention.sweep>> = yield* retention.sweep(
-        { ...endedBefore(inMillis(-HOUR)), dead: deadBefore, ...more },
-        from,
-        limit
-      )
-      steps.push(sweep!.removed)
-      from = sweep!.next
-    } while (from !== null)
-    return steps
+    yield* allRead
+    return yield* forgetMessages({ ...endedBefore(inMillis(-HOUR)), dead: deadBefore, ...more }, limit)
   })
 
   describe(`${name} retention`, () => {
     test(
       "has nothing to do in an empty store",
       Effect.gen(function* () {
-        expect(yield* sweepAll(10)).toEqual([0])
+        expect(yield* forgotten(10)).toEqual([0])
       })
     )
 
@@ -91,7 +90,7 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
         const kept: ReadonlyArray<Sample> = [recent, dead, waiting.after]
         yield* projected([...gone, ...kept])
 
-        expect((yield* sweepAll(100)).reduce((a, b) => a + b)).toBe(2)
+        expect(sum(yield* forgotten(100))).toBe(2)
 
         for (const { id } of gone) {
           expect((yield* store.load(id)).version).toBe(0)
@@ -114,7 +113,7 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
         const again = opened({ orgId, idempotency: key })
         expect((yield* store.append([again.entry]))[0]!.type).toBe("Appended")
         const ids = (facts: ReadonlyArray<{ readonly messageId: unknown }>) =>
-          new Set(facts.map(({ messageId }) => messageId))
+          new Set(facts.flatMap(({ messageId }) => messageId ?? []))
         // A store that keeps streams elsewhere may remove them a moment later.
         const left = ids(
           yield* readLogUntil((facts) => ids(facts).has(again.after.id) && !gone.some(({ id }) => ids(facts).has(id)))
@@ -139,12 +138,13 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
         yield* store.append([{ ...start.entry, at: inMillis(-4 * HOUR) }])
         const taken = settled(start.after, sentOnly)
         yield* store.append([{ ...taken.entry, at: inMillis(-4 * HOUR) }])
-        const youngSent = yield* ended(sentOnly, inMillis(-HOUR), { orgId, acceptedAt: inMillis(-HOUR) })
+        // Accepted long ago, and sent of late.
+        const youngSent = yield* ended(sentOnly, inMillis(-HOUR), long)
         yield* projected([older, younger, replayed, taken.after, youngSent])
         const again = next(replayed, { type: "ReplayMessage", now: now(), reason: null })
         yield* store.append([again.entry])
-        expect((yield* sweepAll(100)).reduce((a, b) => a + b)).toBe(0)
-        const removed = (yield* sweepAll(100, inMillis(-2 * HOUR))).reduce((a, b) => a + b)
+        expect(sum(yield* forgotten(100))).toBe(0)
+        const removed = sum(yield* forgotten(100, inMillis(-2 * HOUR)))
         expect(removed).toBe(2)
         expect((yield* store.load(older.id)).version).toBe(0)
         expect((yield* store.load(taken.after.id)).version).toBe(0)
@@ -164,8 +164,8 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
         const plain = yield* ended(refused(), inMillis(-3 * HOUR), wishes)
         const holding = yield* ended(refused(), inMillis(-3 * HOUR), { ...wishes, orderingKey: "one" })
         yield* projected([plain, holding])
-        const removed = yield* sweepAll(100, inMillis(-2 * HOUR))
-        expect(removed.reduce((a, b) => a + b)).toBe(1)
+        const removed = yield* forgotten(100, inMillis(-2 * HOUR))
+        expect(sum(removed)).toBe(1)
         const store = yield* EventStore
         expect((yield* store.load(plain.id)).version).toBe(0)
         expect((yield* store.load(holding.id)).version).toBe(holding.version)
@@ -196,16 +196,16 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
           for (const [name, { id }] of samples) if ((yield* store.load(id)).version > 0) found.push(name)
           return found
         })
-        yield* sweepAll(100, null, { ended: inMillis(-7 * DAY) })
+        yield* forgotten(100, null, { ended: inMillis(-7 * DAY) })
         const kept = [
           ...["short 1", "short dead", "long 1", "long 3", "long 10", "long dead", "long older dead"],
           ...["plain 1", "plain 3", "plain dead", "plain older dead"]
         ]
         expect(yield* left()).toEqual(kept)
         // For ever, but for those that have days of their own.
-        yield* sweepAll(100, null, { ended: null })
+        yield* forgotten(100, null, { ended: null })
         expect(yield* left()).toEqual(kept)
-        yield* sweepAll(100, null, { ended: null, daysMax: 5 })
+        yield* forgotten(100, null, { ended: null, daysMax: 5 })
         expect(yield* left()).toEqual(kept.filter((name) => name !== "long 10"))
       })
     )
@@ -220,11 +220,11 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
           samples.push(yield* ended(delivered, inMillis(-2 * HOUR), { orgId, acceptedAt: inMillis(-3 * HOUR) }))
         }
         yield* projected(samples)
-        const sweeps = yield* Effect.all(
-          Array.from({ length: 6 }, () => retention.sweep(endedBefore(inMillis(-HOUR)), null, 100)),
-          { concurrency: "unbounded" }
-        )
-        expect(sweeps.reduce((sum, sweep) => sum + (sweep?.removed ?? 0), 0)).toBe(20)
+        yield* allRead
+        const { messages } = yield* retention.find(endedBefore(inMillis(-HOUR)), null, 100)
+        const all = Array.from({ length: 6 }, () => retention.forget(messages))
+        const removed = yield* Effect.all(all, { concurrency: "unbounded" })
+        expect(sum(removed.map((each) => each ?? 0))).toBe(20)
         expect((yield* (yield* MessageViews).stats(orgId)).byStatus.DELIVERED).toBe(0)
       })
     )
@@ -241,14 +241,115 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
           }
         }
         yield* projected(samples)
-        const steps = yield* sweepAll(2)
-        expect(steps.reduce((a, b) => a + b)).toBe(9)
+        const steps = yield* forgotten(2)
+        expect(sum(steps)).toBe(9)
         expect(Math.max(...steps)).toBeLessThanOrEqual(2)
         const views = yield* MessageViews
         for (const orgId of orgs) {
           expect((yield* views.stats(orgId)).byStatus).toMatchObject({ DELIVERED: 0, FAILED: 2 })
         }
-        expect((yield* sweepAll(2)).reduce((a, b) => a + b)).toBe(0)
+        expect(sum(yield* forgotten(2))).toBe(0)
+      })
+    )
+
+    test(
+      "waits for whoever reads the log: for the lists, for alerting, and for a rebuild",
+      Effect.gen(function* () {
+        const projections = yield* Projections
+        const after = yield* ended(delivered, inMillis(-2 * HOUR), { acceptedAt: inMillis(-3 * HOUR) })
+        yield* projected([after])
+        const before = endedBefore(inMillis(-HOUR))
+        expect(yield* forgetMessages(before)).toEqual([0])
+        yield* allRead
+        yield* projections.build("messages", 99, 1)
+        expect(yield* forgetMessages(before)).toEqual([0])
+        yield* allRead
+        expect(yield* forgetMessages(before)).toEqual([1])
+      })
+    )
+
+    test(
+      "keeps a message that has gone on since it was found",
+      Effect.gen(function* () {
+        const [store, retention] = [yield* EventStore, yield* Retention]
+        const dead = yield* ended(refused(), inMillis(-2 * HOUR), { acceptedAt: inMillis(-3 * HOUR) })
+        yield* projected([dead])
+        yield* allRead
+        const { messages } = yield* retention.find({ ...endedBefore(now()), dead: now() }, null, 10)
+        expect(messages).toEqual([{ id: dead.id, version: dead.version }])
+        const again = next(dead, { type: "ReplayMessage", now: now(), reason: null })
+        yield* store.append([again.entry])
+        expect(yield* retention.forget(messages)).toBe(0)
+        expect((yield* store.load(dead.id)).version).toBe(again.after.version)
+      })
+    )
+  })
+
+  describe(`${name} retention of destinations`, () => {
+    const later = () => inMillis(HOUR)
+    const removed = Effect.fnUntraced(function* (destination: Destination) {
+      const kind = destination.channel === "webhook" ? webhook : whatsapp
+      yield* (yield* Destinations).remove(kind, destination.orgId, destination.id)
+    })
+    const knownOf = Effect.fnUntraced(function* (destinations: ReadonlyArray<Destination>) {
+      const known = yield* (yield* Destinations).among(destinations.map(({ id }) => id))
+      return destinations.filter(({ id }) => known.has(id))
+    })
+
+    test(
+      "forgets one that was removed, when its days are over, with its journals and its lane",
+      Effect.gen(function* () {
+        const journals = yield* Journals
+        const orgId = newOrg()
+        const [living, gone, paused] = [
+          yield* makeEndpoint(orgId),
+          yield* makeEndpoint(orgId),
+          yield* makeAccount(orgId)
+        ]
+        for (const { id } of [living, gone]) {
+          yield* commandCircuit(orgId, id, { type: "HoldCircuit", reason: "a hunch" })
+        }
+        yield* (yield* Destinations).setPaused(whatsapp, orgId, paused.id, true)
+        yield* removed(gone)
+        yield* removed(paused)
+        yield* allRead
+        expect(yield* forgetDestinations(inMillis(-HOUR))).toBe(0)
+        expect(yield* knownOf([living, gone, paused])).toEqual([living, gone, paused])
+        expect(yield* forgetDestinations(later())).toBe(2)
+        expect(yield* knownOf([living, gone, paused])).toEqual([living])
+        for (const { id } of [gone, paused]) {
+          for (const journal of [...journalsOf(webhook.journal, id), ...journalsOf(whatsapp.journal, id)]) {
+            expect(yield* journals.load(journal)).toEqual([])
+          }
+        }
+        expect(yield* (yield* Circuits).states([gone.id])).toEqual([initialState])
+        expect((yield* journals.load(journalOf(webhook, living.id))).length).toBeGreaterThan(0)
+        expect(yield* (yield* Circuits).states([living.id])).toMatchObject([{ status: "HELD", generation: 1 }])
+        expect(yield* forgetDestinations(later())).toBe(0)
+      })
+    )
+
+    test(
+      "keeps one while its lane holds a message, and hands out one that comes to it afterwards",
+      Effect.gen(function* () {
+        const [store, queue] = [yield* EventStore, yield* Queue]
+        const endpoint = yield* makeEndpoint(newOrg())
+        const { orgId, id } = endpoint
+        const sent = opened({ orgId, destination: id, to: id })
+        yield* store.append([sent.entry])
+        yield* removed(endpoint)
+        yield* allRead
+        expect(yield* forgetDestinations(later())).toBe(0)
+        const claim = (yield* queue.claim(asWorker("one")))!
+        expect(yield* forgetDestinations(later())).toBe(0)
+        const start = started(sent.after)
+        yield* write(start, settled(start.after, delivered))
+        yield* queue.release(claim.batch, [])
+        yield* allRead
+        expect(yield* forgetDestinations(later())).toBe(1)
+        const late = opened({ orgId, destination: id, to: id })
+        yield* store.append([late.entry])
+        expect(yield* claimAll).toEqual([late.after.id])
       })
     )
   })

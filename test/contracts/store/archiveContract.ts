@@ -161,48 +161,6 @@ export const archiveContract = <E>(name: string, layer: Layer.Layer<LogPorts, E>
         expect(yield* whole).toHaveLength(before.length + 1)
       })
     )
-
-    test(
-      "begins a journal where its front was forgotten, and no other stream but at its beginning",
-      Effect.gen(function* () {
-        const archive = yield* Archive
-        const journals = yield* Journals
-        const [stream, other] = [`circuit-${randomUUID()}` as const, `circuit-${randomUUID()}` as const]
-        const about = { at: now(), actor: null, data: '{"reason":null}' }
-        const fact = (stream: string, version: number, name: string): ArchivedFact => ({
-          ...{ stream, version, name },
-          ...about
-        })
-        const refused = [
-          fact(`message-${newMessageId()}`, 3, "MessageCancelled@1"),
-          fact(other, 3, "CircuitHeld@1"),
-          fact(`key-${randomUUID()}`, 3, "CircuitReset@1")
-        ]
-        for (const each of refused) {
-          expect(yield* archive.restore([each]).pipe(Effect.flip, Effect.orDie)).toMatchObject({
-            _tag: "NotContinued",
-            version: 3
-          })
-        }
-        const facts = [
-          fact(stream, 123, "CircuitReset@1"),
-          fact(other, 1, "CircuitHeld@1"),
-          fact(stream, 124, "CircuitHeld@1")
-        ]
-        yield* archive.restore(facts).pipe(Effect.orDie)
-        const left = yield* readLogUntil(({ length }) => length >= 3)
-        expect(left.map(withoutPosition)).toEqual(facts)
-        expect((yield* archive.streams([stream])).get(stream)!.map(({ version }) => version)).toEqual([123, 124])
-        expect(
-          yield* archive.restore([fact(stream, 123, "CircuitClosed@1")]).pipe(Effect.flip, Effect.orDie)
-        ).toMatchObject({
-          _tag: "NotContinued"
-        })
-        const next = [{ name: "CircuitReset@1", data: about.data }]
-        expect(yield* journals.append(stream, 123, next, now(), null)).toBe("VersionConflict")
-        expect(yield* journals.append(stream, 124, next, now(), null)).toBe("Appended")
-      })
-    )
   })
 }
 

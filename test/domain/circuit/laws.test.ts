@@ -9,8 +9,7 @@ import {
   initial,
   replay,
   resting,
-  restingOn,
-  rests
+  restingOn
 } from "../../../src/domain/circuit/decider.ts"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import { openWaitMs } from "../../../src/domain/circuit/policy.ts"
@@ -84,17 +83,6 @@ describe("every circuit", () => {
         fc.pre(base !== -1)
         const known = restingOn(history[base]!, circuit.memory.failures)!
         expect(history.slice(base + 1).reduce(evolve, known)).toEqual(circuit)
-      })
-    )
-  })
-
-  it("is the same without what was before any fact after which it rests", () => {
-    fc.assert(
-      fc.property(steps, (drawn) => {
-        const { circuit, history } = live(drawn)
-        for (const [base, { type }] of history.entries()) {
-          if ((rests as ReadonlyArray<string>).includes(type)) expect(replay(history.slice(base))).toEqual(circuit)
-        }
       })
     )
   })

@@ -121,7 +121,6 @@ export const layer = Layer.effect(
           if (!moveRun(memory, "messages", step)) return false
           const views = rowsOf(tables.views, step.generation)
           for (const view of news) {
-            if (tables.forgotten.has(view.id)) continue
             if (view.version > (views.get(view.id)?.version ?? 0)) views.set(view.id, view)
           }
           return true

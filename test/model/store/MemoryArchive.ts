@@ -1,6 +1,6 @@
 /** The log of all facts, grouped by stream, over plain maps. Positions are places in the log. */
 import { Effect, Layer, Order } from "effect"
-import { Archive, type ArchivedFact, mayBeginWith, NotContinued } from "../../../src/application/ports/Archive.ts"
+import { Archive, type ArchivedFact, NotContinued } from "../../../src/application/ports/Archive.ts"
 import type { LoggedFact } from "../../../src/application/ports/EventStore.ts"
 import type { JournalName } from "../../../src/application/ports/Journals.ts"
 import { messageOf } from "../../../src/domain/streams.ts"
@@ -64,7 +64,7 @@ export const layer = Layer.effect(
         Effect.suspend(() => {
           for (const fact of facts) {
             const last = lastOf(tables, fact.stream)
-            if (fact.version !== last + 1 && (last > 0 || !mayBeginWith(fact))) {
+            if (fact.version !== last + 1) {
               return Effect.fail(new NotContinued({ stream: fact.stream, version: fact.version }))
             }
             write(tables, fact)

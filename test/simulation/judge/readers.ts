@@ -18,8 +18,6 @@ export class Readers {
   readonly #world: World
   readonly #tables: Tables
   readonly #ledger: Ledger
-  /** Places in the feed of facts that were forgotten: a projection that is built anew later finds none there. */
-  readonly #gone = new Set<number>()
 
   constructor(world: World, tables: Tables, ledger: Ledger) {
     this.#world = world
@@ -34,37 +32,6 @@ export class Readers {
   /** True while the lists may lack facts of this message: it is parked, or was so and they are not yet built anew. */
   mayLack(id: MessageId): boolean {
     return this.#tables.parked.has(streamOf(id)) || this.#world.isBeingRebuilt()
-  }
-
-  /**
-   * Retention forgets the fronts of journals: whoever asks for a circuit, which `said` does, hears the same as before, what is left begins
-   * with a fact after which the circuit rests, and nothing goes that a reader has yet to read.
-   */
-  forgotten(forget: () => number, said: () => ReadonlyMap<string, string>): void {
-    const before = said()
-    const facts = forget()
-    if (facts > 0) this.#world.tally("the front of a journal was forgotten")
-    const { feed, journals, runs, parked } = this.#tables
-    const after = said()
-    for (const [stream, told] of before) {
-      const law = "I37 a journal without its front says the same"
-      this.#check(law, after.get(stream) === told, () => `${stream}: ${told} became ${after.get(stream)}`)
-    }
-    for (const [stream, left] of journals) {
-      const [first] = left
-      const mayBegin =
-        !stream.startsWith("circuit-") || first?.version === 1 || /^Circuit(Closed|Reset)@/.test(first?.name ?? "")
-      const hasAll = left.every(({ version }, n) => version === (first?.version ?? 1) + n)
-      const law = "I37 a journal is whole, or begins where its circuit rests"
-      this.#check(law, mayBegin && hasAll, () => `${stream} begins with ${first?.version} ${first?.name}`)
-    }
-    const read = Math.min(...runs.map(({ position }) => Number(position ?? 0)))
-    for (const [place, entry] of feed.entries()) {
-      if (entry.messageId !== null || factAt(this.#tables, entry) !== undefined) continue
-      const isRead = this.#gone.has(place) || (place < read && !parked.has(entry.stream))
-      this.#check("I37 nothing is forgotten that has yet to be read", isRead, () => `${entry.stream} ${entry.version}`)
-      this.#gone.add(place)
-    }
   }
 
   /** For a while nothing was wrong but that some streams could not be read. */

@@ -26,6 +26,7 @@ declare
   v_names text[];
   v_data text[];
   v_won uuid[];
+  v_gone uuid[];
   v_all boolean;
 begin
   if exists (select 1 from unnest(p_fences) f where f is not null) then
@@ -67,8 +68,7 @@ begin
       where o.entry = any (v_refused);
   end if;
 
-  -- The first fact of an entry decides it: the primary key refuses the second of two racers, the `exists` an
-  -- `expected` that was never true. The others follow the winners.
+  -- The first fact of an entry decides it: the primary key refuses the second of two racers. The others follow the winners.
   v_names := string_to_array(p_fact_names, E'\x1e');
   v_data := string_to_array(p_fact_data, E'\x1e');
   with won as (
@@ -78,14 +78,21 @@ begin
           (select m.org_id from message m where m.id = p_streams[f.entry]) end
       from unnest(p_fact_entry, p_fact_nth, v_names, v_data) f(entry, nth, name, data)
       where f.nth = 1 and f.entry <> all (v_refused)
-        and (p_expected[f.entry] = 0 or exists (
-          select 1 from event e where e.stream_id = p_streams[f.entry] and e.version = p_expected[f.entry]))
       -- Sorted, so that two batches with the same streams wait for each other instead of deadlocking.
       order by p_streams[f.entry]
     on conflict do nothing
     returning stream_id
   )
   select coalesce(array_agg(w.stream_id), '{}') into v_won from won w;
+  -- Looked at only now: an `expected` that was never true, and a stream that was deleted while this waited for its next version.
+  v_gone := array(
+    select u.stream from unnest(p_streams, p_expected) u(stream, expected)
+    where u.expected > 0 and not exists (
+      select 1 from event e where e.stream_id = u.stream and e.version = u.expected));
+  if cardinality(v_gone) > 0 then
+    delete from event where stream_id = any (v_gone) and tx = v_tx;
+    v_won := array(select w from unnest(v_won) w where w <> all (v_gone));
+  end if;
   v_all := cardinality(v_won) = cardinality(p_streams);
   if cardinality(p_fact_entry) > cardinality(p_streams) then
     insert into event (stream_id, tx, at, actor, version, name, data, org_id)

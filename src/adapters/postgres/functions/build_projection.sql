@@ -5,6 +5,8 @@ language plpgsql volatile as $$
 declare
   v_now timestamptz := clock_timestamp();
 begin
+  -- What retention deletes has been passed by every follower, and one that begins is none yet.
+  perform pg_advisory_xact_lock(lock_key(1));
   insert into projection (name, generation, version, live, total) values (p_name, 1, p_version, true, p_total) on conflict do nothing;
   if not found then
     perform 1 from projection p where p.name = p_name order by p.generation for update;

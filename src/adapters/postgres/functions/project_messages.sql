@@ -23,8 +23,7 @@ begin
     left join lateral (
       select v.version, v.status from message_view v where v.id = n.id and v.generation + 0 = p_generation limit 1
     ) old on true
-    left join lateral (select true as gone from forgotten_message f where f.message_id = n.id limit 1) f on true
-    where f.gone is null and (old.version is null or old.version < n.version)
+    where old.version is null or old.version < n.version
   ), written as (
     insert into message_view (generation, id, org_id, version, status, channel, recipient, event_type, dossier_id,
         correlation_id, created_at, ended_at, ends_at, error_code, entries, replay_id, view)

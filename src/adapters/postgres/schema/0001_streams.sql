@@ -36,11 +36,6 @@ create index event_order on event (tx, "position");
 -- as that fact is there. The names stand here, and not only in the domain, because an index on all facts would read the
 -- JSON of each: a new shape of either must be added here, in copied_fact and in PostgresProviderMessages.ts.
 create index event_provider_message on event ((data ->> 'providerMessageId')) where (name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and ((data ->> 'providerMessageId') is not null));
--- Promises: journals that tell of one deed are found by their age, and a message that was blocked for want of a consent is such a deed: each
--- request that is blocked leaves one.
-create index event_deeds on event (at, stream_id) where ((version = 1) and (stream ~ '^(access|blocked|command|replay)-'));
--- Promises: retention finds the facts after which a journal that goes on for ever rests, as few as they are among all facts.
-create index event_rest on event (stream_id, version) where ((stream ~ '^(circuit|overdue|outage)-') and (name ~ '^(CircuitClosed|CircuitReset|OverdueEnded|BrokerBack)@'));
 
 -- A message has one row, written with its first fact and gone with it. What may be erased of a message stands here and in `detail`, and
 -- nowhere else.

@@ -90,7 +90,7 @@ create table owed_message (
 );
 create index owed_message_age on owed_message (kept_at);
 
--- Messages that retention removed of late. A projector may hold facts of them that it read before: it must not write them.
+-- Messages with streams in EventStoreDB that retention deleted of late: the follower of the log must not put them back.
 create table forgotten_message (
   message_id uuid primary key,
   at timestamptz not null default clock_timestamp()
@@ -101,24 +101,6 @@ create index forgotten_message_at on forgotten_message (at);
 create table forgotten_stream (
   message_id uuid primary key,
   stream text
-);
-
--- The stream begins with this version.
-create table forgotten_front (
-  stream text primary key,
-  version int not null
-);
-
--- Promises: the messages of an org are looked through once for one that names a destination which was removed, however many there are.
-create table looked_through (
-  destination uuid primary key,
-  -- Of the list. In one that is built anew the look begins anew.
-  generation int not null,
-  -- None of those up to this one names it.
-  created_at timestamptz not null,
-  message_id uuid not null,
-  -- There was no end in sight, and nothing in the way.
-  goes_on boolean not null
 );
 
 -- Promises: how far the facts have gone out to the broker. Moved only after the broker has confirmed them, and by one process

@@ -1,7 +1,7 @@
 /** The log of all facts in the order of its primary key, and a way to write it as it was elsewhere. */
 import { DateTime, Effect, BigInt as Integers, Layer, Order } from "effect"
 import type { StoreUnavailable } from "../../../application/errors.ts"
-import { Archive, type ArchivedFact, mayBeginWith, NotContinued } from "../../../application/ports/Archive.ts"
+import { Archive, type ArchivedFact, NotContinued } from "../../../application/ports/Archive.ts"
 import type { JournalName } from "../../../application/ports/Journals.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { messageOf } from "../../../domain/streams.ts"
@@ -16,16 +16,13 @@ const streamsStatement = prepared`${facts} where stream_id = any ($1::uuid[]) or
 const knownStatement = prepared`select id from unnest($1::uuid[]) id where exists (select 1 from event e where e.stream_id = id)`
 // `wrong` refuses what does not follow; the primary key refuses the second of two racers.
 const restoreStatement = prepared`with fact as materialized (
-      select * from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::boolean[])
-        with ordinality f(stream_id, stream, journal, version, at_ms, actor, name, data, begins, n)
+      select * from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[], $8::text[])
+        with ordinality f(stream_id, stream, journal, version, at_ms, actor, name, data, n)
     ), wrong as materialized (
       select f.stream, f.version, f.n from (
-          select g.*, row_number() over of_stream as nth, first_value(g.version) over of_stream as begun,
-            first_value(g.begins) over of_stream as may_begin
-          from fact g window of_stream as (partition by g.stream_id order by g.n)
+          select g.*, row_number() over (partition by g.stream_id order by g.n) as nth from fact g
         ) f
-        where f.version <> f.nth + coalesce((select max(e.version) from event e where e.stream_id = f.stream_id),
-          case when f.may_begin then f.begun - 1 else 0 end)
+        where f.version <> f.nth + coalesce((select max(e.version) from event e where e.stream_id = f.stream_id), 0)
     ), written as (
       insert into event (stream_id, stream, tx, at, actor, version, name, data)
         select f.stream_id, f.journal, log_tx(),
@@ -65,8 +62,7 @@ export const layer = Layer.effect(
         given.map(({ at }) => DateTime.toEpochMillis(at)),
         given.map(({ actor }) => actor),
         given.map(({ name }) => name),
-        given.map(({ data }) => data),
-        given.map(mayBeginWith)
+        given.map(({ data }) => data)
       ]
       const [wrong] = yield* durable.rows(restoreStatement, values).pipe(
         Effect.catchIf(

@@ -16,8 +16,6 @@ import { messageOf } from "../../../domain/streams.ts"
 import { publishedEvent, publishingBy } from "../events/PostgresEvents.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
-import { forgetFronts, restingFronts } from "../retention/fronts.ts"
-import { placeIn } from "../retention/PostgresRetention.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
 import { moveOf, WEIGHT_OF_ONE, weightOf } from "./append.ts"
 import { acceptedUnder } from "./PostgresEventStore.ts"
@@ -40,11 +38,8 @@ const knownStatement = prepared`select u.id from unnest($1::uuid[]) u(id)
     where exists (select 1 from event e where e.stream_id = u.id)
       or exists (select 1 from copied_fact k where k.stream_id = u.id)
       or exists (select 1 from append_intent i where i.message_id = u.id)`
-const knownJournalsStatement = prepared`select u.name, e.version from unnest($1::uuid[], $2::text[]) u(id, name)
-    cross join lateral (select e.version from event e where e.stream_id = u.id order by e.stream_id, e.version limit 1) e`
-const beginJournalStatement = prepared`insert into event (stream_id, stream, tx, at, actor, version, name, data)
-    select $1, $2, log_tx(), $3, $4, $5, $6, $7::json where not exists (select from event e where e.stream_id = $1)
-    on conflict do nothing returning true`
+const knownJournalsStatement = prepared`select u.name from unnest($1::uuid[], $2::text[]) u(id, name)
+    where exists (select from event e where e.stream_id = u.id)`
 const followStatement = prepared`update log_follower set holder = $2, lease_until = statement_timestamp() + ${LEASE_MS} * interval '1 millisecond'
     where name = $1 and (holder = $2 or lease_until < statement_timestamp()) returning position`
 const followedStatement = prepared`select sum(facts) from log_follower`
@@ -57,15 +52,9 @@ const journalsStatement = prepared`select stream, version, (extract(epoch from a
     where stream is not null and (tx, position) > ($1::bigint, $2::bigint)
       and tx < (select log_end())
     order by tx, position limit $3`
-const uncopiedSinceStatement = prepared`select (extract(epoch from e.at) * 1000)::bigint from log_follower f
-    join event e on e.stream is not null
-      and (e.tx, e.position) > (coalesce(split_part(f.position, ':', 1), '0')::bigint, coalesce(split_part(f.position, ':', 2), '0')::bigint)
-    where f.name = 'journals' order by e.tx, e.position limit 1`
 const messagesAfterStatement = prepared`select 'message-' || stream_id from message_fact
     where version = 1 and stream_id > $1::uuid order by stream_id limit $2`
-// By their first facts: the front of some was forgotten.
-const journalNamesStatement = prepared`select stream from event e where stream is not null and stream_id > $1::uuid
-    and not exists (select from event b where b.stream_id = e.stream_id and b.version < e.version)
+const journalNamesStatement = prepared`select stream from event where stream is not null and version = 1 and stream_id > $1::uuid
     order by stream_id limit $2`
 const expectHistoryStatement = prepared`with copies as (
       insert into copied_fact (stream_id, at, version, name, data, actor)
@@ -95,17 +84,12 @@ const adoptStatement = prepared`with copies as (
 const NOBODY = "00000000-0000-0000-0000-000000000000"
 const forgottenStatement = prepared`select message_id, coalesce(stream, 'message-' || message_id) from forgotten_stream limit $1`
 const forgotStatement = prepared`delete from forgotten_stream where message_id = any ($1::uuid[])`
-const forgottenFrontsStatement = prepared`select stream, version from forgotten_front limit $1`
-const forgotFrontsStatement = prepared`delete from forgotten_front f using unnest($1::text[], $2::int[]) u(stream, version)
-    where f.stream = u.stream and f.version = u.version`
-const oldDeadStatement = prepared`select id, version from dead_elsewhere($1, $2, $3, $4, $5::timestamptz, $6::uuid, $7, $8::timestamptz, $9::uuid)`
-const forgetDeadStatement = prepared`select forget_dead($1::uuid[])`
 const leftBehindStatement = prepared`select event_id, message_id from append_intent where at < statement_timestamp() - interval '1 day' order by at limit $1`
 
 export const layer = Layer.effect(
   Ledger,
   Effect.gen(function* () {
-    const { appends, durable, queue, lookups, reads, bulk } = yield* Postgres
+    const { appends, durable, queue, lookups, reads } = yield* Postgres
     const pulse = yield* Pulse
     const texts = yield* SealedTexts
     const reserving = texts.writing(reserveStatement)
@@ -174,12 +158,8 @@ export const layer = Layer.effect(
       knownJournals: (names) =>
         reading(
           lookups.rows(knownJournalsStatement, [names.map((name) => streamIdOf(name as JournalName)), names]),
-          (rows) => new Map(rows.map(([name, version]) => [name!, Number(version)]))
+          (rows) => new Set(rows.map(([name]) => name!))
         ),
-      beginJournal: ({ stream, version, at, actor, name, data }) => {
-        const fact = [streamIdOf(stream as JournalName), stream, DateTime.formatIso(at), actor, version, name, data]
-        return reading(durable.rows(beginJournalStatement, fact), (rows) => rows.length > 0)
-      },
       follow: (follower, holder) =>
         reading(queue.rows(followStatement, [follower, holder]), ([row]) =>
           row === undefined ? null : { position: row[0] ?? null }
@@ -212,9 +192,6 @@ export const layer = Layer.effect(
           }))
         )
       },
-      uncopiedSince: reading(reads.rows(uncopiedSinceStatement, []), ([row]) =>
-        row === undefined ? null : DateTime.makeUnsafe(Number(row[0]))
-      ),
       streamsAfter: Effect.fnUntraced(function* (stream: string | null, limit: number) {
         const message = stream === null ? NOBODY : messageOf(stream)
         const messages =
@@ -234,29 +211,6 @@ export const layer = Layer.effect(
           rows.map(([id, stream]) => ({ id: id!, stream: stream! }))
         ),
       forgot: (streams) => unavailable(queue.rows(forgotStatement, [streams.map(({ id }) => id)])).pipe(Effect.asVoid),
-      forgottenFronts: (limit) =>
-        reading(reads.rows(forgottenFrontsStatement, [limit]), (rows) =>
-          rows.map(([stream, version]) => ({ stream: stream!, version: Number(version) }))
-        ),
-      forgotFronts: (fronts) =>
-        Effect.asVoid(
-          unavailable(
-            queue.rows(forgotFrontsStatement, [
-              fronts.map(({ stream }) => stream),
-              fronts.map(({ version }) => version)
-            ])
-          )
-        ),
-      restingFronts: (restedBefore, from, limit) => restingFronts(bulk, restedBefore, from, limit),
-      forgetFronts: (restedBefore, fronts) => forgetFronts(bulk, restedBefore, fronts),
-      oldDead: ({ now, dead, daysMax }, from, next) => {
-        const values = [DateTime.formatIso(now), daysMax, dead && DateTime.formatIso(dead)]
-        const places = [placeIn(from), placeIn(next)].flatMap(([org = null, at = null, id = null]) => [org, at, id])
-        return reading(bulk.rows(oldDeadStatement, [...values, ...places]), (rows) =>
-          rows.map(([id, version]) => ({ id: id as MessageId, version: Number(version) }))
-        )
-      },
-      forgetDead: (ids) => unavailable(bulk.rows(forgetDeadStatement, [ids])).pipe(Effect.asVoid),
       leftBehind: (limit) =>
         reading(reads.rows(leftBehindStatement, [limit]), (rows) =>
           rows.map(([id, messageId]) => ({ id: id!, messageId: messageId as MessageId }))

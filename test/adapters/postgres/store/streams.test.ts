@@ -12,18 +12,15 @@ import * as PostgresPulse from "../../../../src/adapters/postgres/PostgresPulse.
 import * as PostgresRetention from "../../../../src/adapters/postgres/retention/PostgresRetention.ts"
 import { LogReader } from "../../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../../src/application/log/projections/keepProjections.ts"
-import { Archive } from "../../../../src/application/ports/Archive.ts"
 import { EventStore } from "../../../../src/application/ports/EventStore.ts"
-import { Retention } from "../../../../src/application/ports/Retention.ts"
 import type { Violation } from "../../../../src/application/store/disagreements.ts"
 import { exportStreams } from "../../../../src/application/store/exportStreams.ts"
-import { importStreams, settleIn } from "../../../../src/application/store/importStreams.ts"
+import { importStreams } from "../../../../src/application/store/importStreams.ts"
 import { ownLog } from "../../../../src/application/store/logStream.ts"
 import { repairQueueBy } from "../../../../src/application/store/repairQueueBy.ts"
 import { verifyStreams } from "../../../../src/application/store/verifyStreams.ts"
 import * as Channels from "../../../../src/setup/channels.ts"
-import { inMillis, opened } from "../../../contracts/sample.ts"
-import { cutJournals } from "../../../contracts/store/cutJournals.ts"
+import { opened } from "../../../contracts/sample.ts"
 import { type Populated, populated } from "../../../contracts/store/everyPlace.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
 
@@ -96,48 +93,6 @@ describe("a check of all streams", () => {
         expect([before.violations, after.violations]).toEqual([[], []])
         const { facts } = yield* (yield* EventStore).extent
         expect(after.verified).toEqual({ facts, streams: 19, messages: 14, waiting: 9, bodiless: 0 })
-      })
-    ))
-
-  test("finds nothing wrong with journals whose fronts were forgotten here, nor where they are moved to", (url) =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const sql = yield* sqlOn(url)
-        const { lane, facts } = cutJournals()
-        const reset = facts[0]!
-        const lines = yield* inStore(
-          url,
-          Effect.gen(function* () {
-            yield* populated
-            yield* (yield* Archive).restore(facts)
-            yield* (yield* Archive).restore([{ ...reset, version: 25 }])
-            yield* settleIn
-            yield* Effect.promise(() =>
-              sql(`update posthaste.alert_progress set position = (
-              select tx || ':' || position from posthaste.event order by tx desc, position desc limit 1)`)
-            )
-            expect(yield* (yield* Retention).sweepFronts(inMillis(60_000), null, 100)).toEqual({
-              removed: 2,
-              next: null
-            })
-            expect((yield* verify).violations).toEqual([])
-            return yield* exported(true)
-          })
-        )
-        expect(
-          lines.filter((line) => line.includes(`circuit-${lane}`)).map((line) => JSON.parse(line).version)
-        ).toEqual([25])
-        const other = yield* freshDatabase
-        yield* inStore(
-          other,
-          Effect.gen(function* () {
-            yield* imported(lines)
-            expect((yield* verify).violations).toEqual([])
-            expect(yield* exported(true)).toEqual(lines)
-          })
-        )
-        const circuits = (yield* sqlOn(other))(`select circuit, generation from posthaste.lane where lane = '${lane}'`)
-        expect(yield* Effect.promise(() => circuits)).toMatchObject([{ circuit: "CLOSED", generation: 25 }])
       })
     ))
 
