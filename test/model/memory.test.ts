@@ -23,7 +23,7 @@ import { providerMessagesContract } from "../contracts/receipts/providerMessages
 import { receiptInboxContract } from "../contracts/receipts/receiptInboxContract.ts"
 import { replaysContract } from "../contracts/replays/replaysContract.ts"
 import { commandInboxContract } from "../contracts/requests/commandInboxContract.ts"
-import { retentionContract } from "../contracts/retention/retentionContract.ts"
+import { followersContract, retentionContract } from "../contracts/retention/retentionContract.ts"
 import { eventStoreContract } from "../contracts/store/eventStoreContract.ts"
 import { journalsContract } from "../contracts/store/journalsContract.ts"
 import { simulateTime } from "../simulatedTime.ts"
@@ -51,6 +51,7 @@ providerMessagesContract("memory", MemoryPorts.layer)
 receiptInboxContract("memory", MemoryPorts.layer)
 replaysContract("memory", MemoryPorts.layer)
 retentionContract("memory", MemoryPorts.layer)
+followersContract("memory", MemoryPorts.layer)
 circuitsContract("memory", MemoryPorts.layer)
 backlogsContract("memory", MemoryPorts.layer)
 destinationHealthContract("memory", MemoryPorts.layer)

@@ -719,7 +719,7 @@ describe("a journal that was written in Postgres", () => {
     "is gone there too with the destination that it tells of",
     Effect.gen(function* () {
       const place = yield* world()
-      const { server } = place
+      const { server, sql } = place
       const { alone, retention, journals } = yield* sweeping(place)
       const orgId = newOrg()
       const { destination } = yield* Effect.gen(function* () {
@@ -730,6 +730,9 @@ describe("a journal that was written in Postgres", () => {
       const settings = journalOf(webhook, destination.id)
       yield* copied(place, settings, "1,2")
       const prefixes = new Map([[webhook.name, webhook.journal]])
+      const end = "'9223372036854775807/9223372036854775807'"
+      yield* sql(`update posthaste.projection set position = ${end}`)
+      yield* sql(`update posthaste.alert_progress set position = ${end}`)
       const sweep = retention.forgetDestinations(inMillis(60_000), prefixes, 100)
       yield* Effect.retry(sweep, { times: 20 })
       expect(yield* journals.load(settings)).toEqual([])

@@ -26,7 +26,7 @@ import { providerMessagesContract } from "../../contracts/receipts/providerMessa
 import { receiptInboxContract } from "../../contracts/receipts/receiptInboxContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
 import { commandInboxContract } from "../../contracts/requests/commandInboxContract.ts"
-import { retentionContract } from "../../contracts/retention/retentionContract.ts"
+import { followersContract, retentionContract } from "../../contracts/retention/retentionContract.ts"
 import { eventStoreContract } from "../../contracts/store/eventStoreContract.ts"
 import { journalsContract } from "../../contracts/store/journalsContract.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
@@ -66,6 +66,7 @@ describe.concurrent("a store in PostgreSQL", () => {
   receiptInboxContract("postgres", ports)
   replaysContract("postgres", ports)
   retentionContract("postgres", ports)
+  followersContract("postgres", ports)
   circuitsContract("postgres", ports)
   backlogsContract("postgres", ports)
   destinationHealthContract("postgres", ports)

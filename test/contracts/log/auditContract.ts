@@ -17,26 +17,12 @@ import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Orgs, unset } from "../../../src/application/ports/Orgs.ts"
-import { Replays } from "../../../src/application/ports/Replays.ts"
-import { Retention } from "../../../src/application/ports/Retention.ts"
-import * as Access from "../../../src/domain/access/facts.ts"
-import * as Command from "../../../src/domain/command/facts.ts"
 import type { ConsentOf } from "../../../src/domain/consent/consent.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { OrgId } from "../../../src/domain/ids.ts"
 import { makeEndpoint, webhook } from "../destinations/samples.ts"
 import { ended } from "../replays/deadLetterSamples.ts"
-import {
-  inMillis,
-  newMessageId,
-  newOrg,
-  next,
-  now,
-  opened,
-  type StorePorts,
-  settled,
-  started
-} from "../sample.ts"
+import { inMillis, newMessageId, newOrg, next, now, opened, type StorePorts, settled, started } from "../sample.ts"
 import { refused } from "../written.ts"
 
 type Ports = StorePorts

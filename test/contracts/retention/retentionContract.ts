@@ -253,22 +253,6 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
     )
 
     test(
-      "waits for whoever reads the log: for the lists, for alerting, and for a rebuild",
-      Effect.gen(function* () {
-        const projections = yield* Projections
-        const after = yield* ended(delivered, inMillis(-2 * HOUR), { acceptedAt: inMillis(-3 * HOUR) })
-        yield* projected([after])
-        const before = endedBefore(inMillis(-HOUR))
-        expect(yield* forgetMessages(before)).toEqual([0])
-        yield* allRead
-        yield* projections.build("messages", 99, 1)
-        expect(yield* forgetMessages(before)).toEqual([0])
-        yield* allRead
-        expect(yield* forgetMessages(before)).toEqual([1])
-      })
-    )
-
-    test(
       "keeps a message that has gone on since it was found",
       Effect.gen(function* () {
         const [store, retention] = [yield* EventStore, yield* Retention]
@@ -351,6 +335,26 @@ export const retentionContract = <E>(name: string, layer: Layer.Layer<StorePorts
         yield* store.append([late.entry])
         expect(yield* claimAll).toEqual([late.after.id])
       })
+    )
+  })
+}
+
+/** Where the facts of messages stand in the log that its followers read. */
+export const followersContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
+  describe(`${name} retention`, () => {
+    it.live("waits for whoever reads the log: for the lists, for alerting, and for a rebuild", () =>
+      Effect.gen(function* () {
+        const projections = yield* Projections
+        const after = yield* ended(delivered, inMillis(-2 * HOUR), { acceptedAt: inMillis(-3 * HOUR) })
+        yield* projected([after])
+        const before = endedBefore(inMillis(-HOUR))
+        expect(yield* forgetMessages(before)).toEqual([0])
+        yield* allRead
+        yield* projections.build("messages", 99, 1)
+        expect(yield* forgetMessages(before)).toEqual([0])
+        yield* allRead
+        expect(yield* forgetMessages(before)).toEqual([1])
+      }).pipe(Effect.provide(layer))
     )
   })
 }
