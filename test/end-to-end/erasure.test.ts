@@ -156,13 +156,6 @@ const erased = (streams: Effect.Effect<StandIn, never, Scope.Scope> | null) =>
         (await call<{ items: ReadonlyArray<unknown> }>("GET", "/outbound/messages?metadata=customer%3Dmustermann")).body
           .items
       await until("the lists", async () => (await listed()).length === 5)
-      // As it is where looks for the heads of these lines have been long.
-      await sql(
-        database,
-        `insert into posthaste.line_front
-            select distinct (data ->> 'destination')::uuid, data ->> 'orderingKey', 0, now() from posthaste.message_fact
-            where version = 1 and data ->> 'orderingKey' is not null`
-      )
       expect(tracesIn(await dumpOf(database)).length).toBeGreaterThan(10)
       const isSealed = (id: string) =>
         sql(database, "select sealed from posthaste.stream_key where stream_id = $1", [id])

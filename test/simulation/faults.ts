@@ -263,8 +263,6 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
           (renamed) => renamed.map(({ batch }) => `batch ${batch}`).join(" "),
           batches
         ),
-      nextSlot: (lane, lead) => call("slot", queue.nextSlot(lane, lead), lane, ({ at }) => String(at)),
-      returnSlots: (lane, slots) => call("slot", queue.returnSlots(lane, slots), `${lane}: ${slots.join(" ")}`),
       deferLane: (lane, wait) =>
         call(
           "deferLane",

@@ -81,8 +81,6 @@ const puttingOff =
     return { ...entry, facts: [{ ...fact, dueAt }], queue: { ...queue, dueAt } }
   }
 
-const noSlots = { nextSlotAt: null, returned: [] }
-
 /** By what each gets wrong. */
 export const mutants = {
   "ignores the fence": appending((entry) => ({ ...entry, fence: null })),
@@ -271,7 +269,7 @@ export const mutants = {
   "forgets that a lane was deferred": queueing(() => ({ deferLane: () => Effect.void })),
 
   "counts nothing against a rate limit": claiming((claim, { tables }) => {
-    for (const { lane } of claim) changeLane(tables, lane, { nextClaimAt: null, slots: noSlots })
+    for (const { lane } of claim) changeLane(tables, lane, { nextAt: null })
   }),
 
   "gives a probe a permit that never ends": claiming((claim, { tables }) => {

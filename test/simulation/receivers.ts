@@ -91,7 +91,7 @@ export const channelOf = (world: World, process: Process): Sender => {
   }
 
   const send = (message: OutboundMessage) => {
-    world.oracle.requests.begins(process, message)
+    world.oracle.requests.begins(message)
     return Effect.callback<Reply>((resume) => {
       const rates = world.healed ? { crashBefore: 0, crashAfter: 0, freeze: 0 } : swarm.channel
       const what = named(message)

@@ -66,7 +66,6 @@ export const storeCalls = [
   "putBack",
   "renew",
   "takeOver",
-  "slot",
   "deferLane",
   "nextDueAt",
   "position",
@@ -89,7 +88,6 @@ export type StoreCall = (typeof storeCalls)[number] | (typeof repairCalls)[numbe
 export const rareCalls: ReadonlySet<StoreCall> = new Set([
   "putBack",
   "claimOne",
-  "slot",
   "deferLane",
   "body",
   "provider",

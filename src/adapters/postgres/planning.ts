@@ -32,9 +32,6 @@ export const planning: Readonly<Record<string, Planning>> = {
   take_over: { ...byIndex, ...once },
   apply_stored: byIndex,
   claim_due: { ...inIndexOrder, enable_sort: "off", ...once },
-  slots_taken: { ...byIndex, ...once },
-  take_slot: { ...byIndex, ...once },
-  return_slots: { ...byIndex, ...once },
   // Read by the destinations of one org that match, however many there are.
   matching_destinations: { ...byIndex, ...once },
   publish_events: byIndex,
@@ -47,7 +44,6 @@ export const planning: Readonly<Record<string, Planning>> = {
   claim_receipts: { ...inIndexOrder, ...once },
   change_lines: byIndex,
   advance_lines: { ...inIndexOrder, ...once },
-  begin_lines_later: { ...inIndexOrder, ...once },
   // With the plan of its caller it would be planned for each step's list of streams.
   erase_again: { ...byIndex, ...once },
   project_health: { ...byIndex, ...once },

@@ -20,9 +20,9 @@ import { type AbandonedMessage, type BatchId, Queue } from "../ports/Queue.ts"
 import { SetAside, type Unprocessable } from "../ports/SetAside.ts"
 import { type Subject, Telemetry } from "../ports/Telemetry.ts"
 import { Tracing } from "../ports/Tracing.ts"
-import { doubtMsOf } from "./deliver.ts"
 import { failedOn, sayAside } from "./mendMessages.ts"
 import { Senders } from "./Senders.ts"
+import { doubtMsOf } from "./send.ts"
 
 const BATCHES_AT_ONCE = 10
 

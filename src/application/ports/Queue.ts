@@ -1,5 +1,4 @@
 import { type Brand, Context, type DateTime, type Duration, type Effect } from "effect"
-import type { RateLimit } from "../../domain/delivery/rateLimit.ts"
 import type { DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import type { FromStore } from "../errors.ts"
@@ -10,12 +9,6 @@ export const CLAIMED_BODY_MAX = 32 * 1024
 
 /** Names one claimed batch: its lease, and the fence of its appends. */
 export type BatchId = string & Brand.Brand<"BatchId">
-
-/** The moment of a rate limit that one request may have, in milliseconds of the store's clock. */
-export interface Slot {
-  readonly at: number
-  readonly rate: RateLimit
-}
 
 /** The conditions under which a claimed message may be sent. */
 export interface ClaimTerms {
@@ -28,8 +21,8 @@ export interface ClaimTerms {
   readonly circuitMode: "watched" | "probe" | null
   /** How long after the claim the attempt may still start; null: as long as the claim is held. */
   readonly startWithinMs: number | null
-  /** When its request may leave; null: at once. */
-  readonly slot: Slot | null
+  /** The lane has a rate limit: a message that is claimed counts, so none is claimed that can't start now. */
+  readonly isRateLimited: boolean
   /** How many messages of the lane may be under way in this worker; null: no limit but the channel's. */
   readonly inFlightMax: number | null
 }
@@ -65,8 +58,6 @@ export interface ClaimedMessage extends AbandonedMessage {
 export interface Claim {
   readonly batch: BatchId
   readonly messages: ReadonlyArray<ClaimedMessage>
-  /** What the store's clock said when it handed out slots, in milliseconds; absent where it handed out none. */
-  readonly said?: number
   /** Messages of the batch whose first fact is none that this release can read. */
   readonly unreadable?: ReadonlyArray<Unprocessable & Pick<ClaimedMessage, "lane" | "terms">>
 }
@@ -90,14 +81,12 @@ export interface ClaimRequest {
  *   messages take turns; a lane with a million waiting messages does not delay other lanes, and lanes whose messages
  *   are all due later cost nothing.
  * - A lane hands out no more than its destination allows: nothing while it is paused or its circuit is open or held,
- *   and no more than its rate limit has slots in the next moments, over all workers. Such a lane costs a claim nothing, and
- *   its messages stay as they are. A circuit whose open time is over hands out one message, its probe, and writes `CircuitProbed`
+ *   and over all workers no more than its rate limit lets through: a request that is late afterwards goes late. Such a lane costs a
+ *   claim nothing, and its messages stay as they are. A circuit whose open time is over hands out one message, its probe, and writes `CircuitProbed`
  *   with it: the permit is a lease, and the next probe waits until it has run out.
  * - `deferLane` lets a lane hand out nothing for `wait` from now, by the store's clock; a longer deferral that is under
  *   way stays. Messages that were handed out before, and due times, do not change. New settings of its destination may
  *   end it early.
- * - Each slot of a rate limit is handed out once, with a message or by `nextSlot`: the first one `lead` from now or later, null
- *   when none is near. `returnSlots` gives back what nobody will use; what is past or was not handed out changes nothing.
  * - A claim is a lease on the whole batch, judged by the store's clock. While it lives, no other worker gets its
  *   messages. `renew` extends the leases of the named batches and answers those that still exist. (It names batches and
  *   not the worker: a claim whose answer was lost would otherwise be kept alive by a worker that does not know it.)
@@ -135,12 +124,6 @@ export class Queue extends Context.Service<
       batchesMax: number
     ) => FromStore<ReadonlyArray<TakenBatch>>
     readonly rename: (batches: ReadonlyArray<BatchId>, lease: Duration.Duration) => FromStore<ReadonlyArray<TakenBatch>>
-    /** `said` is what the store's clock says. A lane without a limit has a slot now. */
-    readonly nextSlot: (
-      lane: DestinationId,
-      lead: Duration.Duration
-    ) => FromStore<{ readonly at: number | null; readonly said: number }>
-    readonly returnSlots: (lane: DestinationId, slots: ReadonlyArray<number>) => FromStore<void>
     readonly deferLane: (lane: DestinationId, wait: Duration.Duration) => FromStore<void>
     /** When the queue may next hand out a message; null when only an append or a change of settings can change that. */
     readonly nextDueAt: FromStore<DateTime.Utc | null>

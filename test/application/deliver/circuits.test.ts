@@ -352,26 +352,24 @@ describe("a circuit", () => {
 })
 
 describe("a probe that goes back unsent", () => {
-  it.live("from a slow destination gives its permit back: another worker probes at once", () => {
+  it.live("is never handed to a worker whose requests to the destination hang: another worker probes at once", () => {
     const lane = newLane()
     return withWorkers(
       1,
-      // As many as a destination that hangs gets of eight actors.
-      (_, nth) => (nth <= 3 ? Effect.never : Effect.succeed(delivered)),
+      // As many as a destination gets that has never answered.
+      (_, nth) => (nth <= 2 ? Effect.never : Effect.succeed(delivered)),
       ({ sent }) =>
         Effect.gen(function* () {
-          yield* put(lane, 3)
-          yield* until(Effect.sync(() => sent.length === 3))
+          yield* put(lane, 2)
+          yield* until(Effect.sync(() => sent.length === 2))
           yield* Effect.sleep("1500 millis")
           yield* openCircuit(lane)
-          const began = now()
           const [probe] = yield* put(lane, 1)
-          yield* until(Effect.map(facts(lane), (types) => types.includes("CircuitProbed")))
-          // By then this worker sees that it can't send it soon.
           yield* Effect.sleep("9 seconds")
+          const began = now()
           yield* aWorker(1)
           yield* until(allDelivered([probe!]))
-          expect(now() - began).toBeLessThan(15_000)
+          expect(now() - began).toBeLessThan(2_000)
         })
     )
   })

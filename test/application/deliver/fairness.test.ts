@@ -6,7 +6,7 @@ import { dispatch } from "../../../src/application/deliver/dispatch.ts"
 import { Senders } from "../../../src/application/deliver/Senders.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import type { DestinationId, OrgId } from "../../../src/domain/ids.ts"
-import { delivered, inMillis, newLane, newOrg, opened, type StorePorts } from "../../contracts/sample.ts"
+import { delivered, inMillis, newLane, newOrg, opened, type StorePorts, unreachable } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 import { simulateTime } from "../../simulatedTime.ts"
 
@@ -25,14 +25,16 @@ interface Sent {
 /** One worker. A lane takes as long as `takesMs` says when its message is sent. */
 const withWorker = <A, E>(
   takesMs: (lane: DestinationId) => number,
-  body: (sent: ReadonlyArray<Sent>) => Effect.Effect<A, E, StorePorts | Senders | Scope.Scope>
+  body: (sent: ReadonlyArray<Sent>) => Effect.Effect<A, E, StorePorts | Senders | Scope.Scope>,
+  failsAfterwards: (lane: DestinationId) => boolean = () => false
 ) => {
   const sent: Array<Sent> = []
   const channel = {
     send: ({ destination }: { readonly destination: DestinationId }) =>
       Effect.suspend(() => {
         sent.push({ lane: destination, at: now() })
-        return Effect.as(Effect.sleep(takesMs(destination)), { outcome: delivered, responseBody: null })
+        const outcome = failsAfterwards(destination) ? { ...unreachable(), status: null } : delivered
+        return Effect.as(Effect.sleep(takesMs(destination)), { outcome, responseBody: null })
       }),
     capacity: () => Effect.succeed(50),
     dedupes: () => Effect.succeed(true)
@@ -139,6 +141,41 @@ describe("a healthy destination", () => {
             expect(yield* waited(sent, org, healthy)).toBeLessThan(100)
           }
         })
+    )
+  })
+})
+
+describe("beside a hundred destinations of its org that hang, with eight messages each", () => {
+  /** How long each message of two minutes waited, sent to a destination of its own choice twice a second. */
+  const waits = (laneOf: (nth: number) => DestinationId, isKnown: boolean) => {
+    const hanging = new Set(newLanes(100))
+    const org = newOrg()
+    return withWorker(
+      (lane) => (hanging.has(lane) ? 15_000 : 5),
+      (sent) =>
+        Effect.gen(function* () {
+          if (isKnown) yield* waited(sent, org, laneOf(0))
+          yield* put(org, [...hanging], 8)
+          const found: Array<number> = []
+          for (let nth = 0; nth < 240; nth++) {
+            yield* Effect.sleep("500 millis")
+            found.push(yield* waited(sent, org, laneOf(nth)))
+          }
+          return found.toSorted((a, b) => a - b)[Math.floor(found.length * 0.95)]!
+        }),
+      (lane) => hanging.has(lane)
+    )
+  }
+
+  it.live("a new destination waits half a second at most, of a hundred 95", () =>
+    Effect.map(waits(newLane, false), (p95) => expect(p95).toBeLessThanOrEqual(500))
+  )
+
+  it.live("a destination that is known waits half a second at most, of a hundred 95", () => {
+    const known = newLane()
+    return Effect.map(
+      waits(() => known, true),
+      (p95) => expect(p95).toBeLessThanOrEqual(500)
     )
   })
 })

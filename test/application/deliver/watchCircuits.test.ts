@@ -24,7 +24,7 @@ const outOfUse: AttemptOutcome = {
 
 const of = (lane: DestinationId, generation = 0, circuitMode: ClaimTerms["circuitMode"] = null) => ({
   lane,
-  terms: { generation, circuitMode, inFlightMax: null, startWithinMs: null, slot: null }
+  terms: { generation, circuitMode, inFlightMax: null, startWithinMs: null, isRateLimited: false }
 })
 
 const test = (rule: string, body: (lane: DestinationId) => Effect.Effect<void, unknown, StorePorts>) =>

@@ -14,6 +14,8 @@ import {
   type ClaimedMessage,
   Queue
 } from "../../../src/application/ports/Queue.ts"
+import { type DestinationId, OrgId } from "../../../src/domain/ids.ts"
+import { makeEndpoint } from "../destinations/samples.ts"
 import {
   delivered,
   inMillis,
@@ -269,6 +271,28 @@ export const queueContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>
           const larger = new Map([[full!, 50]])
           const rest = yield* queue.claim({ ...asWorker("w"), perLane: 3, room: larger })
           expect(rest!.messages.filter((message) => message.lane === full)).toHaveLength(5)
+        })
+      )
+
+      test(
+        "takes from a full org only what its named lanes have room for, whatever orgs are called",
+        Effect.gen(function* () {
+          const queue = yield* Queue
+          const orgs = ["null", "NULL", "other"].map((name) => OrgId.make(name))
+          const made = yield* Effect.forEach(orgs, (org) => makeEndpoint(org))
+          yield* put(made.map(({ id, orgId }) => ({ orgId, destination: id })))
+          const claimed = Effect.fnUntraced(function* (
+            full: ReadonlyArray<OrgId>,
+            room: ReadonlyMap<DestinationId, number>
+          ) {
+            const claim = yield* queue.claim({ ...asWorker("w"), room, fullOrgs: new Set(full) })
+            if (claim !== null) yield* queue.release(claim.batch, claim.messages.map(handBack))
+            return new Set(claim?.messages.map(({ queued }) => queued.orgId))
+          })
+          for (const org of orgs)
+            expect(yield* claimed([org], new Map())).toEqual(new Set(orgs.filter((one) => one !== org)))
+          expect(yield* claimed(orgs, new Map([[made[0]!.id, 1]]))).toEqual(new Set([orgs[0]]))
+          expect(yield* claimed(orgs, new Map())).toEqual(new Set())
         })
       )
 

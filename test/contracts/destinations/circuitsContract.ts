@@ -3,13 +3,13 @@
  * empty store to each test. Silences and permits here last for as long as a busy machine may need to find them still there.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { DateTime, Duration, Effect, type Layer, Result } from "effect"
+import { Clock, DateTime, Duration, Effect, type Layer, Result } from "effect"
 import type { EndpointSettings } from "../../../src/adapters/channels/webhook/settings.ts"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Circuits, type Report } from "../../../src/application/ports/Circuits.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
-import { Queue } from "../../../src/application/ports/Queue.ts"
+import { type ClaimedMessage, Queue } from "../../../src/application/ports/Queue.ts"
 import { type CircuitCommand, decide, evolve, replay } from "../../../src/domain/circuit/decider.ts"
 import { circuitDefaults } from "../../../src/domain/circuit/policy.ts"
 import { type CircuitState, initialState, stateOf } from "../../../src/domain/circuit/state.ts"
@@ -71,15 +71,6 @@ const endpoint = Effect.fnUntraced(function* (wishes: Partial<EndpointSettings> 
   const orgId = newOrg()
   const { id } = yield* makeEndpoint(orgId, { timeoutMs: TIMEOUT_MS, ...wishes })
   return { orgId, id }
-})
-
-/** The slots that a claim hands out now with the lane's messages, and what time it was there. */
-const slotsOf = Effect.fnUntraced(function* (lane: DestinationId, worker = "w") {
-  const claim = yield* (yield* Queue).claim(asWorker(worker))
-  return (claim?.messages ?? []).flatMap((message) => {
-    const { slot } = message.terms
-    return message.lane === lane && slot !== null ? [{ at: slot.at, said: claim!.said! }] : []
-  })
 })
 
 export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {
@@ -239,7 +230,7 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
             generation: 2,
             circuitMode: "probe",
             startWithinMs: 1_000,
-            slot: null,
+            isRateLimited: false,
             inFlightMax: 1
           })
           const { facts, now } = yield* (yield* Circuits).load(lane)
@@ -309,7 +300,7 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           expect(yield* settleProbe(lane, true)).toBe("Appended")
           const first = yield* queue.claim(asWorker("w"))
           expect(first!.messages.map(({ terms }) => terms)).toEqual([
-            { generation: 3, circuitMode: "watched", startWithinMs: null, slot: null, inFlightMax: 1 }
+            { generation: 3, circuitMode: "watched", startWithinMs: null, isRateLimited: false, inFlightMax: 1 }
           ])
           yield* circuits.report([seen(lane, 3, { succeeded: true })])
           yield* circuits.report([seen(lane, 3, { succeeded: true })])
@@ -353,7 +344,13 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           const lane = newLane()
           yield* put(lane, 1)
           const claim = yield* (yield* Queue).claim(asWorker("w"))
-          const quiet = { generation: 0, circuitMode: null, startWithinMs: null, slot: null, inFlightMax: null }
+          const quiet = {
+            generation: 0,
+            circuitMode: null,
+            startWithinMs: null,
+            isRateLimited: false,
+            inFlightMax: null
+          }
           expect(claim!.messages.map(({ terms }) => terms)).toEqual([quiet])
         })
       )
@@ -463,152 +460,67 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
       )
 
       test(
-        "with a rate limit gives it out again when a deferral of its lane is over",
-        Effect.gen(function* () {
-          const queue = yield* Queue
-          const { id } = yield* endpoint({ rateLimit: { limit: 100, periodMs: 1_000 } })
-          yield* put(id, 20)
-          yield* queue.deferLane(id, Duration.millis(OPEN_MS))
-          expect(yield* claimAll).toEqual([])
-          yield* Effect.sleep(`${OPEN_MS + 50} millis`)
-          const [first] = yield* slotsOf(id)
-          // From now on: not what it would have given out meanwhile.
-          expect(first!.at).toBeGreaterThanOrEqual(first!.said - 1)
-        })
-      )
-
-      test(
-        "with a rate limit gives out its slots ahead, each once, over all workers",
-        Effect.gen(function* () {
-          const { id } = yield* endpoint({ rateLimit: { limit: 100, periodMs: 1_000 } })
-          yield* put(id, 200)
-          const rounds = yield* Effect.forEach(Array.from({ length: 5 }), () =>
-            Effect.all([slotsOf(id, "a"), slotsOf(id, "b"), slotsOf(id, "c")], { concurrency: "unbounded" }).pipe(
-              Effect.tap(Effect.sleep("300 millis"))
-            )
-          )
-          const slots = rounds.flat(2)
-          const times = slots.map(({ at }) => at).toSorted((a, b) => a - b)
-          expect(times.length).toBeGreaterThan(100)
-          // A hundredth of a millisecond for rounding.
-          for (const [nth, at] of times.entries())
-            if (nth > 0) expect(at - times[nth - 1]!).toBeGreaterThanOrEqual(10.2 - 0.01)
-          for (const { at, said } of slots) expect(at - said).toBeLessThanOrEqual(1_000)
-        })
-      )
-
-      test(
-        "gives a request that missed its slot the next one, and hands out again what came back",
+        "with a rate limit hands out no more than it, over all workers and whatever else they claim",
         Effect.gen(function* () {
           const queue = yield* Queue
           const { id } = yield* endpoint({ rateLimit: { limit: 20, periodMs: 1_000 } })
-          yield* put(id, 20)
-          const last = (yield* slotsOf(id)).at(-1)!.at
-          const lead = 10
-          const next = queue.nextSlot(id, Duration.millis(lead))
-          /** The first free slot, or a later moment where so much time has passed. */
-          const expectFirst = ({ at, said }: Effect.Success<typeof next>, free: number) =>
-            expect(at!).toBeCloseTo(Math.max(free, said + lead), 1)
-          const first = yield* next
-          expectFirst(first, last + 51)
-          const second = yield* next
-          expectFirst(second, first.at! + 51)
-          // What was never handed out, or is long over, does not come back.
-          const back = [last - 51_000, last, last + 51_000]
-          yield* queue.returnSlots(id, back)
-          yield* queue.returnSlots(id, back)
-          const third = yield* next
-          const isBack = last >= third.said + lead
-          expectFirst(third, isBack ? last : second.at! + 51)
-          expectFirst(yield* next, (isBack ? second : third).at! + 51)
-          const free = yield* endpoint()
-          const { at, said } = yield* queue.nextSlot(free.id, Duration.millis(10))
-          expect(at).toBe(said)
+          const [free, watched] = [newLane(), newLane()]
+          for (const lane of [free, id, watched]) yield* put(lane, 40)
+          yield* (yield* Circuits).report([seen(watched, 0, { failures: 2 })])
+          const began = yield* Clock.currentTimeMillis
+          const handedOut: Array<ClaimedMessage> = []
+          for (let elapsed = 0; elapsed < 1_500; elapsed = (yield* Clock.currentTimeMillis) - began) {
+            const claims = yield* Effect.all(
+              ["a", "b", "c"].map((worker) => queue.claim(asWorker(worker))),
+              { concurrency: "unbounded" }
+            )
+            handedOut.push(...claims.flatMap((claim) => claim?.messages ?? []))
+            const limited = handedOut.filter(({ lane }) => lane === id)
+            const most = ((yield* Clock.currentTimeMillis) - began + 40) / 52.5 + 1
+            expect(limited.length).toBeLessThanOrEqual(most)
+            yield* Effect.sleep("40 millis")
+          }
+          const termsOf = (lane: DestinationId) =>
+            new Set(
+              handedOut
+                .filter((message) => message.lane === lane)
+                .map(({ terms: { circuitMode, isRateLimited } }) => `${circuitMode} ${isRateLimited}`)
+            )
+          expect(handedOut.filter(({ lane }) => lane === id).length).toBeGreaterThan(10)
+          expect([free, id, watched].map(termsOf)).toEqual(
+            [["null false"], ["null true"], ["watched false"]].map((one) => new Set(one))
+          )
         })
       )
 
       test(
-        "has no next slot when it is far away, and counts a changed limit from now on",
+        "with a rate limit hands out the next one when its time has come, and counts none while nothing waits",
         Effect.gen(function* () {
           const queue = yield* Queue
+          const { id } = yield* endpoint({ rateLimit: { limit: 2, periodMs: 1_000 } })
+          yield* put(id, 2)
+          expect(yield* claimAll).toHaveLength(1)
+          expect(yield* claimAll).toEqual([])
+          const opensAt = DateTime.toEpochMillis((yield* queue.nextDueAt)!)
+          yield* Effect.sleep(Math.max(0, opensAt - (yield* Clock.currentTimeMillis)) + 20)
+          expect(yield* claimAll).toHaveLength(1)
+          yield* Effect.sleep("2 seconds")
+          yield* put(id, 4)
+          expect(yield* claimAll).toHaveLength(1)
+        })
+      )
+
+      test(
+        "whose rate limit changes counts from then on",
+        Effect.gen(function* () {
+          const destinations = yield* Destinations
           const { orgId, id } = yield* endpoint({ rateLimit: { limit: 1, periodMs: 3_600_000 } })
           yield* put(id, 3)
-          expect(yield* slotsOf(id)).toHaveLength(1)
-          expect((yield* queue.nextSlot(id, Duration.millis(10))).at).toBeNull()
-          expect(yield* slotsOf(id)).toEqual([])
-          const destinations = yield* Destinations
-          yield* destinations.change(webhook, orgId, id, {
-            settings: { rateLimit: { limit: 100, periodMs: 1_000 } }
-          })
-          expect(yield* slotsOf(id)).not.toEqual([])
-        })
-      )
-
-      test(
-        "with a rate limit is handed out with its own slots, whatever other lanes are in the claim",
-        Effect.gen(function* () {
-          const [quick, slow] = [
-            { limit: 20, periodMs: 1_000 },
-            { limit: 7, periodMs: 2_000 }
-          ]
-          const lanes = [newLane(), yield* endpoint({ rateLimit: quick }), newLane(), newLane()].map((one) =>
-            typeof one === "string" ? one : one.id
-          )
-          const other = yield* endpoint({ rateLimit: slow })
-          const [first, limited, watched, last] = lanes as [DestinationId, DestinationId, DestinationId, DestinationId]
-          for (const lane of [first, limited, watched, last, other.id, first]) yield* put(lane, 2)
-          yield* (yield* Circuits).report([seen(watched, 0, { failures: 2 })])
-          const claim = yield* (yield* Queue).claim(asWorker("w"))
-          const terms = (lane: DestinationId) => {
-            const own = claim!.messages.filter((message) => message.lane === lane)
-            return own.map(({ terms: { slot, circuitMode } }) => ({ circuitMode, rate: slot?.rate ?? null }))
-          }
-          const quiet = { circuitMode: null, rate: null }
-          expect(terms(first)).toEqual([quiet, quiet, quiet, quiet])
-          expect(terms(limited)).toEqual([1, 2].map(() => ({ circuitMode: null, rate: quick })))
-          expect(terms(watched)).toEqual([1, 2].map(() => ({ circuitMode: "watched", rate: null })))
-          expect(terms(last)).toEqual([quiet, quiet])
-          expect(terms(other.id)).toEqual([1, 2].map(() => ({ circuitMode: null, rate: slow })))
-        })
-      )
-
-      test(
-        "with a rate limit uses up no more slots than it has messages",
-        Effect.gen(function* () {
-          const { id } = yield* endpoint({ rateLimit: { limit: 4, periodMs: 1_000 } })
-          yield* put(id, 1)
-          const [first] = yield* slotsOf(id)
-          yield* put(id, 1)
-          const [second] = yield* slotsOf(id)
-          // At once where that much time has passed.
-          expect(second!.at).toBeLessThanOrEqual(Math.max(first!.at + 255, second!.said) + 0.1)
-        })
-      )
-
-      test(
-        "whose rate limit changes hands out slots after those of the old limit, and none of these again",
-        Effect.gen(function* () {
-          const queue = yield* Queue
-          const destinations = yield* Destinations
-          const { orgId, id } = yield* endpoint({ rateLimit: { limit: 20, periodMs: 1_000 } })
-          const set = (settings: Partial<EndpointSettings>) =>
-            destinations.change(webhook, orgId, id, { settings: { ...settings } })
-          yield* put(id, 40)
-          const given = (yield* slotsOf(id)).map(({ at }) => at)
-          const last = given.at(-1)!
-          const next = queue.nextSlot(id, Duration.millis(10))
-          // The limit stays as it is.
-          yield* set({ timeoutMs: 2 * TIMEOUT_MS })
-          expect((yield* next).at!).toBeGreaterThan(last + 0.1)
-          yield* queue.returnSlots(id, [last])
-          yield* set({ timeoutMs: TIMEOUT_MS })
-          const again = yield* next
-          // Unless it is over by now.
-          if (last >= again.said + 10) expect(again.at!).toBeCloseTo(last, 1)
-          yield* queue.returnSlots(id, [last])
-          yield* set({ rateLimit: { limit: 10, periodMs: 1_000 } })
-          const [fresh] = yield* slotsOf(id)
-          expect(fresh!.at).toBeGreaterThan(last + 0.1)
+          expect(yield* claimAll).toHaveLength(1)
+          expect(yield* claimAll).toEqual([])
+          const settings = { rateLimit: { limit: 100, periodMs: 1_000 } }
+          yield* destinations.change(webhook, orgId, id, { settings })
+          expect(yield* claimAll).not.toEqual([])
         })
       )
 

@@ -1,5 +1,5 @@
 /** The queue over plain maps: lanes in the order of their turns, and one lease per claimed batch. */
-import { DateTime, Duration, Effect, Latch, Layer, Result } from "effect"
+import { DateTime, type Duration, Effect, Latch, Layer, Result } from "effect"
 import {
   type AbandonedMessage,
   type BatchId,
@@ -17,7 +17,7 @@ import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import type { MessageQueued } from "../../../src/domain/message/facts.ts"
 import { fromRecorded } from "../../../src/domain/message/recorded.ts"
 import { bodyIn, Memory, type Tables } from "../Memory.ts"
-import { allowance, changeLane, claimableAt, laneOf, returnSlots, slotsFor, takeSlot, writeCircuit } from "./lanes.ts"
+import { allowance, changeLane, claimableAt, countAgainstRate, laneOf, writeCircuit } from "./lanes.ts"
 import { announceDueWork, isDue, putWaiting, removeWaiting } from "./waiting.ts"
 
 interface Handout {
@@ -44,26 +44,21 @@ const takeDue = (
     tables.lanes.delete(lane)
     tables.lanes.set(lane, waiting)
     for (const message of given) removeWaiting(tables, message)
-    const slots = slotsFor(tables, lane, nowMs, given.length)
-    const rate = laneOf(tables, lane).rateLimit
+    countAgainstRate(tables, lane, nowMs, given.length)
     const terms = termsOf(memory, lane, given[0]!)
-    taken.push(
-      ...given.map((message, nth) => ({
-        message,
-        terms: { ...terms, slot: rate === null ? null : { at: slots[nth]!, rate } }
-      }))
-    )
+    taken.push(...given.map((message) => ({ message, terms })))
   }
   return taken
 }
 
 /** A circuit whose silence is over lets `first` through to find out; the permit is written with it. */
-const termsOf = (memory: Memory["Service"], lane: DestinationId, first: AbandonedMessage): Omit<ClaimTerms, "slot"> => {
-  const { state, permitMs } = laneOf(memory.tables, lane)
+const termsOf = (memory: Memory["Service"], lane: DestinationId, first: AbandonedMessage): ClaimTerms => {
+  const { state, permitMs, rateLimit } = laneOf(memory.tables, lane)
   const { status, generation, failures, inFlightMax } = state
+  const isRateLimited = rateLimit !== null
   if (status === "CLOSED") {
     const circuitMode = failures > 0 || inFlightMax !== null ? "watched" : null
-    return { generation, circuitMode, startWithinMs: null, inFlightMax }
+    return { generation, circuitMode, startWithinMs: null, isRateLimited, inFlightMax }
   }
   const circuit = replay(historyOf(memory.tables, lane))
   const command = { type: "StartProbe", probe: first.messageId, now: memory.now(), permitMs } as const
@@ -71,7 +66,10 @@ const termsOf = (memory: Memory["Service"], lane: DestinationId, first: Abandone
   const opened = { ...circuit, memory: { ...circuit.memory, until: state.blockedUntil } }
   const facts = Result.getOrThrow(decide(opened, command))
   writeCircuit(memory, lane, facts, stateOf(facts.reduce(evolve, circuit), generation + facts.length))
-  return { generation: generation + facts.length, circuitMode: "probe", startWithinMs: PROBE_FRESH_MS, inFlightMax: 1 }
+  return {
+    ...{ generation: generation + facts.length, circuitMode: "probe" },
+    ...{ startWithinMs: PROBE_FRESH_MS, isRateLimited, inFlightMax: 1 }
+  }
 }
 
 const historyOf = (tables: Tables, lane: DestinationId): ReadonlyArray<CircuitFact> =>
@@ -116,8 +114,7 @@ export const layer = Layer.effect(
           until: DateTime.addDuration(now(), request.lease),
           messages: handouts.map(({ message }) => message)
         })
-        const said = handouts.some(({ terms }) => terms.slot !== null) ? { said: DateTime.toEpochMillis(now()) } : {}
-        return { batch, messages: handouts.map((handout) => claimed(tables, handout)), ...said }
+        return { batch, messages: handouts.map((handout) => claimed(tables, handout)) }
       })
 
     const claimOne = (
@@ -190,19 +187,10 @@ export const layer = Layer.effect(
         })
       )
 
-    const nextSlot = (lane: DestinationId, lead: Duration.Duration) =>
-      Effect.sync(() => {
-        const said = DateTime.toEpochMillis(now())
-        return { at: takeSlot(tables, lane, said, Duration.toMillis(lead)), said }
-      })
-
-    const giveBack = (lane: DestinationId, slots: ReadonlyArray<number>) =>
-      Effect.sync(() => returnSlots(tables, lane, DateTime.toEpochMillis(now()), slots))
-
     const deferLane = (lane: DestinationId, wait: Duration.Duration) =>
       Effect.sync(() => {
         const until = DateTime.toEpochMillis(DateTime.addDuration(now(), wait))
-        changeLane(tables, lane, { nextClaimAt: Math.max(laneOf(tables, lane).nextClaimAt ?? until, until) })
+        changeLane(tables, lane, { nextAt: Math.max(laneOf(tables, lane).nextAt ?? until, until) })
       })
 
     const nextDueAt = Effect.sync(() => {
@@ -217,7 +205,7 @@ export const layer = Layer.effect(
       work.await.pipe(Effect.timeoutOption(atMost), Effect.andThen(Effect.sync(() => void work.closeUnsafe())))
 
     return Queue.of({
-      ...{ claim, claimOne, putBack, release, renew, takeOver, rename, nextSlot, returnSlots: giveBack },
+      ...{ claim, claimOne, putBack, release, renew, takeOver, rename },
       ...{ deferLane, nextDueAt, awaitWork }
     })
   })

@@ -8,15 +8,7 @@ import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import { toRecorded } from "../../../src/domain/circuit/facts.ts"
 import { PERMIT_SPARE_MS, TIMEOUT_UNKNOWN_MS } from "../../../src/domain/circuit/policy.ts"
 import { type CircuitState, initialState } from "../../../src/domain/circuit/state.ts"
-import {
-  HORIZON_MAX_MS,
-  nextSlot,
-  type RateLimit,
-  type SlotsOfLane,
-  slotsAfter,
-  slotsFree,
-  visitAt
-} from "../../../src/domain/delivery/rateLimit.ts"
+import type { RateLimit } from "../../../src/domain/delivery/rateLimit.ts"
 import type { DestinationId } from "../../../src/domain/ids.ts"
 import { addToJournal, type Memory, type Tables } from "../Memory.ts"
 import { freeLines } from "./lines.ts"
@@ -26,9 +18,8 @@ export interface LaneRow {
   readonly state: CircuitState
   readonly paused: boolean
   readonly rateLimit: RateLimit | null
-  readonly slots: SlotsOfLane
-  /** Of the rate limit or a deferral, in unix milliseconds; null before there was either. */
-  readonly nextClaimAt: number | null
+  /** It hands out nothing before, for its rate limit or a deferral; in unix milliseconds, null before there was either. */
+  readonly nextAt: number | null
   /** A dead letter blocks its line. */
   readonly blocks: boolean
   /** How long a probe may take: longer than any request to this destination. */
@@ -41,8 +32,7 @@ export const untouched: LaneRow = {
   state: initialState,
   paused: false,
   rateLimit: null,
-  slots: { nextSlotAt: null, returned: [] },
-  nextClaimAt: null,
+  nextAt: null,
   blocks: false,
   permitMs: permitOf(TIMEOUT_UNKNOWN_MS)
 }
@@ -54,52 +44,35 @@ export const changeLane = ({ laneRows }: Tables, lane: DestinationId, change: Pa
 }
 
 /** When the lane may be visited; null when only a command can open it. */
-export const claimableAt = ({ state, paused, nextClaimAt }: LaneRow): number | null =>
+export const claimableAt = ({ state, paused, nextAt }: LaneRow): number | null =>
   paused || state.status === "HELD"
     ? null
-    : Math.max(state.blockedUntil === null ? 0 : DateTime.toEpochMillis(state.blockedUntil), nextClaimAt ?? 0)
+    : Math.max(state.blockedUntil === null ? 0 : DateTime.toEpochMillis(state.blockedUntil), nextAt ?? 0)
+
+/** The law of `rate_allowance.sql`, where it is explained. */
+export const rateAllowance = ({ limit, periodMs }: RateLimit, nextAt: number | null, now: number) => {
+  const window = Math.ceil(1_000 / periodMs) * periodMs
+  const stepMs = (periodMs / limit) * (1 + Math.min(window / 20, 1_000) / window)
+  const from = Math.max(nextAt ?? 0, now - 15)
+  return { allowed: 1 + Math.floor(15 / stepMs) + Math.floor((now - from) / stepMs), from, stepMs }
+}
 
 /** How many messages the lane may hand out now, of `most`. */
 export const allowance = (row: LaneRow, now: number, most: number): number => {
   const opensAt = claimableAt(row)
   if (opensAt === null || now < opensAt) return 0
-  const { state, rateLimit, slots } = row
-  const byRate = rateLimit === null ? most : slotsFree(rateLimit, slots, now, most).length
+  const { state, rateLimit, nextAt } = row
+  const byRate = rateLimit === null ? most : rateAllowance(rateLimit, nextAt, now).allowed
   const byCircuit = state.status === "CLOSED" ? (state.inFlightMax ?? most) : 1
   return Math.min(byRate, byCircuit)
 }
 
-/** The slots of so many messages that were handed out; none without a rate limit. */
-export const slotsFor = (tables: Tables, lane: DestinationId, now: number, count: number): ReadonlyArray<number> => {
-  const { rateLimit, slots } = laneOf(tables, lane)
-  if (rateLimit === null) return []
-  const taken = slotsFree(rateLimit, slots, now, count)
-  slotsTaken(tables, lane, rateLimit, taken.at(-1)!)
-  return taken
-}
-
-const slotsTaken = (tables: Tables, lane: DestinationId, rate: RateLimit, last: number): void => {
-  const { slots, nextClaimAt } = laneOf(tables, lane)
-  const after = slotsAfter(rate, slots, last)
-  const at = visitAt(rate, after.nextSlotAt!)
-  changeLane(tables, lane, { slots: after, nextClaimAt: Math.max(nextClaimAt ?? at, at) })
-}
-
-export const takeSlot = (tables: Tables, lane: DestinationId, now: number, leadMs: number): number | null => {
-  const { rateLimit, slots } = laneOf(tables, lane)
-  if (rateLimit === null) return now
-  const at = nextSlot(slots, now, now + leadMs)
-  if (at !== null) slotsTaken(tables, lane, rateLimit, at)
-  return at
-}
-
-export const returnSlots = (tables: Tables, lane: DestinationId, now: number, back: ReadonlyArray<number>): void => {
-  const { rateLimit, slots } = laneOf(tables, lane)
+/** Messages of the lane were handed out. */
+export const countAgainstRate = (tables: Tables, lane: DestinationId, now: number, count: number): void => {
+  const { rateLimit, nextAt } = laneOf(tables, lane)
   if (rateLimit === null) return
-  const returned = [...new Set([...slots.returned, ...back])]
-    .filter((at) => at > now && at < (slots.nextSlotAt ?? 0))
-    .toSorted((a, b) => a - b)
-  changeLane(tables, lane, { slots: { ...slots, returned } })
+  const { from, stepMs } = rateAllowance(rateLimit, nextAt, now)
+  changeLane(tables, lane, { nextAt: from + count * stepMs })
 }
 
 /** Facts and standing in one step. */
@@ -114,13 +87,12 @@ export const writeCircuit = (
   changeLane(tables, lane, { state: after })
 }
 
-/** What the settings of a destination mean for its lane. A limit that was changed counts from now on, after what is handed out. */
+/** What the settings of a destination mean for its lane. A limit that was changed counts from now on. */
 export const copySettingsToLane = (memory: Memory["Service"], destination: Destination): void => {
-  const { tables, now } = memory
+  const { tables } = memory
   const { id, settings } = destination
   const { rateLimit, timeoutMs, onDeadLetter } = settings
-  const { rateLimit: before, slots } = laneOf(tables, id)
-  const handedOut = DateTime.toEpochMillis(now()) + HORIZON_MAX_MS
+  const { rateLimit: before } = laneOf(tables, id)
   const same = before?.limit === rateLimit?.limit && before?.periodMs === rateLimit?.periodMs
   const blocks = onDeadLetter === "block"
   changeLane(tables, id, {
@@ -131,15 +103,7 @@ export const copySettingsToLane = (memory: Memory["Service"], destination: Desti
       tables.orgs.get(destination.orgId)?.suspended != null,
     blocks,
     permitMs: permitOf(timeoutMs),
-    ...(same
-      ? {}
-      : {
-          nextClaimAt: null,
-          slots: {
-            nextSlotAt: slots.nextSlotAt === null ? null : Math.min(slots.nextSlotAt, handedOut),
-            returned: []
-          }
-        })
+    ...(same ? {} : { nextAt: null })
   })
   if (!blocks) freeLines(memory, id)
   tables.hasNews = true
@@ -149,7 +113,7 @@ export const copySettingsToLane = (memory: Memory["Service"], destination: Desti
 /** What waits for a destination that is gone must be able to come to its end. */
 export const freeLane = (memory: Memory["Service"], lane: DestinationId): void => {
   const { tables } = memory
-  changeLane(tables, lane, { rateLimit: null, nextClaimAt: null, paused: false, blocks: false })
+  changeLane(tables, lane, { rateLimit: null, nextAt: null, paused: false, blocks: false })
   freeLines(memory, lane)
   const { status, generation } = laneOf(tables, lane).state
   if (status !== "CLOSED") {

@@ -32,10 +32,9 @@ interface State {
   paused: boolean
   /** When somebody last let it go: it was reset, closed or resumed. */
   letGoAt: number
-  requests: Array<number>
   limit: RateLimit | null
-  /** Under this limit. What was handed out under one before it, or under none, no limit of later can hold back. */
-  handedOut: Set<MessageId>
+  /** When messages were handed out under this limit, in its last window. */
+  recent: Array<number>
 }
 
 /** From where each fact may come, and where it leads. */
@@ -68,7 +67,7 @@ export class Destinations {
     const { rateLimit: limit } = this.settingsOf(lane)
     const fresh: State = {
       ...{ status: "CLOSED", until: 0, probe: null, deferredUntil: 0, handedOutAt: 0 },
-      ...{ paused: false, letGoAt: 0, requests: [], limit, handedOut: new Set() }
+      ...{ paused: false, letGoAt: 0, limit, recent: [] }
     }
     this.#states.set(lane, fresh)
     return fresh
@@ -135,37 +134,33 @@ export class Destinations {
     this.#world.tally("a lane was deferred")
   }
 
-  /** A deferral may be among the commits that the database has lost. */
+  /** A deferral, or a claim, may be among the commits that the database has lost. */
   tookBack(): void {
-    for (const state of this.#states.values()) state.deferredUntil = 0
+    for (const state of this.#states.values()) {
+      state.deferredUntil = 0
+      state.recent = []
+    }
   }
 
-  handedOut(lane: DestinationId, id: MessageId): void {
+  handedOut(lane: DestinationId): void {
     const state = this.#of(lane)
-    state.handedOut.add(id)
-    const early = state.deferredUntil - this.#world.timeline.now
-    state.handedOutAt = this.#world.timeline.now
-    this.#check("I31 a lane that was deferred hands out nothing", early <= 1, () => `${lane}: ${early} ms too early`)
-  }
-
-  /** A request leaves a worker that nothing had happened to. */
-  leaves(lane: DestinationId, id: MessageId): void {
-    const state = this.#of(lane)
-    const { limit } = state
-    if (limit === null || !state.handedOut.has(id)) return
     const now = this.#world.timeline.now
+    const early = state.deferredUntil - now
+    state.handedOutAt = now
+    this.#check("I31 a lane that was deferred hands out nothing", early <= 1, () => `${lane}: ${early} ms too early`)
+    const { limit } = state
+    if (limit === null) return
     // Of shorter periods as many as a second has.
     const periods = Math.ceil(1_000 / limit.periodMs)
     const most = periods * limit.limit
-    const recent = state.requests.filter((at) => at > now - periods * limit.periodMs)
-    recent.push(now)
-    state.requests = recent
+    state.recent = state.recent.filter((at) => at > now - periods * limit.periodMs)
+    state.recent.push(now)
     this.#check(
-      "I22 no window of a rate limit sees more than its limit",
-      recent.length <= most,
-      () => `${lane}: ${recent.length} of ${most}`
+      "I22 no window of a rate limit hands out more than its limit",
+      state.recent.length <= most,
+      () => `${lane}: ${state.recent.length} of ${most}`
     )
-    if (recent.length === most) this.#world.tally("a rate limit was reached")
+    if (state.recent.length === most) this.#world.tally("a rate limit was reached")
   }
 
   /** Settings may have changed; `freed` is told of each destination whose dead letters block no more. */
@@ -178,8 +173,7 @@ export class Destinations {
       if (rateLimit !== state.limit) {
         // A limit that was changed counts from now on, and may end a deferral early.
         state.limit = rateLimit
-        state.requests = []
-        state.handedOut = new Set()
+        state.recent = []
         state.deferredUntil = 0
       }
       if (onDeadLetter === "skip") freed(lane)

@@ -129,7 +129,7 @@ export class Oracle {
   }
 
   handedOut(claim: Claim | null): void {
-    for (const { lane, messageId } of claim?.messages ?? []) this.#destinations.handedOut(lane, messageId)
+    for (const { lane } of claim?.messages ?? []) this.#destinations.handedOut(lane)
   }
 
   // ----------------------------------------------------------------------------------- what the store did
@@ -309,8 +309,7 @@ export class Oracle {
         legal(entry.open && fact.attempt === entry.attempt && !entry.doubted)
         const wait = millis(fact.dueAt) - millis(this.#tables.streams.get(id)![version - 1]!.at)
         const answer = this.requests.answerTo(id, entry)
-        // A slot of a rate limit that was missed is nobody's wish, and only what was not sent may have missed one.
-        const asked = answer === undefined && fact.error.code === "slot_missed" ? 0 : (answer?.deferMs ?? Number.NaN)
+        const asked = answer?.deferMs ?? Number.NaN
         const isAsked = entry.deferrals < 5 ? wait === asked : wait >= asked
         this.#check("I31 put off as long as was asked", isAsked, what)
         const hasAge = entry.queued.retry.ageMaxMs !== undefined

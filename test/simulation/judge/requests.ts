@@ -59,11 +59,7 @@ export class Requests {
   }
 
   /** A worker is about to send: its clock has told it that nobody can have taken the message over. */
-  begins(process: Process, { messageId, epoch, attempt, destination }: OutboundMessage): void {
-    const start = this.#starts.get(attemptKey(messageId, epoch, attempt))
-    // Whoever waited long for the store does not know exactly what time it is there.
-    const isSure = start !== undefined && process.disturbedUntil < start.at
-    if (isSure) this.#destinations.leaves(destination, messageId)
+  begins({ messageId, epoch, attempt }: OutboundMessage): void {
     const entry = this.#ledger.get(messageId)
     if (entry === undefined || this.#world.timeline.now < this.#leasesKnownFrom) return
     const isOurs = entry.epoch === epoch && entry.attempt === attempt && entry.open

@@ -22,7 +22,7 @@ import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { SealedTexts, TextDoesNotOpen, type Texts } from "../SealedTexts.ts"
 import { openedBody } from "../store/storedTexts.ts"
 
-const claimStatement = prepared`select batch, messages from claim_due($1, $2, $3, $4::uuid[], $5::int[], $6::text[], $7)`
+const claimStatement = prepared`select batch, messages from claim_due($1, $2, $3, $4::jsonb, $5::jsonb, $6)`
 const claimOneStatement = prepared`select claim_one($1, $2, $3::timestamptz, $4::uuid, $5)`
 const putBackStatement = prepared`select put_back($1::uuid, $2::uuid[])`
 const releaseStatement = prepared`select release($1::uuid, $2::uuid[], $3::timestamptz[], $4::uuid[], $5::int[], $6::int[], $7::int[])`
@@ -35,13 +35,10 @@ const renameStatement = prepared`update claim set batch = gen_random_uuid(),
     where batch = any ($1::uuid[]) returning batch::text, messages::text[], lanes::text[],
       array(select (extract(epoch from d) * 1000)::bigint::float8 from unnest(dues) with ordinality u(d, i) order by i) as dues,
       versions, epochs, attempts`
-// Of a lane without a rate limit too: next_claim_at is never before slot_at.
-const deferLaneStatement = prepared`insert into lane as l (lane, ready_at, slot_at)
+const deferLaneStatement = prepared`insert into lane as l (lane, ready_at, next_slot_at)
     values ($1, 'infinity', clock_timestamp() + make_interval(secs => $2 / 1000.0))
-    on conflict (lane) do update set slot_at = greatest(l.slot_at, excluded.slot_at)
-    where l.slot_at is null or l.slot_at < excluded.slot_at`
-const nextSlotStatement = prepared`select slot::text, said::text from take_slot($1::uuid, $2)`
-const returnSlotsStatement = prepared`select return_slots($1::uuid, array(select 'epoch'::timestamptz + at * interval '1 millisecond' from unnest($2::float8[]) at))`
+    on conflict (lane) do update set next_slot_at = excluded.next_slot_at
+    where l.next_slot_at is null or l.next_slot_at < excluded.next_slot_at`
 const nextDueStatement = prepared`select (extract(epoch from next_claim_at) * 1000)::bigint from lane where next_claim_at < 'infinity' order by next_claim_at limit 1`
 
 interface TakenRow {
@@ -67,9 +64,8 @@ export const layer = Layer.effect(
           request.worker,
           request.limit,
           request.perLane,
-          literal([...request.room.keys()]),
-          literal([...request.room.values()]),
-          literal([...request.fullOrgs]),
+          JSON.stringify(Object.fromEntries(request.room)),
+          JSON.stringify(Object.fromEntries([...request.fullOrgs].map((org) => [org, true]))),
           Duration.toMillis(request.lease)
         ])
       )
@@ -78,8 +74,7 @@ export const layer = Layer.effect(
       const rowsOf = JSON.parse(messages!) as ReadonlyArray<ClaimedRow>
       // Where this fails the batch is nobody's until its lease runs out, as where the answer of the claim is lost.
       yield* unavailable(texts.prepare(rowsOf.map(({ 7: body }) => (body === 1 ? null : body))))
-      const said = rowsOf.find((row) => row.length > 9)?.[12]
-      return { batch: batch as BatchId, ...claimedOf(rowsOf, texts), ...(said !== undefined && { said }) }
+      return { batch: batch as BatchId, ...claimedOf(rowsOf, texts) }
     })
 
     // Durable: its holder tells of the move, and a message must not wait under two times.
@@ -123,16 +118,6 @@ export const layer = Layer.effect(
     const rename = (batches: ReadonlyArray<BatchId>, lease: Duration.Duration) =>
       reading(queue.query<TakenRow>(renameStatement, [literal(batches), Duration.toMillis(lease)]), takenOf)
 
-    // Durable: two requests must not leave in one slot.
-    const nextSlot = (lane: DestinationId, lead: Duration.Duration) =>
-      reading(durable.rows(nextSlotStatement, [lane, Duration.toMillis(lead)]), ([row]) => ({
-        at: row![0] == null ? null : Number(row![0]),
-        said: Number(row![1])
-      }))
-
-    const returnSlots = (lane: DestinationId, slots: ReadonlyArray<number>) =>
-      unavailable(queue.rows(returnSlotsStatement, [lane, literal(slots)])).pipe(Effect.asVoid)
-
     const deferLane = (lane: DestinationId, wait: Duration.Duration) =>
       unavailable(queue.rows(deferLaneStatement, [lane, Duration.toMillis(wait)])).pipe(Effect.asVoid)
 
@@ -148,8 +133,6 @@ export const layer = Layer.effect(
       renew,
       takeOver,
       rename,
-      nextSlot,
-      returnSlots,
       deferLane,
       nextDueAt,
       awaitWork: pulse.listener("queue").wait
@@ -183,26 +166,24 @@ type ClaimedRow = readonly [
   /** 1: it is large. */
   body: string | 1 | null,
   /** Absent where there is nothing to say about the lane. */
-  terms?: readonly [generation: number | null, circuitMode: ClaimTerms["circuitMode"], inFlightMax: number | null],
-  /** Absent where the lane has no rate limit. */
-  slot?: number,
-  limit?: number,
-  periodMs?: number,
-  said?: number
+  terms?: readonly [
+    generation: number | null,
+    circuitMode: ClaimTerms["circuitMode"],
+    inFlightMax: number | null,
+    isRateLimited: boolean
+  ]
 ]
 
-const plain: ClaimTerms = { generation: 0, circuitMode: null, startWithinMs: null, slot: null, inFlightMax: null }
+const plain: ClaimTerms = {
+  ...{ generation: 0, circuitMode: null, startWithinMs: null },
+  ...{ isRateLimited: false, inFlightMax: null }
+}
 
-const termsOf = (
-  [generation, circuitMode, inFlightMax]: Required<ClaimedRow>[8],
-  at?: number,
-  limit?: number,
-  periodMs?: number
-): ClaimTerms => ({
+const termsOf = ([generation, circuitMode, inFlightMax, isRateLimited]: Required<ClaimedRow>[8]): ClaimTerms => ({
   generation: generation ?? 0,
   circuitMode,
   startWithinMs: circuitMode === "probe" ? PROBE_FRESH_MS : null,
-  slot: at === undefined ? null : { at, rate: { limit: limit!, periodMs: periodMs! } },
+  isRateLimited,
   inFlightMax
 })
 
@@ -236,7 +217,7 @@ const unreadableIn = ([messageId, lane, , version, , , , , terms]: ClaimedRow, e
 })
 
 const claimed = (row: ClaimedRow, texts: Texts): ClaimedMessage => {
-  const [messageId, lane, dueMs, version, epoch, attempt, queued, body, terms, at, limit, periodMs] = row
+  const [messageId, lane, dueMs, version, epoch, attempt, queued, body, terms] = row
   const fact = queuedOf(queued)
   return {
     messageId,
@@ -248,6 +229,6 @@ const claimed = (row: ClaimedRow, texts: Texts): ClaimedMessage => {
     queued: fact,
     body: body === 1 || body === null ? null : openedBody(texts, messageId, fact.eventId, body),
     isBodyLarge: body === 1,
-    terms: terms === undefined ? plain : termsOf(terms, at, limit, periodMs)
+    terms: terms === undefined ? plain : termsOf(terms)
   }
 }

@@ -30,18 +30,13 @@ begin
   on conflict (lane) do update set
     org_id = excluded.org_id, paused = excluded.paused, rate_limit = excluded.rate_limit, rate_period_ms = excluded.rate_period_ms,
     permit_ms = excluded.permit_ms, blocks = excluded.blocks,
-    -- A limit that was changed counts from now on, and after the slots that are handed out.
-    slot_at = case when not v_removed
+    -- A limit that was changed counts from now on.
+    next_slot_at = case when not v_removed
       and (l.rate_limit, l.rate_period_ms) is not distinct from (excluded.rate_limit, excluded.rate_period_ms)
-      then l.slot_at end,
-    next_slot_at = case
-      when (l.rate_limit, l.rate_period_ms) is not distinct from (excluded.rate_limit, excluded.rate_period_ms) then l.next_slot_at
-      else least(l.next_slot_at, clock_timestamp() + {{horizonMaxMs}} * interval '1 millisecond') end,
-    returned_slots = case
-      when (l.rate_limit, l.rate_period_ms) is not distinct from (excluded.rate_limit, excluded.rate_period_ms) then l.returned_slots end
+      then l.next_slot_at end
   where (l.org_id, l.paused, l.rate_limit, l.rate_period_ms, l.permit_ms, l.blocks)
     is distinct from (excluded.org_id, excluded.paused, excluded.rate_limit, excluded.rate_period_ms, excluded.permit_ms, excluded.blocks)
-    or (v_removed and l.slot_at is not null);
+    or (v_removed and l.next_slot_at is not null);
   if v_freed then
     perform pg_advisory_xact_lock_shared(lane_bucket(new.id));
     with aside as (delete from line_entry t where t.lane = new.id and t.state = 'DEAD' returning t.line)

@@ -59,7 +59,6 @@ begin
   if v_lanes is not null then
     perform lock_lines(v_lanes, v_lines);
     delete from line_entry t where t.message_id = any (p_messages);
-    delete from line_front f using unnest(v_lanes, v_lines) u(lane, line) where f.lane = u.lane and f.line = u.line;
     select array_agg(a.lane), array_agg(a.due) into v_woken, v_dues from advance_lines(v_lanes, v_lines) a;
     if v_woken is not null then perform wake_lanes(v_woken, v_dues); end if;
   end if;

@@ -9,7 +9,6 @@ declare
   v_lanes uuid[];
   v_lines text[];
   v_dues timestamptz[];
-  v_is_first boolean := p_line = '';
 begin
   -- From line to line by the index: however many stand in one, it costs one look.
   with recursive head as (
@@ -25,14 +24,8 @@ begin
     into v_seen, v_lanes, v_lines, p_lane, p_line from head h;
   if v_lanes is not null then
     perform lock_lines(v_lanes, v_lines);
-    delete from line_front f using unnest(v_lanes, v_lines) u(lane, line) where f.lane = u.lane and f.line = u.line;
     select array_agg(a.lane), array_agg(a.due) into v_lanes, v_dues from advance_lines(v_lanes, v_lines) a;
     if v_lanes is not null then perform wake_lanes(v_lanes, v_dues); end if;
-  end if;
-  -- A line whose front is far walks there once more, and has a row again. Nobody waits for what is locked last, and nobody is waited for.
-  if v_is_first then
-    delete from line_front where ctid = any (array(
-      select f.ctid from line_front f where f.at < clock_timestamp() - interval '1 hour' for update skip locked));
   end if;
   return query select coalesce(cardinality(v_lanes), 0), case when v_seen = p_limit then p_lane end,
     case when v_seen = p_limit then p_line end;

@@ -27,8 +27,8 @@ create table lane (
   permit_ms int,
   -- Whether a dead-lettered head of a line blocks the line, or steps aside.
   blocks boolean not null default false,
-  -- When the rate limit makes a visit worthwhile again.
-  slot_at timestamptz,
+  -- The lane hands out nothing before: for its rate limit (rate_allowance.sql), or because its destination deferred it.
+  next_slot_at timestamptz,
   -- Where the circuit stands. generation is the number of facts on its stream, and changes with them only.
   circuit text not null default 'CLOSED' check ((circuit = ANY (ARRAY['CLOSED', 'OPEN', 'HALF_OPEN', 'HELD']))),
   generation int not null default 0,
@@ -39,16 +39,11 @@ create table lane (
   next_claim_at timestamptz not null generated always as (
 CASE
     WHEN (paused OR (circuit = 'HELD')) THEN 'infinity'::timestamptz
-    ELSE GREATEST(ready_at, blocked_until, slot_at)
+    ELSE GREATEST(ready_at, blocked_until, next_slot_at)
 END) stored,
   -- A worker that holds enough of an org's messages claims those of other orgs.
   org_id text,
-  -- Promises: what a lane's rate limit handed out ahead, and what of it came back.
-  -- From here on no slot of the rate limit is handed out yet; slot_at says when that is worth a visit.
-  next_slot_at timestamptz,
-  -- Slots before next_slot_at that nobody will use; null when there are none.
-  returned_slots timestamptz[],
-  -- Promises: a claim begins where the messages of its lane begin. A row that was deleted stays in its index until it is vacuumed,
+  -- A claim begins where the messages of its lane begin. A row that was deleted stays in its index until it is vacuumed,
   -- and while a transaction elsewhere is open it is not: a claim that began at the front walked past all of them.
   -- No message of the lane is due before first_due_at. It holds by what holds ready_at: see wake_lanes and schedule_lanes.
   first_due_at timestamptz not null default '-infinity'::timestamptz
@@ -82,18 +77,6 @@ create table line_entry (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
 create unique index line_entry_order on line_entry (lane, line, nth);
 create index line_entry_reserved on line_entry (nth) where state = 'RESERVED';
-
--- Promises: who looks for the head of a line begins where the line begins. An entry that was deleted stays in its index until it is
--- vacuumed, and while a transaction elsewhere is open it is not: whoever began at the front walked past all of them.
--- No entry of the line is before first_nth. Only lines whose head was far have a row: see advance_lines. Entries come in under
--- the line's lock and behind those that are there, so it stays true; after a while the row is forgotten, see mend_lines.
-create table line_front (
-  lane uuid not null,
-  line text not null,
-  first_nth bigint not null,
-  at timestamptz not null,
-  primary key (lane, line)
-) with (fillfactor = 50);
 
 -- Promises: a message that can't be processed stands here and in no batch, until it is tried again; whoever moves it does both in
 -- one transaction. Where it belongs is not kept: its facts say it, once they can be read.

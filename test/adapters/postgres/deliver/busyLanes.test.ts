@@ -59,16 +59,20 @@ const claim = Effect.fnUntraced(function* (limit: number) {
 })
 
 describe("a busy lane", () => {
-  test("is not written by those who bring messages and those who take them", (row) =>
+  test("is written once a second at most by those who bring messages and those who take them", (row) =>
     Effect.gen(function* () {
       const lane = newLane()
       yield* send(lane, 8)
-      const before = yield* Effect.promise(() => row(lane))
-      for (let round = 0; round < 10; round++) {
+      const written = new Set<string>()
+      const began = performance.now()
+      for (let round = 0; round < 20; round++) {
         expect((yield* claim(100)).get(lane)).toBe(8)
         yield* send(lane, 8)
+        const { ctid, asleep } = yield* Effect.promise(() => row(lane))
+        written.add(ctid)
+        expect(asleep).toBe(false)
       }
-      expect(yield* Effect.promise(() => row(lane))).toEqual({ ...before, asleep: false })
+      expect(written.size).toBeLessThanOrEqual(2 + (performance.now() - began) / 1_000)
     }))
 
   test("goes to sleep when it has had nothing for a while, and is woken by the next message", (row) =>

@@ -1,8 +1,7 @@
 /**
- * A claim begins where the messages of its lane begin, and a look for the head of a line where the line begins. While somebody's
- * transaction is open, messages that are gone can't be cleared out of the indexes of lanes and lines, and a look that began at the
- * front walked past all of them. What comes in before that place, whoever brings it and however late it commits, is found by
- * the next claim all the same.
+ * A claim begins where the messages of its lane begin. While any transaction of the database is open, messages that are gone can't be
+ * cleared out of the index of the lane, and a claim that began at the front walked past all of them. A message that comes in before
+ * that place is found by the next claim all the same, however late it commits.
  */
 import { it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -19,9 +18,6 @@ const BATCH = 200
 const MANY = 8_000
 /** Less than the way past them, and more than the way to where claims begin again. */
 const SOME_BLOCKS = 60
-/** The same of a line, of which a look passes fifty a block. */
-const MANY_IN_LINE = 800
-const LINE_BLOCKS = 25
 const HOUR = 3_600_000
 
 interface Claimed {
@@ -52,7 +48,7 @@ const sessionOf = (client: pg.Client) => {
     await client.query("begin")
     const before = await blocks()
     const { rows } = await client.query<{ batch: string }>(
-      "select batch from claim_due('w', $1, $1, '{}', '{}', '{}', 60000)",
+      "select batch from claim_due('w', $1, $1, '{}', '{}', 60000)",
       [limit]
     )
     const touched = (await blocks()) - before
@@ -98,44 +94,6 @@ const passed = async ({ move, claim }: Session, many = 3_000) => {
   const claims: Array<Claimed> = []
   for (let n = 0; n < many; n += BATCH) claims.push(await claim())
   return claims
-}
-
-const queueTables = "'ready'::regclass, 'lane'::regclass, 'line_entry'::regclass, to_regclass('line_front')"
-
-/** Blocks of the queue that each message of one line costs, from when it came until the next one may go: so many come at once. */
-const costsOfLine = async ({ client }: Session, many: number, atOnce: number): Promise<ReadonlyArray<number>> => {
-  const { rows: tables } = await client.query<{ oid: number }>(
-    `select c.oid from pg_class c left join pg_index i on i.indexrelid = c.oid
-      where coalesce(i.indrelid, c.oid) in (${queueTables})`
-  )
-  const touched = tables.map(({ oid }) => `pg_stat_get_xact_blocks_fetched(${oid})`).join(" + ")
-  const id = (n: string) => `('01900000-0000-7000-8000-' || lpad(to_hex(${n}), 12, '0'))::uuid`
-  const move = (move: string, count: number) =>
-    `perform move_in_queue(array_agg(${id("i")}), array_agg('${move}'::text), array_agg('${lane}'::uuid),
-      array_agg('line'::text), array_agg(${Date.now() - 60_000} + i), array_agg(1), array_agg(1), array_agg(0))
-      from generate_series(n, n + ${count - 1}) i;
-    commit;`
-  // One statement: each of its transactions takes a fraction of a millisecond.
-  await client.query("create temporary table cost (n int, blocks bigint)")
-  await client.query(`do $$
-    declare
-      v_before bigint;
-      v_batch uuid;
-      v_claimed uuid[];
-    begin
-      for n in 0 .. ${many - 1} loop
-        if n % ${atOnce} = 0 then ${move("wait", atOnce)} end if;
-        v_before := ${touched};
-        select c.batch into v_batch from claim_due('w', 10, 10, '{}', '{}', '{}', 60000) c;
-        delete from claim c where c.batch = v_batch returning c.messages into v_claimed;
-        commit;
-        if v_claimed is distinct from array[${id("n")}] then raise exception 'claimed %', v_claimed; end if;
-        ${move("leave", 1)}
-        insert into cost values (n, ${touched} - v_before);
-      end loop;
-    end $$`)
-  const { rows } = await client.query<{ blocks: string }>("select blocks from cost order by n")
-  return rows.map(({ blocks }) => Number(blocks))
 }
 
 describe("beside a transaction that somebody holds open", () => {
@@ -211,54 +169,6 @@ describe("beside a transaction that somebody holds open", () => {
     expect(costs.at(-1)).toBeLessThan(SOME_BLOCKS)
   })
 
-  for (const { name, atOnce } of [
-    { name: "that came at once", atOnce: MANY_IN_LINE },
-    { name: "that come one at a time", atOnce: 1 }
-  ]) {
-    test(`the next message of a line costs the same however many have gone before, of messages ${name}`, async (session) => {
-      const costs = await costsOfLine(session, MANY_IN_LINE, atOnce)
-      // Where looks begin is written now and then: a message in the middle says what they cost. Until the second hundred it was
-      // found out that the lane is better left awake.
-      const hundreds = Array.from({ length: MANY_IN_LINE / 100 }, (_, n) => costs.slice(n * 100, (n + 1) * 100))
-      const [, second, ...later] = hundreds.map((hundred) => hundred.toSorted((one, other) => one - other)[50]!)
-      for (const blocks of later) expect(blocks, later.join(" ")).toBeLessThan(second! + LINE_BLOCKS)
-    })
-  }
-
-  test("messages of a line keep their order where looks begin behind those that are gone", async (session) => {
-    const { move, claim, client } = session
-    await costsOfLine(session, 600, 600)
-    expect((await client.query("select from line_front")).rowCount).toBe(1)
-    await move("wait", [idOf(MANY), idOf(MANY + 1)], 0, "line")
-    await move("wait", [idOf(MANY + 2)], -HOUR, "line")
-    await move("wait", [idOf(MANY + 3)], 0, "another")
-    expect((await claim()).messages.toSorted()).toEqual([idOf(MANY), idOf(MANY + 3)])
-    // The next attempt of the head comes before those behind it.
-    await move("wait", [idOf(MANY)], 0, "line")
-    for (const nth of [MANY, MANY + 1, MANY + 2]) {
-      expect((await claim()).messages).toEqual([idOf(nth)])
-      await move("leave", [idOf(nth)], 0, "line")
-    }
-  })
-
-  test("a line whose head stands before where looks begin is found and mended", async ({ client, move, claim }) => {
-    await move("wait", [idOf(1), idOf(2)], 0, "line")
-    await client.query("delete from ready; update line_entry set state = 'WAITING'")
-    await client.query("insert into line_front select lane, line, nth + 1, now() from line_entry order by nth limit 1")
-    const mend = () => client.query("select mended from mend_lines('00000000-0000-0000-0000-000000000000', '', 10)")
-    expect((await mend()).rows).toEqual([{ mended: 1 }])
-    expect((await claim()).messages).toEqual([idOf(1)])
-  })
-
-  test("where looks begin is forgotten after a while", async ({ client }) => {
-    await client.query(
-      `insert into line_front select $1, n::text, 1, now() - n * interval '40 minutes' from generate_series(0, 2) n`,
-      [lane]
-    )
-    await client.query("select from mend_lines('00000000-0000-0000-0000-000000000000', '', 10)")
-    expect((await client.query("select line from line_front order by 1")).rows).toEqual([{ line: "0" }, { line: "1" }])
-  })
-
   test("a lane whose claims begin behind a message is found and mended", async (session) => {
     await session.move("wait", [idOf(1)], 0)
     await session.client.query("update lane set first_due_at = now()")
@@ -267,20 +177,5 @@ describe("beside a transaction that somebody holds open", () => {
     )
     expect(rows).toEqual([{ mended: 1 }])
     expect((await session.claim()).messages).toEqual([idOf(1)])
-  })
-
-  test("a lane that was written often is hardly written any more", async ({ client, move, claim }) => {
-    await move("wait", [idOf(0)], 0)
-    await client.query(
-      "do $$ begin for i in 1 .. 400 loop update lane set ready_at = ready_at - interval '1 second'; end loop; end $$"
-    )
-    const places = new Set<string>()
-    for (let n = 1; n <= 20; n++) {
-      expect((await claim()).messages).toHaveLength(1)
-      await move("wait", [idOf(n)], n)
-      const { rows } = await client.query<{ ctid: string }>("select ctid::text from lane")
-      places.add(rows[0]!.ctid)
-    }
-    expect(places.size).toBeLessThan(5)
   })
 })

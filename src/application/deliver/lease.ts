@@ -1,0 +1,79 @@
+/**
+ * This process's hold on the messages of one claim, until each of them was delivered, dropped or handed back. A lease that another
+ * worker took over is lost: nothing is sent or written under it any more.
+ *
+ * The monotonic clock alone says until when it certainly lasts: no other worker can have taken the batch over before, because the store
+ * began to count after it was asked. A worker that stood still for longer must ask before it sends.
+ */
+import { Clock, Duration, Effect, identity } from "effect"
+import { type Overtaken, type Patience, storePauses, whileUnavailable } from "../command.ts"
+import type { StoreUnavailable } from "../errors.ts"
+import { type AbandonedMessage, type BatchId, Queue } from "../ports/Queue.ts"
+
+export class Lease {
+  readonly batch: BatchId
+  readonly duration: Duration.Duration
+  /** Messages that are neither delivered, dropped nor handed back. */
+  remaining: number
+  /** Messages that go back to the queue when the lease ends. */
+  readonly notStarted: Array<AbandonedMessage> = []
+  lost = false
+  readonly #onLost: () => void
+  #until = 0n
+
+  /** `askedAt`: when the claim began, in nanoseconds of the monotonic clock. `onLost` is called once. */
+  constructor(batch: BatchId, count: number, duration: Duration.Duration, askedAt: bigint, onLost: () => void) {
+    this.batch = batch
+    this.remaining = count
+    this.duration = duration
+    this.#onLost = onLost
+    this.renewed(askedAt)
+  }
+
+  /** The lease was given or renewed by a call that began at this moment. */
+  renewed(askedAt: bigint): void {
+    const until = askedAt + Duration.toNanosUnsafe(this.duration)
+    if (until > this.#until) this.#until = until
+  }
+
+  certainlyLasts(clock: Clock.Clock): boolean {
+    return clock.monotonicTimeNanosUnsafe() < this.#until
+  }
+
+  lose(): void {
+    if (!this.lost) this.#onLost()
+    this.lost = true
+  }
+}
+
+/**
+ * Retries until the store answers or the lease is lost: an actor that can't read has no other work, and giving up would leave the
+ * whole batch until its lease runs out.
+ */
+export const whileHeld = (lease: Lease): Required<Patience> => ({
+  tries: Number.POSITIVE_INFINITY,
+  unavailable: { schedule: storePauses, while: () => !lease.lost }
+})
+
+/** Null for a command whose lease was lost while the store did not answer: its message belongs to another worker. */
+export const unlessLost = <A, R>(commanded: Effect.Effect<A, StoreUnavailable | Overtaken, R>) =>
+  Effect.match(commanded, { onFailure: () => null, onSuccess: identity<A> })
+
+/** Asks the store whether the lease lasts, and renews it. */
+export const isStillHeld = Effect.fnUntraced(function* (lease: Lease) {
+  if (lease.lost) return false
+  const askedAt = (yield* Clock.Clock).monotonicTimeNanosUnsafe()
+  const renewed = yield* (yield* Queue).renew([lease.batch], lease.duration)
+  if (renewed.has(lease.batch)) {
+    lease.renewed(askedAt)
+    return true
+  }
+  lease.lose()
+  return false
+})
+
+/** As `isStillHeld`, and false when the lease was lost before the store answered. */
+export const isSurelyHeld = (lease: Lease) =>
+  whileUnavailable(isStillHeld(lease), whileHeld(lease).unavailable).pipe(
+    Effect.catchTag("StoreUnavailable", () => Effect.succeed(false))
+  )
