@@ -497,14 +497,14 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
         "with a rate limit hands out the next one when its time has come, and counts none while nothing waits",
         Effect.gen(function* () {
           const queue = yield* Queue
-          const { id } = yield* endpoint({ rateLimit: { limit: 2, periodMs: 1_000 } })
+          const { id } = yield* endpoint({ rateLimit: { limit: 1, periodMs: 2_000 } })
           yield* put(id, 2)
           expect(yield* claimAll).toHaveLength(1)
           expect(yield* claimAll).toEqual([])
           const opensAt = DateTime.toEpochMillis((yield* queue.nextDueAt)!)
           yield* Effect.sleep(Math.max(0, opensAt - (yield* Clock.currentTimeMillis)) + 20)
           expect(yield* claimAll).toHaveLength(1)
-          yield* Effect.sleep("2 seconds")
+          yield* Effect.sleep("3 seconds")
           yield* put(id, 4)
           expect(yield* claimAll).toHaveLength(1)
         })
