@@ -97,8 +97,8 @@ export const show = Command.make(
       [
         service.get<Message>(path, then),
         service.get<Explanation>(`${path}/explanation`, then),
-        Stream.runCollect(service.items<Event>(`${path}/events`, { limit: "1000" })),
-        Stream.runCollect(service.items<Attempt>(`${path}/attempts`, { limit: "1000" }))
+        Stream.runCollect(service.items<Event>(`${path}/events`, { limit: "200" })),
+        Stream.runCollect(service.items<Attempt>(`${path}/attempts`, { limit: "200" }))
       ],
       { concurrency: 4 }
     )

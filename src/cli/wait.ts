@@ -25,7 +25,7 @@ export const waitFor = Effect.fnUntraced(function* (service: Service, id: string
   for (let looks = 1; ; looks++) {
     // Read first: its history then holds the ending, whatever happens in between.
     const message = yield* service.get<Message>(path)
-    const events = yield* Stream.runCollect(service.items<Event>(`${path}/events`, { limit: "1000" }))
+    const events = yield* Stream.runCollect(service.items<Event>(`${path}/events`, { limit: "200" }))
     const now = Date.now()
     if (!json) for (const event of events.slice(seen)) yield* print(rowOf(paint, event, WIDTH, now))
     if (!isUnderWay(message)) {

@@ -8,12 +8,10 @@
 import { hash } from "node:crypto"
 import { Context, DateTime, Effect, Layer, Record, Redacted, Schema } from "effect"
 import pg from "pg"
-import { AskedFor } from "../../application/askedFor.ts"
 import { StoreUnavailable } from "../../application/errors.ts"
 import { migrate, requireMigrated } from "./migrate.ts"
 import { type Kind, type Pool, type Server, serverAt, sqlState } from "./pool.ts"
 import { channelOf, SCHEMA_DEFAULT } from "./schemaName.ts"
-import { sharing } from "./shares.ts"
 
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", {
   /** SQLSTATE; null when the server did not answer. */
@@ -66,12 +64,9 @@ const kinds = {
   durable: { connections: 2, answersWithinMs: SHORT_MS },
   /** Claims, releases and leases. */
   queue: { connections: 3, answersWithinMs: SHORT_MS, asynchronous: true },
-  /**
-   * One thing that somebody waits for: a key, a message, a destination. Never behind a list. Orgs share them like those for lists, because a
-   * page of a list may look up many things, and a key is checked before it is known whose it is.
-   */
+  /** One thing that a caller waits for: a key, a message, a destination. Never behind a list. */
   lookups: { connections: 4, answersWithinMs: 5_000, onlyReads: true },
-  /** Lists and counts, and the log. Orgs share three of them, and one org has two at most: no list stops another org's, nor us. */
+  /** Lists and counts, which callers read three at a time, and the log. */
   reads: { connections: 4, answersWithinMs: 20_000, onlyReads: true },
   /** Steps of projections and of searches: what is lost is found again. */
   derived: { connections: 3, answersWithinMs: 30_000, asynchronous: true },
@@ -122,8 +117,6 @@ export const layer = (options: Options) =>
       )
       return Postgres.of({
         ...Record.map(pools, connectionsOf),
-        lookups: sharedByOrg(connectionsOf(pools.lookups), kinds.lookups),
-        reads: sharedByOrg(connectionsOf(pools.reads), kinds.reads),
         listen: (topic, heard) => listen(server, channelOf(schema, topic), heard),
         connections: () =>
           Object.entries(pools).map(
@@ -230,17 +223,6 @@ export const connectionsOf = ({ ask }: Pick<Pool, "ask">): Connections => {
   }
 }
 
-/** One is always ours, and one more another org's than the one that asks for most. */
-const sharedByOrg = ({ query, rows }: Connections, { connections }: Kind): Connections => {
-  const share = sharing({ places: connections - 1, ofOne: connections - 2 })
-  const inTurn = <A>(asking: Effect.Effect<A, QueryFailed>) =>
-    Effect.flatMap(AskedFor, (org) => (org === null ? asking : share(org, asking)))
-  return {
-    query: <Row extends object>(...asked: Parameters<Connections["query"]>) => inTurn(query<Row>(...asked)),
-    rows: (...asked) => inTurn(rows(...asked))
-  }
-}
-
 const queryFailed = (cause: unknown): QueryFailed => new QueryFailed({ code: sqlState(cause), cause })
 
 /** Every port says the same of a query that did not answer. */
@@ -250,12 +232,6 @@ export const unavailable = <A, R>(effect: Effect.Effect<A, QueryFailed, R>): Eff
 /** What a query answers, in the words of the port. */
 export const reading = <Rows, A>(query: Effect.Effect<Rows, QueryFailed>, read: (rows: Rows) => A) =>
   unavailable(Effect.map(query, read))
-
-/** The same of what is made in pieces. */
-export const readingInPieces = <Rows, A>(
-  query: Effect.Effect<Rows, QueryFailed>,
-  read: (rows: Rows) => Effect.Effect<A>
-) => Effect.flatMap(unavailable(query), read)
 
 const LISTEN_AGAIN_MS = 1_000
 /** A connection that only listens says nothing by itself when it has fallen silent. */

@@ -45,7 +45,7 @@ const soughtOf = (person: Person): { readonly by: ErasureField; readonly sought:
   return { by: "metadata", sought: Object.entries(metadata ?? {})[0]! }
 }
 
-const STRETCH = 200
+const ROWS_MAX = 200
 /** Longer than a stretch takes. After a crash it is how long an erasure stands still. */
 const LEASE = Duration.seconds(60)
 const PAUSE = Duration.millis(200)
@@ -59,7 +59,7 @@ export const eraseOnce = Effect.fnUntraced(function* () {
   const erasures = yield* Erasures
   const job = yield* erasures.take(LEASE)
   if (job === null) return false
-  const { messages, events } = yield* erasures.find(job, STRETCH)
+  const { messages, events } = yield* erasures.find(job, ROWS_MAX)
   if (messages.length === 0 && events.length === 0) {
     const isOver = (yield* isAllListed(job)) && (yield* erasures.close(job))
     if (!isOver) yield* erasures.back(job.id, PAUSE)

@@ -3,7 +3,6 @@
  * facts, not by the projectors, so it is right without a living projector too, and nothing is behind while nothing happens.
  */
 import { Context, DateTime, Duration, Effect, Exit, Layer } from "effect"
-import { forEverybody } from "../askedFor.ts"
 import type { FromStore } from "../errors.ts"
 import { EventStore } from "../ports/EventStore.ts"
 import { Projections } from "../ports/Projections.ts"
@@ -52,7 +51,7 @@ export class Freshness extends Context.Service<
     Freshness,
     Effect.gen(function* () {
       const services = yield* Effect.context<EventStore | Projections>()
-      const latest = yield* Effect.cachedWithTTL(forEverybody(Effect.provide(readFreshness, services)), (exit) =>
+      const latest = yield* Effect.cachedWithTTL(Effect.provide(readFreshness, services), (exit) =>
         Exit.isSuccess(exit) ? HOLDS : Duration.zero
       )
       return Freshness.of({ of: (projection) => Effect.map(latest, (all) => all.get(projection)!) })

@@ -11,7 +11,6 @@
  */
 import { Cache, Clock, Context, Duration, Effect, Exit, Layer } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
-import { forEverybody } from "../askedFor.ts"
 import type { FromStore } from "../errors.ts"
 import { Archive } from "../ports/Archive.ts"
 import { Circuits } from "../ports/Circuits.ts"
@@ -101,7 +100,7 @@ interface Page {
 /** Only full pages are shared: they are far from the end and never change. */
 const pages = (store: EventStore["Service"]) =>
   Effect.map(
-    Cache.makeWith(({ after, limit }: Page) => forEverybody(store.readAll(after, limit)), {
+    Cache.makeWith(({ after, limit }: Page) => store.readAll(after, limit), {
       capacity: PAGES_MAX,
       timeToLive: (exit, { limit }) =>
         Exit.isSuccess(exit) && exit.value.length === limit ? Duration.infinity : Duration.zero

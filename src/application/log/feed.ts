@@ -14,7 +14,6 @@ import type { OrgId } from "../../domain/ids.ts"
 import type { MessageStatus } from "../../domain/message/machine.ts"
 import { type MessageView, type StoredFact, timeline } from "../../domain/message/view.ts"
 import type { StoreUnavailable } from "../errors.ts"
-import { AT_ONCE, OwnTurn } from "../pieces.ts"
 import type { LoggedFact, Position } from "../ports/EventStore.ts"
 import type { MessageFilter } from "../ports/MessageViews.ts"
 import type { Parked } from "../ports/Parked.ts"
@@ -52,10 +51,10 @@ const PAGE = 200
 
 export const typeOf = ({ name }: Pick<LoggedFact, "name">): string => name.slice(0, name.indexOf("@"))
 
-/**
- * The org's matching facts among the next facts of the log, each as `tell` tells it. Before each piece of the work it waits for its turn:
- * an org with many subscribers far back in the log would otherwise keep everybody else waiting for as long as they read.
- */
+/** Told together; other fibers run before the next ones. */
+const TOGETHER = 25
+
+/** The org's matching facts among the next facts of the log, each as `tell` tells it. */
 export const readFeed = Effect.fnUntraced(function* <A>(
   orgId: OrgId,
   filter: FeedFilter,
@@ -63,8 +62,6 @@ export const readFeed = Effect.fnUntraced(function* <A>(
   tell: (fact: FeedFact) => A
 ): Effect.fn.Return<FeedPage<A>, StoreUnavailable, LogReader | Parked> {
   const log = yield* LogReader
-  const { wait } = yield* OwnTurn
-  yield* wait(1)
   const facts = yield* log.read(after, PAGE)
   if (facts.length === 0) return { items: [], position: after, isEnd: true }
   const orgs = yield* log.orgs(facts)
@@ -75,8 +72,8 @@ export const readFeed = Effect.fnUntraced(function* <A>(
       (filter.type === undefined || typeOf(fact) === filter.type)
   )
   const items: Array<A> = []
-  for (const [nth, some] of Arr.chunksOf(mine, AT_ONCE).entries()) {
-    if (nth > 0) yield* wait(1)
+  for (const [nth, some] of Arr.chunksOf(mine, TOGETHER).entries()) {
+    if (nth > 0) yield* Effect.yieldNow
     const { answer, parked } = yield* parking(some, messagesOf)
     for (const logged of some) {
       const message = logged.messageId === null || parked.has(logged.stream) ? null : answer.get(logged)

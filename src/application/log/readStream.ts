@@ -9,7 +9,6 @@ import type { RecordedFact } from "../../domain/recorded.ts"
 import { halvesOf } from "../../domain/streams.ts"
 import { PAGE_READ_BYTES, type Page, type PageRequest, type StoreUnavailable } from "../errors.ts"
 import { loadStream, MessageNotFound, type MessageSetAside } from "../messages/readMessage.ts"
-import { mapInPieces } from "../pieces.ts"
 import type { EventStore } from "../ports/EventStore.ts"
 import { type JournalName, Journals } from "../ports/Journals.ts"
 import type { SetAside } from "../ports/SetAside.ts"
@@ -33,7 +32,10 @@ export const readStream = Effect.fnUntraced(function* (
     if (!isUuid(id)) return yield* new MessageNotFound({ id })
     const { facts } = yield* loadStream(orgId, MessageId.make(id))
     const part = facts.slice(after, after + limit + 1)
-    return pageOf(yield* mapInPieces(part, ({ version, at, fact }) => ({ version, at, ...toRecorded(fact) })), limit)
+    return pageOf(
+      part.map(({ version, at, fact }) => ({ version, at, ...toRecorded(fact) })),
+      limit
+    )
   }
   const { load } = yield* Journals
   const [first] = yield* load(stream as JournalName, { after: 0, limit: 1 })

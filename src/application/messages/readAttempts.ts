@@ -13,7 +13,6 @@ import type { MessageQueued } from "../../domain/message/facts.ts"
 import { type AttemptView, attemptsOf } from "../../domain/message/view.ts"
 import { configurationHistory } from "../destinations/situation.ts"
 import type { PageRequest } from "../errors.ts"
-import { mapInPieces } from "../pieces.ts"
 import { type AttemptPlace, Bodies } from "../ports/Bodies.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Destinations } from "../ports/Destinations.ts"
@@ -40,7 +39,7 @@ export const readAttempts = Effect.fnUntraced(function* (orgId: OrgId, id: Messa
   const shown = beyond === -1 ? attempts : attempts.slice(0, beyond)
   const next = from + shown.length
   return {
-    items: yield* mapInPieces(shown, (attempt) => ({
+    items: shown.map((attempt) => ({
       ...attempt,
       request: requestOf(id, queued, attempt, callOf),
       answer: answers.get(`${attempt.epoch}/${attempt.number}`) ?? null

@@ -42,7 +42,7 @@ export class Erasures extends Context.Service<
     ) => FromStore<Erasure | "Elsewhere">
     readonly get: (orgId: OrgId, id: string) => FromStore<Erasure | null>
     readonly list: (orgId: OrgId, page: PageRequest) => FromStore<Page<Erasure>>
-    /** One that goes on, for as long as the lease; null when there is none. Orgs take turns, and each org's erasures do. */
+    /** One that goes on, for as long as the lease; null when there is none. They take turns. */
     readonly take: (lease: Duration.Duration) => FromStore<ErasureJob | null>
     /** Some of what is left, by the lists: what was stored a moment ago may be missing. Alerts about a refused command are of it. */
     readonly find: (

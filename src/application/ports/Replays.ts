@@ -54,7 +54,7 @@ export type OpenResult =
  *   still there.
  * - Items are numbered from 1 in the order their messages were accepted, or their events were published.
  * - `take` hands a replay to one caller. No other caller gets it until `lease` has passed or it was put `back`, and
- *   then not before the pause is over. Orgs take turns, and each org's replays do. The lease saves double work; the version check of a
+ *   then not before the pause is over. Replays take turns. The lease saves double work; the version check of a
  *   message's stream is what prevents a second replay of the message.
  * - `close` ends it: it is not taken again, and its items are deleted.
  */

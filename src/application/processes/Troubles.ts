@@ -3,7 +3,6 @@
  * the command line. What nobody needs is not missed: without a broker and commands of callers' transactions nobody needs a relay.
  */
 import { Context, DateTime, Duration, Effect, Exit, Layer } from "effect"
-import { forEverybody } from "../askedFor.ts"
 import type { FromStore } from "../errors.ts"
 import { type AsOf, readFreshness } from "../log/Freshness.ts"
 import { CommandInbox } from "../ports/CommandInbox.ts"
@@ -144,7 +143,7 @@ export class Troubles extends Context.Service<Troubles, { readonly now: FromStor
     Troubles,
     Effect.gen(function* () {
       const ports = yield* Effect.context<Ports>()
-      const reading = forEverybody(Effect.map(Effect.provide(readInstallation, ports), ({ troubles }) => troubles))
+      const reading = Effect.map(Effect.provide(readInstallation, ports), ({ troubles }) => troubles)
       return { now: yield* Effect.cachedWithTTL(reading, (exit) => (Exit.isSuccess(exit) ? HOLDS : Duration.zero)) }
     })
   )

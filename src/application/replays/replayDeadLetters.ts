@@ -30,7 +30,7 @@ import { commandReplay, loadReplay, type Snapshot, searchAWhile } from "./replay
 import { sendElsewhere } from "./sendElsewhere.ts"
 import { sendMissed } from "./sendMissed.ts"
 
-const STRETCH = 500
+const ROWS_MAX = 500
 /** Longer than a stretch takes. After a crash it is how long the replay stands still. */
 const LEASE = Duration.seconds(10)
 const PAUSE = Duration.millis(100)
@@ -77,7 +77,7 @@ const deedOf = (selection: ReplayJob["selection"]): string => {
 /** The next stretch, from the messages to the journal. */
 const advance = Effect.fnUntraced(function* ({ job, replay }: Snapshot) {
   const { cursor } = progressOf(replay)
-  const items = yield* (yield* Replays).items(job.id, cursor, STRETCH)
+  const items = yield* (yield* Replays).items(job.id, cursor, ROWS_MAX)
   const tally = yield* replayItems(job, items)
   return yield* commandReplay(job, { type: "AdvanceReplay", from: cursor, ...tally }).pipe(
     // Another process accounted for the same stretch: it is complete all the same.
@@ -165,7 +165,7 @@ const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot)
   // Nothing comes to a lane of it, or to another lane than the one it is for.
   if ("waiting" in selection || "dismiss" in selection || "sendTo" in selection) return false
   if (cursor === 0 || Duration.isGreaterThan(DateTime.distance(lastAt, yield* DateTime.now), PATIENCE)) return false
-  const from = Math.max(0, cursor - STRETCH)
+  const from = Math.max(0, cursor - ROWS_MAX)
   const items = yield* (yield* Replays).items(job.id, from, cursor - from)
   const { of: fingerprint } = yield* Fingerprint
   const ids = items.flatMap((item) => {

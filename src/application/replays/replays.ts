@@ -90,7 +90,7 @@ export const requestReplay = Effect.fnUntraced(function* (
 })
 
 /** How many dead letters or events a step of a search looks at. */
-const STRETCH = 1_000
+const ROWS_MAX = 1_000
 /** On two cores 150,000 dead letters were found in less. */
 const A_WHILE = Duration.seconds(2)
 
@@ -98,7 +98,7 @@ const A_WHILE = Duration.seconds(2)
 export const searchAWhile = Effect.fnUntraced(function* (job: ReplayJob) {
   if (!job.searching) return job
   const replays = yield* Replays
-  const searched = yield* Effect.suspend(() => replays.search(job, STRETCH)).pipe(
+  const searched = yield* Effect.suspend(() => replays.search(job, ROWS_MAX)).pipe(
     Effect.repeat({ while: ({ searching }) => searching }),
     Effect.timeoutOption(A_WHILE)
   )

@@ -55,23 +55,6 @@ export const erasuresContract = <E>(name: string, layer: Layer.Layer<StorePorts,
     )
 
     test(
-      "of one org, however many, let another's go first in its turn",
-      Effect.gen(function* () {
-        const erasures = yield* Erasures
-        const [one, other] = [newOrg(), newOrg()]
-        yield* Effect.forEach(["a", "b", "c", "d"], (sought) => open(one, sought))
-        const lone = yield* open(other, "e")
-        const taken: Array<string> = []
-        for (let n = 0; n < 4; n++) {
-          const job = (yield* erasures.take(LEASE))!
-          taken.push(job.id)
-          yield* erasures.back(job.id, Duration.zero)
-        }
-        expect(taken.filter((id) => id === lone.id)).toHaveLength(2)
-      })
-    )
-
-    test(
       "replace what facts and lists say, and find nothing afterwards",
       Effect.gen(function* () {
         const erasures = yield* Erasures

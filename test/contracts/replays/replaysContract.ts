@@ -270,24 +270,6 @@ export const replaysContract = <E>(name: string, layer: Layer.Layer<StorePorts, 
     )
 
     test(
-      "of one org, however many, let another's go first in its turn",
-      Effect.gen(function* () {
-        const replays = yield* Replays
-        const [one, other] = [newOrg(), newOrg()]
-        const many = Array.from({ length: 4 }, () => listed(one, 1))
-        const lone = listed(other, 1)
-        for (const opening of [...many, lone]) yield* replays.open(opening)
-        const taken: Array<string> = []
-        for (let n = 0; n < 4; n++) {
-          const job = (yield* replays.take(LEASE))!
-          taken.push(job.id)
-          yield* replays.back(job.id, Duration.zero)
-        }
-        expect(taken.filter((id) => id === lone.id)).toHaveLength(2)
-      })
-    )
-
-    test(
       "that are closed are never taken again, and still known",
       Effect.gen(function* () {
         const replays = yield* Replays

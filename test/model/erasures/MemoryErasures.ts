@@ -10,7 +10,6 @@ import type { EventId, MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { fromRecorded } from "../../../src/domain/message/recorded.ts"
 import { viewOf } from "../../../src/domain/message/view.ts"
 import type { ReplaySelection } from "../../../src/domain/replay/facts.ts"
-import { inTurn } from "../inTurn.ts"
 import { liveViews } from "../log/runs.ts"
 import { addToJournal, eraseIn, Memory, type Tables } from "../Memory.ts"
 
@@ -97,7 +96,6 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { tables, now } = yield* Memory
     const { erasures } = tables
-    let last: OrgId | null = null
     const shown = ({ sought: _, nextAt: __, ...erasure }: ErasureJob & { readonly nextAt: DateTime.Utc }) => erasure
 
     return Erasures.of({
@@ -138,15 +136,10 @@ export const layer = Layer.effect(
         }),
       take: (lease) =>
         Effect.sync(() => {
-          const [due] = inTurn(
-            [...erasures.values()].filter(
-              ({ endedAt, nextAt }) => endedAt === null && DateTime.isLessThanOrEqualTo(nextAt, now())
-            ),
-            ({ orgId, nextAt }) => ({ orgId, nextAt }),
-            last
-          )
+          const [due] = [...erasures.values()]
+            .filter(({ endedAt, nextAt }) => endedAt === null && DateTime.isLessThanOrEqualTo(nextAt, now()))
+            .toSorted((a, b) => DateTime.Order(a.nextAt, b.nextAt))
           if (due === undefined) return null
-          last = due.orgId
           erasures.set(due.id, { ...due, nextAt: DateTime.addDuration(now(), lease) })
           return due
         }),

@@ -1,9 +1,7 @@
 /** Replays over a map: each row holds its items, how far their search is, and when it may be taken. */
 import { DateTime, Effect, Layer } from "effect"
 import { type ReplayItem, type ReplaySet, Replays } from "../../../src/application/ports/Replays.ts"
-import type { OrgId } from "../../../src/domain/ids.ts"
 import { typeOf } from "../events/MemoryEvents.ts"
-import { inTurn } from "../inTurn.ts"
 import { liveViews } from "../log/runs.ts"
 import { type Found, Memory, type ReplayRow, type Tables } from "../Memory.ts"
 import { deadLettersIn } from "./deadLetters.ts"
@@ -77,7 +75,6 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { tables, now } = yield* Memory
     const { replays } = tables
-    let last: OrgId | null = null
 
     return Replays.of({
       open: (opening) =>
@@ -134,15 +131,10 @@ export const layer = Layer.effect(
       items: (id, after, limit) => Effect.sync(() => replays.get(id)?.items.slice(after, after + limit) ?? []),
       take: (lease) =>
         Effect.sync(() => {
-          const [row] = inTurn(
-            [...replays.values()].filter(
-              ({ nextAt }) => nextAt !== null && DateTime.isLessThanOrEqualTo(nextAt, now())
-            ),
-            ({ job: { orgId }, nextAt }) => ({ orgId, nextAt: nextAt! }),
-            last
-          )
+          const [row] = [...replays.values()]
+            .filter(({ nextAt }) => nextAt !== null && DateTime.isLessThanOrEqualTo(nextAt, now()))
+            .toSorted((a, b) => DateTime.Order(a.nextAt!, b.nextAt!))
           if (row === undefined) return null
-          last = row.job.orgId
           row.nextAt = DateTime.addDuration(now(), lease)
           return row.job
         }),

@@ -27,7 +27,7 @@ import { endless } from "../server/connections.ts"
 import { cursorsOf } from "../server/cursor.ts"
 import { about, base } from "../server/endpoints.ts"
 import { answer, lacking, problemOf, tooMuch } from "../server/problem.ts"
-import { leaveQuota } from "../server/quotas.ts"
+import { leaveQuota, Quotas } from "../server/quotas.ts"
 
 const Id = Schema.String.annotate({ description: "The id of the last event seen. Without one it begins now." })
 
@@ -104,12 +104,14 @@ const next = (orgId: OrgId, filter: FeedFilter, may: May, { heartbeat }: FeedOpt
   Effect.fnUntraced(function* ({ position: from, begun }: Place) {
     if (!begun) return [`retry: 1000\n${comment(seal, from, "following")}`, { position: from, begun: true }] as const
     const log = yield* LogReader
+    const { reads } = yield* Quotas
     const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(heartbeat)
     let position = from
     for (;;) {
-      const page = yield* readFeed(orgId, filter, position, (fact) =>
+      const told = readFeed(orgId, filter, position, (fact) =>
         may(scopeOfFact(fact.logged.name)) ? { position: fact.logged.position, event: eventOf(seal, fact) } : null
       )
+      const page = yield* reads.withPermit(orgId)(told)
       position = page.position
       const place = { position, begun }
       const shown = page.items.filter((item) => item !== null)
@@ -203,7 +205,8 @@ const follow = (options: FeedOptions, untilRevoked: UntilRevoked) => {
       Stream.catchTag("StoreUnavailable", () => Stream.succeed(": the store does not answer, come back\n\n")),
       Stream.map((text) => encoder.encode(text)),
       Stream.provideService(LogReader, log),
-      Stream.provideService(Parked, yield* Parked)
+      Stream.provideService(Parked, yield* Parked),
+      Stream.provideService(Quotas, yield* Quotas)
     )
     const watched = Stream.unwrap(
       Effect.gen(function* () {

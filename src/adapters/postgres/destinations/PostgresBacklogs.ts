@@ -9,9 +9,9 @@ import {
   WAITING_MAX
 } from "../../../application/ports/Backlogs.ts"
 import type { DestinationId, OrgId } from "../../../domain/ids.ts"
+import { boundedRows, type Looked, pageOfRows } from "../boundedPages.ts"
 import { conditionsOf, type Page, pageOf } from "../filtering.ts"
-import { Postgres, prepared, reading, readingInPieces } from "../Postgres.ts"
-import { type Looked, pageOfStretch, stretch } from "../stretches.ts"
+import { Postgres, prepared, reading } from "../Postgres.ts"
 
 /** Of the lane `name`; whoever waits behind another of its line is not in `ready`. */
 const backlogOf = (name: string) => `least(${WAITING_MAX},
@@ -85,12 +85,12 @@ export const layer = Layer.effect(
       if (page.cursor !== null) where.push(`id > $${values.push(page.cursor.slice(1))}::uuid`)
       const wanted = [...(orgId === null ? [isLiving] : []), ...conditionsOf(conditionsById, filter, values)]
       const rows = (most: number) => `select * from destination where ${where.join(" and ")} order by id limit ${most}`
-      const found = stretch({ rows, wanted, order: "id", columns: "id", most: LANES }, page)
+      const found = boundedRows({ rows, wanted, order: "id", columns: "id", most: LANES }, page)
       const text = `select d.id as destination, b.*, coalesce(held.n, 0) as "inFlight", d.wanted, d.cut
         from (${found}) d cross join lateral (select ${backlogOf("d.id")}) b left join (${held}) held on held.lane = d.id
         order by d.id`
-      return readingInPieces(reads.query<Row & Looked>({ text }, values), (rows) =>
-        pageOfStretch(
+      return reading(reads.query<Row & Looked>({ text }, values), (rows) =>
+        pageOfRows(
           rows,
           page,
           ({ wanted: _, cut: __, ...row }): Row => row,

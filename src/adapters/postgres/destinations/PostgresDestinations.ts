@@ -27,11 +27,11 @@ import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
 import type { ChannelName, OrgId } from "../../../domain/ids.ts"
 import { isUuid } from "../../../domain/ids.ts"
 import type { OldestDue } from "../../../domain/overdue/decider.ts"
+import { boundedRows, type Looked, pageOfRows } from "../boundedPages.ts"
 import type { Page } from "../filtering.ts"
 import { groupCommit } from "../groupCommit.ts"
-import { Postgres, prepared, readingInPieces, type Statement, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading, type Statement, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
-import { type Looked, pageOfStretch, stretch } from "../stretches.ts"
 import { headersOf, lookupHash, parametersOf, secretOf, urlOpened, urlSealed } from "./sealedValues.ts"
 import { type SealingKey, sealing } from "./sealing.ts"
 
@@ -134,7 +134,10 @@ const listed = (
   const wanted = alerting ? ["alerting is not null"] : []
   if (channel !== undefined) wanted.push(`channel = $${values.push(channel)}`)
   const rows = (most: number) => `select * from ${table} where ${where.join(" and ")} order by id limit ${most}`
-  return { text: stretch({ rows, wanted, order: "id", columns, size: "octet_length(settings::text)" }, page), values }
+  return {
+    text: boundedRows({ rows, wanted, order: "id", columns, size: "octet_length(settings::text)" }, page),
+    values
+  }
 }
 const namedStatement = prepared`select ${columns} from ${table}
     where org_id = $1 and channel = $2 and ($3::text is null or public_key = $3) and ${living} order by id limit 2`
@@ -309,8 +312,8 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
         }),
         list: (orgId, filter, page) => {
           const { text, values } = listed(orgId, filter, page)
-          return readingInPieces(reads.query<Row & Looked>({ text }, values), (rows) =>
-            pageOfStretch(rows, page, destinationOf, ({ id }) => id)
+          return reading(reads.query<Row & Looked>({ text }, values), (rows) =>
+            pageOfRows(rows, page, destinationOf, ({ id }) => id)
           )
         },
         change: (kind, orgId, id, { of: judged, settings = {}, secrets = {}, lookup, alerting, call }) => {

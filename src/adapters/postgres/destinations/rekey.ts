@@ -49,20 +49,20 @@ const dataKeysStatement = prepared`select id, sealed from data_key where sealed_
 const writeDataKeysStatement = prepared`update data_key d set sealed = n.sealed, sealed_by = $1
     from unnest($2::uuid[], $3::text[]) n(id, sealed) where d.id = n.id`
 
-const STRETCH = 500
+const ROWS_MAX = 500
 
 /** Nobody else changes one that is there, so it needs no second look. */
 const dataKeysAnew = Effect.fnUntraced(function* ({ ids: [newest], seal, open }: Sealing) {
   const { durable } = yield* Postgres
   let count = 0
   for (;;) {
-    const rows = yield* unavailable(durable.rows(dataKeysStatement, [newest, STRETCH]))
+    const rows = yield* unavailable(durable.rows(dataKeysStatement, [newest, ROWS_MAX]))
     const anew = rows.map(([id, sealed]) =>
       seal(open(Buffer.from(sealed!, "base64"), keyBelongsTo(id!)), keyBelongsTo(id!)).toString("base64")
     )
     yield* unavailable(durable.rows(writeDataKeysStatement, [newest, rows.map(([id]) => id), anew]))
     count += rows.length
-    if (rows.length < STRETCH) return count
+    if (rows.length < ROWS_MAX) return count
   }
 })
 
@@ -126,7 +126,7 @@ export const rekey = (
     let after: string | null = null
     let done = 0
     for (;;) {
-      const rows: ReadonlyArray<Row> = yield* unavailable(reads.query<Row>(rowsStatement, [after, STRETCH]))
+      const rows: ReadonlyArray<Row> = yield* unavailable(reads.query<Row>(rowsStatement, [after, ROWS_MAX]))
       const stale = rows.flatMap((row) => rowAnew(row) ?? [])
       if (stale.length > 0) {
         const written = yield* unavailable(
@@ -156,7 +156,7 @@ export const rekey = (
       }
       done += rows.length
       yield* progress(done, Math.max(total, done))
-      if (rows.length < STRETCH) break
+      if (rows.length < ROWS_MAX) break
       after = rows.at(-1)!.id
     }
     values += yield* dataKeysAnew(sealing(newest, older))

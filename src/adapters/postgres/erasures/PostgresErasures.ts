@@ -8,7 +8,6 @@ import { type ErasureFact, type ErasureField, toRecorded } from "../../../domain
 import { type EventId, isUuid, type MessageId, type OrgId } from "../../../domain/ids.ts"
 import { pageOf } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
-import { nextInTurn } from "../nextInTurn.ts"
 import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgres.ts"
 import { KEY_CHARACTERS, SealedTexts } from "../SealedTexts.ts"
 import { appendToJournalSql, appendToJournalValues } from "../store/appendToJournal.ts"
@@ -24,7 +23,8 @@ const getStatement = prepared`select ${columns} from erasure where org_id = $1 a
 const listStatement = prepared`select ${columns} from erasure
     where org_id = $1 and ($2::uuid is null or id < $2) order by id desc limit $3`
 const takeStatement = prepared`update erasure set next_at = clock_timestamp() + $1::int * interval '1 ms'
-    where id = ${nextInTurn("erasure", "ended_at is null", "$2")}
+    where id = (select id from erasure where ended_at is null and next_at <= clock_timestamp()
+      order by next_at limit 1 for update skip locked)
     returning ${columns}, values_sought as sought`
 const backStatement = prepared`update erasure set next_at = clock_timestamp() + $2::int * interval '1 ms' where id = $1`
 const eraseStatement = unprepared`select erase_streams($1, $2, $3, $4, $5, $6) as done`
@@ -66,8 +66,6 @@ export const layer = ({ streams }: { readonly streams: "here" | "sealed" | "clea
       const { durable, reads, bulk } = yield* Postgres
 
       const texts = yield* SealedTexts
-      /** The org whose turn was the last in this process. */
-      let last = ""
       /**
        * What sealed receipts about these messages are found by, and the beginnings of all that were looked at. Those of keys that are not
        * there nobody can open, or finds.
@@ -111,10 +109,7 @@ export const layer = ({ streams }: { readonly streams: "here" | "sealed" | "clea
             pageOf(rows, { cursor, limit }, shown, ({ id }) => id)
           ),
         take: (lease) =>
-          reading(durable.query<ErasureJob>(takeStatement, [Duration.toMillis(lease), last]), ([row]) => {
-            last = row?.orgId ?? last
-            return row ?? null
-          }),
+          reading(durable.query<ErasureJob>(takeStatement, [Duration.toMillis(lease)]), ([row]) => row ?? null),
         find: Effect.fnUntraced(function* ({ orgId, by, sought }: ErasureJob, limit: number) {
           const isEntry = by === "metadata"
           const condition = isEntry ? "entries @> array[$2::uuid]" : `${found[by]} = any ($2::text[])`

@@ -5,9 +5,9 @@ import { type EventType, type EventTypeDefinition, EventTypes } from "../../../a
 import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
 import { ALL } from "../../../domain/event/eventTypes.ts"
 import type { OrgId } from "../../../domain/ids.ts"
-import { Postgres, prepared, readingInPieces, type Statement, unavailable } from "../Postgres.ts"
+import { boundedRows, type Looked, pageOfRows } from "../boundedPages.ts"
+import { Postgres, prepared, reading, type Statement, unavailable } from "../Postgres.ts"
 import { appendToJournalSql, configurationFactValues } from "../store/appendToJournal.ts"
-import { type Looked, pageOfStretch, stretch } from "../stretches.ts"
 
 const columns = `id, org_id as "orgId", name, version, description, schema::text, example::text, enforce,
     archived_at is not null as archived, created_at as "createdAt", updated_at as "updatedAt"`
@@ -116,10 +116,10 @@ export const layer = Layer.effect(
         const rows = (most: number) =>
           `select * from event_type where org_id = $1 and ${after} order by name limit ${most}`
         const wanted = archived ? [] : ["archived_at is null"]
-        const text = stretch({ rows, wanted, order: "name", columns, size: SIZE }, page)
+        const text = boundedRows({ rows, wanted, order: "name", columns, size: SIZE }, page)
         const values = page.cursor === null ? [orgId] : [orgId, page.cursor]
-        return readingInPieces(reads.query<EventType & Looked>({ text }, values), (rows) =>
-          pageOfStretch(
+        return reading(reads.query<EventType & Looked>({ text }, values), (rows) =>
+          pageOfRows(
             rows,
             page,
             ({ wanted: _, cut: __, ...type }): EventType => type,

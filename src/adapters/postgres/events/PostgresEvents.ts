@@ -10,22 +10,14 @@ import { journalOf, viewOf } from "../../../domain/event/event.ts"
 import { wishesFulfilledBy } from "../../../domain/event/eventTypes.ts"
 import { fromRecorded, toRecorded } from "../../../domain/event/facts.ts"
 import type { DestinationId, EventId, MessageId, OrgId } from "../../../domain/ids.ts"
+import { boundedRows, pageOfRows, searched, within } from "../boundedPages.ts"
 import { beyond, type Page, pageOf } from "../filtering.ts"
 import { groupCommit } from "../groupCommit.ts"
-import {
-  type Connections,
-  Postgres,
-  prepared,
-  type QueryFailed,
-  reading,
-  readingInPieces,
-  unavailable
-} from "../Postgres.ts"
+import { type Connections, Postgres, prepared, type QueryFailed, reading, unavailable } from "../Postgres.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
-import { appendParameters, appendValues, WEIGHT_OF_ONE, weightOfText } from "../store/append.ts"
+import { appendParameters, appendValues, weightOfText } from "../store/append.ts"
 import { streamIdOf } from "../store/PostgresJournals.ts"
 import { openedHash, storedHash } from "../store/storedTexts.ts"
-import { pageOfStretch, searched, stretch, within } from "../stretches.ts"
 
 const matchingStatement = prepared`select id, channel, retry from matching_destinations($1, $2)`
 const publishStatement = prepared`select event, other, hash from publish_events($1, ${appendParameters(2)})`
@@ -119,10 +111,8 @@ export const publishingBy = (
   return groupCommit<NewEvent, PublishResult>({
     // Two with one key never share a statement: the second finds the first.
     keyOf: ({ id, fact, idempotency }) => (idempotency === null ? id : `${fact.orgId} ${idempotency.key}`),
-    orgOf: ({ fact }) => fact.orgId,
     atOnce: 1,
     max: WEIGHT_MAX,
-    ofOne: WEIGHT_OF_ONE,
     weightOf,
     run: publish
   })
@@ -164,16 +154,15 @@ export const readsOf = ({
     const where = ["org_id = $1", ...found, ...beyond("at, id", ["timestamptz", "uuid"], page, values)].join(" and ")
     const order = "at desc, id desc"
     const rows = (most: number) => `select * from publication where ${where} order by ${order} limit ${most}`
-    const looked = stretch({ rows, wanted, order, columns: "id, stream_id, at" }, page)
+    const looked = boundedRows({ rows, wanted, order, columns: "id, stream_id, at" }, page)
     const withFacts = `select ${columns}, p.wanted, p.cut from (${looked}) p ${facts}`
     const text = within(withFacts, { order, columns: "id, ms, names, data, place", size: "octet_length(data::text)" })
-    return readingInPieces(reads.rows({ text }, values), (rows) =>
-      pageOfStretch(
+    return reading(reads.rows({ text }, values), (rows) =>
+      pageOfRows(
         rows.map(lookedEvent),
         page,
         ({ row }) => eventOf(row),
-        ({ row }) => placeOf(row),
-        ({ row }) => row[3]!.length
+        ({ row }) => placeOf(row)
       )
     )
   },

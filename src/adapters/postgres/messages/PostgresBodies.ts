@@ -1,9 +1,8 @@
 import { Effect, Layer } from "effect"
 import { PAGE_READ_BYTES } from "../../../application/errors.ts"
-import { mapInPieces } from "../../../application/pieces.ts"
 import { Bodies } from "../../../application/ports/Bodies.ts"
 import type { EventId, MessageId } from "../../../domain/ids.ts"
-import { Postgres, prepared, reading, readingInPieces } from "../Postgres.ts"
+import { Postgres, prepared, reading } from "../Postgres.ts"
 import { SealedTexts } from "../SealedTexts.ts"
 import { openedAnswer, openedBody } from "../store/storedTexts.ts"
 
@@ -38,22 +37,18 @@ export const layer = Layer.effect(
           ([row]) => (row?.[0] == null ? null : openedBody(texts, id, row[1] as EventId | null, row[0]))
         ),
       responses: (id: MessageId, from = { epoch: 0, attempt: 0 }) =>
-        readingInPieces(
+        reading(
           Effect.tap(lookups.rows(responsesStatement, [id, from.epoch, from.attempt]), (rows) => opening(rows, 2)),
           (rows) => {
             const placeOf = ([epoch, attempt]: ResponseRow) => ({ epoch: Number(epoch), attempt: Number(attempt) })
-            const opened = mapInPieces(
-              rows,
-              (row) => {
-                const [epoch, attempt, body, headers] = row
-                const stored = { body: body!, headers: headers == null ? null : JSON.parse(headers) }
-                return [`${epoch}/${attempt}`, openedAnswer(texts, id, placeOf(row), stored)] as const
-              },
-              ([_, __, body]) => body!.length
-            )
+            const answers = rows.map((row) => {
+              const [epoch, attempt, body, headers] = row
+              const stored = { body: body!, headers: headers == null ? null : JSON.parse(headers) }
+              return [`${epoch}/${attempt}`, openedAnswer(texts, id, placeOf(row), stored)] as const
+            })
             const last = rows.at(-1)
             const end = last?.[4] === "t" ? placeOf(last) : null
-            return Effect.map(opened, (answers) => ({ answers: new Map(answers), end }))
+            return { answers: new Map(answers), end }
           }
         ),
       erase: (id: MessageId) => reading(durable.rows(eraseStatement, [id]), (rows) => Number(rows[0]![0]) > 0)

@@ -7,13 +7,13 @@ import type { ChannelName, MessageId, OrgId, ReplayId } from "../../../domain/id
 import type { MessageStatus } from "../../../domain/message/machine.ts"
 import { isDead, type MessageView, MessageViewJson } from "../../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../../domain/replay/facts.ts"
+import { boundedRows, type Looked, pageOfRows, searched } from "../boundedPages.ts"
 import { beyond, type Page, pageOf } from "../filtering.ts"
 import { literal } from "../literal.ts"
 import { clearing, liveGeneration } from "../log/generations.ts"
 import { stepping } from "../log/projectionRows.ts"
-import { Postgres, prepared, reading, readingInPieces, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { deadLettersBy, isDeadLetter } from "../replays/deadLetters.ts"
-import { type Looked, pageOfStretch, searched, stretch } from "../stretches.ts"
 import {
   type Columns,
   each,
@@ -106,18 +106,17 @@ export const layer = Layer.effect(
       const text =
         orgId === null
           ? pageOfAllOrgs({ ...parts, columns, entry }, page, among)
-          : `${entry === undefined ? "" : `with ${entry} `}${stretch({ ...parts, order: latest(columns), ...shownView }, page)}`
+          : `${entry === undefined ? "" : `with ${entry} `}${boundedRows({ ...parts, order: latest(columns), ...shownView }, page)}`
       const time = columns[0] === "created_at" ? "createdAt" : "endedAt"
-      return readingInPieces(reads.query<ViewRow & Looked>({ text }, values), (rows) =>
-        pageOfStretch(
+      return reading(reads.query<ViewRow & Looked>({ text }, values), (rows) =>
+        pageOfRows(
           rows,
           page,
           ({ view }) => decode(JSON.parse(view)),
           (last) => {
             const view: { readonly [field: string]: unknown } = JSON.parse(last.view)
             return `${view[time]}/${view["id"]}`
-          },
-          ({ view }) => view.length
+          }
         )
       )
     }

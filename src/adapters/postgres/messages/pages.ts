@@ -5,9 +5,9 @@
  */
 import type { OrgId } from "../../../domain/ids.ts"
 import { type MessageStatus, statuses } from "../../../domain/message/machine.ts"
+import { isWanted, ROWS_MAX, within } from "../boundedPages.ts"
 import type { Page } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
-import { isWanted, STRETCH, within } from "../stretches.ts"
 
 /** In a condition: whichever org it is the turn of. */
 export const each = Symbol("each org")
@@ -118,7 +118,7 @@ export const pageOfAllOrgs = (
     ), ${entry === undefined ? "" : `${entry}, `}first as materialized (
       select o.org_id, v.${time}, v.${id} from org o cross join lateral (${rows(1)}) v order by ${order} limit ${orgs}
     ), share as materialized (
-      select least(${SHARE_MAX}, ${STRETCH} / greatest(count(*), 1)) as most from first
+      select least(${SHARE_MAX}, ${ROWS_MAX} / greatest(count(*), 1)) as most from first
     ), looked as materialized (
       select v.* from first o cross join lateral (
         select ${time}, ${id}, ${isWanted(wanted)} as wanted, row_number() over (order by ${order}) as nth from (${rows(most)}) found

@@ -12,10 +12,9 @@ import {
   ReplaySelection,
   type WaitingFilter
 } from "../../../domain/replay/facts.ts"
+import { type Looked, pageOfRows, within } from "../boundedPages.ts"
 import { liveGeneration } from "../log/generations.ts"
-import { nextInTurn } from "../nextInTurn.ts"
-import { Postgres, prepared, reading, readingInPieces, unavailable } from "../Postgres.ts"
-import { type Looked, pageOfStretch, within } from "../stretches.ts"
+import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { isDead, isWanted, waits } from "./deadLetters.ts"
 
 const columns = `r.id, r.org_id as "orgId", r.selection, r.reason, r.requested_at as "requestedAt",
@@ -37,7 +36,8 @@ const listStatement = prepared`select ${columns}, r.wanted, r.cut ${from(`(${lis
 const itemsStatement = prepared`select message_id as "messageId", epoch, event_id as "eventId" from replay_item where replay_id = $1 and number > $2 order by number limit $3`
 const takeStatement = prepared`with taken as (
       update replay set next_at = statement_timestamp() + make_interval(secs => $1 / 1000.0)
-      where id = ${nextInTurn("replay", "next_at < 'infinity'", "$2")} and next_at <= statement_timestamp() returning *
+      where id = (select id from replay where next_at <= statement_timestamp() order by next_at limit 1 for update skip locked)
+        and next_at <= statement_timestamp() returning *
     )
     select ${columns} ${from("taken")}`
 const backStatement = prepared`update replay set next_at = statement_timestamp() + make_interval(secs => $2 / 1000.0)
@@ -170,8 +170,6 @@ export const layer = Layer.effect(
   Replays,
   Effect.gen(function* () {
     const { derived, durable, lookups, reads } = yield* Postgres
-    /** The org whose turn was the last in this process. */
-    let last = ""
 
     const open = Effect.fnUntraced(function* (opening: Opening) {
       const [opened] = yield* unavailable(durable.query<JobRow>(openStatement, valuesOf(opening)))
@@ -205,8 +203,8 @@ export const layer = Layer.effect(
         reading(lookups.query<JobRow>(knownStatement, [orgId, key]), ([row]) => row ?? null),
       endSearch: (id) => Effect.asVoid(unavailable(durable.query(endSearchStatement, [id]))),
       list: (orgId, page) =>
-        readingInPieces(reads.query<JobRow & Looked>(listStatement, [orgId, page.cursor, page.limit + 1]), (rows) =>
-          pageOfStretch(
+        reading(reads.query<JobRow & Looked>(listStatement, [orgId, page.cursor, page.limit + 1]), (rows) =>
+          pageOfRows(
             rows,
             page,
             ({ wanted: _, cut: __, ...row }) => jobOf(row),
@@ -218,10 +216,9 @@ export const layer = Layer.effect(
       items: (id, after, limit) =>
         reading(reads.query<ItemRow>(itemsStatement, [id, after, limit]), (rows) => rows.map(itemOf)),
       take: (lease) =>
-        reading(durable.query<JobRow>(takeStatement, [Duration.toMillis(lease), last]), ([row]) => {
-          last = row?.orgId ?? last
-          return row === undefined ? null : jobOf(row)
-        }),
+        reading(durable.query<JobRow>(takeStatement, [Duration.toMillis(lease)]), ([row]) =>
+          row === undefined ? null : jobOf(row)
+        ),
       back: (id, pause) => Effect.asVoid(unavailable(durable.query(backStatement, [id, Duration.toMillis(pause)]))),
       close: (id) =>
         unavailable(derived.query(forgetItemsStatement, [id, FORGOTTEN_AT_ONCE])).pipe(

@@ -1,10 +1,10 @@
 /** Filters for dead letters and for waiting messages as conditions on `message_view`: for lists, counts and replays. */
 import type { OrgId } from "../../../domain/ids.ts"
 import type { DeadLetterFilter, WaitingFilter } from "../../../domain/replay/facts.ts"
+import { type Searched, searched } from "../boundedPages.ts"
 import { conditionsOf } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
 import { isOf, type OneAfterTheOther } from "../messages/pages.ts"
-import { type Searched, searched } from "../stretches.ts"
 
 const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
   ["channel", "channel ="],

@@ -16,7 +16,7 @@ create table replay (
 );
 create index replay_of_org on replay (org_id, id desc);
 create index replay_unfinished on replay (org_id) where (next_at < 'infinity'::timestamptz);
-create index replay_of_org_next on replay (org_id, next_at) where (next_at < 'infinity'::timestamptz);
+create index replay_next on replay (next_at) where (next_at < 'infinity'::timestamptz);
 
 create table replay_item (
   replay_id uuid not null,

@@ -3,7 +3,6 @@
  * moment (see groupCommit.ts): facts, queue changes, bodies and idempotency keys commit together.
  */
 import { DateTime, Effect, Layer, Result } from "effect"
-import { mapInPieces } from "../../../application/pieces.ts"
 import { type Append, type AppendResult, EventStore, type Position } from "../../../application/ports/EventStore.ts"
 import { Pulse } from "../../../application/ports/Pulse.ts"
 import type { MessageId, OrgId } from "../../../domain/ids.ts"
@@ -11,9 +10,9 @@ import { fromRecorded } from "../../../domain/message/recorded.ts"
 import type { StoredFact } from "../../../domain/message/view.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { literal } from "../literal.ts"
-import { type Connections, Postgres, prepared, reading, readingInPieces, unavailable } from "../Postgres.ts"
+import { type Connections, Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
-import { appendStatement, appendValues, resultsOf, saysWork, WEIGHT_OF_ONE, weightOf } from "./append.ts"
+import { appendStatement, appendValues, resultsOf, saysWork, weightOf } from "./append.ts"
 import { loggedColumns, loggedOf } from "./logged.ts"
 import { openedHash } from "./storedTexts.ts"
 
@@ -27,13 +26,8 @@ const storedFact = (version: string, atMs: string, actor: string | null, name: s
   fact: Result.getOrThrow(fromRecorded({ name, data }))
 })
 
-/** Reading a fact takes longer than anything else that is done with it. */
 const factsIn = (rows: ReadonlyArray<EventRow>) =>
-  mapInPieces(
-    rows,
-    ([version, at, actor, name, data]) => storedFact(version!, at!, actor ?? null, name!, data!),
-    ([_version, _at, _actor, _name, data]) => data!.length
-  )
+  rows.map(([version, at, actor, name, data]) => storedFact(version!, at!, actor ?? null, name!, data!))
 
 /** Of the facts of one stream, in order. */
 const streamOf = (facts: ReadonlyArray<StoredFact>) => ({ version: facts.at(-1)?.version ?? 0, facts })
@@ -82,11 +76,11 @@ export const layer = Layer.effect(
     const appending = texts.writing(appendStatement)
 
     const load = (id: MessageId) =>
-      readingInPieces(postgres.lookups.rows(loadStatement, [id]), (rows) => Effect.map(factsIn(rows), streamOf))
+      reading(postgres.lookups.rows(loadStatement, [id]), (rows) => streamOf(factsIn(rows)))
 
     const loadMany = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
       const rows = yield* unavailable(postgres.lookups.rows(loadManyStatement, [literal(ids)]))
-      const facts = yield* factsIn(rows)
+      const facts = factsIn(rows)
       const streams = Map.groupBy(facts.keys(), (nth) => rows[nth]![5] as MessageId)
       return new Map([...streams].map(([id, places]) => [id, streamOf(places.map((nth) => facts[nth]!))] as const))
     })
@@ -106,10 +100,8 @@ export const layer = Layer.effect(
 
     const commit = yield* groupCommit<Append, AppendResult>({
       keyOf: ({ messageId }) => messageId,
-      orgOf: ({ org }) => org,
       atOnce: 2,
       max: 1_000,
-      ofOne: WEIGHT_OF_ONE,
       weightOf,
       run: (entries) =>
         postgres.appends.rows(...appending(appendValues(entries, texts))).pipe(

@@ -17,7 +17,7 @@ import { publishedEvent, publishingBy } from "../events/PostgresEvents.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
-import { moveOf, WEIGHT_OF_ONE, weightOf } from "./append.ts"
+import { moveOf, weightOf } from "./append.ts"
 import { acceptedUnder } from "./PostgresEventStore.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 import { newKey, openedKey } from "./PostgresStreamKeys.ts"
@@ -97,10 +97,8 @@ export const layer = Layer.effect(
 
     const reserve = yield* groupCommit<Intent, Reservation>({
       keyOf: ({ id }) => id,
-      orgOf: ({ entry }) => entry.org,
       atOnce: 2,
       max: 1_000,
-      ofOne: WEIGHT_OF_ONE,
       weightOf: ({ entry }) => weightOf(entry),
       run: (intents) => {
         const given = intents.map((intent, n) => asked(texts, intent, n))

@@ -189,9 +189,6 @@ export const weightOf = ({ opening, response }: Append): number =>
   (typeof opening?.body === "string" ? weightOfText(opening.body) : 0) +
   (response === null ? 0 : weightOfText(response.body))
 
-/** What the entries of one org may weigh that are under way while others ask: some ten milliseconds. */
-export const WEIGHT_OF_ONE = 100
-
 /** The gate of each entry, as its place among the distinct ones. An append without gates says nothing about them. */
 const gatesOf = () => {
   const places = new Map<string, number>()

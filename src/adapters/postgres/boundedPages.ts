@@ -1,16 +1,14 @@
 /**
- * Pages of lists that filter by more than one index answers, or whose rows may be large. A page looks at one stretch of its list: rows in its
- * order, which an index gives, and no more than so many of them. It takes those that the other filters are true of. So it may have fewer
- * items than it may hold, even none, and says where the next stretch begins: what a page reads depends on no filter, and on nothing that the
- * server believes of the rows. Nor are more bytes of rows fetched than a page may have: it ends there, and says where the next one begins.
+ * Pages of lists that filter by more than one index answers, or whose rows may be large. A page looks at so many rows of its list in their
+ * order, which an index gives, and takes those that the other filters are true of. So it may have fewer items than it may hold, even
+ * none, and says where the next page begins: the work of a page depends on no filter, and on no statistics of the server. Nor are more
+ * bytes of rows fetched than a page may have: it ends there.
  */
-import { Effect } from "effect"
 import { PAGE_READ_BYTES } from "../../application/errors.ts"
-import { mapInPieces } from "../../application/pieces.ts"
 import { conditionsOf, type Page } from "./filtering.ts"
 
-/** At most as many rows are looked at for a page. */
-export const STRETCH = 10_000
+/** The most rows that are looked at for a page. */
+export const ROWS_MAX = 10_000
 
 type Conditions<Filter> = ReadonlyArray<readonly [keyof Filter, string]>
 
@@ -46,7 +44,7 @@ export const searched = <Filter extends object>(
 export const isWanted = (wanted: ReadonlyArray<string>): string =>
   wanted.length === 0 ? "true" : `(${wanted.join(" and ")}) is true`
 
-interface Stretch {
+interface Bounded {
   readonly rows: (most: number) => string
   readonly wanted: ReadonlyArray<string>
   readonly order: string
@@ -58,10 +56,10 @@ interface Stretch {
 }
 
 /** How many rows to look at for a page: where every row is wanted, as many as it holds, and one more to know whether another follows. */
-const lookedAt = ({ wanted, most = STRETCH }: Stretch, { limit }: Page): number =>
+const lookedAt = ({ wanted, most = ROWS_MAX }: Bounded, { limit }: Page): number =>
   wanted.length === 0 ? limit + 1 : Math.max(most, limit + 1)
 
-/** A row of a stretch. */
+/** A row that was looked at. */
 export interface Looked {
   readonly wanted: boolean
   /** It is the last that was looked at, and more may follow. */
@@ -69,10 +67,10 @@ export interface Looked {
 }
 
 /**
- * SQL for the rows of a page, as `Looked`: those of the stretch that are wanted, and the last one where the stretch was cut. `rows` is the
+ * SQL for the rows of a page, as `Looked`: those that are wanted, and the last one where more may follow. `rows` is the
  * SQL for the first rows in `order`, `columns` is what is shown of each.
  */
-export const stretch = (asked: Stretch, page: Page): string => {
+export const boundedRows = (asked: Bounded, page: Page): string => {
   const { rows, wanted, order, columns, size } = asked
   const most = lookedAt(asked, page)
   const looked = `select * from (
@@ -86,26 +84,24 @@ export const stretch = (asked: Stretch, page: Page): string => {
 /** SQL for the first rows of a page, as `Looked`, as many as have so many bytes: the one with which they have them is cut. */
 export const within = (
   rows: string,
-  { order, columns, size }: Required<Pick<Stretch, "order" | "columns" | "size">>
+  { order, columns, size }: Required<Pick<Bounded, "order" | "columns" | "size">>
 ): string =>
   `select ${columns}, wanted, cut or upto >= ${PAGE_READ_BYTES} as cut from (
       select *, sum(size) over (order by ${order} rows unbounded preceding) as upto
       from (select *, coalesce(${size}, 0) as size from (${rows}) rows) sized
     ) summed where upto - size < ${PAGE_READ_BYTES} order by ${order}`
 
-/** The page that these rows are. `bytesOf` tells how many bytes there are to do with for a row. */
-export const pageOfStretch = <Row extends Looked, Item>(
+/** The page that these rows are. */
+export const pageOfRows = <Row extends Looked, Item>(
   rows: ReadonlyArray<Row>,
   { limit }: Page,
   itemOf: (row: Row) => Item,
-  cursorOf: (last: Row) => string,
-  bytesOf?: (row: Row) => number
+  cursorOf: (last: Row) => string
 ) => {
   const shown = rows.slice(0, limit)
   const goesOn = rows.length > limit || rows.at(-1)?.cut === true
-  const wanted = shown.filter(({ wanted }) => wanted)
-  return Effect.map(mapInPieces(wanted, itemOf, bytesOf), (items) => ({
-    items,
+  return {
+    items: shown.filter(({ wanted }) => wanted).map(itemOf),
     nextCursor: goesOn ? cursorOf(shown.at(-1)!) : null
-  }))
+  }
 }
