@@ -21,7 +21,6 @@ const ours: ReadonlySet<string> = new Set([
   "store_unavailable",
   "channel_unavailable",
   "channel_failed",
-  "slot_missed",
   "body_erased",
   "payload_invalid",
   ...missingCodes
