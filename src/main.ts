@@ -43,8 +43,7 @@ import { endMessages } from "./application/maintenance/endMessages.ts"
 import { Leadership, maintain } from "./application/maintenance/leader.ts"
 import { readFigures } from "./application/maintenance/readFigures.ts"
 import { retention } from "./application/maintenance/retention.ts"
-import { watchBroker } from "./application/maintenance/watchBroker.ts"
-import { watchOverdue } from "./application/maintenance/watchOverdue.ts"
+import { watchConditions } from "./application/maintenance/watchConditions.ts"
 import { AlertFormats } from "./application/ports/AlertFormats.ts"
 import { Channels as ChannelRecords } from "./application/ports/Channels.ts"
 import { Processes } from "./application/ports/Processes.ts"
@@ -158,8 +157,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
   )
 
   const maintenance = Layer.mergeAll(
-    inBackground(maintain(watchOverdue)),
-    inBackground(maintain(watchBroker)),
+    inBackground(Effect.flatMap(watchConditions, maintain)),
     inBackground(maintain(endMessages)),
     inBackground(maintain(disableFailing)),
     inBackground(maintain(forgetReceipts)),

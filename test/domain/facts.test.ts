@@ -11,14 +11,13 @@ import { describe, expect, it } from "vitest"
 import * as access from "../../src/domain/access/facts.ts"
 import * as circuit from "../../src/domain/circuit/facts.ts"
 import * as command from "../../src/domain/command/facts.ts"
+import * as condition from "../../src/domain/condition/facts.ts"
 import * as consent from "../../src/domain/consent/facts.ts"
 import * as destination from "../../src/domain/destination/facts.ts"
 import * as erasure from "../../src/domain/erasure/facts.ts"
 import * as event from "../../src/domain/event/facts.ts"
 import * as message from "../../src/domain/message/facts.ts"
 import * as messageCodec from "../../src/domain/message/recorded.ts"
-import * as outage from "../../src/domain/outage/facts.ts"
-import * as overdue from "../../src/domain/overdue/facts.ts"
 import type { RecordedFact, UnreadableFact } from "../../src/domain/recorded.ts"
 import * as replay from "../../src/domain/replay/facts.ts"
 
@@ -51,8 +50,7 @@ const kinds = {
   erasure: kind(erasure, erasure),
   event: kind(event, event),
   message: kind(message, messageCodec),
-  outage: kind(outage, outage),
-  overdue: kind(overdue, overdue),
+  condition: kind(condition, condition),
   command: kind(command, command),
   replay: kind(replay, replay)
 }

@@ -7,34 +7,27 @@
  */
 import { DateTime, Effect, Result } from "effect"
 import {
-  type Alert,
   type AlertEvent,
   type AlertedDestination,
-  brokerAway,
-  brokerBack,
   circuitClosed,
   circuitOpened,
   commandRefused,
+  conditionAlert,
   deadLetter,
   destinationDisabled,
-  destinationEnabled,
-  oldestDueExceeded,
-  oldestDueRecovered
+  destinationEnabled
 } from "../../domain/alert/alert.ts"
 import { circuitNews, deadLetterErrorOf, isRecent, mayAlert, mayAlertAgain } from "../../domain/alert/triggers.ts"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
 import type { CommandFact } from "../../domain/command/facts.ts"
 import { fromRecorded as commandFact } from "../../domain/command/facts.ts"
+import { type ConditionFact, fromRecorded as conditionFact, targetOf } from "../../domain/condition/facts.ts"
 import { fromRecorded as configurationFact, isConfigurationFact } from "../../domain/destination/facts.ts"
 import { DestinationId, type MessageId, type OrgId } from "../../domain/ids.ts"
 import { isKnownFact } from "../../domain/knownFacts.ts"
 import type { DeliveryError } from "../../domain/message/facts.ts"
 import { fromRecorded as messageFact } from "../../domain/message/recorded.ts"
-import type { OutageFact } from "../../domain/outage/facts.ts"
-import { fromRecorded as outageFact } from "../../domain/outage/facts.ts"
-import type { OverdueFact } from "../../domain/overdue/facts.ts"
-import { fromRecorded as overdueFact } from "../../domain/overdue/facts.ts"
 import { UnreadableFact } from "../../domain/recorded.ts"
 import { AlertProgress, type Notice } from "../ports/AlertProgress.ts"
 import { Channels } from "../ports/Channels.ts"
@@ -56,13 +49,12 @@ type Occasion =
       readonly error: DeliveryError
     }
   | {
-      readonly type: "overdue"
-      /** Null when the backlog is over. */
+      readonly type: "condition"
+      /** Null where the fact names none. */
       readonly destination: DestinationId | null
       readonly target: DestinationId
-      readonly fact: OverdueFact
+      readonly fact: ConditionFact
     }
-  | { readonly type: "outage"; readonly destination: null; readonly target: DestinationId; readonly fact: OutageFact }
   | {
       readonly type: "commandRefused"
       readonly destination: null
@@ -100,13 +92,11 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
   for (const { logged, occasion } of occasions) {
     const origin = `${logged.stream}:${logged.version}`
     const subject = occasion.destination === null ? null : (subjects.get(occasion.destination) ?? null)
-    if (occasion.type === "overdue") {
+    if (occasion.type === "condition") {
       const target = targets.find(({ id }) => id === occasion.target)
       if (target === undefined) continue
-      alerts.push({ target, alert: overdueAlert(target, occasion.fact, subject, logged), origin })
-    } else if (occasion.type === "outage") {
-      const target = targets.find(({ id }) => id === occasion.target)
-      if (target !== undefined) alerts.push({ target, alert: outageAlert(target, occasion.fact, logged), origin })
+      const watched = { orgId: target.orgId, target: target.id, at: logged.at }
+      alerts.push({ target, alert: conditionAlert(watched, occasion.fact, subject), origin })
     } else if (occasion.type === "commandRefused") {
       const { orgId, command, problem, status, detail } = occasion.fact
       const alert = commandRefused(orgId, logged.at, {
@@ -142,8 +132,6 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
 })
 
 const CIRCUIT = "circuit-"
-const OVERDUE = "overdue-"
-const OUTAGE = "outage-"
 const COMMAND = "command-"
 /** Each channel has its own prefix for the journals of its destinations, before the id. */
 const UUID_LENGTH = 36
@@ -165,14 +153,11 @@ const occasionOf = (logged: LoggedFact, destinations: ReadonlyMap<MessageId, Des
     if (fact.type === "DestinationDisabled") return { type: "disabled", destination, reason: fact.reason }
     if (fact.type === "DestinationEnabled") return { type: "disabled", destination, reason: null }
   }
-  if (stream.startsWith(OVERDUE)) {
-    const fact = Result.getOrThrow(overdueFact(logged))
-    const destination = fact.type === "OverdueBegan" ? fact.destination : null
-    return { type: "overdue", destination, target: DestinationId.make(stream.slice(OVERDUE.length)), fact }
-  }
-  if (stream.startsWith(OUTAGE)) {
-    const fact = Result.getOrThrow(outageFact(logged))
-    return { type: "outage", destination: null, target: DestinationId.make(stream.slice(OUTAGE.length)), fact }
+  const target = targetOf(stream)
+  if (target !== null) {
+    const fact = Result.getOrThrow(conditionFact(logged))
+    const destination = fact.type === "ConditionBegan" ? (fact.destination ?? null) : null
+    return { type: "condition", destination, target, fact }
   }
   if (stream.startsWith(COMMAND)) {
     const fact = Result.getOrThrow(commandFact(logged))
@@ -241,23 +226,6 @@ const circuitAlert = Effect.fnUntraced(function* (
       : [fact]
   return circuitNews(history) === "closed" ? circuitClosed(about) : null
 })
-
-const overdueAlert = (
-  { id, orgId }: AlertTarget,
-  fact: OverdueFact,
-  subject: AlertSubject | null,
-  { at }: LoggedFact
-): Alert => {
-  const watched = { orgId, target: id, at }
-  if (fact.type === "OverdueEnded") return oldestDueRecovered(watched)
-  const { messageId, dueAt, limitSeconds } = fact
-  return oldestDueExceeded(watched, { destination: subject, messageId, limitSeconds, dueAt: DateTime.formatIso(dueAt) })
-}
-
-const outageAlert = ({ id, orgId }: AlertTarget, fact: OutageFact, { at }: LoggedFact): Alert => {
-  const watched = { orgId, target: id, at }
-  return fact.type === "BrokerBack" ? brokerBack(watched) : brokerAway(watched, DateTime.formatIso(fact.since))
-}
 
 /** The last notices about dead letters of these destinations, and the notices that are added here. */
 const noticesOf = Effect.fnUntraced(function* (destinations: ReadonlyArray<DestinationId>) {

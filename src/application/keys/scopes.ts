@@ -1,13 +1,12 @@
 import { recorded as access } from "../../domain/access/facts.ts"
 import { recorded as circuit } from "../../domain/circuit/facts.ts"
 import { recorded as command } from "../../domain/command/facts.ts"
+import { recorded as condition } from "../../domain/condition/facts.ts"
 import { recorded as consent } from "../../domain/consent/facts.ts"
 import type { ConfigurationFact } from "../../domain/destination/facts.ts"
 import { recorded as erasure } from "../../domain/erasure/facts.ts"
 import { recorded as event } from "../../domain/event/facts.ts"
 import { recorded as message } from "../../domain/message/facts.ts"
-import { recorded as outage } from "../../domain/outage/facts.ts"
-import { recorded as overdue } from "../../domain/overdue/facts.ts"
 import { recorded as replay } from "../../domain/replay/facts.ts"
 
 /** What a key may do. A route says which one it needs (adapters/http/server/scopes.ts). */
@@ -69,8 +68,7 @@ const guarded: ReadonlyArray<readonly [recorded: object, Scope]> = [
   [consent, "messages:read"],
   [command, "messages:read"],
   [circuit, "endpoints:read"],
-  [overdue, "endpoints:read"],
-  [outage, "endpoints:read"],
+  [condition, "endpoints:read"],
   [erasure, "erasures:write"],
   // Who saw a body, who was refused, and from where.
   [access, "audit:read"]

@@ -54,6 +54,6 @@ export const endMessagesOnce = Effect.fnUntraced(function* () {
 
 export const endMessages = {
   name: "ending messages whose time is over",
-  every: "2 seconds",
+  every: "3 seconds",
   step: Effect.suspend(endMessagesOnce)
 } as const

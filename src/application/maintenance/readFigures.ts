@@ -10,7 +10,7 @@ const STALL_FROM = Duration.seconds(1)
 /** `self` names this process, which leads. */
 export const readFigures = (self: string, destinations: ReadonlyArray<DestinationId>) => ({
   name: "reading figures for the metrics",
-  every: Duration.seconds(5),
+  every: Duration.seconds(10),
   step: Effect.gen(function* () {
     const processes = yield* Processes
     const counts = yield* processes.counts(destinations)

@@ -1,12 +1,12 @@
 import { Context, DateTime, type Redacted } from "effect"
 import type { AlertEvent, Severity } from "../../domain/alert/alert.ts"
+import type { OldestDue } from "../../domain/condition/decider.ts"
 import type { Call } from "../../domain/delivery/exchange.ts"
 import type { RateLimit } from "../../domain/delivery/rateLimit.ts"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import type { DestinationKind } from "../../domain/destination/changes.ts"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import type { OnDeadLetter } from "../../domain/message/queueChange.ts"
-import type { OldestDue } from "../../domain/overdue/decider.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 
 /** What can be set about a destination of any kind. Each channel adds what it needs to know (see Channels.ts). */

@@ -1,6 +1,6 @@
 import { Context, type DateTime, type Duration } from "effect"
+import type { BrokerReach } from "../../domain/condition/decider.ts"
 import type { DestinationId } from "../../domain/ids.ts"
-import type { BrokerReach } from "../../domain/outage/decider.ts"
 import type { FromStore } from "../errors.ts"
 import type { Topic } from "./Pulse.ts"
 

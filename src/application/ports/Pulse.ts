@@ -43,6 +43,13 @@ export const makeListeners = (): Pick<PulseService, "ring" | "listener"> => {
 export const Pulse = Context.Reference<PulseService>("posthaste/application/ports/Pulse", {
   defaultValue: () => {
     const { ring, listener } = makeListeners()
-    return { ring, listener, wake: (...woken) => Effect.sync(() => woken.forEach(ring)) }
+    return {
+      ring,
+      listener,
+      wake: (...woken) =>
+        Effect.sync(() => {
+          for (const topic of woken) ring(topic)
+        })
+    }
   }
 })

@@ -50,7 +50,7 @@ export const heartbeat = Effect.fnUntraced(function* ({ self, brokerAway, fetche
         })
       )
     leadership.told(leads, askedAt)
-    due.forEach(pulse.ring)
+    for (const topic of due) pulse.ring(topic)
     fetched({
       ...{ figures, ageSeconds: figuresAgeSeconds, clockOffsetSeconds: (offset ?? 0) / 1000 },
       fetchedAtNanos: clock.monotonicTimeNanosUnsafe()

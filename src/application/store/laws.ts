@@ -8,6 +8,8 @@ import { fromRecorded as accessFact } from "../../domain/access/facts.ts"
 import * as circuit from "../../domain/circuit/decider.ts"
 import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
 import { fromRecorded as commandFact } from "../../domain/command/facts.ts"
+import * as condition from "../../domain/condition/decider.ts"
+import { fromRecorded as conditionFact } from "../../domain/condition/facts.ts"
 import { fromRecorded as dossierFact } from "../../domain/consent/facts.ts"
 import { fromRecorded as configurationFact } from "../../domain/destination/facts.ts"
 import { fromRecorded as erasureFact } from "../../domain/erasure/facts.ts"
@@ -16,10 +18,6 @@ import { fromRecorded as eventFact } from "../../domain/event/facts.ts"
 import { beginning, type TrackedMessage, track } from "../../domain/message/place.ts"
 import { fromRecorded as messageFact } from "../../domain/message/recorded.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
-import * as outage from "../../domain/outage/decider.ts"
-import { fromRecorded as outageFact } from "../../domain/outage/facts.ts"
-import * as overdue from "../../domain/overdue/decider.ts"
-import { fromRecorded as overdueFact } from "../../domain/overdue/facts.ts"
 import type { RecordedFact, UnreadableFact } from "../../domain/recorded.ts"
 import * as replay from "../../domain/replay/decider.ts"
 import { fromRecorded as replayFact } from "../../domain/replay/facts.ts"
@@ -100,8 +98,10 @@ type Judge = (facts: ReadonlyArray<LoggedFact>) => Result.Result<unknown, Breach
 const judges: ReadonlyArray<readonly [prefix: string, judge: Judge]> = [
   ["circuit-", judgeCircuit],
   ["replay-", judgeBy({ read: replayFact, start: replay.initial, step: replay.step, describe: replay.statusOf })],
-  ["overdue-", judgeBy({ ...overdue, read: overdueFact, start: overdue.initial, describe: ({ value }) => value })],
-  ["outage-", judgeBy({ ...outage, read: outageFact, start: outage.initial, describe: ({ value }) => value })],
+  [
+    "condition-",
+    judgeBy({ ...condition, read: conditionFact, start: condition.initial, describe: ({ value }) => value })
+  ],
   ["event-type-", readableBy(configurationFact)],
   ["event-", judgeBy({ read: eventFact, start: event.initial, step: event.step, describe: event.describe })],
   ...["consent-", "blocked-"].map((prefix) => [prefix, readableBy(dossierFact)] as const),

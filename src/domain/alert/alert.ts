@@ -4,13 +4,14 @@
  * Texts name orgs, destinations, messages and errors as the org itself may see them; no body, no secret and no path
  * of a URL, which may hold one.
  */
-import type { DateTime } from "effect"
+import { DateTime } from "effect"
 import type { CircuitFactOf } from "../circuit/facts.ts"
+import { type ConditionBegan, type ConditionFact, type ConditionName, conditions } from "../condition/facts.ts"
 import type { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
 import type { DeliveryError } from "../message/facts.ts"
 
 /** The events that an alert target can choose. */
-export const alertEvents = ["circuit", "deadLetter", "oldestDue", "disabled", "commandRefused", "broker"] as const
+export const alertEvents = ["circuit", "deadLetter", "disabled", "commandRefused", ...conditions] as const
 export type AlertEvent = (typeof alertEvents)[number]
 
 export const alertTypes = [
@@ -156,62 +157,55 @@ interface Watched {
   readonly at: DateTime.Utc
 }
 
-const overdueOf = ({ orgId, target, at }: Watched) => ({
-  severity: "warning" as const,
-  orgId,
-  subject: `posthaste/${orgId}/oldest-due/${target}`,
-  at
-})
-
-interface Oldest {
-  /** Null when it is not known any more. */
-  readonly destination: AlertedDestination | null
-  readonly messageId: MessageId
-  readonly dueAt: string
-  readonly limitSeconds: number
+interface Words {
+  /** In the subject of the alert. */
+  readonly slug: string
+  readonly severity: Severity
+  readonly began: AlertType
+  readonly ended: AlertType
+  readonly says: (fact: ConditionBegan, destination: AlertedDestination | null) => string
+  readonly saysOver: string
 }
 
-export const oldestDueExceeded = (watched: Watched, { destination, ...oldest }: Oldest): Alert => ({
-  ...overdueOf(watched),
-  type: "posthaste.oldest_due.exceeded",
-  action: "trigger",
-  destination,
-  summary: `The oldest due message has waited longer than ${oldest.limitSeconds} s, since ${oldest.dueAt}.${destination === null ? "" : ` It is for the ${nameOf(destination)}.`}`,
-  details: { ...oldest }
-})
+const conditionWords: Readonly<Record<ConditionName, Words>> = {
+  oldestDue: {
+    slug: "oldest-due",
+    severity: "warning",
+    began: "posthaste.oldest_due.exceeded",
+    ended: "posthaste.oldest_due.recovered",
+    says: ({ since, limitSeconds }, destination) =>
+      `The oldest due message has waited longer than ${limitSeconds} s, since ${DateTime.formatIso(since)}.${destination === null ? "" : ` It is for the ${nameOf(destination)}.`}`,
+    saysOver: "No due message waits for long any more."
+  },
+  broker: {
+    slug: "broker",
+    severity: "error",
+    began: "posthaste.broker.away",
+    ended: "posthaste.broker.back",
+    says: ({ since }) =>
+      `No process of Posthaste has reached RabbitMQ since ${DateTime.formatIso(since)}. Commands wait in their queue, facts and dead letters go out later.`,
+    saysOver: "RabbitMQ is reached again. What waited is being moved."
+  }
+}
 
-export const oldestDueRecovered = (watched: Watched): Alert => ({
-  ...overdueOf(watched),
-  type: "posthaste.oldest_due.recovered",
-  action: "resolve",
-  destination: null,
-  summary: "No due message waits for long any more.",
-  details: {}
-})
-
-const outageOf = ({ orgId, target, at }: Watched) => ({
-  severity: "error" as const,
-  orgId,
-  subject: `posthaste/${orgId}/broker/${target}`,
-  at,
-  destination: null
-})
-
-export const brokerAway = (watched: Watched, since: string): Alert => ({
-  ...outageOf(watched),
-  type: "posthaste.broker.away",
-  action: "trigger",
-  summary: `No process of Posthaste has reached RabbitMQ since ${since}. Commands wait in their queue, facts and dead letters go out later.`,
-  details: { since }
-})
-
-export const brokerBack = (watched: Watched): Alert => ({
-  ...outageOf(watched),
-  type: "posthaste.broker.back",
-  action: "resolve",
-  summary: "RabbitMQ is reached again. What waited is being moved.",
-  details: {}
-})
+/** `destination` is the one that the fact names; null when it names none, or it is not known any more. */
+export const conditionAlert = (
+  { orgId, target, at }: Watched,
+  fact: ConditionFact,
+  destination: AlertedDestination | null
+): Alert => {
+  const { slug, severity, began, ended, says, saysOver } = conditionWords[fact.condition]
+  const about = { severity, orgId, subject: `posthaste/${orgId}/${slug}/${target}`, at }
+  if (fact.type === "ConditionEnded")
+    return { ...about, type: ended, action: "resolve", destination: null, summary: saysOver, details: {} }
+  const { since, messageId, limitSeconds } = fact
+  const details = {
+    since: DateTime.formatIso(since),
+    ...(messageId !== undefined && { messageId }),
+    ...(limitSeconds !== undefined && { limitSeconds })
+  }
+  return { ...about, type: began, action: "trigger", destination, summary: says(fact, destination), details }
+}
 
 /** A test begins and ends at once, so that it leaves no open incident. */
 export const testAlerts = ({ orgId, target, at }: Watched, nonce: string): ReadonlyArray<Alert> => {

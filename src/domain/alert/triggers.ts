@@ -14,11 +14,9 @@ export const alertingFacts = [
   "MessageDeadLettered",
   "DestinationDisabled",
   "DestinationEnabled",
-  "OverdueBegan",
-  "OverdueEnded",
-  "CommandRefused",
-  "BrokerLost",
-  "BrokerBack"
+  "ConditionBegan",
+  "ConditionEnded",
+  "CommandRefused"
 ] as const
 
 const alerting: ReadonlySet<string> = new Set(alertingFacts)

@@ -13,7 +13,7 @@ export const journalOf = ({ journal }: DestinationKind, id: string) => `${journa
 
 /** All journals that are about a destination, by the prefix of its own. */
 export const journalsOf = (journal: string, id: string) =>
-  [journal, "circuit", "overdue", "outage"].map((prefix) => `${prefix}-${id}` as const)
+  [journal, "circuit", "condition-oldestDue", "condition-broker"].map((prefix) => `${prefix}-${id}` as const)
 
 export const journalOfKey = (id: string) => `key-${id}` as const
 

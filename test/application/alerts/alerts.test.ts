@@ -8,8 +8,7 @@ import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { alertOnFactsOnce } from "../../../src/application/alerts/alertOnFacts.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
-import { watchBrokerOnce } from "../../../src/application/maintenance/watchBroker.ts"
-import { watchOverdueOnce } from "../../../src/application/maintenance/watchOverdue.ts"
+import { type Remembered, watchConditionsOnce } from "../../../src/application/maintenance/watchConditions.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import { AlertProgress } from "../../../src/application/ports/AlertProgress.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
@@ -23,6 +22,7 @@ import { evolve, replay } from "../../../src/domain/circuit/decider.ts"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import { stateOf } from "../../../src/domain/circuit/state.ts"
 import { journalOfCommand, toRecorded } from "../../../src/domain/command/facts.ts"
+import { journalOf } from "../../../src/domain/condition/facts.ts"
 import { type DestinationId, OrgId } from "../../../src/domain/ids.ts"
 import { fromRecorded } from "../../../src/domain/message/recorded.ts"
 import { makeEndpoint, makeTarget, webhook } from "../../contracts/destinations/samples.ts"
@@ -70,6 +70,9 @@ const pagerDutyTarget = Effect.gen(function* () {
 })
 
 // ------------------------------------------------------------------------------------------- what happens
+
+/** As a process that has just begun to lead. */
+const lookAtConditions = Effect.suspend(() => watchConditionsOnce(new Map()))
 
 const circuit = Effect.fnUntraced(function* (destination: DestinationId, ...facts: ReadonlyArray<CircuitFact>) {
   const circuits = yield* Circuits
@@ -403,7 +406,7 @@ describe("refused commands of an org", () => {
 })
 
 describe("the broker", () => {
-  const look = Effect.andThen(watchBrokerOnce(), follow)
+  const look = Effect.andThen(lookAtConditions, follow)
   const report = (id: string, brokerAway: boolean) =>
     Effect.flatMap(Processes, ({ beat }) =>
       beat({ id, host: "shop", pid: 1, roles: ["relay"], version: "1", broker: true, brokerAway, clockOffsetMs: null })
@@ -522,7 +525,7 @@ describe("an alert", () => {
       }
       yield* waiting(sick)
       yield* TestClock.adjust("10 minutes")
-      yield* watchOverdueOnce()
+      yield* lookAtConditions
       yield* follow
       for (const id of [sick, sickElsewhere, removed, watcher, foreign]) {
         expect((yield* typesTold(id)).filter((type) => type?.startsWith("posthaste."))).toEqual([])
@@ -563,14 +566,14 @@ describe("an alert", () => {
   )
 })
 
-describe("overdue", () => {
+describe("an old backlog", () => {
   const lookAndFollow = Effect.andThen(
-    Effect.suspend(watchOverdueOnce),
+    lookAtConditions,
     Effect.suspend(() => follow)
   )
   const history = (target: DestinationId) =>
     Effect.flatMap(Journals, ({ load }) =>
-      Effect.map(load(`overdue-${target}`), (facts) => facts.map(({ name }) => name))
+      Effect.map(load(journalOf("oldestDue", target)), (facts) => facts.map(({ name }) => name))
     )
 
   test(
@@ -611,10 +614,24 @@ describe("overdue", () => {
       const [target, shop] = [yield* webhookTarget(), yield* endpoint()]
       yield* waiting(shop)
       yield* TestClock.adjust("2 minutes")
-      yield* Effect.all([watchOverdueOnce(), watchOverdueOnce(), watchOverdueOnce()], { concurrency: 3 })
-      expect(yield* history(target)).toEqual(["OverdueBegan@1"])
+      yield* Effect.all([lookAtConditions, lookAtConditions, lookAtConditions], { concurrency: 3 })
+      expect(yield* history(target)).toEqual(["ConditionBegan@1"])
       yield* follow
       expect(yield* typesTold(target)).toEqual([EXCEEDED])
+    })
+  )
+
+  test(
+    "is told of rightly by a process that leads again and remembers what another one changed",
+    Effect.gen(function* () {
+      const [target, shop] = [yield* webhookTarget(), yield* endpoint()]
+      const remembered: Remembered = new Map()
+      yield* watchConditionsOnce(remembered)
+      yield* waiting(shop)
+      yield* TestClock.adjust("2 minutes")
+      yield* lookAtConditions
+      for (let n = 0; n < 3; n++) yield* watchConditionsOnce(remembered)
+      expect(yield* history(target)).toEqual(["ConditionBegan@1"])
     })
   )
 
@@ -626,8 +643,8 @@ describe("overdue", () => {
       yield* TestClock.adjust("2 minutes")
       const journals = yield* Journals
       const unread = Journals.of({ ...journals, load: () => Effect.die("the whole journal was read") })
-      for (const expected of [["OverdueBegan@1"], ["OverdueBegan@1"]]) {
-        yield* Effect.provideService(watchOverdueOnce(), Journals, unread)
+      for (const expected of [["ConditionBegan@1"], ["ConditionBegan@1"]]) {
+        yield* Effect.provideService(lookAtConditions, Journals, unread)
         expect(yield* history(target)).toEqual(expected)
       }
     })

@@ -19,7 +19,7 @@ describe("a journal with a fact that no release wrote", () => {
   for (const stream of [
     `circuit-${id}`,
     `replay-${id}`,
-    `overdue-${id}`,
+    `condition-broker-${id}`,
     "consent-acme:whatsapp:case 7",
     `blocked-${id}`,
     `endpoint-${id}`,

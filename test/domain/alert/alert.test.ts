@@ -3,18 +3,16 @@ import { describe, expect, it } from "vitest"
 import {
   type Alert,
   alertTypes,
-  brokerAway,
-  brokerBack,
   circuitClosed,
   circuitOpened,
   commandRefused,
+  conditionAlert,
   deadLetter,
   destinationDisabled,
   destinationEnabled,
-  oldestDueExceeded,
-  oldestDueRecovered,
   testAlerts
 } from "../../../src/domain/alert/alert.ts"
+import type { ConditionFact } from "../../../src/domain/condition/facts.ts"
 import { DestinationId, MessageId, OrgId } from "../../../src/domain/ids.ts"
 
 const at = DateTime.makeUnsafe("2026-03-01T10:00:00Z")
@@ -27,7 +25,18 @@ const about = { orgId, destination, at }
 const watched = { orgId, target, at }
 const opening = { type: "CircuitOpened", failures: 5, until: at, openings: 1, error: null } as const
 const error = { code: "http_410", message: "answered 410", retryable: false }
-const oldest = { destination, messageId, dueAt: "2026-03-01T09:00:00.000Z", limitSeconds: 60 }
+const since = DateTime.makeUnsafe("2026-03-01T09:00:00Z")
+const oldest: ConditionFact = {
+  type: "ConditionBegan",
+  orgId,
+  condition: "oldestDue",
+  since,
+  messageId,
+  limitSeconds: 60
+}
+const away: ConditionFact = { type: "ConditionBegan", orgId, condition: "broker", since }
+const over = (condition: ConditionFact["condition"], by: typeof watched = watched) =>
+  conditionAlert(by, { type: "ConditionEnded", orgId, condition }, null)
 
 const every: ReadonlyArray<Alert> = [
   circuitOpened(about, opening),
@@ -35,11 +44,11 @@ const every: ReadonlyArray<Alert> = [
   deadLetter(about, messageId, error),
   destinationDisabled(about, "it answered 410: it is gone"),
   destinationEnabled(about),
-  oldestDueExceeded(watched, oldest),
-  oldestDueRecovered(watched),
+  conditionAlert(watched, oldest, destination),
+  over("oldestDue"),
   commandRefused(orgId, at, { commandId: messageId, command: "SendMessage", problem: "p", status: 400, detail: "d" }),
-  brokerAway(watched, oldest.dueAt),
-  brokerBack(watched),
+  conditionAlert(watched, away, null),
+  over("broker"),
   ...testAlerts(watched, "n")
 ]
 
@@ -53,7 +62,7 @@ describe("every alert", () => {
     const alerts = [
       circuitOpened({ ...about, orgId: longest }, opening),
       deadLetter({ ...about, orgId: longest }, messageId, error),
-      oldestDueRecovered({ ...watched, orgId: longest }),
+      over("oldestDue", { ...watched, orgId: longest }),
       ...testAlerts({ ...watched, orgId: longest }, messageId)
     ]
     for (const { subject } of alerts) expect(subject.length).toBeLessThanOrEqual(255)
@@ -61,12 +70,12 @@ describe("every alert", () => {
 
   it.each([
     ["circuit", circuitOpened(about, opening), circuitClosed(about)],
-    ["overdue", oldestDueExceeded(watched, oldest), oldestDueRecovered(watched)],
-    ["outage", brokerAway(watched, oldest.dueAt), brokerBack(watched)],
+    ["overdue", conditionAlert(watched, oldest, destination), over("oldestDue")],
+    ["outage", conditionAlert(watched, away, null), over("broker")],
     ["test", testAlerts(watched, "n")[0]!, testAlerts(watched, "n")[1]!]
-  ])("of a %s that is over names the trouble that began", (_, began, over) => {
-    expect([began.action, over.action]).toEqual(["trigger", "resolve"])
-    expect(over.subject).toBe(began.subject)
+  ])("of a %s that is over names the trouble that began", (_, began, ended) => {
+    expect([began.action, ended.action]).toEqual(["trigger", "resolve"])
+    expect(ended.subject).toBe(began.subject)
   })
 
   it("of another org, destination, target or test is another trouble", () => {
@@ -74,8 +83,8 @@ describe("every alert", () => {
       ...every,
       circuitOpened({ ...about, orgId: OrgId.make("globex") }, opening),
       circuitOpened({ ...about, destination: { ...destination, id: target } }, opening),
-      oldestDueRecovered({ ...watched, target: id }),
-      brokerAway({ ...watched, target: id }, oldest.dueAt),
+      over("oldestDue", { ...watched, target: id }),
+      conditionAlert({ ...watched, target: id }, away, null),
       ...testAlerts(watched, "m")
     ]
     expect(new Set(others.map(({ subject }) => subject)).size).toBe(12)
@@ -104,11 +113,11 @@ describe("the words of an alert", () => {
       severity: "warning",
       details: { messageId, code: "http_410", message: "answered 410" }
     })
-    expect(oldestDueExceeded(watched, oldest).details).toEqual({
+    expect(conditionAlert(watched, oldest, destination).details).toEqual({
       messageId,
-      dueAt: "2026-03-01T09:00:00.000Z",
+      since: "2026-03-01T09:00:00.000Z",
       limitSeconds: 60
     })
-    expect(oldestDueExceeded(watched, { ...oldest, destination: null }).summary).not.toContain("null")
+    expect(conditionAlert(watched, oldest, null).summary).not.toContain("null")
   })
 })

@@ -11,11 +11,10 @@ import {
 } from "../../../src/domain/alert/triggers.ts"
 import { type CircuitFact, recorded as circuitFacts } from "../../../src/domain/circuit/facts.ts"
 import { recorded as commandFacts } from "../../../src/domain/command/facts.ts"
+import { recorded as conditionFacts } from "../../../src/domain/condition/facts.ts"
 import { recorded as destinationFacts } from "../../../src/domain/destination/facts.ts"
 import { MessageId } from "../../../src/domain/ids.ts"
 import { recorded as messageFacts } from "../../../src/domain/message/facts.ts"
-import { recorded as outageFacts } from "../../../src/domain/outage/facts.ts"
-import { recorded as overdueFacts } from "../../../src/domain/overdue/facts.ts"
 import { deadLettered, failed, started } from "../message/samples.ts"
 
 const at = DateTime.makeUnsafe("2026-03-01T10:00:00Z")
@@ -89,8 +88,8 @@ describe("what happened a day ago", () => {
 })
 
 describe("the facts that can deserve an alert", () => {
-  const known = [circuitFacts, messageFacts, overdueFacts, outageFacts, commandFacts, destinationFacts].flatMap(
-    (recorded) => Object.keys(recorded)
+  const known = [circuitFacts, messageFacts, conditionFacts, commandFacts, destinationFacts].flatMap((recorded) =>
+    Object.keys(recorded)
   )
 
   it("are known facts, in every version", () => {

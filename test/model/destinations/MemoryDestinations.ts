@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto"
 import { DateTime, Effect, Equal, Layer, Redacted } from "effect"
 import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import { type Destination, Destinations, goodAt } from "../../../src/application/ports/Destinations.ts"
+import type { OldestDue } from "../../../src/domain/condition/decider.ts"
 import {
   addressingOf,
   changesOf,
@@ -15,7 +16,6 @@ import {
 import type { ConfigurationFact } from "../../../src/domain/destination/facts.ts"
 import { toRecorded } from "../../../src/domain/destination/facts.ts"
 import { DestinationId, type OrgId } from "../../../src/domain/ids.ts"
-import type { OldestDue } from "../../../src/domain/overdue/decider.ts"
 import { copySettingsToLane, freeLane } from "../deliver/lanes.ts"
 import { isDue } from "../deliver/waiting.ts"
 import { addToJournal, type DestinationRow, Memory } from "../Memory.ts"

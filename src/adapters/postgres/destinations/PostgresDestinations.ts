@@ -14,6 +14,7 @@ import {
   type Secrets
 } from "../../../application/ports/Destinations.ts"
 import { Pulse } from "../../../application/ports/Pulse.ts"
+import type { OldestDue } from "../../../domain/condition/decider.ts"
 import {
   addressingOf,
   changesOf,
@@ -26,7 +27,6 @@ import {
 import type { ConfigurationFact } from "../../../domain/destination/facts.ts"
 import type { ChannelName, OrgId } from "../../../domain/ids.ts"
 import { isUuid } from "../../../domain/ids.ts"
-import type { OldestDue } from "../../../domain/overdue/decider.ts"
 import { boundedRows, type Looked, pageOfRows } from "../boundedPages.ts"
 import type { Page } from "../filtering.ts"
 import { groupCommit } from "../groupCommit.ts"

@@ -12,7 +12,7 @@ import {
   SEEN_WITHIN_MS
 } from "../../../application/ports/Processes.ts"
 import { topics } from "../../../application/ports/Pulse.ts"
-import type { BrokerReach } from "../../../domain/outage/decider.ts"
+import type { BrokerReach } from "../../../domain/condition/decider.ts"
 import { liveGeneration } from "../log/generations.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 

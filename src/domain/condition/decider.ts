@@ -1,0 +1,81 @@
+/**
+ * `initial · decide · evolve · replay` of a lasting condition that one alert target watches, and the rules by which each condition
+ * begins and ends. A backlog ends only when no message has waited half as long as it took to begin: one that moves around the limit is
+ * one condition, not many. A broker that restarts is away for some seconds, and that is no condition.
+ */
+import { DateTime } from "effect"
+import { initialTransition, type SnapshotFrom, transition } from "xstate"
+import { foldOf } from "../fold.ts"
+import type { DestinationId, MessageId, OrgId } from "../ids.ts"
+import type { ConditionBegan, ConditionFact, ConditionName } from "./facts.ts"
+import { conditionMachine } from "./machine.ts"
+
+export type Condition = SnapshotFrom<typeof conditionMachine>
+
+export const initial: Condition = initialTransition(conditionMachine)[0]
+
+export const step = (condition: Condition, fact: ConditionFact): Condition | null =>
+  condition.can(fact) ? transition(conditionMachine, condition, fact)[0] : null
+
+export const { evolve, replay } = foldOf(initial, step, ({ value }) => value)
+
+/** The state after the last fact of the journal, whatever came before. */
+export const after = (last: ConditionFact | null): Condition =>
+  last === null || last.type === "ConditionEnded" ? initial : evolve(initial, last)
+
+/** One look at the world. Between a begin and an end nothing changes. */
+export interface Look {
+  /** Null while the condition does not begin. */
+  readonly begins: Omit<ConditionBegan, "type" | "orgId" | "condition"> | null
+  readonly ends: boolean
+}
+
+/** No facts while the look shows what is already known. */
+export const decide = (
+  condition: Condition,
+  about: { readonly orgId: OrgId; readonly condition: ConditionName },
+  { begins, ends }: Look
+): ReadonlyArray<ConditionFact> => {
+  if (condition.value === "PRESENT") return ends ? [{ type: "ConditionEnded", ...about }] : []
+  return begins === null ? [] : [{ type: "ConditionBegan", ...about, ...begins }]
+}
+
+/** What a target that does not watch sees: a condition that is present ends. */
+export const unwatched: Look = { begins: null, ends: true }
+
+/** A message that is due and that no worker has claimed. */
+export interface OldestDue {
+  readonly messageId: MessageId
+  readonly destination: DestinationId
+  readonly dueAt: DateTime.Utc
+}
+
+/** The share of the limit below which a backlog is over. */
+const CALM_SHARE = 0.5
+
+/** `oldest` is null when nothing is due. */
+export const lookAtBacklog = (now: DateTime.Utc, oldest: OldestDue | null, limitSeconds: number): Look => {
+  if (oldest === null) return unwatched
+  const { dueAt, messageId, destination } = oldest
+  const waitedMs = DateTime.toEpochMillis(now) - DateTime.toEpochMillis(dueAt)
+  return {
+    begins: waitedMs > limitSeconds * 1000 ? { since: dueAt, limitSeconds, messageId, destination } : null,
+    ends: waitedMs <= limitSeconds * 1000 * CALM_SHARE
+  }
+}
+
+/** Whether some process reaches the broker, and since when it is as it is. */
+export interface BrokerReach {
+  readonly away: boolean
+  readonly since: DateTime.Utc
+}
+
+/** How long a broker may be away. */
+export const AWAY_MS = 10_000
+
+/** `reach` is null while no process tries to reach the broker: that neither begins nor ends anything. */
+export const lookAtBroker = (now: DateTime.Utc, reach: BrokerReach | null): Look => {
+  if (reach === null) return { begins: null, ends: false }
+  const awayMs = DateTime.toEpochMillis(now) - DateTime.toEpochMillis(reach.since)
+  return { begins: reach.away && awayMs >= AWAY_MS ? { since: reach.since } : null, ends: !reach.away }
+}
