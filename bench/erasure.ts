@@ -5,7 +5,7 @@
  *
  *   --messages 1000000   of everybody else. They are copies of messages that were delivered, row by row, as Posthaste wrote them
  *   --own 1000           of the person, half over WhatsApp and half over a webhook whose receiver repeats what it is told
- *   --eventstore         with the streams in the stand-in for EventStoreDB and POSTHASTE_SEAL_FACTS=true: all events that were ever written
+ *   --eventstore         with the streams in the stand-in for EventStoreDB: all events that were ever written
  *                        are searched too. Of everybody else's messages PostgreSQL alone has copies
  *   --dump pg_dump       the program; it must not be older than the server (BENCH_DATABASE_URL names another server)
  */
@@ -200,7 +200,7 @@ const run = Effect.gen(function* () {
       const settings = {
         WHATSAPP_BASE_URL: meta.url,
         POSTHASTE_RETENTION_DAYS: "0",
-        ...(eventStore !== null && { EVENTSTORE_URL: eventStore.url, POSTHASTE_SEAL_FACTS: "true" })
+        ...(eventStore !== null && { EVENTSTORE_URL: eventStore.url })
       }
       const service = await startPosthaste({ databaseUrl, settings })
       const receiver = await repeating()

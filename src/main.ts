@@ -14,7 +14,7 @@ import { moveCommands } from "./adapters/api/moveCommands.ts"
 import * as PagerDutyAlerts from "./adapters/channels/pagerduty/PagerDutyAlerts.ts"
 import * as WebhookAlerts from "./adapters/channels/webhook/WebhookAlerts.ts"
 import * as MetaReceipts from "./adapters/channels/whatsapp/MetaReceipts.ts"
-import * as EventStoreDbPorts from "./adapters/eventstoredb/EventStoreDbPorts.ts"
+import * as EventStoreDb from "./adapters/eventstoredb/EventStoreDb.ts"
 import * as HttpApiServer from "./adapters/http/server/HttpApiServer.ts"
 import type { Tls } from "./adapters/http/server/makeServer.ts"
 import { operationsServer } from "./adapters/http/server/operationsServer.ts"
@@ -221,15 +221,12 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
 }
 
 /** The stores. EVENTSTORE_URL moves the streams of messages to EventStoreDB; the rest stays in PostgreSQL. */
-const storeOf = (
-  { eventStoreUrl, schema, sealsBodies, sealsFacts }: Settings,
-  { url, encryptionKeys }: DatabaseAndKeys
-) => {
+const storeOf = ({ eventStoreUrl, schema, sealsBodies }: Settings, { url, encryptionKeys }: DatabaseAndKeys) => {
   const [encryptionKey, ...olderKeys] = encryptionKeys
-  const postgres = { url, schema, encryptionKey: encryptionKey!, olderKeys, sealsBodies, sealsFacts }
+  const postgres = { url, schema, encryptionKey: encryptionKey!, olderKeys, sealsBodies }
   return eventStoreUrl === null
     ? PostgresPorts.layer(postgres)
-    : EventStoreDbPorts.layer(eventStoreUrl).pipe(Layer.provideMerge(PostgresPorts.withoutStreams(postgres)))
+    : PostgresPorts.layerOverStreams(postgres).pipe(Layer.provide(EventStoreDb.layer(eventStoreUrl, "wait")))
 }
 
 /** Remembers where the API is, for the command line. Whether nobody had remembered it before. */

@@ -15,7 +15,7 @@ import { failed } from "./terminal.ts"
 const embedded = Effect.promise(() => import("../adapters/embedded-postgres/EmbeddedPostgres.ts"))
 const postgresPorts = Effect.promise(() => import("../adapters/postgres/PostgresPorts.ts"))
 const channels = Effect.promise(() => import("../setup/channels.ts"))
-const eventStoreDbPorts = Effect.promise(() => import("../adapters/eventstoredb/EventStoreDbPorts.ts"))
+const eventStoreDb = Effect.promise(() => import("../adapters/eventstoredb/EventStoreDb.ts"))
 
 /** A server that runs on the data directory is shared; otherwise one runs for as long as the scope is open. */
 export const databaseUrl = Effect.gen(function* () {
@@ -55,25 +55,17 @@ export const sealingOfTexts = Effect.gen(function* () {
 export const storeLayer = (asItIs: boolean) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { eventStoreUrl, schema, sealsBodies, sealsFacts } = yield* storeSettings
+      const { eventStoreUrl, schema, sealsBodies } = yield* storeSettings
       const url = yield* databaseUrl
       const PostgresPorts = yield* postgresPorts
       const beside = Layer.merge(LogReader.layer, (yield* channels).unused)
-      const seals = {
-        sealsBodies: sealsBodies && !asItIs,
-        sealsFacts: sealsFacts && !asItIs && eventStoreUrl !== null
+      const seals = sealsBodies && !asItIs
+      if (seals && (yield* keys) === null) {
+        return yield* failed("POSTHASTE_SEAL_BODIES is true, and there is no encryption key to seal with")
       }
-      if ((seals.sealsBodies || seals.sealsFacts) && (yield* keys) === null) {
-        const name = seals.sealsBodies ? "POSTHASTE_SEAL_BODIES" : "POSTHASTE_SEAL_FACTS"
-        return yield* failed(`${name} is true, and there is no encryption key to seal with`)
-      }
-      const postgres = { url, schema, asItIs, sealing: sealingOfTexts, ...seals }
+      const postgres = { url, schema, asItIs, sealing: sealingOfTexts, sealsBodies: seals }
       if (eventStoreUrl === null) return Layer.provideMerge(beside, PostgresPorts.truth(postgres))
-      return Layer.provideMerge(
-        beside,
-        (yield* eventStoreDbPorts)
-          .truth(eventStoreUrl)
-          .pipe(Layer.provideMerge(PostgresPorts.truthWithoutStreams(postgres)))
-      )
+      const streams = (yield* eventStoreDb).layer(eventStoreUrl, "fail")
+      return Layer.provideMerge(beside, PostgresPorts.truthOverStreams(postgres).pipe(Layer.provide(streams)))
     })
   )

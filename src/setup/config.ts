@@ -67,8 +67,6 @@ export interface Settings {
   readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>> | null
   /** Whether bodies and answers are stored sealed from now on. */
   readonly sealsBodies: boolean
-  /** Whether what facts in EventStoreDB say of a person is sealed from now on. */
-  readonly sealsFacts: boolean
   /** Proxies in front of the API, which say for whom they ask. */
   readonly trustedProxies: Networks | null
   /** Of callers of the API at once: of one address, and of all together. */
@@ -234,10 +232,7 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
 })
 
 /** Where the facts are stored, for commands that work on the store directly. */
-export type StoreSettings = Pick<
-  Settings,
-  "databaseUrl" | "schema" | "dataDir" | "eventStoreUrl" | "sealsBodies" | "sealsFacts"
->
+export type StoreSettings = Pick<Settings, "databaseUrl" | "schema" | "dataDir" | "eventStoreUrl" | "sealsBodies">
 
 export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.gen(function* () {
   return {
@@ -245,8 +240,7 @@ export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.
     schema: yield* variable("POSTHASTE_SCHEMA", schemaName, SCHEMA_DEFAULT),
     dataDir: yield* variable("POSTHASTE_DATA_DIR", text, ".posthaste"),
     eventStoreUrl: yield* variable("EVENTSTORE_URL", eventStoreUrl),
-    sealsBodies: (yield* variable("POSTHASTE_SEAL_BODIES", oneOf("true", "false"), "false")) === "true",
-    sealsFacts: (yield* variable("POSTHASTE_SEAL_FACTS", oneOf("true", "false"), "false")) === "true"
+    sealsBodies: (yield* variable("POSTHASTE_SEAL_BODIES", oneOf("true", "false"), "false")) === "true"
   }
 })
 

@@ -43,7 +43,6 @@ describe("settings", () => {
       orgLimits: {},
       encryptionKeys: null,
       sealsBodies: false,
-      sealsFacts: false,
       egressProxy: null,
       allowedNetworks: [],
       lease: Duration.seconds(15),

@@ -143,15 +143,6 @@ export const publicKeyTaken = ({ settings }: AnyChannel) => {
   const { slug, title, detail, reason } = publicKey!
   return problem(409, slug, title)(detail, [{ field, reason }])
 }
-/** Facts in EventStoreDB can't be changed by anybody: what they say of a person has to be sealed when it is stored. */
-export const erasureElsewhere = () =>
-  problem(
-    409,
-    "streams-elsewhere",
-    "Facts can't be erased here"
-  )(
-    "The streams of messages are in EventStoreDB, where no fact can be changed. Start Posthaste with POSTHASTE_SEAL_FACTS=true, and repeat the request. Bodies can be erased message by message."
-  )
 export const tooLarge = (limitBytes: number) =>
   problem(413, "too-large", "The request is too large")(`The limit is ${limitBytes} bytes.`)
 export const unsupportedMediaType = problem(415, "unsupported-media-type", "The request is not in a form we read")

@@ -20,55 +20,22 @@
  * - A read that was given up may still fail later, and an error without a listener ends the process.
  *
  * For the last three, reads are made here, of the request and the call that the client makes them of.
+ *
+ * A removed stream is a tombstone: nothing can be appended to it ever again.
  */
-import { ErrorType, type EventData, EventStoreDBClient, NO_STREAM } from "@eventstore/db-client"
+import { ANY, ErrorType, type EventData, EventStoreDBClient, NO_STREAM } from "@eventstore/db-client"
 import services from "@eventstore/db-client/generated/streams_grpc_pb.js"
 import type { ReadReq, ReadResp } from "@eventstore/db-client/generated/streams_pb.js"
-import { Cause, Context, Effect, Layer, Queue, Redacted, Schedule, type Scope, Semaphore } from "effect"
+import { Cause, Effect, Layer, Queue, Redacted, Schedule, Semaphore } from "effect"
 import type { StoreUnavailable } from "../../application/errors.ts"
+import { type Heard, Streams, type Writing } from "../../application/ports/Streams.ts"
+import type { MessageId } from "../../domain/ids.ts"
+import { MESSAGES, messageOf, streamOf } from "../../domain/streams.ts"
 import { type Patience, untilLetIn, untilThere } from "./awaitServer.ts"
 import { isAbsent, isFinal, isSilence, noAnswer, typeOf, unavailable, unavailableStatus } from "./clientErrors.ts"
 import { whereIn } from "./findServer.ts"
-import { allRequest, commitOf, eventOf, type LogPosition, type News, newsOf, streamRequest } from "./requests.ts"
-import type { ReadEvent } from "./streams.ts"
-
-export type Appended =
-  /** `logAt` is null when the server does not tell. */
-  { readonly type: "Appended"; readonly logAt: bigint | null } | { readonly type: "WrongExpectedVersion" }
-
-export interface Following {
-  /** All there is, at least one; fails when the connection is lost. */
-  readonly take: Effect.Effect<ReadonlyArray<News>, StoreUnavailable>
-}
-
-export class EventStoreDb extends Context.Service<
-  EventStoreDb,
-  {
-    /** On top of exactly `version` events. */
-    readonly append: (
-      stream: string,
-      version: number,
-      events: ReadonlyArray<EventData>
-    ) => Effect.Effect<Appended, StoreUnavailable>
-    /** In order; empty for a stream that does not exist or was deleted. */
-    readonly read: (
-      stream: string,
-      from?: number,
-      count?: number
-    ) => Effect.Effect<ReadonlyArray<ReadEvent>, StoreUnavailable>
-    /** Events of all streams beyond a position whose type looks like that of a fact, or from before it backwards. */
-    readonly readAll: (
-      from: LogPosition | null,
-      limit: number,
-      direction?: "on" | "back"
-    ) => Effect.Effect<ReadonlyArray<ReadEvent>, StoreUnavailable>
-    /** Follows the streams whose names begin so, from beyond a position on. */
-    readonly follow: (prefix: string, after: LogPosition | null) => Effect.Effect<Following, never, Scope.Scope>
-    readonly remove: (stream: string) => Effect.Effect<void, StoreUnavailable>
-    /** Nothing can be appended to it ever again. False, and nothing happens, where the stream goes on beyond that version. */
-    readonly removeForGood: (stream: string, version: number) => Effect.Effect<boolean, StoreUnavailable>
-  }
->()("posthaste/adapters/eventstoredb/EventStoreDb") {}
+import { eventOf, followRequest, type News, newsOf, streamRequest } from "./requests.ts"
+import { eventsOf, type ReadEvent, writingOf, writingsOf } from "./streams.ts"
 
 /** The longest wait for one try of a call about one stream. */
 const CALL_MS = 1_500
@@ -78,8 +45,6 @@ const CALL_MS = 1_500
  * of one append, however busy the process is; a connection that is dead is noticed in less.
  */
 const APPEND_LINGERS_MS = 30_000
-/** A server may have to look through much that is not ours before it finds something. */
-const LOOK_THROUGH_MS = 60_000
 /** After so much silence the client looks for another server. */
 const SILENT_MS = 800
 /** After so much, whoever waits is told that the store does not answer. */
@@ -96,7 +61,6 @@ const CALLS_AT_ONCE = 80
 const READ_MAX = 100_000
 /** What its follower has not taken yet; beyond it, the server waits. */
 const AHEAD_MAX = 2_000
-const FACT_TYPE = "^[A-Z][A-Za-z]+@[0-9]+$"
 
 /** The parts of the client that its types do not show. */
 interface Internals {
@@ -119,7 +83,7 @@ type ReadCall = ReturnType<InstanceType<typeof services.StreamsClient>["read"]>
 
 export const layer = (url: Redacted.Redacted, patience: Patience) =>
   Layer.effect(
-    EventStoreDb,
+    Streams,
     Effect.gen(function* () {
       const where = yield* whereIn(url)
       yield* untilThere(where, patience)
@@ -181,45 +145,36 @@ export const layer = (url: Redacted.Redacted, patience: Patience) =>
           })
         )
 
-      const append = (stream: string, version: number, events: ReadonlyArray<EventData>) =>
-        answered(tryAppend(stream, version, events)).pipe(
-          Effect.map(({ position }) => ({ type: "Appended", logAt: position?.commit ?? null }) as const),
-          Effect.catchIf(
-            ({ cause }) => typeOf(cause) === ErrorType.WRONG_EXPECTED_VERSION,
-            () => lookInto(stream, version, events)
-          ),
-          // Its life was over: whoever reads it again finds nothing.
-          Effect.catchIf(
-            ({ cause }) => typeOf(cause) === ErrorType.STREAM_DELETED,
-            () => Effect.succeed({ type: "WrongExpectedVersion" } as const)
-          )
+      const append = (writing: Writing) => {
+        const stream = streamOf(writing.messageId)
+        const events = eventsOf(writing)
+        return answered(tryAppend(stream, writing.expected, events)).pipe(
+          Effect.as("Appended" as const),
+          Effect.catch((error) => {
+            const type = typeOf(error.cause)
+            if (type === ErrorType.STREAM_DELETED) return Effect.succeed("Removed" as const)
+            if (type !== ErrorType.WRONG_EXPECTED_VERSION) return Effect.fail(error)
+            // Another's events stand there, or those of an earlier try whose answer was lost.
+            return Effect.map(read(stream, writing.expected, events.length), (there) =>
+              events.every(({ id }, n) => there[n]?.id === id) ? "Appended" : "VersionConflict"
+            )
+          })
         )
-
-      /** Another's events stand there, or our own. */
-      const lookInto = Effect.fnUntraced(function* (
-        stream: string,
-        version: number,
-        events: ReadonlyArray<EventData>
-      ): Effect.fn.Return<Appended, StoreUnavailable> {
-        const there = yield* read(stream, version, events.length)
-        if (!events.every(({ id }, n) => there[n]?.id === id)) return { type: "WrongExpectedVersion" }
-        const position = there.at(-1)?.position ?? null
-        return { type: "Appended", logAt: position === null ? null : commitOf(position) }
-      })
+      }
 
       const open = (request: ReadReq, name: string, deadline: number | Date, requiresLeader: boolean) =>
         internals.GRPCStreamCreator(services.StreamsClient, name, (streams) =>
           streams.read(request, ...internals.callArguments({ requiresLeader }, { deadline })).on("error", ignore)
         )()
 
-      const readOnce = (request: ReadReq, name: string, withinMs = CALL_MS) =>
+      const readOnce = (request: ReadReq) =>
         Effect.callback<ReadonlyArray<ReadEvent>, StoreUnavailable>((resume) => {
           const events: Array<ReadEvent> = []
           let reading: ReadCall | null = null
           let given = false
           const fail = (cause: unknown) =>
             resume(isAbsent(cause) ? Effect.succeed([]) : Effect.fail(unavailable(cause)))
-          open(request, name, new Date(Date.now() + withinMs), true).then((started) => {
+          open(request, "readStream", new Date(Date.now() + CALL_MS), true).then((started) => {
             reading = started
             if (given) return started.cancel()
             started.on("data", (response: ReadResp) => {
@@ -233,26 +188,19 @@ export const layer = (url: Redacted.Redacted, patience: Patience) =>
             given = true
             reading?.cancel()
           })
-        }).pipe(within(withinMs))
+        }).pipe(within(CALL_MS))
 
       const read = (stream: string, from = 0, count = READ_MAX) =>
-        answered(readOnce(streamRequest(stream, from, count), "readStream"))
+        answered(readOnce(streamRequest(stream, from, count)))
 
-      const readAll = (from: LogPosition | null, limit: number, direction: "on" | "back" = "on") => {
-        const request = allRequest(from, { typeLike: FACT_TYPE }, limit + 1, direction)
-        return untilKnown(permits.withPermit(readOnce(request, "readAll", LOOK_THROUGH_MS))).pipe(
-          Effect.map((events) => events.filter(({ position }) => position !== from).slice(0, limit))
-        )
-      }
-
-      const follow = Effect.fnUntraced(function* (prefix: string, after: LogPosition | null) {
+      const follow = Effect.fnUntraced(function* (after: string | null) {
         const news = yield* Queue.unbounded<News, StoreUnavailable>()
         let following: ReadCall | null = null
         let given = false
         const fail = (cause: unknown) => Queue.failCauseUnsafe(news, Cause.fail(unavailable(cause)))
         yield* Effect.acquireRelease(
           Effect.sync(() => {
-            open(allRequest(after, { prefix }, "follow"), "follow", Number.POSITIVE_INFINITY, false).then((started) => {
+            open(followRequest(MESSAGES, after), "follow", Number.POSITIVE_INFINITY, false).then((started) => {
               following = started
               if (given) return started.cancel()
               started.on("data", (response: ReadResp) => {
@@ -270,20 +218,21 @@ export const layer = (url: Redacted.Redacted, patience: Patience) =>
               following?.cancel()
             })
         )
-        const take = Queue.takeAll(news).pipe(Effect.tap(() => Effect.sync(() => following?.resume())))
+        const take = Queue.takeAll(news).pipe(
+          Effect.tap(() => Effect.sync(() => following?.resume())),
+          Effect.map(heardOf)
+        )
         return { take }
       })
 
-      /** What else is set about the stream stays, and what is hidden stays hidden. */
-      const remove = (stream: string) =>
-        heard(call(() => client.deleteStream(stream, { deadline: CALL_MS }))).pipe(
-          Effect.asVoid,
-          Effect.catch((error) => (isAbsent(error.cause) ? Effect.void : Effect.fail(error)))
-        )
-
-      const removeForGood = (stream: string, version: number) =>
+      const remove = (id: MessageId, unless?: "there") =>
         answered(
-          call(() => client.tombstoneStream(stream, { expectedRevision: BigInt(version - 1), deadline: CALL_MS }))
+          call(() =>
+            client.tombstoneStream(streamOf(id), {
+              expectedRevision: unless === "there" ? NO_STREAM : ANY,
+              deadline: CALL_MS
+            })
+          )
         ).pipe(
           Effect.as(true),
           Effect.catch((error) => {
@@ -294,11 +243,30 @@ export const layer = (url: Redacted.Redacted, patience: Patience) =>
         )
 
       yield* untilLetIn(where, read(NO_STREAM_AT_ALL, 0, 1), patience)
-      return EventStoreDb.of({ append, read, readAll, follow, remove, removeForGood })
+      return Streams.of({
+        append,
+        read: (id, after) => Effect.map(read(streamOf(id), after), writingsOf),
+        remove,
+        follow
+      })
     })
   )
 
-/** Nobody writes it. */
+const heardOf = (news: ReadonlyArray<News>): Heard => {
+  const events = news.flatMap((each) => (each.type === "Event" ? [each.event] : []))
+  return {
+    versions: new Map(
+      events.flatMap(({ stream, revision }) => {
+        const id = messageOf(stream)
+        return id === null ? [] : [[id, revision + 1]]
+      })
+    ),
+    writings: events.map(writingOf),
+    position: news.at(-1)!.position
+  }
+}
+
+/** A name that no stream has. */
 const NO_STREAM_AT_ALL = "posthaste-is-anybody-there"
 
 /** Each host of a cluster is asked for so many seconds at most where the others are. */

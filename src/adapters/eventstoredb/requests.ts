@@ -6,16 +6,10 @@ import type { ReadEvent } from "./streams.ts"
 /** `commit/prepare`: a place in the log. */
 export type LogPosition = string
 
-export const commitOf = (position: LogPosition): bigint => BigInt(position.split("/", 1)[0]!)
-
 export type News =
   | { readonly type: "Event"; readonly event: ReadEvent; readonly position: LogPosition }
-  /** Everything up to here was looked at, and there is nothing else in it. */
+  /** The end of a stretch without any other event of the streams that are followed. */
   | { readonly type: "Checkpoint"; readonly position: LogPosition }
-
-/** At most so many, or whatever comes. */
-export type Extent = number | "follow"
-export type Filter = { readonly prefix: string } | { readonly typeLike: string }
 
 /** A checkpoint comes after so many events that were passed over. */
 const WINDOW = 256
@@ -32,16 +26,10 @@ export const streamRequest = (stream: string, from: number, count: number): Read
   return requestOf(options)
 }
 
-/** What stands at `after` itself is given by a read, and left out when following. */
-export const allRequest = (
-  after: LogPosition | null,
-  filter: Filter,
-  extent: Extent,
-  direction: "on" | "back" = "on"
-): ReadReq => {
+/** Follows the streams whose names begin so, from beyond a position on. */
+export const followRequest = (prefix: string, after: LogPosition | null): ReadReq => {
   const where = new messages.ReadReq.Options.AllOptions()
-  if (after === null && direction === "back") where.setEnd(new shared.Empty())
-  else if (after === null) where.setStart(new shared.Empty())
+  if (after === null) where.setStart(new shared.Empty())
   else {
     const [commit = "0", prepare = commit] = after.split("/")
     const position = new messages.ReadReq.Options.Position()
@@ -50,24 +38,18 @@ export const allRequest = (
     where.setPosition(position)
   }
   const expression = new messages.ReadReq.Options.FilterOptions.Expression()
+  expression.setPrefixList([prefix])
   const filtering = new messages.ReadReq.Options.FilterOptions()
-  if ("prefix" in filter) {
-    expression.setPrefixList([filter.prefix])
-    filtering.setStreamIdentifier(expression)
-  } else {
-    expression.setRegex(filter.typeLike)
-    filtering.setEventType(expression)
-  }
+  filtering.setStreamIdentifier(expression)
   filtering.setMax(WINDOW)
   filtering.setCheckpointintervalmultiplier(1)
-  const options = optionsFor(extent)
-  if (direction === "back") options.setReadDirection(messages.ReadReq.Options.ReadDirection.BACKWARDS)
+  const options = optionsFor("follow")
   options.setAll(where)
   options.setFilter(filtering)
   return requestOf(options)
 }
 
-const optionsFor = (extent: Extent) => {
+const optionsFor = (extent: number | "follow") => {
   const options = new messages.ReadReq.Options()
   const uuids = new messages.ReadReq.Options.UUIDOption()
   uuids.setString(new shared.Empty())
@@ -86,9 +68,10 @@ const requestOf = (options: ReadReq.Options): ReadReq => {
 }
 
 export const newsOf = (response: ReadResp): News | null => {
-  if (response.hasEvent()) {
-    const event = eventOf(response)
-    return event === null || event.position === null ? null : { type: "Event", event, position: event.position }
+  const event = eventOf(response)
+  if (event !== null) {
+    const record = response.getEvent()!.getEvent()!
+    return { type: "Event", event, position: `${record.getCommitPosition()}/${record.getPreparePosition()}` }
   }
   if (!response.hasCheckpoint()) return null
   const checkpoint = response.getCheckpoint()!
@@ -102,7 +85,6 @@ export const eventOf = (response: ReadResp): ReadEvent | null => {
   const record = response.getEvent()?.getEvent()
   if (record === undefined) return null
   const about = record.getMetadataMap()
-  const [commit, prepare] = [record.getCommitPosition(), record.getPreparePosition()]
   return {
     id: record.getId()!.getString(),
     stream: text(record.getStreamIdentifier()!.getStreamName_asU8()),
@@ -111,9 +93,7 @@ export const eventOf = (response: ReadResp): ReadEvent | null => {
     data: parsed(record.getData_asU8()),
     metadata: parsed(record.getCustomMetadata_asU8()),
     // Counted in ticks of 100 ns.
-    createdMs: Number(BigInt(about.get("created") ?? "0") / TICKS_PER_MILLI),
-    // Not known is said by the highest number there is.
-    position: commit === prepare && commit.length > 19 ? null : `${commit}/${prepare}`
+    createdMs: Number(BigInt(about.get("created") ?? "0") / TICKS_PER_MILLI)
   }
 }
 

@@ -1,14 +1,12 @@
 /**
- * How Posthaste looks in EventStoreDB: a message is the stream `message-<id>`, a fact is an event of type `Type@version`
- * with its JSON, and who and when stand in the event's metadata. Revisions begin at 0 where versions begin at 1. What is sealed in it
- * is the matter of sealedFacts.ts.
+ * How Posthaste looks in EventStoreDB: a message is the stream `message-<id>`, a fact is an event of type `Type@version` with its JSON;
+ * when, on whose behalf and in which append it was written stand in the event's metadata. Revisions begin at 0 where versions begin at 1.
  */
-import { createHash, randomUUID } from "node:crypto"
+import { createHash } from "node:crypto"
 import { type EventData, type JSONType, jsonEvent } from "@eventstore/db-client"
-import { DateTime, Result } from "effect"
-import { fromRecorded } from "../../domain/message/recorded.ts"
-import type { StoredFact } from "../../domain/message/view.ts"
-import type { RecordedFact } from "../../domain/recorded.ts"
+import { DateTime } from "effect"
+import type { Writing } from "../../application/ports/Streams.ts"
+import { messageOf, streamOf } from "../../domain/streams.ts"
 
 /** An event as it was read. */
 export interface ReadEvent {
@@ -19,10 +17,6 @@ export interface ReadEvent {
   readonly data: unknown
   readonly metadata: unknown
   readonly createdMs: number
-  /** Null when the server does not tell. */
-  readonly position: string | null
-  /** Something in it is sealed with a key that is not there, although nobody has erased it. */
-  readonly lacksKey?: boolean
 }
 
 /** Chosen once, at random; never to change. */
@@ -36,55 +30,52 @@ const uuid5 = (name: string): string => {
 }
 
 /**
- * UUIDv5 of stream, version and writing: the same for every repeat of one append, and no other append's. Of stream and
- * version alone it would be the same for two writers who race for a version, and the server would answer the loser
- * that its facts are there already.
+ * UUIDv5 of stream, version and writing. Of stream and version alone it would be the same for two writers that race for a version, and
+ * the server would answer the loser that its facts are there already.
  */
-export const eventId = (stream: string, version: number, writing: string): string =>
-  uuid5(`${stream}/${version}/${writing}`)
+const eventId = (stream: string, version: number, writing: string): string => uuid5(`${stream}/${version}/${writing}`)
 
-export const newWriting = (): string => randomUUID()
-
-/** Copies have one writing: whoever copies a fact writes the same event. */
-export const COPY = "copy"
+export const eventsOf = ({ messageId, expected, writing, at, actor, facts }: Writing): ReadonlyArray<EventData> =>
+  facts.map(({ name, data }, n) =>
+    jsonEvent({
+      id: eventId(streamOf(messageId), expected + n + 1, writing),
+      type: name,
+      data: JSON.parse(data) as JSONType,
+      metadata: { at: DateTime.formatIso(at), actor, writing }
+    })
+  )
 
 interface Circumstances {
   readonly at: DateTime.Utc
   readonly actor: string | null
-  readonly correlationId?: string | null | undefined
-  /** What was taken out of the fact. */
-  readonly sealed?: string | null
+  readonly writing: string
 }
 
-/** `said` is the fact's JSON, parsed. */
-export const eventOf = (id: string, name: string, said: unknown, about: Circumstances): EventData =>
-  jsonEvent({
-    id,
-    type: name,
-    data: said as JSONType,
-    metadata: {
-      at: DateTime.formatIso(about.at),
-      actor: about.actor,
-      // EventStoreDB's own projection gathers events by this name.
-      ...(about.correlationId == null ? {} : { $correlationId: about.correlationId }),
-      ...(about.sealed == null ? {} : { sealed: about.sealed })
-    }
-  })
-
-export const circumstancesOf = ({ metadata, createdMs }: ReadEvent): { at: DateTime.Utc; actor: string | null } => {
-  const said = (metadata ?? {}) as { readonly at?: unknown; readonly actor?: unknown }
+const circumstancesOf = ({ id, metadata, createdMs }: ReadEvent): Circumstances => {
+  const said = (metadata ?? {}) as { readonly at?: unknown; readonly actor?: unknown; readonly writing?: unknown }
   const millis = typeof said.at === "string" ? Date.parse(said.at) : Number.NaN
   return {
     at: DateTime.makeUnsafe(Number.isNaN(millis) ? createdMs : millis),
-    actor: typeof said.actor === "string" ? said.actor : null
+    actor: typeof said.actor === "string" ? said.actor : null,
+    writing: typeof said.writing === "string" ? said.writing : id
   }
 }
 
-export const recordedOf = ({ type, data }: ReadEvent): RecordedFact => ({ name: type, data: JSON.stringify(data) })
+export const writingOf = (event: ReadEvent): string => circumstancesOf(event).writing
 
-/** A fact this release cannot read is a bug or a downgrade, not a state to recover from. */
-export const storedFactOf = (event: ReadEvent): StoredFact => ({
-  version: event.revision + 1,
-  ...circumstancesOf(event),
-  fact: Result.getOrThrow(fromRecorded(recordedOf(event)))
-})
+/** Events of one stream, append by append. */
+export const writingsOf = (events: ReadonlyArray<ReadEvent>): ReadonlyArray<Writing> => {
+  const writings: Array<Writing & { facts: Array<Writing["facts"][number]> }> = []
+  for (const event of events) {
+    const circumstances = circumstancesOf(event)
+    const fact = { name: event.type, data: JSON.stringify(event.data) }
+    const last = writings.at(-1)
+    if (last?.writing === circumstances.writing) last.facts.push(fact)
+    else
+      writings.push({
+        ...{ messageId: messageOf(event.stream)!, expected: event.revision, facts: [fact] },
+        ...circumstances
+      })
+  }
+  return writings
+}

@@ -1,5 +1,7 @@
 /** Every port of the store over one set of connections. */
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
+import { EventStore } from "../../application/ports/EventStore.ts"
+import { Events } from "../../application/ports/Events.ts"
 import * as PostgresAlertProgress from "./alerts/PostgresAlertProgress.ts"
 import * as PostgresQueue from "./deliver/PostgresQueue.ts"
 import * as PostgresQueueRepair from "./deliver/PostgresQueueRepair.ts"
@@ -31,21 +33,19 @@ import * as PostgresReplays from "./replays/PostgresReplays.ts"
 import * as PostgresCommandInbox from "./requests/PostgresCommandInbox.ts"
 import * as PostgresRetention from "./retention/PostgresRetention.ts"
 import * as SealedTexts from "./SealedTexts.ts"
+import { overStreams } from "./store/EventStoreOverStreams.ts"
+import { followStreams } from "./store/followStreams.ts"
 import * as PostgresArchive from "./store/PostgresArchive.ts"
 import * as PostgresDerivedRows from "./store/PostgresDerivedRows.ts"
 import * as PostgresEventStore from "./store/PostgresEventStore.ts"
 import * as PostgresJournals from "./store/PostgresJournals.ts"
-import * as PostgresLedger from "./store/PostgresLedger.ts"
 import * as PostgresMessageData from "./store/PostgresMessageData.ts"
 import * as PostgresRestorations from "./store/PostgresRestorations.ts"
-import * as PostgresStreamKeys from "./store/PostgresStreamKeys.ts"
 import * as WhereStreamsAre from "./store/whereStreamsAre.ts"
 
 export interface Options extends Postgres.Options, PostgresDestinations.Options {
   /** Whether bodies and answers are sealed from now on. */
   readonly sealsBodies?: boolean
-  /** Whether facts that are stored elsewhere are sealed from now on. */
-  readonly sealsFacts?: boolean
 }
 
 /** All that does not depend on where the streams of messages are. */
@@ -68,6 +68,7 @@ const beside = (options: Options) =>
     PostgresParked.layer,
     PostgresProviderMessages.layer,
     PostgresReceiptInbox.layer,
+    PostgresErasures.layer,
     PostgresReplays.layer,
     PostgresRetention.layer,
     PostgresAlertProgress.layer,
@@ -82,32 +83,37 @@ const beside = (options: Options) =>
 
 const connected = (options: Postgres.Options) => Layer.provideMerge(PostgresPulse.layer, Postgres.layer(options))
 
-const connectedWithKeys = ({ encryptionKey, olderKeys, sealsBodies = false, ...options }: Options, makesKeys = false) =>
+const connectedWithKeys = ({ encryptionKey, olderKeys, sealsBodies = false, ...options }: Options) =>
   Layer.provideMerge(
-    SealedTexts.layer(Effect.succeed(sealing(encryptionKey, olderKeys)), sealsBodies, makesKeys),
+    SealedTexts.layer(Effect.succeed(sealing(encryptionKey, olderKeys)), sealsBodies),
     connected(options)
   )
 
 export const layer = (options: Options) =>
   Layer.mergeAll(
     beside(options),
-    PostgresErasures.layer({ streams: "here" }),
     PostgresEventStore.layer,
     PostgresArchive.layer,
     PostgresEvents.layer,
     WhereStreamsAre.expect("here")
   ).pipe(Layer.provide(connectedWithKeys(options)))
 
-/** Where the streams live elsewhere: everything but the event store, and the ledger that one needs. */
-export const withoutStreams = (options: Options) =>
-  Layer.mergeAll(
-    beside(options),
-    PostgresErasures.layer({ streams: options.sealsFacts === true ? "sealed" : "clear" }),
-    PostgresLedger.layer,
-    PostgresStreamKeys.layer,
-    PostgresEvents.layer,
-    WhereStreamsAre.expect("elsewhere")
-  ).pipe(Layer.provide(connectedWithKeys(options, options.sealsFacts)))
+/** The event store and the events of a database whose streams are elsewhere, over those of PostgreSQL alone. */
+const storesOverStreams = (follows: boolean) =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const { store, publish, catchUp, complete } = yield* overStreams(yield* EventStore)
+      if (follows) yield* Effect.forkScoped(followStreams({ catchUp, complete }))
+      return Context.make(EventStore, store).pipe(Context.add(Events, { ...(yield* Events), publish }))
+    })
+  ).pipe(Layer.provide([PostgresEventStore.layer, PostgresEvents.layer, PostgresSetAside.layer]))
+
+/** The same where the streams of messages are elsewhere. */
+export const layerOverStreams = (options: Options) =>
+  Layer.mergeAll(beside(options), storesOverStreams(true), PostgresArchive.layer).pipe(
+    Layer.provide(WhereStreamsAre.expect("elsewhere")),
+    Layer.provide(connectedWithKeys(options))
+  )
 
 /** What reads, checks and moves the ground truth itself. It opens no secret of a destination. */
 const besideTruth = Layer.mergeAll(
@@ -127,21 +133,19 @@ const besideTruth = Layer.mergeAll(
 export interface TruthOptions extends Postgres.Options {
   readonly sealing?: Effect.Effect<Sealing | null, unknown>
   readonly sealsBodies?: boolean
-  readonly sealsFacts?: boolean
 }
 
-const connectedToTruth = (
-  { sealing = Effect.succeed(null), sealsBodies = false, ...options }: TruthOptions,
-  makesKeys = false
-) => Layer.provideMerge(SealedTexts.layer(sealing, sealsBodies, makesKeys), connected(options))
+const connectedToTruth = ({ sealing = Effect.succeed(null), sealsBodies = false, ...options }: TruthOptions) =>
+  Layer.provideMerge(SealedTexts.layer(sealing, sealsBodies), connected(options))
 
 export const truth = (options: TruthOptions) =>
   Layer.mergeAll(besideTruth, PostgresEventStore.layer, PostgresArchive.layer).pipe(
     Layer.provide(connectedToTruth(options))
   )
 
-/** The same where the streams live elsewhere. */
-export const truthWithoutStreams = (options: TruthOptions) =>
-  Layer.mergeAll(besideTruth, PostgresLedger.layer, PostgresStreamKeys.layer).pipe(
-    Layer.provide(connectedToTruth(options, options.sealsFacts))
+/** The same where the streams of messages are elsewhere. It follows nothing. */
+export const truthOverStreams = (options: TruthOptions) =>
+  Layer.mergeAll(besideTruth, storesOverStreams(false), PostgresArchive.layerOverStreams).pipe(
+    Layer.provide(WhereStreamsAre.expect("elsewhere")),
+    Layer.provide(connectedToTruth(options))
   )

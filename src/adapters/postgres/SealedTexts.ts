@@ -1,7 +1,7 @@
 /**
  * Texts that are stored sealed where POSTHASTE_SEAL_BODIES says so: bodies, answers of destinations, the hashes of requests (whoever
  * guesses a short body could check the guess by its hash), requests that were refused after their caller had gone, and receipts that wait
- * to be applied. The keys of facts in EventStoreDB (PostgresStreamKeys.ts) are such texts too, and always sealed.
+ * to be applied.
  *
  * - A text is sealed with AES-256-GCM and a random nonce. What it belongs to is bound into it: moved to another message, attempt
  *   or key it does not open.
@@ -43,8 +43,6 @@ export const kinds = {
   keyOfEvent: "l",
   /** A refused command, by its id. */
   refused: "r",
-  /** The key of a stream, by the id of the stream. */
-  streamKey: "s",
   /** A provider's receipt, by its account. */
   receipt: "p"
 } as const
@@ -67,8 +65,6 @@ export type Writing = (values: ReadonlyArray<unknown>) => readonly [Statement, R
 export interface Texts {
   /** Whether new texts are sealed. */
   readonly seals: boolean
-  /** Whether streams get keys. */
-  readonly makesKeys: boolean
   /** As the text is to be stored. The statement that stores it must be one of `writing`, in the same step. */
   readonly seal: (kind: Kind, id: string, text: string) => string
   readonly writing: (statement: Statement) => Writing
@@ -91,7 +87,6 @@ const clearly = (text: string): string => (isMarked(text) ? MARK + CLEAR + text 
 /** Where no key is given. */
 export const clearTexts: Texts = {
   seals: false,
-  makesKeys: false,
   seal: (_kind, _id, text) => clearly(text),
   writing: (statement) => (values) => [statement, values],
   prepare: () => Effect.void,
@@ -189,7 +184,7 @@ const keepingTheKey = ({ text }: Statement): Statement => {
 }
 
 /** `sealing` is asked for once, and only when something is to be sealed or opened. */
-export const layer = <E>(sealing: Effect.Effect<Sealing | null, E>, seals: boolean, makesKeys = false) =>
+export const layer = <E>(sealing: Effect.Effect<Sealing | null, E>, seals: boolean) =>
   Layer.effect(
     SealedTexts,
     Effect.gen(function* () {
@@ -240,7 +235,7 @@ export const layer = <E>(sealing: Effect.Effect<Sealing | null, E>, seals: boole
         hashed: (stored: string, word: string) =>
           createHmac("sha256", keyOf(stored)).update(`word:${word}`).digest("base64")
       }
-      if (!seals && !makesKeys) return { ...clearTexts, ...reading }
+      if (!seals) return { ...clearTexts, ...reading }
 
       const keys = yield* asked
       if (keys === null) return yield* Effect.die(new Error("texts are to be sealed, and no encryption key is given"))
@@ -266,9 +261,7 @@ export const layer = <E>(sealing: Effect.Effect<Sealing | null, E>, seals: boole
       return {
         ...reading,
         seals,
-        makesKeys,
         seal: (kind, id, text) => {
-          if (!seals && kind !== "streamKey") return clearly(text)
           own.texts += 1
           return sealedWith(own.key, kinds[kind], id, text)
         },

@@ -30,7 +30,6 @@ export const planning: Readonly<Record<string, Planning>> = {
   put_back: { ...byIndex, ...once },
   release: { ...byIndex, ...once },
   take_over: { ...byIndex, ...once },
-  apply_stored: byIndex,
   claim_due: { ...inIndexOrder, enable_sort: "off", ...once },
   // Read by the destinations of one org that match, however many there are.
   matching_destinations: { ...byIndex, ...once },
@@ -53,7 +52,5 @@ export const planning: Readonly<Record<string, Planning>> = {
   report_outcomes: byIndex,
   reserve_appends: byIndex,
   forget: { ...byIndex, ...once },
-  withdraw_intents: { enable_seqscan: "off" },
-  with_entry: { ...byIndex, ...once },
-  throw_keys_away: { ...byIndex, ...once }
+  with_entry: { ...byIndex, ...once }
 }

@@ -25,8 +25,6 @@ export class NotContinued extends Schema.TaggedError<NotContinued>()("NotContinu
  * - `restore` writes facts on top of the existing ones, with their version, time and actor and in the given order,
  *   which becomes their order in the log. Each has to be the next of its stream. A failure may leave some of them
  *   written, and only the first ones. It changes nothing but the log: neither queue nor bodies nor lanes.
- * - `adopt` makes this log the one that the database uses, after everything was restored and before any process works
- *   on it: the rows that the store keeps beside its log are made, and followers go on from the end of this log.
  *
  * It leaves out the data beside the facts (see MessageData.ts and DerivedRows.ts).
  */
@@ -40,7 +38,6 @@ export class Archive extends Context.Service<
     readonly known: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlySet<MessageId>>
     /** Which of two positions comes first in the log. */
     readonly order: Order.Order<Position>
-    readonly adopt: FromStore<void>
     readonly restore: (facts: ReadonlyArray<ArchivedFact>) => Effect.Effect<void, NotContinued | StoreUnavailable>
   }
 >()("posthaste/application/ports/Archive") {}

@@ -9,8 +9,6 @@ export interface Erasure {
   readonly by: ErasureField
   readonly reason: string | null
   readonly messages: number
-  /** Of these: messages that were forgotten, because their facts were stored where none can be changed, and in the clear. */
-  readonly forgotten: number
   readonly events: number
   readonly requestedAt: DateTime.Utc
   /** Null while it goes on. */
@@ -26,7 +24,7 @@ export interface ErasureJob extends Erasure {
 
 /**
  * Erasures of a person. `erase` is the one function that changes stored facts: what they say of a person is replaced, as
- * `domain/erasure/erased.ts` says (where no fact can be changed, by throwing away the keys of StreamKeys.ts), and with them, in the same transaction, all rows that follow from them, keys, answers, and what
+ * `domain/erasure/erased.ts` says, and with them, in the same transaction, all rows that follow from them, keys, answers, and what
  * a provider reports. Jobs over many messages that were for them, or for what is sought, forget whom they were for. A projector
  * that holds facts from before brings nothing back.
  *
@@ -36,10 +34,7 @@ export interface ErasureJob extends Erasure {
 export class Erasures extends Context.Service<
   Erasures,
   {
-    /** "Elsewhere": facts are stored where none can be changed, and in the clear. */
-    readonly open: (
-      erasure: Pick<ErasureJob, "id" | "orgId" | "by" | "reason" | "sought">
-    ) => FromStore<Erasure | "Elsewhere">
+    readonly open: (erasure: Pick<ErasureJob, "id" | "orgId" | "by" | "reason" | "sought">) => FromStore<Erasure>
     readonly get: (orgId: OrgId, id: string) => FromStore<Erasure | null>
     readonly list: (orgId: OrgId, page: PageRequest) => FromStore<Page<Erasure>>
     /** One that goes on, for as long as the lease; null when there is none. They take turns. */

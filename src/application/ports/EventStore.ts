@@ -107,8 +107,6 @@ export interface LoggedFact extends JournalFact {
   /** Null when the fact is not about a message. */
   readonly messageId: MessageId | null
   readonly position: Position
-  /** It reads as if it were erased, because the key of its stream (StreamKeys.ts) is not there; and nobody has erased it. */
-  readonly lacksKey?: boolean
 }
 
 /**

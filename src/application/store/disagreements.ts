@@ -23,7 +23,6 @@ export type Rule =
   | "wrong-counts"
   | "body-not-erased"
   /** A fact is sealed with a key that is not there, and nobody has erased it. */
-  | "no-key"
   /** A body, an answer or another text is sealed with a data key that is not there. */
   | "no-data-key"
   | "no-stream"

@@ -8,7 +8,6 @@
  */
 import { Effect, Result, Schema, Stream } from "effect"
 import { projectOnce } from "../log/projections/keepProjections.ts"
-import { Archive } from "../ports/Archive.ts"
 import { parseLine } from "./archiveFile.ts"
 import type { Log } from "./logStream.ts"
 import { restoreDerived } from "./restoreDerived.ts"
@@ -75,7 +74,6 @@ export const importStreams = Effect.fnUntraced(function* <E, R>(
 
 /** Derives the rows from facts that were moved here. */
 export const settleIn = Effect.gen(function* () {
-  yield* (yield* Archive).adopt
   yield* restoreDerived()
   while ((yield* projectOnce()) > 0) {}
 })

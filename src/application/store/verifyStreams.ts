@@ -66,7 +66,6 @@ export const verifyStreams = Effect.fnUntraced(function* <E, R>(
       const events: Array<ReadonlyArray<LoggedFact>> = []
       for (const facts of streams) {
         const { stream, messageId } = facts[0]!
-        if (facts.some(isShut)) suspects.push(stream)
         if (messageId === null) {
           const judgement = judgeJournal(stream, facts, journals)
           if (Result.isFailure(judgement)) yield* hooks.violation({ stream, ...judgement.failure })
@@ -150,8 +149,6 @@ const violationsOf = Effect.fnUntraced(function* (stream: string, facts: Readonl
   const messageId = messageOf(stream)
   // The whole message or event was forgotten meanwhile.
   if (facts.length === 0) return []
-  const shut = facts.find(isShut)
-  if (shut !== undefined) return (yield* isForgotten(messageId)) ? [] : [withoutKey(shut)]
   if (messageId === null) {
     if (eventOf(stream) !== null) return yield* wrongEvents([facts])
     return (yield* isCircuitWrong(stream, facts)) ? [wrongCircuit(stream, facts)] : []
@@ -161,20 +158,6 @@ const violationsOf = Effect.fnUntraced(function* (stream: string, facts: Readonl
   const message = judged(messageId, facts, judgement.success)
   const found = (yield* lookAt([message])).get(messageId)!
   return disagreements(message, found, (yield* Archive).order).map((each): Violation => ({ stream, ...each }))
-})
-
-/** A key goes with its message, and the message may be there for a moment longer. */
-const isForgotten = Effect.fnUntraced(function* (id: MessageId | null) {
-  return id !== null && !(yield* (yield* Archive).known([id])).has(id)
-})
-
-const isShut = ({ lacksKey }: LoggedFact): boolean => lacksKey === true
-
-const withoutKey = ({ stream, version }: LoggedFact): Violation => ({
-  rule: "no-key",
-  stream,
-  version,
-  detail: "what it says of a person is sealed with a key that is not there, and nobody has erased it"
 })
 
 // ------------------------------------------------------------------------------------------ circuits

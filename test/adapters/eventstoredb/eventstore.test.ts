@@ -5,7 +5,7 @@
  */
 import { afterAll, describe } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted, Scope } from "effect"
-import * as EventStoreDbPorts from "../../../src/adapters/eventstoredb/EventStoreDbPorts.ts"
+import * as EventStoreDb from "../../../src/adapters/eventstoredb/EventStoreDb.ts"
 import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
 import * as Channels from "../../../src/setup/channels.ts"
 import { orderContract } from "../../contracts/deliver/orderContract.ts"
@@ -14,53 +14,52 @@ import { setAsideContract } from "../../contracts/deliver/setAsideContract.ts"
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
 import { erasuresContract } from "../../contracts/erasures/erasuresContract.ts"
 import { eventsContract } from "../../contracts/events/eventsContract.ts"
-import { parkedContract } from "../../contracts/log/parkedContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
 import { retentionContract } from "../../contracts/retention/retentionContract.ts"
+import { archiveContract, derivedContract } from "../../contracts/store/archiveContract.ts"
 import { eventStoreContract } from "../../contracts/store/eventStoreContract.ts"
-import { journalsContract } from "../../contracts/store/journalsContract.ts"
+import { eventStore } from "../../servers/eventStore.ts"
 import { eventStoreUrl } from "../../servers/eventStoreUrl.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
-import * as patient from "./patient.ts"
+import { insisting, troubled } from "./insisting.ts"
 
 const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
 const scope = Scope.makeUnsafe()
 const server = Effect.runPromise(Scope.provide(eventStoreUrl, scope))
 afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-const portsOf = (seals: { readonly sealsBodies?: boolean; readonly sealsFacts?: boolean } = {}) =>
+const portsOf = (trouble = insisting, { sealsBodies = false, own = false } = {}) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const url = yield* freshDatabase
-      const streams = Redacted.make(yield* Effect.promise(() => server))
-      return EventStoreDbPorts.ports.pipe(
-        Layer.provide(patient.layer(streams)),
-        Layer.provideMerge(PostgresPorts.withoutStreams({ url, encryptionKey, ...seals })),
+      const there = own ? (yield* eventStore()).url : yield* Effect.promise(() => server)
+      const streams = EventStoreDb.layer(Redacted.make(there), "wait")
+      return PostgresPorts.layerOverStreams({ url, encryptionKey, sealsBodies }).pipe(
+        Layer.merge(PostgresPorts.truthOverStreams({ url })),
+        Layer.provide(trouble.pipe(Layer.provide(streams))),
         Layer.merge(Channels.unused)
       )
     })
   )
 const ports = portsOf()
-const sealed = portsOf({ sealsFacts: true })
 
-// These look at the whole log, which all tests share.
-eventStoreContract("eventstoredb", ports)
-journalsContract("eventstoredb", ports)
-retentionContract("eventstoredb", ports)
-
-// These look at their own database, and many of them wait: they wait together.
 describe.concurrent("a store in EventStoreDB", () => {
+  eventStoreContract("eventstoredb", ports)
+  eventStoreContract("eventstoredb, whose answers are late and lost,", portsOf(troubled))
+  retentionContract("eventstoredb", ports)
+  // The same streams can't be in one server twice.
+  archiveContract("eventstoredb", portsOf(insisting, { own: true }))
+  derivedContract("eventstoredb", portsOf(insisting, { own: true }))
   queueContract("eventstoredb", ports)
+  queueContract("eventstoredb, whose answers are late and lost,", portsOf(troubled))
   setAsideContract("eventstoredb", ports)
-  parkedContract("eventstoredb", ports)
-  eventsContract("eventstoredb, sealed,", sealed)
-  bodiesContract("eventstoredb", ports)
-  bodiesContract("eventstoredb, sealed,", portsOf({ sealsBodies: true }))
-  orderContract("eventstoredb", ports)
-  providerMessagesContract("eventstoredb, sealed,", sealed)
-  replaysContract("eventstoredb, sealed,", sealed)
+  eventsContract("eventstoredb", ports)
+  bodiesContract("eventstoredb, sealed,", portsOf(insisting, { sealsBodies: true }))
+  orderContract("eventstoredb, whose answers are late and lost,", portsOf(troubled))
+  providerMessagesContract("eventstoredb", ports)
+  replaysContract("eventstoredb", ports)
   circuitsContract("eventstoredb", ports)
-  erasuresContract("eventstoredb, sealed,", sealed)
+  erasuresContract("eventstoredb", ports)
 })

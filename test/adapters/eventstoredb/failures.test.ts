@@ -1,208 +1,172 @@
 /**
- * What the adapter makes of a server that fails, of a process that dies in the middle, and of two who do the same. These
- * need a server that fails when told to, so they run against the stand-in always.
+ * A server that fails, a process that dies in the middle, and two that do the same. These need a server that fails when told to, so they
+ * run against the stand-in always.
  */
+import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Deferred, type Duration, Effect, Fiber, Layer, Redacted, Schedule, type Scope } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Redacted, Schedule, type Scope } from "effect"
 import pg from "pg"
 import * as EventStoreDb from "../../../src/adapters/eventstoredb/EventStoreDb.ts"
-import * as EventStoreDbEventStore from "../../../src/adapters/eventstoredb/EventStoreDbEventStore.ts"
-import * as EventStoreDbPorts from "../../../src/adapters/eventstoredb/EventStoreDbPorts.ts"
-import * as EventStoreDbRetention from "../../../src/adapters/eventstoredb/EventStoreDbRetention.ts"
-import { tidy } from "../../../src/adapters/eventstoredb/tidy.ts"
 import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
-import { mendMessages } from "../../../src/application/deliver/mendMessages.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
-import { Destinations } from "../../../src/application/ports/Destinations.ts"
-import { EventStore } from "../../../src/application/ports/EventStore.ts"
-import { Journals } from "../../../src/application/ports/Journals.ts"
-import { Ledger } from "../../../src/application/ports/Ledger.ts"
+import { type Append, EventStore } from "../../../src/application/ports/EventStore.ts"
+import { Events } from "../../../src/application/ports/Events.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
-import { Retention } from "../../../src/application/ports/Retention.ts"
 import { SetAside } from "../../../src/application/ports/SetAside.ts"
-import { journalOf } from "../../../src/domain/destination/changes.ts"
+import { Streams } from "../../../src/application/ports/Streams.ts"
+import { EventId } from "../../../src/domain/ids.ts"
 import * as Channels from "../../../src/setup/channels.ts"
 import { asWorker } from "../../contracts/deliver/claims.ts"
-import { makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
-import { ended, projected } from "../../contracts/replays/deadLetterSamples.ts"
-import { allRead, forgetMessages, sum } from "../../contracts/retention/forgetting.ts"
 import {
   delivered,
-  endedBefore,
-  inMillis,
   newLane,
   newOrg,
   next,
   now,
   opened,
-  type StorePorts,
+  type Step,
   settled,
   started,
   unreachable
 } from "../../contracts/sample.ts"
-import { refused } from "../../contracts/written.ts"
 import { eventStore, eventsOf, type Fault, json } from "../../servers/eventStore.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
 
-type Change = (ledger: Ledger["Service"]) => Partial<Ledger["Service"]>
+type Change = (streams: Streams["Service"]) => Partial<Streams["Service"]>
+const BODY = '{"number":12345678901234567890}'
 
-/** One database and one server. Each `process` is another Posthaste on both. */
+/** One database and one server. Each `process` is another Posthaste on both, with streams that do as the test says. */
 const world = (version?: string) =>
   Effect.gen(function* () {
     const server = yield* eventStore(version === undefined ? {} : { version })
     const url = yield* freshDatabase
-    const streams = Redacted.make(server.url)
-    const postgres = () =>
-      PostgresPorts.withoutStreams({ url, encryptionKey: Redacted.make(new Uint8Array(32).fill(7)) })
-    return {
-      server,
-      /** A whole one. */
-      process: Layer.build(
-        EventStoreDbPorts.layer(streams).pipe(Layer.provideMerge(Layer.suspend(postgres)), Layer.merge(Channels.unused))
-      ),
-      /** One that appends but never follows the log, and whose ledger does as the test says. */
-      crippled: (change: Change = () => ({})) => {
-        const ledger = Layer.effect(
-          Ledger,
-          Effect.map(Ledger, (inner) => Ledger.of({ ...inner, ...change(inner) }))
+    const process = (change: Change = () => ({})) => {
+      const streams = Layer.effect(
+        Streams,
+        Effect.map(Streams, (inner) => Streams.of({ ...inner, ...change(inner) }))
+      ).pipe(Layer.provide(Layer.fresh(EventStoreDb.layer(Redacted.make(server.url), "wait"))))
+      const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
+      return Layer.build(
+        PostgresPorts.layerOverStreams({ url, encryptionKey }).pipe(
+          Layer.provide(streams),
+          Layer.merge(Channels.unused),
+          Layer.fresh
         )
-        return Layer.build(
-          EventStoreDbEventStore.layer.pipe(
-            Layer.provide(EventStoreDb.layer(streams, "fail")),
-            Layer.provideMerge(Layer.provideMerge(ledger, postgres()))
-          )
-        )
-      },
-      sql: (statement: string) =>
-        Effect.promise(async () => {
-          const client = new pg.Client({ connectionString: Redacted.value(url) })
-          await client.connect()
-          const { rows } = await client.query(statement)
-          await client.end()
-          return rows as ReadonlyArray<Record<string, unknown>>
-        })
+      )
     }
+    const sql = (statement: string) =>
+      Effect.promise(async () => {
+        const client = new pg.Client({ connectionString: Redacted.value(url), options: "-c search_path=posthaste" })
+        await client.connect()
+        const { rows } = await client.query(statement)
+        await client.end()
+        return rows as ReadonlyArray<Record<string, unknown>>
+      })
+    return { server, process, sql, age: sql("update append_intent set at = at - interval '1 hour'") }
   })
+type World = Effect.Success<ReturnType<typeof world>>
 
 const test = (rule: string, body: Effect.Effect<void, unknown, Scope.Scope>) => it.live(rule, () => Effect.scoped(body))
 
 /** Looks again and again, for as long as a busy machine may need. */
 const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
-  look.pipe(Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis") }), Effect.timeout("2 minutes"))
-
-/** A process that dies once what it appends is in the server, before it changes the queue. */
-const dying = Effect.fnUntraced(function* (crippled: Effect.Success<ReturnType<typeof world>>["crippled"]) {
-  const died = yield* Deferred.make<void>()
-  const context = yield* crippled(() => ({
-    apply: () => Effect.andThen(Deferred.succeed(died, undefined), Effect.never)
-  }))
-  const store = Context.get(context, EventStore)
-  return {
-    context,
-    append: (entry: Parameters<typeof store.append>[0][number]) =>
-      Effect.raceFirst(store.append([entry]), Deferred.await(died))
-  }
-})
+  look.pipe(Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis") }), Effect.timeout("1 minute"))
 
 const streamOf = ({ after }: { after: { id: string } }) => `message-${after.id}`
+const storeOf = (context: Context.Context<EventStore>) => Context.get(context, EventStore)
+const append = (context: Context.Context<EventStore>, ...steps: ReadonlyArray<Step>) =>
+  Effect.forEach(steps, ({ entry }) => storeOf(context).append([entry]))
 
-/** What can be claimed within `atMost`: as soon as something can, and then what comes in a little while more. */
-const claimedWithin = (context: Context.Context<Queue>, atMost: Duration.Input) =>
+/** A process that dies before or after an append reaches the server. */
+const dying = Effect.fnUntraced(function* (
+  { process }: World,
+  when: "before" | "after",
+  act: (context: Context.Context<EventStore | Events>) => Effect.Effect<unknown, unknown>
+) {
+  const died = yield* Deferred.make<void>()
+  const die = Effect.andThen(Deferred.succeed(died, undefined), Effect.never)
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      const context = yield* process((inner) => ({
+        append: (writing) => (when === "before" ? die : Effect.andThen(inner.append(writing), die)),
+        follow: () => Effect.never
+      }))
+      yield* Effect.raceFirst(Effect.ignore(act(context)), Deferred.await(died))
+    })
+  )
+})
+
+/** What can be claimed: as soon as something can, and then what comes in a little while more. */
+const claimed = (context: Context.Context<Queue>) =>
   Effect.gen(function* () {
-    const queue = Context.get(context, Queue)
     const found: Array<string> = []
-    const look = Effect.map(queue.claim(asWorker("test")), (claim) => {
+    const look = Effect.map(Context.get(context, Queue).claim(asWorker("test")), (claim) => {
       found.push(...(claim?.messages ?? []).map(({ messageId }) => messageId))
     })
-    yield* look.pipe(
-      Effect.andThen(Effect.sleep("30 millis")),
-      Effect.repeat({ until: () => found.length > 0 }),
-      Effect.timeoutOption(atMost)
-    )
+    yield* until(look, () => found.length > 0)
     yield* Effect.sleep("300 millis")
     yield* look
     return found
   })
 
-const followed = ({ sql }: Effect.Success<ReturnType<typeof world>>) =>
-  Effect.map(
-    sql("select position, facts::int from posthaste.log_follower where name = 'queue'"),
-    ([row]) => row ?? { position: null, facts: 0 }
+const position = ({ sql }: World) =>
+  Effect.map(sql("select position from stream_follower"), ([row]) => row?.["position"])
+const followed = (place: World) =>
+  until(
+    position(place),
+    (at) => at != null && BigInt(String(at).split("/")[0]!) >= place.server.log.all.at(-1)!.position
   )
 
 describe("an append", () => {
-  for (const fault of [
-    "lostAck",
-    "lostAnswer",
-    "notLeader",
-    "unavailable",
-    "deadlineExceeded",
-    "unknown"
-  ] as const satisfies ReadonlyArray<Fault>) {
+  const faults = ["lostAck", "lostAnswer", "notLeader", "unavailable", "deadlineExceeded", "unknown"] as const
+  for (const fault of faults satisfies ReadonlyArray<Fault>) {
     test(
       `that meets ${fault} is written once and answered as written`,
       Effect.gen(function* () {
-        const { server, crippled } = yield* world()
-        const store = Context.get(yield* crippled(), EventStore)
+        const { server, process } = yield* world()
+        const store = storeOf(yield* process())
         const queued = opened()
-        const start = started(queued.after)
-        server.inject({ rpc: "append", fault })
-        expect(yield* store.append([queued.entry])).toEqual([{ type: "Appended", version: 1 }])
-        server.inject({ rpc: "append", fault })
-        expect(yield* store.append([start.entry])).toEqual([{ type: "Appended", version: 2 }])
+        for (const [n, { entry }] of [queued, started(queued.after)].entries()) {
+          server.inject({ rpc: "append", fault })
+          expect(yield* store.append([entry])).toEqual([{ type: "Appended", version: n + 1 }])
+        }
         // A busy machine may miss the deadline of a further try.
         expect(server.calls("append")).toBeGreaterThanOrEqual(4)
         expect(server.calls("append")).toBeLessThanOrEqual(8)
-        expect(eventsOf(server, streamOf(queued)).map(({ type }) => type)).toEqual([
-          "MessageQueued@1",
-          "AttemptStarted@1"
-        ])
+        const names = eventsOf(server, streamOf(queued)).map(({ type }) => type)
+        expect(names).toEqual(["MessageQueued@1", "AttemptStarted@1"])
       })
     )
   }
 
   test(
-    "that loses its ack and then its idempotence is found by its own ids in the stream",
+    "that loses its ack and then its idempotence is found by its own ids; one that another was faster than is a conflict",
     Effect.gen(function* () {
-      const { server, crippled } = yield* world()
-      const store = Context.get(yield* crippled(), EventStore)
+      const { server, process } = yield* world()
+      const context = yield* process()
       const queued = opened()
       server.inject({ rpc: "append", fault: "lostAck" })
       server.inject({ rpc: "append", fault: "forgetsIds" })
-      expect(yield* store.append([queued.entry])).toEqual([{ type: "Appended", version: 1 }])
-    })
-  )
-
-  test(
-    "that somebody else was faster than is a conflict, however its answer came",
-    Effect.gen(function* () {
-      const { server, crippled } = yield* world()
-      const store = Context.get(yield* crippled(), EventStore)
-      const queued = opened()
-      yield* store.append([queued.entry])
-      yield* store.append([started(queued.after).entry])
+      expect(yield* append(context, queued)).toEqual([[{ type: "Appended", version: 1 }]])
+      yield* append(context, started(queued.after))
       server.inject({ rpc: "append", fault: "unavailable" })
-      expect(yield* store.append([started(queued.after).entry])).toEqual([{ type: "VersionConflict" }])
+      expect(yield* append(context, started(queued.after))).toEqual([[{ type: "VersionConflict" }]])
       expect(eventsOf(server, streamOf(queued))).toHaveLength(2)
     })
   )
 
   test(
-    "leaves facts that people can read: name, data, who and when",
+    "leaves facts that people can read: name, data, by which key and when",
     Effect.gen(function* () {
-      const { server, crippled } = yield* world()
-      const store = Context.get(yield* crippled(), EventStore)
-      const queued = opened({ correlationId: "order 17" })
-      yield* store.append([{ ...queued.entry, actor: "key_17" }])
+      const { server, process } = yield* world()
+      const queued = opened()
+      yield* storeOf(yield* process()).append([{ ...queued.entry, actor: "key_17" }])
       const [event] = eventsOf(server, streamOf(queued))
       expect(event).toMatchObject({ type: "MessageQueued@1", contentType: "application/json", revision: 0 })
       expect(event!.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-5/)
       expect(json(event!.data)).toMatchObject({ eventType: "invoice.paid", orgId: expect.any(String) })
-      expect(json(event!.metadata)).toEqual({
-        at: new Date(queued.entry.at.epochMilliseconds).toISOString(),
-        actor: "key_17",
-        $correlationId: "order 17"
-      })
+      const at = new Date(queued.entry.at.epochMilliseconds).toISOString()
+      expect(json(event!.metadata)).toEqual({ at, actor: "key_17", writing: expect.any(String) })
     })
   )
 
@@ -210,11 +174,29 @@ describe("an append", () => {
     "works with a server of 20.10, which knows neither features nor BatchAppend",
     Effect.gen(function* () {
       const { server, process } = yield* world("20.10.5")
-      const context = yield* process
+      const context = yield* process()
       const queued = opened()
-      yield* Context.get(context, EventStore).append([queued.entry])
-      expect(yield* claimedWithin(context, "1 minute")).toEqual([queued.after.id])
+      yield* append(context, queued)
+      expect(yield* claimed(context)).toEqual([queued.after.id])
       expect(eventsOf(server, streamOf(queued))).toHaveLength(1)
+    })
+  )
+
+  test(
+    "of one line goes there in its order, however slow the first is",
+    Effect.gen(function* () {
+      const { server, process } = yield* world()
+      const context = yield* process()
+      const destination = newLane()
+      const [slow, quick, other] = [
+        opened({ destination, orderingKey: "k" }),
+        opened({ destination, orderingKey: "k" }),
+        opened()
+      ]
+      server.inject({ rpc: "append", fault: { slowMs: 500 }, stream: streamOf(slow) })
+      yield* storeOf(context).append([slow.entry, quick.entry, other.entry])
+      expect(server.log.all.map(({ stream }) => stream)).toEqual([other, slow, quick].map(streamOf))
+      expect((yield* claimed(context)).toSorted()).toEqual([slow.after.id, other.after.id].toSorted())
     })
   )
 })
@@ -225,23 +207,20 @@ describe("a server that does not answer", () => {
       `because it is ${fault} makes appends and loads fail within seconds, and nothing is accepted`,
       Effect.gen(function* () {
         const { server, process } = yield* world()
-        const context = yield* process
-        const store = Context.get(context, EventStore)
+        const context = yield* process()
+        const store = storeOf(context)
         const queued = opened()
         server.inject({ rpc: "append", fault, times: 1_000 })
         server.inject({ rpc: "read", fault, times: 1_000 })
         const began = Date.now()
-        const [appending, loading] = yield* Effect.all(
-          [Effect.flip(store.append([queued.entry])), Effect.flip(store.load(queued.after.id))],
-          { concurrency: 2 }
-        )
-        expect([appending._tag, loading._tag]).toEqual(["StoreUnavailable", "StoreUnavailable"])
+        const asked = [Effect.flip(store.append([queued.entry])), Effect.flip(store.load(queued.after.id))]
+        const failed = yield* Effect.all(asked, { concurrency: 2 })
+        expect(failed.map(({ _tag }) => _tag)).toEqual(["StoreUnavailable", "StoreUnavailable"])
         // Three seconds and a half by itself. A busy machine takes longer, but not for ever.
         expect(Date.now() - began).toBeLessThan(20_000)
         // Nor does it go on asking: at most every 250 ms, for 1.5 s.
         expect(server.calls("append")).toBeLessThanOrEqual(12)
         expect(eventsOf(server, streamOf(queued))).toEqual([])
-        // An append that was given up may still be on its way: it fares no better.
         server.heal("read")
         expect(yield* Context.get(context, Queue).claim(asWorker("test"))).toBeNull()
         expect((yield* store.load(queued.after.id)).version).toBe(0)
@@ -250,156 +229,224 @@ describe("a server that does not answer", () => {
   }
 
   test(
-    "because it is down is used again when it is back, without anybody doing anything",
+    "because it is down is used again when it is back, and followed from where it was",
     Effect.gen(function* () {
-      const { server, process } = yield* world()
-      const context = yield* process
-      const store = Context.get(context, EventStore)
-      const [before, during, after] = [opened(), opened(), opened()]
+      const place = yield* world()
+      const { server, process, sql } = place
+      const context = yield* process()
+      const store = storeOf(context)
+      const [before, after] = [opened(), opened()]
       yield* store.append([before.entry])
+      yield* followed(place)
       server.down()
       const failed = yield* Effect.forEach(
-        Array.from({ length: 100 }, () => during.entry),
-        (entry) => Effect.flip(store.append([{ ...entry, messageId: opened().after.id }])),
+        Array.from({ length: 100 }, () => opened().entry),
+        (entry) => Effect.flip(store.append([entry])),
         { concurrency: "unbounded" }
       )
       expect(new Set(failed.map(({ _tag }) => _tag))).toEqual(new Set(["StoreUnavailable"]))
       yield* Effect.promise(server.up)
-      const again = Effect.retry(store.append([after.entry]), { times: 20 })
-      expect(yield* again).toEqual([{ type: "Appended", version: 1 }])
-      expect((yield* store.load(before.after.id)).version).toBe(1)
-      expect([...(yield* claimedWithin(context, "1 minute"))].toSorted()).toEqual(
-        [before.after.id, after.after.id].toSorted()
-      )
-      // The follower is at it again too.
-      yield* until(store.extent, ({ facts }) => facts === 2)
+      expect(yield* Effect.retry(store.append([after.entry]), { times: 20 })).toEqual([
+        { type: "Appended", version: 1 }
+      ])
+      expect((yield* claimed(context)).toSorted()).toEqual([before.after.id, after.after.id].toSorted())
+      yield* followed(place)
+      expect(
+        yield* sql("select from append_intent where message_id = any (array(select stream_id from event))")
+      ).toEqual([])
     })
   )
 })
 
-describe("a process that dies between append and queue change", () => {
+describe("a process that dies between the append and its copy", () => {
+  const queued = () => opened({ orderingKey: null })
+
   test(
-    "loses nothing: whoever follows the log puts the message in the queue, once",
+    "loses nothing: the follower puts the message in the queue, once",
     Effect.gen(function* () {
-      const { crippled, process } = yield* world()
-      const queued = opened({ orderingKey: null })
-      const dead = yield* dying(crippled)
-      yield* dead.append(queued.entry)
-      expect(yield* Context.get(dead.context, Queue).claim(asWorker("test"))).toBeNull()
-      const alive = yield* process
-      expect(yield* claimedWithin(alive, "1 minute")).toEqual([queued.after.id])
-      expect(yield* Context.get(alive, Bodies).load(queued.after.id)).toBe('{"number":12345678901234567890}')
+      const place = yield* world()
+      const message = queued()
+      yield* dying(place, "after", (context) => append(context, message))
+      const alive = yield* place.process()
+      expect(yield* claimed(alive)).toEqual([message.after.id])
+      expect(yield* Context.get(alive, Bodies).load(message.after.id)).toBe(BODY)
+      yield* followed(place)
+      expect(yield* place.sql("select from append_intent")).toEqual([])
+    })
+  )
+
+  test(
+    "is noticed by whoever loads the message or appends to it, before the follower comes",
+    Effect.gen(function* () {
+      const place = yield* world()
+      const message = queued()
+      const first = yield* place.process(() => ({ follow: () => Effect.never }))
+      yield* append(first, message)
+      const start = started(message.after)
+      yield* dying(place, "after", (context) => append(context, start))
+      expect(yield* append(first, started(message.after))).toEqual([[{ type: "VersionConflict" }]])
+      expect((yield* storeOf(first).load(message.after.id)).version).toBe(2)
+      expect(yield* append(first, settled(start.after, delivered))).toEqual([[{ type: "Appended", version: 4 }]])
     })
   )
 
   test(
     "after a settlement loses neither the retry nor the answer",
     Effect.gen(function* () {
-      const { crippled, process, server } = yield* world()
-      const whole = yield* crippled()
-      const store = Context.get(whole, EventStore)
-      const queued = opened()
-      yield* store.append([queued.entry])
-      const claim = yield* Context.get(whole, Queue).claim(asWorker("test", "200 millis"))
-      const start = started(queued.after, { fence: claim!.batch })
-      yield* store.append([start.entry])
-      const failed = settled(start.after, unreachable(), {
-        fence: claim!.batch,
-        response: { epoch: 1, attempt: 1, body: "come back later", headers: null }
-      })
-      yield* (yield* dying(crippled)).append(failed.entry)
-      expect(eventsOf(server, streamOf(queued))).toHaveLength(3)
-      const alive = yield* process
-      expect(yield* claimedWithin(alive, "1 minute")).toEqual([queued.after.id])
-      expect((yield* Context.get(alive, Bodies).responses(queued.after.id)).answers).toEqual(
-        new Map([["1/1", { body: "come back later", headers: null }]])
-      )
+      const place = yield* world()
+      const message = queued()
+      const first = yield* place.process(() => ({ follow: () => Effect.never }))
+      yield* append(first, message)
+      const claim = yield* Context.get(first, Queue).claim(asWorker("test", "200 millis"))
+      const start = started(message.after, { fence: claim!.batch })
+      yield* append(first, start)
+      const answer = { body: "come back later", headers: null }
+      const response = { epoch: 1, attempt: 1, ...answer }
+      const failed = settled(start.after, unreachable(), { fence: claim!.batch, response })
+      yield* dying(place, "after", (context) => append(context, failed))
+      expect(yield* claimed(yield* place.process())).toEqual([message.after.id])
+      const { answers } = yield* Context.get(first, Bodies).responses(message.after.id)
+      expect(answers).toEqual(new Map([["1/1", answer]]))
     })
   )
 
   test(
     "after a replay with another body never sends the one before",
     Effect.gen(function* () {
-      const { crippled, process } = yield* world()
-      const whole = yield* crippled()
-      const store = Context.get(whole, EventStore)
-      const queued = opened({ body: '"old"', retry: { strategy: "fixed", baseMs: 0, attemptsMax: 1 } })
-      const start = started(queued.after)
+      const place = yield* world()
+      const message = opened({ body: '"old"', retry: { strategy: "fixed", baseMs: 0, attemptsMax: 1 } })
+      const start = started(message.after)
       const dead = settled(start.after, unreachable())
-      for (const { entry } of [queued, start, dead]) yield* store.append([entry])
-      yield* Context.get(whole, Queue).claim(asWorker("test"))
-      const again = next(
-        dead.after,
-        { type: "ReplayMessage", now: now(), reason: null, edited: true },
-        { opening: { body: '"new"', idempotency: null } }
+      const first = yield* place.process(() => ({ follow: () => Effect.never }))
+      yield* append(first, message, start, dead)
+      yield* Context.get(first, Queue).claim(asWorker("test"))
+      const replay = { type: "ReplayMessage", now: now(), reason: null, edited: true } as const
+      const again = next(dead.after, replay, { opening: { body: '"new"', idempotency: null } })
+      yield* dying(place, "after", (context) => append(context, again))
+      expect(yield* Context.get(first, Bodies).load(message.after.id)).toBe('"old"')
+      expect(yield* claimed(yield* place.process())).toEqual([message.after.id])
+      expect(yield* Context.get(first, Bodies).load(message.after.id)).toBe('"new"')
+    })
+  )
+
+  test(
+    "or stands still, does not bring back a message that has moved on",
+    Effect.gen(function* () {
+      const place = yield* world()
+      const message = opened({ orderingKey: "customer 17" })
+      const goOn = yield* Deferred.make<void>()
+      const slow = yield* place.process((inner) => ({
+        append: (writing) => Effect.tap(inner.append(writing), () => Deferred.await(goOn)),
+        follow: () => Effect.never
+      }))
+      const late = yield* Effect.forkChild(append(slow, message))
+      yield* until(
+        Effect.sync(() => eventsOf(place.server, streamOf(message))),
+        ({ length }) => length === 1
       )
-      yield* (yield* dying(crippled)).append(again.entry)
-      const bodies = Context.get(whole, Bodies)
-      expect(yield* bodies.load(queued.after.id)).toBe('"old"')
-      expect(yield* Context.get(whole, Queue).claim(asWorker("test"))).toBeNull()
-      const alive = yield* process
-      expect(yield* claimedWithin(alive, "1 minute")).toEqual([queued.after.id])
-      expect(yield* bodies.load(queued.after.id)).toBe('"new"')
+      const alive = yield* place.process()
+      expect(yield* claimed(alive)).toEqual([message.after.id])
+      const start = started(message.after)
+      yield* append(alive, start, settled(start.after, unreachable(3_600_000)))
+      yield* Deferred.succeed(goOn, undefined)
+      expect(yield* Fiber.join(late)).toEqual([[{ type: "Appended", version: 1 }]])
+      expect(yield* Context.get(alive, Queue).claim(asWorker("test"))).toBeNull()
+      expect(yield* place.sql("select version, attempt from ready")).toEqual([{ version: 3, attempt: 1 }])
     })
   )
 })
 
-describe("a process that dies between reservation and append", () => {
+describe("a process that dies between the reservation and the append", () => {
   const orgId = newOrg()
   const keyed = (requestHash: string) => opened({ orgId, idempotency: { orgId, key: "order 17", requestHash } })
+  const duplicate = ({ after }: Step) => ({ type: "DuplicateKey", messageId: after.id, requestHash: "same" })
 
   test(
-    "leaves a key that is finished by whoever repeats the request, under the id that was reserved",
+    "leaves a key whose message is finished by a repeat of the request, under the id that was reserved",
     Effect.gen(function* () {
-      const { crippled, process, server, sql } = yield* world()
+      const place = yield* world()
       const first = keyed("same")
-      server.inject({ rpc: "append", fault: "silent", times: 100 })
-      yield* Effect.scoped(
-        Effect.flatMap(crippled(), (died) => Effect.flip(Context.get(died, EventStore).append([first.entry])))
-      )
-      // Until another process is there, so that a try of the first that was still on its way has met its fate too.
-      const alive = yield* process
-      server.heal()
-      const store = Context.get(alive, EventStore)
-      expect(yield* store.acceptedUnder(orgId, "order 17")).toBeNull()
-      yield* sql("update posthaste.idempotency set at = at - interval '1 minute'")
-      expect(yield* store.append([keyed("other").entry])).toEqual([
-        { type: "DuplicateKey", messageId: first.after.id, requestHash: "same" }
-      ])
-      expect(eventsOf(server, streamOf(first))).toEqual([])
-      expect(yield* store.append([keyed("same").entry, keyed("same").entry])).toEqual([
-        { type: "DuplicateKey", messageId: first.after.id, requestHash: "same" },
-        { type: "DuplicateKey", messageId: first.after.id, requestHash: "same" }
-      ])
-      expect(eventsOf(server, streamOf(first))).toHaveLength(1)
-      expect(yield* claimedWithin(alive, "1 minute")).toEqual([first.after.id])
-      expect(yield* Context.get(alive, Bodies).load(first.after.id)).toBe('{"number":12345678901234567890}')
+      yield* dying(place, "before", (context) => append(context, first))
+      expect(eventsOf(place.server, streamOf(first))).toEqual([])
+      const alive = yield* place.process()
+      const repeats: ReadonlyArray<Append> = [keyed("same").entry, keyed("same").entry]
+      expect(yield* storeOf(alive).append(repeats)).toEqual([duplicate(first), duplicate(first)])
+      expect(eventsOf(place.server, streamOf(first))).toHaveLength(1)
+      expect(yield* claimed(alive)).toEqual([first.after.id])
+      expect(yield* Context.get(alive, Bodies).load(first.after.id)).toBe(BODY)
     })
   )
 
   test(
-    "or only stood still, meets the message that somebody else finished for it",
+    "and whose request is not repeated leaves nothing: its stream can't begin any more, and its key is free",
     Effect.gen(function* () {
-      const { crippled, process, server, sql } = yield* world()
+      const place = yield* world()
+      const [first, other] = [keyed("same"), keyed("other")]
+      yield* dying(place, "before", (context) => append(context, first))
+      yield* place.age
+      const alive = yield* place.process()
+      yield* until(place.sql("select from append_intent"), ({ length }) => length === 0)
+      expect(place.server.log.stream(streamOf(first))).toBe("tombstoned")
+      expect(yield* storeOf(alive).acceptedUnder(orgId, "order 17")).toBeNull()
+      expect(yield* append(alive, other)).toEqual([[{ type: "Appended", version: 1 }]])
+    })
+  )
+
+  test(
+    "or stands still there until its message is given up, is told that it is not stored",
+    Effect.gen(function* () {
+      const place = yield* world()
       const first = keyed("same")
-      const reserved = yield* Deferred.make<void>()
-      const goOn = yield* Deferred.make<void>()
-      const state = yield* crippled((ledger) => ({
-        reserve: (intents) =>
-          Effect.tap(ledger.reserve(intents), () =>
-            Effect.andThen(Deferred.succeed(reserved, undefined), Deferred.await(goOn))
-          )
+      const [reserved, goOn] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const slow = yield* place.process((inner) => ({
+        append: (writing) =>
+          Deferred.succeed(reserved, undefined).pipe(
+            Effect.andThen(Deferred.await(goOn)),
+            Effect.andThen(inner.append(writing))
+          ),
+        follow: () => Effect.never
       }))
-      const appending = yield* Effect.forkChild(Context.get(state, EventStore).append([first.entry]))
+      const late = yield* Effect.forkChild(Effect.flip(append(slow, first)))
       yield* Deferred.await(reserved)
-      yield* sql("update posthaste.idempotency set at = at - interval '1 minute'")
-      const alive = yield* process
-      const duplicate = { type: "DuplicateKey", messageId: first.after.id, requestHash: "same" }
-      expect(yield* Context.get(alive, EventStore).append([keyed("same").entry])).toEqual([duplicate])
+      yield* place.age
+      yield* place.process()
+      yield* until(place.sql("select from append_intent"), ({ length }) => length === 0)
       yield* Deferred.succeed(goOn, undefined)
-      expect(yield* Fiber.join(appending)).toEqual([duplicate])
-      expect(eventsOf(server, streamOf(first))).toHaveLength(1)
-      expect(yield* claimedWithin(alive, "1 minute")).toEqual([first.after.id])
+      expect((yield* Fiber.join(late))._tag).toBe("StoreUnavailable")
+    })
+  )
+
+  test(
+    "of an event leaves its messages to another process, each once and with its body",
+    Effect.gen(function* () {
+      const place = yield* world()
+      const id = EventId.make(randomUUID())
+      const steps = [newLane(), newLane(), newLane()].map((destination) =>
+        opened({ orgId, destination, eventId: id, body: { ofEvent: id } })
+      )
+      const nothing = {
+        correlationId: null,
+        dossierId: null,
+        orderingKey: null,
+        metadata: null,
+        deliverAt: null,
+        expiresAt: null
+      }
+      const fact = { type: "EventPublished", orgId, eventType: "order.paid", matched: 3, ...nothing } as const
+      const event = { id, fact, at: now(), actor: null, body: '{"n":1.10}', idempotency: null }
+      const messages = steps.map(({ entry }) => entry)
+      yield* dying(place, "before", (context) => Context.get(context, Events).publish([{ ...event, messages }]))
+      yield* place.age
+      const alive = yield* place.process()
+      const ids = steps.map(({ after }) => after.id)
+      yield* until(storeOf(alive).loadMany(ids), ({ size }) => size === 3)
+      for (const each of ids) {
+        expect((yield* storeOf(alive).load(each)).version).toBe(1)
+        expect(yield* Context.get(alive, Bodies).load(each)).toBe(event.body)
+      }
+      const { items } = yield* Context.get(alive, Events).messagesOf(id, { cursor: null, limit: 9 })
+      expect(items.toSorted()).toEqual(ids.toSorted())
+      yield* until(place.sql("select from append_intent"), ({ length }) => length === 0)
     })
   )
 })
@@ -408,361 +455,141 @@ describe("a claim", () => {
   test(
     "is on the disk of Postgres before its attempt is started in EventStoreDB",
     Effect.gen(function* () {
-      const { crippled, server, sql } = yield* world()
-      const context = yield* crippled()
-      const store = Context.get(context, EventStore)
+      const { process, server, sql } = yield* world()
+      const context = yield* process()
       const queued = opened()
-      yield* store.append([queued.entry])
+      yield* append(context, queued)
       const claim = yield* Context.get(context, Queue).claim(asWorker("test"))
-      const [claimed] = yield* sql("select pg_current_wal_insert_lsn() as at")
+      const [at] = yield* sql("select pg_current_wal_insert_lsn() as at")
       server.inject({ rpc: "append", fault: { slowMs: 100 } })
       const gate = { lane: queued.after.lane, generation: 0 }
-      const starting = yield* Effect.forkChild(
-        store.append([started(queued.after, { fence: claim!.batch, gate }).entry])
+      const starting = yield* Effect.forkChild(append(context, started(queued.after, { fence: claim!.batch, gate })))
+      yield* until(
+        Effect.sync(() => server.calls("append")),
+        (calls) => calls === 2
       )
-      yield* Effect.sleep("1 millis").pipe(Effect.repeat({ until: () => server.calls("append") === 2 }))
-      expect(yield* sql(`select pg_current_wal_flush_lsn() >= '${claimed!["at"]}' as flushed`)).toEqual([
-        { flushed: true }
-      ])
+      const flushed = yield* sql(`select pg_current_wal_flush_lsn() >= '${at!["at"]}' as flushed`)
+      expect(flushed).toEqual([{ flushed: true }])
       yield* Fiber.join(starting)
     })
   )
 })
 
-describe("a queue change that comes late", () => {
-  for (const orderingKey of [null, "customer 17"]) {
-    test(
-      `does not bring back a message that has moved on (${orderingKey === null ? "no" : "with an"} ordering key)`,
-      Effect.gen(function* () {
-        const { crippled, process, sql } = yield* world()
-        const goOn = yield* Deferred.make<void>()
-        const slow = yield* crippled((ledger) => ({
-          apply: (stored, begun) => Effect.andThen(Deferred.await(goOn), ledger.apply(stored, begun))
-        }))
-        const alive = yield* process
-        const store = Context.get(alive, EventStore)
-        const queue = Context.get(alive, Queue)
-        const queued = opened({ orderingKey, destination: newLane() })
-        const late = yield* Effect.forkChild(Context.get(slow, EventStore).append([queued.entry]))
-        expect(yield* claimedWithin(alive, "1 minute")).toEqual([queued.after.id])
-        const start = started(queued.after)
-        const failed = settled(start.after, unreachable(3_600_000))
-        for (const { entry } of [start, failed]) yield* store.append([entry])
-        yield* Deferred.succeed(goOn, undefined)
-        expect(yield* Fiber.join(late)).toEqual([{ type: "Appended", version: 1 }])
-        yield* Effect.sleep("400 millis")
-        expect(yield* queue.claim(asWorker("test"))).toBeNull()
-        expect(yield* sql("select version, attempt from posthaste.ready")).toEqual([{ version: 3, attempt: 1 }])
-      })
-    )
-  }
-
-  test(
-    "by more than a minute is left to whoever follows the log",
-    Effect.gen(function* () {
-      const { crippled, sql } = yield* world()
-      const late = yield* crippled((ledger) => ({
-        apply: (stored, begun) => ledger.apply(stored, `${begun}`.replace(/^\d{4}/, "2020"))
-      }))
-      yield* Context.get(late, EventStore).append([opened().entry])
-      expect(yield* sql("select 1 from posthaste.ready")).toEqual([])
-    })
-  )
-})
-
-describe("a line", () => {
-  test(
-    "waits for an append that takes long, and goes on without one that never comes",
-    Effect.gen(function* () {
-      const place = yield* world()
-      const { server } = place
-      const context = yield* place.process
-      const store = Context.get(context, EventStore)
-      const [destination, dead] = [newLane(), newLane()]
-      const line = () => opened({ destination, orderingKey: "k" })
-      const [slow, quick] = [line(), line()]
-      server.inject({ rpc: "append", fault: { slowMs: 700 }, stream: streamOf(slow) })
-      yield* store.append([slow.entry, quick.entry])
-      expect(yield* claimedWithin(context, "1 minute")).toEqual([slow.after.id])
-      // The process that reserved a place is gone before it appended.
-      const [never, next] = [
-        opened({ destination: dead, orderingKey: "k" }),
-        opened({ destination: dead, orderingKey: "k" })
-      ]
-      yield* Context.get(context, Ledger).reserve([
-        { id: crypto.randomUUID(), entry: never.entry, isPersonal: () => false }
-      ])
-      yield* store.append([next.entry])
-      expect(yield* Context.get(context, Queue).claim(asWorker("early"))).toBeNull()
-      expect(yield* claimedWithin(context, "1 minute")).toEqual([next.after.id])
-      const places = yield* place.sql(`select message_id from posthaste.line_entry where lane = '${dead}'`)
-      expect(places).toEqual([{ message_id: next.after.id }])
-    })
-  )
-})
-
-describe("whoever follows the log", () => {
+describe("the follower", () => {
   test(
     "is one process at a time, and another one takes its place when it ends",
     Effect.gen(function* () {
       const place = yield* world()
-      const { process, sql } = place
-      const holder = Effect.map(
-        sql("select holder from posthaste.log_follower where name = 'queue'"),
-        ([row]) => row?.["holder"] ?? null
-      )
+      const holder = Effect.map(place.sql("select holder from stream_follower"), ([row]) => row?.["holder"] ?? null)
       const first = yield* Effect.scoped(
         Effect.gen(function* () {
-          yield* process
+          yield* place.process()
           const one = yield* until(holder, (name) => name !== null)
-          yield* process
+          yield* place.process()
           yield* Effect.sleep("1500 millis")
           expect(yield* holder).toBe(one)
           return one
         })
       )
-      const alive = yield* process
-      yield* until(holder, (name) => name !== null && name !== first)
-      const queued = opened()
-      yield* Context.get(alive, EventStore).append([queued.entry])
-      yield* until(followed(place), ({ facts }) => facts === 1)
+      yield* append(yield* place.process(), opened())
+      yield* followed(place)
+      expect(yield* holder).not.toBe(first)
     })
   )
 
   test(
-    "gets past events of others, by the server's checkpoints, and past messages that are not ours",
+    "gets past events of others, by the server's checkpoints, and copies no message that is not ours",
     Effect.gen(function* () {
       const place = yield* world()
-      const { process, server } = place
-      const context = yield* process
+      const { process, server, sql } = place
       const proposed = (type: string) => ({
-        id: crypto.randomUUID(),
-        type,
-        contentType: "application/json",
-        data: Buffer.from("{}"),
-        metadata: Buffer.from("")
+        ...{ id: randomUUID(), type, contentType: "application/json" },
+        ...{ data: Buffer.from("{}"), metadata: Buffer.from("") }
       })
       server.log.append(`message-${opened().after.id}`, "any", [proposed("MessageQueued@1")])
       server.log.append("message-of-somebody", "any", [proposed("Hello")])
       for (let i = 0; i < 700; i++) server.log.append(`invoice-${i}`, "any", [proposed("InvoicePaid")])
-      const isPast = ({ position }: Record<string, unknown>) =>
-        position !== null && BigInt(String(position).split("/")[0]!) > server.log.all[400]!.position
-      expect(yield* until(followed(place), isPast)).toMatchObject({ facts: 0 })
+      const context = yield* process()
+      const passed = server.log.all[400]!.position
+      yield* until(position(place), (at) => at != null && BigInt(String(at).split("/")[0]!) > passed)
       const queued = opened()
-      yield* Context.get(context, EventStore).append([queued.entry])
-      expect((yield* Context.get(context, EventStore).readAll(null, 10)).map(({ messageId }) => messageId)).toEqual([
-        queued.after.id
-      ])
+      yield* append(context, queued)
+      yield* followed(place)
+      expect(yield* sql("select stream_id from event")).toEqual([{ stream_id: queued.after.id }])
     })
   )
 
   for (const kind of ["impossible", "unreadable"]) {
     test(
-      `sets a message with an ${kind} history aside, serves all others, and serves it once it can be read`,
+      `sets a message with an ${kind} history aside and goes on`,
       Effect.gen(function* () {
         const place = yield* world()
-        const { crippled, process, server } = place
+        const { process, server } = place
         const [broken, sound] = [opened(), opened()]
-        yield* (yield* dying(crippled)).append(broken.entry)
+        yield* dying(place, "after", (context) => append(context, broken))
         const [first] = eventsOf(server, streamOf(broken))
         const wrong = kind === "impossible" ? first! : { ...first!, type: "MessageWeighed@1" }
-        server.log.append(streamOf(broken), 0, [{ ...wrong, id: crypto.randomUUID() }])
-        yield* (yield* dying(crippled)).append(sound.entry)
-        const context = yield* process
-        const ids = [broken.after.id, sound.after.id]
+        server.log.append(streamOf(broken), 0, [
+          { ...wrong, id: randomUUID(), metadata: Buffer.from(JSON.stringify({ writing: randomUUID() })) }
+        ])
+        yield* dying(place, "after", (context) => append(context, sound))
+        const context = yield* process()
         // What was readable of it may be handed out before the rest is met.
-        const waiting = yield* claimedWithin(context, "1 minute")
-        expect(waiting).toContain(sound.after.id)
-        const setAside = Context.get(context, SetAside)
-        const found = yield* setAside
-          .find(ids)
-          .pipe(
-            Effect.repeat({ until: (all) => all.size > 0, schedule: Schedule.spaced("20 millis") }),
-            Effect.timeout("1 minute")
-          )
+        yield* until(claimed(context), (ids) => ids.includes(sound.after.id))
+        const ids = [broken.after.id, sound.after.id]
+        const found = yield* until(Context.get(context, SetAside).find(ids), ({ size }) => size > 0)
         expect([...found.keys()]).toEqual([broken.after.id])
         expect(found.get(broken.after.id)!.detail).toContain("version 2")
-        // Tried again, it is judged by its facts alone.
-        const { setAside: again } = yield* Effect.provideContext(mendMessages([broken.after.id]), context)
-        expect(again).toMatchObject([{ reason: kind === "impossible" ? "unlawful" : "unreadable" }])
-        server.log.repair(streamOf(broken), 1)
-        yield* Effect.provideContext(mendMessages([broken.after.id], { strays: true }), context)
-        expect((yield* setAside.find(ids)).size).toBe(0)
-        if (!waiting.includes(broken.after.id)) {
-          expect(yield* claimedWithin(context, "1 minute")).toEqual([broken.after.id])
-        }
       })
     )
   }
 
   test(
-    "passes over what is left of a message that was forgotten while its facts were read",
+    "removes the streams of forgotten messages, which can't be appended to any more, and brings none of them back",
     Effect.gen(function* () {
       const place = yield* world()
-      const { crippled, process, server, sql } = place
+      const { process, server, sql } = place
       const queued = opened()
       const start = started(queued.after)
-      const end = settled(start.after, delivered)
-      const store = Context.get(yield* crippled(), EventStore)
-      for (const { entry } of [queued, start, end]) yield* store.append([{ ...entry, fence: null }])
-      const { length } = eventsOf(server, streamOf(queued))
-      // It is known here still, and its stream is gone there.
-      server.log.delete(streamOf(queued), "softly")
-      yield* process
-      yield* until(followed(place), ({ facts }) => facts === length)
-      expect(yield* sql("select message_id, detail from posthaste.set_aside")).toEqual([])
-    })
-  )
-
-  test(
-    "goes on where it was when its subscription breaks",
-    Effect.gen(function* () {
-      const place = yield* world()
-      const { process, server } = place
-      const context = yield* process
-      const store = Context.get(context, EventStore)
-      yield* store.append([opened().entry])
-      yield* until(followed(place), ({ facts }) => facts === 1)
-      server.down()
-      yield* Effect.promise(server.up)
-      const { entry } = opened()
-      yield* Effect.retry(store.append([entry]), { times: 20 })
-      yield* until(followed(place), ({ facts }) => facts === 2)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const context = yield* process()
+          yield* append(context, queued, start)
+          yield* followed(place)
+          yield* sql(`select forget(array['${queued.after.id}']::uuid[], array[2])`)
+          yield* until(
+            Effect.sync(() => server.log.stream(streamOf(queued))),
+            (stream) => stream === "tombstoned"
+          )
+          expect(yield* append(context, settled(start.after, delivered))).toEqual([[{ type: "VersionConflict" }]])
+        })
+      )
+      yield* sql("update stream_follower set position = null")
+      const context = yield* process()
+      yield* followed(place)
+      expect((yield* storeOf(context).load(queued.after.id)).version).toBe(0)
+      expect(yield* sql("select from event")).toEqual([])
     })
   )
 })
 
-describe("a dead letter whose life is over", () => {
-  // A sweep looks at one org.
-  const orgId = newOrg()
-  const sweptAt = Effect.fnUntraced(function* (context: Context.Context<StorePorts>) {
-    const before = { ...endedBefore(inMillis(-60_000)), dead: inMillis(60_000) }
-    return sum(yield* Effect.provideContext(Effect.andThen(allRead, forgetMessages(before)), context))
-  })
-  const dead = (context: Context.Context<StorePorts>) =>
-    Effect.gen(function* () {
-      const sample = yield* ended(refused(), inMillis(-1_000), { orgId })
-      yield* projected([sample])
-      return sample
-    }).pipe(Effect.provideContext(context))
-
+describe("a database", () => {
   test(
-    "stays when it was replayed before its list knows it, and is forgotten by the next pass when the one before was cut off",
+    "whose streams are in one place does not start with the other",
     Effect.gen(function* () {
-      const { process, server } = yield* world()
-      const context = yield* process
-      const store = Context.get(context, EventStore)
-      const cutOff = yield* dead(context)
-      const replayed = yield* dead(context)
-      const again = next(replayed, { type: "ReplayMessage", now: now(), reason: null })
-      yield* store.append([again.entry])
-      // The pass that ended its stream had no time to say so.
-      server.log.delete(`message-${cutOff.id}`, "forEver")
-      expect(yield* sweptAt(context)).toBe(1)
-      expect((yield* store.load(replayed.id)).version).toBe(again.after.version)
-      expect(yield* Context.get(context, Bodies).load(cutOff.id)).toBeNull()
-    })
-  )
-
-  test(
-    "can't be replayed any more from the moment its stream ends",
-    Effect.gen(function* () {
-      const { process, server } = yield* world()
-      const context = yield* process
-      const store = Context.get(context, EventStore)
-      const sample = yield* dead(context)
-      server.log.delete(`message-${sample.id}`, "forEver")
-      const again = next(sample, { type: "ReplayMessage", now: now(), reason: null })
-      expect(yield* store.append([again.entry])).toEqual([{ type: "VersionConflict" }])
-      expect((yield* store.load(sample.id)).version).toBe(0)
-    })
-  )
-})
-
-describe("a journal that was written in Postgres", () => {
-  /** Appends and sweeps, and neither copies journals nor tidies up: what it does not tell the server, nobody does. */
-  const sweeping = Effect.fnUntraced(function* ({ crippled, server }: Effect.Success<ReturnType<typeof world>>) {
-    const alone = yield* crippled()
-    const db = EventStoreDb.layer(Redacted.make(server.url), "fail")
-    const retention = yield* Effect.provide(Retention, EventStoreDbRetention.layer.pipe(Layer.provide(db))).pipe(
-      Effect.provideContext(alone)
-    )
-    const tidyUp = tidy(0n).pipe(Effect.provide(db), Effect.provideContext(alone), Effect.retry({ times: 20 }))
-    return { alone, retention, tidyUp, journals: Context.get(alone, Journals) }
-  })
-  const versionsIn = (server: Effect.Success<ReturnType<typeof eventStore>>, stream: string) =>
-    Effect.sync(() =>
-      eventsOf(server, stream)
-        .map(({ revision }) => revision + 1)
-        .join()
-    )
-  /** Lives until the server has the journal as far as this, and whoever copied it has said so. */
-  const copied = (
-    { process, server, sql }: Effect.Success<ReturnType<typeof world>>,
-    stream: string,
-    versions: string
-  ) => {
-    const copiedTo = sql("select position from posthaste.log_follower where name = 'journals'")
-    const end = sql(
-      "select tx || ':' || position as position from posthaste.event order by tx desc, position desc limit 1"
-    )
-    const found = Effect.all([versionsIn(server, stream), copiedTo, end])
-    return Effect.scoped(
-      Effect.andThen(
-        process,
-        until(found, ([there, [to], [last]]) => there === versions && to?.["position"] === last?.["position"])
-      )
-    )
-  }
-
-  test(
-    "is gone there too with the destination that it tells of",
-    Effect.gen(function* () {
-      const place = yield* world()
-      const { server, sql } = place
-      const { alone, retention, journals } = yield* sweeping(place)
-      const orgId = newOrg()
-      const { destination } = yield* Effect.gen(function* () {
-        const destination = yield* makeEndpoint(orgId)
-        yield* (yield* Destinations).remove(webhook, orgId, destination.id)
-        return { destination }
-      }).pipe(Effect.provideContext(alone))
-      const settings = journalOf(webhook, destination.id)
-      yield* copied(place, settings, "1,2")
-      const prefixes = new Map([[webhook.name, webhook.journal]])
-      const end = "'9223372036854775807/9223372036854775807'"
-      yield* sql(`update posthaste.projection set position = ${end}`)
-      yield* sql(`update posthaste.alert_progress set position = ${end}`)
-      const sweep = retention.forgetDestinations(inMillis(60_000), prefixes, 100)
-      yield* Effect.retry(sweep, { times: 20 })
-      expect(yield* journals.load(settings)).toEqual([])
-      yield* until(Effect.andThen(sweep, versionsIn(server, settings)), (versions) => versions === "")
-    })
-  )
-
-  test(
-    "is copied to a stream of its name, in order and once",
-    Effect.gen(function* () {
-      const { crippled, process, server } = yield* world()
-      const postgres = Context.get(yield* crippled(), Journals)
-      const fact = (n: number) => ({ name: "CircuitOpened@1", data: JSON.stringify({ n }) })
-      const at = now()
-      for (let i = 0; i < 30; i++) yield* postgres.append("circuit-17", i, [fact(i)], at, "operator")
-      const alive = yield* process
-      yield* Effect.sync(() => eventsOf(server, "circuit-17").length).pipe(
-        Effect.tap(Effect.sleep("20 millis")),
-        Effect.repeat({ until: (count) => count === 30 }),
-        Effect.timeout("60 seconds")
-      )
-      // What is written through the adapter is there at once.
-      yield* Context.get(alive, Journals).append("circuit-17", 30, [fact(30)], at, null)
-      const events = eventsOf(server, "circuit-17")
-      expect(events.map(({ data }) => json(data))).toEqual(Array.from({ length: 31 }, (_, n) => ({ n })))
-      yield* Effect.sleep("700 millis")
-      expect(eventsOf(server, "circuit-17")).toHaveLength(31)
-      expect(
-        (yield* Context.get(alive, EventStore).readAll(null, 100)).map(({ stream, version }) => [stream, version])
-      ).toEqual(Array.from({ length: 31 }, (_, n) => ["circuit-17", n + 1]))
+      const [url, other] = [yield* freshDatabase, yield* freshDatabase]
+      const server = yield* eventStore()
+      const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
+      const here = (url: Redacted.Redacted) => Layer.fresh(PostgresPorts.layer({ url, encryptionKey }))
+      const elsewhere = (url: Redacted.Redacted) =>
+        Layer.fresh(PostgresPorts.layerOverStreams({ url, encryptionKey })).pipe(
+          Layer.provide(EventStoreDb.layer(Redacted.make(server.url), "wait"))
+        )
+      const written = Effect.flatMap(EventStore, (store) => store.append([opened().entry]))
+      yield* Effect.scoped(Effect.provide(written, elsewhere(url)))
+      yield* Effect.scoped(Effect.provide(written, here(other)))
+      expect(String(yield* Effect.flip(Effect.scoped(Layer.build(here(url)))))).toContain("set EVENTSTORE_URL")
+      expect(String(yield* Effect.flip(Effect.scoped(Layer.build(elsewhere(other)))))).toContain("unset EVENTSTORE_URL")
     })
   )
 })

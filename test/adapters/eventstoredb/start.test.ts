@@ -6,6 +6,8 @@ import services from "@eventstore/db-client/generated/streams_grpc_pb.js"
 import { Deferred, Effect, Fiber, Layer, Logger, Redacted } from "effect"
 import * as EventStoreDb from "../../../src/adapters/eventstoredb/EventStoreDb.ts"
 import { find } from "../../../src/adapters/eventstoredb/findServer.ts"
+import { Streams } from "../../../src/application/ports/Streams.ts"
+import type { MessageId } from "../../../src/domain/ids.ts"
 import { EventLog } from "../../servers/eventStore/EventLog.ts"
 import type { Member } from "../../servers/eventStore/protocol.ts"
 import { eventStore } from "../../servers/eventStore.ts"
@@ -270,18 +272,18 @@ describe("a leader that stands still", () => {
     elect(false)
     const url = `esdb://127.0.0.1:${proxy.port},127.0.0.1:${follower.port}?tls=false`
     const context = yield* Layer.build(EventStoreDb.layer(Redacted.make(url), "fail"))
-    const db = yield* Effect.provide(EventStoreDb.EventStoreDb, context)
+    const db = yield* Effect.provide(Streams, context)
     return { db, elect, follower, freeze: () => proxy.fallSilent(true) }
   })
 
   it.live("is left for the one that is elected, long before its connection is found dead", () =>
     Effect.gen(function* () {
       const { db, elect, freeze } = yield* cluster
-      yield* db.read("message-1")
+      yield* db.read("1" as MessageId, 0)
       freeze()
       elect(true)
       // Each try takes two seconds, and the client by itself twenty.
-      yield* Effect.retry(db.read("message-1"), { times: 20 })
+      yield* Effect.retry(db.read("1" as MessageId, 0), { times: 20 })
     })
   )
 
@@ -290,11 +292,11 @@ describe("a leader that stands still", () => {
     () =>
       Effect.gen(function* () {
         const { db, elect, freeze } = yield* cluster
-        yield* db.read("message-1")
+        yield* db.read("1" as MessageId, 0)
         freeze()
         const tries = vi.spyOn(services.StreamsClient.prototype, "read")
         const failures = yield* Effect.all(
-          Array.from({ length: 800 }, (_, n) => Effect.flip(db.read(`message-${n}`))),
+          Array.from({ length: 800 }, (_, n) => Effect.flip(db.read(`${n}` as MessageId, 0))),
           { concurrency: "unbounded" }
         )
         expect(failures.every(({ _tag }) => _tag === "StoreUnavailable")).toBe(true)
@@ -302,7 +304,7 @@ describe("a leader that stands still", () => {
         expect(tries.mock.calls.length).toBeLessThan(500)
         tries.mockRestore()
         elect(true)
-        yield* Effect.retry(db.read("message-1"), { times: 20 })
+        yield* Effect.retry(db.read("1" as MessageId, 0), { times: 20 })
       })
   )
 })
@@ -311,7 +313,7 @@ describe("a server that was not silent", () => {
   const alone = Effect.gen(function* () {
     const server = yield* eventStore()
     const context = yield* Layer.build(EventStoreDb.layer(Redacted.make(server.url), "fail"))
-    return { server, db: yield* Effect.provide(EventStoreDb.EventStoreDb, context) }
+    return { server, db: yield* Effect.provide(Streams, context) }
   })
 
   it.live("is not taken for silent by a process that was kept from its machine", () =>
@@ -319,7 +321,7 @@ describe("a server that was not silent", () => {
       const { server, db } = yield* alone
       const before = server.calls("read")
       server.inject({ rpc: "read", fault: { slowMs: 300 } })
-      const reading = yield* Effect.forkChild(db.read("message-1"))
+      const reading = yield* Effect.forkChild(db.read("1" as MessageId, 0))
       while (server.calls("read") === before) yield* Effect.sleep("1 millis")
       const until = performance.now() + 2_500
       while (performance.now() < until);
@@ -335,10 +337,10 @@ describe("a server that was not silent", () => {
         server.inject({ rpc: "read", fault: { slowMs: 1_000 }, times: 1_000, stream: "message-slow" })
         if (others === "refused")
           server.inject({ rpc: "read", fault: "unavailable", times: 100_000, stream: "message-other" })
-        const ask = Effect.andThen(Effect.ignore(db.read("message-other")), Effect.sleep("20 millis"))
+        const ask = Effect.andThen(Effect.ignore(db.read("other" as MessageId, 0)), Effect.sleep("20 millis"))
         yield* Effect.forkChild(Effect.forever(ask))
         // A busy machine may miss the deadline of a call. Who takes slowness for silence never gets an answer.
-        expect(yield* Effect.retry(db.read("message-slow"), { times: 8 })).toEqual([])
+        expect(yield* Effect.retry(db.read("slow" as MessageId, 0), { times: 8 })).toEqual([])
       })
     )
   }

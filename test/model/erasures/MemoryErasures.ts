@@ -104,7 +104,6 @@ export const layer = Layer.effect(
         const erasure = {
           ...given,
           messages: 0,
-          forgotten: 0,
           events: 0,
           requestedAt: now(),
           endedAt: null,

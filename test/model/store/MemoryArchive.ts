@@ -43,7 +43,6 @@ export const layer = Layer.effect(
     const { tables } = yield* Memory
     return Archive.of({
       order: Order.mapInput(Order.Number, Number),
-      adopt: Effect.void,
       byStream: (after, limit) =>
         Effect.sync(() =>
           [...factsIn(tables).values()]

@@ -3,7 +3,6 @@
  *
  * - A write names the state it expects of its stream. The same event ids at that very place again are a
  *   success that writes nothing.
- * - The metadata of a stream, in `$$` and its name, says from which revision on it is read (`$tb`). The others stay in `$all`.
  * - A deleted stream reads as unknown, its events stay in `$all`, and its revisions go on where they were; a
  *   tombstoned one never opens again.
  * - `$all` is in the order of writing. Its positions are sparse, like the real ones: nobody may count with them.
@@ -101,13 +100,6 @@ export class EventLog {
       this.all.push(recorded)
     }
     if (events.length > 0) target.deleted = false
-    const set = name.startsWith("$$") ? events.at(-1) : undefined
-    if (set !== undefined) {
-      const about = this.#streams.get(name.slice(2)) ?? newStream()
-      this.#streams.set(name.slice(2), about)
-      const from = (JSON.parse(Buffer.from(set.data).toString("utf8")) as { readonly $tb?: number }).$tb
-      if (from !== undefined) about.from = from
-    }
     if (events.length > 0) for (const listener of [...this.#listeners]) listener()
     return {
       type: "Written",

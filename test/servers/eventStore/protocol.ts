@@ -494,11 +494,11 @@ const remove =
     if (result.type === "Refused") return answer(result.error)
     if (log.stream(name) === "tombstoned") return answer(failures.streamDeleted(name))
     const options = call.request.getOptions()!
-    const isExact =
-      options.getExpectedStreamRevisionCase() === messages.DeleteReq.Options.ExpectedStreamRevisionCase.REVISION
-    const expected = Number(options.getRevision())
-    const current = log.lastRevision(name)
-    if (isExact && current !== null && current !== expected) {
+    const { REVISION, NO_STREAM } = messages.DeleteReq.Options.ExpectedStreamRevisionCase
+    const expects = options.getExpectedStreamRevisionCase()
+    const expected = expects === NO_STREAM ? -1 : Number(options.getRevision())
+    const current = log.stream(name) === "unknown" ? null : log.lastRevision(name)
+    if ((expects === REVISION || expects === NO_STREAM) && current !== null && current !== expected) {
       return answer(failures.wrongExpectedVersion(name, expected, current))
     }
     log.delete(name, how)

@@ -10,7 +10,7 @@ import { ActingOrg, OrgAccess } from "../server/auth.ts"
 import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
 import { listOf, Moment, optional, paging, Text } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
-import { answer, created, erasureElsewhere, invalidFields, orNotFound, problemOf } from "../server/problem.ts"
+import { answer, created, invalidFields, orNotFound, problemOf } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
 
 export const ErasureRequest = Schema.Struct({
@@ -37,10 +37,6 @@ export const Erasure = Schema.Struct({
   status: Schema.Literals(["RUNNING", "COMPLETED"]),
   reason: Text,
   messages: Schema.Int.annotate({ description: "How many messages are erased so far." }),
-  forgotten: Schema.Int.annotate({
-    description:
-      "Of these: messages that were removed with their history, because EventStoreDB has it from before its facts were sealed."
-  }),
   events: Schema.Int.annotate({ description: "How many events are erased so far." }),
   requestedAt: Moment,
   endedAt: Schema.NullOr(Moment)
@@ -86,7 +82,6 @@ const request = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServ
     return yield* invalidFields((given.length === 0 ? ["body"] : given).map((field) => ({ field, reason })))
   }
   const erasure = yield* requestErasure(yield* ActingOrg, person, reason ?? null)
-  if (erasure === "Elsewhere") return yield* erasureElsewhere()
   return created(`/erasures/${erasure.id}`, shown(erasure), 202)
 })
 

@@ -1,6 +1,5 @@
 /** What is not where it should be in the queue: `mend_queue`, `mend_lines`, `mend_lanes`, and the list beside the queue. */
 import { DateTime, Duration, Effect, Layer } from "effect"
-import type { Position } from "../../../application/ports/EventStore.ts"
 import { Pulse } from "../../../application/ports/Pulse.ts"
 import { type Placed, QueueRepair, type Verdict } from "../../../application/ports/QueueRepair.ts"
 import type { MessageId } from "../../../domain/ids.ts"
@@ -43,23 +42,18 @@ const idsIn = (named: string | null | undefined) => (named == null ? [] : (named
 const mendLinesStatement = prepared`select mended, next_lane, next_line from mend_lines($1::uuid, $2, $3)`
 const mendLanesStatement = prepared`select mended, next_lane from mend_lanes($1::uuid, $2)`
 const strangers = `message_id = any ($1::uuid[])
-    and not exists (select 1 from event e where e.stream_id = message_id)
-    and not exists (select 1 from copied_fact k where k.stream_id = message_id)`
+    and not exists (select 1 from event e where e.stream_id = message_id)`
 const dropStatement = unprepared`with waiting as (delete from ready where ${strangers}) delete from line_entry where ${strangers}`
 const mendStatement = prepared`select message, verdict from mend_queue(
-    $1::uuid[], $2::int[], $3::bigint[], $4::text[], $5::boolean[], $6::uuid[], $7::text[], $8::bigint[], $9::int[], $10::int[], $11::int[], $12)`
+    $1::uuid[], $2::int[], $3::text[], $4::boolean[], $5::uuid[], $6::text[], $7::bigint[], $8::int[], $9::int[], $10::int[], $11)`
 
 const places = { Waiting: "waiting", UnderWay: "under way", Out: "out" } as const
-
-/** Of a log elsewhere; our own needs no mark. */
-const commitOf = (position: Position): string | null => /^(\d+)\//.exec(position)?.[1] ?? null
 
 const valuesOf = (messages: ReadonlyArray<Placed>) => {
   const waits = messages.map(({ place }) => (place.type === "Out" ? null : place))
   return [
     messages.map(({ messageId }) => messageId),
     messages.map(({ version }) => version),
-    messages.map(({ position }) => commitOf(position)),
     messages.map(({ place }) => places[place.type]),
     messages.map(({ place }) => place.type === "Out" && place.dead),
     waits.map((wait) => wait?.lane ?? null),

@@ -4,7 +4,7 @@ import { DateTime, Duration, Effect, Layer, Result } from "effect"
 import { OWN_KEYS } from "../../../application/accept/acceptMessage.ts"
 import { CommandedBy } from "../../../application/commandedBy.ts"
 import { type Erasure, type ErasureJob, Erasures } from "../../../application/ports/Erasures.ts"
-import { type ErasureFact, type ErasureField, toRecorded } from "../../../domain/erasure/facts.ts"
+import { type ErasureFact, toRecorded } from "../../../domain/erasure/facts.ts"
 import { type EventId, isUuid, type MessageId, type OrgId } from "../../../domain/ids.ts"
 import { pageOf } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
@@ -12,7 +12,7 @@ import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgre
 import { KEY_CHARACTERS, SealedTexts } from "../SealedTexts.ts"
 import { appendToJournalSql, appendToJournalValues } from "../store/appendToJournal.ts"
 
-const columns = `id, org_id as "orgId", by_field as by, reason, messages, forgotten, events, requested_at as "requestedAt", ended_at as "endedAt"`
+const columns = `id, org_id as "orgId", by_field as by, reason, messages, events, requested_at as "requestedAt", ended_at as "endedAt"`
 
 const openStatement = prepared`with opened as (
       insert into erasure (id, org_id, by_field, values_sought, reason, requested_at, next_at) values ($1, $2, $3, $4, $5, $6, clock_timestamp())
@@ -50,106 +50,91 @@ const alertsStatement = unprepared`select i.message_id as id from sought_command
     join destination d on d.org_id = $1 and d.alerting is not null
     join idempotency i on i.org_id = $1 and i.key = '${OWN_KEYS}alert:command-' || c.id || ':1:' || d.id limit $4`
 
-/** Messages of events that are not stored yet: until they are, they are in no list. */
-const owedBy = (by: ErasureField) =>
-  unprepared`select message_id as id from owed_message where data ->> 'orgId' = $1 and ${
-    by === "metadata"
-      ? "data -> 'metadata' ->> ($2::text[])[1] = ($2::text[])[2]"
-      : `data ->> '${by === "recipient" ? "to" : by}' = any ($2::text[])`
-  } limit $3`
+export const layer = Layer.effect(
+  Erasures,
+  Effect.gen(function* () {
+    const { durable, reads, bulk } = yield* Postgres
 
-/** `streams`: whether facts are stored where none can be changed, and in the clear. */
-export const layer = ({ streams }: { readonly streams: "here" | "sealed" | "clear" }) =>
-  Layer.effect(
-    Erasures,
-    Effect.gen(function* () {
-      const { durable, reads, bulk } = yield* Postgres
-
-      const texts = yield* SealedTexts
-      /**
-       * What sealed receipts about these messages are found by, and the beginnings of all that were looked at. Those of keys that are not
-       * there nobody can open, or finds.
-       */
-      const receiptNames = Effect.fnUntraced(function* (orgId: OrgId, messages: ReadonlyArray<MessageId>) {
-        const sealed = (yield* unavailable(bulk.rows(sealedReceiptsStatement, [orgId]))).map(([raw]) => raw!)
-        const keys = sealed.map((raw) => raw.slice(0, SEALED_BY))
-        if (sealed.length === 0) return { names: [], keys }
-        yield* unavailable(texts.prepare(sealed))
-        const names = (yield* unavailable(bulk.rows(namesStatement, [messages]))).map(([name]) => name!)
-        const hashes = sealed.flatMap((raw) =>
-          Result.getOrElse(
-            Result.try(() => names.map((name) => texts.hashed(raw, name))),
-            () => []
-          )
+    const texts = yield* SealedTexts
+    /**
+     * What sealed receipts about these messages are found by, and the beginnings of all that were looked at. Those of keys that are not
+     * there nobody can open, or finds.
+     */
+    const receiptNames = Effect.fnUntraced(function* (orgId: OrgId, messages: ReadonlyArray<MessageId>) {
+      const sealed = (yield* unavailable(bulk.rows(sealedReceiptsStatement, [orgId]))).map(([raw]) => raw!)
+      const keys = sealed.map((raw) => raw.slice(0, SEALED_BY))
+      if (sealed.length === 0) return { names: [], keys }
+      yield* unavailable(texts.prepare(sealed))
+      const names = (yield* unavailable(bulk.rows(namesStatement, [messages]))).map(([name]) => name!)
+      const hashes = sealed.flatMap((raw) =>
+        Result.getOrElse(
+          Result.try(() => names.map((name) => texts.hashed(raw, name))),
+          () => []
         )
-        return { names: hashes, keys }
-      })
+      )
+      return { names: hashes, keys }
+    })
 
-      const factValues = (id: string, fact: ErasureFact, at: DateTime.Utc, actor: string | null) =>
-        appendToJournalValues(`erasure-${id}`, [toRecorded(fact)], at, actor)
+    const factValues = (id: string, fact: ErasureFact, at: DateTime.Utc, actor: string | null) =>
+      appendToJournalValues(`erasure-${id}`, [toRecorded(fact)], at, actor)
 
-      return Erasures.of({
-        open: Effect.fnUntraced(function* ({ id, orgId, by, reason, sought }) {
-          if (streams === "clear") return "Elsewhere" as const
-          const now = yield* DateTime.now
-          const fact = { type: "ErasureRequested", orgId, by, reason } as const
-          const facts = factValues(id, fact, now, yield* CommandedBy)
-          const values = [id, orgId, by, sought, reason, DateTime.formatIso(now), ...facts]
-          const [row] = yield* unavailable(durable.query<Erasure>(openStatement, values))
-          return shown(row!)
-        }),
-        get: (orgId, id) =>
-          isUuid(id)
-            ? reading(reads.query<Erasure>(getStatement, [orgId, id]), ([row]) =>
-                row === undefined ? null : shown(row)
-              )
-            : Effect.succeed(null),
-        list: (orgId, { cursor, limit }) =>
-          reading(reads.query<Erasure>(listStatement, [orgId, cursor, limit + 1]), (rows) =>
-            pageOf(rows, { cursor, limit }, shown, ({ id }) => id)
-          ),
-        take: (lease) =>
-          reading(durable.query<ErasureJob>(takeStatement, [Duration.toMillis(lease)]), ([row]) => row ?? null),
-        find: Effect.fnUntraced(function* ({ orgId, by, sought }: ErasureJob, limit: number) {
-          const isEntry = by === "metadata"
-          const condition = isEntry ? "entries @> array[$2::uuid]" : `${found[by]} = any ($2::text[])`
-          const values = [orgId, isEntry ? hash("md5", [orgId, ...sought].join("\x1f")) : sought, limit]
-          const messages = yield* unavailable(reads.query<{ id: MessageId }>(messagesBy(condition), values))
-          const events =
-            by === "recipient" ? [] : yield* unavailable(reads.query<{ id: EventId }>(eventsBy(condition), values))
-          const alerts = yield* unavailable(reads.query<{ id: MessageId }>(alertsStatement, [orgId, by, sought, limit]))
-          const owed = yield* unavailable(reads.query<{ id: MessageId }>(owedBy(by), [orgId, sought, limit]))
-          const ids = new Set([...messages, ...alerts, ...owed].map(({ id }) => id))
-          return { messages: [...ids].slice(0, limit), events: events.map(({ id }) => id) }
-        }),
-        erase: Effect.fnUntraced(function* ({ id, orgId }, messages, events) {
-          const { names, keys } = yield* receiptNames(orgId, messages)
-          const values = [id, orgId, messages, events, names, keys]
-          const [row] = yield* unavailable(bulk.query<{ done: boolean }>(eraseStatement, values))
-          return row!.done
-        }),
-        back: (id, pause) => Effect.asVoid(unavailable(durable.query(backStatement, [id, Duration.toMillis(pause)]))),
-        close: Effect.fnUntraced(function* ({ id, orgId, by, sought }: ErasureJob) {
-          const [erased] = yield* unavailable(bulk.query<{ done: boolean }>(requestsStatement, [id, orgId, by, sought]))
-          if (!erased!.done) return false
-          const now = yield* DateTime.now
-          const rows = yield* unavailable(reads.query<Erasure>(getStatement, [orgId, id]))
-          const { messages = 0, events = 0 } = rows[0] ?? {}
-          const facts = factValues(id, { type: "ErasureCompleted", orgId, messages, events }, now, null)
-          yield* unavailable(durable.query(closeStatement, [id, DateTime.formatIso(now), ...facts]))
-          return true
-        })
+    return Erasures.of({
+      open: Effect.fnUntraced(function* ({ id, orgId, by, reason, sought }) {
+        const now = yield* DateTime.now
+        const fact = { type: "ErasureRequested", orgId, by, reason } as const
+        const facts = factValues(id, fact, now, yield* CommandedBy)
+        const values = [id, orgId, by, sought, reason, DateTime.formatIso(now), ...facts]
+        const [row] = yield* unavailable(durable.query<Erasure>(openStatement, values))
+        return shown(row!)
+      }),
+      get: (orgId, id) =>
+        isUuid(id)
+          ? reading(reads.query<Erasure>(getStatement, [orgId, id]), ([row]) => (row === undefined ? null : shown(row)))
+          : Effect.succeed(null),
+      list: (orgId, { cursor, limit }) =>
+        reading(reads.query<Erasure>(listStatement, [orgId, cursor, limit + 1]), (rows) =>
+          pageOf(rows, { cursor, limit }, shown, ({ id }) => id)
+        ),
+      take: (lease) =>
+        reading(durable.query<ErasureJob>(takeStatement, [Duration.toMillis(lease)]), ([row]) => row ?? null),
+      find: Effect.fnUntraced(function* ({ orgId, by, sought }: ErasureJob, limit: number) {
+        const isEntry = by === "metadata"
+        const condition = isEntry ? "entries @> array[$2::uuid]" : `${found[by]} = any ($2::text[])`
+        const values = [orgId, isEntry ? hash("md5", [orgId, ...sought].join("\x1f")) : sought, limit]
+        const messages = yield* unavailable(reads.query<{ id: MessageId }>(messagesBy(condition), values))
+        const events =
+          by === "recipient" ? [] : yield* unavailable(reads.query<{ id: EventId }>(eventsBy(condition), values))
+        const alerts = yield* unavailable(reads.query<{ id: MessageId }>(alertsStatement, [orgId, by, sought, limit]))
+        const ids = new Set([...messages, ...alerts].map(({ id }) => id))
+        return { messages: [...ids].slice(0, limit), events: events.map(({ id }) => id) }
+      }),
+      erase: Effect.fnUntraced(function* ({ id, orgId }, messages, events) {
+        const { names, keys } = yield* receiptNames(orgId, messages)
+        const values = [id, orgId, messages, events, names, keys]
+        const [row] = yield* unavailable(bulk.query<{ done: boolean }>(eraseStatement, values))
+        return row!.done
+      }),
+      back: (id, pause) => Effect.asVoid(unavailable(durable.query(backStatement, [id, Duration.toMillis(pause)]))),
+      close: Effect.fnUntraced(function* ({ id, orgId, by, sought }: ErasureJob) {
+        const [erased] = yield* unavailable(bulk.query<{ done: boolean }>(requestsStatement, [id, orgId, by, sought]))
+        if (!erased!.done) return false
+        const now = yield* DateTime.now
+        const rows = yield* unavailable(reads.query<Erasure>(getStatement, [orgId, id]))
+        const { messages = 0, events = 0 } = rows[0] ?? {}
+        const facts = factValues(id, { type: "ErasureCompleted", orgId, messages, events }, now, null)
+        yield* unavailable(durable.query(closeStatement, [id, DateTime.formatIso(now), ...facts]))
+        return true
       })
     })
-  )
+  })
+)
 
-const shown = ({ id, orgId, by, reason, messages, forgotten, events, requestedAt, endedAt }: Erasure): Erasure => ({
+const shown = ({ id, orgId, by, reason, messages, events, requestedAt, endedAt }: Erasure): Erasure => ({
   id,
   orgId: orgId as OrgId,
   by,
   reason,
   messages,
-  forgotten,
   events,
   requestedAt,
   endedAt

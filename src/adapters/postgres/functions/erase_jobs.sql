@@ -19,7 +19,6 @@ begin
   if cardinality(v_journals) < cardinality(v_jobs) then return false; end if;
   -- Every projector takes its row first too: a step that comes after this sees what was erased.
   perform 1 from projection order by name, generation for update;
-  perform throw_keys_away(p_erasure, v_journals);
   insert into erased_stream (stream_id) select unnest(v_journals) on conflict do nothing;
   update event e set data = erased_fact(e.name, e.data), actor = erased_actor(e.actor) where e.stream_id = any (v_journals);
   update replay r set selection = erased_selection(r.selection::jsonb)::json, reason = null, key = null, request_hash = null

@@ -1,6 +1,6 @@
 -- What names a person and became no message: jobs, requests that a dossier's consent refused, and commands that were refused after their
--- caller had gone. Answers false, and changes nothing, while a job that is for them has not begun (erase_jobs), and false while nobody has
--- looked at events elsewhere that this erasure has erased here.
+-- caller had gone. Answers false, and changes nothing, while a job that is for them has not begun (erase_jobs), and false while a message
+-- that was accepted before may still come.
 create or replace function erase_requests(p_erasure uuid, p_org text, p_field text, p_values text[]) returns boolean
 language plpgsql volatile as $$
 declare
@@ -19,10 +19,11 @@ begin
       -- A command is told of before its row is written, by the time it takes to come to that.
       and e.at >= (select min(c.at) - interval '1 day' from refused_command c where c.id = any (v_commands))
       and e.at <= (select max(c.at) + interval '1 minute' from refused_command c where c.id = any (v_commands)));
-  perform throw_keys_away(p_erasure, v_streams);
   insert into erased_stream (stream_id) select unnest(v_streams) on conflict do nothing;
   update event e set data = erased_fact(e.name, e.data), actor = erased_actor(e.actor) where e.stream_id = any (v_streams);
   perform erase_rows(v_streams);
   delete from refused_command c where c.id = any (v_commands);
-  return not exists (select from erased_elsewhere x where x.erasure = p_erasure);
+  return not exists (
+    select from append_intent i join erasure x on i.at < x.requested_at
+    where x.id = p_erasure and i.opens and not exists (select from event e where e.stream_id = i.message_id));
 end $$;

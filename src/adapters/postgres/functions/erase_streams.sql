@@ -20,13 +20,12 @@ begin
   perform 1 from projection order by name, generation for update;
   if p_keys is not null and exists (select from receipt_inbox r where r.org_id = p_org and r.names is not null
       and not exists (select from unnest(p_keys) k where starts_with(r.raw, k))) then return false; end if;
-  select array_agg(distinct t.text) into v_texts from message_fact e
+  select array_agg(distinct t.text) into v_texts from event e
     cross join lateral (values (e.data ->> 'to'), (e.data ->> 'correlationId')) t(text)
     where e.stream_id = any (p_messages) and e.version = 1 and t.text is not null and t.text <> 'erased'
       and t.text is distinct from e.data ->> 'destination';
   if not erase_jobs(p_erasure, p_org, p_messages, v_texts) then return false; end if;
   select coalesce(array_agg(p.stream_id), '{}') into v_journals from publication p where p.org_id = p_org and p.id = any (p_events);
-  perform throw_keys_away(p_erasure, p_messages || v_journals);
   delete from erased_stream where at < clock_timestamp() - interval '1 day';
   insert into erased_stream (stream_id) select unnest(p_messages || v_journals) on conflict do nothing;
 
@@ -37,13 +36,11 @@ begin
 
   select array_agg(l.lane), array_agg(l.line) into v_lanes, v_lines from (
     select t.lane, t.line from line_entry t where t.message_id = any (p_messages)
-    union select (e.data ->> 'destination')::uuid, e.data ->> 'orderingKey' from message_fact e
+    union select (e.data ->> 'destination')::uuid, e.data ->> 'orderingKey' from event e
       where e.stream_id = any (p_messages) and e.version = 1 and e.data ->> 'orderingKey' is not null) l;
 
   update event e set data = erased_fact(e.name, e.data), actor = erased_actor(e.actor)
     where e.stream_id = any (p_messages || v_journals);
-  update copied_fact e set data = erased_fact(e.name, e.data), actor = erased_actor(e.actor)
-    where e.stream_id = any (p_messages);
   delete from append_intent where message_id = any (p_messages);
   update message m set recipient = null, dossier_id = null, correlation_id = null, metadata = null, body = null, event_id = null,
       data = erased_fact('MessageQueued@1', m.data) where m.id = any (p_messages);

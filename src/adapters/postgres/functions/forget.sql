@@ -19,7 +19,8 @@ begin
   delete from detail where stream_id = any (v_ids);
   delete from idempotency where message_id = any (v_ids);
   delete from parked where stream = any (array(select 'message-' || i from unnest(v_ids) i));
-  delete from stream_key where stream_id = any (v_ids);
+  delete from append_intent where message_id = any (v_ids);
+  insert into forgotten_stream (message_id) select i from stream_follower, unnest(v_ids) i on conflict do nothing;
   with lost as (
     delete from message_view v where v.id = any (v_ids) returning v.id, v.generation, v.org_id, v.channel, v.status
   ), summed as (
@@ -29,10 +30,5 @@ begin
       where (c.generation, c.org_id, c.channel, c.status) = (s.generation, s.org_id, s.channel, s.status)
   )
   select count(distinct l.id) into v_removed from lost l;
-  if streams_elsewhere() then
-    delete from copied_fact where stream_id = any (v_ids);
-    delete from forgotten_message where at < clock_timestamp() - interval '1 day';
-    insert into forgotten_message (message_id) select unnest(v_ids) on conflict do nothing;
-  end if;
   return v_removed;
 end $$;

@@ -13,14 +13,8 @@ begin
     where not exists (select from ready r where r.lane = i)
       and not exists (select from line_entry t where t.lane = i)
       and not exists (select from claim c where i = any (c.lanes))
-      and not exists (select from set_aside s where s.lane = i or s.lane is null)
-      and not exists (select from owed_message o where o.data ->> 'destination' = i::text));
+      and not exists (select from set_aside s where s.lane = i or s.lane is null));
   v_streams := array(select u.stream from unnest(p_owners, p_streams) u(owner, stream) where u.owner = any (v_ids));
-  if streams_elsewhere() then
-    insert into forgotten_stream (message_id, stream)
-      select distinct on (e.stream_id) e.stream_id, e.stream from event e where e.stream_id = any (v_streams)
-    on conflict do nothing;
-  end if;
   delete from event where stream_id = any (v_streams);
   delete from health h using projection p where p.name = 'health' and h.generation = p.generation and h.destination = any (v_ids);
   delete from health_bucket h using projection p where p.name = 'health' and h.generation = p.generation and h.destination = any (v_ids);

@@ -1,13 +1,11 @@
 -- Puts messages where their facts say: 'waiting' in the lane or in the line, 'under way' in a batch whose lease has run out,
 -- 'out' nowhere. Each place was folded from the facts up to `p_versions`, and holds only as long as no fact is added: what moves
 -- meanwhile is left alone ('changed'). What is right stays as it is ('fine').
--- A place of the stream that lives elsewhere is judged by `applied_change`: whoever applies a later fact comes on top of this one,
--- and an earlier one has no effect any more.
 -- Locks are taken in the order of move_in_queue. A fact that is being added while this runs is not seen yet, and waits for the line
 -- or comes later: then it finds what was mended here and goes on from there. All it can leave behind is a row of a lane whose
 -- version is over, which a worker drops when it is due.
 create or replace function mend_queue(
-  p_messages uuid[], p_versions int[], p_log_ats bigint[], p_places text[], p_dead boolean[], p_lanes uuid[], p_lines text[],
+  p_messages uuid[], p_versions int[], p_places text[], p_dead boolean[], p_lanes uuid[], p_lines text[],
   p_dues_ms bigint[], p_row_versions int[], p_epochs int[], p_attempts int[], p_strays boolean
 ) returns table (message uuid, verdict text)
 language plpgsql volatile as $$
@@ -15,7 +13,6 @@ language plpgsql volatile as $$
 declare
   v_dues timestamptz[] := array(
     select 'epoch'::timestamptz + u.ms * interval '1 millisecond' from unnest(p_dues_ms) with ordinality u(ms, i) order by u.i);
-  v_elsewhere uuid[];
   v_same uuid[];
   v_held uuid[];
   v_some uuid[];
@@ -28,18 +25,6 @@ declare
   v_missing record;
   v_behind bigint;
 begin
-  with applied as (
-    insert into applied_change as a (message_id, version, log_at)
-      select u.message, u.version, u.log_at from unnest(p_messages, p_versions, p_log_ats) u(message, version, log_at)
-      where exists (select 1 from copied_fact k where k.stream_id = u.message)
-        and not exists (select 1 from event e where e.stream_id = u.message)
-      order by u.message
-    on conflict (message_id) do update set version = excluded.version, log_at = coalesce(excluded.log_at, a.log_at),
-        at = clock_timestamp()
-      where a.version <= excluded.version
-    returning a.message_id)
-  select coalesce(array_agg(a.message_id), '{}') into v_elsewhere from applied a;
-
   -- The lines they should stand in, and those they do.
   select array_agg(l.lane), array_agg(l.line) into v_lanes, v_lines from (
     select u.lane, u.line from unnest(p_lanes, p_lines) u(lane, line) where u.line is not null
@@ -55,9 +40,8 @@ begin
 
   v_same := array(
     select u.message from unnest(p_messages, p_versions) u(message, version)
-    where u.message = any (v_elsewhere)
-      or (exists (select 1 from event e where e.stream_id = u.message and e.version = u.version)
-        and not exists (select 1 from event e where e.stream_id = u.message and e.version = u.version + 1)));
+    where exists (select 1 from event e where e.stream_id = u.message and e.version = u.version)
+      and not exists (select 1 from event e where e.stream_id = u.message and e.version = u.version + 1));
   -- A batch names messages it has settled until it is released: the version tells whether one is still in its hands.
   v_held := array(
     select m.id from claim c cross join unnest(c.messages, c.versions) m(id, version)
@@ -104,7 +88,7 @@ begin
         due_at = u.due, version = u.version, epoch = u.epoch, attempt = u.attempt
       from unnest(p_messages, p_places, v_dues, p_row_versions, p_epochs, p_attempts) u(message, place, due, version, epoch, attempt)
       where t.message_id = u.message and u.message = any (v_same)
-        and (u.place <> 'out' and t.state in ('DEAD', 'RESERVED') or u.place = 'under way' and t.state = 'WAITING')
+        and (u.place <> 'out' and t.state = 'DEAD' or u.place = 'under way' and t.state = 'WAITING')
     returning t.message_id)
   select coalesce(array_agg(p.message_id), '{}') into v_some from put_right p;
   v_mended := v_mended || v_some;

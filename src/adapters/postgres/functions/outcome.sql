@@ -11,8 +11,7 @@ begin
   if exists (select from sql_command c where c.id = outcome.id) then return jsonb_build_object('status', 'PENDING'); end if;
   select a.became into v_became from sql_command_alias a where a.id = outcome.id;
   if found then return jsonb_build_object('status', 'ACCEPTED', 'id', v_became); end if;
-  if exists (select from event e where e.stream_id = outcome.id) or exists (select from copied_fact f where f.stream_id = outcome.id)
-    or exists (select from publication p where p.id = outcome.id)
+  if exists (select from event e where e.stream_id = outcome.id) or exists (select from publication p where p.id = outcome.id)
   then return jsonb_build_object('status', 'ACCEPTED'); end if;
   return null;
 end $$;

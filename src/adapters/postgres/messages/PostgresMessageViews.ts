@@ -46,8 +46,6 @@ const oldestStatement = prepared`select min(r.due_at) as oldest
     ) r
     cross join lateral (
       select e.data from event e where e.stream_id = r.message_id and e.version = 1
-      union all select k.data from copied_fact k where k.stream_id = r.message_id and k.version = 1
-      limit 1
     ) e
     where l.ready_at <= clock_timestamp() and ($1::text is null or e.data ->> 'orgId' = $1)`
 

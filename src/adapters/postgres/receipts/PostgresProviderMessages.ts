@@ -5,7 +5,7 @@ import type { MessageId } from "../../../domain/ids.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 
 // Its condition is the index's, or the index would not be used.
-const findStatement = prepared`select distinct stream_id from message_fact
+const findStatement = prepared`select distinct stream_id from event
     where name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and data ->> 'providerMessageId' = $1`
 
 export const layer = Layer.effect(

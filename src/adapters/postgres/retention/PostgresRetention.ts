@@ -12,15 +12,14 @@ const NOBODY = "00000000-0000-0000-0000-000000000000"
 const DEAD = ["FAILED", "DEAD_LETTER", "SENT"]
 const texts = (values: ReadonlyArray<string>) => values.map((value) => `'${value}'`).join(", ")
 
-/** The place in the log that every follower has passed. A position of EventStoreDB is none in this log. */
+/** The place in the log that every follower has passed. */
 const passed = `select split_part(f.position, ':', 1)::bigint as tx, split_part(f.position, ':', 2)::bigint as position from (
       select coalesce(position, '0:0') as position from projection where moved_at > statement_timestamp() - interval '1 day'
       union all select coalesce(position, '0:0') from fact_outlet where begun and lease_until > statement_timestamp() - interval '1 day'
       union all select a.position from (select coalesce(position, '0:0') as position from alert_progress) a where not exists (
-        select from event e where e.at < statement_timestamp() - interval '1 day' and a.position like '%:%'
-          and (e.tx, e.position) > (split_part(a.position, ':', 1)::bigint, split_part(a.position, ':', 2)::bigint))
+        select from event e where e.at < statement_timestamp() - interval '1 day' and (e.tx, e.position) > (split_part(a.position, ':', 1)::bigint, split_part(a.position, ':', 2)::bigint))
       union all select '9223372036854775807:0') f
-    where f.position like '%:%' order by 1, 2 limit 1`
+    order by 1, 2 limit 1`
 const unread = (stream: string) =>
   `exists (select from event e cross join passed p where e.stream_id = ${stream} and (e.tx, e.position) > (p.tx, p.position))`
 
@@ -67,15 +66,10 @@ const forgetEventsStatement = prepared`with looked as materialized (
         and not exists (
           select from fan_out f where f.event_id = l.id and (
             exists (select from event e where e.stream_id = f.message_id)
-            or exists (select from copied_fact c where c.stream_id = f.message_id)
-            or exists (select from owed_message o where o.message_id = f.message_id)))
-    ), elsewhere as (
-      insert into forgotten_stream (message_id, stream) select g.stream_id, 'event-' || g.id from gone g where streams_elsewhere()
-      on conflict do nothing
+            or exists (select from append_intent i where i.message_id = f.message_id)))
     ), told as (delete from fan_out where event_id in (select id from gone)
     ), bodies as (delete from shared_body where event_id in (select id from gone)
     ), keys as (delete from event_idempotency where event_id in (select id from gone)
-    ), sealing as (delete from stream_key where stream_id in (select stream_id from gone)
     ), facts as (delete from event where stream_id in (select stream_id from gone)
     ), events as (delete from publication where id in (select id from gone))
     select to_json(l.at) #>> '{}', l.id, g.id is not null from looked l left join gone g using (id) order by l.at, l.id`

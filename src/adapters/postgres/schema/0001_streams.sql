@@ -34,7 +34,7 @@ create index event_audit on event (org_id, at, stream_id, version) where org_id 
 create index event_order on event (tx, "position");
 -- A message is found by the name its provider gave it from the very commit of the fact that tells the name, and for as long
 -- as that fact is there. The names stand here, and not only in the domain, because an index on all facts would read the
--- JSON of each: a new shape of either must be added here, in copied_fact and in PostgresProviderMessages.ts.
+-- JSON of each: a new shape of either must be added here and in PostgresProviderMessages.ts.
 create index event_provider_message on event ((data ->> 'providerMessageId')) where (name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and ((data ->> 'providerMessageId') is not null));
 
 -- A message has one row, written with its first fact and gone with it. What may be erased of a message stands here and in `detail`, and
@@ -86,14 +86,3 @@ create table idempotency (
 );
 -- To forget a message is to forget its key.
 create index idempotency_of_message on idempotency (message_id);
-
--- How far a log was followed, and who is at it.
-create table log_follower (
-  name text primary key,
-  position text,
-  holder text,
-  lease_until timestamptz not null default '-infinity'::timestamptz,
-  -- So many facts of ours were found.
-  facts bigint not null default 0
-);
-insert into log_follower (name) values ('queue'), ('journals');

@@ -69,14 +69,13 @@ create table line_entry (
   lane uuid not null,
   line text not null,
   nth bigint not null default nextval('line_entry_nth'::regclass),
-  state text not null check ((state = ANY (ARRAY['RESERVED', 'WAITING', 'GIVEN', 'DEAD']))),
+  state text not null check ((state = ANY (ARRAY['WAITING', 'GIVEN', 'DEAD']))),
   due_at timestamptz not null,
   version int not null,
   epoch int not null,
   attempt int not null
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
 create unique index line_entry_order on line_entry (lane, line, nth);
-create index line_entry_reserved on line_entry (nth) where state = 'RESERVED';
 
 -- Promises: a message that can't be processed stands here and in no batch, until it is tried again; whoever moves it does both in
 -- one transaction. Where it belongs is not kept: its facts say it, once they can be read.

@@ -50,12 +50,3 @@ create table data_key (
   sealed_by text not null,
   at timestamptz not null default clock_timestamp()
 );
-
--- Promises: what facts in EventStoreDB say of a person is sealed with a key that is here and nowhere else. It is here before the first
--- event that was sealed with it, and once it is thrown away no other one comes in its place.
-create table stream_key (
-  -- The id of the message, or that of the journal's stream.
-  stream_id uuid primary key,
-  -- A text of SealedTexts.ts. Null: thrown away, and all that it had sealed is erased.
-  sealed text
-);

@@ -78,31 +78,6 @@ create table message_count (
 -- Consents that were withdrawn and whose messages may still wait: the journal of each.
 create table withdrawal (stream text primary key);
 
--- Where the streams of messages are in EventStoreDB: messages of events that are stored and whose own streams may not be there yet.
-create table owed_message (
-  message_id uuid primary key,
-  event_id uuid not null,
-  name text not null,
-  data json not null,
-  actor text,
-  at timestamptz not null,
-  kept_at timestamptz not null default clock_timestamp()
-);
-create index owed_message_age on owed_message (kept_at);
-
--- Messages with streams in EventStoreDB that retention deleted of late: the follower of the log must not put them back.
-create table forgotten_message (
-  message_id uuid primary key,
-  at timestamptz not null default clock_timestamp()
-);
-create index forgotten_message_at on forgotten_message (at);
-
--- Streams that are to go from EventStoreDB too.
-create table forgotten_stream (
-  message_id uuid primary key,
-  stream text
-);
-
 -- Promises: how far the facts have gone out to the broker. Moved only after the broker has confirmed them, and by one process
 -- at a time, so each fact goes out at least once and those of a message in their order.
 create table fact_outlet (

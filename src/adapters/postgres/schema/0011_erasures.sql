@@ -11,9 +11,7 @@ create table erasure (
   requested_at timestamptz not null,
   ended_at timestamptz,
   -- Not before then: a lease while somebody works on it.
-  next_at timestamptz not null,
-  -- Of its messages, those whose streams had to go with them.
-  forgotten int not null default 0
+  next_at timestamptz not null
 );
 create index erasure_of_org on erasure (org_id, id desc);
 -- Promises: the next erasure and the next replay of each org are found without reading those of others.
@@ -25,11 +23,3 @@ create table erased_stream (
   at timestamptz not null default clock_timestamp()
 );
 create index erased_stream_at on erased_stream (at);
-
--- Streams that were erased here, and whose events nobody has looked at since: those from before they were sealed may be in the clear.
-create table erased_elsewhere (
-  stream_id uuid primary key,
-  stream text not null,
-  erasure uuid not null
-);
-create index erased_elsewhere_of on erased_elsewhere (erasure);

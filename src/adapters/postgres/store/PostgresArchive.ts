@@ -3,6 +3,7 @@ import { DateTime, Effect, BigInt as Integers, Layer, Order } from "effect"
 import type { StoreUnavailable } from "../../../application/errors.ts"
 import { Archive, type ArchivedFact, NotContinued } from "../../../application/ports/Archive.ts"
 import type { JournalName } from "../../../application/ports/Journals.ts"
+import { Streams } from "../../../application/ports/Streams.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { messageOf } from "../../../domain/streams.ts"
 import { literal } from "../literal.ts"
@@ -31,9 +32,7 @@ const restoreStatement = prepared`with fact as materialized (
     )
     select stream, version from wrong order by n limit 1`
 
-// Copies of first facts, and what was under way to where they lived: the facts themselves are here now.
-const adoptStatement = prepared`truncate copied_fact, append_intent, applied_change`
-
+const STREAMS_AT_ONCE = 32
 const NOBODY = "00000000-0000-0000-0000-000000000000"
 const UNIQUE_VIOLATION = "23505"
 
@@ -77,7 +76,6 @@ export const layer = Layer.effect(
     return Archive.of({
       order,
       restore,
-      adopt: Effect.asVoid(unavailable(durable.rows(adoptStatement, []))),
       byStream: (after, limit) =>
         reading(
           reads.rows(byStreamStatement, [after === null ? NOBODY : idOf(after.stream), after?.version ?? 0, limit]),
@@ -92,3 +90,34 @@ export const layer = Layer.effect(
     })
   })
 )
+
+/** Facts that are restored are written where the truth is first: they are nobody's there until they are here. */
+export const layerOverStreams = Layer.effect(
+  Archive,
+  Effect.gen(function* () {
+    const local = yield* Archive
+    const streams = yield* Streams
+    const write = Effect.fnUntraced(function* (messageId: MessageId, facts: ReadonlyArray<ArchivedFact>) {
+      for (const { stream, version, at, actor, name, data } of facts) {
+        const fact = {
+          messageId,
+          expected: version - 1,
+          writing: `import-${version}`,
+          at,
+          actor,
+          facts: [{ name, data }]
+        }
+        if ((yield* streams.append(fact)) !== "Appended") return yield* new NotContinued({ stream, version })
+      }
+    })
+    const restore = Effect.fnUntraced(function* (facts: ReadonlyArray<ArchivedFact>) {
+      const messages = Map.groupBy(facts, ({ stream }) => messageOf(stream))
+      yield* Effect.forEach(messages, ([id, facts]) => (id === null ? Effect.void : write(id, facts)), {
+        concurrency: STREAMS_AT_ONCE,
+        discard: true
+      })
+      yield* local.restore(facts)
+    })
+    return Archive.of({ ...local, restore })
+  })
+).pipe(Layer.provide(layer))

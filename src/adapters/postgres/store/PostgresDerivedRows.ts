@@ -40,14 +40,14 @@ const lookStatement = prepared`with live as materialized (
       (extract(epoch from v.ended_at) * 1000)::bigint, v.error_code, (extract(epoch from nullif(v.ends_at, 'infinity')) * 1000)::bigint
     from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) a(id, lane, due_ms, version, epoch, attempt)
     left join held h on h.id = a.id
-    left join line_entry t on t.message_id = a.id and t.state <> 'RESERVED'
+    left join line_entry t on t.message_id = a.id
     left join message m on m.id = a.id
     left join shared_body s on s.event_id = m.event_id
     left join message_view v on v.generation = (select generation from live) and v.id = a.id`
 const readyStatement = prepared`select lane, floor(extract(epoch from due_at) * 1000)::bigint, message_id, version, epoch, attempt, to_json(due_at) #>> '{}'
     from ready where (lane, due_at, message_id) > ($1::uuid, $2::timestamptz, $3::uuid)
     order by lane, due_at, message_id limit $4`
-const turnsStatement = prepared`select message_id from line_entry where message_id > $1 and state <> 'RESERVED' order by message_id limit $2`
+const turnsStatement = prepared`select message_id from line_entry where message_id > $1 order by message_id limit $2`
 const liveGeneration = "(select generation from projection where name = 'messages' and live)"
 const ownersStatement = prepared`(select id as message_id from message where id > $1 order by id limit $2)
     union (select message_id from idempotency where message_id > $1 order by message_id limit $2)
@@ -57,7 +57,7 @@ const brokenLinesStatement = unprepared`select lane, line from (
       select t.lane, t.line, t.state, row_number() over (partition by t.lane, t.line order by t.nth) as place
       from line_entry t
     ) t
-    group by lane, line having bool_or(case when place = 1 then state = 'WAITING' else state not in ('WAITING', 'RESERVED') end) order by lane, line limit 1000`
+    group by lane, line having bool_or(case when place = 1 then state = 'WAITING' else state <> 'WAITING' end) order by lane, line limit 1000`
 const wrongCountsStatement = unprepared`select org_id, channel, status, coalesce(c.count, 0), coalesce(v.count, 0)
     from (select * from message_count where generation = ${liveGeneration}) c
     full join (

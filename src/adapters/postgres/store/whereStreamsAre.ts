@@ -1,6 +1,6 @@
 /**
- * One database, one place for the streams of its messages. A start that expects them elsewhere than they are would take
- * every message for one that never was; it is refused.
+ * One database, one place for the streams of its messages. A start that expects them elsewhere than they are would take every message for
+ * one that never was; it is refused.
  */
 import { Effect, Layer, Schema } from "effect"
 import { Postgres, unavailable, unprepared } from "../Postgres.ts"
@@ -9,15 +9,19 @@ export class StreamsElsewhere extends Schema.TaggedError<StreamsElsewhere>()("St
   message: Schema.String
 }) {}
 
-const copiesStatement = unprepared`select 1 from copied_fact limit 1`
-const streamsStatement = unprepared`select 1 from event where stream is null limit 1`
+const hereStatement = unprepared`select from stream_follower`
+// A database without messages may have its streams in either.
+const beginStatement = unprepared`insert into stream_follower (one)
+    select true where not exists (select from event where stream is null) on conflict do nothing`
+const elsewhereStatement = unprepared`select where not exists (select from stream_follower)`
 
 /** An export that is imported into an empty database moves streams from one to the other. */
 export const expect = (where: "here" | "elsewhere") =>
   Layer.effectDiscard(
     Effect.gen(function* () {
-      const { reads } = yield* Postgres
-      const found = yield* unavailable(reads.rows(where === "here" ? copiesStatement : streamsStatement, []))
+      const { durable } = yield* Postgres
+      if (where === "elsewhere") yield* unavailable(durable.rows(beginStatement, []))
+      const found = yield* unavailable(durable.rows(where === "here" ? hereStatement : elsewhereStatement, []))
       if (found.length === 0) return
       return yield* new StreamsElsewhere({
         message:

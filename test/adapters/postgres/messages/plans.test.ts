@@ -209,11 +209,6 @@ describe.each(Object.entries(beliefs))("with %s", (belief, prepare) => {
       expect(looks).toBeLessThan(500)
     })
 
-    it("dead letters whose streams are elsewhere are found without a look at the others", async () => {
-      const elsewhere = "select from dead_elsewhere(now(), null, now(), 'acme', null, null, 'none', null, null)"
-      expect(await fetched(elsewhere)).toBeLessThan(50)
-    })
-
     it("a removed destination is looked for in a stretch of them", async () => {
       await client.query(
         `insert into destination (id, channel, org_id, version, settings, secrets, created_at, updated_at, removed_at)

@@ -9,15 +9,16 @@ import { sealClear } from "../../../../src/adapters/postgres/messages/sealClear.
 import * as Postgres from "../../../../src/adapters/postgres/Postgres.ts"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
 import * as SealedTexts from "../../../../src/adapters/postgres/SealedTexts.ts"
+import { StoreUnavailable } from "../../../../src/application/errors.ts"
 import { LogReader } from "../../../../src/application/log/LogReader.ts"
 import { Bodies } from "../../../../src/application/ports/Bodies.ts"
 import { CommandInbox } from "../../../../src/application/ports/CommandInbox.ts"
 import { Erasures } from "../../../../src/application/ports/Erasures.ts"
 import { EventStore, type UsedKey } from "../../../../src/application/ports/EventStore.ts"
 import { Events } from "../../../../src/application/ports/Events.ts"
-import { Ledger } from "../../../../src/application/ports/Ledger.ts"
 import { CLAIMED_BODY_MAX, Queue } from "../../../../src/application/ports/Queue.ts"
 import { ReceiptInbox } from "../../../../src/application/ports/ReceiptInbox.ts"
+import { Streams } from "../../../../src/application/ports/Streams.ts"
 import { verifyStreams } from "../../../../src/application/store/verifyStreams.ts"
 import { EventId, MessageId, OrgId } from "../../../../src/domain/ids.ts"
 import * as Channels from "../../../../src/setup/channels.ts"
@@ -197,27 +198,33 @@ describe("sealed texts", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("are found by nobody either where the streams of messages are elsewhere", () =>
+  it.live("are found by nobody either where the streams of messages are elsewhere, and don't answer", () =>
     Effect.gen(function* () {
       const { url, everything } = yield* aDatabase
       const first = answered('"mark of the body"', "mark of the answer", "key-1")
       const { event } = anEvent('"mark of the event"', "key-2")
-      const [again, twice] = yield* Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const reserve = ({ entry }: ReturnType<typeof next>) =>
-          ledger.reserve([{ id: newMessageId(), entry, isPersonal: () => false }])
-        for (const step of first.steps) yield* reserve(step)
-        yield* ledger.owe([event])
-        const repeat = opened({ orgId: acme, idempotency: used("key-1", '"mark of the body"') })
-        return [yield* reserve(repeat), yield* ledger.owe([{ ...event, id: EventId.make(newMessageId()) }])]
-      }).pipe(Effect.provide(Layer.fresh(PostgresPorts.withoutStreams({ url, encryptionKey: old, sealsBodies: true }))))
-      expect(again).toMatchObject([{ type: "Taken", messageId: first.id, requestHash: hashOf('"mark of the body"') }])
-      expect(twice).toMatchObject([{ type: "DuplicateKey", requestHash: hashOf(event.body) }])
+      const silent = Layer.succeed(Streams, {
+        append: () => Effect.fail(new StoreUnavailable({ cause: null })),
+        read: () => Effect.succeed([]),
+        remove: () => Effect.succeed(true),
+        follow: () => Effect.never
+      })
+      yield* Effect.gen(function* () {
+        const store = yield* EventStore
+        for (const { entry } of first.steps) yield* Effect.flip(store.append([{ ...entry, fence: null, gate: null }]))
+        yield* (yield* Events).publish([event])
+      }).pipe(
+        Effect.provide(
+          Layer.fresh(PostgresPorts.layerOverStreams({ url, encryptionKey: old, sealsBodies: true })).pipe(
+            Layer.provide(silent)
+          )
+        )
+      )
       const stored = yield* everything
       for (const mark of ["mark of", hashOf('"mark of the body"'), hashOf(event.body)]) {
         expect(stored.filter((row) => row.includes(mark))).toEqual([])
       }
-      expect(stored.filter((row) => row.includes("\u0001"))).toHaveLength(5)
+      expect(stored.filter((row) => row.includes("\u0001")).length).toBeGreaterThanOrEqual(5)
     }).pipe(Effect.scoped)
   )
 

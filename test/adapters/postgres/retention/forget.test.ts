@@ -157,7 +157,6 @@ describe("what retention forgot", () => {
         for (const row of [
           `detail (stream_id, version, epoch, attempt, body) values ('${message.id}', 9, 1, 9, 'no')`,
           `parked (stream, reason) values ('message-${message.id}', 'a bug')`,
-          `stream_key (stream_id) values ('${message.id}')`,
           `projection (name, generation, version, live) values ('health', 77, 1, true)`,
           `health (generation, destination) values (77, '${destination}')`,
           `health_bucket (generation, destination, starts_at, succeeded, failed, latencies) values (77, '${destination}', now(), 1, 0, '{}')`,
@@ -168,7 +167,7 @@ describe("what retention forgot", () => {
         }
         const known = [
           ...["alert_notice", "message", "destination", "event", "health", "health_bucket", "idempotency", "lane"],
-          ...["message_view", "detail", "parked", "stream_key"]
+          ...["message_view", "detail", "parked"]
         ]
         const subjects = [message.id, destination]
         const all = [...subjects, ...(yield* Effect.forEach(subjects, streamsOf)).flat()]
