@@ -443,7 +443,7 @@ describe("the stored facts", () => {
     await onStore(other, "export", "--with-bodies", "--file", second)
     expect(readFileSync(second, "utf8")).toBe(readFileSync(first, "utf8"))
     const views =
-      "select id, org_id, version, status, channel, recipient, view::text from posthaste.message_view where generation = (select generation from posthaste.projection where name = 'messages' and live) order by id"
+      "select id, org_id, version, status, channel, due_at, error_code from posthaste.message_view where generation = (select generation from posthaste.projection where name = 'messages' and live) order by id"
     expect(await sql(other, views)).toEqual(await sql(databaseUrl, views))
 
     await sql(other, "delete from posthaste.ready")

@@ -43,14 +43,11 @@ export const planning: Readonly<Record<string, Planning>> = {
   claim_receipts: { ...inIndexOrder, ...once },
   change_lines: byIndex,
   advance_lines: { ...inIndexOrder, ...once },
-  // With the plan of its caller it would be planned for each step's list of streams.
-  erase_again: { ...byIndex, ...once },
   project_health: { ...byIndex, ...once },
   // A plan that was kept from when the table was empty reads all of another index for each view. To plan each time takes a
   // fiftieth of the step.
   project_messages: { ...byIndex, plan_cache_mode: "force_custom_plan" },
   report_outcomes: byIndex,
   reserve_appends: byIndex,
-  forget: { ...byIndex, ...once },
-  with_entry: { ...byIndex, ...once }
+  forget: { ...byIndex, ...once }
 }

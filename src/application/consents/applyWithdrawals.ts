@@ -15,7 +15,7 @@ import { replay } from "../../domain/message/decider.ts"
 import { backgroundOn } from "../background.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { commandMessage } from "../messages/commandMessage.ts"
-import { EventStore } from "../ports/EventStore.ts"
+import { loadReadable } from "../messages/listMessages.ts"
 import { Journals } from "../ports/Journals.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
 import { Telemetry, unwatched } from "../ports/Telemetry.ts"
@@ -63,18 +63,13 @@ export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
   return cancelled
 })
 
-/** One stream that can't be read must not keep the others from being cancelled. */
-const waitingAmong = (ids: ReadonlyArray<MessageId>) => {
-  const together = Effect.fnUntraced(function* (some: ReadonlyArray<MessageId>) {
-    const streams = yield* (yield* EventStore).loadMany(some)
-    return some.filter((id) => {
+const waitingAmong = (ids: ReadonlyArray<MessageId>) =>
+  Effect.map(loadReadable(ids), (streams) =>
+    ids.filter((id) => {
       const history = streams.get(id)?.facts ?? []
       return replay(history.map(({ fact }) => fact)).status === "QUEUED"
     })
-  })
-  const alone = (id: MessageId) => Effect.catchDefect(together([id]), () => Effect.succeed([]))
-  return Effect.catchDefect(together(ids), () => Effect.map(Effect.forEach(ids, alone), (found) => found.flat()))
-}
+  )
 
 /** Completes some open withdrawals; answers their number. */
 export const applyWithdrawalsOnce = Effect.fnUntraced(function* () {

@@ -23,10 +23,8 @@ export interface DerivedState {
   readonly isSetAside: boolean
   readonly linePlace: { readonly lane: DestinationId; readonly line: string; readonly state: LinePosition } | null
   readonly hasBody: boolean
-  /** As JSON; null when there is none. */
+  /** The row of the list as JSON (`rowOf` in MessageViews.ts); null when there is none. */
   readonly view: unknown
-  /** Whether the columns that lists search by equal the view. */
-  readonly isViewFindable: boolean
   /** How far the projection had read. */
   readonly viewsAt: Position | null
 }

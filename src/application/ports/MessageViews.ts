@@ -1,10 +1,11 @@
-import { Context, type DateTime } from "effect"
+import { Context, DateTime } from "effect"
 import type { ConsentOf } from "../../domain/consent/consent.ts"
 import type { ChannelName, MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
 import { type MessageStatus, statuses } from "../../domain/message/machine.ts"
 import type { MessageView } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
+import type { StreamVersion } from "./EventStore.ts"
 import type { Step } from "./Projections.ts"
 
 export interface MessageFilter {
@@ -61,22 +62,40 @@ export interface DeadCount {
   readonly contradicted: number
 }
 
+/** A message in a list, at the version that the list knows. */
+export interface Listed {
+  readonly id: MessageId
+  readonly version: StreamVersion
+}
+
+/** A row of the list. Nothing of it names a person. */
+export const rowOf = (view: MessageView) => ({
+  ...{ id: view.id, orgId: view.orgId, version: view.version, status: view.status, channel: view.channel },
+  ...{ destination: view.destination, eventType: view.eventType, epoch: view.epoch, attempts: view.attempts },
+  ...{ createdAt: view.createdAt, updatedAt: view.updatedAt, endedAt: view.endedAt },
+  endsAt: view.status === "QUEUED" ? (view.endsAt ?? null) : null,
+  dueAt: earlier(view.nextAttemptAt, view.expiresAt),
+  errorCode: view.lastError?.code ?? null,
+  replayId: view.replayId ?? null,
+  dismissed: view.dismissed === true,
+  contradicted: view.contradicted
+})
+
+const earlier = (one: DateTime.Utc | null, other: DateTime.Utc | null) =>
+  one === null || other === null ? (one ?? other) : DateTime.min(one, other)
+
 /**
- * The projection `messages`: the view of each message, for searching and counting. It is derived, always a little
- * behind, and rebuildable; readers see the live generation. `project` is version-gated: an older view never replaces a
+ * The projection `messages`: where each message stands, for searching and counting; what it says is in its stream (see listMessages.ts). It
+ * is derived, always a little behind, and rebuildable; readers see the live generation. `project` is version-gated: an older view never replaces a
  * newer one, and the position moves in the same transaction as its rows.
  */
 export class MessageViews extends Context.Service<
   MessageViews,
   {
     /** Newest first; a page may hold fewer than there are, see `Page`. Null: of all orgs. */
-    readonly list: (orgId: OrgId | null, filter: MessageFilter, page: PageRequest) => FromStore<Page<MessageView>>
+    readonly list: (orgId: OrgId | null, filter: MessageFilter, page: PageRequest) => FromStore<Page<Listed>>
     /** Ended in FAILED or DEAD_LETTER and not replayed since; the newest dead letter first. Null: of all orgs. */
-    readonly deadLetters: (
-      orgId: OrgId | null,
-      filter: DeadLetterFilter,
-      page: PageRequest
-    ) => FromStore<Page<MessageView>>
+    readonly deadLetters: (orgId: OrgId | null, filter: DeadLetterFilter, page: PageRequest) => FromStore<Page<Listed>>
     readonly countDeadLetters: (orgId: OrgId, filter: DeadLetterFilter) => FromStore<DeadCount>
     /** How many messages are in each status whose present run this replay opened; statuses of none are absent. */
     readonly ofReplay: (id: ReplayId) => FromStore<ReadonlyMap<MessageStatus, number>>

@@ -11,8 +11,8 @@ import type { MessageQueued } from "../../domain/message/facts.ts"
 import { isDead, type MessageView, viewOf } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
 import type { PageRequest } from "../errors.ts"
+import { loadReadable } from "../messages/listMessages.ts"
 import { type Destination, Destinations, urlIn } from "../ports/Destinations.ts"
-import { EventStore } from "../ports/EventStore.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
 
 export interface DeadLetter {
@@ -40,7 +40,7 @@ export const listDeadLetters = Effect.fnUntraced(function* (
   page: PageRequest
 ) {
   const { items: found, nextCursor } = yield* (yield* MessageViews).deadLetters(orgId, filter, page)
-  const streams = yield* (yield* EventStore).loadMany(found.map(({ id }) => id))
+  const streams = yield* loadReadable(found.map(({ id }) => id))
   const dead = found.flatMap(({ id }) => {
     const facts = streams.get(id)?.facts ?? []
     const message = viewOf(id, facts)

@@ -46,7 +46,7 @@ const fill = (count: number, { lanes, lines }: Shape) => {
   const isHead = lines ? "(n % 2 = 1 or n % 16 = 0 or n = 2)" : "true"
   const first = "(select stream_id from event where version = 1 order by tx, position limit 1)"
   return `
-    create temporary table sample as select e.stream_id as id, e.name, e.data::jsonb as data, m.body, v.view, v.org_id
+    create temporary table sample as select e.stream_id as id, e.name, e.data::jsonb as data, m.body, v.org_id
       from event e join message m on m.id = e.stream_id join message_view v on v.id = e.stream_id
       where e.stream_id = ${first} and e.version = 1;
     insert into event (stream_id, tx, at, version, name, data)
@@ -63,8 +63,8 @@ const fill = (count: number, { lanes, lines }: Shape) => {
     insert into ready (lane, due_at, message_id, version, epoch, attempt)
       select ${lane}, now() - interval '1 hour' + n * interval '1 millisecond', ${idOf("n")}, 1, 1, 0 from ${each} where ${isHead};
     insert into lane (lane, ready_at) select lane, min(due_at) from ready group by lane on conflict do nothing;
-    insert into message_view (id, generation, org_id, version, status, channel, recipient, created_at, view)
-      select ${idOf("n")}, 1, s.org_id, 1, 'QUEUED', 'webhook', 'e', now(), s.view from sample s, ${each};
+    insert into message_view (id, generation, org_id, version, status, channel, destination, epoch, attempts, created_at, updated_at, dismissed, contradicted)
+      select ${idOf("n")}, 1, s.org_id, 1, 'QUEUED', 'webhook', ${lane}, 1, 0, now(), now(), false, false from sample s, ${each};
     insert into health_bucket (generation, destination, starts_at, succeeded, failed, latencies)
       select 1, ${idOf("n")}, now(), 1, 0, '{1}' from ${each};
     drop table sample`

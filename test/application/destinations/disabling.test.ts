@@ -1,4 +1,5 @@
 /** An endpoint that is gone, or at which every attempt fails for days, is disabled; what waits for it stays until it is enabled. */
+
 import { it } from "@effect/vitest"
 import { DateTime, Duration, Effect, Layer } from "effect"
 import { describe, expect } from "vitest"
@@ -12,12 +13,12 @@ import { Senders, senderOf } from "../../../src/application/deliver/Senders.ts"
 import { disableFailingOnce, healthOf } from "../../../src/application/destinations/health.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
+import { listMessages } from "../../../src/application/messages/listMessages.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import type { Channel } from "../../../src/application/ports/Channels.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
-import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { outcomeOfStatus } from "../../../src/domain/delivery/classify.ts"
 import type { DestinationId, MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
@@ -93,7 +94,7 @@ const read = Effect.fnUntraced(function* (orgId: OrgId, id: DestinationId) {
 const alertsOf = Effect.fnUntraced(function* (orgId: OrgId) {
   yield* alertOnFactsOnce()
   while ((yield* projectOnce()) > 0);
-  const { items } = yield* (yield* MessageViews).list(orgId, {}, { cursor: null, limit: 100 })
+  const { items } = yield* listMessages(orgId, {}, { cursor: null, limit: 100 })
   return items
     .flatMap(({ eventType }) => (eventType?.startsWith("posthaste.destination.") ? [eventType] : []))
     .toReversed()

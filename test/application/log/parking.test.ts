@@ -1,4 +1,5 @@
 /** One stream that can't be processed holds up no reader of the log, and is in rows that are built anew once it can be. */
+
 import { it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
@@ -11,6 +12,7 @@ import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { letOutFacts, type OutgoingFact } from "../../../src/application/log/letOutFacts.ts"
 import { FactsAtOnce, keepProjections } from "../../../src/application/log/projections/keepProjections.ts"
 import { readProjection, rebuildProjection } from "../../../src/application/log/projections/rebuild.ts"
+import { listMessages } from "../../../src/application/messages/listMessages.ts"
 import { AlertFormats } from "../../../src/application/ports/AlertFormats.ts"
 import type { Alerting } from "../../../src/application/ports/Destinations.ts"
 import type { Position } from "../../../src/application/ports/EventStore.ts"
@@ -55,7 +57,7 @@ const story = (orgId = newOrg()): readonly [Step, Step, Step] => {
 
 const page = { cursor: null, limit: 100 }
 const statuses = Effect.fnUntraced(function* (orgId: ReturnType<typeof newOrg>) {
-  const { items } = yield* (yield* MessageViews).list(orgId, {}, page)
+  const { items } = yield* listMessages(orgId, {}, page)
   return Object.fromEntries(items.map(({ id, status }) => [id, status]))
 })
 const parked = Effect.map(

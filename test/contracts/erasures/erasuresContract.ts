@@ -1,12 +1,13 @@
 /** What every adapter of `Erasures` promises. `layer` gives an empty store to each test. */
+
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, type Layer } from "effect"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
+import { listMessages } from "../../../src/application/messages/listMessages.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { type Erasure, Erasures } from "../../../src/application/ports/Erasures.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
-import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Replays } from "../../../src/application/ports/Replays.ts"
 import { SetAside } from "../../../src/application/ports/SetAside.ts"
 import { loadReplay } from "../../../src/application/replays/replays.ts"
@@ -78,8 +79,7 @@ export const erasuresContract = <E>(name: string, layer: Layer.Layer<StorePorts,
         // A command over a broker was known by its key.
         expect((yield* store.load(gone.id)).facts.at(-1)!.actor).toBe("amqp")
         expect(yield* (yield* Bodies).load(gone.id)).toBeNull()
-        const { list } = yield* MessageViews
-        const { items } = yield* list(orgId, {}, { cursor: null, limit: 10 })
+        const { items } = yield* listMessages(orgId, {}, { cursor: null, limit: 10 })
         expect(new Map(items.map(({ id, dossierId, lastError }) => [id, [dossierId, lastError?.message]]))).toEqual(
           new Map([
             [gone.id, [null, "erased"]],

@@ -35,6 +35,7 @@ const placeAt = (time: DateTime.Utc, { id }: MessageView) =>
   `${String(DateTime.toEpochMillis(time)).padStart(16, "0")} ${id}`
 const place = (view: MessageView) => placeAt(view.createdAt, view)
 const placeOfEnding = (view: MessageView) => placeAt(view.endsAt!, view)
+const listed = ({ id, version }: MessageView) => ({ id, version })
 const placeOfDead = (view: MessageView) => placeAt(view.endedAt!, view)
 
 export const layer = Layer.effect(
@@ -57,7 +58,7 @@ export const layer = Layer.effect(
             .filter((view) => cursor === null || place(view) < cursor)
             .toSorted((a, b) => (place(a) > place(b) ? -1 : 1))
           const items = left.slice(0, limit)
-          return { items, nextCursor: left.length > limit ? place(items.at(-1)!) : null }
+          return { items: items.map(listed), nextCursor: left.length > limit ? place(items.at(-1)!) : null }
         }),
       deadLetters: (orgId, filter, { cursor, limit }) =>
         Effect.sync(() => {
@@ -65,7 +66,7 @@ export const layer = Layer.effect(
             .filter((view) => cursor === null || placeOfDead(view) < cursor)
             .toSorted((a, b) => (placeOfDead(a) > placeOfDead(b) ? -1 : 1))
           const items = left.slice(0, limit)
-          return { items, nextCursor: left.length > limit ? placeOfDead(items.at(-1)!) : null }
+          return { items: items.map(listed), nextCursor: left.length > limit ? placeOfDead(items.at(-1)!) : null }
         }),
       countDeadLetters: (orgId, filter) =>
         Effect.sync(() => {

@@ -1,4 +1,5 @@
 /** The queue, its lines and the list, looked at from outside and made again, over plain maps. */
+
 import { DateTime, Effect, Layer } from "effect"
 import {
   DerivedRows,
@@ -7,6 +8,7 @@ import {
   type ReadyRow,
   type Restored
 } from "../../../src/application/ports/DerivedRows.ts"
+import { rowOf } from "../../../src/application/ports/MessageViews.ts"
 import type { AbandonedMessage, BatchId } from "../../../src/application/ports/Queue.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import { changeLane, laneOf } from "../deliver/lanes.ts"
@@ -41,8 +43,7 @@ const look = (tables: Tables, asked: Lookup): DerivedState => {
     linePlace:
       stands === undefined ? null : { lane: stands.turn.message.lane, line: stands.line, state: stands.turn.state },
     hasBody: bodyIn(tables, messageId) !== null,
-    view: view === undefined ? null : JSON.parse(JSON.stringify(view)),
-    isViewFindable: true,
+    view: view === undefined ? null : JSON.parse(JSON.stringify(rowOf(view))),
     viewsAt: tables.runs.find((run) => run.name === "messages" && run.live)?.position ?? null
   }
 }

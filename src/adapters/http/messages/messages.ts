@@ -10,6 +10,7 @@ import { readStream } from "../../../application/log/readStream.ts"
 import { commandMessage, eraseMessage, replayEdited } from "../../../application/messages/commandMessage.ts"
 import { explainMessage } from "../../../application/messages/explainMessage.ts"
 import { hurryMessage } from "../../../application/messages/hurryMessage.ts"
+import { listMessages } from "../../../application/messages/listMessages.ts"
 import { readAttempts } from "../../../application/messages/readAttempts.ts"
 import { readEvents, readMessage } from "../../../application/messages/readMessage.ts"
 import { readBody, resendMessage } from "../../../application/messages/resendMessage.ts"
@@ -470,8 +471,7 @@ interface ListQuery extends PageQuery, Omit<MessageFilter, "metadata"> {
 const list = Effect.fnUntraced(function* ({ limit, cursor, metadata, ...rest }: ListQuery) {
   yield* knownChannel(rest.channel)
   const filter: MessageFilter = { ...rest, ...(metadata !== undefined && { metadata: entryOf(metadata) }) }
-  const { list } = yield* MessageViews
-  const read = (orgId: OrgId, page: Page) => list(oneOrAll(orgId), filter, page)
+  const read = (orgId: OrgId, page: Page) => listMessages(oneOrAll(orgId), filter, page)
   return yield* projectedPageOf("messages", "messages", { limit, cursor }, read, { of: Message, json: messageJson })
 })
 

@@ -20,9 +20,8 @@ const turnStatement = prepared`insert into queue_repair as r (holder, until)
 // One statement, so all it says is of one moment: a message that moves is where it was, or where it goes. Of a million that wait only
 // the lost ones are named, and each document is read once: half of PostgreSQL's work, and nearly all of ours.
 const lostAmong = (open: string, answer: string) => `with open as materialized (
-      select v.ends_at, v.id, d.destination as lane, least(d."nextAttemptAt", d."expiresAt") as due
+      select v.ends_at, v.id, v.destination as lane, v.due_at as due
       from message_view v
-      cross join lateral json_to_record(v.view) d(destination uuid, "nextAttemptAt" timestamptz, "expiresAt" timestamptz)
       where v.generation = ${liveGeneration("messages")} and v.ends_at is not null and ${open}
     ), held as materialized (select distinct m.id from claim c cross join unnest(c.messages) m(id))
     select ${answer} from (select o.ends_at, o.id, (

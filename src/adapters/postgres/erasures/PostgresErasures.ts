@@ -7,7 +7,6 @@ import { type Erasure, type ErasureJob, Erasures } from "../../../application/po
 import { type ErasureFact, toRecorded } from "../../../domain/erasure/facts.ts"
 import { type EventId, isUuid, type MessageId, type OrgId } from "../../../domain/ids.ts"
 import { pageOf } from "../filtering.ts"
-import { liveGeneration } from "../log/generations.ts"
 import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgres.ts"
 import { KEY_CHARACTERS, SealedTexts } from "../SealedTexts.ts"
 import { appendToJournalSql, appendToJournalValues } from "../store/appendToJournal.ts"
@@ -41,8 +40,7 @@ const closeStatement = prepared`with closed as (
 
 const found = { dossierId: "dossier_id", recipient: "recipient", correlationId: "correlation_id" } as const
 const messagesBy = (condition: string) =>
-  unprepared`select id from message_view
-    where generation = ${liveGeneration("messages")} and org_id = $1 and ${condition} order by created_at desc, id desc limit $3`
+  unprepared`select id from message where org_id = $1 and ${condition} order by accepted_at desc, id desc limit $3`
 const eventsBy = (condition: string) =>
   unprepared`select id from publication where org_id = $1 and ${condition} order by at desc, id desc limit $3`
 /** By their keys, see sendAlerts.ts. */
@@ -101,7 +99,14 @@ export const layer = Layer.effect(
         const isEntry = by === "metadata"
         const condition = isEntry ? "entries @> array[$2::uuid]" : `${found[by]} = any ($2::text[])`
         const values = [orgId, isEntry ? hash("md5", [orgId, ...sought].join("\x1f")) : sought, limit]
-        const messages = yield* unavailable(reads.query<{ id: MessageId }>(messagesBy(condition), values))
+        const entry = isEntry ? JSON.stringify({ [sought[0]!]: sought[1] }) : sought
+        const messages = yield* unavailable(
+          reads.query<{ id: MessageId }>(messagesBy(isEntry ? "metadata @> $2::jsonb" : condition), [
+            orgId,
+            entry,
+            limit
+          ])
+        )
         const events =
           by === "recipient" ? [] : yield* unavailable(reads.query<{ id: EventId }>(eventsBy(condition), values))
         const alerts = yield* unavailable(reads.query<{ id: MessageId }>(alertsStatement, [orgId, by, sought, limit]))

@@ -124,10 +124,10 @@ begin
     -- A text of its own, or that of its event as long as there is one.
     insert into message (id, org_id, channel, destination, recipient, event_type, dossier_id, correlation_id, metadata, accepted_at, data, body, event_id)
       select p_streams[o.entry], q."orgId", q.channel, q.destination, q."to", q."eventType", q."dossierId", q."correlationId", q.metadata,
-        q."acceptedAt", o.data::json, o.body, case when exists (select 1 from shared_body s where s.event_id = o.event) then o.event end
+        v_at[o.entry], o.data::json, o.body, case when exists (select 1 from shared_body s where s.event_id = o.event) then o.event end
       from unnest(p_open_entry, string_to_array(p_open_data, E'\x1e', ''), p_open_bodies, p_open_events) o(entry, data, body, event)
         cross join lateral json_to_record(o.data::json) q("orgId" text, channel text, destination uuid, "to" text, "eventType" text,
-          "dossierId" text, "correlationId" text, metadata jsonb, "acceptedAt" timestamptz)
+          "dossierId" text, "correlationId" text, metadata jsonb)
       where o.data is not null and (v_all or p_streams[o.entry] = any (v_won));
     -- Another text takes the place of the one before.
     if exists (select 1 from unnest(p_open_entry) o(entry) where p_expected[o.entry] > 0) then

@@ -23,6 +23,5 @@ begin
   update event e set data = erased_fact(e.name, e.data), actor = erased_actor(e.actor) where e.stream_id = any (v_journals);
   update replay r set selection = erased_selection(r.selection::jsonb)::json, reason = null, key = null, request_hash = null
     where r.id = any (v_jobs);
-  perform erase_rows(v_journals);
   return true;
 end $$;

@@ -21,7 +21,6 @@ begin
       and e.at <= (select max(c.at) + interval '1 minute' from refused_command c where c.id = any (v_commands)));
   insert into erased_stream (stream_id) select unnest(v_streams) on conflict do nothing;
   update event e set data = erased_fact(e.name, e.data), actor = erased_actor(e.actor) where e.stream_id = any (v_streams);
-  perform erase_rows(v_streams);
   delete from refused_command c where c.id = any (v_commands);
   return not exists (
     select from append_intent i join erasure x on i.at < x.requested_at

@@ -60,7 +60,6 @@ begin
     if v_woken is not null then perform wake_lanes(v_woken, v_dues); end if;
   end if;
 
-  perform erase_rows(p_messages || v_journals);
   update erasure set messages = messages + cardinality(p_messages), events = events + cardinality(v_journals) where id = p_erasure;
   return true;
 end $$;

@@ -1,42 +1,34 @@
 /** The list projection: rows to search and counters to sum, written by `project_messages`. */
-import { DateTime, Effect, Layer, Schema } from "effect"
-import { countsOf, type DeadCount, type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
+import { DateTime, Effect, Layer, Option } from "effect"
+import {
+  countsOf,
+  type DeadCount,
+  type Listed,
+  type MessageFilter,
+  MessageViews,
+  rowOf
+} from "../../../application/ports/MessageViews.ts"
 import type { Step } from "../../../application/ports/Projections.ts"
 import type { ConsentOf } from "../../../domain/consent/consent.ts"
 import type { ChannelName, MessageId, OrgId, ReplayId } from "../../../domain/ids.ts"
-import type { MessageStatus } from "../../../domain/message/machine.ts"
-import { isDead, type MessageView, MessageViewJson } from "../../../domain/message/view.ts"
+import { type MessageStatus, statuses } from "../../../domain/message/machine.ts"
+import type { MessageView } from "../../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../../domain/replay/facts.ts"
-import { boundedRows, type Looked, pageOfRows, searched } from "../boundedPages.ts"
-import { beyond, type Page, pageOf } from "../filtering.ts"
+import { beyond, conditionsOf, type Page, pageOf } from "../filtering.ts"
 import { literal } from "../literal.ts"
 import { clearing, liveGeneration } from "../log/generations.ts"
 import { stepping } from "../log/projectionRows.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
-import { deadLettersBy, isDeadLetter } from "../replays/deadLetters.ts"
-import {
-  type Columns,
-  each,
-  entryOf,
-  isOf,
-  latest,
-  type OneAfterTheOther,
-  orgIn,
-  pageOfAllOrgs,
-  type Rows,
-  shownView,
-  someOf,
-  someOfEachStatus,
-  someWithEntry
-} from "./pages.ts"
+import { isDeadLetter, views } from "../replays/deadLetters.ts"
 
 const CALL =
-  "project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10, $11, $12, $13, $14::timestamptz[], $15::timestamptz[], $16::timestamptz[], $17, $18, $19::uuid[], $20)"
-const countsStatement = prepared`select channel, status, count::float8 as count from message_count where generation = ${liveGeneration("messages")} and org_id = $1`
+  "project_messages($1, $2, $3, $4, $5::uuid[], $6, $7::int[], $8, $9, $10::uuid[], $11, $12::int[], $13::int[], $14::timestamptz[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19, $20::uuid[], $21::boolean[], $22::boolean[])"
+const live = liveGeneration("messages")
+const countsStatement = prepared`select channel, status, count::float8 as count from message_count where generation = ${live} and org_id = $1`
 const countsOfAllStatement = prepared`select channel, status, sum(count)::float8 as count from message_count
-    where generation = ${liveGeneration("messages")} group by channel, status`
+    where generation = ${live} group by channel, status`
 const ofReplayStatement = prepared`select status, count(*)::float8 as count from message_view
-    where generation = ${liveGeneration("messages")} and replay_id = $1 group by status`
+    where generation = ${live} and replay_id = $1 group by status`
 // The first waiting message of each lane that has due work: two index probes a lane.
 const oldestStatement = prepared`select min(r.due_at) as oldest
     from lane l
@@ -52,18 +44,9 @@ const oldestStatement = prepared`select min(r.due_at) as oldest
 const ofDossierStatement = prepared`select id from message
     where org_id = $1 and dossier_id = $2 and channel = $3 and ($4::uuid is null or id > $4) order by id limit $5`
 const endingStatement = prepared`select id, ends_at as "endsAt" from message_view
-    where generation = ${liveGeneration("messages")} and ends_at <= $1::timestamptz
+    where generation = ${live} and ends_at <= $1::timestamptz
       and ($2::timestamptz is null or (ends_at, id) > ($2::timestamptz, $3::uuid))
     order by generation, ends_at, id limit $4`
-
-/** After this many views, which take about a millisecond to write, other fibers run. */
-const YIELD_EVERY = 100
-
-/** A view as it is stored: JSON, with its times as text. */
-interface ViewRow {
-  readonly view: string
-}
-const decode = Schema.decodeUnknownSync(MessageViewJson)
 
 /** ISO texts of times. Making one takes most of a microsecond, and the times of one step are often equal. */
 const isoTexts = () => {
@@ -76,17 +59,18 @@ const isoTexts = () => {
   }
 }
 
-const names = Object.keys(MessageViewJson.fields)
-
-/** The JSON that the schema would write. With the times as text it takes 1.5 µs instead of 5.8. */
-const textOf = (view: MessageView, iso: (time: DateTime.DateTime) => string): string => {
-  const row: Record<string, unknown> = { ...view }
-  for (const name of names) {
-    const value = row[name]
-    if (DateTime.isDateTime(value)) row[name] = iso(value)
-  }
-  return JSON.stringify(row)
+interface ListedRow extends Listed {
+  readonly at: DateTime.Utc
 }
+
+/** The page that these rows are. */
+const pageOfRows = (rows: ReadonlyArray<ListedRow>, page: Page) =>
+  pageOf(
+    rows,
+    page,
+    ({ id, version }): Listed => ({ id, version }),
+    ({ id, at }) => `${DateTime.formatIso(at)}/${id}`
+  )
 
 export const layer = Layer.effect(
   MessageViews,
@@ -94,79 +78,44 @@ export const layer = Layer.effect(
     const { derived, reads, lookups } = yield* Postgres
     const write = stepping(derived, CALL)
 
-    const pageOfViews = (
-      orgId: OrgId | null,
-      { columns, entry, ...parts }: Listed,
-      values: ReadonlyArray<unknown>,
-      page: Page,
-      among?: ReadonlyArray<MessageStatus>
-    ) => {
-      const text =
-        orgId === null
-          ? pageOfAllOrgs({ ...parts, columns, entry }, page, among)
-          : `${entry === undefined ? "" : `with ${entry} `}${boundedRows({ ...parts, order: latest(columns), ...shownView }, page)}`
-      const time = columns[0] === "created_at" ? "createdAt" : "endedAt"
-      return reading(reads.query<ViewRow & Looked>({ text }, values), (rows) =>
-        pageOfRows(
-          rows,
-          page,
-          ({ view }) => decode(JSON.parse(view)),
-          (last) => {
-            const view: { readonly [field: string]: unknown } = JSON.parse(last.view)
-            return `${view[time]}/${view["id"]}`
-          }
-        )
-      )
-    }
-
-    const list = (orgId: OrgId | null, asked: MessageFilter, page: Page) => {
-      const { metadata, idempotencyKey, ...filter } = asked
-      const { status, ...others } = filter
+    const list = (orgId: OrgId | null, filter: MessageFilter, page: Page) => {
       const values: Array<unknown> = []
-      const org = orgId ?? each
-      const columns = ["created_at", "id"] as const
-      const hash = hashOf(org, metadata, values)
-      const among = status === undefined ? undefined : [status]
-      const isLookedUp =
-        idempotencyKey !== undefined || conditions.indexed.some(([field]) => filter[field] !== undefined)
-      const sought: Pick<MessageFilter, Field> = isLookedUp ? filter : others
-      const { found, wanted } = searched(sought, conditions, values)
-      const where = [
-        `generation = ${liveGeneration("messages")}`,
-        isOf(org, values),
-        ...found,
-        ...acceptedUnder(org, idempotencyKey, values),
-        ...(filter.channel === undefined ? [] : [wasUsed(org, filter.channel, values)]),
-        ...beyond("created_at, id", ["timestamptz", "uuid"], page, values)
-      ].join(" and ")
-      const some = isLookedUp ? someOf(where, columns) : someOfEachStatus(where, columns, among)
-      const listed =
-        hash === undefined
-          ? { rows: some, wanted }
-          : {
-              rows: someWithEntry(hash, where, columns, some),
-              wanted: [`entries @> array[${hash}]`, ...wanted],
-              entry: entryOf(org, hash)
-            }
-      return pageOfViews(orgId, { ...listed, columns }, values, page, among)
+      const { named, statusesIn, orgs } = askedOf(orgId, filter, values)
+      const of = conditionsOf(conditions, filter, values)
+      const cursor = (columns: string) => beyond(columns, ["timestamptz", "uuid"], page, values)
+      const most = page.limit + 1
+      const text =
+        named.length > 0
+          ? `select v.id, v.version, v.created_at as at from message m join message_view v on v.id = m.id and v.generation = ${live}
+              where m.org_id = any (${orgs})
+                and ${[...named, `v.status = any (${statusesIn})`, ...of, ...cursor("m.accepted_at, m.id")].join(" and ")}
+              order by m.accepted_at desc, m.id desc limit ${most}`
+          : `select v.id, v.version, v.created_at as at from unnest(${orgs}) o(org) cross join unnest(${statusesIn}) s(status)
+              cross join lateral (
+                select v.* from message_view v
+                where ${[`v.generation = ${live} and v.org_id = o.org and v.status = s.status`, ...of, ...cursor("v.created_at, v.id")].join(" and ")}
+                order by v.created_at desc, v.id desc limit ${most}
+              ) v order by v.created_at desc, v.id desc limit ${most}`
+      return reading(reads.query<ListedRow>({ text }, values), (rows) => pageOfRows(rows, page))
     }
 
     const deadLetters = (orgId: OrgId | null, filter: DeadLetterFilter, page: Page) => {
       const values: Array<unknown> = []
-      const columns = ["ended_at", "id"] as const
-      const { found, wanted } = deadLettersBy(orgId ?? each, filter, values)
-      const where = [...found, ...beyond("ended_at, id", ["timestamptz", "uuid"], page, values)].join(" and ")
-      return pageOfViews(orgId, { rows: someOf(where, columns), wanted, columns }, values, page, [
-        "FAILED",
-        "DEAD_LETTER"
-      ])
+      const orgs = orgsIn(orgId, values)
+      const where = [
+        isDeadLetter("o.org", filter, values),
+        ...beyond("v.ended_at, v.id", ["timestamptz", "uuid"], page, values)
+      ]
+      const text = `select v.id, v.version, v.ended_at as at from unnest(${orgs}) o(org) cross join lateral (
+          select v.* from ${views} where ${where.join(" and ")} order by v.ended_at desc, v.id desc limit ${page.limit + 1}
+        ) v order by v.ended_at desc, v.id desc limit ${page.limit + 1}`
+      return reading(reads.query<ListedRow>({ text }, values), (rows) => pageOfRows(rows, page))
     }
 
     const countDeadLetters = (orgId: OrgId, filter: DeadLetterFilter) => {
-      const values: Array<unknown> = []
-      const text = `select count(*)::int as matched,
-          (count(*) filter (where (view ->> 'contradicted')::boolean))::int as contradicted
-        from message_view where ${isDeadLetter(orgId, filter, values)}`
+      const values: Array<unknown> = [orgId]
+      const text = `select count(*)::int as matched, (count(*) filter (where v.contradicted))::int as contradicted
+        from ${views} where ${isDeadLetter("$1", filter, values)}`
       return reading(reads.query<DeadCount>({ text }, values), (rows) => rows[0]!)
     }
 
@@ -210,31 +159,33 @@ export const layer = Layer.effect(
       return { ...countsOf(counts), oldestDueAt: oldest[0]?.oldest ?? null }
     })
 
-    const project = Effect.fnUntraced(function* (step: Step, views: ReadonlyArray<MessageView>) {
-      const texts: Array<string> = []
+    const project = (step: Step, views: ReadonlyArray<MessageView>) => {
+      const rows = views.map(rowOf)
       const iso = isoTexts()
-      for (const view of views) {
-        if (texts.push(textOf(view, iso)) % YIELD_EVERY === 0) yield* Effect.yieldNow
-      }
-      return yield* write(step, [
-        literal(views.map(({ id }) => id)),
-        views.map(({ orgId }) => orgId),
-        literal(views.map(({ version }) => version)),
-        literal(views.map(({ status }) => status)),
-        literal(views.map(({ channel }) => channel)),
-        views.map((view) => view.to),
-        views.map(({ eventType }) => eventType),
-        views.map(({ dossierId }) => dossierId),
-        views.map(({ correlationId }) => correlationId),
-        literal(views.map(({ createdAt }) => iso(createdAt))),
-        literal(views.map(({ endedAt }) => (endedAt === null ? "NULL" : iso(endedAt)))),
-        literal(views.map(({ status, endsAt }) => (status === "QUEUED" && endsAt ? iso(endsAt) : "NULL"))),
-        views.map(({ status, lastError }) => (isDead(status) ? (lastError?.code ?? null) : null)),
-        views.map(({ metadata }) => (metadata === null ? null : JSON.stringify(metadata))),
-        literal(views.map(({ replayId }) => replayId ?? "NULL")),
-        texts.join("\x1e")
+      const times = (of: (row: (typeof rows)[number]) => DateTime.Utc | null) =>
+        literal(rows.map((row) => Option.match(Option.fromNullOr(of(row)), { onNone: () => "NULL", onSome: iso })))
+      const isOpen = ({ status }: (typeof rows)[number]) => status === "QUEUED" || status === "SENDING"
+      return write(step, [
+        literal(rows.map(({ id }) => id)),
+        rows.map(({ orgId }) => orgId),
+        literal(rows.map(({ version }) => version)),
+        literal(rows.map(({ status }) => status)),
+        literal(rows.map(({ channel }) => channel)),
+        literal(rows.map(({ destination }) => destination)),
+        rows.map(({ eventType }) => eventType),
+        literal(rows.map(({ epoch }) => epoch)),
+        literal(rows.map(({ attempts }) => attempts)),
+        times(({ createdAt }) => createdAt),
+        times(({ updatedAt }) => updatedAt),
+        times(({ endedAt }) => endedAt),
+        literal(rows.map((row) => (row.endsAt === null ? (isOpen(row) ? "infinity" : "NULL") : iso(row.endsAt)))),
+        times(({ dueAt }) => dueAt),
+        rows.map(({ errorCode }) => errorCode),
+        literal(rows.map(({ replayId }) => replayId ?? "NULL")),
+        literal(rows.map(({ dismissed }) => String(dismissed))),
+        literal(rows.map(({ contradicted }) => String(contradicted)))
       ])
-    })
+    }
 
     const clear = clearing(derived, "messages", ["message_view", "message_count"])
 
@@ -242,64 +193,43 @@ export const layer = Layer.effect(
   })
 )
 
-type Field = Exclude<keyof MessageFilter, "metadata" | "idempotencyKey">
-type Conditions = ReadonlyArray<readonly [Field, string]>
+/** Conditions on rows of the list. */
+const conditions = [
+  ["createdAfter", "v.created_at >"],
+  ["createdBefore", "v.created_at <"],
+  ["channel", "v.channel ="],
+  ["eventType", "v.event_type ="],
+  ["updatedAfter", "v.updated_at >"],
+  ["attempts", "v.attempts >="],
+  ["errorCode", "v.error_code ="]
+] as const satisfies ReadonlyArray<readonly [keyof MessageFilter, string]>
 
-const conditions = {
-  ranges: [
-    ["createdAfter", "created_at >"],
-    ["createdBefore", "created_at <"]
-  ],
-  indexed: [
-    ["correlationId", "correlation_id ="],
-    ["dossierId", "dossier_id ="],
-    ["errorCode", "error_code ="],
-    ["to", "recipient ="],
-    ["eventType", "event_type ="]
-  ],
-  others: [
-    ["status", "status ="],
-    ["channel", "channel ="],
-    ["updatedAfter", "(view ->> 'updatedAt')::timestamptz >"],
-    ["attempts", "(view ->> 'attempts')::int >="]
-  ]
-} as const satisfies Readonly<Record<string, Conditions>>
+/** Conditions on rows of messages, each with an index. */
+const searched = [
+  ["to", "m.recipient ="],
+  ["dossierId", "m.dossier_id ="],
+  ["correlationId", "m.correlation_id ="],
+  ["metadata", "m.metadata @>"],
+  ["idempotencyKey", "m.id in (select i.message_id from idempotency i where i.org_id = m.org_id and i.key ="]
+] as const satisfies ReadonlyArray<readonly [keyof MessageFilter, string]>
 
-/** What a page is read by. */
-interface Listed {
-  readonly rows: Rows
-  readonly wanted: ReadonlyArray<string>
-  readonly columns: Columns
-  readonly entry?: string
+const dead: ReadonlyArray<MessageStatus> = ["FAILED", "DEAD_LETTER"]
+
+/** SQL for the orgs and statuses of a list, and what it is searched by in the rows of messages. */
+const askedOf = (orgId: OrgId | null, filter: MessageFilter, values: Array<unknown>) => {
+  const { metadata, status, errorCode } = filter
+  const entry = metadata && { metadata: JSON.stringify({ [metadata.name]: metadata.value }) }
+  const named = conditionsOf(searched, { ...filter, ...entry } as MessageFilter, values)
+  const among = statuses.filter((each) => (status ?? each) === each && (errorCode === undefined || dead.includes(each)))
+  return {
+    orgs: orgsIn(orgId, values),
+    named: named.map((condition) => (condition.startsWith("m.id in (") ? `${condition})` : condition)),
+    statusesIn: `$${values.push(among)}::text[]`
+  }
 }
 
-/** No index has the channel: for one that the org never sent to, all its messages would be looked at, page by page. */
-const wasUsed = (org: OrgId | OneAfterTheOther, channel: ChannelName, values: Array<unknown>): string =>
-  `exists (select from message_count c where c.generation = ${liveGeneration("messages")}
-    and c.org_id = ${orgIn(org, values)} and c.channel = $${values.push(channel)})`
-
-/** As `project_messages` keeps it. */
-const hashOf = (
-  org: OrgId | OneAfterTheOther,
-  entry: MessageFilter["metadata"],
-  values: Array<unknown>
-): string | undefined => {
-  if (entry === undefined) return undefined
-  const parts = [
-    `${orgIn(org, values)}::text`,
-    `$${values.push(entry.name)}::text`,
-    `$${values.push(entry.value)}::text`
-  ]
-  return `md5(concat_ws(e'\\x1f', ${parts.join(", ")}))::uuid`
-}
-
-const acceptedUnder = (
-  org: OrgId | OneAfterTheOther,
-  key: string | undefined,
-  values: Array<unknown>
-): ReadonlyArray<string> =>
-  key === undefined
-    ? []
-    : [
-        `id = (select i.message_id from idempotency i where i.org_id = ${orgIn(org, values)} and i.key = $${values.push(key)})`
-      ]
+/** An array in SQL: the org, or all that have messages. */
+const orgsIn = (orgId: OrgId | null, values: Array<unknown>): string =>
+  orgId === null
+    ? `array(select distinct c.org_id from message_count c where c.generation = ${live} and c.count > 0)`
+    : `array[$${values.push(orgId)}::text]`

@@ -39,7 +39,7 @@ const beatStatement = prepared`with forgotten as (
       exists (select from sql_command) as commands,
       exists (select from receipt_inbox where parked_at is null and due_at <= ${soon}) as receipts,
       exists (select from replay where next_at <= ${soon}) or exists (select from erasure where ended_at is null and next_at <= ${soon})
-        or exists (select from withdrawal where open) as jobs,
+        or exists (select from withdrawal) as jobs,
       l.figures, coalesce(extract(epoch from clock_timestamp() - l.figures_at), 0)::float8 as "figuresAgeSeconds"
     from registered r left join leader l on true`
 const leaveStatement = prepared`with ended as (update leader set until = '-infinity' where holder = $1)

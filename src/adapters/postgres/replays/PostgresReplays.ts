@@ -15,7 +15,7 @@ import {
 import { type Looked, pageOfRows, within } from "../boundedPages.ts"
 import { liveGeneration } from "../log/generations.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
-import { isDead, isWanted, waits } from "./deadLetters.ts"
+import { isWanted, waits } from "./deadLetters.ts"
 
 const columns = `r.id, r.org_id as "orgId", r.selection, r.reason, r.requested_at as "requestedAt",
   coalesce(s.matched, r.matched) as matched, coalesce(s.searching, false) as searching`
@@ -130,19 +130,19 @@ const searchQuery = ({ id, orgId, selection, requestedAt }: ReplayJob, { at, las
       where p.org_id = ${bound(orgId)} and p.at >= ${bound(DateTime.formatIso(since))}::timestamptz
         and p.at <= $4::timestamptz and ${beyond("p.at, p.id")}
       order by p.at, p.id limit $3`
-  const dead = ({ to, ...filter }: DeadLetterFilter) =>
-    `select null::uuid as event, id as message, (view ->> 'epoch')::int as epoch, created_at as at, id,
-        ended_at <= $4::timestamptz and ${isWanted(filter, values)} as wanted
-      from message_view
-      where ${isDead(orgId, to, values)} and ${beyond("created_at, id")}
-      order by created_at, id limit $3`
+  /** The next messages of the org in these statuses, in the order they were accepted. */
+  const messages = (statuses: ReadonlyArray<string>, wanted: string) =>
+    `select null::uuid as event, v.id as message, v.epoch, v.created_at as at, v.id, ${wanted} as wanted
+      from unnest(array['${statuses.join("', '")}']) s(status) cross join lateral (
+        select * from message_view
+        where generation = ${liveGeneration("messages")} and org_id = ${bound(orgId)} and status = s.status and ${beyond("created_at, id")}
+        order by created_at, id limit $3
+      ) v left join message m on m.id = v.id
+      order by v.created_at, v.id limit $3`
+  const dead = (filter: DeadLetterFilter) =>
+    messages(["FAILED", "DEAD_LETTER"], `v.ended_at <= $4::timestamptz and ${isWanted(filter, values)}`)
   const waiting = (filter: WaitingFilter) =>
-    `select null::uuid as event, id as message, (view ->> 'epoch')::int as epoch, created_at as at, id,
-        ${waits(filter, values)} as wanted
-      from message_view
-      where generation = ${liveGeneration("messages")} and org_id = ${bound(orgId)} and status = 'QUEUED'
-        and created_at <= $4::timestamptz and ${beyond("created_at, id")}
-      order by created_at, id limit $3`
+    messages(["QUEUED"], `v.created_at <= $4::timestamptz and ${waits(filter, values)}`)
   const rows =
     "missed" in selection
       ? missed(selection.missed)

@@ -57,9 +57,9 @@ create table message (
   event_id uuid,
   check (body is null or event_id is null)
 );
-create index message_of_recipient on message (org_id, recipient, id) where recipient is not null;
-create index message_of_dossier on message (org_id, dossier_id, id) where dossier_id is not null;
-create index message_of_correlation on message (org_id, correlation_id, id) where correlation_id is not null;
+create index message_of_recipient on message (org_id, recipient, accepted_at, id) where recipient is not null;
+create index message_of_dossier on message (org_id, dossier_id, accepted_at, id) where dossier_id is not null;
+create index message_of_correlation on message (org_id, correlation_id, accepted_at, id) where correlation_id is not null;
 create index message_of_metadata on message using gin (metadata jsonb_path_ops) where metadata is not null;
 create index message_of_event on message (event_id) where event_id is not null;
 

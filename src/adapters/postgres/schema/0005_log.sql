@@ -20,7 +20,8 @@ create unique index projection_live on projection (name) where live;
 create unique index projection_build on projection (name) where (NOT live);
 insert into projection (name) values ('messages');
 
--- The projection `messages`: the list of messages and the counts of it.
+-- The projection `messages`: where each message stands in the lists. Nothing here names a person: what is searched by such a text is found
+-- by the row of the message, and what a list shows is folded from the stream up to this version.
 create table message_view (
   id uuid not null,
   generation int not null,
@@ -28,43 +29,28 @@ create table message_view (
   version int not null,
   status text not null,
   channel text not null,
-  recipient text not null,
+  destination uuid not null,
   event_type text,
-  dossier_id text,
-  correlation_id text,
+  epoch int not null,
+  attempts int not null,
   created_at timestamptz not null,
-  -- When the epoch ended, and of a dead letter why.
+  updated_at timestamptz not null,
   ended_at timestamptz,
-  error_code text,
-  view json not null,
-  -- Promises: every filter of the list of messages has an index that gives its messages in the order of the list, or comes with
-  -- one that has. An index of what few messages have holds only these.
-  -- Of the message's metadata, an md5 for each entry with its org: one org's common entry costs another's search nothing, and an
-  -- index holds no long text.
-  entries uuid[],
-  -- Promises: the same lists in the same order, with less to write for each message. When a waiting message ends is a column, so
-  -- that its index reads no JSON; the audit's list grows at its end, where a page that is full is left full.
+  -- Of every message that has not ended: when it ends by itself, which may be never.
   ends_at timestamptz,
-  -- Promises: what became of the messages of a replay is counted from their rows.
+  -- When it is to be sent, or to expire.
+  due_at timestamptz,
+  -- Of the last error.
+  error_code text,
   replay_id uuid,
+  dismissed boolean not null,
+  contradicted boolean not null,
   primary key (id, generation)
 ) with (fillfactor = 80);
-create index message_view_dead on message_view (generation, org_id, ended_at desc, id desc) where status in ('FAILED', 'DEAD_LETTER');
-create index message_view_dead_of on message_view (generation, org_id, recipient, ended_at desc, id desc) where status in ('FAILED', 'DEAD_LETTER');
-create index message_view_entries on message_view using gin (entries) where entries is not null;
-create index message_view_event_type on message_view (generation, org_id, event_type, created_at desc, id desc) where event_type is not null;
-create index message_view_dossier on message_view (generation, org_id, dossier_id, created_at desc, id desc) where dossier_id is not null;
-create index message_view_correlation on message_view (generation, org_id, correlation_id, created_at desc, id desc) where correlation_id is not null;
-create index message_view_error on message_view (generation, org_id, error_code, created_at desc, id desc) where error_code is not null;
--- Promises: dead letters that want somebody are found without those that were dismissed.
-create index message_view_wants_somebody on message_view (generation, org_id, ended_at desc, id desc) where (status in ('FAILED', 'DEAD_LETTER') and ((view ->> 'dismissed') is null));
-create index message_view_ends on message_view (generation, ends_at, id) where ends_at is not null;
--- Dead letters in the order of a replay.
-create index message_view_dead_accepted on message_view (generation, org_id, created_at, id) where status in ('FAILED', 'DEAD_LETTER');
-create index message_view_dead_accepted_of on message_view (generation, org_id, recipient, created_at, id) where status in ('FAILED', 'DEAD_LETTER');
-create index message_view_replay on message_view (generation, replay_id, status) where replay_id is not null;
 create index message_view_of_status on message_view (generation, org_id, status, created_at, id);
-create index message_view_of_recipient on message_view (generation, org_id, recipient, created_at, id) with (fillfactor='50');
+create index message_view_dead on message_view (generation, org_id, ended_at, id) where status in ('FAILED', 'DEAD_LETTER');
+create index message_view_ends on message_view (generation, ends_at, id) where ends_at is not null;
+create index message_view_replay on message_view (generation, replay_id, status) where replay_id is not null;
 
 create table message_count (
   generation int not null,

@@ -11,12 +11,13 @@ import {
 import { journalOf } from "../../../domain/event/event.ts"
 import type { DestinationId, EventId, MessageId } from "../../../domain/ids.ts"
 import type { Wait } from "../../../domain/message/place.ts"
-import { isDead } from "../../../domain/message/view.ts"
 import { ReplaySelection } from "../../../domain/replay/facts.ts"
 import { sealedTables } from "../messages/sealClear.ts"
 import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgres.ts"
 import { lostKeysIn } from "./lostKeys.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
+
+const isoOf = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 // One statement, so all it answers is of one moment. A batch names messages it has settled until it is released:
 // only the version tells whether one is still in its hands. A row that a worker put back may carry a later version than the one
@@ -35,9 +36,12 @@ const lookStatement = prepared`with live as materialized (
           and r.due_at < 'epoch'::timestamptz + (a.due_ms + 1) * interval '1 millisecond'
           and r.version >= a.version and (r.epoch, r.attempt) = (a.epoch, a.attempt)
       ), coalesce(h.n, 0), exists (select 1 from set_aside x where x.message_id = a.id and x.again_at is not null), t.lane, t.line, t.state, coalesce(m.body is not null or s.event_id is not null, false),
-      (select position from live), v.view, v.org_id, v.version, v.status, v.channel,
-      v.recipient, v.event_type, v.dossier_id, v.correlation_id, (extract(epoch from v.created_at) * 1000)::bigint,
-      (extract(epoch from v.ended_at) * 1000)::bigint, v.error_code, (extract(epoch from nullif(v.ends_at, 'infinity')) * 1000)::bigint
+      (select position from live),
+      case when v.id is not null then json_build_object('id', v.id, 'orgId', v.org_id, 'version', v.version, 'status', v.status,
+        'channel', v.channel, 'destination', v.destination, 'eventType', v.event_type, 'epoch', v.epoch, 'attempts', v.attempts,
+        'createdAt', ${isoOf("v.created_at")}, 'updatedAt', ${isoOf("v.updated_at")}, 'endedAt', ${isoOf("v.ended_at")},
+        'endsAt', ${isoOf("nullif(v.ends_at, 'infinity')")}, 'dueAt', ${isoOf("v.due_at")}, 'errorCode', v.error_code,
+        'replayId', v.replay_id, 'dismissed', v.dismissed, 'contradicted', v.contradicted) end
     from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) a(id, lane, due_ms, version, epoch, attempt)
     left join held h on h.id = a.id
     left join line_entry t on t.message_id = a.id
@@ -130,20 +134,8 @@ const columnsOf = (rows: ReadonlyArray<{ readonly messageId: MessageId; readonly
   rows.map(({ wait }) => wait?.attempt ?? null)
 ]
 
-/** A time as the list's columns keep it. */
-const millis = (text: unknown): string | null => (typeof text === "string" ? String(Date.parse(text)) : null)
-
-interface ViewText {
-  readonly [field: string]: unknown
-  readonly lastError?: { readonly code: string } | null
-}
-
 const foundIn = (row: ReadonlyArray<string | null>): DerivedState => {
-  const [_, ready, held, aside, lane, line, state, body, position, view, org, version, status, channel, ...rest] = row
-  const [recipient, eventType, dossierId, correlationId, createdAt, endedAt, errorCode, endsAt] = rest
-  const parsed = view == null ? null : (JSON.parse(view) as ViewText)
-  const says = (column: string | null | undefined, value: unknown) =>
-    (column ?? null) === (value == null ? null : String(value))
+  const [_, ready, held, aside, lane, line, state, body, position, view] = row
   return {
     isReady: ready === "t",
     held: Number(held),
@@ -152,21 +144,7 @@ const foundIn = (row: ReadonlyArray<string | null>): DerivedState => {
       lane == null || line == null ? null : { lane: lane as DestinationId, line, state: state as LinePosition },
     hasBody: body === "t",
     viewsAt: position ?? null,
-    view: parsed,
-    isViewFindable:
-      parsed === null ||
-      (says(org, parsed["orgId"]) &&
-        says(version, parsed["version"]) &&
-        says(status, parsed["status"]) &&
-        says(channel, parsed["channel"]) &&
-        says(recipient, parsed["to"]) &&
-        says(eventType, parsed["eventType"]) &&
-        says(dossierId, parsed["dossierId"]) &&
-        says(correlationId, parsed["correlationId"]) &&
-        says(createdAt, millis(parsed["createdAt"])) &&
-        says(endedAt, millis(parsed["endedAt"])) &&
-        says(endsAt, parsed["status"] === "QUEUED" ? millis(parsed["endsAt"]) : null) &&
-        says(errorCode, isDead(parsed["status"] as never) ? parsed.lastError?.code : null))
+    view: view == null ? null : JSON.parse(view)
   }
 }
 

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Result } from "effect"
 import pg from "pg"
-import { describe, expect, vi } from "vitest"
+import { describe, expect } from "vitest"
 import * as Postgres from "../../../../src/adapters/postgres/Postgres.ts"
 import { fromRecorded as commandFact } from "../../../../src/domain/command/facts.ts"
 import { fromRecorded as dossierFact } from "../../../../src/domain/consent/facts.ts"
@@ -14,9 +14,8 @@ import { fromRecorded as eventFact } from "../../../../src/domain/event/facts.ts
 import { fromRecorded as messageFact } from "../../../../src/domain/message/recorded.ts"
 import { fromRecorded as replayFact } from "../../../../src/domain/replay/facts.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
-import { session } from "../../../servers/session.ts"
 
-const PATIENCE = { timeout: 60_000, interval: 20 }
+const _PATIENCE = { timeout: 60_000, interval: 20 }
 
 const folder = join(import.meta.dirname, "../../../domain/facts")
 const samples = readdirSync(folder).map((file) => ({
@@ -73,48 +72,6 @@ const odd = names.flatMap((name) => [
   ...fields.flatMap((field) => values.map((value) => ({ name, data: JSON.stringify({ [field]: value, other: 1 }) })))
 ])
 const reader = (fact: Recorded) => readers.find((reads) => reads(fact))
-
-describe("what lists show of an erased message", () => {
-  it.live("is what was written last, whichever projection is told of the erasure meanwhile", () =>
-    Effect.gen(function* () {
-      const url = yield* freshDatabase
-      yield* Layer.build(Postgres.layer({ url }))
-      const [lists, audit] = [yield* session(url), yield* session(url)]
-      yield* Effect.promise(async () => {
-        const id = "018f2f4e-7a3c-7000-8000-000000000000"
-        const view = { version: 1, status: "QUEUED", to: "4915112345678", correlationId: "Erika", lastError: null }
-        await lists.query(
-          `insert into message_view (generation, id, org_id, version, status, channel, recipient, created_at, view)
-             values (1, $1, 'acme', 1, 'QUEUED', 'whatsapp', $2, now(), $3)`,
-          [id, view.to, view]
-        )
-        await lists.query("insert into erased_stream (stream_id) values ($1)", [id])
-        // The step that lists the message holds its row, and has not ended.
-        await lists.query("begin")
-        await lists.query("update message_view set version = 2, status = 'CANCELLED', view = $2 where id = $1", [
-          id,
-          { ...view, version: 2, status: "CANCELLED" }
-        ])
-        const told = audit.query("select erase_again(array[$1::uuid])", [id])
-        await vi.waitFor(async () => {
-          const { rows } = await lists.query(
-            "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-          )
-          expect(rows).toHaveLength(1)
-        }, PATIENCE)
-        await lists.query("commit")
-        await told
-        const { rows } = await lists.query("select version, status, recipient, view from message_view")
-        expect(rows).toEqual([
-          {
-            ...{ version: 2, status: "CANCELLED", recipient: "erased" },
-            view: { version: 2, status: "CANCELLED", to: "erased", correlationId: null, lastError: null }
-          }
-        ])
-      })
-    }).pipe(Effect.scoped)
-  )
-})
 
 describe("an erased fact", () => {
   it.live("is in SQL what it is in the domain, and one that can be read", () =>

@@ -10,6 +10,7 @@ import {
   projectOnce
 } from "../../../../src/application/log/projections/keepProjections.ts"
 import { rebuildProjection } from "../../../../src/application/log/projections/rebuild.ts"
+import { listMessages } from "../../../../src/application/messages/listMessages.ts"
 import { DestinationHealth } from "../../../../src/application/ports/DestinationHealth.ts"
 import { EventStore } from "../../../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../../../src/application/ports/MessageViews.ts"
@@ -28,7 +29,7 @@ const runs = Effect.flatMap(Projections, (projections) =>
   Effect.map(projections.runs, (all) => all.filter(({ name }) => name === "messages"))
 )
 const list = Effect.fnUntraced(function* (orgId: ReturnType<typeof newOrg>) {
-  return (yield* (yield* MessageViews).list(orgId, {}, { cursor: null, limit: 100 })).items
+  return (yield* listMessages(orgId, {}, { cursor: null, limit: 100 })).items
 })
 const folds = Effect.fnUntraced(function* (
   views: ReadonlyArray<{ readonly id: ReturnType<typeof opened>["after"]["id"] }>
@@ -125,8 +126,7 @@ describe("a projection that is behind by more than a page", () => {
           { facts: PAGE, version: 6 },
           { facts: 4, version: 6 }
         ])
-        const [view] = (yield* (yield* MessageViews).list(orgId, { status: "DELIVERED" }, { cursor: null, limit: 9 }))
-          .items
+        const [view] = (yield* listMessages(orgId, { status: "DELIVERED" }, { cursor: null, limit: 9 })).items
         expect([view]).toEqual(yield* folds([view!]))
         expect(yield* runs).toMatchObject([{ live: true, facts: PAGE + 4 }])
         yield* Fiber.interrupt(keeper)

@@ -1,0 +1,32 @@
+/**
+ * Pages of messages: the list knows where each stands, and its stream says what it is. A view is folded up to the version that the list
+ * knows, so that it is what was asked for. A message that was forgotten meanwhile, or whose stream can't be read, is left out.
+ */
+import { Effect } from "effect"
+import type { MessageId, OrgId } from "../../domain/ids.ts"
+import { viewOf } from "../../domain/message/view.ts"
+import type { PageRequest } from "../errors.ts"
+import { EventStore, type Stream } from "../ports/EventStore.ts"
+import { type MessageFilter, MessageViews } from "../ports/MessageViews.ts"
+
+/** Null: of all orgs. */
+export const listMessages = Effect.fnUntraced(function* (
+  orgId: OrgId | null,
+  filter: MessageFilter,
+  page: PageRequest
+) {
+  const { items, nextCursor } = yield* (yield* MessageViews).list(orgId, filter, page)
+  const streams = yield* loadReadable(items.map(({ id }) => id))
+  const views = items.flatMap(({ id, version }) => viewOf(id, streams.get(id)?.facts.slice(0, version) ?? []) ?? [])
+  return { items: views, nextCursor }
+})
+
+/** The streams of these messages, without those that can't be read. */
+export const loadReadable = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
+  const { loadMany } = yield* EventStore
+  const alone = (id: MessageId) =>
+    Effect.catchDefect(loadMany([id]), () => Effect.succeed(new Map<MessageId, Stream>()))
+  return yield* Effect.catchDefect(loadMany(ids), () =>
+    Effect.map(Effect.forEach(ids, alone), (all) => new Map(all.flatMap((some) => [...some])))
+  )
+})
