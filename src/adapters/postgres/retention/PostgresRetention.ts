@@ -37,7 +37,7 @@ const findStatement = prepared`with live as materialized (select generation from
     ), looked as materialized (
       select l.* from unnest(array[${texts([...endedWell, ...DEAD])}]) s(status) cross join days d cross join lateral (
         select m.id, m.version, m.created_at, case
-            when m.status = 'SENT' then (m.view ->> 'updatedAt')::timestamptz < d.dead
+            when m.status = 'SENT' then m.updated_at < d.dead
             when m.status in (${texts(DEAD)}) then m.ended_at < d.dead and not exists (select from line_entry t where t.message_id = m.id)
             else m.ended_at < d.ended end as over
         from message_view m
