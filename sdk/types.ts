@@ -33,6 +33,7 @@ interface Operation {
   readonly summary?: string
   readonly description?: string
   readonly parameters?: ReadonlyArray<{
+    readonly $ref?: string
     readonly name: string
     readonly in: string
     readonly required?: boolean
@@ -78,7 +79,7 @@ export const apiSource = (document: OpenApiDocument): string => {
   }
   const schemas = Object.entries(document.components.schemas)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .filter(([name]) => name !== "Problem")
+    .filter(([name]) => name !== "Problem" && !/Page(AsOf)?$/.test(name))
     .map(([name, schema]) => `${commentOf(schema.description, "")}export type ${name} = ${typeOf(schema, "")}\n`)
   return [
     "// Made by `npm run sdk:types` from the OpenAPI document of the service: change that, and run it again.",
@@ -97,13 +98,14 @@ export const apiSource = (document: OpenApiDocument): string => {
 }
 
 const describe = (document: OpenApiDocument, path: string, operation: Operation) => {
-  const parameters = operation.parameters ?? []
+  // One that is referred to is a header that the client sends by itself.
+  const parameters = (operation.parameters ?? []).filter(({ $ref }) => $ref === undefined)
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => `${name}: string`)
   const query = parameters.filter((parameter) => parameter.in === "query")
   const body = operation.requestBody?.content["application/json"]?.schema
   const answers = Object.entries(operation.responses).filter(([status]) => status.startsWith("2"))
   const answer = [...new Set(answers.map(([, { content }]) => answerType(content)))].join(" | ")
-  const item = query.some(({ name }) => name === "cursor") ? itemOf(answers) : null
+  const item = query.some(({ name }) => name === "cursor") ? itemOf(document, answers) : null
   const keyed = parameters.some((parameter) => parameter.name === "idempotency-key")
   const resolved = body && resolve(document, body)
   const keyInBody = resolved?.properties?.["idempotencyKey"] !== undefined
@@ -118,7 +120,7 @@ const describe = (document: OpenApiDocument, path: string, operation: Operation)
     ...(entries ? [`keyInEach:${entries[0]}`] : []),
     ...(item ? ["pages"] : [])
   ]
-  const bodyOptional = resolved !== undefined && resolved.properties !== undefined && !resolved.required?.length
+  const bodyOptional = resolved?.properties !== undefined && !resolved.required?.length && resolved.anyOf === undefined
   const queryType = `{ ${query
     .map(
       ({ name, required, schema }) =>
@@ -153,8 +155,12 @@ const answerType = (content: Content | undefined): string => {
 }
 
 /** What a page holds, or null when the answer is no page. */
-const itemOf = (answers: ReadonlyArray<readonly [string, { readonly content?: Content }]>): string | null => {
-  const { items, nextCursor } = answers[0]?.[1].content?.["application/json"]?.schema.properties ?? {}
+const itemOf = (
+  document: OpenApiDocument,
+  answers: ReadonlyArray<readonly [string, { readonly content?: Content }]>
+): string | null => {
+  const { items, nextCursor } =
+    resolve(document, answers[0]?.[1].content?.["application/json"]?.schema ?? {}).properties ?? {}
   return items?.items && nextCursor ? typeOf(items.items, "    ") : null
 }
 
@@ -164,7 +170,8 @@ const resolve = (document: OpenApiDocument, schema: JsonSchema): JsonSchema =>
 const typeOf = (schema: JsonSchema, indent: string): string => {
   if (schema.$ref) return schema.$ref.split("/").at(-1)!
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ")
-  const either = schema.anyOf ?? schema.oneOf
+  // Beside fields it only says which of them are needed.
+  const either = schema.properties ? undefined : (schema.anyOf ?? schema.oneOf)
   if (either) return [...new Set(either.map((one) => typeOf(one, indent)))].join(" | ")
   switch (schema.type) {
     case "string":

@@ -141,8 +141,8 @@ export type BatchEntry = {
 
 export type CancelWaitingRequest = {
   readonly filter: WaitingFilter
-  readonly reason?: string | undefined
-  readonly idempotencyKey?: string | undefined
+  readonly reason?: string | null | undefined
+  readonly idempotencyKey?: string | null | undefined
 }
 
 export type Cause = {
@@ -249,16 +249,16 @@ export type Channel = {
   readonly path: string
 }
 
+export type ChannelList = {
+  readonly items: ReadonlyArray<Channel>
+}
+
 export type Circuit = {
   readonly id: string
   readonly destination: string
   readonly status: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD"
   readonly failures: number
   readonly openUntil: string | null
-}
-
-export type CircuitCommand = {
-  readonly reason?: string | null | undefined
 }
 
 export type CommandAllDestinations = {
@@ -294,6 +294,8 @@ export type ConsentRequest = {
   readonly granted: boolean
   readonly source: string
 }
+
+export type CreateAlertTarget = CreateWebhookAlertTarget | CreatePagerDutyAlertTarget
 
 export type CreateAmqpTarget = {
   readonly url: string
@@ -458,7 +460,6 @@ export type DeadLetter = {
   }
 }
 
-/** All dead letters that match; {} means all there are. */
 export type DeadLetterFilter = {
   readonly to?: string | undefined
   readonly channel?: string | undefined
@@ -503,10 +504,6 @@ export type Destination = {
   }
   readonly perSecond: number
   readonly drainsInSeconds: number | null
-}
-
-export type DestinationCommand = {
-  readonly reason?: string | null | undefined
 }
 
 export type DestinationHealth = {
@@ -606,10 +603,18 @@ export type Event = {
   readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
 }
 
+export type EventBatch = {
+  readonly events: ReadonlyArray<EventBatchEntry>
+}
+
 export type EventBatchAnswer = {
   readonly status: number
   readonly event?: PublishedEvent | undefined
   readonly problem?: Problem | undefined
+}
+
+export type EventBatchAnswers = {
+  readonly items: ReadonlyArray<EventBatchAnswer>
 }
 
 export type EventBatchEntry = {
@@ -695,6 +700,26 @@ export type Explanation = {
   readonly troubles: ReadonlyArray<Trouble>
 }
 
+export type ExponentialRetry = {
+  readonly strategy: "exponential"
+  readonly baseMs: number
+  readonly capMs?: number | undefined
+  readonly factor?: number | undefined
+  readonly attemptsMax?: number | undefined
+  readonly ageMaxMs?: number | undefined
+  readonly jitter?: ReadonlyArray<number> | undefined
+}
+
+export type FixedRetry = {
+  readonly strategy: "fixed"
+  readonly baseMs: number
+  readonly capMs?: number | undefined
+  readonly factor?: number | undefined
+  readonly attemptsMax?: number | undefined
+  readonly ageMaxMs?: number | undefined
+  readonly jitter?: ReadonlyArray<number> | undefined
+}
+
 export type Health = {
   readonly status: "ok"
 }
@@ -737,6 +762,16 @@ export type HttpTarget = {
   readonly version: number
   readonly createdAt: string
   readonly updatedAt: string
+}
+
+export type LinearRetry = {
+  readonly strategy: "linear"
+  readonly baseMs: number
+  readonly capMs?: number | undefined
+  readonly factor?: number | undefined
+  readonly attemptsMax?: number | undefined
+  readonly ageMaxMs?: number | undefined
+  readonly jitter?: ReadonlyArray<number> | undefined
 }
 
 export type LiveProjection = {
@@ -787,6 +822,14 @@ export type Message = {
   readonly eventId: string | null
 }
 
+export type MessageBatch = {
+  readonly messages: ReadonlyArray<BatchEntry>
+}
+
+export type MessageBatchAnswer = {
+  readonly items: ReadonlyArray<BatchAnswer>
+}
+
 export type MessageRequest = {
   readonly channel: string
   readonly to: string
@@ -801,6 +844,10 @@ export type MessageRequest = {
   readonly deliverAt?: string | null | undefined
   readonly expiresAt?: string | null | undefined
   readonly retry?: RetryPolicy | null | undefined
+}
+
+export type NamedRetry = {
+  readonly preset: "webhook" | "whatsapp" | "payments" | "patient"
 }
 
 export type NewAlertTarget = {
@@ -888,10 +935,6 @@ export type OrgRetention = {
   readonly deadLetterDays?: number | undefined
 }
 
-export type PauseCommand = {
-  readonly reason?: string | null | undefined
-}
-
 export type Process = {
   readonly id: string
   readonly host: string
@@ -903,6 +946,12 @@ export type Process = {
   readonly lastSeen: string
   readonly alive: boolean
   readonly clockOffsetMs: number | null
+}
+
+export type ProcessList = {
+  readonly items: ReadonlyArray<Process>
+  readonly nextCursor: string | null
+  readonly troubles: ReadonlyArray<TroubleInFull>
 }
 
 export type Projection = {
@@ -919,6 +968,11 @@ export type ProjectionBuild = {
   readonly total: number
   readonly factsPerSecond: number | null
   readonly secondsLeft: number | null
+}
+
+export type ProjectionList = {
+  readonly items: ReadonlyArray<Projection>
+  readonly stall: Stall | null
 }
 
 export type PublishedEvent = {
@@ -1032,49 +1086,19 @@ export type Retried = {
   readonly messages: number
 }
 
-export type RetryPolicy = {
-  readonly strategy: "schedule"
-  readonly waitsMs: ReadonlyArray<number>
-  readonly attemptsMax?: number | undefined
-  readonly ageMaxMs?: number | undefined
-  readonly jitter?: readonly [number, number] | undefined
-} | {
-  readonly strategy: "exponential"
-  readonly baseMs: number
-  readonly capMs?: number | undefined
-  readonly factor?: number | undefined
-  readonly attemptsMax?: number | undefined
-  readonly ageMaxMs?: number | undefined
-  readonly jitter?: readonly [number, number] | undefined
-} | {
-  readonly strategy: "linear"
-  readonly baseMs: number
-  readonly capMs?: number | undefined
-  readonly factor?: number | undefined
-  readonly attemptsMax?: number | undefined
-  readonly ageMaxMs?: number | undefined
-  readonly jitter?: readonly [number, number] | undefined
-} | {
-  readonly strategy: "fixed"
-  readonly baseMs: number
-  readonly capMs?: number | undefined
-  readonly factor?: number | undefined
-  readonly attemptsMax?: number | undefined
-  readonly ageMaxMs?: number | undefined
-  readonly jitter?: readonly [number, number] | undefined
-} | {
-  readonly preset: "webhook"
-} | {
-  readonly preset: "whatsapp"
-} | {
-  readonly preset: "payments"
-} | {
-  readonly preset: "patient"
-}
+export type RetryPolicy = ScheduleRetry | ExponentialRetry | LinearRetry | FixedRetry | NamedRetry
 
 export type RotateWebhookEndpointSecret = {
   readonly graceSeconds?: number | null | undefined
   readonly secret?: string | null | undefined
+}
+
+export type ScheduleRetry = {
+  readonly strategy: "schedule"
+  readonly waitsMs: ReadonlyArray<number>
+  readonly attemptsMax?: number | undefined
+  readonly ageMaxMs?: number | undefined
+  readonly jitter?: ReadonlyArray<number> | undefined
 }
 
 export type SetAsideMessage = {
@@ -1230,13 +1254,9 @@ export interface Api {
     /** Send a message. 201 when it is stored; 200 with the same message when the key was used for it before. */
     send(body: MessageRequest, options?: KeyedCallOptions): Promise<Message>
     /** List messages, newest first. Read from a projection: asOf says how far it is. */
-    list(query?: { limit?: number | undefined; cursor?: string | undefined; status?: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED" | undefined; channel?: string | undefined; to?: string | undefined; eventType?: string | undefined; dossierId?: string | undefined; correlationId?: string | undefined; createdAfter?: string | undefined; createdBefore?: string | undefined; updatedAfter?: string | undefined; idempotencyKey?: string | undefined; metadata?: string | undefined; errorCode?: string | undefined; attempts?: string | undefined }, options?: CallOptions): Pages<Message>
+    list(query?: { limit?: number | undefined; cursor?: string | undefined; channel?: string | undefined; to?: string | undefined; eventType?: string | undefined; dossierId?: string | undefined; correlationId?: string | undefined; createdAfter?: string | undefined; createdBefore?: string | undefined; status?: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED" | undefined; updatedAfter?: string | undefined; idempotencyKey?: string | undefined; metadata?: string | undefined; errorCode?: string | undefined; attempts?: number | undefined }, options?: CallOptions): Pages<Message>
     /** Send up to 1,000 messages, each answered on its own and in its place. */
-    sendBatch(body: {
-      readonly messages: ReadonlyArray<BatchEntry>
-    }, options?: CallOptions): Promise<{
-      readonly items: ReadonlyArray<BatchAnswer>
-    }>
+    sendBatch(body: MessageBatch, options?: CallOptions): Promise<MessageBatchAnswer>
     /** One message, folded from its facts: always current, or as it was at a time. */
     get(id: string, query?: { at?: string | undefined }, options?: CallOptions): Promise<Message>
     /** Where a message is, why, and what comes next: now, or as it was known at a time. */
@@ -1270,11 +1290,7 @@ export interface Api {
     /** List events, newest first. */
     list(query?: { limit?: number | undefined; cursor?: string | undefined; eventType?: string | undefined; correlationId?: string | undefined; dossierId?: string | undefined; createdAfter?: string | undefined; createdBefore?: string | undefined }, options?: CallOptions): Pages<PublishedEvent>
     /** Publish up to 1,000 events, each answered on its own and in its place. */
-    publishBatch(body: {
-      readonly events: ReadonlyArray<EventBatchEntry>
-    }, options?: CallOptions): Promise<{
-      readonly items: ReadonlyArray<EventBatchAnswer>
-    }>
+    publishBatch(body: EventBatch, options?: CallOptions): Promise<EventBatchAnswers>
     /** One event, with its data. */
     get(id: string, options?: CallOptions): Promise<EventWithData>
     /** The messages that an event became, each as it is now. */
@@ -1298,9 +1314,9 @@ export interface Api {
     /** Dead letters, the last to die first. They ended in FAILED or DEAD_LETTER and were neither replayed nor dismissed. */
     list(query?: { limit?: number | undefined; cursor?: string | undefined; to?: string | undefined; channel?: string | undefined; errorCode?: string | undefined; after?: string | undefined; before?: string | undefined; dismissed?: "true" | "false" | undefined }, options?: CallOptions): Pages<DeadLetter>
     /** Replay all dead letters that match, or these. 202 when it is sure to happen; a preview only counts. */
-    replay(body?: ReplayRequest, options?: CallOptions): Promise<ReplayPreview | Replay>
+    replay(body: ReplayRequest, options?: CallOptions): Promise<ReplayPreview | Replay>
     /** Dismiss all dead letters that match, or these: a job like a replay. They stay, and can still be replayed. */
-    dismissMany(body?: DismissRequest, options?: CallOptions): Promise<ReplayPreview | Replay>
+    dismissMany(body: DismissRequest, options?: CallOptions): Promise<ReplayPreview | Replay>
     /** Cancel all messages that wait and match: a job like a replay. It survives every crash. */
     cancelWaiting(body: CancelWaitingRequest, options?: CallOptions): Promise<Replay>
     /** List replays, newest first. */
@@ -1312,7 +1328,7 @@ export interface Api {
   }
   readonly erasures: {
     /** Erase a person from every message and event that one field finds. What still waits is cancelled. */
-    request(body?: ErasureRequest, options?: CallOptions): Promise<Erasure>
+    request(body: ErasureRequest, options?: CallOptions): Promise<Erasure>
     /** List erasures, newest first. */
     list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<Erasure>
     /** One erasure, and how far it is. */
@@ -1320,25 +1336,23 @@ export interface Api {
   }
   readonly channels: {
     /** The channels this Posthaste has. */
-    list(options?: CallOptions): Promise<{
-      readonly items: ReadonlyArray<Channel>
-    }>
+    list(options?: CallOptions): Promise<ChannelList>
   }
-  readonly overview: {
+  readonly destinations: {
     /** Destinations of all kinds: what holds each up, and how much waits. By id, by what waits, or by the oldest. Rates come from a projection: asOf is theirs. */
     list(query?: { limit?: number | undefined; cursor?: string | undefined; sort?: "id" | "waiting" | "oldest" | undefined; channel?: string | undefined; paused?: "true" | "false" | undefined; circuit?: "CLOSED" | "OPEN" | "HALF_OPEN" | "HELD" | undefined; waiting?: "true" | "false" | undefined }, options?: CallOptions): Pages<Destination>
     /** One destination of any kind, with what happened to it. */
     get(id: string, options?: CallOptions): Promise<DestinationWithHistory>
     /** Send nothing to a destination until it is resumed. Its messages wait. */
-    pause(id: string, body?: DestinationCommand, options?: CallOptions): Promise<Destination>
+    pause(id: string, body?: CommandRequest, options?: CallOptions): Promise<Destination>
     /** Send to a destination again, beginning with what has waited. */
-    resume(id: string, body?: DestinationCommand, options?: CallOptions): Promise<Destination>
+    resume(id: string, body?: CommandRequest, options?: CallOptions): Promise<Destination>
     /** Send to a destination again that was disabled, beginning with what has waited. */
-    enable(id: string, body?: DestinationCommand, options?: CallOptions): Promise<Destination>
+    enable(id: string, body?: CommandRequest, options?: CallOptions): Promise<Destination>
     /** Stop calling a destination until its circuit is reset. */
-    hold(id: string, body?: DestinationCommand, options?: CallOptions): Promise<Destination>
+    hold(id: string, body?: CommandRequest, options?: CallOptions): Promise<Destination>
     /** Close the circuit of a destination by hand. Traffic comes back slowly. */
-    reset(id: string, body?: DestinationCommand, options?: CallOptions): Promise<Destination>
+    reset(id: string, body?: CommandRequest, options?: CallOptions): Promise<Destination>
     /** Pause all destinations of the org but its alert targets. */
     pauseAll(body?: CommandAllDestinations, options?: CallOptions): Promise<CommandedDestinations>
     /** Resume all destinations of the org, or those that were paused for one reason. */
@@ -1356,9 +1370,9 @@ export interface Api {
     /** The circuit of one destination. */
     get(id: string, options?: CallOptions): Promise<Circuit>
     /** Stop calling a destination until its circuit is reset. What waits for it stays where it is. */
-    hold(id: string, body?: CircuitCommand, options?: CallOptions): Promise<Circuit>
+    hold(id: string, body?: CommandRequest, options?: CallOptions): Promise<Circuit>
     /** Close a circuit by hand. Traffic comes back slowly. */
-    reset(id: string, body?: CircuitCommand, options?: CallOptions): Promise<Circuit>
+    reset(id: string, body?: CommandRequest, options?: CallOptions): Promise<Circuit>
   }
   readonly recovery: {
     /** Send the endpoint a test. The message is real and signed, and its body says that it is a test. */
@@ -1370,7 +1384,7 @@ export interface Api {
   }
   readonly alertTargets: {
     /** Add a target for the org's alerts. A webhook's secret is shown in this answer only. */
-    create(body: CreateWebhookAlertTarget | CreatePagerDutyAlertTarget, options?: CallOptions): Promise<NewAlertTarget>
+    create(body: CreateAlertTarget, options?: CallOptions): Promise<NewAlertTarget>
     /** List the org's alert targets. */
     list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<AlertTarget>
     /** One alert target. */
@@ -1406,10 +1420,7 @@ export interface Api {
   }
   readonly projections: {
     /** Every projection: how far it is, and what keeps all of them from reading on, if anything does. */
-    list(options?: CallOptions): Promise<{
-      readonly items: ReadonlyArray<Projection>
-      readonly stall: Stall | null
-    }>
+    list(options?: CallOptions): Promise<ProjectionList>
     /** One projection, and how far its build is. */
     get(name: string, options?: CallOptions): Promise<Projection>
     /** Build a projection anew beside the one that serves. It takes its place when it has caught up. Asking again shows the same build. */
@@ -1417,11 +1428,7 @@ export interface Api {
   }
   readonly processes: {
     /** The processes of this Posthaste: what each does, since when, and when it was last seen. And what is wrong with it as a whole. */
-    list(options?: CallOptions): Promise<{
-      readonly items: ReadonlyArray<Process>
-      readonly nextCursor: string | null
-      readonly troubles: ReadonlyArray<TroubleInFull>
-    }>
+    list(options?: CallOptions): Promise<ProcessList>
   }
   readonly orgs: {
     /** List all orgs that have settings, keys, destinations or messages, with counts. */
@@ -1457,7 +1464,7 @@ export interface Api {
     /** Remove a webhook endpoint, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>
     /** Send nothing to a webhook endpoint until it is resumed. Its messages wait. */
-    pause(id: string, body?: PauseCommand, options?: CallOptions): Promise<WebhookEndpoint>
+    pause(id: string, body?: CommandRequest, options?: CallOptions): Promise<WebhookEndpoint>
     /** Send to a webhook endpoint again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<WebhookEndpoint>
     /** Send to a webhook endpoint again that was disabled, beginning with what has waited. */
@@ -1489,7 +1496,7 @@ export interface Api {
     /** Remove an HTTP target, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>
     /** Send nothing to an HTTP target until it is resumed. Its messages wait. */
-    pause(id: string, body?: PauseCommand, options?: CallOptions): Promise<HttpTarget>
+    pause(id: string, body?: CommandRequest, options?: CallOptions): Promise<HttpTarget>
     /** Send to an HTTP target again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<HttpTarget>
     /** Send to an HTTP target again that was disabled, beginning with what has waited. */
@@ -1515,7 +1522,7 @@ export interface Api {
     /** Remove an AMQP target, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>
     /** Send nothing to an AMQP target until it is resumed. Its messages wait. */
-    pause(id: string, body?: PauseCommand, options?: CallOptions): Promise<AmqpTarget>
+    pause(id: string, body?: CommandRequest, options?: CallOptions): Promise<AmqpTarget>
     /** Send to an AMQP target again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<AmqpTarget>
     /** Send to an AMQP target again that was disabled, beginning with what has waited. */
@@ -1541,7 +1548,7 @@ export interface Api {
     /** Remove a WhatsApp account, its secrets and its headers. */
     remove(id: string, options?: CallOptions): Promise<void>
     /** Send nothing to a WhatsApp account until it is resumed. Its messages wait. */
-    pause(id: string, body?: PauseCommand, options?: CallOptions): Promise<WhatsAppAccount>
+    pause(id: string, body?: CommandRequest, options?: CallOptions): Promise<WhatsAppAccount>
     /** Send to a WhatsApp account again, beginning with what has waited. */
     resume(id: string, options?: CallOptions): Promise<WhatsAppAccount>
     /** Send to a WhatsApp account again that was disabled, beginning with what has waited. */
@@ -1609,7 +1616,7 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   channels: {
     list: ["GET","/api/v1/channels"]
   },
-  overview: {
+  destinations: {
     list: ["GET","/api/v1/destinations","query pages"],
     get: ["GET","/api/v1/destinations/{id}"],
     pause: ["POST","/api/v1/destinations/{id}/pause","body"],

@@ -1,7 +1,7 @@
 /** Names of things. Every id is branded, so a message can't be handed where an org is meant. */
 import { Schema } from "effect"
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/u
 export const isUuid = (text: string): boolean => uuid.test(text)
 
 const Uuid = Schema.String.check(Schema.isPattern(uuid, { title: "a lower-case UUID" }))
@@ -22,7 +22,7 @@ export const ReplayId = Uuid.pipe(Schema.brand("ReplayId"))
 export type ReplayId = typeof ReplayId.Type
 
 export const OrgId = Schema.String.check(
-  Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, {
+  Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/u, {
     title: "1 to 64 letters, digits, dots, dashes or underscores"
   })
 ).pipe(Schema.brand("OrgId"))
@@ -34,6 +34,6 @@ export type OrgId = typeof OrgId.Type
  * every channel name is written by hand in the channel's record.
  */
 export const ChannelName = Schema.String.check(
-  Schema.isPattern(/^[a-z][a-z0-9-]{0,31}$/, { title: "the name of a channel" })
+  Schema.isPattern(/^[a-z][a-z0-9-]{0,31}$/u, { title: "the name of a channel" })
 )
 export type ChannelName = typeof ChannelName.Type

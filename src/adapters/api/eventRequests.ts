@@ -1,12 +1,12 @@
 /** What can be asked about events, by whichever way in: the shapes, how they are decoded, and how the answer is worded. */
 import { Schema } from "effect"
-import { headerText, text } from "../../application/destinations/fields.ts"
+import { headerText } from "../../application/destinations/fields.ts"
 import type { EventRequest as AcceptedEvent, Publication } from "../../application/events/publishEvents.ts"
 import type { EventView } from "../../domain/event/event.ts"
 import { isEventType } from "../../domain/event/eventTypes.ts"
 import { decoderOf, verbatim } from "./decoding.ts"
-import { optional, Time } from "./fields.ts"
-import { IdempotencyKey, metadata } from "./messageRequests.ts"
+import { optional } from "./fields.ts"
+import { commonFields, IdempotencyKey, ofKey } from "./messageRequests.ts"
 import { eventBlocked, invalidFields, keyReused, orgSuspended, type Problem, unfit } from "./problem.ts"
 
 export const EventType = headerText(256).check(
@@ -16,27 +16,25 @@ export const EventType = headerText(256).check(
 )
 
 const requestFields = {
-  eventType: EventType.annotate({ description: "Which endpoints are told: those whose eventTypes have this type." }),
-  data: Schema.Unknown.annotate({
-    ...verbatim,
+  eventType: EventType.annotateKey({ description: "Which endpoints are told: those whose eventTypes have this type." }),
+  data: Schema.Unknown.annotate(verbatim).annotateKey({
     description:
       'Any JSON value. Every endpoint gets it byte for byte as it is written here, in {"type", "timestamp", "data"}.'
   }),
-  dossierId: optional(text(256)),
-  orderingKey: optional(text(256)),
-  correlationId: optional(headerText(256)),
-  metadata: optional(metadata),
-  deliverAt: optional(Time),
-  expiresAt: optional(Time)
+  ...commonFields
 }
 
-export const EventRequest = Schema.Struct(requestFields).annotate({ identifier: "EventRequest" })
+const example = { eventType: "order.paid", data: { order: 4711, total: 99.9 } }
+
+export const EventRequest = Schema.Struct(requestFields).annotate({ identifier: "EventRequest", examples: [example] })
+
+export const eventBatchExamples = [{ ...example, idempotencyKey: "order-4711-paid" }]
 
 /** In a batch each event brings its own key: one header could not tell them apart. */
 export const EventBatchEntry = Schema.Struct({
   ...requestFields,
-  idempotencyKey: optional(IdempotencyKey)
-}).annotate({ identifier: "EventBatchEntry" })
+  idempotencyKey: optional(IdempotencyKey, ofKey)
+}).annotate({ identifier: "EventBatchEntry", examples: eventBatchExamples })
 
 export const decodeEvent = decoderOf(EventRequest)
 export const decodeEventEntry = decoderOf(EventBatchEntry)

@@ -1,25 +1,59 @@
-/** Fields of requests. Those that they share with the settings of channels are in destinations/fields.ts. */
+/** Fields of requests. Those that they share with the settings of channels are in application/destinations/fields.ts. */
 import { Schema, SchemaTransformation } from "effect"
 import { text } from "../../application/destinations/fields.ts"
 
-const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/
+const iso =
+  /^(\d{4})-(0[1-9]|1[0-2])-(\d\d)T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/
 
 const TIME_MAX = Date.parse("9999-12-31T23:59:59.999Z")
+
+/** `Date.parse` takes the 30th of February for a day in March. */
+const isTime = (value: string): boolean => {
+  const [, year, month, day] = iso.exec(value) ?? []
+  if (day === undefined || Number(day) < 1) return false
+  if (Number(day) > new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate()) return false
+  return Date.parse(value) >= 0 && Date.parse(value) <= TIME_MAX
+}
 
 /**
  * A moment from 1970 to 9999 with its zone: without a zone the same text would mean another time on another machine,
  * calendars disagree about years before 1970, and databases and parsers about years of five digits.
  */
-export const Time = Schema.String.check(
-  Schema.makeFilter((value) => iso.test(value) && Date.parse(value) >= 0 && Date.parse(value) <= TIME_MAX, {
+const TimeText = Schema.String.check(
+  Schema.makeFilter(isTime, {
     message: "must be an ISO 8601 time from 1970 to 9999 with its zone, such as 2030-01-31T09:00:00Z",
     toJsonSchema: () => ({ format: "date-time" })
   })
-).pipe(Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.dateTimeUtcFromString))
+)
+const timeIn = (text: typeof TimeText) =>
+  text.pipe(Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.dateTimeUtcFromString))
+export const Time = timeIn(TimeText)
 
-/** A field that may be left out; null means the same. What it must be is said in the words of its schema. */
-export const optional = <S extends Schema.Constraint>(schema: S) =>
-  Schema.optionalKey(Schema.NullOr(schema).annotate({ message: schema.ast.annotations?.["message"] as string }))
+/** A field that may be left out; null means the same. Its rule is said in the words of its schema. */
+export const optional = <S extends Schema.Constraint>(schema: S, description?: string) =>
+  Schema.optionalKey(
+    Schema.NullOr(schema).annotate({ message: schema.ast.annotations?.["message"] as string })
+  ).annotateKey(description === undefined ? {} : { description })
+
+/** A parameter that may be left out. */
+export const maybe = <S extends Schema.Constraint>(schema: S, description: string) =>
+  Schema.optionalKey(schema).annotateKey({ description })
+
+/** A time that may be left out. The generator of the OpenAPI document reads the words of a decoded parameter from its text only. */
+export const maybeTime = (description: string) => Schema.optionalKey(timeIn(TimeText.annotate({ description })))
+
+/** Says in the OpenAPI document that an object needs one of these fields. */
+export const needsOneOf = (...names: ReadonlyArray<string>) =>
+  Schema.makeFilter<object>(() => true, {
+    toJsonSchema: () => ({ anyOf: names.map((name) => ({ required: [name] })) })
+  })
+
+export const reason = optional(text(500), "Why; kept in the audit and in the facts.")
 
 /** Why somebody commands something; any command may leave it out. */
-export const Reason = Schema.Struct({ reason: optional(text(500)) })
+export const Reason = Schema.Struct({ reason })
+
+export const createdBetween = {
+  createdAfter: maybeTime("Only those that were made at this time or later."),
+  createdBefore: maybeTime("Only those that were made before this time.")
+}

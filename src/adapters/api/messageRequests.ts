@@ -13,7 +13,7 @@ import { ChannelName } from "../../domain/ids.ts"
 import { detailsOf } from "../../domain/message/facts.ts"
 import type { MessageView } from "../../domain/message/view.ts"
 import { decoderOf, verbatim } from "./decoding.ts"
-import { optional, Reason, Time } from "./fields.ts"
+import { maybe, optional, Reason, Time } from "./fields.ts"
 import { blocked, invalidFields, keyReused, orgSuspended, type Problem } from "./problem.ts"
 
 export const BATCH_MAX = 1000
@@ -33,65 +33,83 @@ export const IdempotencyKey = AnyKey.check(
   Schema.makeFilter((key) => !key.startsWith(OWN_KEYS) || `must not begin with ${OWN_KEYS}, which is Posthaste's own`)
 )
 
+export const ofKey = "Every request with the same key means the same one; repeat it safely."
+
 /** To find a message by; its key may be one of our own. */
 export const FoundKey = AnyKey
 
 /** For ways in that bring a key beside their request. */
 export const keyRule = `must be 1 to 255 printable ASCII characters without spaces at the ends, and not begin with ${OWN_KEYS}`
 
+/** The fields that messages and events have alike. */
+export const commonFields = {
+  dossierId: optional(text(256), "The business case it belongs to, by the id its system gives it."),
+  orderingKey: optional(text(256), "Messages to one destination with the same key go one after the other."),
+  correlationId: optional(headerText(256), "Sent along to the receiver, so that both sides name one thing alike."),
+  metadata: optional(metadata, "Names and values of the caller's own, to find messages by."),
+  deliverAt: optional(Time, "Not before this time."),
+  expiresAt: optional(Time, "Not after this time.")
+}
+
+const example = {
+  channel: "webhook",
+  to: "97a25ca8-c020-40d6-9459-ea2cadffe0da",
+  eventType: "order.paid",
+  payloadJson: { order: 4711, total: 99.9 }
+}
+
 const requestFields = {
-  channel: ChannelName.annotate({ description: "The name of a channel, as GET /channels lists them." }),
-  to: text(512).annotate({
+  channel: ChannelName.annotateKey({ description: "The name of a channel, as GET /channels lists them." }),
+  to: text(512).annotateKey({
     description:
       "For the webhook channel the id of one of the org's webhook endpoints, for the http channel of one of its HTTP targets, for the amqp channel of one of its AMQP targets, for the whatsapp channel a phone number with its country code."
   }),
-  payloadJson: Schema.Unknown.annotate({
-    ...verbatim,
+  payloadJson: Schema.Unknown.annotate(verbatim).annotateKey({
     description:
       "Any JSON value. It is delivered byte for byte as it is written here. For the whatsapp channel {language, components?} beside a templateCode, or {text}; from names the account when there are several."
   }),
-  routingKey: optional(brokerText).annotate({
-    description: "For the amqp channel: takes the place of its target's routing key."
-  }),
-  eventType: optional(headerText(256)),
-  templateCode: optional(text(256)),
-  dossierId: optional(text(256)),
-  orderingKey: optional(text(256)),
-  correlationId: optional(headerText(256)),
-  metadata: optional(metadata),
-  deliverAt: optional(Time),
-  expiresAt: optional(Time),
-  retry: optional(Retry)
+  routingKey: optional(brokerText, "For the amqp channel: takes the place of its target's routing key."),
+  eventType: optional(headerText(256), "The type of the event it tells of, such as order.paid."),
+  templateCode: optional(text(256), "The template of a WhatsApp message."),
+  ...commonFields,
+  retry: optional(Retry, "Its own retry policy, in place of its destination's.")
 }
 
-export const MessageRequest = Schema.Struct(requestFields).annotate({ identifier: "MessageRequest" })
-
-/** In a batch each entry brings its own key: one header could not tell them apart. */
-export const BatchEntry = Schema.Struct({ ...requestFields, idempotencyKey: optional(IdempotencyKey) }).annotate({
-  identifier: "BatchEntry"
+export const MessageRequest = Schema.Struct(requestFields).annotate({
+  identifier: "MessageRequest",
+  examples: [{ ...example, correlationId: "order-4711" }]
 })
 
-export const CommandRequest = Reason.annotate({ identifier: "CommandRequest" })
+/** In a batch each entry brings its own key: one header could not tell them apart. */
+export const batchExamples = [{ ...example, idempotencyKey: "order-4711-paid" }]
+
+export const BatchEntry = Schema.Struct({ ...requestFields, idempotencyKey: optional(IdempotencyKey, ofKey) }).annotate(
+  {
+    identifier: "BatchEntry",
+    examples: batchExamples
+  }
+)
+
+export const CommandRequest = Reason.annotate({
+  identifier: "CommandRequest",
+  examples: [{ reason: "the shop is up again" }]
+})
 
 export const ReplayCommand = Schema.Struct({
   ...CommandRequest.fields,
-  payloadJson: Schema.optionalKey(
-    Schema.Unknown.annotate({
-      ...verbatim,
-      description: "Any JSON value, delivered byte for byte in place of the body before, which is not kept."
-    })
+  payloadJson: maybe(
+    Schema.Unknown.annotate(verbatim),
+    "Any JSON value, delivered byte for byte in place of the body before, which is not kept."
   )
-}).annotate({ identifier: "ReplayCommand" })
+}).annotate({ identifier: "ReplayCommand", examples: [{ reason: "the shop is up again" }] })
 
 export const ResendCommand = Schema.Struct({
-  to: optional(text(512)).annotate({ description: "Another destination of the same channel." }),
-  payloadJson: Schema.optionalKey(
-    Schema.Unknown.annotate({
-      ...verbatim,
-      description: "Any JSON value, delivered byte for byte in place of the old message's."
-    })
+  to: optional(text(512), "Another destination of the same channel. A key needs messages:send for it."),
+  payloadJson: maybe(
+    Schema.Unknown.annotate(verbatim),
+    "Any JSON value, delivered byte for byte in place of the old message's. A key needs messages:send for it."
   )
-}).annotate({ identifier: "ResendCommand" })
+}).annotate({ identifier: "ResendCommand", examples: [{}] })
 
 export const decodeResend = decoderOf(ResendCommand)
 export const decodeRequest = decoderOf(MessageRequest)

@@ -10,18 +10,18 @@ import { attemptsMaxOf, capMsOf, presets, RetryPolicy, shortestWaitMs } from "..
 import { onDeadLetter } from "../../domain/message/queueChange.ts"
 import type { Fault } from "../errors.ts"
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point
-const control = /[\u0000-\u001f\u007f]/
+const uncontrolled = "^[^\\u0000-\\u001f\\u007f]*$"
+const isUncontrolled = new RegExp(uncontrolled)
 
 export const text = (maxLength: number) =>
   Schema.String.check(
     Schema.makeFilter(
       (value) =>
-        (value.length > 0 && value.length <= maxLength && !control.test(value) && value.isWellFormed()) ||
+        (value.length > 0 && value.length <= maxLength && isUncontrolled.test(value) && value.isWellFormed()) ||
         `must be 1 to ${maxLength} characters without control characters`,
       {
         title: `1 to ${maxLength} characters without control characters`,
-        toJsonSchema: () => ({ minLength: 1, maxLength })
+        toJsonSchema: () => ({ minLength: 1, maxLength, pattern: uncontrolled })
       }
     )
   )
@@ -31,7 +31,7 @@ export const headerText = (maxLength: number) =>
   Schema.String.check(
     Schema.isPattern(new RegExp(`^[\\x21-\\x7e]([\\x20-\\x7e]{0,${maxLength - 2}}[\\x21-\\x7e])?$`), {
       message: `must be 1 to ${maxLength} printable ASCII characters without spaces at the ends`,
-      toJsonSchema: () => ({ minLength: 1, maxLength })
+      toJsonSchema: () => ({ minLength: 1, maxLength, pattern: "^[!-~]([ -~]*[!-~])?$" })
     })
   )
 
@@ -39,9 +39,9 @@ export const headerText = (maxLength: number) =>
 export const brokerText = Schema.String.check(
   Schema.makeFilter(
     (value) =>
-      (new TextEncoder().encode(value).length <= 255 && !control.test(value) && value.isWellFormed()) ||
+      (new TextEncoder().encode(value).length <= 255 && isUncontrolled.test(value) && value.isWellFormed()) ||
       "must be at most 255 bytes without control characters",
-    { toJsonSchema: () => ({ maxLength: 255 }) }
+    { toJsonSchema: () => ({ maxLength: 255, pattern: uncontrolled }) }
   )
 )
 
@@ -101,22 +101,26 @@ const refuses = (judge: Refuses) => ({ [REFUSES]: judge })
 
 const judged = refuses(contradictionsIn)
 
+const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1)
+
 /** A policy by its name. What is stored and shown is the policy, so it stays what it was when it was named. */
-const namedRetry = <Name extends (typeof presetNames)[number]>(name: Name) =>
-  Schema.Struct({ preset: Schema.Literal(name) })
-    .annotate(judged)
-    .pipe(
-      Schema.decodeTo(Schema.toType(RetryPolicy), {
-        decode: SchemaGetter.transform(() => presets[name]),
-        encode: SchemaGetter.forbidden(() => "a policy is shown as what it is")
-      })
-    )
+const NamedRetry = Schema.Struct({ preset: Schema.Literals(presetNames) })
+  .annotate({ ...judged, identifier: "NamedRetry" })
+  .pipe(
+    Schema.decodeTo(Schema.toType(RetryPolicy), {
+      decode: SchemaGetter.transform(({ preset }) => presets[preset]),
+      encode: SchemaGetter.forbidden(() => "a policy is shown as what it is")
+    })
+  )
 
 export const Retry = Schema.Union([
-  ...RetryPolicy.members.map((member) => member.annotate(judged)),
-  ...presetNames.map(namedRetry)
+  ...RetryPolicy.members.map((member) =>
+    member.annotate({ ...judged, identifier: `${capital(member.fields.strategy.literal)}Retry` })
+  ),
+  NamedRetry
 ]).annotate({
   identifier: "RetryPolicy",
+  examples: [{ strategy: "schedule", waitsMs: [1000, 5000, 15_000, 60_000, 300_000] }],
   expected: "a retry policy",
   message: `must be {"strategy": "schedule", "waitsMs": […]} or {"strategy": "exponential" | "linear" | "fixed", "baseMs": …} or {"preset": ${presetNames.map((name) => `"${name}"`).join(" | ")}}`
 })

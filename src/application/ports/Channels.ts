@@ -137,6 +137,8 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   /** The noun for one destination with its article, such as `a` `webhook endpoint`; an s makes the plural. */
   readonly article: "a" | "an"
   readonly noun: string
+  /** A request that makes a destination, for the OpenAPI document. */
+  readonly example: Readonly<Record<string, unknown>>
   /** Its own and those of every kind (`commonSettings`). */
   readonly settings: { readonly [Name in keyof Settings]: Setting }
   readonly secrets: Readonly<Record<string, SecretField<Settings>>>

@@ -50,6 +50,7 @@ const echo: Channel<EchoSettings> = {
   typeName: "Cave",
   article: "a",
   noun: "cave",
+  example: {},
   settings: {
     voice: { schema: text(20) },
     times: { schema: Schema.Int, default: 2 },

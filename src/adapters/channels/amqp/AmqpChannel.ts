@@ -41,6 +41,7 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<AmqpTarg
     typeName: "AmqpTarget",
     article: "an",
     noun: "AMQP target",
+    example: { url: "amqps://orders:secret@broker.example/shop", exchange: "orders" },
     settings,
     secrets,
     ownSecretsMax: 0,

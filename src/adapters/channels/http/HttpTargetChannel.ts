@@ -62,6 +62,11 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<HttpTarg
     typeName: "HttpTarget",
     article: "an",
     noun: "HTTP target",
+    example: {
+      url: "https://payments.example/orders",
+      headers: { authorization: "Bearer {{token}}" },
+      secrets: { token: "k-4711" }
+    },
     settings,
     secrets: {},
     ownSecretsMax: 20,

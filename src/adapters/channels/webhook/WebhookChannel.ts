@@ -29,6 +29,7 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<Endpoint
     typeName: "WebhookEndpoint",
     article: "a",
     noun: "webhook endpoint",
+    example: { url: "https://shop.example/hooks/orders", eventTypes: ["order.paid"] },
     settings,
     secrets: {
       secret: {

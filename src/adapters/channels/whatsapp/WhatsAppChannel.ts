@@ -66,6 +66,12 @@ export const channel = (options: Options): Channel<WhatsAppSettings> => ({
   typeName: "WhatsAppAccount",
   article: "a",
   noun: "WhatsApp account",
+  example: {
+    phoneNumberId: "106540352242922",
+    accessToken: "EAAGm0PX4ZCpsBAK",
+    appSecret: "0123456789abcdef0123456789abcdef",
+    verifyToken: "5f2a9c1e7b3d4068"
+  },
   settings,
   secrets,
   ownSecretsMax: 0,

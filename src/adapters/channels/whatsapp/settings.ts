@@ -21,7 +21,7 @@ export interface WhatsAppSettings extends DestinationSettings {
 export const settings = {
   phoneNumberId: {
     schema: Schema.String.check(
-      Schema.isPattern(/^\d{1,32}$/, { message: "must be the number's id at Meta, 1 to 32 digits" })
+      Schema.isPattern(/^\d{1,32}$/u, { message: "must be the number's id at Meta, 1 to 32 digits" })
     ),
     // Receipts name nothing else.
     publicKey: {
@@ -33,7 +33,7 @@ export const settings = {
   },
   graphVersion: {
     schema: Schema.String.check(
-      Schema.isPattern(/^v[1-9]\d{0,2}\.\d$/, { message: "must be a version of Meta's Graph API, such as v25.0" })
+      Schema.isPattern(/^v[1-9]\d{0,2}\.\d$/u, { message: "must be a version of Meta's Graph API, such as v25.0" })
     ),
     default: "v25.0"
   },
@@ -58,7 +58,7 @@ export const settings = {
 } as const satisfies { readonly [Name in keyof WhatsAppSettings]: Setting }
 
 const schema = Schema.String.check(
-  Schema.isPattern(/^[\x21-\x7e]{1,4096}$/, { message: "must be 1 to 4096 printable ASCII characters without spaces" })
+  Schema.isPattern(/^[\x21-\x7e]{1,4096}$/u, { message: "must be 1 to 4096 printable ASCII characters without spaces" })
 ).annotate({ description: "Stored encrypted, never shown." })
 
 export const secrets = {

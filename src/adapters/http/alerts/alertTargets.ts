@@ -41,14 +41,14 @@ const routingKey = Schema.String.annotate({
 
 const common = {
   events: optional(events),
-  oldestDueSeconds: optional(oldestDueSeconds),
-  description: optional(text(500))
+  oldestDueSeconds: optional(oldestDueSeconds, "For how long a due message may wait before it raises an alert."),
+  description: optional(text(500), "For people.")
 }
 
 export const CreateAlertTarget = Schema.Union([
   Schema.Struct({
     type: Schema.tag("webhook"),
-    url,
+    url: url.annotateKey({ description: "Where alerts are sent." }),
     secret: Schema.optionalKey(
       Schema.String.annotate({ description: "whsec_ and base64 of 24 to 64 bytes; made for you when left out." })
     ),
@@ -61,7 +61,10 @@ export const CreateAlertTarget = Schema.Union([
     severity: optional(severity),
     ...common
   }).annotate({ identifier: "CreatePagerDutyAlertTarget" })
-])
+]).annotate({
+  identifier: "CreateAlertTarget",
+  examples: [{ type: "webhook", url: "https://ops.example/alerts", events: ["circuit", "deadLetter"] }]
+})
 
 /** What is left out stays as it is; null puts a field back to its default. */
 export const ChangeAlertTarget = Schema.Struct({
@@ -69,7 +72,7 @@ export const ChangeAlertTarget = Schema.Struct({
   routingKey: Schema.optionalKey(routingKey),
   severity: optional(severity),
   ...common
-}).annotate({ identifier: "ChangeAlertTarget" })
+}).annotate({ identifier: "ChangeAlertTarget", examples: [{ oldestDueSeconds: 600 }] })
 
 const fields = {
   id: Schema.String.annotate({
@@ -136,7 +139,9 @@ export const alertTargetsApi = HttpApiGroup.make("alertTargets")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Alert targets" }))
+  .annotateMerge(
+    OpenApi.annotations({ title: "Alert targets", description: "The places that are told when something is wrong." })
+  )
 
 const decodeAnyType = decoderOf(CreateAlertTarget)
 

@@ -21,9 +21,9 @@ import { bodyOf, decoderOf } from "../server/requestBody.ts"
 export const DossierId = text(256)
 
 export const ConsentRequest = Schema.Struct({
-  granted: Schema.Boolean,
-  source: text(500).annotate({ description: "Where the answer comes from, such as a form or a call." })
-}).annotate({ identifier: "ConsentRequest" })
+  granted: Schema.Boolean.annotateKey({ description: "Whether there is consent." }),
+  source: text(500).annotateKey({ description: "Where the answer comes from, such as a form or a call." })
+}).annotate({ identifier: "ConsentRequest", examples: [{ granted: true, source: "form" }] })
 
 const answerFields = {
   granted: Schema.Boolean,
@@ -56,7 +56,7 @@ export const Activity = Schema.Struct({
 
 const CONSENT = "/dossiers/:id/consents/:channel"
 
-const params = { ...idParam, channel: Schema.String }
+const params = { ...idParam, channel: Schema.String.annotateKey({ description: "The channel, such as whatsapp." }) }
 
 export const dossiersApi = HttpApiGroup.make("dossiers")
   .add(

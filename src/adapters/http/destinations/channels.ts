@@ -14,12 +14,12 @@ const Channel = Schema.Struct({
 export const channelsApi = HttpApiGroup.make("channels")
   .add(
     HttpApiEndpoint.get("list", "/channels", {
-      success: Schema.Struct({ items: Schema.Array(Channel) })
+      success: Schema.Struct({ items: Schema.Array(Channel) }).annotate({ identifier: "ChannelList" })
     }).annotateMerge(about("endpoints:read", "The channels this Posthaste has."))
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Channels" }))
+  .annotateMerge(OpenApi.annotations({ title: "Channels", description: "The ways in which messages can be sent." }))
 
 export const layer = HttpApiBuilder.group(base.add(channelsApi), "channels", (handlers) =>
   handlers.handle("list", () =>

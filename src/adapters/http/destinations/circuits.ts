@@ -1,4 +1,5 @@
 /** Answers what is asked about circuits. A circuit is named by the destination it protects. */
+
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
@@ -9,9 +10,10 @@ import {
   readCircuit
 } from "../../../application/destinations/commandCircuit.ts"
 import { circuitStatuses } from "../../../domain/circuit/machine.ts"
+import { CommandRequest } from "../../api/messageRequests.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
 import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, listOf, Moment, paging, Reason } from "../server/fields.ts"
+import { idParam, listOf, Moment, paging } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, orNotFound, problemOf } from "../server/problem.ts"
 import { readReason } from "../server/requestBody.ts"
@@ -29,7 +31,7 @@ const PATH = "/circuits"
 
 const commandOptions = {
   params: idParam,
-  payload: Reason.annotate({ identifier: "CircuitCommand" }),
+  payload: CommandRequest,
   success: Circuit,
   error: [problemOf(404), ...bodyErrors]
 }
@@ -54,7 +56,7 @@ export const circuitsApi = HttpApiGroup.make("circuits")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Circuits" }))
+  .annotateMerge(OpenApi.annotations({ title: "Circuits", description: "The circuit that protects each destination." }))
 
 const circuitJson = ({ destination, state: { status, failures, blockedUntil } }: CircuitView) => ({
   id: destination,

@@ -2,6 +2,7 @@
  * Answers what is asked about destinations, for every channel alike. Secrets come in here; one that was made for its
  * owner leaves in the answer that made it, and otherwise by secrets.ts.
  */
+
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -22,10 +23,11 @@ import { type Destination, Destinations } from "../../../application/ports/Desti
 import { Orgs } from "../../../application/ports/Orgs.ts"
 import { circuitStatuses } from "../../../domain/circuit/machine.ts"
 import { DestinationId, type OrgId } from "../../../domain/ids.ts"
+import { CommandRequest } from "../../api/messageRequests.ts"
 import { admitDestination } from "../orgs/admit.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
 import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
-import { freshness, idParam, listOf, Moment, optional, paging, Reason } from "../server/fields.ts"
+import { freshness, Id, idParam, listOf, Moment, optional, paging } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
 import {
   answer,
@@ -74,7 +76,7 @@ export const publishedBy = (secrets: AnyChannel["secrets"]) =>
   Object.values(secrets).flatMap(({ publishes }) => publishes ?? [])
 
 /** The shapes of one channel's destinations. */
-export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax }: AnyChannel) => {
+export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax, example }: AnyChannel) => {
   const own = ownSecretsMax > 0
   const Create = Schema.Struct({
     ...mapped(settings as Record<string, Setting>, (setting) =>
@@ -84,7 +86,7 @@ export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax }: AnyChan
       within ? null : generate ? Schema.optionalKey(schema) : schema
     ),
     ...(own && { secrets: Schema.optionalKey(OwnSecrets) })
-  }).annotate({ identifier: `Create${typeName}` })
+  }).annotate({ identifier: `Create${typeName}`, examples: [example] })
   /** What is left out stays as it is; null puts a setting back to its default, and removes a secret of one's own. */
   const Change = Schema.Struct({
     ...mapped(settings as Record<string, Setting>, (setting) => {
@@ -95,9 +97,9 @@ export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax }: AnyChan
       replaceable && !within ? Schema.optionalKey(schema) : null
     ),
     ...(own && { secrets: Schema.optionalKey(OwnSecretsChange) })
-  }).annotate({ identifier: `Change${typeName}` })
+  }).annotate({ identifier: `Change${typeName}`, examples: [{ maxInFlight: 20 } as object] })
   const shown = {
-    id: Schema.String,
+    id: Id,
     orgId: Schema.String,
     ...mapped(settings as Record<string, Setting>, (setting) =>
       setting.default === null ? Schema.NullOr(setting.schema) : setting.schema
@@ -174,7 +176,7 @@ export const destinationsApi = (channel: AnyChannel) => {
   const create = HttpApiEndpoint.post("create", path, {
     payload: Create,
     success: New.pipe(HttpApiSchema.status(201)),
-    error: [...(isUnique ? [problemOf(409)] : []), ...bodyErrors]
+    error: [...(isUnique ? [problemOf(409)] : []), problemOf(422), ...bodyErrors]
   }).annotateMerge(
     about(
       "endpoints:write",
@@ -205,7 +207,7 @@ export const destinationsApi = (channel: AnyChannel) => {
   const command = { ...byId, success: Shown }
   const pause = HttpApiEndpoint.post("pause", `${path}/:id/pause`, {
     params: idParam,
-    payload: Reason.annotate({ identifier: "PauseCommand" }),
+    payload: CommandRequest,
     success: Shown,
     error: [problemOf(404), ...bodyErrors]
   }).annotateMerge(about("endpoints:write", `Send nothing to ${one} until it is resumed. Its messages wait.`))
@@ -246,7 +248,9 @@ export const destinationsApi = (channel: AnyChannel) => {
     .add(create, list, get, change, remove, pause, resume, enable, health, getRetry, putRetry, removeRetry)
     .middleware(OrgAccess)
     .prefix("/api/v1")
-    .annotateMerge(OpenApi.annotations({ title: `${capital(noun)}s` }))
+    .annotateMerge(
+      OpenApi.annotations({ title: `${capital(noun)}s`, description: `${capital(noun)}s, their settings and state.` })
+    )
 }
 
 export const destinationIdOf = idOf(DestinationId)

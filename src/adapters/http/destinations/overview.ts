@@ -1,4 +1,5 @@
 /** Answers what is asked about destinations of all kinds, and commands them, one or all of an org. */
+
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
@@ -17,9 +18,23 @@ import { type BacklogFilter, type Sort, sorts } from "../../../application/ports
 import { Channels } from "../../../application/ports/Channels.ts"
 import { circuitStatuses } from "../../../domain/circuit/machine.ts"
 import { ChannelName } from "../../../domain/ids.ts"
+import { CommandRequest } from "../../api/messageRequests.ts"
 import { ActingOrg, OrgAccess, oneOrAll } from "../server/auth.ts"
 import { about, base, bodyErrors, byId, ofAllOrgs } from "../server/endpoints.ts"
-import { freshness, idParam, Moment, optional, paging, projectedListOf, Reason, Text } from "../server/fields.ts"
+import {
+  filters,
+  freshness,
+  Id,
+  idParam,
+  Moment,
+  maybe,
+  optional,
+  paging,
+  projectedListOf,
+  Reason,
+  switchParameter,
+  Text
+} from "../server/fields.ts"
 import { type PageQuery, projectedPageOf } from "../server/listPages.ts"
 import { answer, notFound, orNotFound, problemOf } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readOptionalJson, readReason } from "../server/requestBody.ts"
@@ -27,7 +42,7 @@ import { destinationIdOf, stateOf, states } from "./destinations.ts"
 import { knownChannel } from "./knownChannel.ts"
 
 const destination = {
-  id: Schema.String,
+  id: Id,
   orgId: Schema.String,
   channel: ChannelName,
   name: Schema.String.annotate({ description: "Its description, else its URL, else its id." }),
@@ -69,9 +84,6 @@ const OverviewWithHistory = Schema.Struct({
   ...freshness
 }).annotate({ identifier: "DestinationWithHistory" })
 
-/** The text of a switch in a query. */
-const Switch = Schema.Literals(["true", "false"])
-
 const PATH = "/destinations"
 
 const summaries = {
@@ -92,16 +104,14 @@ const summariesOfAll = {
 
 export const CommandAll = Schema.Struct({
   ...Reason.fields,
-  channel: optional(ChannelName),
-  stoppedFor: optional(text(500)).annotateKey({
-    description: "Only those that were paused or held with exactly this reason."
-  })
-}).annotate({ identifier: "CommandAllDestinations" })
+  channel: optional(ChannelName, "Only those of this channel."),
+  stoppedFor: optional(text(500), "Only those that were paused or held with exactly this reason.")
+}).annotate({ identifier: "CommandAllDestinations", examples: [{ reason: "maintenance", channel: "webhook" }] })
 
 const one = handCommands.map((command) =>
   HttpApiEndpoint.post(command, `${PATH}/:id/${command}`, {
     params: idParam,
-    payload: Reason.annotate({ identifier: "DestinationCommand" }),
+    payload: CommandRequest,
     success: Overview,
     error: [problemOf(404), ...bodyErrors]
   }).annotateMerge(about("endpoints:write", summaries[command]))
@@ -117,16 +127,16 @@ const all = handCommands.map((command) =>
   }).annotateMerge(about("endpoints:write", summariesOfAll[command]))
 )
 
-export const overviewApi = HttpApiGroup.make("overview")
+export const overviewApi = HttpApiGroup.make("destinations")
   .add(
     HttpApiEndpoint.get("list", PATH, {
       query: {
         ...paging,
-        sort: Schema.optionalKey(Schema.Literals(sorts)),
-        channel: Schema.optionalKey(ChannelName),
-        paused: Schema.optionalKey(Switch),
-        circuit: Schema.optionalKey(Schema.Literals(circuitStatuses)),
-        waiting: Schema.optionalKey(Switch)
+        sort: maybe(Schema.Literals(sorts), "The longest backlog first, the oldest due message first, or by id."),
+        channel: filters.channel,
+        paused: switchParameter("Only those that are paused, or only the others."),
+        circuit: maybe(Schema.Literals(circuitStatuses), "Only those whose circuit is so."),
+        waiting: switchParameter("Only those for which something waits, or only the others.")
       },
       success: projectedListOf(Overview)
     })
@@ -145,7 +155,12 @@ export const overviewApi = HttpApiGroup.make("overview")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Destinations" }))
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Destinations",
+      description: "Destinations of all kinds: what holds each up, and how much waits."
+    })
+  )
 
 type Request = HttpServerRequest.HttpServerRequest
 
@@ -217,7 +232,7 @@ const commandEvery = Effect.fnUntraced(function* (request: Request, command: Han
   return { commanded: yield* commandAll(yield* ActingOrg, choice, command, reason ?? null) }
 })
 
-export const layer = HttpApiBuilder.group(base.add(overviewApi), "overview", (handlers) =>
+export const layer = HttpApiBuilder.group(base.add(overviewApi), "destinations", (handlers) =>
   handlers
     .handle("list", ({ query }) => answer(list(query)))
     .handle("get", ({ params }) => answer(get(params.id)))

@@ -3,45 +3,55 @@ import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { readDestination } from "../../../application/destinations/destinations.ts"
-import { headerText, text } from "../../../application/destinations/fields.ts"
+import { headerText } from "../../../application/destinations/fields.ts"
 import { sendTestMessage } from "../../../application/destinations/testMessage.ts"
 import { Channels } from "../../../application/ports/Channels.ts"
 import { requestReplay } from "../../../application/replays/replays.ts"
 import { deadStatuses } from "../../../domain/replay/facts.ts"
-import { answerTo } from "../../api/messageRequests.ts"
+import { answerTo, ofKey } from "../../api/messageRequests.ts"
 import { Message } from "../messages/messages.ts"
 import { admitMessages, admitReplay } from "../orgs/admit.ts"
 import { Replay, replayJson } from "../replays/deadLetters.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
 import { about, base, bodyErrors } from "../server/endpoints.ts"
-import { idParam, optional, Time } from "../server/fields.ts"
+import { idParam, optional, reason, Time } from "../server/fields.ts"
 import { answer, created, orNotFound, problemOf, toResponse } from "../server/problem.ts"
 import { bodyOf, decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
 import { destinationIdOf } from "./destinations.ts"
 
 export const TestRequest = Schema.Struct({
-  eventType: optional(headerText(256).annotate({ description: "posthaste.test when left out." }))
-}).annotate({ identifier: "TestWebhookEndpoint" })
+  eventType: optional(headerText(256), "Send the example of this type; posthaste.test when left out.")
+}).annotate({ identifier: "TestWebhookEndpoint", examples: [{}] })
+
+/** As it is written, which is not what it decodes to. */
+const since = [{ since: "2026-11-19T09:30:00.000Z" }] as unknown as never
 
 export const RecoverRequest = Schema.Struct({
-  since: Time.annotate({ description: "Ended after this time." }),
-  until: optional(Time.annotate({ description: "Ended before this time; until now when left out." })),
+  since: Time.annotateKey({ description: "Ended after this time." }),
+  until: optional(Time, "Ended before this time; until now when left out."),
   statuses: optional(
     Schema.Array(Schema.Literals(deadStatuses)).check(
       Schema.isMinLength(1),
       Schema.isMaxLength(deadStatuses.length),
       Schema.isUnique()
-    )
-  ).annotateKey({ description: "Both when left out." }),
-  reason: optional(text(500)),
-  idempotencyKey: optional(headerText(255))
-}).annotate({ identifier: "RecoverWebhookEndpoint" })
+    ),
+    "Both when left out."
+  ),
+  reason,
+  idempotencyKey: optional(headerText(255), ofKey)
+}).annotate({
+  identifier: "RecoverWebhookEndpoint",
+  examples: since
+})
 
 export const ReplayMissingRequest = Schema.Struct({
-  since: Time.annotate({ description: "Published at this time or later." }),
-  reason: optional(text(500)),
-  idempotencyKey: optional(headerText(255))
-}).annotate({ identifier: "ReplayMissingToWebhookEndpoint" })
+  since: Time.annotateKey({ description: "Published at this time or later." }),
+  reason,
+  idempotencyKey: optional(headerText(255), ofKey)
+}).annotate({
+  identifier: "ReplayMissingToWebhookEndpoint",
+  examples: since
+})
 
 const PATH = "/webhook-endpoints/:id"
 

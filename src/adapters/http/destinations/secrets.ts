@@ -19,11 +19,12 @@ const GRACE_MAX_SECONDS = 30 * 86_400
 /** `schema` is that of the secret. */
 export const rotationOf = ({ secrets, typeName }: AnyChannel, name: string) =>
   Schema.Struct({
-    graceSeconds: optional(between(0, GRACE_MAX_SECONDS)).annotateKey({
-      description: `How long the secrets before it are good, ${GRACE_DEFAULT_SECONDS} when left out. 0 ends all of them at once.`
-    }),
-    [name]: optional(secrets[name]!.schema)
-  }).annotate({ identifier: `Rotate${typeName}Secret` })
+    graceSeconds: optional(
+      between(0, GRACE_MAX_SECONDS),
+      `How long the secrets before it are good, ${GRACE_DEFAULT_SECONDS} when left out. 0 ends all of them at once.`
+    ),
+    [name]: optional(secrets[name]!.schema, "The new secret; made for you when left out.")
+  }).annotate({ identifier: `Rotate${typeName}Secret`, examples: [{ graceSeconds: 3600 }] })
 
 export const secretsGroupOf = (channel: AnyChannel) => `${groupNameOf(channel).slice(0, -1)}Secrets`
 

@@ -8,25 +8,26 @@ import { Erasures, type Erasure as ErasureView } from "../../../application/port
 import { erasureFields } from "../../../domain/erasure/facts.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
 import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
-import { listOf, Moment, optional, paging, Text } from "../server/fields.ts"
+import { listOf, Moment, needsOneOf, optional, paging, Text } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, created, invalidFields, orNotFound, problemOf } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
 
 export const ErasureRequest = Schema.Struct({
-  dossierId: optional(text(256)),
-  recipient: optional(text(512)).annotateKey({
-    description: "As messages name it in to; a phone number in any spelling."
-  }),
-  correlationId: optional(text(256)),
+  dossierId: optional(text(256), "Everything of this dossier."),
+  recipient: optional(text(512), "As messages name it in to; a phone number in any spelling."),
+  correlationId: optional(text(256), "Everything with this correlation id."),
   metadata: optional(
     Schema.Record(text(100), Schema.String.check(Schema.isMaxLength(1000))).check(
       Schema.isMaxProperties(1, { message: "must have one entry" }),
       Schema.isMinProperties(1, { message: "must have one entry" })
-    )
-  ).annotateKey({ description: "One entry that the messages have." }),
-  reason: optional(text(500)).annotateKey({ description: "Kept in the audit: name nobody in it." })
-}).annotate({ identifier: "ErasureRequest" })
+    ),
+    "One entry that the messages have."
+  ),
+  reason: optional(text(500), "Kept in the audit: name nobody in it.")
+})
+  .check(needsOneOf("dossierId", "recipient", "correlationId", "metadata"))
+  .annotate({ identifier: "ErasureRequest", examples: [{ dossierId: "case-2026-17", reason: "on request" }] })
 
 export const Erasure = Schema.Struct({
   id: Schema.String,

@@ -15,30 +15,36 @@ import type { JsonText } from "../../api/jsonText.ts"
 import { rawMember } from "../../api/rawJson.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
 import { about, base, bodyErrors } from "../server/endpoints.ts"
-import { listOf, Moment, paging, Text } from "../server/fields.ts"
+import { listOf, Moment, maybe, paging, switchParameter, Text } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, created, eventTypeTaken, invalidSchema, orNotFound, problemOf } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson } from "../server/requestBody.ts"
 
-const definition = {
-  description: optional(text(1000)),
-  schema: optional(
-    Schema.Record(Schema.String, Schema.Unknown).annotate({
-      description:
-        "JSON Schema, draft 2020-12, of an event's data. $ref leads to parts of this schema; patterns are RE2's; format is a note."
-    })
-  ),
-  example: Schema.optionalKey(Schema.Unknown.annotate({ description: "Data of an event, as it may come." })),
-  enforce: optional(
-    Schema.Boolean.annotate({ description: "Whether an event of this type that does not fit the schema is refused." })
-  )
+const example = {
+  description: "An order was paid",
+  schema: { type: "object", required: ["order"] },
+  example: { order: 4711 }
 }
 
-export const ChangeEventType = Schema.Struct(definition).annotate({ identifier: "ChangeEventType" })
+const definition = {
+  description: optional(text(1000), "What it means, for people."),
+  schema: optional(
+    Schema.Record(Schema.String, Schema.Unknown),
+    "JSON Schema, draft 2020-12, of an event's data. $ref leads to parts of this schema; patterns are RE2's; format is a note."
+  ),
+  example: maybe(Schema.Unknown, "Data of an event, as it may come."),
+  enforce: optional(Schema.Boolean, "Whether an event of this type that does not fit the schema is refused.")
+}
 
-export const CreateEventType = Schema.Struct({ name: EventType, ...definition }).annotate({
-  identifier: "CreateEventType"
+export const ChangeEventType = Schema.Struct(definition).annotate({
+  identifier: "ChangeEventType",
+  examples: [example]
 })
+
+export const CreateEventType = Schema.Struct({
+  name: EventType.annotateKey({ description: "The type, such as order.paid." }),
+  ...definition
+}).annotate({ identifier: "CreateEventType", examples: [{ name: "order.paid", ...example }] })
 
 export const EventTypeAnswer = Schema.Struct({
   name: Schema.String,
@@ -55,7 +61,10 @@ export const EventTypeAnswer = Schema.Struct({
 
 const PATH = "/event-types"
 
-const byName = { params: { name: Schema.String }, error: problemOf(404) }
+const byName = {
+  params: { name: Schema.String.annotateKey({ description: "The type, such as order.paid." }) },
+  error: problemOf(404)
+}
 
 export const eventTypesApi = HttpApiGroup.make("eventTypes")
   .add(
@@ -65,7 +74,7 @@ export const eventTypesApi = HttpApiGroup.make("eventTypes")
       error: [problemOf(409), problemOf(422), ...bodyErrors]
     }).annotateMerge(about("endpoints:write", "Add a type to the org's catalogue of event types.")),
     HttpApiEndpoint.get("list", PATH, {
-      query: { ...paging, archived: Schema.optionalKey(Schema.Literals(["true", "false"])) },
+      query: { ...paging, archived: switchParameter("The archived ones, in place of the others.") },
       success: listOf(EventTypeAnswer)
     }).annotateMerge(about("endpoints:read", "List the org's event types by name; archived ones with archived=true.")),
     HttpApiEndpoint.get("get", `${PATH}/:name`, { ...byName, success: EventTypeAnswer }).annotateMerge(
@@ -88,7 +97,9 @@ export const eventTypesApi = HttpApiGroup.make("eventTypes")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Event types" }))
+  .annotateMerge(
+    OpenApi.annotations({ title: "Event types", description: "The org's catalogue of event types and their schemas." })
+  )
 
 const decodeCreate = decoderOf(CreateEventType)
 

@@ -2,7 +2,6 @@
 import { Effect, identity, Result, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { text } from "../../../application/destinations/fields.ts"
 import { publishEvents } from "../../../application/events/publishEvents.ts"
 import { eraseEvent, readBody, readEvent, readMessages } from "../../../application/events/readEvents.ts"
 import { type EventFilter, Events } from "../../../application/ports/Events.ts"
@@ -13,9 +12,10 @@ import {
   decodeEventEntry,
   EventBatchEntry,
   EventRequest,
+  eventBatchExamples,
   eventRequestOf
 } from "../../api/eventRequests.ts"
-import { BATCH_MAX, CommandRequest, IdempotencyKey, messageJson } from "../../api/messageRequests.ts"
+import { BATCH_MAX, CommandRequest, IdempotencyKey, messageJson, ofKey } from "../../api/messageRequests.ts"
 import { rawMember } from "../../api/rawJson.ts"
 import { Message } from "../messages/messages.ts"
 import { admitEvents, keysIn } from "../orgs/admit.ts"
@@ -23,7 +23,7 @@ import { ActingOrg, Caller, OrgAccess } from "../server/auth.ts"
 import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
 import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
-import { idParam, listOf, Moment, paging, Text, Time } from "../server/fields.ts"
+import { createdBetween, filters, idParam, listOf, Moment, maybe, paging, Text } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, created, idOf, ProblemBody, problemOf, toResponse } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readJson, readReason, traceparentOf } from "../server/requestBody.ts"
@@ -59,7 +59,7 @@ const EventBatchAnswer = Schema.Struct({
 export const eventsApi = HttpApiGroup.make("events")
   .add(
     HttpApiEndpoint.post("publish", "/events", {
-      headers: Schema.Struct({ "idempotency-key": Schema.optionalKey(IdempotencyKey) }),
+      headers: Schema.Struct({ "idempotency-key": maybe(IdempotencyKey, ofKey) }),
       payload: EventRequest,
       success: [PublishedEvent.pipe(HttpApiSchema.status(201)), PublishedEvent.pipe(HttpApiSchema.status(200))],
       error: [problemOf(409), problemOf(422), ...bodyErrors]
@@ -72,18 +72,17 @@ export const eventsApi = HttpApiGroup.make("events")
     HttpApiEndpoint.post("publishBatch", "/events/batch", {
       payload: Schema.Struct({
         events: Schema.Array(EventBatchEntry).check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX))
-      }),
-      success: Schema.Struct({ items: Schema.Array(EventBatchAnswer) }),
+      }).annotate({ identifier: "EventBatch", examples: [{ events: eventBatchExamples }] }),
+      success: Schema.Struct({ items: Schema.Array(EventBatchAnswer) }).annotate({ identifier: "EventBatchAnswers" }),
       error: bodyErrors
     }).annotateMerge(about("messages:send", "Publish up to 1,000 events, each answered on its own and in its place.")),
     HttpApiEndpoint.get("list", "/events", {
       query: {
         ...paging,
-        eventType: Schema.optionalKey(text(256)),
-        correlationId: Schema.optionalKey(text(256)),
-        dossierId: Schema.optionalKey(text(256)),
-        createdAfter: Schema.optionalKey(Time),
-        createdBefore: Schema.optionalKey(Time)
+        eventType: filters.eventType,
+        correlationId: filters.correlationId,
+        dossierId: filters.dossierId,
+        ...createdBetween
       },
       success: listOf(PublishedEvent)
     }).annotateMerge(about("messages:read", "List events, newest first.")),
@@ -109,7 +108,12 @@ export const eventsApi = HttpApiGroup.make("events")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Events" }))
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Events",
+      description: "An event is told to every webhook endpoint that wants its type."
+    })
+  )
 
 /** The entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(

@@ -11,7 +11,7 @@ import { limitsOf } from "../orgs/orgs.ts"
 import { KeyAccess, ManagingKey } from "../server/auth.ts"
 import { networksOf } from "../server/callers.ts"
 import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
-import { listOf, Moment, optional, paging, Text, Time } from "../server/fields.ts"
+import { Id, listOf, Moment, maybe, optional, paging, Text, Time } from "../server/fields.ts"
 import { type PageQuery, pageOfAll, partOf } from "../server/listPages.ts"
 import { answer, forbidden, invalidFields, notFound } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
@@ -27,22 +27,25 @@ const network = text(64).check(
 const Limits = limitsOf(rateNames).annotate({ identifier: "ApiKeyLimits" })
 
 export const CreateKey = Schema.Struct({
-  orgId: optional(OrgId).annotateKey({ description: "Required of the operator; of others it is their own." }),
-  name: text(100),
-  scopes: optional(Schema.Array(scope).check(Schema.isMinLength(1), Schema.isMaxLength(scopes.length))).annotateKey({
-    description: "What it may do. Without scopes: all but admin."
-  }),
-  expiresAt: optional(Time).annotateKey({ description: "When it ends to be good. Without it: never." }),
-  networks: optional(Schema.Array(network).check(Schema.isMinLength(1), Schema.isMaxLength(50))).annotateKey({
-    description: "From where it may be used. Without it: from anywhere."
-  }),
-  limits: optional(Limits).annotateKey({
-    description: "What it may ask for, beside the limits of its org. Without it: as much as its org."
-  })
-}).annotate({ identifier: "CreateApiKey" })
+  orgId: optional(OrgId, "Required of the operator; of others it is their own."),
+  name: text(100).annotateKey({ description: "For people, such as the service that uses it." }),
+  scopes: optional(
+    Schema.Array(scope).check(Schema.isMinLength(1), Schema.isMaxLength(scopes.length)),
+    "What it may do. Without scopes: all but admin."
+  ),
+  expiresAt: optional(Time, "When it ends to be good. Without it: never."),
+  networks: optional(
+    Schema.Array(network).check(Schema.isMinLength(1), Schema.isMaxLength(50)),
+    "From where it may be used. Without it: from anywhere."
+  ),
+  limits: optional(Limits, "What it may ask for, beside the limits of its org. Without it: as much as its org.")
+}).annotate({
+  identifier: "CreateApiKey",
+  examples: [{ orgId: OrgId.make("acme"), name: "checkout", scopes: ["messages:send", "messages:read"] }]
+})
 
 const fields = {
-  id: Schema.String,
+  id: Id,
   orgId: Schema.String,
   name: Schema.String,
   prefix: Text.annotate({ description: "The beginning of the key, to know it by." }),
@@ -74,7 +77,7 @@ export const apiKeysApi = HttpApiGroup.make("apiKeys")
       )
     ),
     HttpApiEndpoint.get("list", "/api-keys", {
-      query: { orgId: Schema.optionalKey(OrgId), ...paging },
+      query: { orgId: maybe(OrgId, "Only those of this org."), ...paging },
       success: listOf(Key)
     }).annotateMerge(about("admin", "List the keys that were not revoked: of all orgs or of one, or of the own org.")),
     HttpApiEndpoint.delete("revoke", "/api-keys/:id", {

@@ -7,7 +7,7 @@ import { operations } from "../../../domain/audit/entry.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { OrgAccess } from "../server/auth.ts"
 import { about, base, ofAllOrgs } from "../server/endpoints.ts"
-import { listOf, Moment, paging, Text, Time } from "../server/fields.ts"
+import { listOf, Moment, maybe, maybeTime, paging, Text } from "../server/fields.ts"
 import { type Page, type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer } from "../server/problem.ts"
 
@@ -33,16 +33,14 @@ export const auditApi = HttpApiGroup.make("audit")
     HttpApiEndpoint.get("list", "/audit", {
       query: {
         ...paging,
-        operation: Schema.optionalKey(Schema.Literals(operations)),
-        actor: Schema.optionalKey(text(100)),
-        subject: Schema.optionalKey(
-          text(300).annotate({
-            description:
-              "A stream, such as message-<id> or endpoint-<id>. Of a message all operations are listed, else those with an actor."
-          })
+        operation: maybe(Schema.Literals(operations), "Only this operation."),
+        actor: maybe(text(100), "Only what this actor did: operator, or key:<id>."),
+        subject: maybe(
+          text(300),
+          "A stream, such as message-<id> or endpoint-<id>. Of a message all operations are listed, else those with an actor."
         ),
-        from: Schema.optionalKey(Time),
-        to: Schema.optionalKey(Time)
+        from: maybeTime("Only what was done at this time or later."),
+        to: maybeTime("Only what was done before this time.")
       },
       success: listOf(AuditEntry)
     })
@@ -51,7 +49,7 @@ export const auditApi = HttpApiGroup.make("audit")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Audit" }))
+  .annotateMerge(OpenApi.annotations({ title: "Audit", description: "Who did what." }))
 
 const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: AuditFilter & PageQuery) {
   const { list } = yield* AuditTrail

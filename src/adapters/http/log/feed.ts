@@ -5,6 +5,7 @@
  * served from further back in the log. A subscriber that reads nothing is disconnected. Either way it reconnects with
  * the id of its last event and misses nothing.
  */
+
 import type { ServerResponse } from "node:http"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Clock, DateTime, Deferred, Duration, Effect, Layer, Schema, Stream } from "effect"
@@ -19,31 +20,32 @@ import { Admission } from "../../../application/orgs/admission.ts"
 import { ApiKeys } from "../../../application/ports/ApiKeys.ts"
 import type { Position } from "../../../application/ports/EventStore.ts"
 import { Parked } from "../../../application/ports/Parked.ts"
-import { ChannelName, type OrgId } from "../../../domain/ids.ts"
+import type { OrgId } from "../../../domain/ids.ts"
 import { statuses } from "../../../domain/message/machine.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { ActingOrg, Caller, OrgAccess } from "../server/auth.ts"
 import { endless } from "../server/connections.ts"
 import { cursorsOf } from "../server/cursor.ts"
 import { about, base } from "../server/endpoints.ts"
+import { filters, maybe } from "../server/fields.ts"
 import { answer, lacking, problemOf, tooMuch } from "../server/problem.ts"
 import { leaveQuota, Quotas } from "../server/quotas.ts"
-
-const Id = Schema.String.annotate({ description: "The id of the last event seen. Without one it begins now." })
 
 export const feedApi = HttpApiGroup.make("feed")
   .add(
     HttpApiEndpoint.get("follow", "/feed", {
-      headers: Schema.Struct({ "last-event-id": Schema.optionalKey(Id) }),
+      headers: Schema.Struct({
+        "last-event-id": maybe(Schema.String, "The id of the last event seen. Without one it begins now.")
+      }),
       query: {
-        lastEventId: Schema.optionalKey(Id),
-        stream: Schema.optionalKey(text(200)),
-        type: Schema.optionalKey(text(100)),
-        channel: Schema.optionalKey(ChannelName),
-        to: Schema.optionalKey(text(512)),
-        dossierId: Schema.optionalKey(text(256)),
-        correlationId: Schema.optionalKey(text(256)),
-        status: Schema.optionalKey(Schema.Literals(statuses))
+        after: maybe(Schema.String, "The same as Last-Event-ID, for clients that can't send headers."),
+        stream: maybe(text(200), "Only facts of this stream, such as message-<id>."),
+        type: maybe(text(100), "Only facts of this type, such as AttemptFailed."),
+        channel: filters.channel,
+        to: filters.to,
+        dossierId: filters.dossierId,
+        correlationId: filters.correlationId,
+        status: maybe(Schema.Literals(statuses), "Only facts after which the message has this status.")
       },
       success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" })),
       error: problemOf(429)
@@ -56,7 +58,7 @@ export const feedApi = HttpApiGroup.make("feed")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Feed" }))
+  .annotateMerge(OpenApi.annotations({ title: "Feed", description: "The facts of the org, live." }))
 
 export interface FeedOptions {
   readonly heartbeat: Duration.Duration
@@ -183,7 +185,7 @@ const follow = (options: FeedOptions, untilRevoked: UntilRevoked) => {
     })
   return Effect.fnUntraced(function* (
     request: HttpServerRequest.HttpServerRequest,
-    lastEventId: string | undefined,
+    { lastEventId, after }: { readonly lastEventId: string | undefined; readonly after: string | undefined },
     filter: FeedFilter
   ) {
     const orgId = yield* ActingOrg
@@ -193,7 +195,8 @@ const follow = (options: FeedOptions, untilRevoked: UntilRevoked) => {
     if (guard !== undefined && !may(guard)) return yield* lacking(guard)
     const log = yield* LogReader
     const { seal, open } = yield* cursorsOf(LIST)
-    const seen = lastEventId === undefined ? null : yield* open(lastEventId)
+    const last = lastEventId ?? after
+    const seen = last === undefined ? null : yield* open(last, lastEventId === undefined ? "after" : "last-event-id")
     const position = seen === null ? yield* log.end : seen === BEGINNING ? null : seen
     if (subscribers >= options.subscribersMax) return yield* tooMuch("Too many follow the feed here.", 30)
     yield* (yield* Admission).follow(orgId, ofOrg.get(orgId) ?? 0, options.subscribersOfOrgMax)
@@ -228,8 +231,8 @@ export const layerWith = (options: FeedOptions) =>
     Effect.map(makeKeyWatch, (untilRevoked) => {
       const handle = follow(options, untilRevoked)
       return HttpApiBuilder.group(base.add(feedApi), "feed", (handlers) =>
-        handlers.handleRaw("follow", ({ request, headers, query: { lastEventId, ...filter } }) =>
-          answer(handle(request, headers["last-event-id"] ?? lastEventId, filter))
+        handlers.handleRaw("follow", ({ request, headers, query: { after, ...filter } }) =>
+          answer(handle(request, { lastEventId: headers["last-event-id"], after }, filter))
         )
       )
     })

@@ -48,12 +48,14 @@ const Stall = Schema.Struct({
 
 const PATH = "/projections"
 
-const name = { name: Schema.String }
+const name = { name: Schema.String.annotateKey({ description: "The projection, such as messages." }) }
 
 export const projectionsApi = HttpApiGroup.make("projections")
   .add(
     HttpApiEndpoint.get("list", PATH, {
-      success: Schema.Struct({ items: Schema.Array(Projection), stall: Schema.NullOr(Stall) })
+      success: Schema.Struct({ items: Schema.Array(Projection), stall: Schema.NullOr(Stall) }).annotate({
+        identifier: "ProjectionList"
+      })
     }).annotateMerge(
       words("Every projection: how far it is, and what keeps all of them from reading on, if anything does.")
     ),

@@ -27,6 +27,7 @@ import {
   answerTo,
   BATCH_MAX,
   BatchEntry,
+  batchExamples,
   CommandRequest,
   decodeEntry,
   decodeReplay,
@@ -36,6 +37,7 @@ import {
   IdempotencyKey,
   MessageRequest,
   messageJson,
+  ofKey,
   ReplayCommand,
   ResendCommand,
   requestOf
@@ -49,16 +51,20 @@ import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
 import { about, base, bodyErrors, byId, ofAllOrgs } from "../server/endpoints.ts"
 import {
+  createdBetween,
+  filters,
   freshness,
   HISTORY_LIMIT,
   historyPaging,
+  Id,
   idParam,
   listOf,
   Moment,
+  maybe,
+  maybeTime,
   paging,
   projectedListOf,
-  Text,
-  Time
+  Text
 } from "../server/fields.ts"
 import { asReader, type Page, type PageQuery, pageOf, partOf, projectedPageOf } from "../server/listPages.ts"
 import { answer, created, idOf, lacking, ProblemBody, problemOf, toResponse } from "../server/problem.ts"
@@ -77,7 +83,7 @@ import { attemptJson, eventJson, factJson } from "./messageJson.ts"
 const Status = Schema.Literals(statuses)
 
 export const Message = Schema.Struct({
-  id: Schema.String,
+  id: Id,
   orgId: Schema.String,
   channel: ChannelName,
   to: Schema.String,
@@ -172,9 +178,9 @@ const cause = {
 const Cause = Schema.Struct(cause).annotate({ identifier: "Cause" })
 
 const Explanation = Schema.Struct({
-  id: Schema.String,
+  id: Id,
   status: Status,
-  at: Moment.annotate({ description: "The moment this is about." }),
+  at: Moment.annotateKey({ description: "The moment this is about." }),
   ...cause,
   also: Schema.Array(Cause).annotate({ description: "What else would hold it, were the first reason gone." }),
   next: Schema.String.annotate({ description: "What happens next by itself." }),
@@ -232,14 +238,21 @@ const Stats = Schema.Struct({
   troubles
 }).annotate({ identifier: "Stats" })
 
+const asOf = { at: maybeTime("As it was known at this time; now when left out.") }
+
 /** `name=value`. */
 const MetadataEntry = text(1_101).check(
-  Schema.isPattern(/^[^=]+=/, { message: "must be one entry, as in metadata=order%3D4711" })
+  Schema.isPattern(/^[^=]+=/u, { message: "must be one entry, as in metadata=order%3D4711" })
 )
 
 const Attempts = Schema.String.check(
-  Schema.isPattern(/^[1-9]\d{0,3}$/, { message: "must be a whole number from 1 to 9999" })
-).pipe(Schema.decodeTo(Schema.Number, SchemaTransformation.numberFromString))
+  Schema.isPattern(/^[1-9]\d{0,3}$/, {
+    message: "must be a whole number from 1 to 9999",
+    toJsonSchema: () => ({ minimum: 1, maximum: 9999 })
+  })
+)
+  .annotate({ description: "Only those with at least so many attempts in their present epoch." })
+  .pipe(Schema.decodeTo(Schema.Number, SchemaTransformation.numberFromString))
 
 const command = {
   params: idParam,
@@ -251,7 +264,7 @@ const command = {
 export const messagesApi = HttpApiGroup.make("messages")
   .add(
     HttpApiEndpoint.post("send", "/outbound/messages", {
-      headers: Schema.Struct({ "idempotency-key": Schema.optionalKey(IdempotencyKey) }),
+      headers: Schema.Struct({ "idempotency-key": maybe(IdempotencyKey, ofKey) }),
       payload: MessageRequest,
       success: [Message.pipe(HttpApiSchema.status(201)), Message.pipe(HttpApiSchema.status(200))],
       error: [problemOf(409), ...bodyErrors]
@@ -264,30 +277,21 @@ export const messagesApi = HttpApiGroup.make("messages")
     HttpApiEndpoint.post("sendBatch", "/outbound/messages/batch", {
       payload: Schema.Struct({
         messages: Schema.Array(BatchEntry).check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX))
-      }),
-      success: Schema.Struct({ items: Schema.Array(BatchAnswer) }),
+      }).annotate({ identifier: "MessageBatch", examples: [{ messages: batchExamples }] }),
+      success: Schema.Struct({ items: Schema.Array(BatchAnswer) }).annotate({ identifier: "MessageBatchAnswer" }),
       error: bodyErrors
     }).annotateMerge(about("messages:send", "Send up to 1,000 messages, each answered on its own and in its place.")),
     HttpApiEndpoint.get("list", "/outbound/messages", {
       query: {
         ...paging,
-        status: Schema.optionalKey(Status),
-        channel: Schema.optionalKey(ChannelName),
-        to: Schema.optionalKey(text(512)),
-        eventType: Schema.optionalKey(text(256)),
-        dossierId: Schema.optionalKey(text(256)),
-        correlationId: Schema.optionalKey(text(256)),
-        createdAfter: Schema.optionalKey(Time),
-        createdBefore: Schema.optionalKey(Time),
-        updatedAfter: Schema.optionalKey(Time),
-        idempotencyKey: Schema.optionalKey(FoundKey),
-        metadata: Schema.optionalKey(MetadataEntry),
-        errorCode: Schema.optionalKey(text(256)).annotateKey({
-          description: "Of dead letters: the code of the last error."
-        }),
-        attempts: Schema.optionalKey(Attempts).annotateKey({
-          description: "At least so many in its present epoch."
-        })
+        ...filters,
+        ...createdBetween,
+        status: maybe(Status, "Only those in this status."),
+        updatedAfter: maybeTime("Only those that changed at this time or later."),
+        idempotencyKey: maybe(FoundKey, "The one that was sent with this idempotency key."),
+        metadata: maybe(MetadataEntry, "Only those with this entry of metadata, such as order=4711."),
+        errorCode: maybe(text(256), "Of dead letters: the code of the last error, such as http_410."),
+        attempts: Schema.optionalKey(Attempts)
       },
       success: projectedListOf(Message)
     })
@@ -297,14 +301,14 @@ export const messagesApi = HttpApiGroup.make("messages")
       .annotateMerge(ofAllOrgs),
     HttpApiEndpoint.get("get", "/outbound/messages/:id", {
       ...byId,
-      query: { at: Schema.optionalKey(Time) },
+      query: asOf,
       success: Message
     }).annotateMerge(
       about("messages:read", "One message, folded from its facts: always current, or as it was at a time.")
     ),
     HttpApiEndpoint.get("explanation", "/outbound/messages/:id/explanation", {
       ...byId,
-      query: { at: Schema.optionalKey(Time) },
+      query: asOf,
       success: Explanation
     }).annotateMerge(
       about("messages:read", "Where a message is, why, and what comes next: now, or as it was known at a time.")
@@ -349,10 +353,10 @@ export const messagesApi = HttpApiGroup.make("messages")
     ),
     HttpApiEndpoint.post("resend", "/outbound/messages/:id/resend", {
       params: idParam,
-      headers: { "idempotency-key": Schema.optionalKey(IdempotencyKey) },
+      headers: { "idempotency-key": maybe(IdempotencyKey, ofKey) },
       payload: ResendCommand,
       success: [Message.pipe(HttpApiSchema.status(201)), Message.pipe(HttpApiSchema.status(200))],
-      error: [problemOf(404), problemOf(409), ...bodyErrors]
+      error: [problemOf(404), problemOf(409), problemOf(410), ...bodyErrors]
     }).annotateMerge(
       about(
         "replays:write",
@@ -381,7 +385,7 @@ export const messagesApi = HttpApiGroup.make("messages")
       )
       .annotateMerge(ofAllOrgs),
     HttpApiEndpoint.get("stream", "/streams/:stream", {
-      params: { stream: Schema.String },
+      params: { stream: Schema.String.annotateKey({ description: "Such as message-<id>." }) },
       query: historyPaging,
       success: listOf(StreamFact),
       error: problemOf(404)
@@ -394,7 +398,12 @@ export const messagesApi = HttpApiGroup.make("messages")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Messages" }))
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Messages",
+      description: "One message to one destination: send it, follow it, cancel it, replay it."
+    })
+  )
 
 /** The entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(

@@ -49,17 +49,21 @@ const Retention = Schema.Struct(
 ).annotate({ identifier: "OrgRetention" })
 
 export const SetOrg = Schema.Struct({
-  name: optional(text(200)),
-  suspended: optional(text(500)),
-  limits: optional(Limits),
-  retry: optional(Retry).annotateKey({
-    description:
-      "The retry policy of messages that bring none, to destinations that have none. Without it: their channels' own."
-  }),
-  retention: optional(Retention).annotateKey({
-    description: "For how long what ended is kept. What is not named is kept as long as the installation keeps it."
-  })
-}).annotate({ identifier: "SetOrg" })
+  name: optional(text(200), "For people."),
+  suspended: optional(
+    text(500),
+    "Why nothing is accepted from the org and nothing sent for it; left out: it is not suspended."
+  ),
+  limits: optional(Limits, "The most it may ask for and have. A limit that is not named is the installation's own."),
+  retry: optional(
+    Retry,
+    "The retry policy of messages that bring none, to destinations that have none. Without it: their channels' own."
+  ),
+  retention: optional(
+    Retention,
+    "For how long what ended is kept. What is not named is kept as long as the installation keeps it."
+  )
+}).annotate({ identifier: "SetOrg", examples: [{ name: "Acme", limits: { acceptsPerSecond: 100 } }] })
 
 export const Org = Schema.Struct({
   id: Schema.String.annotate({ description: "As keys and `X-Org-Id` name it." }),
@@ -75,7 +79,7 @@ export const Org = Schema.Struct({
   updatedAt: Schema.NullOr(Moment).annotate({ description: "Null when nobody has set anything for it." })
 }).annotate({ identifier: "Org" })
 
-const byOrg = { params: { id: OrgId } }
+const byOrg = { params: { id: OrgId.annotateKey({ description: "The org, as keys and X-Org-Id name it." }) } }
 
 export const orgsApi = HttpApiGroup.make("orgs")
   .add(

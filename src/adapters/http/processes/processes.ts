@@ -30,7 +30,9 @@ const Process = Schema.Struct({
 export const processesApi = HttpApiGroup.make("processes")
   .add(
     HttpApiEndpoint.get("list", "/processes", {
-      success: Schema.Struct({ ...listOf(Process).fields, troubles: troublesInFull })
+      success: Schema.Struct({ ...listOf(Process).fields, troubles: troublesInFull }).annotate({
+        identifier: "ProcessList"
+      })
     }).annotateMerge(
       words(
         "The processes of this Posthaste: what each does, since when, and when it was last seen. And what is wrong with it as a whole."

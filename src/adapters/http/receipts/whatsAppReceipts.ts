@@ -5,6 +5,7 @@ import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, 
 import { Destinations } from "../../../application/ports/Destinations.ts"
 import { receiveReceipts, WHATSAPP } from "../../../application/receipts/receiveReceipts.ts"
 import { base, words } from "../server/endpoints.ts"
+import { maybe } from "../server/fields.ts"
 import { answer, invalidRequest, problemOf, unproven, wrongVerifyToken } from "../server/problem.ts"
 import { limits, readBytes } from "../server/requestBody.ts"
 
@@ -14,23 +15,26 @@ export const whatsAppReceiptsApi = HttpApiGroup.make("whatsAppReceipts")
   .add(
     HttpApiEndpoint.get("verify", PATH, {
       query: {
-        "hub.mode": Schema.optionalKey(Schema.String),
-        "hub.verify_token": Schema.optionalKey(Schema.String),
-        "hub.challenge": Schema.optionalKey(Schema.String)
+        "hub.mode": maybe(Schema.String, "Always subscribe."),
+        "hub.verify_token": maybe(Schema.String, "The verify token of the account."),
+        "hub.challenge": maybe(Schema.String, "The text to answer.")
       },
       success: Schema.String.pipe(HttpApiSchema.asText()),
-      error: [problemOf(403), problemOf(503)]
+      error: [problemOf(400), problemOf(403), problemOf(503)]
     })
       // New fields from Meta are accepted.
       .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "ignore" })
       .annotateMerge(words("Meta's question when the webhook is set up: answered with hub.challenge.")),
     HttpApiEndpoint.post("take", PATH, {
       headers: {
-        "x-hub-signature-256": Schema.optionalKey(Schema.String),
-        "x-org-id": Schema.optionalKey(Schema.String)
+        "x-hub-signature-256": maybe(Schema.String, "Meta's signature over the body."),
+        "x-org-id": maybe(Schema.String, "The org, where a URL of each org's own is used.")
       },
       // Read as bytes: the signature covers these.
-      payload: Schema.Struct({ entry: Schema.Array(Schema.Unknown) }).annotate({ identifier: "WhatsAppNotice" }),
+      payload: Schema.Struct({ entry: Schema.Array(Schema.Unknown) }).annotate({
+        identifier: "WhatsAppNotice",
+        examples: [{ entry: [{ id: "102290129340398", changes: [] }] }]
+      }),
       success: HttpApiSchema.Empty(200),
       error: [problemOf(400), problemOf(401), problemOf(413), problemOf(415), problemOf(429), problemOf(503)]
     })

@@ -23,13 +23,29 @@ import {
   type ReplaySelection
 } from "../../../domain/replay/facts.ts"
 import { replayStatuses } from "../../../domain/replay/machine.ts"
-import { CommandRequest, messageJson } from "../../api/messageRequests.ts"
+import { CommandRequest, messageJson, ofKey } from "../../api/messageRequests.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { Message } from "../messages/messages.ts"
 import { admitReplay } from "../orgs/admit.ts"
 import { ActingOrg, OrgAccess, oneOrAll } from "../server/auth.ts"
 import { about, base, bodyErrors, byId, ofAllOrgs } from "../server/endpoints.ts"
-import { freshness, idParam, listOf, Moment, optional, paging, projectedListOf, Text, Time } from "../server/fields.ts"
+import {
+  createdBetween,
+  filters,
+  freshness,
+  Id,
+  idParam,
+  listOf,
+  Moment,
+  maybe,
+  maybeTime,
+  needsOneOf,
+  optional,
+  paging,
+  projectedListOf,
+  reason,
+  Text
+} from "../server/fields.ts"
 import { asReader, type Page, type PageQuery, pageOf, projectedPageOf } from "../server/listPages.ts"
 import { answer, created, idOf, invalidFields, type Problem, problemOf } from "../server/problem.ts"
 import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"
@@ -37,11 +53,11 @@ import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"
 export const IDS_MAX = 1000
 
 const filterFields = {
-  to: Schema.optionalKey(text(512)),
-  channel: Schema.optionalKey(ChannelName),
-  errorCode: Schema.optionalKey(text(256).annotate({ description: "The code of the last error, such as http_410." })),
-  after: Schema.optionalKey(Time.annotate({ description: "Died after this time." })),
-  before: Schema.optionalKey(Time.annotate({ description: "Died before this time." }))
+  to: filters.to,
+  channel: filters.channel,
+  errorCode: maybe(text(256), "The code of the last error, such as http_410."),
+  after: maybeTime("Died after this time."),
+  before: maybeTime("Died before this time.")
 }
 
 const Dismissed = Schema.Boolean.annotate({
@@ -77,45 +93,51 @@ export const DeadLetter = Schema.Struct({
   })
 }).annotate({ identifier: "DeadLetter" })
 
+const example = { filter: { errorCode: "http_503" }, reason: "the shop is up again" }
+
 const chosen = {
-  filter: optional(Filter.annotate({ description: "All dead letters that match; {} means all there are." })),
-  ids: optional(Schema.Array(MessageId).check(Schema.isMinLength(1), Schema.isMaxLength(IDS_MAX))),
-  preview: optional(Schema.Boolean.annotate({ description: "Only count." })),
-  reason: optional(text(500)),
-  idempotencyKey: optional(headerText(255))
+  filter: optional(Filter, "All dead letters that match; {} means all there are."),
+  ids: optional(
+    Schema.Array(MessageId).check(Schema.isMinLength(1), Schema.isMaxLength(IDS_MAX)),
+    "These dead letters, in place of a filter."
+  ),
+  preview: optional(Schema.Boolean, "Only count."),
+  reason,
+  idempotencyKey: optional(headerText(255), ofKey)
 }
 
 export const ReplayRequest = Schema.Struct({
   ...chosen,
   to: optional(
-    text(64).annotate({
-      description:
-        "Another destination of their channel: each is sent to it as a new message that names the old one, which is dismissed."
-    })
+    text(64),
+    "Another destination of their channel: each is sent to it as a new message that names the old one, which is dismissed. A key needs messages:send for it."
   )
-}).annotate({ identifier: "ReplayRequest" })
+})
+  .check(needsOneOf("filter", "ids"))
+  .annotate({ identifier: "ReplayRequest", examples: [example] })
 
-export const DismissRequest = Schema.Struct(chosen).annotate({ identifier: "DismissRequest" })
+export const DismissRequest = Schema.Struct(chosen)
+  .check(needsOneOf("filter", "ids"))
+  .annotate({ identifier: "DismissRequest", examples: [example] })
 
 const waitingFields = {
-  to: Schema.optionalKey(text(512)),
-  channel: Schema.optionalKey(ChannelName),
-  eventType: Schema.optionalKey(text(256)),
-  correlationId: Schema.optionalKey(text(256))
+  to: filters.to,
+  channel: filters.channel,
+  eventType: filters.eventType,
+  correlationId: filters.correlationId
 }
 
 export const CancelWaitingRequest = Schema.Struct({
-  filter: Schema.Struct({
-    ...waitingFields,
-    createdAfter: Schema.optionalKey(Time),
-    createdBefore: Schema.optionalKey(Time)
-  }).annotate({
+  filter: Schema.Struct({ ...waitingFields, ...createdBetween }).annotate({
     identifier: "WaitingFilter",
     description: "All messages that wait and match; {} means all that wait."
   }),
-  reason: Schema.optionalKey(text(500)),
-  idempotencyKey: Schema.optionalKey(headerText(255))
-}).annotate({ identifier: "CancelWaitingRequest" })
+  reason,
+  idempotencyKey: optional(headerText(255), ofKey)
+}).annotate({
+  identifier: "CancelWaitingRequest",
+  examples: [{ filter: { channel: "webhook" }, reason: "sent in error" }]
+})
 
 export const replayDeeds = ["replay", "send", "dismiss", "cancel"] as const
 
@@ -125,7 +147,7 @@ const Preview = Schema.Struct({
 }).annotate({ identifier: "ReplayPreview" })
 
 export const Replay = Schema.Struct({
-  id: Schema.String,
+  id: Id,
   status: Schema.Literals(replayStatuses),
   does: Schema.Literals(replayDeeds).annotate({
     description:
@@ -245,7 +267,12 @@ export const deadLettersApi = HttpApiGroup.make("deadLetters")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Dead letters" }))
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Dead letters",
+      description: "Messages that were not delivered: find them, and replay many."
+    })
+  )
 
 const decodeRequest = decoderOf(ReplayRequest)
 

@@ -35,7 +35,8 @@ export const cursorsOf = (list: string) =>
     return {
       seal: (cursor: string): string =>
         Buffer.concat([signature(keys[0]!, orgId, list, cursor), Buffer.from(cursor)]).toString("base64url"),
-      open: (sealed: string): Effect.Effect<string, Problem> => {
+      /** `field` is the parameter that brings it. */
+      open: (sealed: string, field = "cursor"): Effect.Effect<string, Problem> => {
         const bytes = Buffer.from(sealed, "base64url")
         const cursor = bytes.toString("utf8", SIGNATURE_BYTES)
         const signed = bytes.subarray(0, SIGNATURE_BYTES)
@@ -47,7 +48,7 @@ export const cursorsOf = (list: string) =>
         return isOurs
           ? Effect.succeed(cursor)
           : Effect.fail(
-              invalidRequest("The cursor is not one this list gave out.", [{ field: "cursor", reason: "is not valid" }])
+              invalidRequest(`The ${field} is not one this list gave out.`, [{ field, reason: "is not valid" }])
             )
       }
     }

@@ -1,242 +1,201 @@
 /**
- * Completes the OpenAPI document that is generated from Api.ts: a summary that fits a list and the whole text as description,
- * fields that say what they are, examples, one schema where the generator made copies, and what generators and linters of
- * documents need. Nobody adds to a route what this can say for it.
+ * Adds to the OpenAPI document that is generated from Api.ts what the generator can't say: one schema in place of its copies,
+ * refusals once for all operations, bodies that may be left out, headers of answers, and numbers and lists in the form that
+ * generators of clients read. What fields and operations mean stands in their schemas.
  */
-import { LIMIT_DEFAULT, LIMIT_MAX } from "./fields.ts"
-import { examples, fields, groups } from "./openApiWords.ts"
-
 export interface JsonSchema {
-  readonly $ref?: string
-  readonly type?: string
-  readonly format?: string
-  readonly pattern?: string
+  $ref?: string
+  type?: string
+  format?: string
+  description?: string
+  minimum?: number
+  maximum?: number
+  items?: JsonSchema | boolean
+  additionalProperties?: JsonSchema | boolean
+  allOf?: ReadonlyArray<JsonSchema>
+  prefixItems?: ReadonlyArray<JsonSchema>
+  readonly anyOf?: ReadonlyArray<JsonSchema>
+  readonly oneOf?: ReadonlyArray<JsonSchema>
+  readonly properties?: Record<string, JsonSchema>
+  readonly required?: ReadonlyArray<string>
   readonly enum?: ReadonlyArray<unknown>
   readonly const?: unknown
   readonly default?: unknown
-  readonly minimum?: number
-  readonly maximum?: number
+  readonly pattern?: string
   readonly minItems?: number
-  readonly anyOf?: ReadonlyArray<JsonSchema>
-  readonly oneOf?: ReadonlyArray<JsonSchema>
-  readonly allOf?: ReadonlyArray<JsonSchema>
-  readonly prefixItems?: ReadonlyArray<JsonSchema>
-  readonly additionalProperties?: JsonSchema | boolean
-  readonly properties?: Record<string, JsonSchema>
-  readonly required?: ReadonlyArray<string>
-  items?: JsonSchema | boolean
-  description?: string
-  examples?: ReadonlyArray<unknown>
+  readonly examples?: ReadonlyArray<unknown>
 }
 
-interface Parameter {
-  readonly name: string
-  schema: JsonSchema
-  description?: string
+interface Answer {
+  description: string
+  headers?: Record<string, object>
+  readonly content?: Record<string, { schema: JsonSchema }>
 }
-
-type Content = Record<string, { schema: JsonSchema; example?: unknown }>
 
 interface Operation {
-  readonly parameters?: ReadonlyArray<Parameter>
-  readonly requestBody?: { readonly content: Content }
-  readonly responses: Record<
-    string,
-    { description: string; headers?: Record<string, object>; readonly content?: Content }
-  >
-  summary: string
-  description?: string
+  readonly security?: ReadonlyArray<object>
+  parameters: Array<{ readonly name?: string; schema?: JsonSchema; description?: string; $ref?: string }>
+  readonly requestBody?: {
+    required: boolean
+    readonly content: Record<string, { readonly schema: JsonSchema; example?: unknown }>
+  }
+  readonly responses: Record<string, Answer | { readonly $ref: string }>
 }
 
 interface Document {
-  readonly info: object
+  info: object
+  servers: ReadonlyArray<object>
   readonly paths: Record<string, Record<string, Operation>>
   readonly components: {
     readonly schemas: Record<string, JsonSchema>
     readonly securitySchemes: Record<string, object>
+    parameters?: Record<string, object>
+    responses?: Record<string, Answer>
   }
-  readonly tags: ReadonlyArray<{ readonly name: string; description?: string }>
+}
+
+const header = (description: string, type = "string", required = false) => ({ description, required, schema: { type } })
+
+const retryAfter = header("The seconds after which asking again may help.", "integer")
+
+const refusals: Readonly<Record<string, readonly [name: string, description: string, headers?: Answer["headers"]]>> = {
+  400: ["Invalid", "The request is not valid."],
+  401: [
+    "Unauthorized",
+    "A valid key or signature is missing.",
+    { "WWW-Authenticate": header("Bearer, where a key is missing.") }
+  ],
+  403: ["Forbidden", "The caller may not do that."],
+  404: ["NotFound", "There is no such thing in this org."],
+  409: ["Conflict", "The state of the thing, or an idempotency key, does not allow it."],
+  410: ["Gone", "The body was erased."],
+  413: ["TooLarge", "The body is too large."],
+  415: ["UnsupportedMediaType", "The body is not in a form that is read here."],
+  422: ["Unfit", "The request does not fit the org's settings or its catalogue of event types."],
+  429: ["TooMuch", "The org, the key or the address asks for too much.", { "Retry-After": retryAfter }],
+  431: ["HeadersTooLarge", "The headers of the request are larger than 16 KiB."],
+  500: ["Internal", "Something went wrong on the side of Posthaste."],
+  503: ["Unavailable", "Not available at the moment.", { "Retry-After": retryAfter }]
+}
+
+const parameters = {
+  OrgId: {
+    name: "X-Org-Id",
+    in: "header",
+    description: "The org that the operator's key acts for. An org's key acts for its own.",
+    schema: { type: "string", pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" }
+  },
+  TraceParent: {
+    name: "traceparent",
+    in: "header",
+    description: "The W3C trace that attempts are linked to.",
+    schema: { type: "string" }
+  }
 }
 
 export const finish = (generated: Record<string, unknown>): Record<string, unknown> => {
-  const document = withoutCopies(generated) as unknown as Document
-  const { schemas, securitySchemes } = document.components
-  for (const scheme of Object.values(securitySchemes)) Object.assign(scheme, { scheme: "bearer" })
-  for (const tag of document.tags) tag.description ??= groups[tag.name] ?? `${tag.name}, their settings and state.`
-  for (const schema of Object.values(schemas)) complete(schema)
-  for (const [name, example] of Object.entries(examples)) if (schemas[name]) schemas[name].examples = [example]
-  const exampleOf = exampleIn(schemas)
-  for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
-    for (const parameter of operation.parameters ?? []) completeParameter(parameter)
-    for (const each of Object.values(operation.requestBody?.content ?? {})) {
-      complete(each.schema)
-      each.example = exampleOf(each.schema, "", false)
-    }
-    operation.responses["431"] ??= {
-      description: "The headers of the request are larger than 16 KiB",
-      content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } }
-    }
-    const tooMuch = operation.responses["429"]
-    if (tooMuch !== undefined) tooMuch.headers = limitHeaders
-    for (const { content = {} } of Object.values(operation.responses)) {
-      for (const [type, each] of Object.entries(content)) {
-        each.schema = withoutRepeats(each.schema)
-        complete(each.schema)
-        if (type === "application/json") each.example = exampleOf(each.schema, "", true)
+  const document = withoutCopies(generated as unknown as Document)
+  const { components, paths } = document
+  for (const scheme of Object.values(components.securitySchemes)) Object.assign(scheme, { scheme: "bearer" })
+  for (const schema of Object.values(components.schemas)) tidy(schema)
+  components.parameters = parameters
+  components.responses = Object.fromEntries(
+    Object.values(refusals).map(([name, description, headers]) => [
+      name,
+      {
+        description,
+        ...(headers && { headers }),
+        content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } }
       }
-    }
-  }
-  return {
-    ...document,
-    info: {
-      ...document.info,
-      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
-      contact: { name: "The maintainers of Posthaste" }
-    },
-    servers: [{ url: "/", description: "The Posthaste that served this document" }]
-  }
-}
-
-const integerHeader = (required: boolean, description: string) => ({
-  description,
-  required,
-  schema: { type: "integer", minimum: 0 }
-})
-
-/** Headers of every refusal for asking too much. */
-const limitHeaders = { "Retry-After": integerHeader(true, "After so many seconds it may be worth asking again.") }
-
-/** `Problem_1` is a copy of `Problem`: the generator makes one for each place where it differs in nothing that shows. */
-const withoutCopies = (generated: Record<string, unknown>): Record<string, unknown> => {
-  const { schemas } = (generated as unknown as Document).components
-  const copies = new Map<string, string>()
-  for (const [name, schema] of Object.entries(schemas)) {
-    const original = /^(.+)_\d+$/.exec(name)?.[1]
-    if (original === undefined || schemas[original] === undefined) continue
-    if (original === "Problem" || JSON.stringify(schema) === JSON.stringify(schemas[original]))
-      copies.set(name, original)
-  }
-  const text = JSON.stringify(generated).replace(/"#\/components\/schemas\/([^"]+)"/g, (reference, name: string) =>
-    copies.has(name) ? `"#/components/schemas/${copies.get(name)}"` : reference
+    ])
   )
-  const document = JSON.parse(text) as Document
-  for (const name of copies.keys()) delete document.components.schemas[name]
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const [method, operation] of Object.entries(methods)) complete(document, path, method, operation)
+  }
+  document.info = {
+    ...document.info,
+    license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    contact: { name: "The maintainers of Posthaste" }
+  }
+  document.servers = [{ url: "/", description: "The Posthaste that served this document" }]
   return document as unknown as Record<string, unknown>
 }
 
-/** Two parts of the API may promise the same answer. */
-const withoutRepeats = (schema: JsonSchema): JsonSchema => {
-  const variants = [...new Map(schema.anyOf?.map((each) => [JSON.stringify(each), each])).values()]
-  return variants.length === 1 ? variants[0]! : schema
-}
+const sends = /\/(messages|events)(\/batch|\/\{id\}\/resend)?$/
 
-const completeParameter = (parameter: Parameter): void => {
-  if (parameter.name === "limit") {
-    parameter.schema = { type: "integer", minimum: 1, maximum: LIMIT_MAX, default: LIMIT_DEFAULT }
+const complete = ({ components }: Document, path: string, method: string, operation: Operation): void => {
+  for (const parameter of operation.parameters) {
+    tidy(parameter.schema!)
+    const { description, ...schema } = parameter.schema!
+    // A text in the query, read as a number.
+    const isNumber = schema.maximum !== undefined
+    Object.assign(parameter, description && { description }, {
+      schema: isNumber ? { ...schema, type: "integer" } : schema
+    })
   }
-  complete(parameter.schema)
-  const means = parameter.schema.description ?? fields[parameter.name]?.[0]
-  if (means !== undefined) parameter.description ??= means
-}
-
-/** Says of each field what it is, and of each array what it holds. */
-const complete = (schema: JsonSchema): void => {
-  if (schema.type === "array") schema.items ??= schema.prefixItems?.[0] ?? {}
-  for (const [name, field] of Object.entries(schema.properties ?? {})) {
-    const means = fields[name]?.[0]
-    // A schema that is referred to says itself what it is.
-    if (field.$ref === undefined && means !== undefined) field.description ??= means
-    complete(field)
+  if (path.startsWith("/api/") && operation.security?.length) operation.parameters.push(ref("parameters", "OrgId"))
+  if (method === "post" && sends.test(path)) operation.parameters.push(ref("parameters", "TraceParent"))
+  const { requestBody, responses } = operation
+  if (requestBody !== undefined) {
+    const [content] = Object.values(requestBody.content)
+    const { schema } = content!
+    tidy(schema)
+    const { required = [], anyOf, examples } = schema.$ref ? components.schemas[nameIn(schema.$ref)]! : schema
+    content!.example = examples?.[0]
+    requestBody.required = method !== "post" || required.length > 0 || anyOf !== undefined
   }
-  const { items, additionalProperties: others } = schema
-  for (const inner of [items, others, ...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])]) {
-    if (typeof inner === "object") complete(inner)
-  }
-}
-
-/** A value that fits the schema: whole examples first, then values by the names of fields, then the least that fits. */
-const exampleIn = (schemas: Record<string, JsonSchema>) => {
-  /** `isWhole` shows fields that may be left out too. */
-  const exampleOf = (schema: JsonSchema, name: string, isWhole: boolean): unknown => {
-    if (schema.$ref !== undefined) return exampleOf(schemas[schema.$ref.split("/").at(-1)!]!, name, isWhole)
-    if (schema.examples !== undefined) return schema.examples[0]
-    const known = fields[name]?.[1]
-    if (known !== undefined && fits(known, schema)) return known
-    if (schema.const !== undefined) return schema.const
-    if (schema.enum !== undefined) return schema.enum[0]
-    if (schema.default !== undefined) return schema.default
-    const variants = schema.anyOf ?? schema.oneOf
-    if (variants !== undefined) {
-      return exampleOf(variants.find(({ type }) => type !== "null") ?? variants[0]!, name, isWhole)
-    }
-    switch (schema.type) {
-      case "object":
-        return objectOf(schema, isWhole)
-      case "array":
-        if (schema.prefixItems !== undefined) return schema.prefixItems.map((item) => exampleOf(item, name, isWhole))
-        return typeof schema.items === "object" ? [exampleOf(schema.items, singular(name), isWhole)] : []
-      case "boolean":
-        return true
-      case "integer":
-      case "number":
-        return Math.max(schema.minimum ?? 1, 1) <= (schema.maximum ?? 1)
-          ? Math.max(schema.minimum ?? 1, 1)
-          : schema.minimum
-      case "string":
-        return schema.format === "date-time" ? fields["at"]![1] : "text"
-      case "null":
-        return null
-      default:
-        return schema.allOf === undefined ? {} : exampleOf(schema.allOf[0]!, name, isWhole)
+  for (const [status, answer] of Object.entries(responses)) {
+    if (refusals[status] !== undefined) responses[status] = ref("responses", refusals[status][0])
+    else if ("description" in answer) {
+      for (const each of Object.values(answer.content ?? {})) tidy(each.schema)
+      if (status === "201" || status === "202") answer.headers = { Location: header("The path of what was made.") }
     }
   }
-  const objectOf = ({ properties = {}, required = [], additionalProperties }: JsonSchema, isWhole: boolean) => {
-    const named = Object.entries(properties)
-      .filter(([name]) => isWhole || required.includes(name))
-      .map(([name, field]) => [name, exampleOf(field, name, isWhole)])
-    if (named.length > 0 || typeof additionalProperties !== "object") return Object.fromEntries(named)
-    return { name: exampleOf(additionalProperties, "", isWhole) }
-  }
-  /** Whether the value may stand where the schema is, as far as its type goes. */
-  const fits = (value: unknown, schema: JsonSchema): boolean => {
-    if (schema.$ref !== undefined) return fits(value, schemas[schema.$ref.split("/").at(-1)!]!)
-    const variants = schema.anyOf ?? schema.oneOf
-    if (variants !== undefined) return variants.some((variant) => fits(value, variant))
-    if (schema.enum !== undefined) return schema.enum.includes(value)
-    switch (schema.type) {
-      case undefined:
-        return schema.allOf === undefined
-      case "null":
-        return value === null
-      case "array":
-        return (
-          Array.isArray(value) && value.every((item) => typeof schema.items !== "object" || fits(item, schema.items))
-        )
-      case "object":
-        return isObject(value) && fitsObject(value, schema)
-      case "integer":
-        return Number.isInteger(value) && (value as number) <= (schema.maximum ?? Number.MAX_SAFE_INTEGER)
-      case "string":
-        if (schema.format === "date-time") return typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value)
-        return typeof value === "string" && (schema.pattern === undefined || new RegExp(schema.pattern).test(value))
-      default:
-        return typeof value === schema.type
-    }
-  }
-  const fitsObject = (value: Record<string, unknown>, schema: JsonSchema): boolean => {
-    const { properties = {}, required = [], additionalProperties: others } = schema
-    return (
-      required.every((name) => name in value) &&
-      Object.entries(value).every(([name, inner]) => {
-        const field = properties[name] ?? (typeof others === "object" ? others : null)
-        return field === null ? others !== false : fits(inner, field)
-      })
-    )
-  }
-  return exampleOf
+  responses["431"] = ref("responses", "HeadersTooLarge")
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
+const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })
 
-const singular = (name: string): string => name.replace(/s$/, "")
+const nameIn = (reference: string): string => reference.split("/").at(-1)!
+
+/** `Problem_1` is a copy of `Problem`: the generator makes one for each place where the schema is annotated. */
+const withoutCopies = (document: Document): Document => {
+  const { schemas } = document.components
+  const original = (name: string) => name.replace(/_\d+$/, "")
+  const copies = Object.keys(schemas).filter((name) => original(name) !== name)
+  for (const name of copies) schemas[original(name)] ??= schemas[name]!
+  for (const name of copies) delete schemas[name]
+  const text = JSON.stringify(document).replace(
+    /"#\/components\/schemas\/([^"]+)"/g,
+    (_, name: string) => `"#/components/schemas/${original(name)}"`
+  )
+  return JSON.parse(text) as Document
+}
+
+const INT32_MAX = 2 ** 31 - 1
+
+/** The form that generators of clients read, for the schema and all within it. */
+const tidy = (schema: JsonSchema): void => {
+  // The generator writes the words and the rules of a field beside those of its type.
+  const { allOf = [], prefixItems, type } = schema
+  const apart = allOf.filter((each) => Object.keys(each).some((key) => key !== "description" && key in schema))
+  for (const each of allOf) if (!apart.includes(each)) Object.assign(schema, each)
+  if (apart.length > 0) schema.allOf = apart
+  else delete schema.allOf
+  if (type === "integer") {
+    // No number of this API is negative.
+    schema.minimum = Math.max(schema.minimum ?? 0, 0)
+    if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
+    if ((schema.maximum ?? Number.POSITIVE_INFINITY) > INT32_MAX) schema.format = "int64"
+  }
+  if (prefixItems !== undefined) {
+    schema.items = prefixItems[0]!
+    delete schema.prefixItems
+  }
+  if (type === "array") schema.items ??= {}
+  if (type === "object" && schema.properties === undefined) schema.additionalProperties ??= true
+  const { items, additionalProperties: others, properties = {}, anyOf = [], oneOf = [] } = schema
+  for (const inner of [items, others, ...Object.values(properties), ...anyOf, ...oneOf, ...(schema.allOf ?? [])]) {
+    if (typeof inner === "object") tidy(inner)
+  }
+}

@@ -11,6 +11,8 @@ const document = (await call("GET", "/openapi.json", { key: null, org: null })).
 const calledByMeta = "/api/v1/webhooks/whatsapp/inbound"
 
 const methods = new Set(["get", "post", "put", "patch", "delete"])
+const nameOf = ({ $ref }: { readonly $ref: string }) => $ref.split("/").at(-1)!
+
 const operations = Object.entries(document["paths"] as Record<string, Record<string, Record<string, never>>>).flatMap(
   ([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ path, method, operation: operation as never as Operation }))
@@ -68,20 +70,69 @@ describe("the OpenAPI document", () => {
     expect(references.filter((name) => !schemas.includes(name))).toEqual([])
     expect(schemas.filter((name) => !references.includes(name))).toEqual([])
     expect(schemas.filter((name) => name.startsWith("Problem"))).toEqual(["Problem"])
+    const refusals = document["components"].responses as Record<string, { readonly content: object }>
     for (const { operation } of operations) {
       for (const [status, response] of Object.entries(operation.responses)) {
         if (Number(status) < 400) continue
-        expect(response.content!["application/problem+json"]!.schema).toEqual({ $ref: "#/components/schemas/Problem" })
+        const { $ref } = response as { readonly $ref?: string }
+        expect(refusals[$ref?.split("/").at(-1) ?? status]?.content, status).toEqual({
+          "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } }
+        })
       }
     }
   })
 
-  it("names the headers of every refusal for asking too much", () => {
+  it("says when to ask again, who is asked, and where what was made is", () => {
+    const { responses, parameters } = document["components"]
+    for (const name of ["TooMuch", "Unavailable"]) expect(responses[name].headers, name).toHaveProperty("Retry-After")
+    expect(responses["Unauthorized"].headers).toHaveProperty("WWW-Authenticate")
     for (const { path, operation } of operations) {
-      const tooMuch = operation.responses["429"]
-      if (tooMuch === undefined) continue
-      expect(Object.keys(tooMuch.headers ?? {}), path).toEqual(["Retry-After"])
+      const named = (operation.parameters ?? []).map((each) => each.name ?? nameOf(each as never))
+      expect(named.includes("OrgId"), path).toBe(operation.security !== undefined && operation.security.length > 0)
+      for (const status of ["201", "202"]) {
+        if (operation.responses[status]) expect(operation.responses[status].headers, path).toHaveProperty("Location")
+      }
     }
+    expect(Object.keys(parameters)).toEqual(["OrgId", "TraceParent"])
+  })
+
+  it("has bodies that may be left out where none is needed, and the service takes none there", async () => {
+    const optional = operations.filter(
+      ({ operation }) => (operation.requestBody as { required?: boolean } | undefined)?.required === false
+    )
+    expect(optional.length).toBeGreaterThan(15)
+    for (const { path } of optional) {
+      const answer = await call("POST", path.replaceAll(/\{\w+\}/g, crypto.randomUUID()), {})
+      expect([200, 201, 202, 404], `${path} ${answer.text}`).toContain(answer.status)
+    }
+  })
+
+  it("has numbers, texts and objects in the form that generators read", () => {
+    const wrong: Array<string> = []
+    const look = (schema: unknown, at: string): void => {
+      if (typeof schema !== "object" || schema === null) return
+      const {
+        type,
+        minimum,
+        maximum = Infinity,
+        format,
+        properties,
+        additionalProperties,
+        title,
+        pattern
+      } = schema as {
+        readonly [name: string]: never
+      }
+      if (type === "integer" && (minimum < 0 || (maximum > 2 ** 31 - 1 && format !== "int64"))) wrong.push(at)
+      if (type === "object" && properties === undefined && additionalProperties === undefined) wrong.push(at)
+      if (type === "string" && typeof title === "string" && pattern === undefined) wrong.push(`${at}: ${title}`)
+      if (type === undefined && "allOf" in schema) wrong.push(at)
+      if ("prefixItems" in schema) wrong.push(at)
+      for (const [name, inner] of Object.entries(schema)) if (!/^examples?$/.test(name)) look(inner, `${at}/${name}`)
+    }
+    look(document["components"].schemas, "")
+    look(document["paths"], "")
+    expect(wrong).toEqual([])
   })
 
   it("has numbers that JSON can hold, and no other", () => {
@@ -93,7 +144,7 @@ describe("the OpenAPI document", () => {
     expect(schemas["MessageRequest"].required).toEqual(["channel", "to", "payloadJson"])
     expect(schemas["MessageRequest"].additionalProperties).toBe(false)
     const list = operations.find(({ operation }) => operation.operationId === "messages.list")!.operation
-    expect(list.parameters!.find(({ name }) => name === "limit")!.schema).toEqual({
+    expect(list.parameters!.find(({ name }) => name === "limit")!.schema).toMatchObject({
       type: "integer",
       minimum: 1,
       maximum: 200,
@@ -146,56 +197,44 @@ describe("what readers and generators of the document need", () => {
     }
   })
 
-  it("has an example for each body in JSON, and each fits its schema", () => {
+  it("has an example for each request, which fits its schema, and the service takes each", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false, discriminator: false })
     ajv.addSchema({ $id: "document", components: document["components"] })
+    const known = await endpoint()
     const wrong: Array<string> = []
-    let count = 0
     for (const { where, operation } of described) {
-      const bodies = [operation.requestBody, ...Object.values(operation.responses)].flatMap((body) =>
-        Object.entries(body?.content ?? {}).filter(([type]) => type === "application/json")
-      )
-      for (const [, { schema, example }] of bodies as ReadonlyArray<[string, Content[string]]>) {
+      for (const [type, { schema, example }] of Object.entries(operation.requestBody?.content ?? {})) {
         const local = JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"document#/components'))
-        count += 1
-        if (example === undefined || !ajv.validate(local, example)) {
+        if (type !== "application/json" || example === undefined || !ajv.validate(local, example))
           wrong.push(`${where}: ${JSON.stringify(example)} ${ajv.errorsText()}`)
-        }
+        const [method, path] = where.split(" ") as [string, string]
+        if (path === calledByMeta) continue
+        const body = JSON.parse(JSON.stringify(example).replaceAll("97a25ca8-c020-40d6-9459-ea2cadffe0da", known))
+        const filled = path.replace("{channel}", "whatsapp").replaceAll(/\{\w+\}/g, known)
+        // Only the operator names an org, in its path or in the body.
+        const answer = await call(method.toUpperCase(), filled, { body })
+        const operators = answer.status === 403 ? await call(method.toUpperCase(), filled, { body, org: null }) : answer
+        // What the sample id names need not be there.
+        if (![200, 201, 202, 404].includes(operators.status)) wrong.push(`${where}: ${operators.text}`)
       }
     }
     expect(wrong).toEqual([])
-    expect(count).toBeGreaterThan(100)
-    const [problem] = (schemas["Problem"] as { examples?: ReadonlyArray<unknown> }).examples!
-    expect(ajv.validate({ $ref: "document#/components/schemas/Problem" }, problem)).toBe(true)
   })
 
-  it("has examples of requests that are taken", async () => {
-    const known = await endpoint()
-    for (const path of ["/outbound/messages", "/webhook-endpoints", "/events"]) {
-      const operation = document["paths"][`/api/v1${path}`].post
-      const example = operation.requestBody.content["application/json"].example as object
-      const body = "to" in example ? { ...example, to: known } : example
-      const answer = await call("POST", `/api/v1${path}`, { body })
-      expect(answer.status, `${path} ${answer.text}`).toBe(201)
-    }
-  })
-
-  it("says of each parameter and each field what it is", () => {
+  it("says of each parameter and of each field of a request what it is", () => {
     const silent = new Set<string>()
     for (const { where, operation } of described) {
-      for (const { name, description } of operation.parameters ?? []) if (!description) silent.add(`${where} ${name}`)
-    }
-    const look = (schema: unknown, at: string): void => {
-      if (typeof schema !== "object" || schema === null) return
-      const { properties = {} } = schema as Schema
-      for (const [name, field] of Object.entries(properties)) {
-        if (field.$ref === undefined && !field.description) silent.add(`${at}.${name}`)
+      for (const { name, description } of operation.parameters ?? []) {
+        if (name !== undefined && !description) silent.add(`${where} ${name}`)
       }
-      const { examples: _, example: __, ...rest } = schema as Record<string, unknown>
-      for (const [name, inner] of Object.entries(rest)) look(inner, `${at}.${name}`)
+      for (const { schema } of Object.values(operation.requestBody?.content ?? {})) {
+        const { properties = {} } = schemas[nameOf(schema as never)]!
+        for (const [name, field] of Object.entries(properties)) {
+          if (field.$ref === undefined && !field.description) silent.add(`${where}: ${name}`)
+        }
+      }
     }
-    for (const [name, schema] of Object.entries(schemas)) look(schema, name)
-    expect([...silent], "describe each in its schema, or its name in openApiWords.ts").toEqual([])
+    expect([...silent], "describe each in its schema").toEqual([])
   })
 
   it("has no two schemas of one form under numbered names", () => {
