@@ -846,10 +846,6 @@ export type MessageRequest = {
   readonly retry?: RetryPolicy | null | undefined
 }
 
-export type NamedRetry = {
-  readonly preset: "webhook" | "whatsapp" | "payments" | "patient"
-}
-
 export type NewAlertTarget = {
   readonly id: string
   readonly orgId: string
@@ -933,6 +929,14 @@ export type OrgLimits = {
 export type OrgRetention = {
   readonly endedDays?: number | undefined
   readonly deadLetterDays?: number | undefined
+}
+
+export type PatientPreset = {
+  readonly preset: "patient"
+}
+
+export type PaymentsPreset = {
+  readonly preset: "payments"
 }
 
 export type Process = {
@@ -1086,7 +1090,8 @@ export type Retried = {
   readonly messages: number
 }
 
-export type RetryPolicy = ScheduleRetry | ExponentialRetry | LinearRetry | FixedRetry | NamedRetry
+/** When failed attempts are repeated. Left out: as the org or the channel says. */
+export type RetryPolicy = ScheduleRetry | ExponentialRetry | LinearRetry | FixedRetry | WebhookPreset | WhatsappPreset | PaymentsPreset | PatientPreset
 
 export type RotateWebhookEndpointSecret = {
   readonly graceSeconds?: number | null | undefined
@@ -1218,6 +1223,10 @@ export type WebhookEndpointSecret = {
   readonly previousUntil: string | null
 }
 
+export type WebhookPreset = {
+  readonly preset: "webhook"
+}
+
 export type WhatsAppAccount = {
   readonly id: string
   readonly orgId: string
@@ -1246,6 +1255,10 @@ export type WhatsAppAccount = {
 
 export type WhatsAppNotice = {
   readonly entry: ReadonlyArray<unknown>
+}
+
+export type WhatsappPreset = {
+  readonly preset: "whatsapp"
 }
 
 /** Every route of the service, by group. */

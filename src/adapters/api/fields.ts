@@ -39,8 +39,10 @@ export const optional = <S extends Schema.Constraint>(schema: S, description?: s
 export const maybe = <S extends Schema.Constraint>(schema: S, description: string) =>
   Schema.optionalKey(schema).annotateKey({ description })
 
-/** A time that may be left out. The generator of the OpenAPI document reads the words of a decoded parameter from its text only. */
-export const maybeTime = (description: string) => Schema.optionalKey(timeIn(TimeText.annotate({ description })))
+/** A time with its words: the generator of the OpenAPI document reads those of a decoded value from its text only. */
+export const requiredTime = (description: string) => timeIn(TimeText.annotate({ description }))
+
+export const maybeTime = (description: string) => Schema.optionalKey(requiredTime(description))
 
 /** Says in the OpenAPI document that an object needs one of these fields. */
 export const needsOneOf = (...names: ReadonlyArray<string>) =>

@@ -104,22 +104,24 @@ const judged = refuses(contradictionsIn)
 const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1)
 
 /** A policy by its name. What is stored and shown is the policy, so it stays what it was when it was named. */
-const NamedRetry = Schema.Struct({ preset: Schema.Literals(presetNames) })
-  .annotate({ ...judged, identifier: "NamedRetry" })
-  .pipe(
-    Schema.decodeTo(Schema.toType(RetryPolicy), {
-      decode: SchemaGetter.transform(({ preset }) => presets[preset]),
-      encode: SchemaGetter.forbidden(() => "a policy is shown as what it is")
-    })
-  )
+const namedRetry = <Name extends (typeof presetNames)[number]>(name: Name) =>
+  Schema.Struct({ preset: Schema.Literal(name) })
+    .annotate({ ...judged, identifier: `${capital(name)}Preset` })
+    .pipe(
+      Schema.decodeTo(Schema.toType(RetryPolicy), {
+        decode: SchemaGetter.transform(() => presets[name]),
+        encode: SchemaGetter.forbidden(() => "a policy is shown as what it is")
+      })
+    )
 
 export const Retry = Schema.Union([
   ...RetryPolicy.members.map((member) =>
     member.annotate({ ...judged, identifier: `${capital(member.fields.strategy.literal)}Retry` })
   ),
-  NamedRetry
+  ...presetNames.map(namedRetry)
 ]).annotate({
   identifier: "RetryPolicy",
+  description: "When failed attempts are repeated. Left out: as the org or the channel says.",
   examples: [{ strategy: "schedule", waitsMs: [1000, 5000, 15_000, 60_000, 300_000] }],
   expected: "a retry policy",
   message: `must be {"strategy": "schedule", "waitsMs": […]} or {"strategy": "exponential" | "linear" | "fixed", "baseMs": …} or {"preset": ${presetNames.map((name) => `"${name}"`).join(" | ")}}`
@@ -152,10 +154,18 @@ const OnDeadLetter = Schema.Literals(onDeadLetter).annotate({
 export const commonSettings = {
   retry: { schema: Retry, default: null },
   rateLimit: {
-    schema: Schema.Struct({ limit: between(1, 1_000_000), periodMs: between(1, 86_400_000) }),
+    schema: Schema.Struct({ limit: between(1, 1_000_000), periodMs: between(1, 86_400_000) }).annotate({
+      description: "The most requests that go there in a period of so many milliseconds."
+    }),
     default: null
   },
-  maxInFlight: { schema: between(1, 1000), default: 50 },
-  timeoutMs: { schema: between(100, 30_000), default: 15_000 },
+  maxInFlight: {
+    schema: between(1, 1000).annotate({ description: "The most requests that are under way there at once." }),
+    default: 50
+  },
+  timeoutMs: {
+    schema: between(100, 30_000).annotate({ description: "How long one request may take." }),
+    default: 15_000
+  },
   onDeadLetter: { schema: OnDeadLetter, default: "skip" }
 } as const satisfies Record<string, Setting>

@@ -40,7 +40,10 @@ export const settings = {
     }),
     hides: maskedUrl
   },
-  method: { schema: Schema.Literals(httpMethods), default: "POST" },
+  method: {
+    schema: Schema.Literals(httpMethods).annotate({ description: "The method of requests." }),
+    default: "POST"
+  },
   headers: {
     schema: texts.annotate({
       description:

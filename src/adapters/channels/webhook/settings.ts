@@ -40,11 +40,16 @@ export const settings = {
     hides: maskedUrl
   },
   eventTypes: {
-    schema: Schema.Array(Wish).check(Schema.isMinLength(1), Schema.isMaxLength(100)),
+    schema: Schema.Array(Wish)
+      .check(Schema.isMinLength(1), Schema.isMaxLength(100))
+      .annotate({ description: "The types of events it wants, such as order.paid or order.*; null: all." }),
     default: null
   },
-  description: { schema: text(500), default: null },
-  signature: { schema: Schema.Literals(styles), default: "standard" },
+  description: { schema: text(500).annotate({ description: "For people." }), default: null },
+  signature: {
+    schema: Schema.Literals(styles).annotate({ description: "How requests are signed." }),
+    default: "standard"
+  },
   headers: {
     schema: Schema.Record(Schema.String, Schema.String).annotate({
       description:

@@ -22,7 +22,7 @@ export const settings = {
   phoneNumberId: {
     schema: Schema.String.check(
       Schema.isPattern(/^\d{1,32}$/u, { message: "must be the number's id at Meta, 1 to 32 digits" })
-    ),
+    ).annotate({ description: "Meta's id of the phone number." }),
     // Receipts name nothing else.
     publicKey: {
       slug: "number-taken",
@@ -34,7 +34,7 @@ export const settings = {
   graphVersion: {
     schema: Schema.String.check(
       Schema.isPattern(/^v[1-9]\d{0,2}\.\d$/u, { message: "must be a version of Meta's Graph API, such as v25.0" })
-    ),
+    ).annotate({ description: "The version of Meta's Graph API." }),
     default: "v25.0"
   },
   verifySignature: {

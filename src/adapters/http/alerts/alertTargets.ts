@@ -22,7 +22,7 @@ import { type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, created, judged, notFound, orNotFound, problemOf } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
 
-const url = text(2048)
+const url = text(2048).annotate({ description: "The address that alerts are sent to." })
 
 const events = Schema.Array(Schema.Literals(alertEvents))
   .check(Schema.isMinLength(1), Schema.isMaxLength(alertEvents.length), Schema.isUnique())
@@ -48,7 +48,7 @@ const common = {
 export const CreateAlertTarget = Schema.Union([
   Schema.Struct({
     type: Schema.tag("webhook"),
-    url: url.annotateKey({ description: "Where alerts are sent." }),
+    url,
     secret: Schema.optionalKey(
       Schema.String.annotate({ description: "whsec_ and base64 of 24 to 64 bytes; made for you when left out." })
     ),

@@ -14,7 +14,7 @@ import { admitMessages, admitReplay } from "../orgs/admit.ts"
 import { Replay, replayJson } from "../replays/deadLetters.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
 import { about, base, bodyErrors } from "../server/endpoints.ts"
-import { idParam, optional, reason, Time } from "../server/fields.ts"
+import { idParam, optional, reason, requiredTime, Time } from "../server/fields.ts"
 import { answer, created, orNotFound, problemOf, toResponse } from "../server/problem.ts"
 import { bodyOf, decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
 import { destinationIdOf } from "./destinations.ts"
@@ -27,7 +27,7 @@ export const TestRequest = Schema.Struct({
 const since = [{ since: "2026-11-19T09:30:00.000Z" }] as unknown as never
 
 export const RecoverRequest = Schema.Struct({
-  since: Time.annotateKey({ description: "Ended after this time." }),
+  since: requiredTime("Ended after this time."),
   until: optional(Time, "Ended before this time; until now when left out."),
   statuses: optional(
     Schema.Array(Schema.Literals(deadStatuses)).check(
@@ -45,7 +45,7 @@ export const RecoverRequest = Schema.Struct({
 })
 
 export const ReplayMissingRequest = Schema.Struct({
-  since: Time.annotateKey({ description: "Published at this time or later." }),
+  since: requiredTime("Published at this time or later."),
   reason,
   idempotencyKey: optional(headerText(255), ofKey)
 }).annotate({
@@ -95,7 +95,12 @@ export const recoveryApi = HttpApiGroup.make("recovery")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Test and recovery of webhook endpoints" }))
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Test and recovery of webhook endpoints",
+      description: "A test message, and what an endpoint missed."
+    })
+  )
 
 type Request = HttpServerRequest.HttpServerRequest
 

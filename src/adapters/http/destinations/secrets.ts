@@ -59,7 +59,12 @@ export const secretsApi = (channel: AnyChannel, name: string) => {
     .add(read, rotate)
     .middleware(OrgAccess)
     .prefix("/api/v1")
-    .annotateMerge(OpenApi.annotations({ title: `${capital(noun)} ${name}s` }))
+    .annotateMerge(
+      OpenApi.annotations({
+        title: `${capital(noun)} ${name}s`,
+        description: `Read and rotate the ${name} of the ${noun}.`
+      })
+    )
 }
 
 /** What a secret is called is not known to the compiler. */

@@ -64,7 +64,9 @@ export const erasuresApi = HttpApiGroup.make("erasures")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Erasures" }))
+  .annotateMerge(
+    OpenApi.annotations({ title: "Erasures", description: "A person is erased from messages and events." })
+  )
 
 const decode = decoderOf(ErasureRequest)
 

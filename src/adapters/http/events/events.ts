@@ -71,7 +71,9 @@ export const eventsApi = HttpApiGroup.make("events")
     ),
     HttpApiEndpoint.post("publishBatch", "/events/batch", {
       payload: Schema.Struct({
-        events: Schema.Array(EventBatchEntry).check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX))
+        events: Schema.Array(EventBatchEntry)
+          .check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX))
+          .annotate({ description: "Each is published or refused on its own." })
       }).annotate({ identifier: "EventBatch", examples: [{ events: eventBatchExamples }] }),
       success: Schema.Struct({ items: Schema.Array(EventBatchAnswer) }).annotate({ identifier: "EventBatchAnswers" }),
       error: bodyErrors

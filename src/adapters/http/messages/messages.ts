@@ -276,7 +276,9 @@ export const messagesApi = HttpApiGroup.make("messages")
     ),
     HttpApiEndpoint.post("sendBatch", "/outbound/messages/batch", {
       payload: Schema.Struct({
-        messages: Schema.Array(BatchEntry).check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX))
+        messages: Schema.Array(BatchEntry)
+          .check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX))
+          .annotate({ description: "Each is accepted or refused on its own." })
       }).annotate({ identifier: "MessageBatch", examples: [{ messages: batchExamples }] }),
       success: Schema.Struct({ items: Schema.Array(BatchAnswer) }).annotate({ identifier: "MessageBatchAnswer" }),
       error: bodyErrors

@@ -31,7 +31,9 @@ export const whatsAppReceiptsApi = HttpApiGroup.make("whatsAppReceipts")
         "x-org-id": maybe(Schema.String, "The org, where a URL of each org's own is used.")
       },
       // Read as bytes: the signature covers these.
-      payload: Schema.Struct({ entry: Schema.Array(Schema.Unknown) }).annotate({
+      payload: Schema.Struct({
+        entry: Schema.Array(Schema.Unknown).annotate({ description: "As Meta writes it." })
+      }).annotate({
         identifier: "WhatsAppNotice",
         examples: [{ entry: [{ id: "102290129340398", changes: [] }] }]
       }),

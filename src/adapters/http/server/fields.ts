@@ -7,7 +7,17 @@ import { text } from "../../../application/destinations/fields.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { maybe } from "../../api/fields.ts"
 
-export { createdBetween, maybe, maybeTime, needsOneOf, optional, Reason, reason, Time } from "../../api/fields.ts"
+export {
+  createdBetween,
+  maybe,
+  maybeTime,
+  needsOneOf,
+  optional,
+  Reason,
+  reason,
+  requiredTime,
+  Time
+} from "../../api/fields.ts"
 
 /** A text in an answer that may not be there. */
 export const Text = Schema.NullOr(Schema.String)

@@ -182,6 +182,9 @@ const tidy = (schema: JsonSchema): void => {
   for (const each of allOf) if (!apart.includes(each)) Object.assign(schema, each)
   if (apart.length > 0) schema.allOf = apart
   else delete schema.allOf
+  // Of a field that may be null, the words of its type.
+  const words = schema.anyOf?.length === 2 ? schema.anyOf[0]!.description : undefined
+  if (words !== undefined) schema.description ??= words
   if (type === "integer") {
     // No number of this API is negative.
     schema.minimum = Math.max(schema.minimum ?? 0, 0)
