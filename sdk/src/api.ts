@@ -18,7 +18,7 @@ export type AlertTarget = {
   readonly orgId: string
   readonly type: "webhook" | "pagerduty"
   readonly url: string | null
-  readonly events: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled" | "commandRefused" | "broker">
+  readonly events: ReadonlyArray<"circuit" | "deadLetter" | "disabled" | "commandRefused" | "oldestDue" | "broker">
   readonly oldestDueSeconds: number | null
   readonly severity: "critical" | "error" | "warning" | "info" | null
   readonly description: string | null
@@ -157,7 +157,7 @@ export type ChangeAlertTarget = {
   readonly url?: string | null | undefined
   readonly routingKey?: string | undefined
   readonly severity?: "critical" | "error" | "warning" | "info" | null | undefined
-  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled" | "commandRefused" | "broker"> | null | undefined
+  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "disabled" | "commandRefused" | "oldestDue" | "broker"> | null | undefined
   readonly oldestDueSeconds?: number | null | undefined
   readonly description?: string | null | undefined
 }
@@ -354,7 +354,7 @@ export type CreatePagerDutyAlertTarget = {
   readonly routingKey: string
   readonly url?: string | null | undefined
   readonly severity?: "critical" | "error" | "warning" | "info" | null | undefined
-  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled" | "commandRefused" | "broker"> | null | undefined
+  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "disabled" | "commandRefused" | "oldestDue" | "broker"> | null | undefined
   readonly oldestDueSeconds?: number | null | undefined
   readonly description?: string | null | undefined
 }
@@ -363,7 +363,7 @@ export type CreateWebhookAlertTarget = {
   readonly type: "webhook"
   readonly url: string
   readonly secret?: string | undefined
-  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled" | "commandRefused" | "broker"> | null | undefined
+  readonly events?: ReadonlyArray<"circuit" | "deadLetter" | "disabled" | "commandRefused" | "oldestDue" | "broker"> | null | undefined
   readonly oldestDueSeconds?: number | null | undefined
   readonly description?: string | null | undefined
 }
@@ -851,7 +851,7 @@ export type NewAlertTarget = {
   readonly orgId: string
   readonly type: "webhook" | "pagerduty"
   readonly url: string | null
-  readonly events: ReadonlyArray<"circuit" | "deadLetter" | "oldestDue" | "disabled" | "commandRefused" | "broker">
+  readonly events: ReadonlyArray<"circuit" | "deadLetter" | "disabled" | "commandRefused" | "oldestDue" | "broker">
   readonly oldestDueSeconds: number | null
   readonly severity: "critical" | "error" | "warning" | "info" | null
   readonly description: string | null

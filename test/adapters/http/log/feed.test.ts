@@ -133,7 +133,7 @@ describe("the feed", () => {
     ids.push(await queue(org, {}, to))
     await second.received(451)
     expect(second.events.map(({ data }) => data.stream)).toEqual(ids.slice(1).map((id) => `message-${id}`))
-    const third = await follow(org, `?channel=webhook&lastEventId=${second.events[448]!.id}`)
+    const third = await follow(org, `?channel=webhook&after=${second.events[448]!.id}`)
     await third.received(2)
     expect(third.events.map(({ data }) => data.stream)).toEqual(ids.slice(-2).map((id) => `message-${id}`))
   })
