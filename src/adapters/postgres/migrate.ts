@@ -17,6 +17,12 @@ import { filled } from "./constants.ts"
 import { planning } from "./planning.ts"
 import { SCHEMA_DEFAULT, searchPathOf } from "./schemaName.ts"
 
+/**
+ * The number of the SQL of this release: it rises with every release that changes a table or a function. The start of an older release
+ * on a newer database would put its functions back under processes that run: it is refused.
+ */
+const SQL_NUMBER = 1
+
 interface SqlFile {
   readonly name: string
   readonly sql: string
@@ -72,6 +78,9 @@ const inTransaction = async <A>(client: pg.PoolClient, schema: string, work: () 
       number int primary key, name text not null, checksum text not null, at timestamptz not null default now())`
   )
   await client.query("create table if not exists installed_function (name text primary key, checksum text not null)")
+  await client.query(
+    "create table if not exists installed_release (one boolean primary key default true, number int not null)"
+  )
   const result = await work()
   await client.query("commit")
   return result
@@ -90,7 +99,7 @@ const runNext = async (client: pg.PoolClient): Promise<SqlFile | null> => {
     throw new Error(`${wrong.name}.sql is not what ran on this database under its number`)
   }
   const last = done.rows.at(-1)?.number ?? 0
-  if (last > known.at(-1)!.number) throw new Error(newerRelease(last))
+  if (last > known.at(-1)!.number) throw new Error(newerRelease(last, known.at(-1)!.number))
   // Not only what comes after the last one: a number that was still missing when that one ran is run too.
   const next = known.find(({ number }) => done.rows.every((ran) => ran.number !== number))
   if (next === undefined) return null
@@ -108,6 +117,13 @@ const runNext = async (client: pg.PoolClient): Promise<SqlFile | null> => {
  * except for trigger functions, which have neither.
  */
 const createFunctions = async (client: pg.PoolClient): Promise<ReadonlyArray<string>> => {
+  const release = await client.query<{ number: number }>("select number from installed_release")
+  const before = release.rows[0]?.number ?? 0
+  if (before > SQL_NUMBER) throw new Error(newerRelease(before, SQL_NUMBER))
+  await client.query(
+    "insert into installed_release (number) values ($1) on conflict (one) do update set number = excluded.number",
+    [SQL_NUMBER]
+  )
   const installed = await client.query<{ name: string; checksum: string }>(
     "select name, checksum from installed_function"
   )
@@ -167,8 +183,8 @@ const running = async (client: pg.PoolClient, { name, sql }: SqlFile): Promise<v
   }
 }
 
-const newerRelease = (found: number) =>
-  `the database was migrated to ${found} by a newer release; this one knows up to ${numbered().at(-1)!.number}`
+const newerRelease = (found: number, known: number) =>
+  `the database was migrated to ${found} by a newer release; this one knows up to ${known}`
 
 /** Fails unless the database has every migration of this release: for commands that only read. */
 export const requireMigrated = (pool: pg.Pool, schema: string): Effect.Effect<void, unknown> =>
@@ -180,7 +196,7 @@ export const requireMigrated = (pool: pg.Pool, schema: string): Effect.Effect<vo
       if (!exists.rows[0]?.is) throw new Error("there is no Posthaste in this database: run `posthaste migrate` first")
       const done = await pool.query<{ last: number | null }>(`select max(number) as last from ${table}`)
       const found = done.rows[0]?.last ?? 0
-      if (found > needed) throw new Error(newerRelease(found))
+      if (found > needed) throw new Error(newerRelease(found, needed))
       if (found < needed) {
         throw new Error(
           `the database was migrated to ${found}, and this release needs ${needed}: run \`posthaste migrate\``

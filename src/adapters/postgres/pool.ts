@@ -165,7 +165,8 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
       TimeZone: "UTC",
       search_path: searchPathOf(schema),
       statement_timeout: String(answersWithinMs ?? 0),
-      ...(asynchronous ? { synchronous_commit: "off" } : {}),
+      // Said in both cases: a role or a server that says `off` would make an answer a lie.
+      synchronous_commit: asynchronous ? "off" : "on",
       ...sessionPlanning
     }
     const open = new HostsPool({

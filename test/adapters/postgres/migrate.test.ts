@@ -37,6 +37,19 @@ describe("migrating", () => {
     })
   )
 
+  it.live("refuses a database whose functions are a newer release's, and changes none of them", () =>
+    Effect.gen(function* () {
+      const open = yield* pool
+      const run = (sql: string) => Effect.promise(async () => (await open.query(sql)).rows)
+      yield* run("update posthaste.installed_release set number = 9000")
+      yield* run(
+        "drop function posthaste.log_end() cascade; delete from posthaste.installed_function where name = 'log_end'"
+      )
+      expect(yield* refusal(open)).toContain("newer release")
+      expect(yield* run("select from pg_proc where proname = 'log_end'")).toEqual([])
+    })
+  )
+
   it.live("refuses a database on which another migration ran under the same number", () =>
     Effect.gen(function* () {
       const open = yield* pool
