@@ -17,7 +17,7 @@ import { eventsContract } from "../../contracts/events/eventsContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
-import { retentionContract } from "../../contracts/retention/retentionContract.ts"
+import { followersContract, retentionContract } from "../../contracts/retention/retentionContract.ts"
 import { archiveContract, derivedContract } from "../../contracts/store/archiveContract.ts"
 import { eventStoreContract } from "../../contracts/store/eventStoreContract.ts"
 import { eventStore } from "../../servers/eventStore.ts"
@@ -49,6 +49,7 @@ describe.concurrent("a store in EventStoreDB", () => {
   eventStoreContract("eventstoredb", ports)
   eventStoreContract("eventstoredb, whose answers are late and lost,", portsOf(troubled))
   retentionContract("eventstoredb", ports)
+  followersContract("eventstoredb", ports)
   // The same streams can't be in one server twice.
   archiveContract("eventstoredb", portsOf(insisting, { own: true }))
   derivedContract("eventstoredb", portsOf(insisting, { own: true }))
