@@ -20,12 +20,12 @@ import { events } from "./cli/events.ts"
 import { eventTypes } from "./cli/eventTypes.ts"
 import { find } from "./cli/find.ts"
 import { orgs } from "./cli/orgs.ts"
+import { parked, repair } from "./cli/parked.ts"
 import { projections } from "./cli/projections.ts"
 import { rekey } from "./cli/rekey.ts"
 import { replays } from "./cli/replays.ts"
 import { resend, retryNow, send } from "./cli/send.ts"
 import { migrate, serve } from "./cli/serve.ts"
-import { setAside } from "./cli/setAside.ts"
 import { show } from "./cli/show.ts"
 import { stats } from "./cli/stats.ts"
 import { status } from "./cli/status.ts"
@@ -55,7 +55,8 @@ const posthaste = Command.make("posthaste").pipe(
         destinations,
         deadLetters,
         replays,
-        setAside,
+        parked,
+        repair,
         orgs,
         projections
       ]

@@ -30,7 +30,6 @@ import { forCommands, forFacts } from "./adapters/rabbitmq/topology.ts"
 import { alertOnFacts } from "./application/alerts/alertOnFacts.ts"
 import { applyWithdrawals } from "./application/consents/applyWithdrawals.ts"
 import { dispatch } from "./application/deliver/dispatch.ts"
-import { repairDefaults, repairQueue } from "./application/deliver/repairQueue.ts"
 import * as Senders from "./application/deliver/Senders.ts"
 import { disableFailing } from "./application/destinations/health.ts"
 import { carryOutErasures } from "./application/erasures/erasures.ts"
@@ -41,6 +40,7 @@ import { keepProjections } from "./application/log/projections/keepProjections.t
 import { logWatcher } from "./application/logWatcher.ts"
 import { endMessages } from "./application/maintenance/endMessages.ts"
 import { Leadership, maintain } from "./application/maintenance/leader.ts"
+import { lookForLost } from "./application/maintenance/lookForLost.ts"
 import { readFigures } from "./application/maintenance/readFigures.ts"
 import { retention } from "./application/maintenance/retention.ts"
 import { watchConditions } from "./application/maintenance/watchConditions.ts"
@@ -53,6 +53,7 @@ import { Troubles } from "./application/processes/Troubles.ts"
 import { applyReceipts, forgetReceipts } from "./application/receipts/applyReceipts.ts"
 import { warnOfUnverifiedAccounts } from "./application/receipts/receiveReceipts.ts"
 import { replayDeadLetters } from "./application/replays/replayDeadLetters.ts"
+import { isMessage, retryParked } from "./application/store/repair.ts"
 import { makeStoreHealth, StoreHealth } from "./application/storeHealth.ts"
 import { banner, urlOf } from "./setup/banner.ts"
 import { keptRenewed } from "./setup/certificate.ts"
@@ -134,7 +135,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
     Layer.merge(inBackground(carryOutErasures)),
     Layer.merge(inBackground(applyWithdrawals)),
     Layer.merge(inBackground(applyReceipts)),
-    Layer.merge(inBackground(repairQueue({ ...repairDefaults, holder: self.id })))
+    Layer.merge(Layer.effectDiscard(Effect.forkScoped(Effect.ignore(retryParked(isMessage)))))
   )
 
   const projector = Layer.mergeAll(inBackground(keepProjections), inBackground(alertOnFacts))
@@ -159,6 +160,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
   const maintenance = Layer.mergeAll(
     inBackground(Effect.flatMap(watchConditions, maintain)),
     inBackground(maintain(endMessages)),
+    inBackground(maintain(lookForLost)),
     inBackground(maintain(disableFailing)),
     inBackground(maintain(forgetReceipts)),
     inBackground(

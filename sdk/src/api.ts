@@ -146,7 +146,7 @@ export type CancelWaitingRequest = {
 }
 
 export type Cause = {
-  readonly reason: "SET_ASIDE" | "ORG_SUSPENDED" | "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
+  readonly reason: "PARKED" | "ORG_SUSPENDED" | "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
   readonly says: string
   readonly since: string | null
   readonly until: string | null
@@ -581,7 +581,6 @@ export type Erasure = {
   readonly status: "RUNNING" | "COMPLETED"
   readonly reason: string | null
   readonly messages: number
-  readonly forgotten: number
   readonly events: number
   readonly requestedAt: string
   readonly endedAt: string | null
@@ -673,7 +672,7 @@ export type Explanation = {
   readonly id: string
   readonly status: "QUEUED" | "SENDING" | "SENT" | "DELIVERED" | "FAILED" | "DEAD_LETTER" | "CANCELLED" | "EXPIRED"
   readonly at: string
-  readonly reason: "SET_ASIDE" | "ORG_SUSPENDED" | "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
+  readonly reason: "PARKED" | "ORG_SUSPENDED" | "BEHIND_ANOTHER" | "NO_WORKER" | "DISABLED" | "PAUSED" | "CIRCUIT_HELD" | "CIRCUIT_OPEN" | "NOT_DUE" | "RETRY" | "RATE_LIMITED" | "DUE" | "UNDER_WAY" | "IN_DOUBT" | "AWAITING_RECEIPT" | "DELIVERED" | "REFUSED" | "ATTEMPTS_USED_UP" | "TOO_OLD" | "OUTCOME_UNKNOWN" | "CANCELLED" | "EXPIRED"
   readonly says: string
   readonly since: string | null
   readonly until: string | null
@@ -931,6 +930,12 @@ export type OrgRetention = {
   readonly deadLetterDays?: number | undefined
 }
 
+export type ParkedStream = {
+  readonly stream: string
+  readonly reason: "unreadable" | "failed" | "lost"
+  readonly at: string
+}
+
 export type PatientPreset = {
   readonly preset: "patient"
 }
@@ -1087,7 +1092,7 @@ export type ResendCommand = {
 }
 
 export type Retried = {
-  readonly messages: number
+  readonly streams: number
 }
 
 /** When failed attempts are repeated. Left out: as the org or the channel says. */
@@ -1104,19 +1109,6 @@ export type ScheduleRetry = {
   readonly attemptsMax?: number | undefined
   readonly ageMaxMs?: number | undefined
   readonly jitter?: ReadonlyArray<number> | undefined
-}
-
-export type SetAsideMessage = {
-  readonly id: string | null
-  readonly stream: string
-  readonly parts: ReadonlyArray<string>
-  readonly orgId: string | null
-  readonly destination: string | null
-  readonly reason: "unreadable" | "unlawful" | "failed"
-  readonly detail: string
-  readonly since: string
-  readonly tries: number
-  readonly nextTryAt: string
 }
 
 export type SetOrg = {
@@ -1161,13 +1153,13 @@ export type TestWebhookEndpoint = {
 }
 
 export type Trouble = {
-  readonly reason: "NO_WORKER" | "NO_PROJECTOR" | "NO_RELAY" | "PROJECTION_BEHIND" | "LOG_STALLED" | "LONG_TRANSACTION"
+  readonly reason: "NO_WORKER" | "NO_PROJECTOR" | "NO_RELAY" | "PROJECTION_BEHIND" | "LOG_STALLED" | "LONG_TRANSACTION" | "PARKED"
   readonly says: string
   readonly since: string | null
 }
 
 export type TroubleInFull = {
-  readonly reason: "NO_WORKER" | "NO_PROJECTOR" | "NO_RELAY" | "PROJECTION_BEHIND" | "LOG_STALLED" | "LONG_TRANSACTION"
+  readonly reason: "NO_WORKER" | "NO_PROJECTOR" | "NO_RELAY" | "PROJECTION_BEHIND" | "LOG_STALLED" | "LONG_TRANSACTION" | "PARKED"
   readonly says: string
   readonly since: string | null
   readonly transaction: {
@@ -1451,13 +1443,11 @@ export interface Api {
     /** Set an org's name, limits, retry policy and retention, suspend it or let it go on. What is not named is unset. */
     set(id: string, body?: SetOrg, options?: CallOptions): Promise<Org>
   }
-  readonly setAside: {
-    /** The streams of all orgs that can't be processed and wait to be tried again: messages, and what else has facts. */
-    list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<SetAsideMessage>
-    /** Try all of them again now. */
-    retryAll(options?: CallOptions): Promise<Retried>
-    /** Try one of them again now. */
-    retry(id: string, options?: CallOptions): Promise<Retried>
+  readonly parked: {
+    /** The streams of all orgs that can't be processed: messages, and what else has facts. */
+    list(query?: { limit?: number | undefined; cursor?: string | undefined }, options?: CallOptions): Pages<ParkedStream>
+    /** Try all of them again now, or one. What can't be read stays parked. */
+    retry(query?: { stream?: string | undefined }, options?: CallOptions): Promise<Retried>
   }
   readonly health: {
     /** The process runs. */
@@ -1689,10 +1679,9 @@ export const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     get: ["GET","/api/v1/orgs/{id}"],
     set: ["PUT","/api/v1/orgs/{id}","body"]
   },
-  setAside: {
-    list: ["GET","/api/v1/set-aside","query pages"],
-    retryAll: ["POST","/api/v1/set-aside/retry"],
-    retry: ["POST","/api/v1/set-aside/{id}/retry"]
+  parked: {
+    list: ["GET","/api/v1/parked","query pages"],
+    retry: ["POST","/api/v1/parked/retry","query"]
   },
   health: {
     live: ["GET","/healthz"],

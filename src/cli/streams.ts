@@ -4,7 +4,6 @@ import { Argument, Command } from "effect/cli"
 import { Archive } from "../application/ports/Archive.ts"
 import { EventStore } from "../application/ports/EventStore.ts"
 import type { Violation } from "../application/store/disagreements.ts"
-import { repairQueueBy } from "../application/store/repairQueueBy.ts"
 import { verifyStreams } from "../application/store/verifyStreams.ts"
 import { json, switchFlag } from "./service.ts"
 import { storeLayer } from "./store.ts"
@@ -57,28 +56,10 @@ const verify = Command.make(
   "verify",
   {
     all: switchFlag("all", "Go on after the first violation and name every one"),
-    repair: switchFlag(
-      "repair",
-      "Put what is not where it should be in the queue where the facts say, then check again"
-    ),
     json
   },
-  Effect.fnUntraced(function* ({ all, repair, json }) {
+  Effect.fnUntraced(function* ({ all, json }) {
     const paint = yield* paints
-    if (repair) {
-      const looked = yield* bar("looking")
-      const before: Array<Violation> = []
-      yield* verifyStreams({
-        violation: (violation) => Effect.sync(() => before.push(violation)),
-        progress: (so) => looked.show(so.facts, so.facts)
-      }).pipe(Effect.ensuring(looked.end))
-      const { mended, setAside } = yield* repairQueueBy(before)
-      if (json) yield* printJsonLine({ type: "repaired", mended, setAside })
-      else
-        yield* note(
-          `${grouped(mended)} things in the queue were put right, ${grouped(setAside)} messages were set aside`
-        )
-    }
     const { facts } = yield* (yield* EventStore).extent
     const progress = yield* bar("verifying")
     let found = 0
@@ -101,12 +82,11 @@ const verify = Command.make(
 ).pipe(
   Command.provide(storeLayer(true)),
   Command.withDescription(
-    "Fold every stream through its law, and check that queue, lines, lists, bodies and circuits agree with the facts. May run beside a working Posthaste, and changes nothing but the queue, and that with --repair alone. Exit code 1 with the first violation."
+    "Fold every stream through its law, and check that queue, lines, lists, bodies and circuits agree with the facts. May run beside a working Posthaste, and changes nothing. Exit code 1 with the first violation."
   ),
   Command.withShortDescription("Check every stream and the rows derived from it"),
   Command.withExamples([
-    { command: "posthaste streams verify --all --json", description: "Every violation, one a line" },
-    { command: "posthaste streams verify --all --repair", description: "Repair the queue, and name what is left" }
+    { command: "posthaste streams verify --all --json", description: "Every violation, one a line" }
   ])
 )
 

@@ -28,11 +28,9 @@ import type { Processes } from "../../src/application/ports/Processes.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import type { ProviderMessages } from "../../src/application/ports/ProviderMessages.ts"
 import type { Queue } from "../../src/application/ports/Queue.ts"
-import type { QueueRepair } from "../../src/application/ports/QueueRepair.ts"
 import type { ReceiptInbox } from "../../src/application/ports/ReceiptInbox.ts"
 import type { Replays } from "../../src/application/ports/Replays.ts"
 import type { Before, Retention } from "../../src/application/ports/Retention.ts"
-import type { SetAside } from "../../src/application/ports/SetAside.ts"
 import type { AttemptOutcome } from "../../src/domain/delivery/outcome.ts"
 import { DestinationId, MessageId, OrgId } from "../../src/domain/ids.ts"
 import { decide, initial, type MessageCommand } from "../../src/domain/message/decider.ts"
@@ -48,8 +46,6 @@ export type StorePorts =
   | EventStore
   | Archive
   | Queue
-  | QueueRepair
-  | SetAside
   | Circuits
   | Backlogs
   | Bodies

@@ -24,7 +24,6 @@ import type { Run } from "../../src/application/ports/Projections.ts"
 import type { AbandonedMessage, BatchId } from "../../src/application/ports/Queue.ts"
 import type { HeldReceipt } from "../../src/application/ports/ReceiptInbox.ts"
 import type { ReplayItem, ReplayJob, ReplaySet } from "../../src/application/ports/Replays.ts"
-import type { SetAsideMessage } from "../../src/application/ports/SetAside.ts"
 import type { DestinationId, EventId, MessageId, OrgId, ReplayId } from "../../src/domain/ids.ts"
 import type { MessageView } from "../../src/domain/message/view.ts"
 import type { RecordedFact } from "../../src/domain/recorded.ts"
@@ -49,12 +48,6 @@ export interface ClaimRow {
 export interface Found {
   readonly at: DateTime.Utc
   readonly id: string
-}
-
-export interface SetAsideRow extends Omit<SetAsideMessage, "againAt"> {
-  readonly version: number
-  readonly againAt: DateTime.Utc | null
-  readonly triedAt: DateTime.Utc | null
 }
 
 export interface ReplayRow {
@@ -126,7 +119,6 @@ export interface Tables {
   readonly laneRows: Map<DestinationId, LaneRow>
   readonly claims: Map<BatchId, ClaimRow>
   /** Messages that can't be processed; `againAt` null: they are tried again. */
-  readonly setAside: Map<MessageId, SetAsideRow>
   readonly destinations: Map<DestinationId, DestinationRow>
   readonly orgs: Map<OrgId, OrgSettings & { readonly updatedAt: DateTime.Utc }>
   readonly apiKeys: Map<string, ApiKey & { readonly keyHash: string; readonly revoked: boolean }>
@@ -236,7 +228,6 @@ export const layer = Layer.effect(
         lines: new Map(),
         laneRows: new Map(),
         claims: new Map(),
-        setAside: new Map(),
         destinations: new Map(),
         orgs: new Map(),
         apiKeys: new Map(),

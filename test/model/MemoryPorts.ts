@@ -7,8 +7,6 @@ import { OwnClock } from "../../src/application/ports/OwnClock.ts"
 import * as Channels from "../../src/setup/channels.ts"
 import * as MemoryAlertProgress from "./alerts/MemoryAlertProgress.ts"
 import * as MemoryQueue from "./deliver/MemoryQueue.ts"
-import * as MemoryQueueRepair from "./deliver/MemoryQueueRepair.ts"
-import * as MemorySetAside from "./deliver/MemorySetAside.ts"
 import * as MemoryBacklogs from "./destinations/MemoryBacklogs.ts"
 import * as MemoryCircuits from "./destinations/MemoryCircuits.ts"
 import * as MemoryDestinationHealth from "./destinations/MemoryDestinationHealth.ts"
@@ -42,8 +40,6 @@ export const layerShared = Layer.mergeAll(
   Channels.unused,
   MemoryEventStore.layer,
   MemoryQueue.layer,
-  MemorySetAside.layer,
-  MemoryQueueRepair.layer,
   MemoryJournals.layer,
   MemoryBacklogs.layer,
   MemoryErasures.layer,

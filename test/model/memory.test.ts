@@ -2,7 +2,6 @@ import { Layer } from "effect"
 import { alertingContract } from "../contracts/alerts/alertingContract.ts"
 import { orderContract } from "../contracts/deliver/orderContract.ts"
 import { queueContract } from "../contracts/deliver/queueContract.ts"
-import { setAsideContract } from "../contracts/deliver/setAsideContract.ts"
 import { backlogsContract } from "../contracts/destinations/backlogsContract.ts"
 import { circuitsContract } from "../contracts/destinations/circuitsContract.ts"
 import { destinationHealthContract } from "../contracts/destinations/destinationHealthContract.ts"
@@ -36,7 +35,6 @@ simulateTime()
 erasuresContract("memory", MemoryPorts.layer)
 eventStoreContract("memory", MemoryPorts.layer)
 queueContract("memory", MemoryPorts.layer)
-setAsideContract("memory", MemoryPorts.layer)
 parkedContract("memory", MemoryPorts.layer)
 eventsContract("memory", MemoryPorts.layer)
 eventTypesContract("memory", MemoryPorts.layer)

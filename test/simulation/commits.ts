@@ -8,11 +8,11 @@ import type { Dice } from "./dice.ts"
 import type { StoreCall } from "./swarm.ts"
 
 /** What the queue changes without a fact. */
-const queueOf = ({ lanes, laneRows, claims, setAside }: Tables) => ({
+const queueOf = ({ lanes, laneRows, claims, parked }: Tables) => ({
   lanes: new Map([...lanes].map(([lane, waiting]) => [lane, [...waiting]])),
   laneRows: new Map(laneRows),
   claims: new Map(claims),
-  setAside: new Map(setAside)
+  parked: new Map(parked)
 })
 
 type QueueState = ReturnType<typeof queueOf>
@@ -61,20 +61,21 @@ export class Commits {
     if (this.#before.length === 0) return 0
     const kept = dice.between(0, this.#before.length - 1)
     const lost = this.#before.length - kept
-    const { lanes, laneRows, claims, setAside } = this.#before[kept]!
+    const { lanes, laneRows, claims, parked } = this.#before[kept]!
     replaced(this.#tables.lanes, lanes)
     replaced(this.#tables.laneRows, laneRows)
     replaced(this.#tables.claims, claims)
-    replaced(this.#tables.setAside, setAside)
+    replaced(this.#tables.parked, parked)
     this.#before = []
     return lost
   }
 
-  #isChanged({ lanes, laneRows, claims }: QueueState): boolean {
+  #isChanged({ lanes, laneRows, claims, parked }: QueueState): boolean {
     const tables = this.#tables
     return !(
       isSame(tables.claims, claims) &&
       isSame(tables.laneRows, laneRows) &&
+      isSame(tables.parked, parked) &&
       isSame<unknown, ReadonlyArray<unknown>>(tables.lanes, lanes, sameRows)
     )
   }

@@ -9,6 +9,7 @@ import { Archive } from "../../src/application/ports/Archive.ts"
 import { Bodies } from "../../src/application/ports/Bodies.ts"
 import { Channels } from "../../src/application/ports/Channels.ts"
 import { Circuits } from "../../src/application/ports/Circuits.ts"
+import { DerivedRows } from "../../src/application/ports/DerivedRows.ts"
 import { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore, type LoggedFact } from "../../src/application/ports/EventStore.ts"
 import { Journals } from "../../src/application/ports/Journals.ts"
@@ -17,9 +18,7 @@ import { Parked } from "../../src/application/ports/Parked.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import { ProviderMessages } from "../../src/application/ports/ProviderMessages.ts"
 import { type BatchId, type Claim, Queue } from "../../src/application/ports/Queue.ts"
-import { QueueRepair } from "../../src/application/ports/QueueRepair.ts"
 import { Replays } from "../../src/application/ports/Replays.ts"
-import { SetAside } from "../../src/application/ports/SetAside.ts"
 import type { MessageId } from "../../src/domain/ids.ts"
 import { UnreadableFact } from "../../src/domain/recorded.ts"
 import { Memory } from "../model/Memory.ts"
@@ -139,7 +138,6 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
   const projections = Context.get(world.store, Projections)
   const replays = Context.get(world.store, Replays)
   const archive = Context.get(world.store, Archive)
-  const setAside = Context.get(world.store, SetAside)
 
   /** What the oracle must know of a call, in the same step. */
   const told = <A>(work: Effect.Effect<A, StoreUnavailable>, tell: (answer: A) => void) =>
@@ -165,23 +163,16 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
       messages: claim.messages.filter(({ messageId }) => !isIllegible(messageId)),
       unreadable: claim.messages
         .filter(({ messageId }) => isIllegible(messageId))
-        .map(({ messageId, lane, terms, version }) => ({
-          ...{ messageId, lane, terms, version, orgId: null },
-          ...{ reason: "unreadable", detail: "version 1" }
+        .map(({ messageId, lane, terms }) => ({
+          ...{ messageId, lane, terms },
+          defect: new UnreadableFact({ name: "Unheard@1", message: "no release wrote it" })
         }))
     }
   }
 
   return world.store.pipe(
-    Context.add(
-      SetAside,
-      everyCall("setAside", {
-        ...setAside,
-        lookedAt: (after, limit) =>
-          told(setAside.lookedAt(after, limit), () => after === null && world.oracle.hands.looksThroughAsides())
-      })
-    ),
-    Context.add(QueueRepair, everyCall("repair", Context.get(world.store, QueueRepair))),
+    Context.add(Parked, everyCall("park", Context.get(world.store, Parked))),
+    Context.add(DerivedRows, everyCall("repair", Context.get(world.store, DerivedRows))),
     Context.add(Archive, {
       ...archive,
       streams: (names) =>
@@ -317,7 +308,6 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
       build: (name, version, total) => call("position", projections.build(name, version, total), "build"),
       swap: (name, generation) => call("position", projections.swap(name, generation), `swap ${generation}`, String)
     }),
-    Context.add(Parked, everyCall("position", Context.get(world.store, Parked))),
     Context.add(MessageViews, {
       ...everyCall("views", views),
       project: (step, rows) => call("project", views.project(step, rows), `${step.from} to ${step.to}`, String)

@@ -45,21 +45,13 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "counts an attempt that was put off": 20,
   "sends again what is in doubt": 200,
   "revives a dead letter when a receipt says that it was delivered": 200,
-  "forgets what is set aside": 200,
-  "keeps what waits again set aside": 2_000,
-  "keeps what was delivered set aside": 600,
-  "answers that a message is set aside before that is on the disk": 1_200,
-  "never tries again what was set aside": 200,
-  "takes what it sets aside from whoever has it": 200,
-  "brings back the whole lane of what was set aside": 400,
+  "answers that a stream is parked before that is on the disk": 1_200,
+  "never brings back what was parked": 200,
+  "brings back what was parked twice": 400,
+  "brings back what was parked without a look at its facts": 400,
+  "brings back only what waits": 800,
+  "un-parks what a batch holds": 800,
   "parks nothing": 200,
-  "never finds a message that is in no place of the queue": 100,
-  "takes a message that came back for lost": 300,
-  "puts back what was lost twice": 100,
-  "puts back what was lost without a look at its facts": 300,
-  "mends only what waits": 800,
-  "never gives the head of a line that nobody gave": 300,
-  "gives the second of a line that has a head": 200,
   "keeps the body of what was erased": 20,
   "forgets that a body was erased": 20,
   "replays what is dead by now, not what was dead when it was asked": 500,
@@ -73,8 +65,7 @@ const worldsMax: Record<keyof typeof mutants, number> = {
 const worldsBefore: { readonly [name: string]: number } = {
   "puts off again and again for as short as it is asked": 300,
   "puts off longer each time, but never longer than three seconds": 300,
-  "keeps the permit of a probe that was never sent": 140,
-  "answers that a message is set aside before that is on the disk": 1_300
+  "keeps the permit of a probe that was never sent": 140
 }
 
 /** What only repairs can show is looked for where there are some. */

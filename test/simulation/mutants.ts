@@ -5,17 +5,17 @@
 import { Context, DateTime, Duration, Effect, Result } from "effect"
 import { Bodies } from "../../src/application/ports/Bodies.ts"
 import { Circuits } from "../../src/application/ports/Circuits.ts"
+import { DerivedRows } from "../../src/application/ports/DerivedRows.ts"
 import { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore, type Stream } from "../../src/application/ports/EventStore.ts"
 import { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import { Parked } from "../../src/application/ports/Parked.ts"
 import { type ClaimedMessage, Queue } from "../../src/application/ports/Queue.ts"
-import { QueueRepair } from "../../src/application/ports/QueueRepair.ts"
 import { Replays } from "../../src/application/ports/Replays.ts"
-import { SetAside } from "../../src/application/ports/SetAside.ts"
 import { attemptsMaxOf, retryWaitMs } from "../../src/domain/delivery/retry.ts"
 import type { MessageId } from "../../src/domain/ids.ts"
 import { fromRecorded } from "../../src/domain/message/recorded.ts"
+import { streamOf } from "../../src/domain/streams.ts"
 import { changeLane, laneOf } from "../model/deliver/lanes.ts"
 import { stepOut } from "../model/deliver/lines.ts"
 import { putWaiting } from "../model/deliver/waiting.ts"
@@ -51,20 +51,14 @@ const claiming = (change: (claimed: ReadonlyArray<ClaimedMessage>, memory: Memor
       )
   }))
 
-/** A store that sets aside in its own way. */
-const settingAside =
-  (change: (setAside: SetAside["Service"], store: Store) => Partial<SetAside["Service"]>): Sabotage =>
+/** A store that brings back what was parked in its own way. */
+const restoring =
+  (
+    change: (restore: DerivedRows["Service"]["restoreQueue"], store: Store) => DerivedRows["Service"]["restoreQueue"]
+  ): Sabotage =>
   (store) => {
-    const real = Context.get(store, SetAside)
-    return Context.add(store, SetAside, { ...real, ...change(real, store) })
-  }
-
-/** A store that repairs its queue in its own way. */
-const repairing =
-  (change: (repair: QueueRepair["Service"], store: Store) => Partial<QueueRepair["Service"]>): Sabotage =>
-  (store) => {
-    const real = Context.get(store, QueueRepair)
-    return Context.add(store, QueueRepair, { ...real, ...change(real, store) })
+    const real = Context.get(store, DerivedRows)
+    return Context.add(store, DerivedRows, { ...real, restoreQueue: change(real.restoreQueue, store) })
   }
 
 /** Deferrals after the fifth of their epoch; `change` is told how long they wait, beyond the wish of the receiver. */
@@ -441,135 +435,53 @@ export const mutants = {
     })
   },
 
-  "forgets what is set aside": settingAside(({ put }, store) => ({
-    put: (batch, messages) =>
-      Effect.tap(put(batch, messages), () =>
-        Effect.sync(() => {
-          const { setAside } = Context.get(store, Memory).tables
-          for (const { messageId } of messages) setAside.delete(messageId)
-        })
-      )
-  })),
-
-  "keeps what waits again set aside": (store) => {
-    const { setAside } = Context.get(store, Memory).tables
-    const real = Context.get(store, EventStore)
-    return Context.add(store, EventStore, {
-      ...real,
-      append: (entries) =>
-        Effect.suspend(() => {
-          const before = [...setAside]
-          return Effect.tap(real.append(entries), () =>
-            Effect.sync(() => {
-              for (const [id, row] of before) setAside.set(id, row)
-            })
-          )
-        })
-    })
-  },
-
-  "keeps what was delivered set aside": settingAside(() => ({ end: () => Effect.void })),
-
-  "answers that a message is set aside before that is on the disk": (store, { commits }) => {
-    commits.asynchronous.add("setAside")
+  "answers that a stream is parked before that is on the disk": (store, { commits }) => {
+    commits.asynchronous.add("park")
     return store
   },
 
-  "never tries again what was set aside": settingAside(() => ({ due: () => Effect.succeed([]) })),
+  "never brings back what was parked": restoring(() => () => Effect.succeed(0)),
 
-  "takes what it sets aside from whoever has it": settingAside(({ put }, store) => ({
-    put: (batch, messages) =>
-      Effect.tap(put(batch, messages), () =>
-        Effect.sync(() => {
-          const { claims } = Context.get(store, Memory).tables
-          for (const [other, claim] of claims) {
-            const left = claim.messages.filter((held) => messages.every((one) => one.messageId !== held.messageId))
-            claims.set(other, { ...claim, messages: left.slice(1) })
-          }
-        })
-      )
-  })),
-
-  "brings back the whole lane of what was set aside": settingAside(({ due }, store) => ({
-    due: (limit) =>
-      Effect.tap(due(limit), (ids) =>
+  "brings back what was parked twice": restoring(
+    (restore, store) => (rows) =>
+      Effect.tap(restore(rows), () =>
         Effect.sync(() => {
           const memory = Context.get(store, Memory)
-          const held = [...memory.tables.claims.values()].flatMap(({ messages }) => messages)
-          if (ids.length > 0) for (const message of held) putWaiting(memory, message)
-        })
-      )
-  })),
-
-  "parks nothing": (store) =>
-    Context.add(store, Parked, { ...Context.get(store, Parked), park: () => Effect.succeed([]) }),
-
-  "never finds a message that is in no place of the queue": repairing(() => ({
-    lost: () => Effect.succeed({ ids: [], next: null })
-  })),
-
-  "takes a message that came back for lost": repairing((_, store) => ({
-    stillLost: (ids) => {
-      const memory = Context.get(store, Memory)
-      const held = [...memory.tables.claims.values()].flatMap(({ messages }) => messages)
-      return Effect.sync(() => {
-        for (const message of held) putWaiting(memory, message)
-        return ids
-      })
-    }
-  })),
-
-  "puts back what was lost twice": repairing(({ mend }, store) => ({
-    mend: (messages, options) =>
-      Effect.tap(mend(messages, options), () =>
-        Effect.sync(() => {
-          const memory = Context.get(store, Memory)
-          for (const { messageId, place } of messages) {
+          for (const { messageId, place } of rows) {
             if (place.type === "Waiting")
               putWaiting(memory, { ...place, messageId, dueAt: DateTime.add(place.dueAt, { milliseconds: 1 }) })
           }
         })
       )
-  })),
+  ),
 
-  "puts back what was lost without a look at its facts": repairing(({ mend }) => ({
-    mend: (messages, options) =>
-      mend(
-        messages.map((one) =>
-          one.place.type === "Out" ? one : { ...one, place: { ...one.place, type: "Waiting", version: 1, attempt: 0 } }
-        ),
-        options
+  "brings back what was parked without a look at its facts": restoring(
+    (restore) => (rows) =>
+      restore(
+        rows.map((row) =>
+          row.place.type === "Waiting" || row.place.type === "UnderWay"
+            ? { ...row, place: { ...row.place, type: "Waiting", version: 1, attempt: 0 } }
+            : row
+        )
       )
-  })),
+  ),
 
-  "mends only what waits": repairing(({ mend }) => ({
-    mend: (messages, options) =>
-      mend(
-        messages.filter(({ place }) => place.type !== "UnderWay"),
-        options
-      )
-  })),
+  "brings back only what waits": restoring(
+    (restore) => (rows) =>
+      restore(rows.map((row) => (row.place.type === "UnderWay" ? { ...row, place: { type: "Out" } } : row)))
+  ),
 
-  "never gives the head of a line that nobody gave": repairing(({ mend }) => ({
-    mendLines: () => Effect.succeed({ mended: 0, next: null }),
-    mend: (messages, options) =>
-      mend(
-        messages.filter(({ place }) => place.type === "Out" || place.line === null),
-        options
-      )
-  })),
-
-  "gives the second of a line that has a head": repairing(({ mendLines }, store) => ({
-    mendLines: (after, limit) =>
-      Effect.tap(mendLines(after, limit), () =>
+  "un-parks what a batch holds": restoring(
+    (restore, store) => (rows) =>
+      Effect.tap(restore(rows), () =>
         Effect.sync(() => {
-          const memory = Context.get(store, Memory)
-          for (const [_, second] of memory.tables.lines.values()) {
-            if (second?.state === "WAITING") putWaiting(memory, second.message)
-          }
+          for (const { messageId } of rows) Context.get(store, Memory).tables.parked.delete(streamOf(messageId))
         })
       )
-  })),
+  ),
+
+  "parks nothing": (store) =>
+    Context.add(store, Parked, { ...Context.get(store, Parked), park: () => Effect.succeed([]) }),
 
   "keeps the body of what was erased": (store) =>
     Context.add(store, Bodies, { ...Context.get(store, Bodies), erase: () => Effect.succeed(true) }),

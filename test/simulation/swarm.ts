@@ -81,7 +81,7 @@ export const storeCalls = [
   "journal"
 ] as const
 /** Those that only worlds with troubles make (see drawTroubles). */
-export const repairCalls = ["setAside", "repair", "archive"] as const
+export const repairCalls = ["park", "repair", "archive"] as const
 export type StoreCall = (typeof storeCalls)[number] | (typeof repairCalls)[number]
 
 /** Made so seldom that few of them would meet a fault, so they meet each at a rate of their own. */
@@ -91,7 +91,9 @@ export const rareCalls: ReadonlySet<StoreCall> = new Set([
   "deferLane",
   "body",
   "provider",
-  "setAside"
+  "park",
+  "repair",
+  "archive"
 ])
 
 export const results = ["failBefore", "failAfter", "slow", "freeze", "crashBefore", "crashAfter"] as const
@@ -238,8 +240,8 @@ export const hesitant = (swarm: Swarm): Swarm => ({
   }))
 })
 
-/** What befalls the store itself, and what the queue must recover from by itself. */
-export const troubles = ["unreadable", "lostRow", "lostHead", "silence"] as const
+/** What befalls the store itself. */
+export const troubles = ["unreadable", "silence"] as const
 export type TroubleKind = (typeof troubles)[number]
 
 export interface Trouble {
@@ -249,7 +251,7 @@ export interface Trouble {
   readonly forMs: number
 }
 
-/** Few worlds have any: they are about little else, and their processes repair the queue. Drawn by dice of their own. */
+/** Few worlds have any: they are about little else, and somebody repairs the queue. Drawn by dice of their own. */
 export const drawTroubles = (dice: Dice, healAtMs: number): ReadonlyArray<Trouble> => {
   if (!dice.chance(0.25)) return []
   const kinds = troubles.filter(() => dice.chance(0.5))

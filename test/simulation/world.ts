@@ -10,8 +10,6 @@
 import { Clock, Context, Duration, Effect, Exit, Layer } from "effect"
 import * as NodeFingerprint from "../../src/adapters/node/NodeFingerprint.ts"
 import { dispatch } from "../../src/application/deliver/dispatch.ts"
-import { mendMessages } from "../../src/application/deliver/mendMessages.ts"
-import { repairQueue } from "../../src/application/deliver/repairQueue.ts"
 import { Senders } from "../../src/application/deliver/Senders.ts"
 import { settingsOf } from "../../src/application/destinations/destinations.ts"
 import { LogReader } from "../../src/application/log/LogReader.ts"
@@ -20,12 +18,11 @@ import { endMessages } from "../../src/application/maintenance/endMessages.ts"
 import { Leadership, maintain } from "../../src/application/maintenance/leader.ts"
 import { Fingerprint } from "../../src/application/ports/Fingerprint.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
-import { SetAside } from "../../src/application/ports/SetAside.ts"
 import { replayDeadLetters } from "../../src/application/replays/replayDeadLetters.ts"
+import { retryParked } from "../../src/application/store/repair.ts"
 import { DestinationId, type MessageId, OrgId } from "../../src/domain/ids.ts"
 import { http, webhook, whatsapp } from "../contracts/destinations/samples.ts"
 import { copySettingsToLane } from "../model/deliver/lanes.ts"
-import { removeWaiting } from "../model/deliver/waiting.ts"
 import * as Memory from "../model/Memory.ts"
 import * as MemoryPorts from "../model/MemoryPorts.ts"
 import type { ApiServices } from "./asking.ts"
@@ -89,10 +86,9 @@ interface Worker {
 }
 
 const STEPS_MAX = 2_000_000
-/** Repairs come quicker here than in earnest, so that a world has several passes. */
-const repairs = { pause: Duration.millis(200), rest: Duration.millis(500), missingFor: Duration.seconds(1) }
-/** Once nothing goes wrong: the turn of a process that was killed, and one pass. */
-const REPAIRED_WITHIN_MS = 75_000
+/** Once everything can be read. */
+const REPAIRED_WITHIN_MS = 30_000
+const REPAIRED_EVERY_MS = 5_000
 /** For so long nothing is wrong any more but that some streams can't be read. */
 const STILL_UNREADABLE_MS = 15_000
 const PROJECTED_WITHIN_MS = 3_000
@@ -101,7 +97,7 @@ const RARE_CALL_CRASHES = 0.5
 
 /** In one world of sixteen destinations hardly do anything but put off, for so long. */
 const STUBBORN_FOR_MS = 40_000
-/** In another one somebody has what is set aside tried again so often, and repairs the queue by hand, while messages are on their way. */
+/** In another one somebody has what is parked tried again so often, while messages are on their way. */
 const TRIED_AGAIN_EVERY_MS = 250
 
 export class World {
@@ -126,6 +122,7 @@ export class World {
   silentUntil = 0
 
   #beingRebuilt = 0
+  #listsAreRepaired = false
   readonly #operators: Operators
   readonly #runQueue: RunQueue
   readonly #tallies = new Map<string, number>()
@@ -384,7 +381,6 @@ export class World {
         const projecting = Effect.provideService(keepProjections, FactsAtOnce, swarm.factsAtOnce)
         process.start(Effect.provide(projecting, LogReader.layer), services)
         process.start(Effect.provide(maintain(endMessages), Leadership.always), services)
-        if (this.troubles.length > 0) process.start(repairQueue({ holder: process.name, ...repairs }), services)
         if (swarm.operations.includes("replay")) process.start(replayDeadLetters, services)
       }
       const fiber = process.start(Effect.scoped(Effect.andThen(worker, Effect.never)), services)
@@ -419,9 +415,9 @@ export class World {
   #logged(process: Process, message: string): void {
     this.trace(process, `logs ${message}`)
     const known = "a batch could not be handed back"
-    const isExpected = this.troubles.length > 0 && / is (set aside|left out|parked):/.test(message)
+    const isExpected = this.troubles.length > 0 && / is (left out|parked):/.test(message)
     if (message.startsWith(known)) this.tally(known)
-    else if (isExpected) this.tally("a message was set aside")
+    else if (isExpected) this.tally("a stream was parked")
     else this.violate("nothing is logged as an error", `${process.name}: ${message}`)
   }
 
@@ -481,22 +477,6 @@ export class World {
         this.trace(null, `${this.nameOf(one.messageId)} can't be read any more`)
         break
       }
-      default: {
-        const heads = [...tables.lines].flatMap(([name, [head]]) =>
-          head?.state === "GIVEN" && waiting.includes(head.message) ? [{ name, message: head.message }] : []
-        )
-        const head = kind === "lostHead" ? this.troubleDice.pick(heads) : undefined
-        const lost = head?.message ?? this.troubleDice.pick(waiting)
-        if (lost === undefined) return
-        removeWaiting(tables, lost)
-        if (head !== undefined) {
-          const [given, ...behind] = tables.lines.get(head.name)!
-          tables.lines.set(head.name, [{ ...given!, state: "WAITING" }, ...behind])
-        }
-        this.oracle.hands.lost(lost.messageId, Math.max(this.timeline.now, this.swarm.healAtMs) + REPAIRED_WITHIN_MS)
-        this.tally(`trouble: ${head === undefined ? "lostRow" : "lostHead"}`)
-        this.trace(null, `the queue loses ${this.nameOf(lost.messageId)}`)
-      }
     }
   }
 
@@ -510,8 +490,7 @@ export class World {
 
   /** Rows that lack what was parked are built anew, each after a build that is under way and lacks it too. */
   #repairLists(): void {
-    const { parked, runs } = Context.get(this.store, Memory.Memory).tables
-    parked.clear()
+    const { runs } = Context.get(this.store, Memory.Memory).tables
     const lacking = new Set(runs.map(({ name }) => name))
     const building = new Set<string>()
     const isBuilding = (name: string) => runs.some((run) => run.name === name && !run.live)
@@ -552,15 +531,21 @@ export class World {
     this.#watch(settledAt, this.timeline.now + this.#bound())
   }
 
-  /** A release that reads everything was started, and whoever started it tries again what was set aside and has not ended. */
+  /** A release that reads everything was started, and somebody repairs what is parked, until nothing is. */
   #readAll(): void {
     if (this.unreadable.size > 0) this.trace(null, "everything can be read")
     this.unreadable.clear()
-    if (this.troubles.length > 0)
-      this.timeline.after(5_000, () => {
-        this.#tryAgain()
-        if (this.wasUnreadable.size > 0) this.#repairLists()
-      })
+    const { parked } = Context.get(this.store, Memory.Memory).tables
+    const repair = () => {
+      if (parked.size > 0) this.#tryAgain(true)
+      else if (this.wasUnreadable.size > 0 && !this.#listsAreRepaired) {
+        this.#listsAreRepaired = true
+        this.#repairLists()
+      }
+      if (parked.size > 0 || this.isBeingRebuilt()) this.timeline.after(REPAIRED_EVERY_MS, repair)
+    }
+    this.#beingRebuilt = this.wasUnreadable.size
+    if (this.troubles.length > 0) this.timeline.after(REPAIRED_EVERY_MS, repair)
   }
 
   /** Longest a message may take once nothing goes wrong: one wait, two leases and the clocks' disagreement. */
@@ -588,29 +573,18 @@ export class World {
   #tryAgainLater(): void {
     this.timeline.after(TRIED_AGAIN_EVERY_MS, () => {
       if (this.healed) return
-      this.#tryAgain()
-      this.#repairByHand()
+      this.#tryAgain(this.troubleDice.chance(0.5))
       this.#tryAgainLater()
     })
   }
 
-  /** What has ended is left alone: nobody has to ask that it is set aside no longer. */
-  #tryAgain(): void {
-    Effect.runSync(Effect.orDie(Context.get(this.store, SetAside).tryAgain(this.oracle.open())))
-  }
-
-  /**
-   * While releases are mixed, one of them puts back what the other one sets aside, wherever it is: one that can't read a message has no
-   * other way with it, although a worker of the other one may be at it.
-   */
-  #repairByHand(): void {
-    const { troubleDice } = this
-    const process = troubleDice.pick([...this.#workers.values()].filter(({ process }) => process.alive))?.process
-    const id = troubleDice.pick(this.oracle.open().filter((each) => this.unreadable.has(each)))
-    if (process === undefined || id === undefined) return
-    const ports = faultyPorts(this, process, troubleDice.chance(0.5))
-    process.schedule(() => process.start(Effect.ignore(mendMessages([id], { strays: true })), ports))
-    this.tally("the queue was repaired by hand")
+  /** By a process whose release reads everything, or by one that can't read what the workers can't. */
+  #tryAgain(readsAll: boolean): void {
+    const process = this.troubleDice.pick([...this.#workers.values()].filter(({ process }) => process.alive))?.process
+    if (process === undefined) return
+    const ports = faultyPorts(this, process, readsAll)
+    process.schedule(() => process.start(Effect.ignore(retryParked(() => true)), ports))
+    this.tally("what was parked was tried again")
   }
 
   #watch(settledAt: number, until: number): void {

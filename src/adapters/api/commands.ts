@@ -252,7 +252,7 @@ const commandOne = Effect.fnUntraced(function* (way: string, task: TaskOf<"comma
     Effect.map((view): Answer => ({ type: "Done", id: view.id, body: messageJson(view) })),
     Effect.catchTags({
       MessageNotFound: (failure) => Effect.succeed<Answer>({ type: "Refused", problem: problemFor(failure) }),
-      MessageSetAside: (failure) => Effect.succeed<Answer>({ type: "Refused", problem: problemFor(failure) }),
+      MessageParked: (failure) => Effect.succeed<Answer>({ type: "Refused", problem: problemFor(failure) }),
       CommandRefused: (failure) => Effect.succeed<Answer>({ type: "Refused", problem: problemFor(failure) })
     })
   )

@@ -10,7 +10,7 @@ import type { Scope } from "../../application/keys/scopes.ts"
 import type { ProjectionNotFound } from "../../application/log/projections/rebuild.ts"
 import type { CallerCommand, CommandRefused, MessageBusy } from "../../application/messages/commandMessage.ts"
 import type { NotInItsLane } from "../../application/messages/hurryMessage.ts"
-import type { MessageNotFound, MessageSetAside } from "../../application/messages/readMessage.ts"
+import type { MessageNotFound, MessageParked } from "../../application/messages/readMessage.ts"
 import type { BodyErased } from "../../application/messages/resendMessage.ts"
 import type { LimitReached } from "../../application/orgs/admission.ts"
 import type { AnyChannel, OwnershipNotKnown } from "../../application/ports/Channels.ts"
@@ -117,13 +117,13 @@ const secretsNeeded = ({ faults }: SecretsNeeded) =>
 /** The same answer for a resource that does not exist and for one of another org. */
 export const notFound = (detail = "There is nothing here.") => problem(404, "not-found", "Not found")(detail)
 /** It is no fault of the caller's, and asking again does not help before somebody has repaired it. */
-const setAside = ({ since, againAt }: MessageSetAside) =>
+const parked = ({ at }: MessageParked) =>
   problem(
     500,
-    "set-aside",
+    "parked",
     "What is stored of this message can't be read"
   )(
-    `It is set aside since ${DateTime.formatIso(since)}, nothing is sent meanwhile, and it is tried again at ${DateTime.formatIso(againAt)}. Posthaste's operator can see why.`
+    `It is parked since ${DateTime.formatIso(at)} and nothing is sent of it. Posthaste's operator can have it tried again.`
   )
 export const bodyErased = () =>
   problem(410, "body-erased", "The body was erased")("There is nothing to show; to send it again, bring a payloadJson.")
@@ -195,7 +195,7 @@ export type Failure =
   | OwnershipNotKnown
   | SecretsNeeded
   | MessageNotFound
-  | MessageSetAside
+  | MessageParked
   | BodyErased
   | EventNotFound
   | CommandRefused
@@ -218,8 +218,8 @@ export const problemFor = (failure: Failure): Problem => {
       return notFound()
     case "LimitReached":
       return limitReached(failure)
-    case "MessageSetAside":
-      return setAside(failure)
+    case "MessageParked":
+      return parked(failure)
     case "SecretsNeeded":
       return secretsNeeded(failure)
     case "BodyErased":

@@ -4,8 +4,6 @@ import { EventStore } from "../../application/ports/EventStore.ts"
 import { Events } from "../../application/ports/Events.ts"
 import * as PostgresAlertProgress from "./alerts/PostgresAlertProgress.ts"
 import * as PostgresQueue from "./deliver/PostgresQueue.ts"
-import * as PostgresQueueRepair from "./deliver/PostgresQueueRepair.ts"
-import * as PostgresSetAside from "./deliver/PostgresSetAside.ts"
 import * as EncryptionCheck from "./destinations/encryptionCheck.ts"
 import * as PostgresBacklogs from "./destinations/PostgresBacklogs.ts"
 import * as PostgresCircuits from "./destinations/PostgresCircuits.ts"
@@ -52,8 +50,6 @@ export interface Options extends Postgres.Options, PostgresDestinations.Options 
 const beside = (options: Options) =>
   Layer.mergeAll(
     PostgresQueue.layer,
-    PostgresSetAside.layer,
-    PostgresQueueRepair.layer,
     PostgresJournals.layer,
     PostgresBacklogs.layer,
     PostgresCircuits.layer,
@@ -66,6 +62,7 @@ const beside = (options: Options) =>
     PostgresAuditTrail.layer,
     PostgresProjections.layer,
     PostgresParked.layer,
+    PostgresDerivedRows.layer,
     PostgresProviderMessages.layer,
     PostgresReceiptInbox.layer,
     PostgresErasures.layer,
@@ -106,7 +103,7 @@ const storesOverStreams = (follows: boolean) =>
       if (follows) yield* Effect.forkScoped(followStreams({ catchUp, complete }))
       return Context.make(EventStore, store).pipe(Context.add(Events, { ...(yield* Events), publish }))
     })
-  ).pipe(Layer.provide([PostgresEventStore.layer, PostgresEvents.layer, PostgresSetAside.layer]))
+  ).pipe(Layer.provide([PostgresEventStore.layer, PostgresEvents.layer, PostgresParked.layer]))
 
 /** The same where the streams of messages are elsewhere. */
 export const layerOverStreams = (options: Options) =>
@@ -117,8 +114,6 @@ export const layerOverStreams = (options: Options) =>
 
 /** What reads, checks and moves the ground truth itself. It opens no secret of a destination. */
 const besideTruth = Layer.mergeAll(
-  PostgresSetAside.layer,
-  PostgresQueueRepair.layer,
   PostgresJournals.layer,
   PostgresCircuits.layer,
   PostgresMessageData.layer,

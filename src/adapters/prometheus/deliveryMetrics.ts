@@ -114,11 +114,6 @@ export const watchDeliveries = (
     name: "posthaste_leases_lost_total",
     help: "Batches of this process that another worker took over."
   })()
-  const repaired = registry.counter({
-    name: "posthaste_queue_repairs_total",
-    help: "Things in the queue that this process found where they should not be, and put right.",
-    labels: ["kind"]
-  })
   const listed =
     destinations.size === 0
       ? null
@@ -198,7 +193,6 @@ export const watchDeliveries = (
       for (const channel of channels)
         for (const reason of ["refused", "refused_by_receipt", ...Object.values(deadReasons)]) dead(channel, reason)
       for (const status of ReceiptStatus.literals) receipts(status)
-      for (const kind of ["message", "line", "lane"]) repaired(kind)
     },
     accepted: ({ channel }, via) => {
       accepted(channel, via).value++
@@ -219,9 +213,6 @@ export const watchDeliveries = (
     },
     leaseLost: () => {
       leasesLost.value++
-    },
-    repaired: (kind, count) => {
-      repaired(kind).value += count
     }
   }
 }

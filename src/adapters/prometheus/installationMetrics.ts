@@ -51,7 +51,7 @@ export const watchInstallation = (
     [],
     ({ oldestDueSeconds }) => [[[], oldestDueSeconds]]
   )
-  gauge("posthaste_set_aside", "Messages of all orgs that can't be processed.", [], ({ setAside }) => [[[], setAside]])
+  gauge("posthaste_parked", "Streams of all orgs that can't be processed.", [], ({ parked }) => [[[], parked]])
   gauge("posthaste_circuits", "Destinations that have had messages, by the state of their circuit.", ["state"], (now) =>
     pairs({ ...Object.fromEntries(circuitStates.map((state) => [state, 0])), ...now.circuits })
   )

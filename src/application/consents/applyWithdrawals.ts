@@ -46,7 +46,7 @@ export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
             CommandRefused: () => Effect.succeed(0),
             MessageNotFound: () => Effect.succeed(0),
             // Nothing is sent while it is set aside, and its next attempt asks for the consent.
-            MessageSetAside: () => Effect.succeed(0),
+            MessageParked: () => Effect.succeed(0),
             MessageBusy: () => Effect.succeed(0)
           })
         ),

@@ -13,16 +13,16 @@
 import { Clock, Duration, Effect, Fiber, Schedule } from "effect"
 import { type CircuitPolicy, circuitDefaults } from "../../domain/circuit/policy.ts"
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
+import { streamOf } from "../../domain/streams.ts"
 import { background } from "../background.ts"
 import type { StoreUnavailable } from "../errors.ts"
+import { park } from "../park.ts"
 import { Queue } from "../ports/Queue.ts"
-import { SetAside } from "../ports/SetAside.ts"
 import { Telemetry } from "../ports/Telemetry.ts"
 import { Tracing } from "../ports/Tracing.ts"
 import { deliver, type Task, type Watched } from "./deliver.ts"
 import { feed } from "./feed.ts"
 import type { Lease } from "./lease.ts"
-import { failedOn, sayAside } from "./mendMessages.ts"
 import { type Attempt, makePools, type Pools } from "./pools.ts"
 import { finish, putBack, takeOut } from "./putBack.ts"
 import { recover, recoverBatch } from "./recover.ts"
@@ -57,12 +57,12 @@ export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
   const telemetry = yield* Telemetry
   const leases = new Set<Lease>()
   const actors: Array<Fiber.Fiber<never>> = []
-  const parked: Parked = []
+  const idle: Idle = []
   const fork = Effect.runForkWith(yield* Effect.context<Effect.Services<ReturnType<typeof act>>>())
   const start = (attempt: Attempt<Task>) => {
-    // The actor that parked last has the warmest caches.
-    const actor = parked.pop()
-    if (actor === undefined) actors.push(fork(act(worker, parked, attempt)))
+    // The actor that became idle last has the warmest caches.
+    const actor = idle.pop()
+    if (actor === undefined) actors.push(fork(act(worker, idle, attempt)))
     else actor(attempt)
   }
   const pools: Pools<Task> = makePools(
@@ -143,19 +143,19 @@ const handBack = Effect.fnUntraced(function* (leases: Set<Lease>, lease: Duratio
   )
 })
 
-type Parked = Array<(attempt: Attempt<Task>) => void>
+type Idle = Array<(attempt: Attempt<Task>) => void>
 
-/** One actor: makes its first attempt, then each that it gets while it is parked. */
-const act = Effect.fnUntraced(function* (worker: Worker, parked: Parked, first: Attempt<Task>) {
-  for (let attempt = first; ; attempt = yield* next(parked)) {
+/** One actor: makes its first attempt, then each that it gets while it is idle. */
+const act = Effect.fnUntraced(function* (worker: Worker, idle: Idle, first: Attempt<Task>) {
+  for (let attempt = first; ; attempt = yield* next(idle)) {
     // It got its attempt in the middle of another actor's step.
     yield* Effect.yieldNow
     yield* run(attempt, worker)
   }
 })
 
-const next = (parked: Parked) =>
-  Effect.callback<Attempt<Task>>((resume) => void parked.push((attempt) => resume(Effect.succeed(attempt))))
+const next = (idle: Idle) =>
+  Effect.callback<Attempt<Task>>((resume) => void idle.push((attempt) => resume(Effect.succeed(attempt))))
 
 const run = Effect.fnUntraced(function* (attempt: Attempt<Task>, worker: Worker) {
   const { pools, leases } = worker
@@ -173,7 +173,7 @@ const run = Effect.fnUntraced(function* (attempt: Attempt<Task>, worker: Worker)
     sent(null, false)
     return yield* putBack([task], worker)
   }
-  const refused = yield* Effect.catchDefect(deliver(task, worker, sent), (defect) => putAside(task, worker, defect))
+  const refused = yield* Effect.catchDefect(deliver(task, worker, sent), (defect) => parkOne(task, worker, defect))
   sent(null, false)
   if (refused === "GateClosed") {
     // Other messages of the lane with the same generation meet the same closed gate.
@@ -189,14 +189,11 @@ const isAnswer = (outcome: AttemptOutcome | null) =>
 
 const isPast = (moment: bigint) => Effect.map(Clock.Clock, (clock) => clock.monotonicTimeNanosUnsafe() > moment)
 
-/** A bug in Posthaste, or a stream that can't be read, must not keep the message's batch-mates. */
-const putAside = Effect.fnUntraced(function* ({ claimed, lease }: Task, { circuits }: Worker, defect: unknown) {
+/** A bug in Posthaste, or a stream that can't be read, must not keep the message's batch-mates. A parked message leaves the queue with its batch. */
+const parkOne = ({ claimed, lease }: Task, { circuits }: Worker, defect: unknown) => {
   circuits.observe(claimed, null)
-  yield* sayAside(claimed.messageId, "failed", defect)
-  const setAside = yield* SetAside
-  const unprocessable = failedOn(claimed, claimed.queued.orgId, defect)
-  yield* takeOut(lease, setAside.put(lease.batch, [unprocessable]))
-})
+  return takeOut(lease, park(new Map([[streamOf(claimed.messageId), defect]])))
+}
 
 /** One step of the sweeper: while an attempt is in the quick pool. */
 const sweep = (worker: Worker) =>

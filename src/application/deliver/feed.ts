@@ -1,12 +1,13 @@
 /** Claims due messages, as many as the pools have room for, and offers them lane by lane. */
+
 import { Clock, DateTime, Duration, Effect } from "effect"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
+import { streamOf } from "../../domain/streams.ts"
 import { storePauses } from "../command.ts"
+import { park } from "../park.ts"
 import { type Claim, Queue } from "../ports/Queue.ts"
-import { SetAside } from "../ports/SetAside.ts"
 import type { Task } from "./deliver.ts"
 import { Lease } from "./lease.ts"
-import { sayAside } from "./mendMessages.ts"
 import type { Pools } from "./pools.ts"
 import { type Held, release } from "./putBack.ts"
 import { Senders } from "./Senders.ts"
@@ -52,7 +53,7 @@ const claimOnce = Effect.fnUntraced(function* (feeding: Feeding) {
   const lease = new Lease(claim.batch, claim.messages.length, feeding.lease, askedAt, feeding.onLeaseLost)
   feeding.leases.add(lease)
   circuits.claimed(claim)
-  yield* putUnreadableAside(lease, claim, feeding)
+  yield* parkUnreadable(lease, claim, feeding)
   const lanes = [...Map.groupBy(claim.messages, (message) => message.lane)]
   const capacities = yield* Effect.forEach(
     lanes,
@@ -90,18 +91,15 @@ const rest = Effect.fnUntraced(function* ({ pools }: Feeding) {
   yield* Effect.raceFirst(queue.awaitWork(Duration.min(until, POLL_FLOOR)), pools.wantsMore)
 })
 
-/** Sets aside the messages that the claim could not read. A batch that can't be rid of them is left to the worker that takes it over. */
-const putUnreadableAside = Effect.fnUntraced(function* (
+/** Parks the messages that the claim could not read. A batch whose messages can't be parked is left to the worker that takes it over. */
+const parkUnreadable = Effect.fnUntraced(function* (
   lease: Lease,
   { messages, unreadable = [] }: Claim,
   { circuits, leases }: Held
 ) {
   if (unreadable.length === 0) return
-  for (const message of unreadable) {
-    circuits.observe(message, null)
-    yield* sayAside(message.messageId, message.reason)
-  }
-  yield* (yield* SetAside).put(lease.batch, unreadable).pipe(
+  for (const message of unreadable) circuits.observe(message, null)
+  yield* park(new Map(unreadable.map(({ messageId, defect }) => [streamOf(messageId), defect]))).pipe(
     Effect.retry({ schedule: storePauses, times: 3 }),
     Effect.catch(() => Effect.sync(() => lease.lose()))
   )

@@ -31,7 +31,7 @@ export const putBack = Effect.fnUntraced(function* (tasks: ReadonlyArray<Task>, 
 })
 
 /** Takes messages out of a batch whose lease goes on. */
-export const takeOut = (lease: Lease, ask: Effect.Effect<void, StoreUnavailable>) =>
+export const takeOut = <R>(lease: Lease, ask: Effect.Effect<void, StoreUnavailable, R>) =>
   Effect.suspend(() => (lease.lost ? Effect.void : ask.pipe(Effect.retry(storePauses), Effect.orDie)))
 
 /** Counts messages off; the last one releases the batch. */

@@ -7,20 +7,20 @@
  *                                    the destination drops duplicates, and in doubt where it does not
  *   any other facts                  the attempt was settled, and its facts have put the message where it belongs
  *
- * A stream that can't be read, or whose history no law allows, is set aside alone, and its batch-mates go on.
+ * A stream that can't be read, or whose history no law allows, is parked alone, and its batch-mates go on.
  */
 import { DateTime, type Duration, Effect, Random, Result } from "effect"
 import { decide, replay } from "../../domain/message/decider.ts"
 import type { MessageFact, MessageQueued } from "../../domain/message/facts.ts"
 import type { Message } from "../../domain/message/transitions.ts"
+import { streamOf } from "../../domain/streams.ts"
 import { commandMessages, type Decision } from "../command.ts"
 import { entryOf } from "../entry.ts"
+import { park } from "../park.ts"
 import type { Append, Stream } from "../ports/EventStore.ts"
 import { type AbandonedMessage, type BatchId, Queue } from "../ports/Queue.ts"
-import { SetAside, type Unprocessable } from "../ports/SetAside.ts"
 import { type Subject, Telemetry } from "../ports/Telemetry.ts"
 import { Tracing } from "../ports/Tracing.ts"
-import { failedOn, sayAside } from "./mendMessages.ts"
 import { Senders } from "./Senders.ts"
 import { doubtMsOf } from "./send.ts"
 
@@ -47,7 +47,7 @@ export const recoverBatch = Effect.fn("recoverBatch")(function* (
   const doubtOf = yield* doubtOnce
   const telemetry = yield* Telemetry
   const tracing = yield* Tracing
-  const unprocessable: Array<Unprocessable> = []
+  const defects = new Map<string, unknown>()
   const decided = yield* commandMessages(
     messages,
     Effect.fnUntraced(function* (message, stream): Effect.fn.Return<Decision<Append, Recovered>> {
@@ -64,17 +64,14 @@ export const recoverBatch = Effect.fn("recoverBatch")(function* (
       }
     }),
     { tries: Number.POSITIVE_INFINITY },
-    (message, defect) => {
-      unprocessable.push(failedOn(message, null, defect))
-      return sayAside(message.messageId, "failed", defect)
-    }
+    ({ messageId }, defect) => Effect.sync(() => defects.set(streamOf(messageId), defect))
   ).pipe(Effect.catchTag("Overtaken", Effect.die))
   for (const { abandoned } of decided) {
     if (abandoned === null) continue
     telemetry.stored(abandoned, abandoned.facts, abandoned.at)
     tracing.abandoned(abandoned, abandoned.facts)
   }
-  yield* (yield* SetAside).put(batch, unprocessable)
+  yield* park(defects)
   yield* (yield* Queue).release(
     batch,
     decided.flatMap(({ notStarted }) => notStarted ?? [])
@@ -93,14 +90,14 @@ interface Recovered {
 const nothing: Recovered = { notStarted: null, abandoned: null }
 
 const foundOf = (claimed: AbandonedMessage, { facts }: Stream): "not started" | "open" | "settled" => {
-  const since = facts.filter(({ version, fact }) => version > claimed.version && !isAside(fact))
+  const since = facts.filter(({ version, fact }) => version > claimed.version && !isBeside(fact))
   if (since.length === 0) return "not started"
   const [first, ...rest] = since
   return first!.fact.type === "AttemptStarted" && rest.length === 0 ? "open" : "settled"
 }
 
 /** Such a fact may come in any state and is no step of the message. */
-const isAside = ({ type }: MessageFact) => type === "ReceiptRecorded" || type === "MessageBodyErased"
+const isBeside = ({ type }: MessageFact) => type === "ReceiptRecorded" || type === "MessageBodyErased"
 
 /**
  * How long an attempt at the message's destination is in doubt before the destination is asked; null where it drops

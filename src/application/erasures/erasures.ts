@@ -79,7 +79,7 @@ const withoutEventBody = (orgId: OrgId, id: EventId) =>
     // Its journal was forgotten, and its body with it.
     EventNotFound: () => Effect.void,
     MessageBusy: () => Effect.void,
-    MessageSetAside: () => Effect.void
+    MessageParked: () => Effect.void
   })
 
 /** The message, once it has no body and has ended; null while it has not, or other writers are changing it. */
@@ -95,7 +95,7 @@ const ending = ({ orgId }: ErasureJob, id: MessageId) =>
       MessageBusy: () => Effect.succeed(null),
       CommandRefused: () => Effect.succeed(null),
       // Nobody will send a message that can't be processed.
-      MessageSetAside: () => Effect.succeed(id)
+      MessageParked: () => Effect.succeed(id)
     })
   )
 

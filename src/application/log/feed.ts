@@ -14,11 +14,11 @@ import type { OrgId } from "../../domain/ids.ts"
 import type { MessageStatus } from "../../domain/message/machine.ts"
 import { type MessageView, type StoredFact, timeline } from "../../domain/message/view.ts"
 import type { StoreUnavailable } from "../errors.ts"
+import { parking } from "../park.ts"
 import type { LoggedFact, Position } from "../ports/EventStore.ts"
 import type { MessageFilter } from "../ports/MessageViews.ts"
 import type { Parked } from "../ports/Parked.ts"
 import { LogReader } from "./LogReader.ts"
-import { parking } from "./parking.ts"
 
 const ofMessages = ["channel", "to", "dossierId", "correlationId", "status"] as const
 

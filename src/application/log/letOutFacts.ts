@@ -18,13 +18,13 @@ import type { MessageQueued } from "../../domain/message/facts.ts"
 import { toRecorded } from "../../domain/message/recorded.ts"
 import { type StoredFact, timeline } from "../../domain/message/view.ts"
 import { newHolder } from "../newHolder.ts"
+import { parking } from "../park.ts"
 import { Bodies } from "../ports/Bodies.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
 import { FactOutletProgress } from "../ports/FactOutletProgress.ts"
 import { untilAnswered } from "../untilAnswered.ts"
 import { typeOf } from "./feed.ts"
 import { LogReader } from "./LogReader.ts"
-import { parking } from "./parking.ts"
 
 /** A fact of a message, with what a consumer outside needs to choose by. */
 export interface OutgoingFact {

@@ -8,10 +8,10 @@ import { toRecorded } from "../../domain/message/recorded.ts"
 import type { RecordedFact } from "../../domain/recorded.ts"
 import { halvesOf } from "../../domain/streams.ts"
 import { PAGE_READ_BYTES, type Page, type PageRequest, type StoreUnavailable } from "../errors.ts"
-import { loadStream, MessageNotFound, type MessageSetAside } from "../messages/readMessage.ts"
+import { loadStream, MessageNotFound, type MessageParked } from "../messages/readMessage.ts"
 import type { EventStore } from "../ports/EventStore.ts"
 import { type JournalName, Journals } from "../ports/Journals.ts"
-import type { SetAside } from "../ports/SetAside.ts"
+import type { Parked } from "../ports/Parked.ts"
 import { LogReader } from "./LogReader.ts"
 
 export interface StreamFact extends RecordedFact {
@@ -19,13 +19,13 @@ export interface StreamFact extends RecordedFact {
   readonly at: DateTime.Utc
 }
 
-type Missing = MessageNotFound | MessageSetAside | StoreUnavailable
+type Missing = MessageNotFound | MessageParked | StoreUnavailable
 
 export const readStream = Effect.fnUntraced(function* (
   orgId: OrgId,
   stream: string,
   { cursor, limit }: PageRequest
-): Effect.fn.Return<Page<StreamFact>, Missing, EventStore | Journals | LogReader | SetAside> {
+): Effect.fn.Return<Page<StreamFact>, Missing, EventStore | Journals | LogReader | Parked> {
   const after = cursor === null ? 0 : Number(cursor)
   const [kind, id] = halvesOf(stream)
   if (kind === "message") {

@@ -14,9 +14,9 @@ import { nothingHolds, readSituation, readSuspension } from "../destinations/sit
 import { Backlogs } from "../ports/Backlogs.ts"
 import { Destinations } from "../ports/Destinations.ts"
 import { EventStore } from "../ports/EventStore.ts"
+import { Parked } from "../ports/Parked.ts"
 import { Processes } from "../ports/Processes.ts"
 import { Restorations } from "../ports/Restorations.ts"
-import { SetAside } from "../ports/SetAside.ts"
 import { livingIn } from "../processes/Troubles.ts"
 import { loadStream, MessageNotFound, upTo } from "./readMessage.ts"
 
@@ -35,10 +35,10 @@ export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mes
     at === null
       ? yield* presentOf(orgId, id, destination, message)
       : { ...nothingKnown, unknown: ["workers", "queue", "rateLimit"] }
-  const setAside = at === null ? ((yield* (yield* SetAside).find([id])).get(id) ?? null) : null
+  const parked = at === null ? yield* (yield* Parked).find(orgId, id) : null
   const moment = at ?? (yield* DateTime.now)
   const restorations = yield* (yield* Restorations).all
-  return explain(id, history, { ...holds, ...present, setAside, restorations }, moment)!
+  return explain(id, history, { ...holds, ...present, parked, restorations }, moment)!
 })
 
 type Present = Parameters<typeof explain>[2]

@@ -6,17 +6,16 @@ import { DateTime, Effect, Schema } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { timeline, viewOf } from "../../domain/message/view.ts"
 import { EventStore } from "../ports/EventStore.ts"
-import { SetAside } from "../ports/SetAside.ts"
+import { Parked } from "../ports/Parked.ts"
 
 /** The org has no message with this id. */
 export class MessageNotFound extends Schema.TaggedError<MessageNotFound>()("MessageNotFound", {
   id: Schema.String
 }) {}
 
-/** Nothing can be said of a message whose stream can't be read, but that it was set aside. */
-export class MessageSetAside extends Schema.TaggedError<MessageSetAside>()("MessageSetAside", {
-  since: Schema.DateTimeUtc,
-  againAt: Schema.DateTimeUtc
+/** Nothing can be said of a message whose stream can't be read, but that it is parked. */
+export class MessageParked extends Schema.TaggedError<MessageParked>()("MessageParked", {
+  at: Schema.DateTimeUtc
 }) {}
 
 /** The stream of a message, if it belongs to the org. */
@@ -27,12 +26,10 @@ export const loadStream = Effect.fnUntraced(function* (orgId: OrgId, id: Message
   return stream
 })
 
-/** A stream that can't be read and was not set aside yet is a bug like any other. */
+/** A stream that can't be read and was not parked yet is a bug like any other. */
 const unreadable = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, defect: unknown) {
-  const found = (yield* (yield* SetAside).find([id])).get(id)
-  if (found?.orgId !== orgId) return yield* Effect.die(defect)
-  const { since, againAt } = found
-  return yield* new MessageSetAside({ since, againAt })
+  const found = yield* (yield* Parked).find(orgId, id)
+  return found === null ? yield* Effect.die(defect) : yield* new MessageParked({ at: found.at })
 })
 
 /** The message now, or as it was known at a time; not found at a time before it was accepted. */

@@ -19,8 +19,7 @@ export interface DerivedState {
   readonly isReady: boolean
   /** How many batches hold it since it began to wait. */
   readonly held: number
-  /** It can't be processed, and waits for a repair outside of the queue. */
-  readonly isSetAside: boolean
+  readonly isParked: boolean
   readonly linePlace: { readonly lane: DestinationId; readonly line: string; readonly state: LinePosition } | null
   readonly hasBody: boolean
   /** The row of the list as JSON (`rowOf` in MessageViews.ts); null when there is none. */
@@ -36,11 +35,14 @@ export interface ReadyRow extends Omit<Wait, "line"> {
   readonly messageId: MessageId
 }
 
+/** Where the facts up to `read` put a message. A dead letter may hold its place in a line. */
 export interface Restored {
   readonly messageId: MessageId
+  readonly read: number
   readonly place:
     | Exclude<Place, { readonly type: "Out" }>
     | { readonly type: "Dead"; readonly lane: DestinationId; readonly line: string }
+    | { readonly type: "Out" }
 }
 
 export interface EventRows {
@@ -67,9 +69,9 @@ export interface RestoredMessageOfEvent {
  * - `look` answers the rows of each message as of one moment.
  * - `ready`, `messagesInLines` and `owners` list the rows that exist, whatever the facts say: rows of the queue,
  *   messages in lines, and messages that own a body, an answer, a key or a view.
- * - `restore…` add missing rows and change no existing one, so they may be repeated. Restored messages of one line
- *   stand in it in the order they come. A message under way is restored as held by a worker that is gone, and is
- *   recovered as after any crash.
+ * - `restore…` add missing rows, so they may be repeated. Restored messages of one line stand in it in the order they come. A message
+ *   under way is restored as held by a worker that is gone, and is recovered as after any crash. A message that a batch holds, or that
+ *   has facts after `read`, stays as it is. Who is restored is un-parked in the same transaction: `restoreQueue` answers how many were.
  */
 export class DerivedRows extends Context.Service<
   DerivedRows,
@@ -95,7 +97,9 @@ export class DerivedRows extends Context.Service<
     readonly restoreEvents: (events: ReadonlyArray<RestoredEvent>) => FromStore<void>
     /** That events became these messages. */
     readonly restoreFanOut: (messages: ReadonlyArray<RestoredMessageOfEvent>) => FromStore<void>
-    readonly restoreQueue: (rows: ReadonlyArray<Restored>) => FromStore<void>
+    readonly restoreQueue: (rows: ReadonlyArray<Restored>) => FromStore<number>
+    /** Removes rows of the queue as they were found. */
+    readonly dropReady: (rows: ReadonlyArray<ReadyRow>) => FromStore<void>
     readonly restoreCircuits: (
       circuits: ReadonlyArray<{ readonly destination: DestinationId; readonly state: CircuitState }>
     ) => FromStore<void>

@@ -54,7 +54,7 @@ export interface QueueCounts {
   /** Messages that wait for an attempt, by channel; as the lists know it. */
   readonly waiting: Readonly<Record<string, number>>
   /** Messages that can't be processed. */
-  readonly setAside: number
+  readonly parked: number
   /** How long the oldest message that is due has been due; 0 when none is. */
   readonly oldestDueSeconds: number
   /** Destinations that have had messages, by the state of their circuit. */

@@ -2,7 +2,6 @@ import { type Brand, Context, type DateTime, type Duration, type Effect } from "
 import type { DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import type { FromStore } from "../errors.ts"
-import type { Unprocessable } from "./SetAside.ts"
 
 /** A larger body is not held in memory before its message starts. */
 export const CLAIMED_BODY_MAX = 32 * 1024
@@ -58,8 +57,10 @@ export interface ClaimedMessage extends AbandonedMessage {
 export interface Claim {
   readonly batch: BatchId
   readonly messages: ReadonlyArray<ClaimedMessage>
-  /** Messages of the batch whose first fact is none that this release can read. */
-  readonly unreadable?: ReadonlyArray<Unprocessable & Pick<ClaimedMessage, "lane" | "terms">>
+  /** Messages of the batch that can't be read, each with the defect. */
+  readonly unreadable?: ReadonlyArray<
+    Pick<ClaimedMessage, "messageId" | "lane" | "terms"> & { readonly defect: unknown }
+  >
 }
 
 export interface ClaimRequest {

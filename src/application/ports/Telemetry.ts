@@ -46,11 +46,7 @@ export interface Watcher {
   readonly sendingEnded: (channel: ChannelName) => void
   /** Another worker took over a batch that this one held. */
   readonly leaseLost: () => void
-  /** So many things in the queue were not where they should be, and are now. */
-  readonly repaired: (kind: Repaired, count: number) => void
 }
-
-export type Repaired = "message" | "line" | "lane"
 
 const nothing = () => {}
 
@@ -62,8 +58,7 @@ export const unwatched: Watcher = {
   circuitChanged: nothing,
   sendingBegan: nothing,
   sendingEnded: nothing,
-  leaseLost: nothing,
-  repaired: nothing
+  leaseLost: nothing
 }
 
 export const Telemetry = Context.Reference<Watcher>("posthaste/application/ports/Telemetry", {
@@ -103,9 +98,5 @@ export const both = (one: Watcher, other: Watcher): Watcher => ({
   leaseLost: () => {
     one.leaseLost()
     other.leaseLost()
-  },
-  repaired: (kind, count) => {
-    one.repaired(kind, count)
-    other.repaired(kind, count)
   }
 })

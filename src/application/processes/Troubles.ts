@@ -7,6 +7,7 @@ import type { FromStore } from "../errors.ts"
 import { type AsOf, readFreshness } from "../log/Freshness.ts"
 import { CommandInbox } from "../ports/CommandInbox.ts"
 import type { EventStore } from "../ports/EventStore.ts"
+import { Parked, type ParkedStream } from "../ports/Parked.ts"
 import { type OpenTransaction, type Process, Processes } from "../ports/Processes.ts"
 import { Projections, type Stall } from "../ports/Projections.ts"
 
@@ -16,7 +17,8 @@ export const troubleReasons = [
   "NO_RELAY",
   "PROJECTION_BEHIND",
   "LOG_STALLED",
-  "LONG_TRANSACTION"
+  "LONG_TRANSACTION",
+  "PARKED"
 ] as const
 export type TroubleReason = (typeof troubleReasons)[number]
 
@@ -44,13 +46,15 @@ interface Known {
   /** Since when a command waits that only a relay takes; null where one lives, which takes it. */
   readonly commandsSince: DateTime.Utc | null
   readonly oldest: OpenTransaction | null
+  /** The first of the streams that can't be processed. */
+  readonly parked: ReadonlyArray<ParkedStream>
 }
 
 export const livingIn = (role: string, processes: ReadonlyArray<Process>): ReadonlyArray<Process> =>
   processes.filter(({ alive, roles }) => alive && roles.includes(role))
 
 export const troublesOf = (
-  { processes, freshness, stall, commandsSince, oldest }: Known,
+  { processes, freshness, stall, commandsSince, oldest, parked }: Known,
   now: DateTime.Utc
 ): ReadonlyArray<Trouble> => {
   const isOlder = (since: DateTime.Utc, than: Duration.Duration) =>
@@ -104,6 +108,13 @@ export const troublesOf = (
       since: oldest.since,
       transaction: oldest
     })
+  if (parked.length > 0)
+    troubles.push({
+      reason: "PARKED",
+      says: "streams can't be processed and are parked: their messages are not sent",
+      since: parked.map(({ at }) => at).reduce((a, b) => DateTime.min(a, b)),
+      transaction: null
+    })
   return troubles
 }
 
@@ -116,24 +127,25 @@ const lastSeenIn = (role: string, processes: ReadonlyArray<Process>): DateTime.U
 
 /** What is known of the whole installation now, and what is wrong with it. */
 export const readInstallation = Effect.gen(function* () {
-  const [processes, freshness, stall, oldest] = yield* Effect.all(
+  const [processes, freshness, stall, oldest, { items: parked }] = yield* Effect.all(
     [
       Effect.flatMap(Processes, ({ list }) => list),
       readFreshness,
       Effect.flatMap(Projections, (projections) => projections.stall(STALL_FROM)),
-      Effect.flatMap(Processes, ({ oldestTransaction }) => oldestTransaction(LONG_TRANSACTION_FROM))
+      Effect.flatMap(Processes, ({ oldestTransaction }) => oldestTransaction(LONG_TRANSACTION_FROM)),
+      Effect.flatMap(Parked, ({ list }) => list({ cursor: null, limit: 1 }))
     ],
     { concurrency: 2 }
   )
   // A living relay takes what there is. Only where none does do commands stay long enough to be worth a look.
   const commandsSince = livingIn("relay", processes).length > 0 ? null : yield* (yield* CommandInbox).waitingSince
-  const troubles = troublesOf({ processes, freshness, stall, commandsSince, oldest }, yield* DateTime.now)
+  const troubles = troublesOf({ processes, freshness, stall, commandsSince, oldest, parked }, yield* DateTime.now)
   return { troubles, freshness, oldest }
 })
 
 const HOLDS = Duration.seconds(1)
 
-type Ports = EventStore | Projections | Processes | CommandInbox
+type Ports = EventStore | Projections | Parked | Processes | CommandInbox
 
 /** As they were at most a second ago. */
 export class Troubles extends Context.Service<Troubles, { readonly now: FromStore<ReadonlyArray<Trouble>> }>()(

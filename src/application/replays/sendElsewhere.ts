@@ -43,7 +43,7 @@ const sendOne = Effect.fnUntraced(
   },
   Effect.catchTags({
     MessageNotFound: () => Effect.succeed(false),
-    MessageSetAside: () => Effect.succeed(false),
+    MessageParked: () => Effect.succeed(false),
     BodyErased: () => Effect.succeed(false)
   })
 )

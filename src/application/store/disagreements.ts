@@ -69,10 +69,10 @@ export const disagreements = (
 
 export type Said = Pick<Violation, "rule" | "detail"> | null
 
-const queueDisagreement = ({ place }: Judged, { isReady, held, isSetAside, linePlace }: DerivedState): Said => {
+const queueDisagreement = ({ place }: Judged, { isReady, held, isParked, linePlace }: DerivedState): Said => {
   const places = held + (isReady ? 1 : 0)
-  // It is in no place of the queue until it is tried again; `streams verify` says nothing of it, /set-aside does.
-  if (isSetAside && places === 0 && place.type !== "Out") return null
+  // It is in no place of the queue until it is tried again.
+  if (isParked && places === 0 && place.type !== "Out") return null
   if (place.type === "Out") {
     const mayStandDead = place.dead && linePlace?.state === "DEAD"
     return linePlace === null || mayStandDead

@@ -10,7 +10,7 @@ import { Effect, Result, Schema, Stream } from "effect"
 import { projectOnce } from "../log/projections/keepProjections.ts"
 import { parseLine } from "./archiveFile.ts"
 import type { Log } from "./logStream.ts"
-import { restoreDerived } from "./restoreDerived.ts"
+import { restoreDerived, Unlawful } from "./restoreDerived.ts"
 import { type Incoming, writeHistory } from "./writeHistory.ts"
 
 /** The file is not an export that this release can read, or not a whole one. Lines count from 1. */
@@ -74,6 +74,6 @@ export const importStreams = Effect.fnUntraced(function* <E, R>(
 
 /** Derives the rows from facts that were moved here. */
 export const settleIn = Effect.gen(function* () {
-  yield* restoreDerived()
+  yield* restoreDerived((stream, breach) => new Unlawful({ stream, ...breach }))
   while ((yield* projectOnce()) > 0) {}
 })

@@ -17,7 +17,7 @@ import { Archive } from "../ports/Archive.ts"
 import { DerivedRows, type Restored, type RestoredMessageOfEvent } from "../ports/DerivedRows.ts"
 import type { LoggedFact, Position } from "../ports/EventStore.ts"
 import { eachStream } from "./archiveStreams.ts"
-import { judgeCircuit, judgeMessage, type Lawful } from "./laws.ts"
+import { type Breach, judgeCircuit, judgeMessage, type Lawful } from "./laws.ts"
 
 /** A history that its law does not allow: no row can be derived from it. */
 export class Unlawful extends Schema.TaggedError<Unlawful>()("Unlawful", {
@@ -38,7 +38,10 @@ interface InLine {
   readonly enteredAt: Position
 }
 
-export const restoreDerived = Effect.fnUntraced(function* () {
+/** `unlawful` decides about a message whose history its law does not allow: nothing is derived from it. */
+export const restoreDerived = Effect.fnUntraced(function* <E, R>(
+  unlawful: (stream: string, breach: Breach) => Effect.Effect<void, E, R>
+) {
   const derived = yield* DerivedRows
   const { order } = yield* Archive
   const lined: Array<InLine> = []
@@ -53,11 +56,14 @@ export const restoreDerived = Effect.fnUntraced(function* () {
           continue
         }
         const lawful = judgeMessage(facts)
-        if (Result.isFailure(lawful)) return yield* new Unlawful({ stream, ...lawful.failure })
+        if (Result.isFailure(lawful)) {
+          yield* unlawful(stream, lawful.failure)
+          continue
+        }
         told.push(...toldBy(messageId, lawful.success))
-        const place = standOf(lawful.success)
-        if (place === null) continue
-        const row: Restored = { messageId, place }
+        const row = restoredOf(messageId, facts.at(-1)!.version, lawful.success)
+        const { place } = row
+        if (place.type === "Out") continue
         if (place.line === null) rows.push(row)
         else lined.push({ row, enteredAt: facts[lawful.success.tracked.enteredAt - 1]!.position })
       }
@@ -78,16 +84,21 @@ const toldBy = (messageId: MessageId, { history }: Lawful): ReadonlyArray<Restor
   return [{ eventId: opening.eventId, destination: opening.destination, messageId }]
 }
 
-/** Null when the message has no place in the queue. */
-const standOf = ({ tracked, history }: Lawful): Restored["place"] | null => {
+export const restoredOf = (messageId: MessageId, read: number, lawful: Lawful): Restored => ({
+  messageId,
+  read,
+  place: standOf(lawful)
+})
+
+const standOf = ({ tracked, history }: Lawful): Restored["place"] => {
   const place = placeOf(tracked)
   if (place.type !== "Out") return place
   const { destination, orderingKey } = tracked.message.progress
-  if (!place.dead || destination === null || orderingKey === null) return null
+  if (!place.dead || destination === null || orderingKey === null) return { type: "Out" }
   // A receipt comes after the message was taken, and its line had moved on by then.
   const last = history.findLast(({ fact }) => fact.type === "MessageFailed" || fact.type === "MessageDeadLettered")
   return last?.fact.type === "MessageFailed" && last.fact.by === "receipt"
-    ? null
+    ? { type: "Out" }
     : { type: "Dead", lane: destination, line: orderingKey }
 }
 

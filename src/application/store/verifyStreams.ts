@@ -10,7 +10,7 @@
  *   circuits  each lane obeys the circuit that its facts tell
  *
  * It may run beside a working service. A disagreement is looked at again, stream and rows together, before it is
- * reported as a violation: a change between the two reads is none. It repairs nothing (see repairQueueBy.ts).
+ * reported as a violation: a change between the two reads is none. It repairs nothing (see repair.ts).
  *
  * Memory does not grow with the store: a page of facts is held at a time. It can't check whether a body is the one that
  * was sent, nor find an entry of a stream that is gone; and it leaves out the health of destinations.

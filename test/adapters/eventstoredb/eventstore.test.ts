@@ -10,10 +10,10 @@ import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
 import * as Channels from "../../../src/setup/channels.ts"
 import { orderContract } from "../../contracts/deliver/orderContract.ts"
 import { queueContract } from "../../contracts/deliver/queueContract.ts"
-import { setAsideContract } from "../../contracts/deliver/setAsideContract.ts"
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
 import { erasuresContract } from "../../contracts/erasures/erasuresContract.ts"
 import { eventsContract } from "../../contracts/events/eventsContract.ts"
+import { parkedContract } from "../../contracts/log/parkedContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { providerMessagesContract } from "../../contracts/receipts/providerMessagesContract.ts"
 import { replaysContract } from "../../contracts/replays/replaysContract.ts"
@@ -55,7 +55,7 @@ describe.concurrent("a store in EventStoreDB", () => {
   derivedContract("eventstoredb", portsOf(insisting, { own: true }))
   queueContract("eventstoredb", ports)
   queueContract("eventstoredb, whose answers are late and lost,", portsOf(troubled))
-  setAsideContract("eventstoredb", ports)
+  parkedContract("eventstoredb", ports)
   eventsContract("eventstoredb", ports)
   bodiesContract("eventstoredb, sealed,", portsOf(insisting, { sealsBodies: true }))
   orderContract("eventstoredb, whose answers are late and lost,", portsOf(troubled))

@@ -11,8 +11,8 @@ import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { type Append, EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Events } from "../../../src/application/ports/Events.ts"
+import { Parked } from "../../../src/application/ports/Parked.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
-import { SetAside } from "../../../src/application/ports/SetAside.ts"
 import { Streams } from "../../../src/application/ports/Streams.ts"
 import { EventId } from "../../../src/domain/ids.ts"
 import * as Channels from "../../../src/setup/channels.ts"
@@ -521,7 +521,7 @@ describe("the follower", () => {
 
   for (const kind of ["impossible", "unreadable"]) {
     test(
-      `sets a message with an ${kind} history aside and goes on`,
+      `parks a message with an ${kind} history and goes on`,
       Effect.gen(function* () {
         const place = yield* world()
         const { process, server } = place
@@ -536,10 +536,11 @@ describe("the follower", () => {
         const context = yield* process()
         // What was readable of it may be handed out before the rest is met.
         yield* until(claimed(context), (ids) => ids.includes(sound.after.id))
-        const ids = [broken.after.id, sound.after.id]
-        const found = yield* until(Context.get(context, SetAside).find(ids), ({ size }) => size > 0)
-        expect([...found.keys()]).toEqual([broken.after.id])
-        expect(found.get(broken.after.id)!.detail).toContain("version 2")
+        const listed = Context.get(context, Parked).list({ cursor: null, limit: 9 })
+        const parked = yield* until(listed, ({ items }) => items.length > 0)
+        expect(parked.items).toMatchObject([
+          { stream: streamOf(broken), reason: kind === "impossible" ? "failed" : "unreadable" }
+        ])
       })
     )
   }

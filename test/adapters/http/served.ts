@@ -31,7 +31,6 @@ import {
 } from "../../../src/application/ports/Channels.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Processes } from "../../../src/application/ports/Processes.ts"
-import { SetAside, type Unprocessable } from "../../../src/application/ports/SetAside.ts"
 import { Troubles } from "../../../src/application/processes/Troubles.ts"
 import { applyReceiptsOnce } from "../../../src/application/receipts/applyReceipts.ts"
 import { MessageId } from "../../../src/domain/ids.ts"
@@ -216,10 +215,6 @@ export const start = async (
       )
     )
 
-  /** As a worker sets a message aside. */
-  const putAside = (message: Unprocessable) =>
-    runtime.runPromise(Effect.flatMap(SetAside, ({ put }) => put(null, [message])))
-
   const makeKey = async (orgId: string): Promise<string> =>
     (await call("POST", "/api/v1/api-keys", { org: null, body: { orgId, name: "test" } })).json["key"]
 
@@ -233,7 +228,6 @@ export const start = async (
     project,
     applyReceipts,
     makeKey,
-    putAside,
     startWorker,
     logged,
     /** Asks the ports themselves. */

@@ -5,7 +5,6 @@ import * as Channels from "../../../src/setup/channels.ts"
 import { alertingContract } from "../../contracts/alerts/alertingContract.ts"
 import { orderContract } from "../../contracts/deliver/orderContract.ts"
 import { queueContract } from "../../contracts/deliver/queueContract.ts"
-import { setAsideContract } from "../../contracts/deliver/setAsideContract.ts"
 import { backlogsContract } from "../../contracts/destinations/backlogsContract.ts"
 import { circuitsContract } from "../../contracts/destinations/circuitsContract.ts"
 import { destinationHealthContract } from "../../contracts/destinations/destinationHealthContract.ts"
@@ -50,7 +49,6 @@ const portsAndCallers = Layer.unwrap(
 describe.concurrent("a store in PostgreSQL", () => {
   eventStoreContract("postgres", ports)
   queueContract("postgres", ports)
-  setAsideContract("postgres", ports)
   parkedContract("postgres", ports)
   erasuresContract("postgres", ports)
   eventsContract("postgres", ports)

@@ -7,8 +7,10 @@ import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { carryOutErasures, requestErasure } from "../../../src/application/erasures/erasures.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { keepProjections } from "../../../src/application/log/projections/keepProjections.ts"
+import { rebuildProjection } from "../../../src/application/log/projections/rebuild.ts"
 import { type Erasure, Erasures } from "../../../src/application/ports/Erasures.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { retryParked } from "../../../src/application/store/repair.ts"
 import { delivered, newOrg, opened, settled, started } from "../../contracts/sample.ts"
 import { write } from "../../contracts/written.ts"
 import * as Memory from "../../model/Memory.ts"
@@ -41,6 +43,9 @@ describe("an erasure", () => {
       expect((yield* erasures.get(other, others.id))!.endedAt).not.toBeNull()
       expect((yield* erasures.get(orgId, own.id))!.endedAt).toBeNull()
       rows[1] = right
+      yield* rebuildProjection("messages")
+      yield* TestClock.adjust("5 seconds")
+      yield* retryParked(() => true)
       yield* TestClock.adjust("3 minutes")
       expect(yield* erasures.get(orgId, own.id)).toMatchObject({ messages: 1, endedAt: expect.anything() })
       const { facts } = yield* (yield* EventStore).load(id)

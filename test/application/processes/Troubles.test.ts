@@ -21,7 +21,7 @@ const well: Known = {
     ["messages", { asOf: now, behindSeconds: 0 }],
     ["audit", { asOf: ago(1), behindSeconds: 1 }]
   ]),
-  ...{ stall: null, commandsSince: null, oldest: null }
+  ...{ stall: null, commandsSince: null, oldest: null, parked: [] }
 }
 const found = (change: Partial<Known> = {}): ReadonlyArray<Trouble> => troublesOf({ ...well, ...change }, now)
 const reasons = (change: Partial<Known> = {}): ReadonlyArray<TroubleReason> => found(change).map(({ reason }) => reason)

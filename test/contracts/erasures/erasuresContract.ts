@@ -9,7 +9,6 @@ import { type Erasure, Erasures } from "../../../src/application/ports/Erasures.
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { Replays } from "../../../src/application/ports/Replays.ts"
-import { SetAside } from "../../../src/application/ports/SetAside.ts"
 import { loadReplay } from "../../../src/application/replays/replays.ts"
 import type { ErasureField } from "../../../src/domain/erasure/facts.ts"
 import type { OrgId, ReplayId } from "../../../src/domain/ids.ts"
@@ -86,28 +85,6 @@ export const erasuresContract = <E>(name: string, layer: Layer.Layer<StorePorts,
             [stays.id, ["yours", expect.not.stringMatching("erased")]]
           ])
         )
-      })
-    )
-
-    test(
-      "leave no reason why something of it can't be processed: it may quote what is erased",
-      Effect.gen(function* () {
-        const erasures = yield* Erasures
-        const setAside = yield* SetAside
-        const orgId = newOrg()
-        const gone = yield* ended(refused(), now(), { orgId, dossierId: "mine" })
-        const stays = yield* ended(refused(), now(), { orgId, dossierId: "yours" })
-        yield* projected([gone, stays])
-        const why = { reason: "unreadable", detail: "version 2: somebody is no number" } as const
-        for (const { id, lane } of [gone, stays]) {
-          yield* setAside.put(null, [{ messageId: id, orgId, lane, version: 2, ...why }])
-        }
-        yield* open(orgId, "mine")
-        const job = (yield* erasures.take(LEASE))!
-        yield* erasures.erase(job, [gone.id], [])
-        const found = yield* setAside.find([gone.id, stays.id])
-        const said = ({ id }: typeof gone) => found.get(id)!.detail
-        expect([said(gone), said(stays)]).toEqual(["erased", why.detail])
       })
     )
 

@@ -321,8 +321,8 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
         const steps = [1, 2, 3].map((n) => opened({ destination: lane, orderingKey: n === 1 ? null : "line" }))
         const held = opened()
         const rows = [
-          ...steps.map((step) => ({ messageId: step.after.id, place: waiting(step) })),
-          { messageId: held.after.id, place: { ...waiting(held), type: "UnderWay" as const } }
+          ...steps.map((step) => ({ messageId: step.after.id, read: 1, place: waiting(step) })),
+          { messageId: held.after.id, read: 1, place: { ...waiting(held), type: "UnderWay" as const } }
         ]
         yield* derived.restoreQueue(rows)
         yield* derived.restoreQueue(rows)

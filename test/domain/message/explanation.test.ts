@@ -63,11 +63,11 @@ interface Said {
 
 /** All that is said of a message whose chief reason it is. */
 const everyReason: Readonly<Record<Reason, Said>> = {
-  SET_ASIDE: {
+  PARKED: {
     facts: [the.queued()],
-    around: { setAside: { since: the.noonPlus(1_000), againAt: the.noonPlus(61_000) }, pause: paused },
+    around: { parked: { at: the.noonPlus(1_000) }, pause: paused },
     can: ["resume", "cancel"],
-    is: { since: the.noonPlus(1_000), until: the.noonPlus(61_000), waitsFor: "operator" }
+    is: { since: the.noonPlus(1_000), until: null, waitsFor: "operator" }
   },
   ORG_SUSPENDED: {
     facts: [the.queued()],

@@ -30,13 +30,6 @@ const eraseFacts = (tables: Tables, id: MessageId): void => {
     const view = viewOf(id, history)
     if (views.has(id) && view !== null) views.set(id, view)
   }
-  forgetDetails(tables, id)
-}
-
-/** Why anything of them can't be processed. */
-const forgetDetails = (tables: Tables, id: string): void => {
-  const aside = tables.setAside.get(id as MessageId)
-  if (aside !== undefined) tables.setAside.set(id as MessageId, { ...aside, detail: ERASED })
 }
 
 const eraseEventFacts = (tables: Tables, id: EventId): void => {
@@ -50,7 +43,6 @@ const eraseEventFacts = (tables: Tables, id: EventId): void => {
     }))
   )
   for (const [key, { eventId }] of tables.eventKeys) if (eventId === id) tables.eventKeys.delete(key)
-  forgetDetails(tables, id)
 }
 
 /** Jobs that are for one of these texts or messages forget it; false, and nothing is done, while one has not begun its journal. */
@@ -78,7 +70,6 @@ const eraseJobs = (
     )
     row.job = { ...row.job, selection: erasedSelection(row.job.selection) as ReplaySelection, reason: null }
     row.idempotency = null
-    forgetDetails(tables, row.job.id)
   }
   return true
 }

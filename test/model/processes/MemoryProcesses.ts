@@ -71,7 +71,7 @@ export const layer = Layer.effect(
       oldestTransaction: () => Effect.succeed(null),
       counts: () =>
         Effect.succeed({
-          ...{ waiting: {}, setAside: 0, oldestDueSeconds: 0, circuits: {}, destinations: {}, refusedCommands: 0 }
+          ...{ waiting: {}, parked: 0, oldestDueSeconds: 0, circuits: {}, destinations: {}, refusedCommands: 0 }
         }),
       publish: (holder, figures) =>
         Effect.sync(() => {

@@ -11,10 +11,10 @@ import {
 import { rowOf } from "../../../src/application/ports/MessageViews.ts"
 import type { AbandonedMessage, BatchId } from "../../../src/application/ports/Queue.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
+import { streamOf } from "../../../src/domain/streams.ts"
 import { changeLane, laneOf } from "../deliver/lanes.ts"
-import { standInLine, type Turn } from "../deliver/lines.ts"
-import { isAside } from "../deliver/MemorySetAside.ts"
-import { announceDueWork, putWaiting } from "../deliver/waiting.ts"
+import { giveHead, type Turn } from "../deliver/lines.ts"
+import { announceDueWork, putWaiting, removeWaiting } from "../deliver/waiting.ts"
 import { liveViews } from "../log/runs.ts"
 import { bodyIn, Memory, type Tables } from "../Memory.ts"
 
@@ -39,7 +39,7 @@ const look = (tables: Tables, asked: Lookup): DerivedState => {
   return {
     isReady: [...tables.lanes.values()].flat().some((row) => isSame(row, asked)),
     held: claimed.filter((row) => row.messageId === messageId && wait !== null && row.version >= wait.version).length,
-    isSetAside: isAside(tables, messageId),
+    isParked: tables.parked.has(streamOf(messageId)),
     linePlace:
       stands === undefined ? null : { lane: stands.turn.message.lane, line: stands.line, state: stands.turn.state },
     hasBody: bodyIn(tables, messageId) !== null,
@@ -51,33 +51,56 @@ const look = (tables: Tables, asked: Lookup): DerivedState => {
 const placeIn = ({ lane, dueAt, messageId }: ReadyRow) =>
   `${lane} ${String(DateTime.toEpochMillis(dueAt)).padStart(16, "0")} ${messageId}`
 
-const isHeld = ({ claims }: Tables, id: MessageId): boolean =>
-  [...claims.values()].some(({ messages }) => messages.some(({ messageId }) => messageId === id))
-
-const restoreRow = (memory: Memory["Service"], { messageId, place }: Restored): void => {
+/** Whether it was parked, and is so no longer. */
+const restoreRow = (memory: Memory["Service"], { messageId, read, place }: Restored): boolean => {
   const { tables } = memory
-  const standsAlready = turnsIn(tables).some(({ turn }) => turn.message.messageId === messageId)
-  if (isHeld(tables, messageId) || standsAlready) return
+  const isWait = place.type === "Waiting" || place.type === "UnderWay"
+  const held = [...tables.claims.values()].flatMap(({ messages }) => messages)
+  const since = isWait ? place.version : 0
+  if (held.some((each) => each.messageId === messageId && each.version >= since)) return false
+  if ((tables.streams.get(messageId)?.length ?? 0) > read) return false
+  const wasParked = tables.parked.delete(streamOf(messageId))
+  const stands = turnsIn(tables).find(({ turn }) => turn.message.messageId === messageId)
+  if (place.type === "Out") {
+    if (stands !== undefined) leaveLine(memory, stands)
+    return wasParked
+  }
   if (place.type === "Dead") {
-    if (laneOf(tables, place.lane).blocks) {
-      const message = { messageId, lane: place.lane, dueAt: memory.now(), version: 0, epoch: 0, attempt: 0 }
-      addTurn(tables, place.line, { message, state: "DEAD" })
-    }
-    return
+    const message = { messageId, lane: place.lane, dueAt: memory.now(), version: 0, epoch: 0, attempt: 0 }
+    if (laneOf(tables, place.lane).blocks) setTurn(tables, place.line, { message, state: "DEAD" })
+    return wasParked
   }
   const { lane, line, dueAt, version, epoch, attempt } = place
   const message: AbandonedMessage = { messageId, lane, dueAt, version, epoch, attempt }
   if (place.type === "UnderWay") {
     const batch = String(++tables.batchesMade) as BatchId
     tables.claims.set(batch, { worker: "restored", until: memory.now(), messages: [message] })
-    if (line !== null) addTurn(tables, line, { message, state: "GIVEN" })
-  } else if (line === null) putWaiting(memory, message)
-  else standInLine(memory, line, message)
+    if (line !== null) setTurn(tables, line, { message, state: "GIVEN" })
+  } else if (line === null) {
+    if (!(tables.lanes.get(lane) ?? []).some((row) => isSame(row, { messageId, wait: place })))
+      putWaiting(memory, message)
+  } else {
+    setTurn(tables, line, { message, state: "WAITING" })
+    giveHead(memory, `${lane}/${line}`)
+  }
+  return wasParked
 }
 
-const addTurn = ({ lines }: Tables, line: string, turn: Turn): void => {
+const leaveLine = (memory: Memory["Service"], { line, turn }: { readonly line: string; readonly turn: Turn }): void => {
+  const { lines } = memory.tables
   const name = `${turn.message.lane}/${line}`
-  lines.set(name, [...(lines.get(name) ?? []), turn])
+  const left = lines.get(name)!.filter((each) => each !== turn)
+  if (left.length === 0) lines.delete(name)
+  else lines.set(name, left)
+  giveHead(memory, name)
+}
+
+/** In its place, or at the end. */
+const setTurn = ({ lines }: Tables, line: string, turn: Turn): void => {
+  const name = `${turn.message.lane}/${line}`
+  const turns = lines.get(name) ?? []
+  const stands = turns.findIndex(({ message }) => message.messageId === turn.message.messageId)
+  lines.set(name, stands === -1 ? [...turns, turn] : turns.with(stands, turn))
 }
 
 export const layer = Layer.effect(
@@ -159,8 +182,13 @@ export const layer = Layer.effect(
         }),
       restoreQueue: (rows) =>
         Effect.sync(() => {
-          for (const row of rows) restoreRow(memory, row)
+          const unparked = rows.filter((row) => restoreRow(memory, row)).length
           announceDueWork(memory)
+          return unparked
+        }),
+      dropReady: (rows) =>
+        Effect.sync(() => {
+          for (const row of rows) removeWaiting(tables, row)
         }),
       restoreCircuits: (circuits) =>
         Effect.sync(() => {

@@ -17,7 +17,6 @@ import type { StoredFact } from "../../../src/domain/message/view.ts"
 import { streamOf } from "../../../src/domain/streams.ts"
 import { laneOf } from "../deliver/lanes.ts"
 import { standInLine, stepOut } from "../deliver/lines.ts"
-import { endAside } from "../deliver/MemorySetAside.ts"
 import { announceDueWork, putWaiting, removeWaiting } from "../deliver/waiting.ts"
 import { factAt, Memory, type StoredRow, type Tables } from "../Memory.ts"
 
@@ -98,7 +97,6 @@ const writeBody = (tables: Tables, { messageId, queue }: Append, body: Opening["
 }
 
 const changeQueue = (memory: Memory["Service"], messageId: MessageId, version: number, queue: QueueChange): void => {
-  endAside(memory.tables, messageId, queue.type !== "Wait", memory.now())
   if (queue.type === "Leave") removeWaiting(memory.tables, { ...queue, messageId })
   if (queue.type === "Wait") {
     const { lane, dueAt, epoch, attempt, line } = queue

@@ -28,12 +28,6 @@ export class Hands {
   /** Since when each waiting message has been in its lane. */
   #waitingSince = new Map<string, number>()
 
-  /** Messages that were set aside and had ended when somebody began to look, and how often that was so. */
-  #endedAside: ReadonlyMap<MessageId, number> = new Map()
-
-  /** Messages that the queue lost, and until when it may be without them. */
-  readonly #lost = new Map<MessageId, number>()
-
   constructor(world: World, tables: Tables, ledger: Ledger, lines: Lines, destinations: Destinations) {
     this.#world = world
     this.#tables = tables
@@ -44,21 +38,6 @@ export class Hands {
 
   #check(law: string, holds: boolean, explain: () => string): void {
     if (!holds) this.#world.violate(law, explain())
-  }
-
-  /** The queue has lost a message, and must have it back by then. */
-  lost(id: MessageId, until: number): void {
-    this.#lost.set(id, until)
-  }
-
-  /** Whether it may still be in nobody's hands. */
-  #mayBeLost(id: MessageId, isThere: boolean): boolean {
-    const until = this.#lost.get(id)
-    if (until === undefined) return false
-    if (!isThere && this.#world.timeline.now <= until) return true
-    this.#lost.delete(id)
-    if (isThere) this.#world.tally("a lost message was put back")
-    return false
   }
 
   /** After each call of the store. `released` are the batches that the call gave up. */
@@ -91,12 +70,12 @@ export class Hands {
     }
     this.#waitingSince = since
     for (const { messages } of this.#tables.claims.values()) messages.forEach(count)
-    const placed = new Set(hands.keys())
-    // Whatever is set aside is in the hands of whoever tries it again. A batch that had settled it long ago may have been the one
-    // to set it aside: that takes it from nobody else.
-    for (const { messageId, againAt } of this.#tables.setAside.values()) {
+    // What is parked is in the operator's hands, also where a batch that had lost its lease parked it.
+    for (const stream of this.#tables.parked.keys()) {
+      const messageId = stream.replace("message-", "") as MessageId
       const entry = this.#ledger.get(messageId)
-      if (againAt === null || entry === undefined || endings.has(entry.status)) continue
+      if (entry === undefined || endings.has(entry.status)) continue
+      if (entry.line !== null && this.#lines.isBehind(entry.line, messageId)) continue
       const key = rowKey(messageId, entry.queuedAt)
       if (!hands.has(key)) hands.set(key, 1)
     }
@@ -112,8 +91,6 @@ export class Hands {
         what
       )
       if (endings.has(entry.status) || entry.status === "SENT") continue
-      // An old batch may set aside what the queue has lost, and is not believed: then it is lost still.
-      if (this.#mayBeLost(id, placed.has(rowKey(id, entry.queuedAt)))) continue
       const isBehind = entry.line !== null && this.#lines.isBehind(entry.line, id)
       this.#check(
         isBehind ? "I21 who stands behind waits in the line" : "I6 nothing is in nobody's hands",
@@ -141,30 +118,6 @@ export class Hands {
       this.#check("I23 a living lease is respected", ended, () => `batch ${batch}`)
     }
     this.#leases = new Map([...claims].map(([batch, { until }]) => [batch, millis(until)]))
-  }
-
-  /** Names of the messages that are set aside, also of those that have ended. */
-  aside(): ReadonlyArray<string> {
-    return [...this.#tables.setAside.values()].flatMap(({ messageId, againAt }) =>
-      againAt === null ? [] : [this.#world.nameOf(messageId)]
-    )
-  }
-
-  /**
-   * Somebody begins to look through what is set aside. Once nothing goes wrong any more, one look finds what has ended, whoever was there
-   * to process it; the look before may have been under way when it ended.
-   */
-  looksThroughAsides(): void {
-    const looks = this.#endedAside
-    const found = new Map<MessageId, number>()
-    this.#endedAside = found
-    for (const { messageId, againAt } of this.#tables.setAside.values()) {
-      if (againAt === null || !this.#world.healed || !endings.has(this.#ledger.get(messageId)?.status ?? "QUEUED"))
-        continue
-      const times = (looks.get(messageId) ?? 0) + 1
-      found.set(messageId, times)
-      this.#check("I6 what has ended is set aside no longer", times <= 2, () => this.#world.nameOf(messageId))
-    }
   }
 
   /** Nothing has gone wrong for a while: what is due starts, and leases that ran out are taken over. */
@@ -210,8 +163,6 @@ export class Hands {
     this.#check("I21 nobody stands in line at the end", state.length === 0, () =>
       state.map(({ message }) => this.#world.nameOf(message.messageId)).join(" ")
     )
-    const aside = this.aside()
-    this.#check("I6 nothing is set aside at the end", aside.length === 0, () => aside.join(" "))
     this.#check("I26 nothing is held at the end", claims.size === 0, () => [...claims.keys()].join(" "))
   }
 }

@@ -408,9 +408,6 @@ export class Oracle {
         world.violate("I7 only legal transitions", what())
     }
     if (endings.has(entry.status)) entry.endingOwed = false
-    // Whoever decided that it waits has read its facts: nothing is left to find out about it.
-    const isAside = entry.queuedAt === version && (this.#tables.setAside.get(id)?.againAt ?? null) !== null
-    this.#check("I23 what waits again is not set aside", !isAside, what)
     world.tally(`message ${before} × ${fact.type} → ${entry.status}`)
   }
 
@@ -501,7 +498,6 @@ export class Oracle {
   looseEnds(): ReadonlyArray<string> {
     return [
       ...this.#replayJobs.unfinished(),
-      ...this.hands.aside().map((name) => `${name} is set aside`),
       ...[...this.#tables.claims.keys()].map((batch) => `batch ${batch} is held`),
       ...this.readers.unfinished(),
       ...this.#tables.runs.filter(({ live }) => !live).map(({ name }) => `${name} is being built`)

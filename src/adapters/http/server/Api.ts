@@ -20,7 +20,7 @@ import { auditApi } from "../log/audit.ts"
 import { feedApi } from "../log/feed.ts"
 import { projectionsApi } from "../log/projections.ts"
 import { messagesApi } from "../messages/messages.ts"
-import { setAsideApi } from "../messages/setAside.ts"
+import { parkedApi } from "../messages/parked.ts"
 import { orgsApi } from "../orgs/orgs.ts"
 import { processesApi } from "../processes/processes.ts"
 import { whatsAppReceiptsApi } from "../receipts/whatsAppReceipts.ts"
@@ -50,7 +50,7 @@ export const Api = base
     projectionsApi,
     processesApi,
     orgsApi,
-    setAsideApi,
+    parkedApi,
     healthApi
   )
   .annotateMerge(

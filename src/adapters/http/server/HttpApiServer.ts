@@ -29,7 +29,7 @@ import * as AuditHandlers from "../log/audit.ts"
 import * as FeedHandlers from "../log/feed.ts"
 import * as ProjectionHandlers from "../log/projections.ts"
 import * as MessageHandlers from "../messages/messages.ts"
-import * as SetAsideHandlers from "../messages/setAside.ts"
+import * as ParkedHandlers from "../messages/parked.ts"
 import * as OrgHandlers from "../orgs/orgs.ts"
 import * as ProcessHandlers from "../processes/processes.ts"
 import * as WhatsAppNoticeHandlers from "../receipts/whatsAppReceipts.ts"
@@ -113,7 +113,7 @@ const routesOf = (
       ProjectionHandlers.layer,
       ProcessHandlers.layer,
       OrgHandlers.layerWith(retentionDaysMax ?? null),
-      SetAsideHandlers.layer,
+      ParkedHandlers.layer,
       HealthHandlers.layer
     ]),
     Layer.provide(

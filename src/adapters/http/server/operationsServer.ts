@@ -13,14 +13,6 @@ export interface Readiness {
   readonly status: "ok" | "unavailable"
   /** Each part of this process that can't work, and since when. */
   readonly parts: ReadonlyArray<{ readonly part: string; readonly reason: string; readonly since: string }>
-  /** The first streams that can't be processed, and by whom; the process works all the same. */
-  readonly setAside?: ReadonlyArray<
-    ({ readonly message: string } | { readonly stream: string }) & {
-      readonly parts: ReadonlyArray<string>
-      readonly reason: string
-      readonly since: string
-    }
-  >
   /** What is wrong with the installation as a whole, and whose transaction it is; the process works all the same. */
   readonly troubles?: ReadonlyArray<Trouble>
 }

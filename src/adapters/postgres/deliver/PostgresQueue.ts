@@ -17,6 +17,7 @@ import {
 import { PROBE_FRESH_MS } from "../../../domain/circuit/policy.ts"
 import type { DestinationId, MessageId } from "../../../domain/ids.ts"
 import { queuedOf } from "../../../domain/message/recorded.ts"
+import { UnreadableFact } from "../../../domain/recorded.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { SealedTexts, TextDoesNotOpen, type Texts } from "../SealedTexts.ts"
@@ -203,17 +204,11 @@ const claimedOf = (rows: ReadonlyArray<ClaimedRow>, texts: Texts): Omit<Claim, "
   }
 }
 
-const unreadableIn = ([messageId, lane, , version, , , , , terms]: ClaimedRow, error: unknown) => ({
+const unreadableIn = ([messageId, lane, , , , , , , terms]: ClaimedRow, error: unknown) => ({
   messageId,
-  orgId: null,
   lane,
-  version,
   terms: terms === undefined ? plain : termsOf(terms),
-  reason: "unreadable" as const,
-  detail:
-    error instanceof TextDoesNotOpen
-      ? `its body does not open: ${error.message}`
-      : `version 1: ${error instanceof Error ? error.message : error}`
+  defect: error instanceof TextDoesNotOpen ? new UnreadableFact({ name: "its body", message: error.message }) : error
 })
 
 const claimed = (row: ClaimedRow, texts: Texts): ClaimedMessage => {

@@ -49,8 +49,6 @@ begin
   delete from event_idempotency where event_id = any (p_events);
   update publication set correlation_id = null, dossier_id = null, entries = null where id = any (p_events) and org_id = p_org;
   delete from sql_command_alias where became = any (p_messages || p_events);
-  -- Why it can't be processed may quote what it says.
-  update set_aside set detail = 'erased' where message_id = any (p_messages);
 
   -- A dead letter that held its line has no ordering key any more, nor has the place where its line begins.
   if v_lanes is not null then

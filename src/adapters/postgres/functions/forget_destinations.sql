@@ -13,7 +13,7 @@ begin
     where not exists (select from ready r where r.lane = i)
       and not exists (select from line_entry t where t.lane = i)
       and not exists (select from claim c where i = any (c.lanes))
-      and not exists (select from set_aside s where s.lane = i or s.lane is null));
+      and not exists (select from parked p join message m on p.stream = 'message-' || m.id where m.destination = i));
   v_streams := array(select u.stream from unnest(p_owners, p_streams) u(owner, stream) where u.owner = any (v_ids));
   delete from event where stream_id = any (v_streams);
   delete from health h using projection p where p.name = 'health' and h.generation = p.generation and h.destination = any (v_ids);

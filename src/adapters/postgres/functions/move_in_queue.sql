@@ -48,12 +48,6 @@ begin
       from unnest(p_moves, p_lanes, p_lines, v_dues) u(move, lane, line, due)
       where u.move = 'wait' and u.line is null;
   end if;
-  -- Whoever decided on a message that was set aside has read its facts, and said where it belongs: no later try needs to find out.
-  if exists (select 1 from set_aside s where s.again_at is not null) then
-    delete from set_aside s using unnest(p_messages, p_moves) u(message, move) where s.message_id = u.message and u.move <> 'wait';
-    update set_aside s set again_at = null, tried_at = clock_timestamp()
-      where s.message_id = any (p_messages) and s.again_at is not null;
-  end if;
   if v_lanes is null then return false; end if;
   perform wake_lanes(v_lanes, v_lane_dues);
   return true;

@@ -77,9 +77,7 @@ const countsStatement = prepared`select
     (select coalesce(json_object_agg(channel, waiting), '{}') from (
       select channel, sum(count)::float8 as waiting from message_count
       where generation = ${liveGeneration("messages")} and status = 'QUEUED' group by channel) as c) as waiting,
-    (select count(*)::float8 from (
-      select 'message-' || message_id from set_aside where again_at is not null
-      union select stream from parked) a) as "setAside",
+    (select count(*)::float8 from parked) as parked,
     (select coalesce(greatest(extract(epoch from clock_timestamp() - min(r.due_at)), 0), 0)::float8 from lane l
       cross join lateral (
         select due_at from ready r where r.lane = l.lane and r.due_at >= l.first_due_at and r.due_at <= clock_timestamp()

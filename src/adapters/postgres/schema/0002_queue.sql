@@ -77,36 +77,10 @@ create table line_entry (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
 create unique index line_entry_order on line_entry (lane, line, nth);
 
--- Promises: a message that can't be processed stands here and in no batch, until it is tried again; whoever moves it does both in
--- one transaction. Where it belongs is not kept: its facts say it, once they can be read.
-create table set_aside (
-  message_id uuid primary key,
-  -- As far as they are known.
-  org_id text,
-  lane uuid,
-  reason text not null,
-  detail text not null,
-  since timestamptz not null default clock_timestamp(),
-  -- How often it was set aside in a row.
-  tries int not null default 1,
-  -- When it is tried again; null while it is tried, which is over when it is set aside again or a day has passed.
-  again_at timestamptz,
-  tried_at timestamptz,
-  version int
-) with (fillfactor = 70);
-create index set_aside_again on set_aside (again_at) where again_at is not null;
-create index set_aside_tried on set_aside (tried_at) where again_at is null;
 
 -- Streams that can't be processed, each until it is tried again. Their facts stay where they are.
 create table parked (
   stream text primary key,
   reason text not null,
   at timestamptz not null default clock_timestamp()
-);
-
--- Whose turn it is to look for what is not where it should be.
-create table queue_repair (
-  one boolean primary key default true check (one),
-  holder text not null,
-  until timestamptz not null
 );

@@ -8,6 +8,7 @@ import {
   type ReadyRow,
   type Restored
 } from "../../../application/ports/DerivedRows.ts"
+import { Pulse } from "../../../application/ports/Pulse.ts"
 import { journalOf } from "../../../domain/event/event.ts"
 import type { DestinationId, EventId, MessageId } from "../../../domain/ids.ts"
 import type { Wait } from "../../../domain/message/place.ts"
@@ -35,7 +36,7 @@ const lookStatement = prepared`with live as materialized (
           and r.due_at >= 'epoch'::timestamptz + a.due_ms * interval '1 millisecond'
           and r.due_at < 'epoch'::timestamptz + (a.due_ms + 1) * interval '1 millisecond'
           and r.version >= a.version and (r.epoch, r.attempt) = (a.epoch, a.attempt)
-      ), coalesce(h.n, 0), exists (select 1 from set_aside x where x.message_id = a.id and x.again_at is not null), t.lane, t.line, t.state, coalesce(m.body is not null or s.event_id is not null, false),
+      ), coalesce(h.n, 0), exists (select 1 from parked x where x.stream = 'message-' || a.id), t.lane, t.line, t.state, coalesce(m.body is not null or s.event_id is not null, false),
       (select position from live),
       case when v.id is not null then json_build_object('id', v.id, 'orgId', v.org_id, 'version', v.version, 'status', v.status,
         'channel', v.channel, 'destination', v.destination, 'eventType', v.event_type, 'epoch', v.epoch, 'attempts', v.attempts,
@@ -69,30 +70,12 @@ const wrongCountsStatement = unprepared`select org_id, channel, status, coalesce
       group by org_id, channel, status
     ) v using (org_id, channel, status)
     where coalesce(c.count, 0) <> coalesce(v.count, 0) order by 1, 2, 3 limit 1000`
-const restoreReadyStatement = unprepared`insert into ready (lane, due_at, message_id, version, epoch, attempt)
-    select u.lane, 'epoch'::timestamptz + u.due_ms * interval '1 millisecond', u.id, u.version, u.epoch, u.attempt
-    from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) u(id, lane, due_ms, version, epoch, attempt)
-    where not exists (select 1 from claim c where u.id = any (c.messages))
-    on conflict do nothing`
-// Dead ones stand in the way only where their lane says so.
-const restoreTurnsStatement = unprepared`insert into line_entry (message_id, lane, line, state, due_at, version, epoch, attempt)
-    select u.id, u.lane, u.line, u.state, 'epoch'::timestamptz + u.due_ms * interval '1 millisecond', u.version, u.epoch, u.attempt
-    from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::int[], $7::int[], $8::int[])
-      with ordinality u(id, lane, line, state, due_ms, version, epoch, attempt, n)
-    where u.state <> 'DEAD' or exists (select 1 from lane l where l.lane = u.lane and l.blocks)
-    order by u.n
-    on conflict do nothing`
-const moveUpStatement = unprepared`select wake_lanes(array_agg(a.lane), array_agg(a.due)) from advance_lines($1::uuid[], $2::text[]) a
-    having count(*) > 0`
-const wakeStatement = unprepared`select wake_lanes($1::uuid[], array(
-    select 'epoch'::timestamptz + ms * interval '1 millisecond' from unnest($2::bigint[]) with ordinality u(ms, n) order by n))`
-// The lease has run out, so the next worker that looks takes it over.
-const restoreClaimStatement = unprepared`insert into claim (batch, worker, lease_until, messages, lanes, dues, versions, epochs, attempts)
-    select gen_random_uuid(), 'restored', clock_timestamp(), array_agg(u.id), array_agg(u.lane),
-      array_agg('epoch'::timestamptz + u.due_ms * interval '1 millisecond'), array_agg(u.version), array_agg(u.epoch), array_agg(u.attempt)
-    from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) u(id, lane, due_ms, version, epoch, attempt)
-    where not exists (select 1 from claim c where u.id = any (c.messages))
-    having count(*) > 0`
+const restoreStatement = unprepared`select restore_queue($1::uuid[], $2::int[], $3::text[], $4::uuid[], $5::text[], $6::bigint[], $7::int[],
+    $8::int[], $9::int[])`
+const dropStatement = unprepared`delete from ready r using unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[]) u(id, lane, due_ms, version)
+    where r.lane = u.lane and r.message_id = u.id and r.version = u.version
+      and r.due_at >= 'epoch'::timestamptz + u.due_ms * interval '1 millisecond'
+      and r.due_at < 'epoch'::timestamptz + (u.due_ms + 1) * interval '1 millisecond'`
 const restoreCircuitsStatement = unprepared`insert into lane as l (lane, ready_at, circuit, generation, failures, blocked_until, in_flight_max, circuit_stream)
     select u.lane, 'infinity', u.circuit, u.generation, u.failures, 'epoch'::timestamptz + u.blocked_ms * interval '1 millisecond',
       u.in_flight_max, u.stream
@@ -139,7 +122,7 @@ const foundIn = (row: ReadonlyArray<string | null>): DerivedState => {
   return {
     isReady: ready === "t",
     held: Number(held),
-    isSetAside: aside === "t",
+    isParked: aside === "t",
     linePlace:
       lane == null || line == null ? null : { lane: lane as DestinationId, line, state: state as LinePosition },
     hasBody: body === "t",
@@ -161,34 +144,24 @@ export const layer = Layer.effect(
   DerivedRows,
   Effect.gen(function* () {
     const { bulk, reads } = yield* Postgres
+    const pulse = yield* Pulse
     const ids = (rows: ReadonlyArray<ReadonlyArray<string | null>>) => rows.map(([id]) => id as MessageId)
 
-    const restoreQueue = Effect.fnUntraced(function* (rows: ReadonlyArray<Restored>) {
-      const waits = rows.flatMap(({ messageId, place }) =>
-        place.type === "Dead" ? [] : [{ messageId, place, wait: place }]
-      )
-      const waiting = waits.filter(({ place }) => place.type === "Waiting")
-      const unlined = waiting.filter(({ place }) => place.line === null)
-      const lined = rows.filter(({ place }) => place.line !== null)
-      yield* bulk.rows(restoreReadyStatement, columnsOf(unlined))
-      yield* bulk.rows(restoreClaimStatement, columnsOf(waits.filter(({ place }) => place.type === "UnderWay")))
-      yield* bulk.rows(restoreTurnsStatement, [
-        lined.map(({ messageId }) => messageId),
-        lined.map(({ place }) => place.lane),
-        lined.map(({ place }) => place.line),
-        lined.map(({ place }) => (place.type === "Dead" ? "DEAD" : place.type === "UnderWay" ? "GIVEN" : "WAITING")),
-        lined.map(({ place }) => (place.type === "Dead" ? 0 : DateTime.toEpochMillis(place.dueAt))),
-        lined.map(({ place }) => (place.type === "Dead" ? 0 : place.version)),
-        lined.map(({ place }) => (place.type === "Dead" ? 0 : place.epoch)),
-        lined.map(({ place }) => (place.type === "Dead" ? 0 : place.attempt))
+    const restoreQueue = (rows: ReadonlyArray<Restored>) => {
+      const waits = rows.map(({ place }) => (place.type === "Waiting" || place.type === "UnderWay" ? place : null))
+      const standing = rows.map(({ place }) => (place.type === "Out" ? null : place))
+      return bulk.rows(restoreStatement, [
+        rows.map(({ messageId }) => messageId),
+        rows.map(({ read }) => read),
+        rows.map(({ place }) => place.type),
+        standing.map((place) => place?.lane ?? null),
+        standing.map((place) => place?.line ?? null),
+        waits.map((wait) => (wait === null ? 0 : DateTime.toEpochMillis(wait.dueAt))),
+        waits.map((wait) => wait?.version ?? 0),
+        waits.map((wait) => wait?.epoch ?? 0),
+        waits.map((wait) => wait?.attempt ?? 0)
       ])
-      yield* bulk.rows(moveUpStatement, [lined.map(({ place }) => place.lane), lined.map(({ place }) => place.line)])
-      // Once all of it can be seen: a lane must not be put to sleep over what it does not see yet.
-      yield* bulk.rows(wakeStatement, [
-        waiting.map(({ place }) => place.lane),
-        waiting.map(({ place }) => DateTime.toEpochMillis(place.dueAt))
-      ])
-    })
+    }
 
     return DerivedRows.of({
       look: (asked: ReadonlyArray<Lookup>) =>
@@ -247,7 +220,23 @@ export const layer = Layer.effect(
             messages.map(({ messageId }) => messageId)
           ])
         ).pipe(Effect.asVoid),
-      restoreQueue: (rows) => (rows.length === 0 ? Effect.void : unavailable(restoreQueue(rows))),
+      restoreQueue: (rows) =>
+        rows.length === 0
+          ? Effect.succeed(0)
+          : reading(restoreQueue(rows), ([row]) => Number(row![0])).pipe(Effect.tap(() => pulse.wake("queue"))),
+      dropReady: (rows) =>
+        rows.length === 0
+          ? Effect.void
+          : Effect.asVoid(
+              unavailable(
+                bulk.rows(dropStatement, [
+                  rows.map(({ messageId }) => messageId),
+                  rows.map(({ lane }) => lane),
+                  rows.map(({ dueAt }) => DateTime.toEpochMillis(dueAt)),
+                  rows.map(({ version }) => version)
+                ])
+              )
+            ),
       restoreCircuits: (circuits) =>
         unavailable(
           bulk.rows(restoreCircuitsStatement, [

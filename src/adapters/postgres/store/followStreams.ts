@@ -2,15 +2,17 @@
  * Follows the streams of messages elsewhere, one process at a time, and copies what the appending process did not: it died in between, or
  * PostgreSQL did not answer. Nearly always the copy is there, and a step costs two statements, however many facts it has.
  *
- * A message whose facts can't be read, or are no lawful history, is set aside, and the follower goes on. The position may be behind what
+ * A message whose facts can't be read, or are no lawful history, is parked, and the follower goes on. The position may be behind what
  * was copied, but never beyond: a copy that is there is not made again.
  */
 import { randomUUID } from "node:crypto"
 import { Clock, Effect } from "effect"
 import { background } from "../../../application/background.ts"
-import { SetAside } from "../../../application/ports/SetAside.ts"
+import { park } from "../../../application/park.ts"
+import { Parked } from "../../../application/ports/Parked.ts"
 import { type Heard, Streams } from "../../../application/ports/Streams.ts"
 import type { MessageId } from "../../../domain/ids.ts"
+import { streamOf } from "../../../domain/streams.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import type { overStreams } from "./EventStoreOverStreams.ts"
 
@@ -52,7 +54,7 @@ type Over = Effect.Success<ReturnType<typeof overStreams>>
 /** Runs until interrupted. */
 export const followStreams = Effect.fnUntraced(function* ({ catchUp, complete }: Pick<Over, "catchUp" | "complete">) {
   const streams = yield* Streams
-  const setAside = yield* SetAside
+  const parked = yield* Parked
   const { queue, durable, reads } = yield* Postgres
   const holder = randomUUID()
 
@@ -60,13 +62,8 @@ export const followStreams = Effect.fnUntraced(function* ({ catchUp, complete }:
   const idsOf = (rows: ReadonlyArray<ReadonlyArray<string | null>>) => rows.map(([id]) => id as MessageId)
 
   const copyAll = (ids: ReadonlyArray<MessageId>) =>
-    catchUp(ids, (messageId, version, defect) =>
-      setAside.put(null, [
-        {
-          ...{ messageId, orgId: null, lane: null, version, reason: "unlawful" },
-          detail: `version ${version}: ${defect instanceof Error ? defect.message : defect}`
-        }
-      ])
+    catchUp(ids, (messageId, _, defect) =>
+      Effect.provideService(park(new Map([[streamOf(messageId), defect]])), Parked, parked)
     )
 
   const step = Effect.fnUntraced(function* ({ versions, writings, position }: Heard) {

@@ -13,10 +13,10 @@
  */
 import { Context, DateTime, Duration, Effect, Semaphore } from "effect"
 import { background } from "../../background.ts"
+import { parking } from "../../park.ts"
 import { EventStore, type LoggedFact } from "../../ports/EventStore.ts"
 import { Projections, type Run, type Stall } from "../../ports/Projections.ts"
 import { LogReader } from "../LogReader.ts"
-import { parking } from "../parking.ts"
 import { projections } from "./all.ts"
 import type { Projection } from "./Projection.ts"
 import { beginBuild, viewOf } from "./rebuild.ts"

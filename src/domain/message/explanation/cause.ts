@@ -4,7 +4,7 @@ import type { FactOf, MessageFact } from "../facts.ts"
 import type { StoredFact } from "../view.ts"
 
 export const reasons = [
-  "SET_ASIDE",
+  "PARKED",
   "ORG_SUSPENDED",
   "BEHIND_ANOTHER",
   "NO_WORKER",

@@ -12,7 +12,7 @@ import type { Cause } from "./cause.ts"
 import { type Restored, restoredOf } from "./restoration.ts"
 import { causeOf } from "./settled.ts"
 import type { Surroundings } from "./surroundings.ts"
-import { causesToWait, doubt, holdsOf, isWaiting, setAsideOf, underWay } from "./waiting.ts"
+import { causesToWait, doubt, holdsOf, isWaiting, parkedOf, underWay } from "./waiting.ts"
 
 export interface Explanation extends Cause {
   readonly id: MessageId
@@ -42,7 +42,7 @@ export const explain = (
   const opening = history[0]?.fact
   if (opening?.type !== "MessageQueued") return null
   const { message } = timeline(history)
-  const [first, ...also] = [...setAsideOf(around), ...causesOf(message, history, around, at)]
+  const [first, ...also] = [...parkedOf(around), ...causesOf(message, history, around, at)]
   const waiting = isWaiting(message)
   return {
     ...first!,
@@ -81,8 +81,8 @@ const causesOf = (
 
 const nextOf = ({ status, progress }: Message, { reason }: Cause): string => {
   switch (reason) {
-    case "SET_ASIDE":
-      return "it is tried again by itself, or when an operator wants it"
+    case "PARKED":
+      return "it is tried again when an operator wants it, or by the next release"
     case "ORG_SUSPENDED":
       return "nothing, until the operator lets the org go on, or the message is too old"
     case "BEHIND_ANOTHER":

@@ -8,8 +8,8 @@ import type { MessageStatus } from "../machine.ts"
 import type { Restoration } from "./restoration.ts"
 
 export interface Surroundings {
-  /** Posthaste can't process it; absent: nobody looked. */
-  readonly setAside?: { readonly since: DateTime.Utc; readonly againAt: DateTime.Utc } | null
+  /** Posthaste can't process it; absent where that was not looked up. */
+  readonly parked?: { readonly at: DateTime.Utc } | null
   /** Of the org. */
   readonly suspension: Suspension | null
   readonly pause: Pause | null

@@ -11,15 +11,15 @@ import type { Surroundings } from "./surroundings.ts"
 export const isWaiting = ({ status, progress }: Message): boolean =>
   status === "QUEUED" || (status === "SENDING" && progress.phase === "unresolved")
 
-export const setAsideOf = ({ setAside }: Surroundings): ReadonlyArray<Cause> =>
-  setAside == null
+export const parkedOf = ({ parked }: Surroundings): ReadonlyArray<Cause> =>
+  parked == null
     ? []
     : [
         {
-          reason: "SET_ASIDE",
-          says: "Posthaste failed while it worked on the message and has set it aside: its operator can see why",
-          since: setAside.since,
-          until: setAside.againAt,
+          reason: "PARKED",
+          says: "Posthaste failed while it worked on the message and has parked it: its operator can have it tried again",
+          since: parked.at,
+          until: null,
           waitsFor: "operator"
         }
       ]

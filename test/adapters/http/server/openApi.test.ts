@@ -62,9 +62,8 @@ describe("the OpenAPI document", () => {
       expect(inPath, path).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name))
       expect(Object.keys(operation.responses).some((status) => status.startsWith("2"))).toBe(true)
       const saysAll =
-        /\/(resume|enable|retry-now|alert-targets\/\{id\}\/test|rebuild|set-aside\/retry|set-aside\/\{id\}\/retry)$/.test(
-          path
-        ) && !path.startsWith("/api/v1/destinations/")
+        /\/(resume|enable|retry-now|alert-targets\/\{id\}\/test|rebuild|parked\/retry)$/.test(path) &&
+        !path.startsWith("/api/v1/destinations/")
       expect(operation.requestBody !== undefined, path).toBe(["post", "put", "patch"].includes(method) && !saysAll)
       if (path.startsWith("/api/") && path !== calledByMeta) {
         expect(operation.security, path).toEqual([{ apiKey: [] }])

@@ -168,14 +168,4 @@ describe("beside a transaction that somebody holds open", () => {
     }
     expect(costs.at(-1)).toBeLessThan(SOME_BLOCKS)
   })
-
-  test("a lane whose claims begin behind a message is found and mended", async (session) => {
-    await session.move("wait", [idOf(1)], 0)
-    await session.client.query("update lane set first_due_at = now()")
-    const { rows } = await session.client.query(
-      "select mended from mend_lanes('00000000-0000-0000-0000-000000000000', 10)"
-    )
-    expect(rows).toEqual([{ mended: 1 }])
-    expect((await session.claim()).messages).toEqual([idOf(1)])
-  })
 })

@@ -17,7 +17,7 @@ import type { Violation } from "../../../../src/application/store/disagreements.
 import { exportStreams } from "../../../../src/application/store/exportStreams.ts"
 import { importStreams } from "../../../../src/application/store/importStreams.ts"
 import { ownLog } from "../../../../src/application/store/logStream.ts"
-import { repairQueueBy } from "../../../../src/application/store/repairQueueBy.ts"
+import { repair } from "../../../../src/application/store/repair.ts"
 import { verifyStreams } from "../../../../src/application/store/verifyStreams.ts"
 import * as Channels from "../../../../src/setup/channels.ts"
 import { opened } from "../../../contracts/sample.ts"
@@ -372,7 +372,7 @@ describe("a check of all streams", () => {
                     yield* Effect.promise(() => sql(plant(stores[nth]!)))
                   }
                   found = (yield* verify).violations
-                  yield* repairQueueBy(found)
+                  yield* repair
                   left = (yield* verify).violations
                 })
               )

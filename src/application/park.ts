@@ -1,8 +1,8 @@
-/** Work on facts of the log that goes on without the streams it fails on, and parks them (see Parked.ts). */
+/** Streams that can't be processed: work goes on without them, and they are parked (see Parked.ts). */
 import { Effect, Result } from "effect"
-import { UnreadableFact } from "../../domain/recorded.ts"
-import type { LoggedFact } from "../ports/EventStore.ts"
-import { Parked } from "../ports/Parked.ts"
+import { UnreadableFact } from "../domain/recorded.ts"
+import type { LoggedFact } from "./ports/EventStore.ts"
+import { Parked } from "./ports/Parked.ts"
 
 export interface Processed<A> {
   readonly answer: A
@@ -10,7 +10,7 @@ export interface Processed<A> {
   readonly parked: ReadonlySet<string>
 }
 
-/** `work` may be done several times, with fewer facts, so it must change nothing. */
+/** Does `work` on facts of the log, without the streams it fails on. It may be done several times, with fewer facts, so it must change nothing. */
 export const parking = Effect.fnUntraced(function* <A, E, R>(
   facts: ReadonlyArray<LoggedFact>,
   work: (facts: ReadonlyArray<LoggedFact>) => Effect.Effect<A, E, R>
