@@ -5,7 +5,7 @@ import { monotonicNow } from "./monotonicNow.ts"
 import { serve } from "./remote.ts"
 
 export const harmsOfOrgs = [
-  "batches of 8 MiB that are wrong everywhere",
+  "batches of 1 MiB that are wrong everywhere",
   "200 endpoints that hang, with a backlog each",
   "messages of 200 kB for endpoints that hang",
   "endpoints with 5,000 names that nobody knows",
@@ -66,9 +66,10 @@ const loops = (count: number, work: (n: number) => Promise<unknown>) => {
 }
 
 const harms: Readonly<Record<HarmOfOrg, () => Promise<unknown>>> = {
-  "batches of 8 MiB that are wrong everywhere": () => {
-    const waits = `[${"-1,".repeat(2_600_000)}-1]`
-    const body = `{"messages":[{"channel":"webhook","to":"x","payloadJson":1,"retry":{"strategy":"schedule","waitsMs":${waits}}}]}`
+  "batches of 1 MiB that are wrong everywhere": () => {
+    const waits = `[${"-1,".repeat(85_000)}-1]`
+    const entry = `{"channel":"webhook","to":"x","payloadJson":1,"retry":{"strategy":"schedule","waitsMs":${waits}}}`
+    const body = `{"messages":[${[entry, entry, entry, entry].join()}]}`
     return loops(16, () => ask("POST", "/outbound/messages/batch", body))
   },
   "200 endpoints that hang, with a backlog each": () =>
@@ -81,7 +82,7 @@ const harms: Readonly<Record<HarmOfOrg, () => Promise<unknown>>> = {
     ),
   "messages of 200 kB for endpoints that hang": () => {
     const payload = JSON.stringify("x".repeat(200_000))
-    const body = batchTo((n) => hanging[n % hanging.length]!, 30, payload)
+    const body = batchTo((n) => hanging[n % hanging.length]!, 5, payload)
     return loops(2, () => ask("POST", "/outbound/messages/batch", body))
   },
   "endpoints with 5,000 names that nobody knows": () =>

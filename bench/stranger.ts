@@ -31,7 +31,9 @@ const harmsByName: Readonly<Record<Harm, (isOver: () => boolean) => Promise<void
   "400 writers who send a byte a second": async (isOver) => {
     while (!isOver()) {
       while (sockets.size < 400) {
-        open("POST /api/v1/webhooks/whatsapp/inbound HTTP/1.1\r\nhost: x\r\ncontent-length: 4000000\r\n\r\n")
+        open(
+          "POST /api/v1/webhooks/whatsapp/inbound HTTP/1.1\r\nhost: x\r\nx-hub-signature-256: sha256=0\r\ncontent-length: 260000\r\n\r\n"
+        )
       }
       await sleep(1000)
       for (const socket of sockets) socket.write(" ")

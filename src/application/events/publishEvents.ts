@@ -81,6 +81,8 @@ export const publishEvents = Effect.fnUntraced(function* (orgId: OrgId, requests
   })
 
   for (const [index, request] of requests.entries()) {
+    // Judging an event by its schema can take long.
+    if (index > 0) yield* Effect.yieldNow
     const judged = suspended === null ? yield* judge(request) : ({ type: "Suspended", reason: suspended } as const)
     if (judged.type !== "Wanted") {
       answers[index] = yield* refused(orgId, request, judged)

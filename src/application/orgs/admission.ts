@@ -64,6 +64,12 @@ const hasAsMany = (limit: keyof typeof afterSecondsOf, allowed: number) =>
 
 const ORGS_MAX = 10_000
 
+const ratesOf = (of: "org" | "key", id: string, rates: Rates) =>
+  rateNames.flatMap((limit) => {
+    const perSecond = rates[limit]
+    return perSecond === undefined ? [] : [{ of, limit, bucket: `${limit} of ${of} ${id}`, rate: { perSecond } }]
+  })
+
 /** `standard` holds for an org that has no limit of its own. */
 export const layer = (standard: Limits) =>
   Layer.effect(
@@ -87,27 +93,17 @@ export const layer = (standard: Limits) =>
       const accept = Effect.fnUntraced(function* (org: OrgId, { count, bytes, key, isRepeat }: Asked) {
         const limits = { ...standard, ...(yield* orgs.settingsOf(org)).limits }
         const wanted = { acceptsPerSecond: count, bytesPerSecond: bytes }
-        const askers = [
-          { of: "org", name: `org ${org}`, rates: limits },
-          ...(key === null ? [] : [{ of: "key", name: `key ${key.id}`, rates: key.limits } as const])
-        ] as const
-        const taken: Array<() => void> = []
-        for (const { of, name, rates } of askers) {
-          for (const limit of rateNames) {
-            const perSecond = rates[limit]
-            if (perSecond === undefined) continue
-            const bucket = `${limit} of ${name}`
-            const afterSeconds = buckets.waitOf(bucket, { perSecond })
-            if (afterSeconds > 0) return yield* new LimitReached({ of, limit, allowed: perSecond, afterSeconds })
-            taken.push(() => buckets.take(bucket, { perSecond }, wanted[limit]))
-          }
+        const rates = [...ratesOf("org", org, limits), ...(key === null ? [] : ratesOf("key", key.id, key.limits))]
+        for (const { of, limit, bucket, rate } of rates) {
+          const afterSeconds = buckets.waitOf(bucket, rate)
+          if (afterSeconds > 0) return yield* new LimitReached({ of, limit, allowed: rate.perSecond, afterSeconds })
         }
         if (limits.waiting !== undefined) {
           const counted = yield* countsOf(org)
           if (counted.counts.waiting + counted.since < limits.waiting) counted.since += count
           else if (!(yield* isRepeat)) return yield* hasAsMany("waiting", limits.waiting)
         }
-        for (const take of taken) take()
+        for (const { limit, bucket, rate } of rates) buckets.take(bucket, rate, wanted[limit])
       })
 
       const another = Effect.fnUntraced(function* (
