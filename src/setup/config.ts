@@ -5,7 +5,7 @@ import { type EgressProxy, parseEgressProxy } from "../adapters/channels/net/egr
 import { type CodeOverrides, parseCodes } from "../adapters/channels/whatsapp/errors.ts"
 import type { Networks } from "../adapters/http/server/callers.ts"
 import { SCHEMA_DEFAULT } from "../adapters/postgres/schemaName.ts"
-import { type FactStart, factStarts } from "../application/log/letOutFacts.ts"
+import { type FactStart, factStarts } from "../application/log/publishFacts.ts"
 import type { Limits } from "../application/ports/Orgs.ts"
 import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
 import type { DestinationId } from "../domain/ids.ts"

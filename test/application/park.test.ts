@@ -9,9 +9,9 @@ import * as NodeFingerprint from "../../src/adapters/node/NodeFingerprint.ts"
 import { alertOnFactsOnce } from "../../src/application/alerts/alertOnFacts.ts"
 import { type FeedFilter, readFeed } from "../../src/application/log/feed.ts"
 import { LogReader } from "../../src/application/log/LogReader.ts"
-import { letOutFacts, type OutgoingFact } from "../../src/application/log/letOutFacts.ts"
 import { FactsAtOnce, keepProjections } from "../../src/application/log/projections/keepProjections.ts"
 import { readProjection, rebuildProjection } from "../../src/application/log/projections/rebuild.ts"
+import { type OutgoingFact, publishFacts } from "../../src/application/log/publishFacts.ts"
 import { listMessages } from "../../src/application/messages/listMessages.ts"
 import { AlertFormats } from "../../src/application/ports/AlertFormats.ts"
 import type { Alerting } from "../../src/application/ports/Destinations.ts"
@@ -152,7 +152,7 @@ describe("the outlet of facts", () => {
       const [other, otherBegun, otherDone] = story()
       yield* write(queued, begun, other)
       yield* breakFact(kind, queued.after.id, 2)
-      const outlet = yield* Effect.forkChild(letOutFacts(letOut))
+      const outlet = yield* Effect.forkChild(publishFacts(letOut))
       yield* TestClock.adjust("5 seconds")
       yield* write(done, otherBegun, otherDone)
       yield* TestClock.adjust("5 seconds")
@@ -198,7 +198,7 @@ describe("alerting", () => {
           ).length
       )
       const before = yield* alerted
-      while ((yield* alertOnFactsOnce()) === "facts");
+      while (yield* alertOnFactsOnce());
       expect((yield* alerted) - before).toBe(1)
       expect(yield* parked).toMatchObject([{ stream: streamOf(one[0].after.id) }])
     }).pipe(Effect.provideService(AlertFormats, { webhook: WebhookAlerts.format } as never), Effect.provide(layer))

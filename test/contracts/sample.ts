@@ -5,7 +5,6 @@
 import { randomUUID } from "node:crypto"
 import { DateTime, Effect, Result } from "effect"
 import { entryOf } from "../../src/application/entry.ts"
-import type { AlertProgress } from "../../src/application/ports/AlertProgress.ts"
 import type { ApiKeys } from "../../src/application/ports/ApiKeys.ts"
 import type { Archive } from "../../src/application/ports/Archive.ts"
 import type { AuditTrail } from "../../src/application/ports/AuditTrail.ts"
@@ -19,7 +18,7 @@ import type { Erasures } from "../../src/application/ports/Erasures.ts"
 import { type Append, EventStore, type LoggedFact, type Opening } from "../../src/application/ports/EventStore.ts"
 import type { Events } from "../../src/application/ports/Events.ts"
 import type { EventTypes } from "../../src/application/ports/EventTypes.ts"
-import type { FactOutletProgress } from "../../src/application/ports/FactOutletProgress.ts"
+import type { Followers } from "../../src/application/ports/Followers.ts"
 import type { Journals } from "../../src/application/ports/Journals.ts"
 import type { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import type { Orgs } from "../../src/application/ports/Orgs.ts"
@@ -42,7 +41,6 @@ import type { Message } from "../../src/domain/message/transitions.ts"
  * every test its own, because a claim takes whatever is due.
  */
 export type StorePorts =
-  | AlertProgress
   | EventStore
   | Archive
   | Queue
@@ -59,7 +57,7 @@ export type StorePorts =
   | DestinationHealth
   | Projections
   | Processes
-  | FactOutletProgress
+  | Followers
   | Orgs
   | ProviderMessages
   | ReceiptInbox

@@ -9,7 +9,6 @@
  * out durability. Nothing outlives the process, and nothing is ever trimmed.
  */
 import { Clock, Context, DateTime, Effect, Layer, type Redacted } from "effect"
-import type { Notice } from "../../src/application/ports/AlertProgress.ts"
 import type { ApiKey } from "../../src/application/ports/ApiKeys.ts"
 import type { GivenCommand, RefusedCommand } from "../../src/application/ports/CommandInbox.ts"
 import type { Destination, PreviousSecret, Secrets } from "../../src/application/ports/Destinations.ts"
@@ -17,6 +16,7 @@ import type { ErasureJob } from "../../src/application/ports/Erasures.ts"
 import type { AttemptResponse } from "../../src/application/ports/EventStore.ts"
 import type { KeyOfEvent } from "../../src/application/ports/Events.ts"
 import type { EventType } from "../../src/application/ports/EventTypes.ts"
+import type { Follower, Notice } from "../../src/application/ports/Followers.ts"
 import type { JournalFact, JournalName } from "../../src/application/ports/Journals.ts"
 import type { OrgSettings } from "../../src/application/ports/Orgs.ts"
 import type { ParkedStream } from "../../src/application/ports/Parked.ts"
@@ -87,6 +87,13 @@ export interface DestinationRow {
   readonly removed: boolean
 }
 
+export interface FollowerRow {
+  readonly begun: boolean
+  readonly position: string | null
+  readonly holder: string | null
+  readonly until: DateTime.Utc | null
+}
+
 export interface Tables {
   readonly streams: Map<MessageId, Array<StoredRow>>
   /** Every fact in the order it was committed; a position is a place in this list. */
@@ -131,11 +138,11 @@ export interface Tables {
   /** By reader, generation and stream. */
   readonly parked: Map<string, ParkedStream>
   readonly replays: Map<ReplayId, ReplayRow>
-  /** How far alerting has read the feed, and what it told of lately. */
-  readonly alerting: { position: string | null; readonly notices: Map<string, Notice> }
+  readonly followers: Map<Follower, FollowerRow>
+  /** What alerting told of lately. */
+  readonly notices: Map<string, Notice>
   readonly erasures: Map<string, ErasureJob & { readonly nextAt: DateTime.Utc }>
   readonly processes: Map<string, RegisteredProcess>
-  readonly factOutlet: { begun: boolean; position: string | null; holder: string | null; until: DateTime.Utc | null }
   readonly sqlCommands: SqlCommands
   /** Names batches: it never goes back, whatever a crash takes. */
   batchesMade: number
@@ -238,9 +245,9 @@ export const layer = Layer.effect(
         parked: new Map(),
         erasures: new Map(),
         replays: new Map(),
-        alerting: { position: null, notices: new Map() },
+        followers: new Map(),
+        notices: new Map(),
         processes: new Map(),
-        factOutlet: { begun: false, position: null, holder: null, until: null },
         sqlCommands: { given: [], open: new Set(), nextTx: 1, refused: new Map(), holder: null, until: null },
         batchesMade: 0,
         hasNews: false

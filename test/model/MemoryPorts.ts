@@ -5,7 +5,6 @@
 import { Layer } from "effect"
 import { OwnClock } from "../../src/application/ports/OwnClock.ts"
 import * as Channels from "../../src/setup/channels.ts"
-import * as MemoryAlertProgress from "./alerts/MemoryAlertProgress.ts"
 import * as MemoryQueue from "./deliver/MemoryQueue.ts"
 import * as MemoryBacklogs from "./destinations/MemoryBacklogs.ts"
 import * as MemoryCircuits from "./destinations/MemoryCircuits.ts"
@@ -16,7 +15,7 @@ import * as MemoryEvents from "./events/MemoryEvents.ts"
 import * as MemoryEventTypes from "./events/MemoryEventTypes.ts"
 import * as MemoryApiKeys from "./keys/MemoryApiKeys.ts"
 import * as MemoryAuditTrail from "./log/MemoryAuditTrail.ts"
-import * as MemoryFactOutletProgress from "./log/MemoryFactOutletProgress.ts"
+import * as MemoryFollowers from "./log/MemoryFollowers.ts"
 import * as MemoryParked from "./log/MemoryParked.ts"
 import * as MemoryProjections from "./log/MemoryProjections.ts"
 import * as Memory from "./Memory.ts"
@@ -61,11 +60,10 @@ export const layerShared = Layer.mergeAll(
   MemoryArchive.layer,
   MemoryBelongings.layer,
   MemoryDerived.layer,
-  MemoryAlertProgress.layer,
   MemoryOrgs.layer,
   MemoryProcesses.layer,
   MemoryRestorations.layer,
-  MemoryFactOutletProgress.layer,
+  MemoryFollowers.layer,
   MemoryCommandInbox.layer,
   Layer.succeed(OwnClock, { offsetMs: () => 0 })
 )

@@ -11,8 +11,8 @@ import { eventsContract } from "../contracts/events/eventsContract.ts"
 import { eventTypesContract } from "../contracts/events/eventTypesContract.ts"
 import { apiKeysContract } from "../contracts/keys/apiKeysContract.ts"
 import { auditContract } from "../contracts/log/auditContract.ts"
-import { factOutletContract } from "../contracts/log/factOutletContract.ts"
 import { parkedContract } from "../contracts/log/parkedContract.ts"
+import { positionsContract } from "../contracts/log/positionsContract.ts"
 import { projectionsContract } from "../contracts/log/projectionsContract.ts"
 import { bodiesContract } from "../contracts/messages/bodiesContract.ts"
 import { messageViewsContract } from "../contracts/messages/messageViewsContract.ts"
@@ -57,7 +57,7 @@ orderContract("memory", MemoryPorts.layer)
 alertingContract("memory", MemoryPorts.layer)
 auditContract("memory", MemoryPorts.layer)
 processesContract("memory", MemoryPorts.layer)
-factOutletContract("memory", MemoryPorts.layer)
+positionsContract("memory", MemoryPorts.layer)
 commandInboxContract(
   "memory",
   Layer.merge(MemoryPorts.layerShared, MemoryCallers.layer).pipe(Layer.provide(Memory.layer))

@@ -2,7 +2,6 @@
 import { Context, Effect, Layer } from "effect"
 import { EventStore } from "../../application/ports/EventStore.ts"
 import { Events } from "../../application/ports/Events.ts"
-import * as PostgresAlertProgress from "./alerts/PostgresAlertProgress.ts"
 import * as PostgresQueue from "./deliver/PostgresQueue.ts"
 import * as EncryptionCheck from "./destinations/encryptionCheck.ts"
 import * as PostgresBacklogs from "./destinations/PostgresBacklogs.ts"
@@ -15,7 +14,7 @@ import * as PostgresEvents from "./events/PostgresEvents.ts"
 import * as PostgresEventTypes from "./events/PostgresEventTypes.ts"
 import * as PostgresApiKeys from "./keys/PostgresApiKeys.ts"
 import * as PostgresAuditTrail from "./log/PostgresAuditTrail.ts"
-import * as PostgresFactOutletProgress from "./log/PostgresFactOutletProgress.ts"
+import * as PostgresFollowers from "./log/PostgresFollowers.ts"
 import * as PostgresParked from "./log/PostgresParked.ts"
 import * as PostgresProjections from "./log/PostgresProjections.ts"
 import * as PostgresBodies from "./messages/PostgresBodies.ts"
@@ -68,12 +67,11 @@ const beside = (options: Options) =>
     PostgresErasures.layer,
     PostgresReplays.layer,
     PostgresRetention.layer,
-    PostgresAlertProgress.layer,
     PostgresOrgs.layer,
     PostgresProcesses.layer,
     PostgresCommandInbox.layer,
     PostgresRestorations.layer,
-    PostgresFactOutletProgress.layer,
+    PostgresFollowers.layer,
     PostgresClock.layer,
     EncryptionCheck.layer(options.encryptionKey, options.olderKeys)
   )

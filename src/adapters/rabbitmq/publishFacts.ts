@@ -7,7 +7,7 @@
  */
 import { DateTime, Effect, Schema } from "effect"
 import type { Envelope } from "rabbitmq-client"
-import { letOutFacts, type OutgoingFact } from "../../application/log/letOutFacts.ts"
+import { publishFacts as following, type OutgoingFact } from "../../application/log/publishFacts.ts"
 import type { Link } from "./client/connect.ts"
 import { publisher } from "./client/publisher.ts"
 import { DEAD_LETTERS, EVENTS } from "./topology.ts"
@@ -24,7 +24,7 @@ type Publication = readonly [Envelope & { readonly messageId: string }, Buffer]
 /** Ends when the connection does. */
 export const publishFacts = Effect.fnUntraced(function* ({ publishing }: { readonly publishing: Link }) {
   const { publishAll } = yield* publisher(publishing)
-  return yield* letOutFacts(
+  return yield* following(
     Effect.fnUntraced(function* (facts: ReadonlyArray<OutgoingFact>) {
       const published = yield* publishAll(facts.flatMap(publicationsOf))
       const failed = published.find(({ type }) => type !== "Confirmed")

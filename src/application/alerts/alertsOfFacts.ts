@@ -29,11 +29,11 @@ import { isKnownFact } from "../../domain/knownFacts.ts"
 import type { DeliveryError } from "../../domain/message/facts.ts"
 import { fromRecorded as messageFact } from "../../domain/message/recorded.ts"
 import { UnreadableFact } from "../../domain/recorded.ts"
-import { AlertProgress, type Notice } from "../ports/AlertProgress.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Circuits } from "../ports/Circuits.ts"
 import { Destinations, urlIn } from "../ports/Destinations.ts"
 import { EventStore, type LoggedFact, type Stream } from "../ports/EventStore.ts"
+import { Followers, type Notice } from "../ports/Followers.ts"
 import type { AlertTarget } from "./alertTargets.ts"
 import type { TargetAlert } from "./sendAlerts.ts"
 
@@ -229,7 +229,7 @@ const circuitAlert = Effect.fnUntraced(function* (
 
 /** The last notices about dead letters of these destinations, and the notices that are added here. */
 const noticesOf = Effect.fnUntraced(function* (destinations: ReadonlyArray<DestinationId>) {
-  const known = destinations.length === 0 ? [] : yield* (yield* AlertProgress).notices(destinations)
+  const known = destinations.length === 0 ? [] : yield* (yield* Followers).notices(destinations)
   const keyOf = ({ target, destination }: Notice) => `${target} ${destination}`
   const last = new Map(known.map((notice) => [keyOf(notice), notice.at]))
   const added = new Map<string, Notice>()

@@ -14,8 +14,8 @@ import { eventsContract } from "../../contracts/events/eventsContract.ts"
 import { eventTypesContract } from "../../contracts/events/eventTypesContract.ts"
 import { apiKeysContract } from "../../contracts/keys/apiKeysContract.ts"
 import { auditContract } from "../../contracts/log/auditContract.ts"
-import { factOutletContract } from "../../contracts/log/factOutletContract.ts"
 import { parkedContract } from "../../contracts/log/parkedContract.ts"
+import { positionsContract } from "../../contracts/log/positionsContract.ts"
 import { projectionsContract } from "../../contracts/log/projectionsContract.ts"
 import { bodiesContract } from "../../contracts/messages/bodiesContract.ts"
 import { messageViewsContract } from "../../contracts/messages/messageViewsContract.ts"
@@ -72,6 +72,6 @@ describe.concurrent("a store in PostgreSQL", () => {
   alertingContract("postgres", ports)
   auditContract("postgres", ports)
   processesContract("postgres", ports)
-  factOutletContract("postgres", ports)
+  positionsContract("postgres", ports)
   commandInboxContract("postgres", portsAndCallers)
 })

@@ -246,7 +246,7 @@ describe("a channel that is made from a record", () => {
     )
     const opened = await cave()
     await runtime.runPromise(open(DestinationId.make(opened)))
-    await runtime.runPromise(Effect.repeat(alertOnFactsOnce(), { until: (found) => found !== "facts" }))
+    await runtime.runPromise(Effect.repeat(alertOnFactsOnce(), { until: (found) => !found }))
     expect(await summariesTo(target)).toEqual([expect.stringContaining(`The circuit of the cave ${opened} opened`)])
   })
 

@@ -1,20 +1,19 @@
 /**
- * What every adapter promises of `AlertProgress`, and of the oldest due message that `Destinations` finds. Call it once per adapter, with
+ * What every adapter promises of the oldest due message that `Destinations` finds. Call it once per adapter, with
  * a layer that gives an empty store.
  */
 
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, type Layer } from "effect"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
-import { AlertProgress, type Notice } from "../../../src/application/ports/AlertProgress.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import type { OrgId } from "../../../src/domain/ids.ts"
 import { makeAlertTarget, makeEndpoint, makeTarget, webhook } from "../destinations/samples.ts"
-import { inMillis, newLane, newOrg, opened, type StorePorts } from "../sample.ts"
+import { inMillis, type newLane, newOrg, opened, type StorePorts } from "../sample.ts"
 
-export type AlertPorts = StorePorts | AlertProgress
+export type AlertPorts = StorePorts
 
 const endpoint = Effect.fnUntraced(function* (orgId: OrgId) {
   return (yield* makeEndpoint(orgId)).id
@@ -23,7 +22,7 @@ const httpTarget = Effect.fnUntraced(function* (orgId: OrgId) {
   return (yield* makeTarget(orgId)).id
 })
 
-const atMillis = (milliseconds: number) => DateTime.makeUnsafe(1_700_000_000_000 + milliseconds)
+const _atMillis = (milliseconds: number) => DateTime.makeUnsafe(1_700_000_000_000 + milliseconds)
 export const alertingContract = <E>(name: string, layer: Layer.Layer<AlertPorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, AlertPorts>) =>
     it.live(rule, () => Effect.provide(body, layer))
@@ -84,61 +83,6 @@ export const alertingContract = <E>(name: string, layer: Layer.Layer<AlertPorts,
         const { id } = yield* makeAlertTarget(orgId)
         yield* put(orgId, id, -90_000)
         expect((yield* (yield* Destinations).oldestDue([orgId])).size).toBe(0)
-      })
-    )
-  })
-
-  describe(`${name} progress of alerting`, () => {
-    const notice = (at: number, change: Partial<Notice> = {}): Notice => ({
-      target: newLane(),
-      destination: newLane(),
-      at: atMillis(at),
-      ...change
-    })
-
-    test(
-      "moves from where it stands, and from nowhere else",
-      Effect.gen(function* () {
-        const progress = yield* AlertProgress
-        const first = notice(1)
-        expect(yield* progress.position).toBeNull()
-        expect(yield* progress.advance("5", "9", [first], atMillis(0))).toBe(false)
-        expect(yield* progress.position).toBeNull()
-        expect(yield* progress.notices([first.destination])).toEqual([])
-        expect(yield* progress.advance(null, "5", [first], atMillis(0))).toBe(true)
-        expect(yield* progress.position).toBe("5")
-        expect(yield* progress.notices([first.destination])).toEqual([first])
-        expect(yield* progress.advance(null, "9", [], atMillis(0))).toBe(false)
-        expect(yield* progress.advance("5", "9", [], atMillis(0))).toBe(true)
-      })
-    )
-
-    test(
-      "is moved by one of several readers",
-      Effect.gen(function* () {
-        const progress = yield* AlertProgress
-        const moves = Array.from({ length: 8 }, (_, n) => progress.advance(null, `${n}`, [], atMillis(0)))
-        const answers = yield* Effect.all(moves, { concurrency: 8 })
-        expect(answers.filter((moved) => moved)).toHaveLength(1)
-      })
-    )
-
-    test(
-      "keeps the last notice of each pair, until it is old",
-      Effect.gen(function* () {
-        const progress = yield* AlertProgress
-        const a = notice(1)
-        const b = notice(5, { destination: a.destination })
-        const c = notice(9)
-        const later = { ...a, at: atMillis(3) }
-        yield* progress.advance(null, "1", [a, b, c], atMillis(0))
-        yield* progress.advance("1", "2", [later], atMillis(0))
-        const byAt = (notices: ReadonlyArray<Notice>) => notices.toSorted((x, y) => DateTime.Order(x.at, y.at))
-        expect(byAt(yield* progress.notices([a.destination]))).toEqual([later, b])
-        expect(byAt(yield* progress.notices([c.destination, a.destination]))).toEqual([later, b, c])
-        expect(yield* progress.notices([newLane()])).toEqual([])
-        yield* progress.advance("2", "3", [], atMillis(5))
-        expect(byAt(yield* progress.notices([c.destination, a.destination]))).toEqual([b, c])
       })
     )
   })

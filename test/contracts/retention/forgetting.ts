@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { type DateTime, Effect } from "effect"
-import { AlertProgress } from "../../../src/application/ports/AlertProgress.ts"
 import { Channels } from "../../../src/application/ports/Channels.ts"
+import { Followers } from "../../../src/application/ports/Followers.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Projections } from "../../../src/application/ports/Projections.ts"
@@ -21,8 +21,8 @@ export const allRead = Effect.gen(function* () {
     const step = { generation: run.generation, from: run.position, to: head, facts: 0 }
     expect(yield* (yield* MessageViews).project(step, [])).toBe(true)
   }
-  const alerts = yield* AlertProgress
-  yield* alerts.advance(yield* alerts.position, head, [], now())
+  const followers = yield* Followers
+  yield* followers.advance("alerts", yield* followers.position("alerts"), head)
 })
 
 /** Deletes messages until none is left to find; how many went in each step. */

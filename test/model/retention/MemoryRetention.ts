@@ -26,8 +26,10 @@ const holdsPlace = (tables: Tables, id: MessageId): boolean =>
   [...tables.lines.values()].some((turns) => turns.some(({ message }) => message.messageId === id))
 
 /** A follower of the log has yet to read a fact of it. */
-const isUnread = ({ runs, alerting, feed, factOutlet: { begun, position } }: Tables, stream: string): boolean => {
-  const positions = [...runs.map(({ position }) => position), alerting.position, ...(begun ? [position] : [])]
+const isUnread = ({ runs, feed, followers }: Tables, stream: string): boolean => {
+  const facts = followers.get("facts")
+  const alerts = followers.get("alerts")?.position ?? null
+  const positions = [...runs.map(({ position }) => position), alerts, ...(facts?.begun ? [facts.position] : [])]
   return (
     feed.findLastIndex((entry) => entry.stream === stream) >= Math.min(...positions.map((at) => Number(at ?? 0) || 0))
   )
@@ -119,8 +121,8 @@ export const layer = Layer.effect(
               tables.journals.delete(name)
             }
             for (const health of tables.health.values()) health.delete(id)
-            for (const [key, { target, destination }] of tables.alerting.notices) {
-              if (target === id || destination === id) tables.alerting.notices.delete(key)
+            for (const [key, { target, destination }] of tables.notices) {
+              if (target === id || destination === id) tables.notices.delete(key)
             }
             tables.laneRows.delete(id)
             tables.destinations.delete(id)

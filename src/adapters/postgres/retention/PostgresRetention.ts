@@ -15,10 +15,8 @@ const texts = (values: ReadonlyArray<string>) => values.map((value) => `'${value
 /** The place in the log that every follower has passed, but for those that have stood still for a day. */
 const passed = `select split_part(f.position, ':', 1)::bigint as tx, split_part(f.position, ':', 2)::bigint as position from (
       select coalesce(position, '0:0') as position from projection where moved_at > statement_timestamp() - interval '1 day'
-      union all select coalesce(position, '0:0') from fact_outlet where begun and lease_until > statement_timestamp() - interval '1 day'
-      union all select a.position from (select coalesce(position, '0:0') as position from alert_progress) a where not exists (
-        select from event e where e.at < statement_timestamp() - interval '1 day'
-          and (e.tx, e.position) > (split_part(a.position, ':', 1)::bigint, split_part(a.position, ':', 2)::bigint))
+      union all select f.position from (select coalesce(position, '0:0') as position from follower where begun) f where not exists (
+        select from event e where e.at < statement_timestamp() - interval '1 day' and (e.tx, e.position) > (split_part(f.position, ':', 1)::bigint, split_part(f.position, ':', 2)::bigint))
       union all select '9223372036854775807:0') f
     order by 1, 2 limit 1`
 const unread = (stream: string) =>

@@ -64,14 +64,12 @@ create table message_count (
 -- Consents that were withdrawn and whose messages may still wait: the journal of each.
 create table withdrawal (stream text primary key);
 
--- Promises: how far the facts have gone out to the broker. Moved only after the broker has confirmed them, and by one process
--- at a time, so each fact goes out at least once and those of a message in their order.
-create table fact_outlet (
-  one boolean primary key default true check (one),
+-- How far each follower of the log has read that keeps no rows of its own. One process at a time holds it.
+create table follower (
+  name text primary key,
   position text,
   holder uuid,
-  lease_until timestamptz not null default '-infinity'::timestamptz,
-  -- Whether facts have begun to go out: the first time is chosen where they begin, and never again.
+  lease_until timestamptz not null default '-infinity',
   begun boolean not null default false
 ) with (fillfactor = 50);
-insert into fact_outlet default values;
+insert into follower (name, begun) values ('alerts', true), ('facts', false);

@@ -110,7 +110,7 @@ describe("a step of retention", () => {
         expect(yield* find).toBe(0)
         yield* Effect.promise(() => other.query("update projection set moved_at = now() - interval '25 hours'"))
         expect(yield* find).toBe(1)
-        yield* Effect.promise(() => other.query("update alert_progress set position = null"))
+        yield* Effect.promise(() => other.query("update follower set position = null where name = 'alerts'"))
         expect(yield* find).toBe(0)
         yield* Effect.promise(() => other.query("update event set at = now() - interval '25 hours'"))
         expect(yield* find).toBe(1)
@@ -173,7 +173,7 @@ describe("what retention forgot", () => {
         const all = [...subjects, ...(yield* Effect.forEach(subjects, streamsOf)).flat()]
         expect(yield* tracesOf(all)).toEqual(expect.arrayContaining(known))
         yield* allRead
-        yield* ask("update projection set position = (select position from alert_progress)")
+        yield* ask("update projection set position = (select position from follower where name = 'alerts')")
         expect(yield* forgetMessages(endedBefore(later))).toEqual([1])
         expect(yield* forgetDestinations(later)).toBe(1)
         expect(yield* tracesOf(all)).toEqual([])

@@ -1,29 +1,23 @@
 /**
- * Follows the log and lets the facts of messages out, in the order of each message:
- *
- *   hold      the outlet, and learn where to go on
- *   read      the next facts
- *   let out   the facts of messages, and the dead letters among them; answered once they are safe outside
- *   advance   the position
- *
- * A crash before the last step repeats the earlier ones: a fact goes out at least once. A later fact of a message that the
- * log shows first, because their transactions overlapped, takes the earlier one along.
+ * Follows the log and publishes the facts of messages, in the order of each message, and the dead letters among them. A fact goes out at
+ * least once. A later fact of a message that the log shows first, because their transactions overlapped, takes the earlier one along.
  *
  * A message whose stream can't be processed is parked before the position moves past it: its facts stay inside.
  */
-import { type DateTime, Duration, Effect } from "effect"
+import { type DateTime, Effect } from "effect"
 import { deadLetterErrorOf } from "../../domain/alert/triggers.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import { toRecorded } from "../../domain/message/recorded.ts"
 import { type StoredFact, timeline } from "../../domain/message/view.ts"
-import { newHolder } from "../newHolder.ts"
+import { StoreUnavailable } from "../errors.ts"
 import { parking } from "../park.ts"
 import { Bodies } from "../ports/Bodies.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
-import { FactOutletProgress } from "../ports/FactOutletProgress.ts"
-import { untilAnswered } from "../untilAnswered.ts"
+import { Followers } from "../ports/Followers.ts"
+import { outageOf, StoreHealth } from "../storeHealth.ts"
 import { typeOf } from "./feed.ts"
+import { follow } from "./follow.ts"
 import { LogReader } from "./LogReader.ts"
 
 /** A fact of a message, with what a consumer outside needs to choose by. */
@@ -48,13 +42,8 @@ export interface DeadLetter {
   readonly attempts: number
 }
 
-/** For the log. */
-const TASK = "letting facts out"
+const TASK = "publishing facts"
 const AT_ONCE = 500
-const LEASE = Duration.seconds(10)
-const PAUSE_OTHER = Duration.seconds(2)
-/** A holder that has nothing to do says so in time. */
-const NEWS_WITHIN = Duration.seconds(3)
 /** Messages whose last version is remembered. */
 const KNOWN_MAX = 50_000
 
@@ -67,46 +56,37 @@ export type FactStart = (typeof factStarts)[number]
  */
 export const beginFacts = Effect.fnUntraced(function* (start: FactStart) {
   const position = start === "now" ? yield* (yield* LogReader).end : null
-  yield* (yield* FactOutletProgress).begin(position)
+  yield* (yield* Followers).begin("facts", position)
 })
 
-/** Runs until `letOut` fails. While the store is away it waits: that says nothing about where the facts go. */
-export const letOutFacts = Effect.fnUntraced(function* <E, R>(
-  letOut: (facts: ReadonlyArray<OutgoingFact>) => Effect.Effect<unknown, E, R>
+/** Runs until `publish` fails. While the store is away it waits: that says nothing about where the facts go. */
+export const publishFacts = Effect.fnUntraced(function* <E, R>(
+  publish: (facts: ReadonlyArray<OutgoingFact>) => Effect.Effect<unknown, E, R>
 ) {
-  const progress = yield* FactOutletProgress
-  const log = yield* LogReader
-  const holder = yield* newHolder
+  const outage = outageOf(yield* StoreHealth, TASK)
   /** The last version of each message that went out from here. */
-  let known = new Map<MessageId, number>()
-
-  for (;;) {
-    const held = yield* untilAnswered(TASK, progress.hold(holder, LEASE))
-    if (held === null) {
-      known = new Map()
-      yield* Effect.sleep(PAUSE_OTHER)
-      continue
-    }
-    const facts = yield* untilAnswered(TASK, log.read(held.position, AT_ONCE))
-    const last = facts.at(-1)
-    if (last === undefined) {
-      yield* Effect.timeoutOption(log.news(held.position), NEWS_WITHIN)
-      continue
-    }
-    const { answer } = yield* untilAnswered(
-      TASK,
-      parking(facts, (some) => outgoingOf(some, known))
-    )
-    const { outgoing, reached } = answer
-    if (outgoing.length > 0) yield* letOut(outgoing)
-    if (yield* untilAnswered(TASK, progress.advance(holder, LEASE, held.position, last.position))) {
-      for (const [id, version] of reached) {
+  const known = new Map<MessageId, number>()
+  const step = yield* follow(
+    "facts",
+    AT_ONCE,
+    Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
+      const { answer } = yield* parking(facts, (some) => outgoingOf(some, known))
+      if (answer.outgoing.length > 0) yield* publish(answer.outgoing)
+      for (const [id, version] of answer.reached) {
         known.delete(id)
         known.set(id, version)
       }
       while (known.size > KNOWN_MAX) known.delete(known.keys().next().value!)
-    }
-  }
+    })
+  )
+  return yield* step.pipe(
+    Effect.tap(() => Effect.sync(outage.over)),
+    Effect.catchIf(
+      (error: E | StoreUnavailable): error is StoreUnavailable => error instanceof StoreUnavailable,
+      (error) => Effect.andThen(outage.failed(error), Effect.sleep("1 second"))
+    ),
+    Effect.forever
+  )
 })
 
 const outgoingOf = Effect.fnUntraced(function* (

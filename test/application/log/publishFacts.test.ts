@@ -2,9 +2,9 @@ import { it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue } from "effect"
 import { describe, expect } from "vitest"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
-import { letOutFacts, type OutgoingFact } from "../../../src/application/log/letOutFacts.ts"
+import { type OutgoingFact, publishFacts } from "../../../src/application/log/publishFacts.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
-import { FactOutletProgress } from "../../../src/application/ports/FactOutletProgress.ts"
+import { Followers } from "../../../src/application/ports/Followers.ts"
 import { opened, settled, started } from "../../contracts/sample.ts"
 import { write } from "../../contracts/written.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
@@ -30,10 +30,10 @@ describe("facts that are let out", () => {
     Effect.gen(function* () {
       const [spoilt, whole] = [dead('"spoilt"'), dead('"whole"')]
       yield* write(...spoilt, ...whole)
-      yield* (yield* FactOutletProgress).begin(null)
+      yield* (yield* Followers).begin("facts", null)
       const bodies = yield* Bodies
       const out = yield* Queue.unbounded<OutgoingFact>()
-      const run = yield* letOutFacts((facts) => Queue.offerAll(out, facts)).pipe(
+      const run = yield* publishFacts((facts) => Queue.offerAll(out, facts)).pipe(
         Effect.provideService(Bodies, {
           ...bodies,
           load: (id) => (id === spoilt[0]!.after.id ? Effect.die(new Error("does not open")) : bodies.load(id))
