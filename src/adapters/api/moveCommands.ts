@@ -12,7 +12,12 @@
 import { Clock, DateTime, Duration, Effect, Result, Schema } from "effect"
 import { background } from "../../application/background.ts"
 import { newHolder } from "../../application/newHolder.ts"
-import { CommandInbox, type GivenCommand, type Settlement } from "../../application/ports/CommandInbox.ts"
+import {
+  COMMANDS_BYTES,
+  CommandInbox,
+  type GivenCommand,
+  type Settlement
+} from "../../application/ports/CommandInbox.ts"
 import { Journals } from "../../application/ports/Journals.ts"
 import { Pulse } from "../../application/ports/Pulse.ts"
 import { type CommandFact, journalOfCommand, toRecorded } from "../../domain/command/facts.ts"
@@ -53,14 +58,22 @@ export const moveCommands = Effect.gen(function* () {
       pause = PAUSE_MIN
       busyAt = now
     }
-    seen = taken.commands.length < AT_ONCE ? taken.seen : before
-    if (taken.commands.length === AT_ONCE) return
+    if (mayBeMore(taken.commands)) {
+      seen = before
+      return
+    }
+    seen = taken.seen
     if (now - busyAt > Duration.toNanosUnsafe(QUIET)) return yield* wait(LOOK_EVERY)
     yield* Effect.sleep(pause)
     pause = Duration.min(Duration.times(pause, 1.5), PAUSE_MAX)
   })
   return yield* background("moving commands", step)
 })
+
+/** An answer of the inbox ends with its number of commands, or with the command that has too many bytes. */
+const mayBeMore = (commands: ReadonlyArray<GivenCommand>): boolean =>
+  commands.length === AT_ONCE ||
+  commands.reduce((sum, { request }) => sum + Buffer.byteLength(request), 0) >= COMMANDS_BYTES
 
 const settlementsOf = Effect.fnUntraced(function* (given: ReadonlyArray<GivenCommand>) {
   const read = given.map(commandOf)

@@ -3,6 +3,7 @@
  * value goes; when a value changes, the functions that hold it are created again.
  */
 import { DateTime } from "effect"
+import { COMMAND_MAX, COMMANDS_BYTES } from "../../application/ports/CommandInbox.ts"
 import { CLAIMED_BODY_MAX } from "../../application/ports/Queue.ts"
 import { toRecorded } from "../../domain/circuit/facts.ts"
 import { IN_FLIGHT_LAST, PERMIT_SPARE_MS, TIMEOUT_UNKNOWN_MS, widened } from "../../domain/circuit/policy.ts"
@@ -30,6 +31,8 @@ const constants: Readonly<Record<string, string>> = {
   timeoutUnknownMs: String(TIMEOUT_UNKNOWN_MS),
   inFlightLast: String(IN_FLIGHT_LAST),
   inFlightFactor: String(widened(1)),
+  commandMax: String(COMMAND_MAX),
+  commandsAtOnce: String(COMMANDS_BYTES),
   claimedBodyMax: String(CLAIMED_BODY_MAX)
 }
 

@@ -163,16 +163,15 @@ const signaturesOf = async (client: pg.PoolClient, name: string) =>
     )
   ).rows
 
-/** An immutable function has no setting, because one that has can't be inlined. */
+/** An immutable function has no setting, because one that has can't be inlined. A file may hold several forms of one function. */
 const settingsOf = async (client: pg.PoolClient, name: string): Promise<ReadonlyArray<string>> => {
-  const [found] = await signaturesOf(client, name)
-  if (found === undefined) throw new Error(`functions/${name}.sql creates no function of this name`)
-  const settings = Object.entries(planning[name] ?? {}).map(([setting, value]) => `set ${setting} = ${value}`)
-  const all = found.constant ? settings : ["set search_path from current", ...settings]
-  return [
-    `alter function ${found.signature} reset all`,
-    ...all.map((set) => `alter function ${found.signature} ${set}`)
-  ]
+  const found = await signaturesOf(client, name)
+  if (found.length === 0) throw new Error(`functions/${name}.sql creates no function of this name`)
+  const planned = Object.entries(planning[name] ?? {}).map(([setting, value]) => `set ${setting} = ${value}`)
+  return found.flatMap(({ signature, constant }) => {
+    const settings = constant ? planned : ["set search_path from current", ...planned]
+    return ["reset all", ...settings].map((set) => `alter function ${signature} ${set}`)
+  })
 }
 
 const running = async (client: pg.PoolClient, { name, sql }: SqlFile): Promise<void> => {

@@ -18,6 +18,7 @@ import type { ChannelName, MessageId, OrgId, ReplayId } from "../../domain/ids.t
 import { decide, initial } from "../../domain/message/decider.ts"
 import { detailsOf, type MessageDetails, type MessageQueued } from "../../domain/message/facts.ts"
 import { type MessageView, viewOf } from "../../domain/message/view.ts"
+import { canonicalJson } from "../canonicalJson.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { objectionsTo, recordBlocked } from "../consents/consents.ts"
 import { entryOf } from "../entry.ts"
@@ -265,7 +266,7 @@ export const timeFaultsOf = (
   return faults
 }
 
-/** Requests with the same meaning get the same text: fields in a fixed order, then the payload as it was written. */
+/** Requests with the same meaning get the same text: fields in a fixed order, then the payload by its meaning. */
 const canonicalText = (request: MessageRequest): string => {
   const { retry, deliverAt, expiresAt, routingKey, resendOf } = request
   return JSON.stringify([
@@ -277,7 +278,7 @@ const canonicalText = (request: MessageRequest): string => {
     deliverAt === null ? null : DateTime.toEpochMillis(deliverAt),
     expiresAt === null ? null : DateTime.toEpochMillis(expiresAt),
     retry === null ? null : sortedEntries(retry),
-    request.body,
+    canonicalJson(request.body),
     // Last and only where it is given: a request without one has the text that earlier releases gave it.
     ...(routingKey === undefined ? [] : [routingKey]),
     ...(resendOf === undefined ? [] : [{ resendOf }])

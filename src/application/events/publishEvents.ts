@@ -20,6 +20,7 @@ import { type ChannelName, EventId, type OrgId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import { timeFaultsOf } from "../accept/acceptMessage.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
+import { canonicalJson } from "../canonicalJson.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { objectionTo, recordBlocked } from "../consents/consents.ts"
 import { type Fault, StoreUnavailable } from "../errors.ts"
@@ -219,7 +220,7 @@ const viewOfNew = ({ id, fact: { type: _, ...said }, at }: NewEvent): EventView 
   bodyErased: false
 })
 
-/** Requests with the same meaning get the same text: fields in a fixed order, then the data as it was written. */
+/** Requests with the same meaning get the same text: fields in a fixed order, then the data by its meaning. */
 const canonicalText = (request: EventRequest): string => {
   const { eventType, dossierId, orderingKey, correlationId, metadata, deliverAt, expiresAt, data } = request
   return JSON.stringify([
@@ -227,6 +228,6 @@ const canonicalText = (request: EventRequest): string => {
     metadata === null ? null : Object.entries(metadata).toSorted(([a], [b]) => (a < b ? -1 : 1)),
     deliverAt === null ? null : DateTime.toEpochMillis(deliverAt),
     expiresAt === null ? null : DateTime.toEpochMillis(expiresAt),
-    data
+    canonicalJson(data)
   ])
 }

@@ -2,6 +2,11 @@ import { Context, type DateTime, type Duration } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
 
+/** Of one command, in bytes; the same as of a request over HTTP. */
+export const COMMAND_MAX = 256 * 1024
+/** An answer ends with the command with which it has so many bytes: all of it is in memory at once. */
+export const COMMANDS_BYTES = 4 * 1024 * 1024
+
 /** A command that a transaction of its caller's own gave. Nothing about it was judged yet. */
 export interface GivenCommand {
   /** Its place among the commands. Opaque. */
@@ -40,7 +45,7 @@ export interface Settlement {
  *   stood still for longer may give them a second time: whoever decides them must obey each once.
  * - `take` gives what `seen` does not know, in the order of the transactions and within each in the order it was
  *   given. A transaction that stays open holds up its own commands and no others: they come when it commits. Null for
- *   `seen` begins anew and gives everything. Fewer than `limit` commands are all there are.
+ *   `seen` begins anew and gives everything. Fewer than `limit` commands of fewer than `COMMANDS_BYTES` are all there are.
  * - `settle` forgets them. What was refused is kept for a month, with the reason.
  */
 export class CommandInbox extends Context.Service<

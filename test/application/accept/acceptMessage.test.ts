@@ -235,7 +235,7 @@ describe("an idempotency key", () => {
         expect([first.type, again.type]).toEqual(["Accepted", "AlreadyAccepted"])
         expect(idOf(again)).toBe(idOf(first))
         const others: ReadonlyArray<Partial<MessageRequest>> = [
-          { body: "{ }" },
+          { body: '{"other":1}' },
           { eventType: "e" },
           { templateCode: "t" },
           { dossierId: "d" },

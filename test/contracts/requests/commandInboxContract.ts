@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, type Layer } from "effect"
 import type { StoreUnavailable } from "../../../src/application/errors.ts"
-import { CommandInbox, type GivenCommand } from "../../../src/application/ports/CommandInbox.ts"
+import { COMMAND_MAX, CommandInbox, type GivenCommand } from "../../../src/application/ports/CommandInbox.ts"
 import { OrgId } from "../../../src/domain/ids.ts"
 import { Callers } from "./Callers.ts"
 
@@ -80,6 +80,18 @@ export const commandInboxContract = <E>(name: string, layer: Layer.Layer<Command
         const ids = [...(yield* given("1", "2")), ...(yield* given("3")), ...(yield* given("4", "5", "6"))]
         expect(idsOf((yield* take(null)).commands)).toEqual(ids)
         expect(idsOf((yield* take(null, 4)).commands)).toEqual(ids.slice(0, 4))
+      })
+    )
+
+    test(
+      "come in answers of some bytes, each at least with one",
+      Effect.gen(function* () {
+        const large = JSON.stringify({ payloadJson: "ü".repeat(COMMAND_MAX / 2 - 100) })
+        const ids = yield* given(...Array.from({ length: 20 }, () => large))
+        const { commands } = yield* take(null)
+        expect(idsOf(commands)).toEqual(ids.slice(0, 17))
+        yield* (yield* CommandInbox).settle(commands.map(accepted))
+        expect(idsOf((yield* take(null)).commands)).toEqual(ids.slice(17))
       })
     )
 

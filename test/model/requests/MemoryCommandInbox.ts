@@ -1,5 +1,5 @@
 import { DateTime, Duration, Effect, Layer } from "effect"
-import { CommandInbox, type RefusedCommand } from "../../../src/application/ports/CommandInbox.ts"
+import { COMMANDS_BYTES, CommandInbox, type RefusedCommand } from "../../../src/application/ports/CommandInbox.ts"
 import { Memory } from "../Memory.ts"
 
 /** What was visible when commands were taken: every transaction below `next`, but the `open` ones. */
@@ -31,6 +31,12 @@ export const layer = Layer.effect(
             .toSorted((a, b) => a.tx - b.tx || Number(a.command.place.n) - Number(b.command.place.n))
             .slice(0, limit)
             .map(({ command }) => command)
+          let bytes = 0
+          const enough = commands.findIndex(({ request }) => {
+            bytes += Buffer.byteLength(request)
+            return bytes >= COMMANDS_BYTES
+          })
+          if (enough >= 0) commands.splice(enough + 1)
           return { seen: JSON.stringify(snapshot), commands }
         }),
       waitingSince: Effect.sync(() => {

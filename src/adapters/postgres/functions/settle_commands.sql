@@ -8,7 +8,7 @@ begin
   if cardinality(p_refused) > 0 then
     insert into refused_command (id, org_id, type, key, request, problem)
       select c.id, c.org_id, c.type, c.key,
-        case when r.sealed is null then c.request else sealed_request(c.request, r.sealed) end, r.problem::json
+        case when r.sealed is null then c.request::jsonb else sealed_request(c.request::jsonb, r.sealed) end, r.problem::json
       from unnest(p_refused, p_problems, p_sealed) r(i, problem, sealed)
       join sql_command c on c.tx = p_txs[r.i] and c.n = p_ns[r.i]
     on conflict do nothing;

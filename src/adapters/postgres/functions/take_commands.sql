@@ -16,19 +16,29 @@ begin
   if not exists (select from sql_command_mover m where m.holder = p_holder and m.lease_until > v_now) then return; end if;
   if p_seen is null then
     return query
-      select s.now::text, c.tx::text, c.n, c.id, c.org_id, c.type, c.key, c.request::text, c.traceparent
-      from (select pg_current_snapshot() as now) s
-      left join lateral (select * from sql_command order by tx, n limit p_limit) c on true
-      order by c.tx, c.n;
-  else
-    return query
-      select s.now::text, c.tx::text, c.n, c.id, c.org_id, c.type, c.key, c.request::text, c.traceparent
+      select s.now::text, c.tx::text, c.n, c.id, c.org_id, c.type, c.key, c.request, c.traceparent
       from (select pg_current_snapshot() as now) s
       left join lateral (
         select * from (
-          select * from sql_command where tx = any (array(select pg_snapshot_xip(p_seen)))
-          union all select * from sql_command where tx >= pg_snapshot_xmax(p_seen)
-        ) fresh order by tx, n limit p_limit
+          select *, sum(octet_length(request)) over (order by tx, n) - octet_length(request) as before
+          from (select * from sql_command order by tx, n limit p_limit) first
+        ) sized where before < {{commandsAtOnce}}
+      ) c on true
+      order by c.tx, c.n;
+  else
+    return query
+      select s.now::text, c.tx::text, c.n, c.id, c.org_id, c.type, c.key, c.request, c.traceparent
+      from (select pg_current_snapshot() as now) s
+      left join lateral (
+        select * from (
+          select *, sum(octet_length(request)) over (order by tx, n) - octet_length(request) as before
+          from (
+            select * from (
+              select * from sql_command where tx = any (array(select pg_snapshot_xip(p_seen)))
+              union all select * from sql_command where tx >= pg_snapshot_xmax(p_seen)
+            ) fresh order by tx, n limit p_limit
+          ) first
+        ) sized where before < {{commandsAtOnce}}
       ) c on true
       order by c.tx, c.n;
   end if;

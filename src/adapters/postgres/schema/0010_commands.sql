@@ -8,7 +8,8 @@ create table sql_command (
   org_id text not null,
   type text not null,
   key text,
-  request jsonb not null,
+  -- As the caller wrote it, of at most 256 KiB (keep_command.sql).
+  request text not null,
   -- The trace that a command's caller names (W3C); what is malformed is kept and means nothing.
   traceparent text,
   primary key (tx, n)
