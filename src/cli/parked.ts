@@ -2,7 +2,7 @@
 import { Effect, Option, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { ParkedStream } from "../../sdk/src/api.ts"
-import { previewRepair, repair as repairAll } from "../application/store/repair.ts"
+import { previewRepair, repair as repairAll } from "../application/truth/repair.ts"
 import { json, operatorFlags, operatorService, switchFlag } from "./service.ts"
 import { storeLayer } from "./store.ts"
 import { failed, fromNow, grouped, paints, print, printJsonLine, table } from "./terminal.ts"

@@ -39,7 +39,7 @@ export interface Report extends Judgement {
   readonly stuck: number
   /** What the API counts, when that is not what the witness accepted. */
   readonly miscounted: string | null
-  /** What `posthaste streams verify --all` said, and what it ended with. */
+  /** What `posthaste streams verify` said, and what it ended with. */
   readonly verified: { readonly exitCode: number | null; readonly said: string }
   readonly endedByThemselves: ReadonlyArray<string>
   readonly noDisk: string | null
@@ -83,8 +83,7 @@ export const campaign = async (course: Course): Promise<Report> => {
     const { stuck, miscounted } = await counted(apis[0]!, key, judgement.accepted, course.restMs)
     const verified = await runToEnd({ DATABASE_URL: world.databaseUrl, POSTHASTE_LOG_FORMAT: "text" }, commandLine, [
       "streams",
-      "verify",
-      "--all"
+      "verify"
     ])
     return {
       ...judgement,

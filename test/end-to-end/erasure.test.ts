@@ -202,7 +202,7 @@ const erased = (streams: Effect.Effect<StandIn, never, Scope.Scope> | null) =>
         )
       }
       expect(tracesIn(await dumpOf(database))).toEqual([])
-      const verified = await onStore(["streams", "verify", "--all"])
+      const verified = await onStore(["streams", "verify"])
       expect([verified.code, verified.out, verified.err]).toEqual([
         0,
         expect.stringContaining("no violation"),

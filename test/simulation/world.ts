@@ -19,7 +19,7 @@ import { Leadership, maintain } from "../../src/application/maintenance/leader.t
 import { Fingerprint } from "../../src/application/ports/Fingerprint.ts"
 import { Projections } from "../../src/application/ports/Projections.ts"
 import { replayDeadLetters } from "../../src/application/replays/replayDeadLetters.ts"
-import { retryParked } from "../../src/application/store/repair.ts"
+import { retryParked } from "../../src/application/truth/repair.ts"
 import { DestinationId, type MessageId, OrgId } from "../../src/domain/ids.ts"
 import { http, webhook, whatsapp } from "../contracts/destinations/samples.ts"
 import { copySettingsToLane } from "../model/deliver/lanes.ts"

@@ -6,7 +6,7 @@ import { Duration, Effect } from "effect"
 import { streamOf } from "../../domain/streams.ts"
 import { Archive } from "../ports/Archive.ts"
 import { Parked } from "../ports/Parked.ts"
-import { isMessage, placeOf, retryParked } from "../store/repair.ts"
+import { isMessage, placeOf, retryParked } from "../truth/repair.ts"
 
 const LOST_MAX = 1_000
 /** A message that is missing for longer did not just move. */

@@ -5,31 +5,30 @@ import type { DestinationId, EventId, MessageId, ReplayId } from "../../domain/i
 import type { Place, Wait } from "../../domain/message/place.ts"
 import type { ReplayRequested } from "../../domain/replay/facts.ts"
 import type { FromStore } from "../errors.ts"
-import type { Position } from "./EventStore.ts"
+import type { StreamVersion } from "./EventStore.ts"
 
-export interface Lookup {
+/** The place of a message by its facts up to `version`. */
+export interface ExpectedMessage {
   readonly messageId: MessageId
-  /** Null: the message is in no queue; only its place in a line is looked for. */
-  readonly wait: Wait | null
+  readonly version: StreamVersion
+  readonly place: Place
 }
 
 /** The rows of one message, all at one moment. */
-export interface DerivedState {
-  /** Whether a row in its lane equals the asked `wait`, due time and all. */
-  readonly isReady: boolean
-  /** How many batches hold it since it began to wait. */
-  readonly held: number
-  readonly isParked: boolean
-  readonly linePlace: { readonly lane: DestinationId; readonly line: string; readonly state: LinePosition } | null
+export interface ComparedMessage {
+  /** It is once where its facts put it, or parked. */
+  readonly isPlaced: boolean
   readonly hasBody: boolean
   /** The row of the list as JSON (`rowOf` in MessageViews.ts); null when there is none. */
-  readonly view: unknown
-  /** How far the projection had read. */
-  readonly viewsAt: Position | null
+  readonly listed: { readonly version: StreamVersion; readonly row: unknown } | null
 }
 
-/** Waiting behind another message, given to the queue, or dead and blocking its line. */
-export type LinePosition = "WAITING" | "GIVEN" | "DEAD"
+/** Rows that are wrong: where, how many, and a few of them in words. */
+export interface Finding {
+  readonly table: string
+  readonly count: number
+  readonly examples: ReadonlyArray<string>
+}
 
 export interface ReadyRow extends Omit<Wait, "line"> {
   readonly messageId: MessageId
@@ -43,11 +42,6 @@ export interface Restored {
     | Exclude<Place, { readonly type: "Out" }>
     | { readonly type: "Dead"; readonly lane: DestinationId; readonly line: string }
     | { readonly type: "Out" }
-}
-
-export interface EventRows {
-  readonly isListed: boolean
-  readonly hasBody: boolean
 }
 
 export interface RestoredEvent {
@@ -66,9 +60,10 @@ export interface RestoredMessageOfEvent {
  * The rows that are derived from the facts, for the check that they agree and for restoring them where only the facts
  * were moved.
  *
- * - `look` answers the rows of each message as of one moment.
- * - `ready`, `messagesInLines` and `owners` list the rows that exist, whatever the facts say: rows of the queue,
- *   messages in lines, and messages that own a body, an answer, a key or a view.
+ * - `compare` looks at the rows of messages; one that has facts after `version` is absent.
+ * - `strays` are rows that no fact explains, and rows that contradict each other: rows of messages without facts, lines whose head was not
+ *   given to the queue, messages and events that are not in their list, counts, shared bodies, and texts whose data key is gone.
+ * - `ready` and `messagesInLines` list the rows that exist, whatever the facts say.
  * - `restore…` add missing rows, so they may be repeated. Restored messages of one line stand in it in the order they come. A message
  *   under way is restored as held by a worker that is gone, and is recovered as after any crash. A message that a batch holds, or that
  *   has facts after `read`, stays as it is. Who is restored is un-parked in the same transaction: `restoreQueue` answers how many were.
@@ -76,24 +71,14 @@ export interface RestoredMessageOfEvent {
 export class DerivedRows extends Context.Service<
   DerivedRows,
   {
-    readonly look: (asked: ReadonlyArray<Lookup>) => FromStore<ReadonlyMap<MessageId, DerivedState>>
+    readonly compare: (messages: ReadonlyArray<ExpectedMessage>) => FromStore<ReadonlyMap<MessageId, ComparedMessage>>
+    readonly strays: FromStore<ReadonlyArray<Finding>>
     /** `after` is the `next` of the page before; null begins. */
     readonly ready: (
       after: string | null,
       limit: number
     ) => FromStore<{ readonly rows: ReadonlyArray<ReadyRow>; readonly next: string | null }>
     readonly messagesInLines: (after: MessageId | null, limit: number) => FromStore<ReadonlyArray<MessageId>>
-    readonly owners: (after: MessageId | null, limit: number) => FromStore<ReadonlyArray<MessageId>>
-    /** Lines whose head was not given to the queue, or where another message was given. */
-    readonly brokenLines: FromStore<ReadonlyArray<{ readonly lane: DestinationId; readonly line: string }>>
-    /** Counts that differ from the number of views, in words. */
-    readonly wrongCounts: FromStore<ReadonlyArray<string>>
-    /** What is kept of each event beside its facts. */
-    readonly eventRows: (ids: ReadonlyArray<EventId>) => FromStore<ReadonlyMap<EventId, EventRows>>
-    /** Bodies that nobody has, and bodies that messages should have and that are not there, in words. */
-    readonly brokenBodies: FromStore<ReadonlyArray<{ readonly eventId: EventId; readonly detail: string }>>
-    /** Keys that stored texts are sealed with and that are not there: nobody can open these texts. */
-    readonly lostKeys: FromStore<ReadonlyArray<{ readonly key: string; readonly detail: string }>>
     readonly restoreEvents: (events: ReadonlyArray<RestoredEvent>) => FromStore<void>
     /** That events became these messages. */
     readonly restoreFanOut: (messages: ReadonlyArray<RestoredMessageOfEvent>) => FromStore<void>

@@ -10,7 +10,7 @@ import { keepProjections } from "../../../src/application/log/projections/keepPr
 import { rebuildProjection } from "../../../src/application/log/projections/rebuild.ts"
 import { type Erasure, Erasures } from "../../../src/application/ports/Erasures.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
-import { retryParked } from "../../../src/application/store/repair.ts"
+import { retryParked } from "../../../src/application/truth/repair.ts"
 import { delivered, newOrg, opened, settled, started } from "../../contracts/sample.ts"
 import { write } from "../../contracts/written.ts"
 import * as Memory from "../../model/Memory.ts"

@@ -189,10 +189,10 @@ const claimAll = Effect.gen(function* () {
 export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>) => {
   const test = (rule: string, body: Effect.Effect<void, StoreUnavailable, AllPorts>) =>
     it.live(rule, () => Effect.provide(body, layer, { local: true }))
-  const look = (messageId: MessageId, wait: Wait | null) =>
-    Effect.gen(function* () {
-      return (yield* (yield* DerivedRows).look([{ messageId, wait }])).get(messageId)!
-    })
+  const isPlaced = Effect.fnUntraced(function* (messageId: MessageId, place: Place, version = 1) {
+    const rows = yield* (yield* DerivedRows).compare([{ messageId, version, place }])
+    return rows.get(messageId)?.isPlaced
+  })
 
   describe(`${name} belongings`, () => {
     test(
@@ -254,37 +254,36 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
 
   describe(`${name} derived rows`, () => {
     test(
-      "show a waiting message in its lane, then in a worker's hands, and nowhere as it is not",
+      "tell whether a message is once where it should be: in its lane, then in a worker's hands",
       Effect.gen(function* () {
         const step = opened()
         yield* write(step)
         const { id } = step.after
-        const wait = waitOf(step)
-        expect(yield* look(id, wait)).toMatchObject({
-          isReady: true,
-          held: 0,
-          linePlace: null,
-          hasBody: true,
-          view: null
-        })
-        const others: ReadonlyArray<Wait> = [
-          { ...wait, lane: newLane() },
-          { ...wait, dueAt: DateTime.add(wait.dueAt, { milliseconds: 1 }) },
-          { ...wait, version: 2 },
-          { ...wait, epoch: 2 },
-          { ...wait, attempt: 1 }
+        const place = waiting(step)
+        const others: ReadonlyArray<Place> = [
+          { ...place, lane: newLane() },
+          { ...place, dueAt: DateTime.add(place.dueAt, { milliseconds: 1 }) },
+          { ...place, version: 2 },
+          { ...place, epoch: 2 },
+          { ...place, attempt: 1 },
+          { ...place, line: "line" },
+          { ...place, type: "UnderWay" }
         ]
-        for (const other of others) expect(yield* look(id, other)).toMatchObject({ isReady: false, held: 0 })
-        expect(yield* look(id, null)).toMatchObject({ isReady: false, held: 0 })
+        const compare = (yield* DerivedRows).compare([{ messageId: id, version: 1, place }])
+        expect((yield* compare).get(id)).toEqual({ isPlaced: true, hasBody: true, listed: null })
+        for (const other of others) expect(yield* isPlaced(id, other)).toBe(false)
         yield* claimAll
-        expect(yield* look(id, wait)).toMatchObject({ isReady: false, held: 1 })
-        expect(yield* look(id, { ...wait, version: 2 })).toMatchObject({ isReady: false, held: 0 })
-        expect(yield* look(newMessageId(), wait)).toMatchObject({ isReady: false, held: 0, hasBody: false })
+        expect(yield* isPlaced(id, place)).toBe(true)
+        expect(yield* isPlaced(id, { ...place, type: "UnderWay" })).toBe(true)
+        expect(yield* isPlaced(id, { ...place, version: 2 })).toBe(false)
+        expect(yield* isPlaced(id, { type: "Out", dead: false })).toBe(true)
+        // It is said to have gone on since.
+        expect(yield* isPlaced(id, place, 2)).toBeUndefined()
       })
     )
 
     test(
-      "list every row of the queue, everybody in a line and every owner of something, page by page",
+      "list every row of lanes and lines, page by page, and know where each stands in its line",
       Effect.gen(function* () {
         const derived = yield* DerivedRows
         const lane = newLane()
@@ -305,11 +304,10 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
         )
         const turns = yield* derived.messagesInLines(null, 1)
         expect([...turns, ...(yield* derived.messagesInLines(turns[0]!, 10))]).toEqual(ids.slice(1).toSorted())
-        const owners = yield* derived.owners(null, 2)
-        expect([...owners, ...(yield* derived.owners(owners[1]!, 10))]).toEqual(ids.toSorted())
-        expect((yield* look(ids[1]!, null)).linePlace).toEqual({ lane, line: "line", state: "GIVEN" })
-        expect((yield* look(ids[2]!, null)).linePlace).toEqual({ lane, line: "line", state: "WAITING" })
-        expect(yield* derived.brokenLines).toEqual([])
+        for (const step of steps) expect(yield* isPlaced(step.after.id, waiting(step))).toBe(true)
+        expect(yield* isPlaced(ids[2]!, { ...waiting(steps[2]!), line: "other" })).toBe(false)
+        expect(yield* isPlaced(ids[2]!, { type: "Out", dead: true })).toBe(false)
+        expect(yield* derived.strays).toEqual([])
       })
     )
 
@@ -330,9 +328,8 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
         expect((yield* derived.ready(null, 10)).rows.map(({ messageId }) => messageId).toSorted()).toEqual(
           [plain, head].toSorted()
         )
-        expect((yield* look(behind!, null)).linePlace).toEqual({ lane, line: "line", state: "WAITING" })
-        expect(yield* derived.brokenLines).toEqual([])
-        expect(yield* look(held.after.id, waitOf(held))).toMatchObject({ isReady: false, held: 1 })
+        expect(yield* isPlaced(behind!, waiting(steps[2]!))).toBe(true)
+        expect(yield* isPlaced(held.after.id, { ...waiting(held), type: "UnderWay" })).toBe(true)
         const [taken] = yield* (yield* Queue).takeOver("w", Duration.seconds(30), 10)
         expect(taken!.messages.map(({ messageId, version }) => [messageId, version])).toEqual([[held.after.id, 1]])
       })

@@ -2,15 +2,16 @@
 
 import { DateTime, Effect, Layer } from "effect"
 import {
+  type ComparedMessage,
   DerivedRows,
-  type DerivedState,
-  type Lookup,
+  type ExpectedMessage,
   type ReadyRow,
   type Restored
 } from "../../../src/application/ports/DerivedRows.ts"
 import { rowOf } from "../../../src/application/ports/MessageViews.ts"
 import type { AbandonedMessage, BatchId } from "../../../src/application/ports/Queue.ts"
-import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
+import type { MessageId } from "../../../src/domain/ids.ts"
+import type { Wait } from "../../../src/domain/message/place.ts"
 import { streamOf } from "../../../src/domain/streams.ts"
 import { changeLane, laneOf } from "../deliver/lanes.ts"
 import { giveHead, type Turn } from "../deliver/lines.ts"
@@ -18,7 +19,10 @@ import { announceDueWork, putWaiting, removeWaiting } from "../deliver/waiting.t
 import { liveViews } from "../log/runs.ts"
 import { bodyIn, Memory, type Tables } from "../Memory.ts"
 
-const isSame = (row: AbandonedMessage, { messageId, wait }: Lookup): boolean =>
+const isSame = (
+  row: AbandonedMessage,
+  { messageId, wait }: { readonly messageId: MessageId; readonly wait: Wait | null }
+): boolean =>
   wait !== null &&
   row.messageId === messageId &&
   row.lane === wait.lane &&
@@ -31,20 +35,26 @@ const isSame = (row: AbandonedMessage, { messageId, wait }: Lookup): boolean =>
 const turnsIn = ({ lines }: Tables): ReadonlyArray<{ readonly line: string; readonly turn: Turn }> =>
   [...lines].flatMap(([name, turns]) => turns.map((turn) => ({ line: name.slice(name.indexOf("/") + 1), turn })))
 
-const look = (tables: Tables, asked: Lookup): DerivedState => {
-  const { messageId, wait } = asked
-  const claimed = [...tables.claims.values()].flatMap(({ messages }) => messages)
+const compare = (tables: Tables, { messageId, version, place }: ExpectedMessage): ComparedMessage | null => {
+  if ((tables.streams.get(messageId)?.length ?? version) !== version) return null
+  const wait = place.type === "Out" ? null : place
+  const isIts = (row: AbandonedMessage) => row.messageId === messageId && wait !== null && row.version >= wait.version
+  const held = [...tables.claims.values()].flatMap(({ messages }) => messages).filter(isIts).length
+  const ready = [...tables.lanes.values()].flat().filter((row) => isSame(row, { messageId, wait })).length
   const stands = turnsIn(tables).find(({ turn }) => turn.message.messageId === messageId)
+  const state = stands?.turn.state
+  const isInLine = stands?.line === wait?.line && stands?.turn.message.lane === wait?.lane
+  const isPlaced = () => {
+    if (place.type === "Out") return stands === undefined || (place.dead && state === "DEAD")
+    const isGiven = place.line === null ? stands === undefined : isInLine && state === "GIVEN"
+    if (place.type === "UnderWay") return held > 0 && ready === 0 && isGiven
+    return isGiven ? held + ready === 1 : isInLine && state === "WAITING" && held + ready === 0
+  }
   const view = liveViews(tables).get(messageId)
   return {
-    isReady: [...tables.lanes.values()].flat().some((row) => isSame(row, asked)),
-    held: claimed.filter((row) => row.messageId === messageId && wait !== null && row.version >= wait.version).length,
-    isParked: tables.parked.has(streamOf(messageId)),
-    linePlace:
-      stands === undefined ? null : { lane: stands.turn.message.lane, line: stands.line, state: stands.turn.state },
+    isPlaced: tables.parked.has(streamOf(messageId)) || isPlaced(),
     hasBody: bodyIn(tables, messageId) !== null,
-    view: view === undefined ? null : JSON.parse(JSON.stringify(rowOf(view))),
-    viewsAt: tables.runs.find((run) => run.name === "messages" && run.live)?.position ?? null
+    listed: view === undefined ? null : { version: view.version, row: JSON.parse(JSON.stringify(rowOf(view))) }
   }
 }
 
@@ -115,7 +125,23 @@ export const layer = Layer.effect(
         .slice(0, limit)
 
     return DerivedRows.of({
-      look: (asked) => Effect.sync(() => new Map(asked.map((each) => [each.messageId, look(tables, each)] as const))),
+      compare: (messages) =>
+        Effect.sync(
+          () =>
+            new Map(
+              messages.flatMap((each) => {
+                const row = compare(tables, each)
+                return row === null ? [] : [[each.messageId, row] as const]
+              })
+            )
+        ),
+      // Maps hold no row without its message, and counts are counted when they are asked for.
+      strays: Effect.sync(() => {
+        const examples = [...tables.lines].flatMap(([name, turns]) =>
+          turns.every(({ state }, place) => (place === 0) === (state !== "WAITING")) ? [] : [name]
+        )
+        return examples.length === 0 ? [] : [{ table: "lines", count: examples.length, examples }]
+      }),
       ready: (after, limit) =>
         Effect.sync(() => {
           const rows = [...tables.lanes.values()]
@@ -133,40 +159,6 @@ export const layer = Layer.effect(
             limit
           )
         ),
-      owners: (after, limit) =>
-        Effect.sync(() =>
-          page(
-            [
-              ...tables.bodies.keys(),
-              ...tables.sharing.keys(),
-              ...tables.responses.keys(),
-              ...[...tables.idempotencyKeys.values()].map(({ messageId }) => messageId),
-              ...liveViews(tables).keys()
-            ],
-            after,
-            limit
-          )
-        ),
-      brokenLines: Effect.sync(() =>
-        [...tables.lines].flatMap(([name, turns]) =>
-          turns.every(({ state }, place) => (place === 0) === (state !== "WAITING"))
-            ? []
-            : [{ lane: name.slice(0, name.indexOf("/")) as DestinationId, line: name.slice(name.indexOf("/") + 1) }]
-        )
-      ),
-      // Counted when somebody asks.
-      wrongCounts: Effect.succeed([]),
-      // Nothing is sealed here.
-      lostKeys: Effect.succeed([]),
-      eventRows: (ids) =>
-        Effect.sync(
-          () =>
-            new Map(
-              ids.map((id) => [id, { isListed: tables.events.has(id), hasBody: tables.eventBodies.has(id) }] as const)
-            )
-        ),
-      // A body goes with its event.
-      brokenBodies: Effect.succeed([]),
       restoreEvents: (events) =>
         Effect.sync(() => {
           for (const { id, fact, at } of events) {

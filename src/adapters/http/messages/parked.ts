@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Parked, parkedReasons } from "../../../application/ports/Parked.ts"
-import { retryParked } from "../../../application/store/repair.ts"
+import { retryParked } from "../../../application/truth/repair.ts"
 import { OperatorAccess } from "../server/auth.ts"
 import { base, words } from "../server/endpoints.ts"
 import { listOf, Moment, paging } from "../server/fields.ts"

@@ -1,17 +1,16 @@
 /** The rows of the queue and of the list projection, looked at from outside and made again. */
 import { DateTime, Effect, Layer, Schema } from "effect"
 import {
+  type ComparedMessage,
   DerivedRows,
-  type DerivedState,
-  type LinePosition,
-  type Lookup,
+  type ExpectedMessage,
+  type Finding,
   type ReadyRow,
   type Restored
 } from "../../../application/ports/DerivedRows.ts"
 import { Pulse } from "../../../application/ports/Pulse.ts"
 import { journalOf } from "../../../domain/event/event.ts"
-import type { DestinationId, EventId, MessageId } from "../../../domain/ids.ts"
-import type { Wait } from "../../../domain/message/place.ts"
+import type { DestinationId, MessageId } from "../../../domain/ids.ts"
 import { ReplaySelection } from "../../../domain/replay/facts.ts"
 import { sealedTables } from "../messages/sealClear.ts"
 import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgres.ts"
@@ -19,57 +18,85 @@ import { lostKeysIn } from "./lostKeys.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
 const isoOf = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
-
+const liveGeneration = "(select generation from projection where name = 'messages' and live)"
 // One statement, so all it answers is of one moment. A batch names messages it has settled until it is released:
 // only the version tells whether one is still in its hands. A row that a worker put back may carry a later version than the one
 // with which the message began to wait, for receipts and erasures move nobody.
-const lookStatement = prepared`with live as materialized (
-      select generation, position from projection where name = 'messages' and live
+const compareStatement = prepared`with asked as materialized (
+      select * from unnest($1::uuid[], $2::int[], $3::text[], $4::uuid[], $5::text[], $6::bigint[], $7::int[], $8::int[], $9::int[], $10::boolean[])
+        a(id, read, place, lane, line, due_ms, version, epoch, attempt, dead)
     ), held as materialized (
       select m.id, count(*) as n from claim c, unnest(c.messages, c.versions) m(id, version)
-      join unnest($1::uuid[], $4::int[]) a(id, version) on a.id = m.id and m.version >= a.version group by m.id
+      join asked a on a.id = m.id and m.version >= a.version group by m.id
+    ), found as materialized (
+      select a.*, coalesce(h.n, 0) as held, t.lane as in_lane, t.line as in_line, t.state, (
+          -- Times are whole milliseconds, but for rows that were made by hand.
+          select count(*) from ready r where r.lane = a.lane and r.message_id = a.id
+            and r.due_at >= 'epoch'::timestamptz + a.due_ms * interval '1 millisecond'
+            and r.due_at < 'epoch'::timestamptz + (a.due_ms + 1) * interval '1 millisecond'
+            and r.version >= a.version and (r.epoch, r.attempt) = (a.epoch, a.attempt)) as ready
+      from asked a left join held h on h.id = a.id left join line_entry t on t.message_id = a.id
     )
-    select a.id,
-      -- Times are whole milliseconds, but for rows that were made by hand.
-      exists (
-        select 1 from ready r where r.lane = a.lane and r.message_id = a.id
-          and r.due_at >= 'epoch'::timestamptz + a.due_ms * interval '1 millisecond'
-          and r.due_at < 'epoch'::timestamptz + (a.due_ms + 1) * interval '1 millisecond'
-          and r.version >= a.version and (r.epoch, r.attempt) = (a.epoch, a.attempt)
-      ), coalesce(h.n, 0), exists (select 1 from parked x where x.stream = 'message-' || a.id), t.lane, t.line, t.state, coalesce(m.body is not null or s.event_id is not null, false),
-      (select position from live),
-      case when v.id is not null then json_build_object('id', v.id, 'orgId', v.org_id, 'version', v.version, 'status', v.status,
+    select f.id, exists (select from parked p where p.stream = 'message-' || f.id) or case f.place
+        when 'Out' then f.state is null or (f.dead and f.state = 'DEAD')
+        when 'UnderWay' then f.held > 0 and f.ready = 0
+          and (f.line is null and f.state is null or (f.in_lane, f.in_line, f.state) = (f.lane, f.line, 'GIVEN'))
+        else case
+          when f.line is null then f.state is null and f.held + f.ready = 1
+          when (f.in_lane, f.in_line) = (f.lane, f.line) then case f.state when 'WAITING' then f.held + f.ready = 0 when 'GIVEN' then f.held + f.ready = 1 else false end
+          else false end
+        end, m.body is not null or s.event_id is not null, v.version,
+      json_build_object('id', v.id, 'orgId', v.org_id, 'version', v.version, 'status', v.status,
         'channel', v.channel, 'destination', v.destination, 'eventType', v.event_type, 'epoch', v.epoch, 'attempts', v.attempts,
         'createdAt', ${isoOf("v.created_at")}, 'updatedAt', ${isoOf("v.updated_at")}, 'endedAt', ${isoOf("v.ended_at")},
         'endsAt', ${isoOf("nullif(v.ends_at, 'infinity')")}, 'dueAt', ${isoOf("v.due_at")}, 'errorCode', v.error_code,
-        'replayId', v.replay_id, 'dismissed', v.dismissed, 'contradicted', v.contradicted) end
-    from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[]) a(id, lane, due_ms, version, epoch, attempt)
-    left join held h on h.id = a.id
-    left join line_entry t on t.message_id = a.id
-    left join message m on m.id = a.id
-    left join shared_body s on s.event_id = m.event_id
-    left join message_view v on v.generation = (select generation from live) and v.id = a.id`
+        'replayId', v.replay_id, 'dismissed', v.dismissed, 'contradicted', v.contradicted)
+    from found f left join message m on m.id = f.id left join shared_body s on s.event_id = m.event_id
+      left join message_view v on v.generation = ${liveGeneration} and v.id = f.id
+    where coalesce((select max(e.version) from event e where e.stream_id = f.id), f.read) = f.read`
 const readyStatement = prepared`select lane, floor(extract(epoch from due_at) * 1000)::bigint, message_id, version, epoch, attempt, to_json(due_at) #>> '{}'
     from ready where (lane, due_at, message_id) > ($1::uuid, $2::timestamptz, $3::uuid)
     order by lane, due_at, message_id limit $4`
 const turnsStatement = prepared`select message_id from line_entry where message_id > $1 order by message_id limit $2`
-const liveGeneration = "(select generation from projection where name = 'messages' and live)"
-const ownersStatement = prepared`(select id as message_id from message where id > $1 order by id limit $2)
-    union (select message_id from idempotency where message_id > $1 order by message_id limit $2)
-    union (select id from message_view where generation = ${liveGeneration} and id > $1 order by id limit $2)
-    order by 1 limit $2`
-const brokenLinesStatement = unprepared`select lane, line from (
-      select t.lane, t.line, t.state, row_number() over (partition by t.lane, t.line order by t.nth) as place
-      from line_entry t
-    ) t
-    group by lane, line having bool_or(case when place = 1 then state = 'WAITING' else state <> 'WAITING' end) order by lane, line limit 1000`
-const wrongCountsStatement = unprepared`select org_id, channel, status, coalesce(c.count, 0), coalesce(v.count, 0)
-    from (select * from message_count where generation = ${liveGeneration}) c
-    full join (
-      select org_id, channel, status, count(*) from message_view where generation = ${liveGeneration}
-      group by org_id, channel, status
-    ) v using (org_id, channel, status)
-    where coalesce(c.count, 0) <> coalesce(v.count, 0) order by 1, 2, 3 limit 1000`
+const EXAMPLES = "[1:5]"
+const isKnown = (id: string) => `(exists (select from event e where e.stream_id = ${id})
+      or exists (select from append_intent i where i.message_id = ${id}))`
+const unknown = (table: string, id = "message_id") =>
+  `select 'message-' || ${id} as what from ${table} where not ${isKnown(id)}`
+/** Facts that the list has read. */
+const listRead = `(select split_part(p.position, ':', 1)::bigint as tx, split_part(p.position, ':', 2)::bigint as position
+      from projection p where p.name = 'messages' and p.live)`
+const strayRows: Readonly<Record<string, string>> = {
+  "rows of messages without facts": [
+    unknown("line_entry"),
+    unknown("message", "id"),
+    unknown("idempotency"),
+    `${unknown("message_view", "id")} and generation = ${liveGeneration}`
+  ].join(" union "),
+  lines: `select 'lane ' || lane || ', ordering key ' || line as what from (
+        select lane, line, state, row_number() over (partition by lane, line order by nth) as place from line_entry) t
+      group by lane, line having bool_or(case when place = 1 then state = 'WAITING' else state <> 'WAITING' end)`,
+  list: `select 'message-' || e.stream_id as what from ${listRead} r join event e on (e.tx, e.position) <= (r.tx, r.position)
+      left join message_view v on v.generation = ${liveGeneration} and v.id = e.stream_id
+      where e.stream is null and (v.id is null or v.version < e.version)
+        and not exists (select from parked p where p.stream = 'message-' || e.stream_id) group by e.stream_id`,
+  counts: `select concat_ws(' ', org_id, channel, status) as what
+      from (select * from message_count where generation = ${liveGeneration}) c full join (
+        select org_id, channel, status, count(*) from message_view where generation = ${liveGeneration} group by org_id, channel, status
+      ) v using (org_id, channel, status) where coalesce(c.count, 0) <> coalesce(v.count, 0)`,
+  events: `select e.stream as what from event e where e.name like 'EventPublished@%' and not exists (select from publication p where p.stream_id = e.stream_id)
+      union select e.stream from event e join shared_body s on e.stream = 'event-' || s.event_id and s.held where e.name like 'EventErased@%'
+      union select 'event-' || s.event_id from shared_body s
+        where not s.held and not exists (select from message m where m.event_id = s.event_id)
+      union select 'event-' || m.event_id from message m
+        where m.event_id is not null and not exists (select from shared_body s where s.event_id = m.event_id)`
+}
+const straysStatement = unprepared`${Object.entries(strayRows)
+  .map(
+    ([table, rows]) =>
+      `select '${table}', count(*), array_to_json((array_agg(x.what order by x.what))${EXAMPLES}) from (${rows}) x having count(*) > 0`
+  )
+  .join(" union all ")}`
 const restoreStatement = unprepared`select restore_queue($1::uuid[], $2::int[], $3::text[], $4::uuid[], $5::text[], $6::bigint[], $7::int[],
     $8::int[], $9::int[])`
 const dropStatement = unprepared`delete from ready r using unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::int[]) u(id, lane, due_ms, version)
@@ -88,14 +115,6 @@ const restoreReplaysStatement = unprepared`insert into replay (id, org_id, selec
     select u.id, u.org, u.selection::json, u.reason, u.matched, 'epoch'::timestamptz + u.at_ms * interval '1 millisecond', 'infinity'
     from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::int[], $6::bigint[]) u(id, org, selection, reason, matched, at_ms)
     on conflict do nothing`
-const eventRowsStatement = prepared`select a.id, p.id is not null, s.event_id is not null
-    from unnest($1::uuid[]) a(id)
-    left join publication p on p.id = a.id
-    left join shared_body s on s.event_id = a.id and s.held`
-const brokenBodiesStatement = unprepared`(select s.event_id, 'its body is kept, and nobody has it' from shared_body s
-      where not s.held and not exists (select 1 from message m where m.event_id = s.event_id) limit 1000)
-    union all (select m.event_id, 'message ' || m.id || ' shares its body, and it is not there' from message m
-      where m.event_id is not null and not exists (select 1 from shared_body s where s.event_id = m.event_id) limit 1000)`
 const restoreEventsStatement = unprepared`insert into publication (id, stream_id, org_id, event_type, correlation_id, dossier_id, at)
     select u.id, u.stream, u.org, u.type, u.correlation, u.dossier, 'epoch'::timestamptz + u.at_ms * interval '1 millisecond'
     from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])
@@ -108,28 +127,27 @@ const NOBODY = "00000000-0000-0000-0000-000000000000"
 
 const encodeSelection = Schema.encodeSync(ReplaySelection)
 
-const columnsOf = (rows: ReadonlyArray<{ readonly messageId: MessageId; readonly wait: Wait | null }>) => [
-  rows.map(({ messageId }) => messageId),
-  rows.map(({ wait }) => wait?.lane ?? null),
-  rows.map(({ wait }) => (wait === null ? null : DateTime.toEpochMillis(wait.dueAt))),
-  rows.map(({ wait }) => wait?.version ?? null),
-  rows.map(({ wait }) => wait?.epoch ?? null),
-  rows.map(({ wait }) => wait?.attempt ?? null)
-]
-
-const foundIn = (row: ReadonlyArray<string | null>): DerivedState => {
-  const [_, ready, held, aside, lane, line, state, body, position, view] = row
-  return {
-    isReady: ready === "t",
-    held: Number(held),
-    isParked: aside === "t",
-    linePlace:
-      lane == null || line == null ? null : { lane: lane as DestinationId, line, state: state as LinePosition },
-    hasBody: body === "t",
-    viewsAt: position ?? null,
-    view: view == null ? null : JSON.parse(view)
-  }
+const columnsOf = (messages: ReadonlyArray<ExpectedMessage>) => {
+  const waits = messages.map(({ place }) => (place.type === "Out" ? null : place))
+  return [
+    messages.map(({ messageId }) => messageId),
+    messages.map(({ version }) => version),
+    messages.map(({ place }) => place.type),
+    waits.map((wait) => wait?.lane ?? null),
+    waits.map((wait) => wait?.line ?? null),
+    waits.map((wait) => wait && DateTime.toEpochMillis(wait.dueAt)),
+    waits.map((wait) => wait?.version ?? null),
+    waits.map((wait) => wait?.epoch ?? null),
+    waits.map((wait) => wait?.attempt ?? null),
+    messages.map(({ place }) => place.type === "Out" && place.dead)
+  ]
 }
+
+const comparedOf = ([, placed, body, version, view]: ReadonlyArray<string | null>): ComparedMessage => ({
+  isPlaced: placed === "t",
+  hasBody: body === "t",
+  listed: version == null ? null : { version: Number(version), row: JSON.parse(view!) }
+})
 
 const readyRowOf = (row: ReadonlyArray<string | null>): ReadyRow => ({
   lane: row[0] as DestinationId,
@@ -145,6 +163,7 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { bulk, reads } = yield* Postgres
     const pulse = yield* Pulse
+    const lostKeys = yield* lostKeysIn(sealedTables)
     const ids = (rows: ReadonlyArray<ReadonlyArray<string | null>>) => rows.map(([id]) => id as MessageId)
 
     const restoreQueue = (rows: ReadonlyArray<Restored>) => {
@@ -164,11 +183,24 @@ export const layer = Layer.effect(
     }
 
     return DerivedRows.of({
-      look: (asked: ReadonlyArray<Lookup>) =>
-        reading(
-          reads.rows(lookStatement, columnsOf(asked)),
-          (rows) => new Map(rows.map((row) => [row[0] as MessageId, foundIn(row)]))
+      compare: (messages) =>
+        messages.length === 0
+          ? Effect.succeed(new Map())
+          : reading(
+              reads.rows(compareStatement, columnsOf(messages)),
+              (rows) => new Map(rows.map((row) => [row[0] as MessageId, comparedOf(row)]))
+            ),
+      strays: Effect.zipWith(
+        reading(bulk.rows(straysStatement, []), (rows) =>
+          rows.map(
+            ([table, count, examples]): Finding => ({
+              ...{ table: table!, count: Number(count), examples: JSON.parse(examples!) }
+            })
+          )
         ),
+        lostKeys,
+        (rows, keys) => [...rows, ...keys]
+      ),
       ready: (after, limit) =>
         reading(
           reads.rows(readyStatement, [...(after?.split(" ") ?? [NOBODY, "-infinity", NOBODY]), limit]),
@@ -179,27 +211,6 @@ export const layer = Layer.effect(
           }
         ),
       messagesInLines: (after, limit) => reading(reads.rows(turnsStatement, [after ?? NOBODY, limit]), ids),
-      owners: (after, limit) => reading(reads.rows(ownersStatement, [after ?? NOBODY, limit]), ids),
-      brokenLines: reading(bulk.rows(brokenLinesStatement, []), (rows) =>
-        rows.map(([lane, line]) => ({ lane: lane as DestinationId, line: line! }))
-      ),
-      lostKeys: yield* lostKeysIn(sealedTables),
-      wrongCounts: reading(bulk.rows(wrongCountsStatement, []), (rows) =>
-        rows.map(
-          ([org, channel, status, counted, are]) => `${org} ${channel} ${status}: ${counted} counted, ${are} listed`
-        )
-      ),
-      eventRows: (ids) =>
-        reading(
-          reads.rows(eventRowsStatement, [ids]),
-          (rows) =>
-            new Map(
-              rows.map(([id, listed, body]) => [id as EventId, { isListed: listed === "t", hasBody: body === "t" }])
-            )
-        ),
-      brokenBodies: reading(reads.rows(brokenBodiesStatement, []), (rows) =>
-        rows.map(([event, detail]) => ({ eventId: event as EventId, detail: detail! }))
-      ),
       restoreEvents: (events) =>
         unavailable(
           bulk.rows(restoreEventsStatement, [

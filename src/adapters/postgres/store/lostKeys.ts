@@ -27,14 +27,15 @@ const statementOf = ({
 
 export const lostKeysIn = (
   tables: ReadonlyArray<SealedTable>
-): Effect.Effect<DerivedRows["Service"]["lostKeys"], never, Postgres> =>
+): Effect.Effect<DerivedRows["Service"]["strays"], never, Postgres> =>
   Effect.map(Postgres, ({ bulk }) =>
     Effect.map(
       Effect.forEach(tables, (table) =>
         Effect.map(unavailable(bulk.rows(statementOf(table), [])), (rows) =>
           rows.map(([text, count, example]) => ({
-            key: dataKeyIn(text!),
-            detail: `${count} of ${table.name}, among them that of ${example}, can't be opened: the key is not there`
+            table: "data keys",
+            count: Number(count),
+            examples: [`${dataKeyIn(text!)} of ${table.name}, such as that of ${example}`]
           }))
         )
       ),

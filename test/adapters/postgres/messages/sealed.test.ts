@@ -19,7 +19,7 @@ import { Events } from "../../../../src/application/ports/Events.ts"
 import { CLAIMED_BODY_MAX, Queue } from "../../../../src/application/ports/Queue.ts"
 import { ReceiptInbox } from "../../../../src/application/ports/ReceiptInbox.ts"
 import { Streams } from "../../../../src/application/ports/Streams.ts"
-import { verifyStreams } from "../../../../src/application/store/verifyStreams.ts"
+import { verify } from "../../../../src/application/truth/verify.ts"
 import { EventId, MessageId, OrgId } from "../../../../src/domain/ids.ts"
 import * as Channels from "../../../../src/setup/channels.ts"
 import { bodiesContract } from "../../../contracts/messages/bodiesContract.ts"
@@ -416,15 +416,10 @@ describe("sealed texts", () => {
       yield* Effect.flatMap(Events, ({ publish }) => publish([theirs.event])).pipe(Effect.provide(under([old])))
       // In the clear, and yet it begins as what is sealed does.
       yield* append(opened({ orgId: acme, body: '\u0001b"odd"' })).pipe(Effect.provide(under([old], false)))
-      const check = Effect.gen(function* () {
-        const named: Array<string> = []
-        yield* verifyStreams({
-          violation: ({ rule, stream, detail }) =>
-            Effect.sync(() => rule === "no-data-key" && named.push(`${stream}: ${detail}`)),
-          progress: () => Effect.void
-        })
-        return named.toSorted()
-      }).pipe(
+      const check = Effect.map(
+        verify(() => Effect.void),
+        ({ findings }) => findings.flatMap(({ table, examples }) => (table === "data keys" ? examples : [])).toSorted()
+      ).pipe(
         Effect.provide(
           Layer.fresh(
             Layer.provideMerge(
@@ -442,10 +437,7 @@ describe("sealed texts", () => {
           ["detail", mine.id],
           ["idempotency", acme]
         ]
-          .map(
-            ([table, example]) =>
-              `data key ${lost!["id"]}: 1 of ${table}, among them that of ${example}, can't be opened: the key is not there`
-          )
+          .map(([table, example]) => `${lost!["id"]} of ${table}, such as that of ${example}`)
           .toSorted()
       )
     }).pipe(Effect.scoped)

@@ -4,12 +4,11 @@ import { DateTime, Effect, Layer, Result, Stream } from "effect"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
 import type { ArchivedFact } from "../../../src/application/ports/Archive.ts"
 import { EventStore, type LoggedFact } from "../../../src/application/ports/EventStore.ts"
-import { firstLine, lastLine, lineOf, parseLine } from "../../../src/application/store/archiveFile.ts"
-import type { Violation } from "../../../src/application/store/disagreements.ts"
-import { exportStreams } from "../../../src/application/store/exportStreams.ts"
-import { importStreams } from "../../../src/application/store/importStreams.ts"
-import { logStream, ownLog } from "../../../src/application/store/logStream.ts"
-import { verifyStreams } from "../../../src/application/store/verifyStreams.ts"
+import { firstLine, lastLine, lineOf, parseLine } from "../../../src/application/truth/archiveFile.ts"
+import { exportStreams } from "../../../src/application/truth/exportStreams.ts"
+import { importStreams } from "../../../src/application/truth/importStreams.ts"
+import { logStream, ownLog } from "../../../src/application/truth/logStream.ts"
+import { verify } from "../../../src/application/truth/verify.ts"
 import type { MessageId } from "../../../src/domain/ids.ts"
 import { opened, started } from "../../contracts/sample.ts"
 import { populated } from "../../contracts/store/everyPlace.ts"
@@ -100,9 +99,7 @@ describe("an export of everything there is", () => {
       const first = yield* Effect.andThen(populated, exported).pipe(inStore)
       const second = yield* Effect.gen(function* () {
         yield* imported(first)
-        const violations: Array<Violation> = []
-        yield* verifyStreams({ violation: (each) => Effect.sync(() => violations.push(each)), progress: silent })
-        expect(violations).toEqual([])
+        expect((yield* verify(silent)).findings).toEqual([])
         return yield* exported
       }).pipe(inStore)
       expect(second).toEqual(first)

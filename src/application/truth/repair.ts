@@ -12,9 +12,9 @@ import { Archive } from "../ports/Archive.ts"
 import { DerivedRows, type Restored } from "../ports/DerivedRows.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
 import { Parked, type ParkedStream } from "../ports/Parked.ts"
-import { strayDetail } from "./disagreements.ts"
 import { judgeMessage } from "./laws.ts"
 import { restoreDerived, restoredOf } from "./restoreDerived.ts"
+import { eachStray } from "./verify.ts"
 
 const AT_ONCE = 500
 const LOST_MAX = 1_000
@@ -69,13 +69,7 @@ export const repair = Effect.gen(function* () {
 const dropStrays = Effect.gen(function* () {
   const archive = yield* Archive
   const derived = yield* DerivedRows
-  for (let after: string | null = null; ; ) {
-    const { rows, next }: Effect.Success<ReturnType<typeof derived.ready>> = yield* derived.ready(after, AT_ONCE)
-    if (next === null) break
-    after = next
-    const streams = yield* archive.streams([...new Set(rows.map(({ messageId }) => streamOf(messageId)))])
-    yield* derived.dropReady(rows.filter((row) => strayDetail(row, streams.get(streamOf(row.messageId))) !== null))
-  }
+  yield* eachStray((row) => derived.dropReady([row]))
   for (let after: MessageId | null = null; ; ) {
     const ids: ReadonlyArray<MessageId> = yield* derived.messagesInLines(after, AT_ONCE)
     if (ids.length === 0) break

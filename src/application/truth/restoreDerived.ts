@@ -52,7 +52,7 @@ export const restoreDerived = Effect.fnUntraced(function* <E, R>(
       for (const facts of streams) {
         const { stream, messageId } = facts[0]!
         if (messageId === null) {
-          yield* restoreJournal(stream, facts)
+          yield* restoreJournal(stream, facts, unlawful)
           continue
         }
         const lawful = judgeMessage(facts)
@@ -102,11 +102,15 @@ const standOf = ({ tracked, history }: Lawful): Restored["place"] => {
     : { type: "Dead", lane: destination, line: orderingKey }
 }
 
-const restoreJournal = Effect.fnUntraced(function* (stream: string, facts: ReadonlyArray<LoggedFact>) {
+const restoreJournal = Effect.fnUntraced(function* <E, R>(
+  stream: string,
+  facts: ReadonlyArray<LoggedFact>,
+  unlawful: (stream: string, breach: Breach) => Effect.Effect<void, E, R>
+) {
   const derived = yield* DerivedRows
   if (stream.startsWith("circuit-")) {
     const circuit = judgeCircuit(facts)
-    if (Result.isFailure(circuit)) return yield* new Unlawful({ stream, ...circuit.failure })
+    if (Result.isFailure(circuit)) return yield* unlawful(stream, circuit.failure)
     const destination = stream.slice("circuit-".length) as DestinationId
     yield* derived.restoreCircuits([{ destination, state: stateOf(circuit.success, facts.at(-1)!.version) }])
   }

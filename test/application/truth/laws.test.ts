@@ -1,7 +1,7 @@
 import { DateTime, Result } from "effect"
 import { describe, expect, it } from "vitest"
 import type { LoggedFact } from "../../../src/application/ports/EventStore.ts"
-import { judgeJournal } from "../../../src/application/store/laws.ts"
+import { judgeJournal } from "../../../src/application/truth/laws.ts"
 
 const id = "0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a01"
 const at = DateTime.makeUnsafe("2026-01-01T12:00:00.000Z")
