@@ -228,10 +228,10 @@ describe("a notice from Meta", () => {
     expect(since(before)).toBe("")
     const other = await start()
     await fetch(`${other.url}${PATH}`, { method: "POST", body: "{}" })
-    await fetch(`${other.url}${PATH}`, { method: "POST", body: "{}" })
+    await fetch(`${other.url}${PATH}`, { method: "POST", body: "{}", headers: { "x-hub-signature-256": "sha256=0" } })
     await other.stop()
     expect(other.logged.map((line) => line.trim())).toEqual([
-      "2 notices from WhatsApp were refused, the last one because it is not signed"
+      "2 notices from WhatsApp were refused, the last one because it names no phone number"
     ])
   })
 

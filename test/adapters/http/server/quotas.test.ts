@@ -138,15 +138,17 @@ describe("a key that was good lately", () => {
   it("stands for its org for ten minutes, until it is wrong", () => {
     let now = 0
     const { quotas, ask, begun } = askers({ ...few, underWayMax: 1 }, () => now)
-    ask("address")
-    ask("org", { key: ACME })
-    expect(begun).toEqual(["address", "org"])
+    const askFrom = (name: string, host: number) => ask(name, { key: ACME, address: `192.0.2.${host}` })
+    askFrom("as its org", 1)
+    now = 599_999
+    askFrom("waits behind it", 2)
     now = 600_001
-    ask("late", { key: ACME })
+    askFrom("as an address", 3)
     quotas.goodKey(hashOfKey(ACME), acme)
+    askFrom("waits again", 4)
     quotas.wrongKey("192.0.2.1", hashOfKey(ACME))
-    ask("wrong", { key: ACME })
-    expect(begun).toEqual(["address", "org"])
+    askFrom("as another address", 5)
+    expect(begun).toEqual(["as its org", "as an address", "as another address"])
   })
 
   it("does so however wrong the clock of the machine is", async () => {
