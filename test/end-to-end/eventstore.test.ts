@@ -1,7 +1,7 @@
 /** The product with its streams in EventStoreDB: the server that `EVENTSTORE_URL` names, or the stand-in. */
 
 import { it } from "@effect/vitest"
-import { EventStoreDBClient, StreamNotFoundError } from "@eventstore/db-client"
+import { EventStoreDBClient } from "@eventstore/db-client"
 import { Effect, Redacted } from "effect"
 import pg from "pg"
 import { describe, expect } from "vitest"
@@ -37,17 +37,6 @@ const factsIn = async (client: EventStoreDBClient, id: string) => {
   const types: Array<string> = []
   for await (const { event } of client.readStream(`message-${id}`)) types.push(event!.type.split("@")[0]!)
   return types
-}
-
-const isIn = async (client: EventStoreDBClient, id: string, eventId: string) => {
-  let found = false
-  try {
-    // To its end: a client that has left a read in the middle waits for it when it is disposed of.
-    for await (const { event } of client.readStream(`message-${id}`)) found ||= event!.id === eventId
-  } catch (error) {
-    if (!(error instanceof StreamNotFoundError)) throw error
-  }
-  return found
 }
 
 const retry = { strategy: "fixed", baseMs: 50, attemptsMax: 3 }
@@ -131,10 +120,6 @@ describe("the product on EventStoreDB", () => {
             stats,
             ({ body }) => body.byStatus["DELIVERED"] === 3 && body.byStatus["CANCELLED"] === 1
           )
-          // The journal of the replay is in the log too.
-          const journal: Array<string> = []
-          for await (const { event } of client.readStream(`replay-${replay.body.id}`)) journal.push(event!.type)
-          expect(journal.at(-1)).toBe("ReplayCompleted@1")
         })
       }),
     300_000
@@ -242,9 +227,9 @@ describe("the product on EventStoreDB", () => {
           const reader = EventStoreDBClient.connectionString(streams)
           /** Messages that a killed process has stored, and nobody has brought into the queue yet. */
           const onTheirWay = async () => {
-            const { rows } = await client.query("select event_id, message_id from posthaste.append_intent")
-            const stored = await Promise.all(rows.map((row) => isIn(reader, row.message_id, row.event_id)))
-            return stored.filter(Boolean).length
+            const { rows } = await client.query("select message_id from posthaste.append_intent")
+            const stored = await Promise.all(rows.map((row) => factsIn(reader, row.message_id).catch(() => [])))
+            return stored.filter((facts) => facts.length > 0).length
           }
           // In this order: what is on its way is held next. Lists come a moment after the facts, and not all at once.
           await until(

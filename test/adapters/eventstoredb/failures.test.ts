@@ -393,6 +393,20 @@ describe("a process that dies between the reservation and the append", () => {
   )
 
   test(
+    "is never taken for one that appended: what is stored is copied, however late, and not given up",
+    Effect.gen(function* () {
+      const place = yield* world()
+      const first = keyed("same")
+      yield* dying(place, "after", (context) => append(context, first))
+      yield* place.age
+      const alive = yield* place.process(() => ({ follow: () => Effect.succeed({ take: Effect.never }) }))
+      yield* until(place.sql("select from append_intent"), ({ length }) => length === 0)
+      expect(yield* claimed(alive)).toEqual([first.after.id])
+      expect(yield* append(alive, keyed("same"))).toEqual([[duplicate(first)]])
+    })
+  )
+
+  test(
     "or stands still there until its message is given up, is told that it is not stored",
     Effect.gen(function* () {
       const place = yield* world()
