@@ -470,7 +470,8 @@ describe("a claim", () => {
     "is on the disk of Postgres before its attempt is started in EventStoreDB",
     Effect.gen(function* () {
       const { process, server, sql } = yield* world()
-      const context = yield* process()
+      // Nothing else may commit meanwhile.
+      const context = yield* process(() => ({ follow: () => Effect.never }))
       const queued = opened()
       yield* append(context, queued)
       const claim = yield* Context.get(context, Queue).claim(asWorker("test"))
@@ -520,7 +521,8 @@ describe("the follower", () => {
         ...{ id: randomUUID(), type, contentType: "application/json" },
         ...{ data: Buffer.from("{}"), metadata: Buffer.from("") }
       })
-      server.log.append(`message-${opened().after.id}`, "any", [proposed("MessageQueued@1")])
+      const foreign = opened().after.id
+      server.log.append(`message-${foreign}`, "any", [proposed("MessageQueued@1")])
       server.log.append("message-of-somebody", "any", [proposed("Hello")])
       for (let i = 0; i < 700; i++) server.log.append(`invoice-${i}`, "any", [proposed("InvoicePaid")])
       const context = yield* process()
@@ -529,6 +531,7 @@ describe("the follower", () => {
       const queued = opened()
       yield* append(context, queued)
       yield* followed(place)
+      expect((yield* storeOf(context).load(foreign)).version).toBe(0)
       expect(yield* sql("select stream_id from event")).toEqual([{ stream_id: queued.after.id }])
     })
   )
