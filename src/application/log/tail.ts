@@ -2,21 +2,24 @@
  * The end of the log: its last facts, kept in memory for all readers that have come there. The store is asked while a
  * reader waits, and by a reader that wants more than is kept.
  */
-import { Clock, Duration, Effect, Latch, Schedule, Semaphore } from "effect"
+import { Clock, Duration, Effect, Latch, Semaphore } from "effect"
 import type { StoreUnavailable } from "../errors.ts"
 import type { EventStore, LoggedFact, Position } from "../ports/EventStore.ts"
+import { Pulse } from "../ports/Pulse.ts"
 
 const RECENT_MAX = 20_000
 const TAIL_AT_ONCE = 2_000
 const PAGES_MAX = 4
 /** How long the last answer of the store serves the next reader. */
 const FRESH = Duration.toMillis("20 millis")
-const LOOK_MIN = Duration.millis(50)
-const lookPauses = Schedule.min([Schedule.exponential(LOOK_MIN, 1.5), Schedule.spaced("250 millis")])
+const LOOK_MIN_MS = 50
+/** A ring that was lost costs so much. */
+const LOOK_MAX_MS = 2_000
 
 /** Begins where the log ends at the first read. */
 export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
   const scope = yield* Effect.scope
+  const { wait } = (yield* Pulse).listener("log")
   const one = Semaphore.makeUnsafe(1)
   const grown = Latch.makeUnsafe()
   // Facts are numbered from 1 in the order they are read here; `first` is the number of the oldest fact in memory.
@@ -76,16 +79,25 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
     return number === undefined || number + 1 < first ? null : pageFrom(number + 1, limit)
   })
 
-  /** Reads again and again while a reader waits; the pauses grow while nothing happens. */
   let waiting = 0
-  const untilGrown = Effect.suspend(() => {
+  let pause = LOOK_MIN_MS
+  /**
+   * Looks when the log was rung, and now and then. What was committed while an older transaction is open is read once that one has ended:
+   * so the pauses after a ring begin short.
+   */
+  const watch = Effect.gen(function* () {
     const before = last()
-    return Effect.ignore(look).pipe(
-      Effect.repeat({ until: () => last() > before || waiting === 0, schedule: lookPauses })
-    )
-  })
-  const watch = untilGrown.pipe(
-    Effect.andThen(Effect.sleep(LOOK_MIN)),
+    yield* Effect.ignore(look)
+    if (last() > before) {
+      pause = LOOK_MIN_MS
+      // Facts collect meanwhile, and cost less together.
+      return yield* Effect.sleep(LOOK_MIN_MS)
+    }
+    const from = yield* Clock.currentTimeMillis
+    yield* wait(pause)
+    const isRung = (yield* Clock.currentTimeMillis) - from < pause
+    pause = isRung ? LOOK_MIN_MS : Math.min(pause * 1.5, LOOK_MAX_MS)
+  }).pipe(
     Effect.repeat({ while: () => waiting > 0 }),
     // However the watch ends, no reader may wait for ever.
     Effect.ensuring(
@@ -99,7 +111,7 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
   const news = (position: Position | null): Effect.Effect<void, StoreUnavailable> =>
     Effect.suspend(() => {
       // Another process may have read further than this one.
-      if (!numbers.has(position)) return Effect.andThen(Effect.sleep(LOOK_MIN), look)
+      if (!numbers.has(position)) return Effect.andThen(Effect.sleep(LOOK_MIN_MS), look)
       if (numbers.get(position) !== last()) return Effect.void
       waiting++
       const begin = isWatched ? Effect.void : Effect.forkIn(watch, scope)
