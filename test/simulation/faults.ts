@@ -264,15 +264,9 @@ export const faultyPorts = (world: World, process: Process, readsAll = true): Co
     }),
     Context.add(Circuits, {
       ...circuits,
-      load: (destination) => call("circuit", circuits.load(destination)),
       present: (destination) => call("circuit", circuits.present(destination)),
       states: (destinations) => call("circuit", circuits.states(destinations)),
       report: (reports) => call("report", circuits.report(reports)),
-      giveBack: (destination, generation) =>
-        call(
-          "report",
-          told(circuits.giveBack(destination, generation), () => world.oracle.gaveBack(destination, generation))
-        ),
       orgOf: (destination) => call("circuit", circuits.orgOf(destination)),
       append: (destination, generation, facts, after, actor) =>
         call(

@@ -41,7 +41,6 @@ const worldsMax: Record<keyof typeof mutants, number> = {
   "puts off again and again for as short as it is asked": 200,
   "puts off longer each time, but never longer than three seconds": 300,
   "gives up what was sent when no receipt comes": 30,
-  "keeps the permit of a probe that was never sent": 300,
   "counts an attempt that was put off": 20,
   "sends again what is in doubt": 200,
   "revives a dead letter when a receipt says that it was delivered": 200,
@@ -65,7 +64,6 @@ const worldsMax: Record<keyof typeof mutants, number> = {
 const worldsBefore: { readonly [name: string]: number } = {
   "puts off again and again for as short as it is asked": 300,
   "puts off longer each time, but never longer than three seconds": 300,
-  "keeps the permit of a probe that was never sent": 140
 }
 
 /** What only repairs can show is looked for where there are some. */

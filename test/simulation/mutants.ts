@@ -386,9 +386,6 @@ export const mutants = {
     })
   },
 
-  "keeps the permit of a probe that was never sent": (store) =>
-    Context.add(store, Circuits, { ...Context.get(store, Circuits), giveBack: () => Effect.void }),
-
   "counts an attempt that was put off": appending((entry) => ({
     ...entry,
     facts: entry.facts.map((fact) =>

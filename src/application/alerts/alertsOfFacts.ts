@@ -30,10 +30,10 @@ import type { DeliveryError } from "../../domain/message/facts.ts"
 import { fromRecorded as messageFact } from "../../domain/message/recorded.ts"
 import { UnreadableFact } from "../../domain/recorded.ts"
 import { Channels } from "../ports/Channels.ts"
-import { Circuits } from "../ports/Circuits.ts"
 import { Destinations, urlIn } from "../ports/Destinations.ts"
 import { EventStore, type LoggedFact, type Stream } from "../ports/EventStore.ts"
 import { Followers, type Notice } from "../ports/Followers.ts"
+import { Journals } from "../ports/Journals.ts"
 import type { AlertTarget } from "./alertTargets.ts"
 import type { TargetAlert } from "./sendAlerts.ts"
 
@@ -220,8 +220,8 @@ const circuitAlert = Effect.fnUntraced(function* (
   // Whether a reset closes an opened circuit depends on the facts before it.
   const history =
     fact.type === "CircuitReset"
-      ? (yield* (yield* Circuits).load(subject.id)).facts.flatMap((dated) =>
-          dated.version > version ? [] : dated.fact
+      ? (yield* (yield* Journals).load(`circuit-${subject.id}`)).flatMap((row) =>
+          row.version > version ? [] : Result.getOrThrow(circuitFact(row))
         )
       : [fact]
   return circuitNews(history) === "closed" ? circuitClosed(about) : null

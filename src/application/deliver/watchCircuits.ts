@@ -6,6 +6,7 @@
  *   in, or waits for this very probe.
  * - The domain decides, on the circuit's own facts, whether a circuit opens, closes or stays open. When another worker
  *   changed the circuit first, this worker's report about the older generation is dropped.
+ * - A probe that shows nothing, such as one that was never sent, is not reported: the next one goes when its permit has run out.
  * - When the store does not answer, counts are dropped rather than counted twice. The result of a probe is reported again
  *   for a while; after that its permit runs out and another probe may start.
  */
@@ -39,8 +40,6 @@ export interface CircuitWatch {
 
 interface Observation extends Report {
   readonly probe: boolean
-  /** The probe showed nothing about the destination's health. */
-  readonly unclear: boolean
   /** The error of one answer that is enough to open the circuit. */
   readonly error: CircuitError | null
 }
@@ -75,7 +74,6 @@ export const watchCircuits = (
       succeeded: evidence === "success" || (known?.succeeded ?? false),
       failures: evidence === "success" ? 0 : (known?.failures ?? 0) + (evidence === "failure" ? 1 : 0),
       probe,
-      unclear: probe && evidence === "none",
       // A success beside it does not repair the destination.
       error: error ?? known?.error ?? null
     })
@@ -102,16 +100,14 @@ export const watchCircuits = (
   })
 
   const settle = Effect.fnUntraced(function* (observation: Observation, state: CircuitState) {
-    const { destination, generation, failures, succeeded, unclear, error } = observation
+    const { destination, failures, succeeded, error } = observation
     yield* learnt(destination, state)
     if (state.status === "HALF_OPEN") {
-      if (unclear) yield* (yield* Circuits).giveBack(destination, generation)
-      else
-        yield* change(observation, {
-          type: "SettleProbe",
-          succeeded: succeeded && failures === 0 && error === null,
-          error
-        })
+      yield* change(observation, {
+        type: "SettleProbe",
+        succeeded: succeeded && failures === 0 && error === null,
+        error
+      })
     } else if (state.status === "CLOSED" && (error !== null || state.failures >= policy.failuresMax)) {
       // Successes beside a failure that is enough by itself may have reset the count.
       yield* change(observation, { type: "CountFailures", failures: Math.max(state.failures, 1), error })
@@ -164,10 +160,8 @@ export const watchCircuits = (
     },
     observe: (claimed, outcome) => {
       const evidence = outcome === null ? "none" : evidenceOf(outcome)
-      const isNews =
-        claimed.terms.circuitMode === "probe" ||
-        evidence === "failure" ||
-        (evidence === "success" && watched.has(claimed.lane))
+      const isProbe = claimed.terms.circuitMode === "probe"
+      const isNews = evidence === "failure" || (evidence === "success" && (isProbe || watched.has(claimed.lane)))
       if (!isNews) return false
       const isFailure = evidence === "failure"
       if (isFailure) {

@@ -16,11 +16,6 @@ export interface Report {
   readonly failures: number
 }
 
-export interface CircuitHistory {
-  readonly facts: ReadonlyArray<{ readonly version: number; readonly at: DateTime.Utc; readonly fact: CircuitFact }>
-  readonly now: DateTime.Utc
-}
-
 /** The circuit as it is, for whoever decides on it. */
 export interface PresentCircuit {
   readonly circuit: Circuit
@@ -39,8 +34,7 @@ export interface PresentCircuit {
  * - `report` adds to the count of failures of a closed circuit, and widens the limit of a circuit that was just closed.
  *   A report of an older generation changes nothing and is not answered. It changes no status: that takes facts, which
  *   the reporting worker decides from the answer.
- * - `giveBack` returns the permit of a probe that showed nothing. Another probe may start a little later.
- * - A circuit without facts is closed. `load` answers what retention has left.
+ * - A circuit without facts is closed.
  * - `present` folds the last facts alone, however many there are: a destination that is down for years has one every few minutes.
  *
  * The one fact that is not written here is `CircuitProbed`: `Queue.claim` writes it when it hands out a probe.
@@ -48,13 +42,11 @@ export interface PresentCircuit {
 export class Circuits extends Context.Service<
   Circuits,
   {
-    readonly load: (destination: DestinationId) => FromStore<CircuitHistory>
     readonly present: (destination: DestinationId) => FromStore<PresentCircuit>
     /** In the order of `destinations`. */
     readonly states: (destinations: ReadonlyArray<DestinationId>) => FromStore<ReadonlyArray<CircuitState>>
     /** At most one report per destination. Each report of the current generation is answered with the state after it. */
     readonly report: (reports: ReadonlyArray<Report>) => FromStore<ReadonlyMap<DestinationId, CircuitState>>
-    readonly giveBack: (destination: DestinationId, generation: number) => FromStore<void>
     /** The org of a destination, also of a removed one; null for a destination the store does not know. */
     readonly orgOf: (destination: DestinationId) => FromStore<OrgId | null>
     /** `after` is the state of the circuit once the facts are written. */

@@ -18,7 +18,7 @@ import { Followers } from "../../../src/application/ports/Followers.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { Processes } from "../../../src/application/ports/Processes.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
-import { evolve, replay } from "../../../src/domain/circuit/decider.ts"
+import { evolve } from "../../../src/domain/circuit/decider.ts"
 import type { CircuitFact } from "../../../src/domain/circuit/facts.ts"
 import { stateOf } from "../../../src/domain/circuit/state.ts"
 import { journalOfCommand, toRecorded } from "../../../src/domain/command/facts.ts"
@@ -76,10 +76,9 @@ const lookAtConditions = Effect.suspend(() => watchConditionsOnce(new Map()))
 
 const circuit = Effect.fnUntraced(function* (destination: DestinationId, ...facts: ReadonlyArray<CircuitFact>) {
   const circuits = yield* Circuits
-  const { facts: history } = yield* circuits.load(destination)
-  const before = replay(history.map(({ fact }) => fact))
-  const after = stateOf(facts.reduce(evolve, before), history.length + facts.length)
-  expect(yield* circuits.append(destination, history.length, facts, after, null)).toBe("Appended")
+  const { circuit: before, generation } = yield* circuits.present(destination)
+  const after = stateOf(facts.reduce(evolve, before), generation + facts.length)
+  expect(yield* circuits.append(destination, generation, facts, after, null)).toBe("Appended")
 })
 const until = DateTime.makeUnsafe(BEGIN)
 const opens: CircuitFact = { type: "CircuitOpened", failures: 5, until, openings: 1, error: null }

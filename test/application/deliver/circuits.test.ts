@@ -10,13 +10,12 @@ import type { OutboundMessage, Reply } from "../../../src/application/ports/Chan
 import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
-import { Queue } from "../../../src/application/ports/Queue.ts"
 import { evolve, initial } from "../../../src/domain/circuit/decider.ts"
 import { initialState, stateOf } from "../../../src/domain/circuit/state.ts"
 import { outcomeOfFailure, outcomeOfStatus } from "../../../src/domain/delivery/classify.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
-import { makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
+import { circuitFacts, makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
 import { delivered, inMillis, newLane, newOrg, opened, type StorePorts } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 import { simulateTime } from "../../simulatedTime.ts"
@@ -128,7 +127,7 @@ const openCircuit = Effect.fnUntraced(function* (destination: DestinationId) {
 })
 
 const facts = Effect.fnUntraced(function* (destination: DestinationId) {
-  return (yield* (yield* Circuits).load(destination)).facts.map(({ fact }) => fact.type)
+  return (yield* circuitFacts(destination)).map(({ type }) => type)
 })
 const state = Effect.fnUntraced(function* (destination: DestinationId) {
   return (yield* (yield* Circuits).states([destination]))[0]!
@@ -330,7 +329,6 @@ describe("a circuit", () => {
   })
 
   it.live("probes again when the probe was a message that had to be dropped", () => {
-    const lane = newLane()
     let healthy = false
     return withWorkers(
       1,
@@ -338,6 +336,7 @@ describe("a circuit", () => {
       () =>
         Effect.gen(function* () {
           const store = yield* EventStore
+          const { id: lane } = yield* makeEndpoint(newOrg(), { maxInFlight: CAPACITY, timeoutMs: 1_000 })
           yield* put(lane, 6)
           yield* until(Effect.map(facts(lane), (types) => types.includes("CircuitOpened")))
           healthy = true
@@ -351,7 +350,7 @@ describe("a circuit", () => {
   })
 })
 
-describe("a probe that goes back unsent", () => {
+describe("a probe", () => {
   it.live("is never handed to a worker whose requests to the destination hang: another worker probes at once", () => {
     const lane = newLane()
     return withWorkers(
@@ -373,38 +372,6 @@ describe("a probe that goes back unsent", () => {
         })
     )
   })
-
-  it.live("because its destination was paused gives its permit back: it goes as soon as the pause is over", () =>
-    withWorkers(
-      0,
-      () => Effect.succeed(delivered),
-      () =>
-        Effect.gen(function* () {
-          const destinations = yield* Destinations
-          const queue = yield* Queue
-          const orgId = newOrg()
-          const { id } = yield* makeEndpoint(orgId, { maxInFlight: CAPACITY, timeoutMs: 10_000 })
-          yield* openCircuit(id)
-          let pauses = 1
-          const pausing = {
-            ...queue,
-            claim: (...request: Parameters<typeof queue.claim>) =>
-              Effect.tap(queue.claim(...request), (claim) =>
-                Effect.gen(function* () {
-                  const isProbe = claim?.messages[0]?.terms.circuitMode === "probe"
-                  if (isProbe && pauses-- > 0) yield* destinations.setPaused(webhook, orgId, id, true)
-                })
-              )
-          }
-          yield* aWorker(0).pipe(Effect.provideService(Queue, pausing))
-          const [probe] = yield* put(id, 1)
-          yield* until(Effect.map(facts(id), (types) => types.includes("CircuitProbed")))
-          yield* Effect.sleep("500 millis")
-          yield* destinations.setPaused(webhook, orgId, id, false)
-          yield* until(allDelivered([probe!])).pipe(Effect.timeout("2 seconds"))
-        })
-    )
-  )
 })
 
 describe("what a worker already holds", () => {

@@ -1,4 +1,5 @@
 /** What workers do when the far side did not try a message: nobody's attempts are burnt, and only what must wait waits. */
+
 import { it } from "@effect/vitest"
 import { DateTime, Duration, Effect, type Scope } from "effect"
 import { describe, expect } from "vitest"
@@ -7,11 +8,11 @@ import { Senders } from "../../../src/application/deliver/Senders.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import type { OutboundMessage } from "../../../src/application/ports/Channels.ts"
-import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
+import { circuitFacts } from "../../contracts/destinations/samples.ts"
 import { delivered, inMillis, newLane, opened, type StorePorts } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 import { simulateTime } from "../../simulatedTime.ts"
@@ -93,10 +94,6 @@ const messages = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
   const streams = yield* (yield* EventStore).loadMany(ids)
   return ids.map((id) => replay(streams.get(id)!.facts.map(({ fact }) => fact)))
 })
-const circuitFacts = Effect.fnUntraced(function* (lane: DestinationId) {
-  return (yield* (yield* Circuits).load(lane)).facts.map(({ fact }) => fact)
-})
-
 const until = <R, E>(holds: Effect.Effect<boolean, E, R>) =>
   holds.pipe(
     Effect.tap((yes) => (yes ? Effect.void : Effect.sleep("3 millis"))),

@@ -1,4 +1,5 @@
 /** What a worker reports to circuits, observation by observation, on the memory store. */
+
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { watchCircuits } from "../../../src/application/deliver/watchCircuits.ts"
@@ -11,6 +12,7 @@ import { initialState, stateOf } from "../../../src/domain/circuit/state.ts"
 import { outcomeOfStatus } from "../../../src/domain/delivery/classify.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import type { DestinationId } from "../../../src/domain/ids.ts"
+import { circuitFacts } from "../../contracts/destinations/samples.ts"
 import { delivered, inMillis, newLane, newMessageId, type StorePorts } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
@@ -33,9 +35,7 @@ const test = (rule: string, body: (lane: DestinationId) => Effect.Effect<void, u
 const state = Effect.fnUntraced(function* (lane: DestinationId) {
   return (yield* (yield* Circuits).states([lane]))[0]!
 })
-const facts = Effect.fnUntraced(function* (lane: DestinationId) {
-  return (yield* (yield* Circuits).load(lane)).facts.map(({ fact }) => fact)
-})
+const facts = circuitFacts
 
 const opened: CircuitFact = { type: "CircuitOpened", failures: 3, until: inMillis(1_000), openings: 1, error: null }
 const reset: CircuitFact = { type: "CircuitReset", reason: null }

@@ -9,7 +9,6 @@ import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { keepProjections } from "../../../src/application/log/projections/keepProjections.ts"
 import { endMessages, endMessagesOnce } from "../../../src/application/maintenance/endMessages.ts"
 import { Leadership, maintain } from "../../../src/application/maintenance/leader.ts"
-import { Circuits } from "../../../src/application/ports/Circuits.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { type Stored, Telemetry, unwatched } from "../../../src/application/ports/Telemetry.ts"
@@ -17,7 +16,7 @@ import { outcomeOfStatus } from "../../../src/domain/delivery/classify.ts"
 import type { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
 import type { MessageFact, MessageQueued } from "../../../src/domain/message/facts.ts"
-import { makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
+import { circuitFacts, makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
 import { ended, projected } from "../../contracts/replays/deadLetterSamples.ts"
 import { inMillis, newOrg, next, opened, type StorePorts } from "../../contracts/sample.ts"
 import { refused } from "../../contracts/written.ts"
@@ -128,10 +127,7 @@ describe("a message whose time is over", () => {
         yield* commandCircuit(orgId, id, { type: "ResetCircuit", reason: null })
         yield* Effect.sleep("200 millis")
         expect(sent).toEqual([valid])
-        expect((yield* (yield* Circuits).load(id)).facts.map(({ fact }) => fact.type)).toEqual([
-          "CircuitHeld",
-          "CircuitReset"
-        ])
+        expect((yield* circuitFacts(id)).map(({ type }) => type)).toEqual(["CircuitHeld", "CircuitReset"])
       })
     )
   )

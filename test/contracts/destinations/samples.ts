@@ -20,6 +20,8 @@ import {
   Destinations,
   type Secrets
 } from "../../../src/application/ports/Destinations.ts"
+import { Journals } from "../../../src/application/ports/Journals.ts"
+import { fromRecorded as circuitFact } from "../../../src/domain/circuit/facts.ts"
 import { DestinationId, type OrgId } from "../../../src/domain/ids.ts"
 
 const rules = { allowedNetworks: Result.getOrThrow(parseNetworks("127.0.0.0/8")), exemptions: [] }
@@ -132,4 +134,10 @@ export const destinationOf = <Settings extends DestinationSettings>(
   version: 1,
   createdAt: DateTime.makeUnsafe(0),
   updatedAt: DateTime.makeUnsafe(0)
+})
+
+/** The facts of a circuit. */
+export const circuitFacts = Effect.fnUntraced(function* (destination: DestinationId) {
+  const rows = yield* (yield* Journals).load(`circuit-${destination}`)
+  return rows.map((row) => Result.getOrThrow(circuitFact(row)))
 })

@@ -1,5 +1,5 @@
 /** Circuits over plain maps: the journal of each, and its standing in the row of its lane. */
-import { DateTime, Effect, Layer, Result } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { Circuits, type Report } from "../../../src/application/ports/Circuits.ts"
 import { replay } from "../../../src/domain/circuit/decider.ts"
 import { fromRecorded } from "../../../src/domain/circuit/facts.ts"
@@ -9,9 +9,6 @@ import type { DestinationId } from "../../../src/domain/ids.ts"
 import { changeLane, laneOf, writeCircuit } from "../deliver/lanes.ts"
 import { announceDueWork } from "../deliver/waiting.ts"
 import { Memory } from "../Memory.ts"
-
-/** How long after a probe that told nothing the next one may start. */
-const GIVEN_BACK_MS = 1_000
 
 const counted = (state: CircuitState, { succeeded, failures }: Report): CircuitState =>
   state.status !== "CLOSED"
@@ -30,15 +27,6 @@ export const layer = Layer.effect(
     const stateOf = (destination: DestinationId) => laneOf(tables, destination).state
 
     return Circuits.of({
-      load: (destination) =>
-        Effect.sync(() => ({
-          facts: (tables.journals.get(`circuit-${destination}`) ?? []).map((row) => ({
-            version: row.version,
-            at: row.at,
-            fact: Result.getOrThrow(fromRecorded(row))
-          })),
-          now: now()
-        })),
       present: (destination) =>
         Effect.sync(() => {
           const rows = tables.journals.get(`circuit-${destination}`) ?? []
@@ -57,13 +45,6 @@ export const layer = Layer.effect(
             answers.set(report.destination, after)
           }
           return answers
-        }),
-      giveBack: (destination, generation) =>
-        Effect.sync(() => {
-          const state = stateOf(destination)
-          if (state.generation !== generation || state.status !== "HALF_OPEN") return
-          const blockedUntil = DateTime.add(now(), { milliseconds: GIVEN_BACK_MS })
-          changeLane(tables, destination, { state: { ...state, blockedUntil } })
         }),
       orgOf: (destination) => Effect.sync(() => tables.destinations.get(destination)?.destination.orgId ?? null),
       append: (destination, generation, facts, after, actor) =>

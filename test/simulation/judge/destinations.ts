@@ -115,11 +115,6 @@ export class Destinations {
     state.status = to
   }
 
-  /** The permit of a probe that could not tell was given back. */
-  gaveBack(lane: DestinationId): void {
-    this.#of(lane).until = EPOCH + Math.floor(this.#world.timeline.now)
-  }
-
   /** An attempt is stored as started. */
   started(lane: DestinationId, id: MessageId, what: () => string): void {
     const { status, probe } = this.#of(lane)

@@ -12,7 +12,7 @@ import type { BatchId, Claim } from "../../../src/application/ports/Queue.ts"
 import type { DestinationId, MessageId, ReplayId } from "../../../src/domain/ids.ts"
 import type { FactOf, MessageFact, MessageQueued } from "../../../src/domain/message/facts.ts"
 import { fromRecorded } from "../../../src/domain/message/recorded.ts"
-import { factAt, Memory, type Tables, versionOf } from "../../model/Memory.ts"
+import { factAt, Memory, type Tables } from "../../model/Memory.ts"
 import { EPOCH } from "../clock.ts"
 import type { Process } from "../process.ts"
 import type { World } from "../world.ts"
@@ -65,7 +65,7 @@ export class Oracle {
     this.readers = new Readers(world, this.#tables, this.#ledger)
     this.#shown = new Shown(world, this.readers)
     this.answers = new Answers(world, this.#ledger, this.#shown)
-    this.requests = new Requests(world, this.#ledger, this.#lines, this.#destinations)
+    this.requests = new Requests(world, this.#ledger, this.#lines)
     this.hands = new Hands(world, this.#tables, this.#ledger, this.#lines, this.#destinations)
   }
 
@@ -114,10 +114,6 @@ export class Oracle {
 
   deferred(lane: DestinationId, wait: Duration.Duration): void {
     this.#destinations.deferred(lane, Duration.toMillis(wait))
-  }
-
-  gaveBack(lane: DestinationId, generation: number): void {
-    if (versionOf(this.#tables, `circuit-${lane}`) === generation) this.#destinations.gaveBack(lane)
   }
 
   /** The database has lost its last commits: leases, and what lanes were asked to wait. No fact is among them. */

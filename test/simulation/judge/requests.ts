@@ -8,7 +8,6 @@ import type { MessageId } from "../../../src/domain/ids.ts"
 import type { Process } from "../process.ts"
 import type { Received } from "../receivers.ts"
 import type { World } from "../world.ts"
-import type { Destinations } from "./destinations.ts"
 import { attemptKey, type Entry, type Ledger } from "./ledger.ts"
 import type { Lines } from "./lines.ts"
 
@@ -19,7 +18,6 @@ export class Requests {
   readonly #world: World
   readonly #ledger: Ledger
   readonly #lines: Lines
-  readonly #destinations: Destinations
   readonly #received = new Map<string, Received>()
   /** Messages and epochs of which a request was sent that a second one may not follow blindly. */
   readonly #binding = new Set<string>()
@@ -33,11 +31,10 @@ export class Requests {
   /** In milliseconds since the world began. */
   #leasesKnownFrom = 0
 
-  constructor(world: World, ledger: Ledger, lines: Lines, destinations: Destinations) {
+  constructor(world: World, ledger: Ledger, lines: Lines) {
     this.#world = world
     this.#ledger = ledger
     this.#lines = lines
-    this.#destinations = destinations
   }
 
   #check(law: string, holds: boolean, explain: () => string): void {

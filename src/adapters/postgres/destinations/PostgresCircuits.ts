@@ -14,12 +14,6 @@ import type { DestinationId, OrgId } from "../../../domain/ids.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { streamIdOf } from "../store/PostgresJournals.ts"
 
-/** How long after a probe that told nothing the next one may start. */
-const GIVEN_BACK_MS = 1_000
-
-// One row at least, so that the clock is told also of a circuit without facts.
-const loadStatement = prepared`select (extract(epoch from clock_timestamp()) * 1000)::bigint, (extract(epoch from e.at) * 1000)::bigint, e.name, e.data, e.version
-    from (select 1) one left join event e on e.stream_id = $1 order by e.version`
 // From the last fact that says all: found from the end of the stream, by its key.
 const presentStatement = prepared`select (extract(epoch from clock_timestamp()) * 1000)::bigint, coalesce(l.failures, 0), e.version, e.name, e.data
     from (select 1) one left join lane l on l.lane = $2
@@ -31,8 +25,6 @@ const stateColumns =
   "lane, circuit, generation, failures, (extract(epoch from blocked_until) * 1000)::bigint, in_flight_max"
 const statesStatement = prepared`select ${stateColumns} from lane where lane = any ($1::uuid[])`
 const reportStatement = prepared`select ${stateColumns} from report_outcomes($1::uuid[], $2::int[], $3::boolean[], $4::int[])`
-const giveBackStatement = prepared`update lane set blocked_until = statement_timestamp() + $3::int * interval '1 millisecond'
-    where lane = $1 and generation = $2 and circuit = 'HALF_OPEN'`
 const orgOfStatement = prepared`select org_id from destination where id = $1`
 const appendStatement = prepared`select change_circuit($1, $2, $3, $4::text[], $5::text[], $6, $7, $8, $9, $10)`
 
@@ -41,22 +33,6 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { durable, queue, lookups } = yield* Postgres
     const pulse = yield* Pulse
-
-    const load = (destination: DestinationId) =>
-      reading(lookups.rows(loadStatement, [streamIdOf(`circuit-${destination}`)]), (rows) => ({
-        now: DateTime.makeUnsafe(Number(rows[0]![0])),
-        facts: rows.flatMap(([_, at, name, data, version]) =>
-          name == null || data == null
-            ? []
-            : [
-                {
-                  version: Number(version),
-                  at: DateTime.makeUnsafe(Number(at)),
-                  fact: Result.getOrThrow(fromRecorded({ name, data }))
-                }
-              ]
-        )
-      }))
 
     const present = (destination: DestinationId) =>
       reading(lookups.rows(presentStatement, [streamIdOf(`circuit-${destination}`), destination]), (rows) => {
@@ -89,9 +65,6 @@ export const layer = Layer.effect(
         byLane
       )
 
-    const giveBack = (destination: DestinationId, generation: number) =>
-      unavailable(queue.rows(giveBackStatement, [destination, generation, GIVEN_BACK_MS])).pipe(Effect.asVoid)
-
     const append = Effect.fnUntraced(function* (
       destination: DestinationId,
       generation: number,
@@ -122,7 +95,7 @@ export const layer = Layer.effect(
     const orgOf = (destination: DestinationId) =>
       reading(lookups.rows(orgOfStatement, [destination]), ([row]) => (row === undefined ? null : (row[0] as OrgId)))
 
-    return Circuits.of({ load, present, states, report, giveBack, orgOf, append })
+    return Circuits.of({ present, states, report, orgOf, append })
   })
 )
 
