@@ -63,7 +63,7 @@ const worldsMax: Record<keyof typeof mutants, number> = {
 /** Worlds left out because nothing is noticed in them, of mutants that show in one world of a thousand. */
 const worldsBefore: { readonly [name: string]: number } = {
   "puts off again and again for as short as it is asked": 300,
-  "puts off longer each time, but never longer than three seconds": 300,
+  "puts off longer each time, but never longer than three seconds": 300
 }
 
 /** What only repairs can show is looked for where there are some. */
